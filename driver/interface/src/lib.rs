@@ -1,0 +1,1 @@
+//! What the sample driver and its clients agree on: IOCTL codes and structs.

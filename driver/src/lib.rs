@@ -1,0 +1,1 @@
+//! The sample KMDF driver that traces itself with wdk-etw.

@@ -1,0 +1,1 @@
+//! Reads, writes and decodes .etl (Event Trace Log) files.

@@ -1,0 +1,2 @@
+//! The project's chores: demo, test, build, doctor.
+fn main() {}
