@@ -1,1 +1,23 @@
 //! Reads, writes and decodes .etl (Event Trace Log) files.
+//!
+//! An .etl file is an array of buffers of one size. Each buffer starts with a
+//! 72-byte header (`WMI_BUFFER_HEADER`) and holds the records of one
+//! processor; the first buffer describes the whole trace
+//! (`TRACE_LOGFILE_HEADER`). This crate handles the 64-bit, uncompressed
+//! layout of Windows 7 and later, layout version 1.5.
+//!
+//! - [`record`]: the event record, shared by writer and reader.
+//! - [`header`]: what a trace says about itself.
+//! - [`write`]: session buffers and the log file that they are flushed to.
+
+pub mod guid;
+pub mod header;
+mod layout;
+pub mod record;
+pub mod time;
+pub mod write;
+
+pub use guid::Guid;
+pub use header::LogFileHeader;
+pub use record::{EventDescriptor, EventRecord, ExtendedItem};
+pub use time::{Clock, ClockType, FileTime};

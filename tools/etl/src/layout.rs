@@ -1,0 +1,62 @@
+//! Sizes, offsets and bits of the file format.
+
+/// Size of a buffer header (`WMI_BUFFER_HEADER`).
+pub const BUFFER_HEADER: usize = 72;
+/// Size of the header of an event record (`EVENT_HEADER`).
+pub const EVENT_HEADER: usize = 80;
+/// Size of the header of an extended data item, as it is on disk.
+pub const ITEM_HEADER: usize = 8;
+/// Size of the header of a system event (`SYSTEM_TRACE_HEADER`).
+pub const SYSTEM_HEADER: usize = 32;
+/// Size of `TRACE_LOGFILE_HEADER` in a 64-bit trace.
+pub const LOGFILE_HEADER: usize = 0x118;
+/// The largest record: its size field has 16 bits.
+pub const MAX_RECORD: usize = 0xFFFF;
+
+/// `BufferFlag`: the last buffer of a flush.
+pub const FLAG_FLUSH_MARKER: u16 = 0x01;
+/// `BufferFlag`: events were lost before this buffer.
+pub const FLAG_EVENTS_LOST: u16 = 0x02;
+/// `BufferFlag`: buffers were lost before this buffer.
+pub const FLAG_BUFFER_LOST: u16 = 0x04;
+/// `BufferFlag`: the processor index has 16 bits.
+pub const FLAG_PROCESSOR_INDEX: u16 = 0x20;
+
+/// `BufferType` of an ordinary buffer.
+pub const TYPE_GENERIC: u16 = 0;
+/// `BufferType` of the first buffer.
+pub const TYPE_HEADER: u16 = 4;
+
+/// `State` of every buffer on disk: flushed.
+pub const STATE_FLUSH: u32 = 3;
+
+/// What lies between the used bytes of a buffer and its end.
+pub const FILLER: u8 = 0xFF;
+
+/// The upper byte of a record's first dword: this is a trace header.
+pub const MARKER: u8 = 0xC0;
+/// Header type of a system event with a 64-bit payload.
+pub const HEADER_SYSTEM64: u8 = 0x02;
+/// Header type of an event record with a 64-bit payload.
+pub const HEADER_EVENT64: u8 = 0x13;
+
+/// Offsets of the fields that change while a trace is recorded, from the
+/// start of the file.
+pub mod file_offset {
+    /// `EndTime`, 8 bytes.
+    pub const END_TIME: u64 = 0x78;
+    /// `BuffersWritten`, 4 bytes.
+    pub const BUFFERS_WRITTEN: u64 = 0x8C;
+    /// `EventsLost`, 4 bytes.
+    pub const EVENTS_LOST: u64 = 0x98;
+    /// `BuffersLost`, 4 bytes.
+    pub const BUFFERS_LOST: u64 = 0x17C;
+    /// `BufferFlag` of a buffer, 2 bytes, from the start of the buffer.
+    pub const BUFFER_FLAG: u64 = 0x34;
+}
+
+/// `size` rounded up to the next multiple of 8, which every record and every
+/// extended item starts at.
+pub const fn align8(size: usize) -> usize {
+    size.next_multiple_of(8)
+}

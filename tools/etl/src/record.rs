@@ -1,0 +1,284 @@
+//! The event record: `EVENT_HEADER`, extended data items, user data.
+
+use crate::guid::Guid;
+use crate::layout;
+
+/// What an event says of itself (`EVENT_DESCRIPTOR`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct EventDescriptor {
+    /// Number of the event in its manifest; 0 for a `TraceLogging` event.
+    pub id: u16,
+    /// Version of the event's layout.
+    pub version: u8,
+    /// Channel: 11 for `TraceLogging`, 12 for a manifest event of a provider
+    /// with traits, 16 and above for a manifest's own.
+    pub channel: u8,
+    /// Level: 1 critical to 5 verbose; 0 passes every level filter.
+    pub level: u8,
+    /// Opcode: 0 info, 1 start, 2 stop, 10 to 239 the provider's own.
+    pub opcode: u8,
+    /// Task; 0 is none.
+    pub task: u16,
+    /// Keyword mask; the low 48 bits are the provider's.
+    pub keyword: u64,
+}
+
+/// Kinds of extended data items (`EVENT_HEADER_EXT_TYPE_*`).
+pub mod ext_type {
+    /// The related activity's id, a GUID.
+    pub const RELATED_ACTIVITYID: u16 = 1;
+    /// The security identifier of the user.
+    pub const SID: u16 = 2;
+    /// The terminal session id, 4 bytes.
+    pub const TS_ID: u16 = 3;
+    /// Instance and parent instance, with the parent's GUID.
+    pub const INSTANCE_INFO: u16 = 4;
+    /// Call stack with 32-bit addresses, after a 64-bit match id.
+    pub const STACK_TRACE32: u16 = 5;
+    /// Call stack with 64-bit addresses, after a 64-bit match id.
+    pub const STACK_TRACE64: u16 = 6;
+    /// Index of an event-based sample.
+    pub const PEBS_INDEX: u16 = 7;
+    /// Performance monitoring counters.
+    pub const PMC_COUNTERS: u16 = 8;
+    /// Key of a packaged application.
+    pub const PSM_KEY: u16 = 9;
+    /// Event key, equal in all sessions.
+    pub const EVENT_KEY: u16 = 10;
+    /// `TraceLogging` event metadata.
+    pub const EVENT_SCHEMA_TL: u16 = 11;
+    /// Provider traits.
+    pub const PROV_TRAITS: u16 = 12;
+    /// Start key of the process, 8 bytes.
+    pub const PROCESS_START_KEY: u16 = 13;
+    /// Control GUID of the provider.
+    pub const CONTROL_GUID: u16 = 14;
+}
+
+/// Data that ETW attaches to an event beside its user data
+/// (`EVENT_HEADER_EXTENDED_DATA_ITEM`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ExtendedItem {
+    /// Kind, one of [`ext_type`].
+    pub ext_type: u16,
+    /// The data, without padding.
+    pub data: Vec<u8>,
+}
+
+impl ExtendedItem {
+    /// The item that names the related activity.
+    #[must_use]
+    pub fn related_activity(id: Guid) -> Self {
+        Self {
+            ext_type: ext_type::RELATED_ACTIVITYID,
+            data: id.to_bytes().to_vec(),
+        }
+    }
+
+    /// Size on disk, header and padding included.
+    const fn encoded_size(&self) -> usize {
+        layout::align8(layout::ITEM_HEADER + self.data.len())
+    }
+}
+
+/// One event as a session records it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct EventRecord {
+    /// The thread that wrote the event.
+    pub thread_id: u32,
+    /// The process that wrote the event.
+    pub process_id: u32,
+    /// Reading of the session's clock.
+    pub timestamp: i64,
+    /// The provider's GUID.
+    pub provider: Guid,
+    /// Id, version, channel, level, opcode, task and keyword.
+    pub descriptor: EventDescriptor,
+    /// Activity id; null is none.
+    pub activity_id: Guid,
+    /// Processor time in kernel mode, in ticks.
+    pub kernel_time: u32,
+    /// Processor time in user mode, in ticks.
+    pub user_time: u32,
+    /// `EventProperty` bits: 1 XML, 2 forwarded XML, 4 legacy event log,
+    /// 8 reloggable.
+    pub event_property: u16,
+    /// Extended data items, in the order of the file.
+    pub extended: Vec<ExtendedItem>,
+    /// The event's payload.
+    pub user_data: Vec<u8>,
+}
+
+/// An event cannot be put into a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError {
+    /// The record would exceed what its 16-bit size field can say.
+    #[error("the event takes {size} bytes, but a record holds at most 65535")]
+    TooLarge {
+        /// Size of the header, the extended items and the user data.
+        size: usize,
+    },
+}
+
+impl EventRecord {
+    /// The first extended item of a kind.
+    #[must_use]
+    pub fn item(&self, ext_type: u16) -> Option<&[u8]> {
+        self.extended
+            .iter()
+            .find(|item| item.ext_type == ext_type)
+            .map(|item| item.data.as_slice())
+    }
+
+    /// The related activity's id, if the event has one.
+    #[must_use]
+    pub fn related_activity(&self) -> Option<Guid> {
+        let bytes = self.item(ext_type::RELATED_ACTIVITYID)?;
+        bytes.try_into().ok().map(Guid::from_bytes)
+    }
+
+    /// Size of the record in bytes: header, extended items and user data,
+    /// without the padding that follows it in a buffer.
+    #[must_use]
+    pub fn encoded_size(&self) -> usize {
+        let items: usize = self.extended.iter().map(ExtendedItem::encoded_size).sum();
+        layout::EVENT_HEADER + items + self.user_data.len()
+    }
+
+    /// The record as it is on disk, with a 64-bit header and without trailing
+    /// padding.
+    ///
+    /// # Errors
+    /// [`EncodeError::TooLarge`] if the record exceeds 65535 bytes.
+    pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
+        let mut bytes = Vec::with_capacity(self.encoded_size());
+        self.encode_into(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Appends the record to `out`; on error `out` is as before.
+    pub(crate) fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let size = self.encoded_size();
+        let size = u16::try_from(size).map_err(|_| EncodeError::TooLarge { size })?;
+        let descriptor = &self.descriptor;
+        out.extend(size.to_le_bytes());
+        out.extend([layout::HEADER_EVENT64, layout::MARKER]);
+        out.extend(u16::from(!self.extended.is_empty()).to_le_bytes());
+        out.extend(self.event_property.to_le_bytes());
+        out.extend(self.thread_id.to_le_bytes());
+        out.extend(self.process_id.to_le_bytes());
+        out.extend(self.timestamp.to_le_bytes());
+        out.extend(self.provider.to_bytes());
+        out.extend(descriptor.id.to_le_bytes());
+        out.extend([
+            descriptor.version,
+            descriptor.channel,
+            descriptor.level,
+            descriptor.opcode,
+        ]);
+        out.extend(descriptor.task.to_le_bytes());
+        out.extend(descriptor.keyword.to_le_bytes());
+        out.extend(self.kernel_time.to_le_bytes());
+        out.extend(self.user_time.to_le_bytes());
+        out.extend(self.activity_id.to_bytes());
+        for (i, item) in self.extended.iter().enumerate() {
+            encode_item(item, i + 1 < self.extended.len(), out);
+        }
+        out.extend(&self.user_data);
+        Ok(())
+    }
+}
+
+/// Appends an item that is known to fit in a record, and so in 16 bits.
+fn encode_item(item: &ExtendedItem, more_follow: bool, out: &mut Vec<u8>) {
+    let total = item.encoded_size();
+    let end = out.len() + total;
+    out.extend(low_u16(total));
+    out.extend(item.ext_type.to_le_bytes());
+    out.extend(u16::from(more_follow).to_le_bytes());
+    out.extend(low_u16(item.data.len()));
+    out.extend(&item.data);
+    out.resize(end, 0);
+}
+
+/// The two bytes of a size that is below 65536.
+const fn low_u16(size: usize) -> [u8; 2] {
+    let bytes = size.to_le_bytes();
+    [bytes[0], bytes[1]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> EventRecord {
+        EventRecord {
+            thread_id: 0x44,
+            process_id: 0x55,
+            timestamp: 0x19_d90b_add2,
+            provider: Guid::from_u128(0x22fb_2cd6_0e7b_422b_a0c7_2fad_1fd0_e716),
+            descriptor: EventDescriptor {
+                id: 1,
+                level: 4,
+                opcode: 1,
+                task: 1,
+                keyword: 0x8000_0000_0000_0010,
+                ..EventDescriptor::default()
+            },
+            user_data: vec![0xAA; 44],
+            ..EventRecord::default()
+        }
+    }
+
+    #[test]
+    fn header_bytes_are_those_of_the_format() {
+        let bytes = sample().encode().unwrap();
+        let expected: [u8; 64] = [
+            0x7c, 0, 0x13, 0xc0, 0, 0, 0, 0, 0x44, 0, 0, 0, 0x55, 0, 0, 0, 0xd2, 0xad, 0x0b, 0xd9,
+            0x19, 0, 0, 0, 0xd6, 0x2c, 0xfb, 0x22, 0x7b, 0x0e, 0x2b, 0x42, 0xa0, 0xc7, 0x2f, 0xad,
+            0x1f, 0xd0, 0xe7, 0x16, 1, 0, 0, 0, 4, 1, 1, 0, 0x10, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0,
+            0, 0, 0, 0, 0,
+        ];
+        assert_eq!(bytes[..64], expected);
+        assert_eq!(bytes[64..80], [0; 16]);
+        assert_eq!(bytes[80..], [0xAA; 44]);
+    }
+
+    #[test]
+    fn items_are_padded_and_linked() {
+        let mut record = sample();
+        record.extended = vec![
+            ExtendedItem::related_activity(Guid::from_bytes([7; 16])),
+            ExtendedItem {
+                ext_type: ext_type::EVENT_SCHEMA_TL,
+                data: vec![5, 0, 0, b'E', 0],
+            },
+        ];
+        let bytes = record.encode().unwrap();
+        assert_eq!(bytes[4..6], [1, 0], "EXTENDED_INFO");
+        assert_eq!(bytes[80..88], [0x18, 0, 1, 0, 1, 0, 16, 0]);
+        assert_eq!(bytes[88..104], [7; 16]);
+        assert_eq!(bytes[104..112], [0x10, 0, 11, 0, 0, 0, 5, 0]);
+        assert_eq!(bytes[112..120], [5, 0, 0, b'E', 0, 0, 0, 0]);
+        assert_eq!(bytes.len(), record.encoded_size());
+        assert_eq!(bytes.len(), 80 + 24 + 16 + 44);
+    }
+
+    #[test]
+    fn largest_record_has_65535_bytes() {
+        let mut record = sample();
+        record.user_data = vec![1; 65535 - 80];
+        assert_eq!(record.encode().unwrap()[..2], [0xFF, 0xFF]);
+        record.user_data.push(1);
+        assert_eq!(record.encode(), Err(EncodeError::TooLarge { size: 65536 }));
+    }
+
+    #[test]
+    fn refused_record_leaves_the_output_alone() {
+        let mut record = sample();
+        record.user_data = vec![1; 70000];
+        let mut out = vec![1, 2, 3];
+        assert!(record.encode_into(&mut out).is_err());
+        assert_eq!(out, [1, 2, 3]);
+    }
+}

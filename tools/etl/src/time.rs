@@ -1,0 +1,293 @@
+//! Points in time: FILETIME, SYSTEMTIME, and the clock of a session.
+
+use std::fmt;
+
+/// A FILETIME: 100 ns units since 1601-01-01 00:00 UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileTime(i64);
+
+/// 100 ns units between 1601-01-01 and 1970-01-01.
+const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
+
+impl FileTime {
+    /// Takes a count of 100 ns units since 1601-01-01 UTC.
+    #[must_use]
+    pub const fn from_raw(units: i64) -> Self {
+        Self(units)
+    }
+
+    /// The count of 100 ns units since 1601-01-01 UTC.
+    #[must_use]
+    pub const fn raw(self) -> i64 {
+        self.0
+    }
+
+    /// Takes nanoseconds since the Unix epoch, rounded down to 100 ns and
+    /// held at the ends of the range.
+    #[must_use]
+    pub fn from_unix_nanos(nanos: i128) -> Self {
+        Self(saturate(nanos.div_euclid(100) + i128::from(UNIX_EPOCH)))
+    }
+
+    /// Nanoseconds since the Unix epoch.
+    #[must_use]
+    pub fn unix_nanos(self) -> i128 {
+        (i128::from(self.0) - i128::from(UNIX_EPOCH)) * 100
+    }
+}
+
+/// ISO 8601 in UTC with 100 ns digits; a time outside the years -9999 to 9999
+/// as its raw count.
+impl fmt::Display for FileTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_nanosecond(self.unix_nanos()) {
+            Ok(time) => write!(f, "{}", time.strftime("%Y-%m-%dT%H:%M:%S%.7fZ")),
+            Err(_) => write!(f, "FILETIME {}", self.0),
+        }
+    }
+}
+
+impl serde::Serialize for FileTime {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A SYSTEMTIME: a date and time of day in eight 16-bit fields.
+///
+/// In a time zone it is the rule of a switch instead: `year` 0, and `day` the
+/// number of the week in the month.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SystemTime {
+    /// Year, or 0 in a rule.
+    pub year: u16,
+    /// Month, 1 to 12.
+    pub month: u16,
+    /// Day of the week, 0 is Sunday.
+    pub day_of_week: u16,
+    /// Day of the month, or week in a rule.
+    pub day: u16,
+    /// Hour.
+    pub hour: u16,
+    /// Minute.
+    pub minute: u16,
+    /// Second.
+    pub second: u16,
+    /// Millisecond.
+    pub millisecond: u16,
+}
+
+impl SystemTime {
+    /// Takes the 16 bytes of the structure.
+    #[must_use]
+    pub const fn from_bytes(b: [u8; 16]) -> Self {
+        Self {
+            year: u16::from_le_bytes([b[0], b[1]]),
+            month: u16::from_le_bytes([b[2], b[3]]),
+            day_of_week: u16::from_le_bytes([b[4], b[5]]),
+            day: u16::from_le_bytes([b[6], b[7]]),
+            hour: u16::from_le_bytes([b[8], b[9]]),
+            minute: u16::from_le_bytes([b[10], b[11]]),
+            second: u16::from_le_bytes([b[12], b[13]]),
+            millisecond: u16::from_le_bytes([b[14], b[15]]),
+        }
+    }
+
+    /// The 16 bytes of the structure.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 16] {
+        let fields = [
+            self.year,
+            self.month,
+            self.day_of_week,
+            self.day,
+            self.hour,
+            self.minute,
+            self.second,
+            self.millisecond,
+        ];
+        let mut bytes = [0; 16];
+        for (to, from) in bytes.chunks_exact_mut(2).zip(fields) {
+            to.copy_from_slice(&from.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+impl fmt::Display for SystemTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}",
+            self.year, self.month, self.day, self.hour, self.minute, self.second, self.millisecond
+        )
+    }
+}
+
+impl serde::Serialize for SystemTime {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What the time stamps of a trace count (`ReservedFlags` of
+/// `TRACE_LOGFILE_HEADER`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ClockType {
+    /// 1: ticks of the performance counter.
+    #[default]
+    Qpc,
+    /// 2: 100 ns units since 1601, a FILETIME.
+    SystemTime,
+    /// 3: processor cycles.
+    CpuCycles,
+    /// A value that no documentation names.
+    Other(u32),
+}
+
+impl ClockType {
+    /// Reads the number in the file.
+    #[must_use]
+    pub const fn from_raw(raw: u32) -> Self {
+        match raw {
+            1 => Self::Qpc,
+            2 => Self::SystemTime,
+            3 => Self::CpuCycles,
+            other => Self::Other(other),
+        }
+    }
+
+    /// The number in the file.
+    #[must_use]
+    pub const fn raw(self) -> u32 {
+        match self {
+            Self::Qpc => 1,
+            Self::SystemTime => 2,
+            Self::CpuCycles => 3,
+            Self::Other(raw) => raw,
+        }
+    }
+}
+
+/// The clock of a session: turns time stamps into absolute time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// What a time stamp counts.
+    pub kind: ClockType,
+    /// Ticks per second of the performance counter.
+    pub perf_frequency: i64,
+    /// Processor speed in MHz, the scale of [`ClockType::CpuCycles`].
+    pub cpu_mhz: u32,
+    /// The clock's reading when the session started.
+    pub start_clock: i64,
+    /// The time at the same instant.
+    pub start_time: FileTime,
+}
+
+impl Clock {
+    /// The absolute time of a time stamp, rounded down to 100 ns.
+    ///
+    /// Where the clock is of an unknown kind, or its frequency is not
+    /// positive, time stamps have no scale: the result is the start time.
+    #[must_use]
+    pub fn to_file_time(&self, raw: i64) -> FileTime {
+        let (numerator, denominator) = match self.kind {
+            ClockType::Qpc => (10_000_000, i128::from(self.perf_frequency)),
+            ClockType::SystemTime => (1, 1),
+            ClockType::CpuCycles => (10, i128::from(self.cpu_mhz)),
+            ClockType::Other(_) => (0, 1),
+        };
+        if denominator <= 0 {
+            return self.start_time;
+        }
+        let delta = i128::from(raw) - i128::from(self.start_clock);
+        let elapsed = (delta * numerator).div_euclid(denominator);
+        FileTime(saturate(i128::from(self.start_time.0) + elapsed))
+    }
+}
+
+/// Holds a value at the ends of the range of `i64`.
+fn saturate(value: i128) -> i64 {
+    i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: FileTime = FileTime::from_raw(132_264_173_104_203_138);
+
+    fn clock(kind: ClockType) -> Clock {
+        Clock {
+            kind,
+            perf_frequency: 3_000_000,
+            cpu_mhz: 2_500,
+            start_clock: 1_000,
+            start_time: START,
+        }
+    }
+
+    #[test]
+    fn performance_counter_ticks_scale_by_the_frequency() {
+        let time = clock(ClockType::Qpc).to_file_time(1_000 + 3_000_000 * 7 + 1);
+        assert_eq!(time.raw(), START.raw() + 70_000_000 + 3);
+    }
+
+    #[test]
+    fn cycles_scale_by_the_processor_speed() {
+        let time = clock(ClockType::CpuCycles).to_file_time(1_000 + 2_500_000);
+        assert_eq!(time.raw(), START.raw() + 10_000);
+    }
+
+    #[test]
+    fn system_time_counts_from_the_anchor_without_scale() {
+        let time = clock(ClockType::SystemTime).to_file_time(1_234);
+        assert_eq!(time.raw(), START.raw() + 234);
+    }
+
+    #[test]
+    fn time_stamp_before_the_start_is_an_earlier_time() {
+        let time = clock(ClockType::Qpc).to_file_time(999);
+        assert_eq!(time.raw(), START.raw() - 4);
+    }
+
+    #[test]
+    fn extreme_readings_saturate() {
+        let mut clock = clock(ClockType::Qpc);
+        clock.perf_frequency = 1;
+        assert_eq!(clock.to_file_time(i64::MAX).raw(), i64::MAX);
+        assert_eq!(clock.to_file_time(i64::MIN).raw(), i64::MIN);
+    }
+
+    #[test]
+    fn clock_without_scale_stays_at_the_start() {
+        let mut broken = clock(ClockType::Qpc);
+        broken.perf_frequency = 0;
+        assert_eq!(broken.to_file_time(5_000), START);
+        assert_eq!(clock(ClockType::Other(9)).to_file_time(5_000), START);
+    }
+
+    #[test]
+    fn file_time_is_written_in_utc_with_seven_digits() {
+        assert_eq!(
+            FileTime::from_unix_nanos(1_581_943_737_751_881_099).to_string(),
+            "2020-02-17T12:48:57.7518810Z"
+        );
+        assert_eq!(
+            FileTime::from_raw(0).to_string(),
+            "1601-01-01T00:00:00.0000000Z"
+        );
+        assert_eq!(
+            FileTime::from_raw(i64::MAX).to_string(),
+            "FILETIME 9223372036854775807"
+        );
+    }
+
+    #[test]
+    fn system_time_reads_back() {
+        let bytes = [0xE4, 7, 2, 0, 1, 0, 17, 0, 12, 0, 48, 0, 57, 0, 239, 2];
+        let time = SystemTime::from_bytes(bytes);
+        assert_eq!(time.to_string(), "2020-02-17T12:48:57.751");
+        assert_eq!(time.to_bytes(), bytes);
+    }
+}

@@ -1,0 +1,298 @@
+//! The log file of a session.
+
+use std::io::{self, Seek, SeekFrom, Write};
+
+use super::buffer::Buffer;
+use crate::header::{HeaderError, LogFileHeader};
+use crate::layout::{self, file_offset};
+use crate::time::FileTime;
+
+/// A log file could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The header does not make a valid file.
+    #[error("the log file's header is invalid: {0}")]
+    Header(#[from] HeaderError),
+    /// A buffer without records is never written.
+    #[error("a buffer without records cannot be written")]
+    EmptyBuffer,
+    /// The buffer's size is not that of the file.
+    #[error("a buffer of {buffer} bytes cannot be written to a file of {file}-byte buffers")]
+    BufferSize {
+        /// Size of the buffer.
+        buffer: u32,
+        /// Size of the file's buffers.
+        file: u32,
+    },
+    /// The buffer belongs to a processor that the header does not count.
+    #[error("a buffer of processor {processor} cannot be in a trace of {processors} processors")]
+    Processor {
+        /// Processor index of the buffer.
+        processor: u16,
+        /// Number of processors in the header.
+        processors: u32,
+    },
+    /// There is no data buffer to overwrite.
+    #[error("the file has no buffer to overwrite yet")]
+    NothingToReplace,
+    /// The file holds as many buffers as its header can count.
+    #[error("the file cannot hold more buffers")]
+    TooManyBuffers,
+    /// The output failed.
+    #[error("cannot write the log file: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Losses of a session since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Events that were not recorded.
+    pub events_lost: u32,
+    /// Buffers that were not written.
+    pub buffers_lost: u32,
+}
+
+/// What is known when a session stops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Finish {
+    /// When the session stopped.
+    pub end_time: FileTime,
+    /// Events that were not recorded since the session's start.
+    pub events_lost: u32,
+    /// Buffers that were not written since the session's start.
+    pub buffers_lost: u32,
+}
+
+/// A log file being written.
+///
+/// After every buffer the header counts it, so that a recording that is cut
+/// short stays readable; [`finish`](Self::finish) makes it complete.
+///
+/// Each call writes at its own position from the start of `W`: a call that
+/// failed can be repeated.
+#[derive(Debug)]
+pub struct LogFile<W> {
+    out: W,
+    header: LogFileHeader,
+    /// Buffers in the file, the first one included.
+    buffers: u32,
+    /// Sequence number of the next buffer.
+    next_sequence: i64,
+    /// The slot that was written last, and its flags.
+    last: (u32, u16),
+    /// The data slot that a replacement overwrites.
+    oldest: u32,
+    losses: Losses,
+    pending_flags: u16,
+}
+
+impl<W: Write + Seek> LogFile<W> {
+    /// Starts a file: writes the buffer that describes the trace.
+    ///
+    /// # Errors
+    /// [`WriteError::Header`] if the header is invalid, [`WriteError::Io`] if
+    /// the output fails.
+    pub fn create(mut out: W, header: LogFileHeader) -> Result<Self, WriteError> {
+        let mut record = header.encode()?;
+        record.resize(layout::align8(record.len()), 0);
+        let flags = layout::FLAG_FLUSH_MARKER | layout::FLAG_PROCESSOR_INDEX;
+        let first = BufferHeader {
+            timestamp: 0,
+            sequence: 0,
+            processor: 0,
+            flags,
+            buffer_type: layout::TYPE_HEADER,
+        };
+        out.seek(SeekFrom::Start(0))?;
+        out.write_all(&first.frame(&header, &record))?;
+        out.flush()?;
+        Ok(Self {
+            out,
+            header,
+            buffers: 1,
+            next_sequence: 1,
+            last: (0, flags),
+            oldest: 1,
+            losses: Losses::default(),
+            pending_flags: 0,
+        })
+    }
+
+    /// Appends a buffer. `flush_time` is the clock's reading at the flush.
+    ///
+    /// # Errors
+    /// See [`WriteError`]. On error the file holds the buffers that it held
+    /// before.
+    pub fn append(&mut self, buffer: &Buffer, flush_time: i64) -> Result<(), WriteError> {
+        self.check(buffer)?;
+        let slot = self.buffers;
+        let buffers = slot.checked_add(1).ok_or(WriteError::TooManyBuffers)?;
+        self.write_slot(slot, buffer, flush_time)?;
+        self.patch_u32(file_offset::BUFFERS_WRITTEN, buffers)?;
+        self.out.flush()?;
+        self.buffers = buffers;
+        Ok(())
+    }
+
+    /// Overwrites the oldest data buffer, as a circular file does when it has
+    /// reached its size. The first buffer stays.
+    ///
+    /// # Errors
+    /// [`WriteError::NothingToReplace`] if the file has no data buffer yet;
+    /// otherwise as [`append`](Self::append). If the output fails, the
+    /// overwritten buffer may be lost.
+    pub fn replace_oldest(&mut self, buffer: &Buffer, flush_time: i64) -> Result<(), WriteError> {
+        self.check(buffer)?;
+        if self.buffers == 1 {
+            return Err(WriteError::NothingToReplace);
+        }
+        let slot = self.oldest;
+        self.write_slot(slot, buffer, flush_time)?;
+        self.out.flush()?;
+        self.oldest = if slot + 1 < self.buffers { slot + 1 } else { 1 };
+        Ok(())
+    }
+
+    /// Tells what was lost since the session's start. The next buffer that is
+    /// written carries the mark, and with it the header counts the losses.
+    pub const fn note_losses(&mut self, losses: Losses) {
+        if losses.events_lost != self.losses.events_lost {
+            self.pending_flags |= layout::FLAG_EVENTS_LOST;
+        }
+        if losses.buffers_lost != self.losses.buffers_lost {
+            self.pending_flags |= layout::FLAG_BUFFER_LOST;
+        }
+        self.losses = losses;
+    }
+
+    /// Buffers in the file, the first one included.
+    #[must_use]
+    pub const fn buffers_written(&self) -> u32 {
+        self.buffers
+    }
+
+    /// Bytes in the file.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        u64::from(self.buffers) * u64::from(self.header.buffer_size)
+    }
+
+    /// Whether the file holds no data buffer.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.buffers == 1
+    }
+
+    /// Completes the header, marks the last buffer, and gives the output
+    /// back.
+    ///
+    /// # Errors
+    /// [`WriteError::Io`] if the output fails.
+    pub fn finish(mut self, finish: Finish) -> Result<W, WriteError> {
+        let (slot, flags) = self.last;
+        let flag_at = self.slot_offset(slot) + file_offset::BUFFER_FLAG;
+        self.patch(flag_at, &(flags | layout::FLAG_FLUSH_MARKER).to_le_bytes())?;
+        self.patch_u32(file_offset::BUFFERS_WRITTEN, self.buffers)?;
+        self.patch_u32(file_offset::EVENTS_LOST, finish.events_lost)?;
+        self.patch_u32(file_offset::BUFFERS_LOST, finish.buffers_lost)?;
+        let end_time = finish.end_time.raw().to_le_bytes();
+        self.patch(file_offset::END_TIME, &end_time)?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    /// Whether a buffer can be in this file.
+    fn check(&self, buffer: &Buffer) -> Result<(), WriteError> {
+        if buffer.is_empty() {
+            return Err(WriteError::EmptyBuffer);
+        }
+        if buffer.size() != self.header.buffer_size {
+            return Err(WriteError::BufferSize {
+                buffer: buffer.size(),
+                file: self.header.buffer_size,
+            });
+        }
+        if u32::from(buffer.processor()) >= self.header.processors {
+            return Err(WriteError::Processor {
+                processor: buffer.processor(),
+                processors: self.header.processors,
+            });
+        }
+        Ok(())
+    }
+
+    /// Writes a buffer into a slot and takes note of it.
+    fn write_slot(&mut self, slot: u32, buffer: &Buffer, time: i64) -> Result<(), WriteError> {
+        let flags = layout::FLAG_PROCESSOR_INDEX | self.pending_flags;
+        let framed = BufferHeader {
+            timestamp: time,
+            sequence: self.next_sequence,
+            processor: buffer.processor(),
+            flags,
+            buffer_type: layout::TYPE_GENERIC,
+        }
+        .frame(&self.header, buffer.records());
+        self.patch(self.slot_offset(slot), &framed)?;
+        if self.pending_flags != 0 {
+            self.patch_u32(file_offset::EVENTS_LOST, self.losses.events_lost)?;
+            self.patch_u32(file_offset::BUFFERS_LOST, self.losses.buffers_lost)?;
+        }
+        self.next_sequence += 1;
+        self.last = (slot, flags);
+        self.pending_flags = 0;
+        Ok(())
+    }
+
+    /// Where a buffer starts in the file.
+    fn slot_offset(&self, slot: u32) -> u64 {
+        u64::from(slot) * u64::from(self.header.buffer_size)
+    }
+
+    fn patch_u32(&mut self, offset: u64, value: u32) -> io::Result<()> {
+        self.patch(offset, &value.to_le_bytes())
+    }
+
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.out.seek(SeekFrom::Start(offset))?;
+        self.out.write_all(bytes)
+    }
+}
+
+/// The fields of a buffer header that differ between buffers.
+struct BufferHeader {
+    timestamp: i64,
+    sequence: i64,
+    processor: u16,
+    flags: u16,
+    buffer_type: u16,
+}
+
+impl BufferHeader {
+    /// The whole buffer: header, records and filler. The records are padded
+    /// and fit.
+    fn frame(&self, file: &LogFileHeader, records: &[u8]) -> Vec<u8> {
+        let size = file.buffer_size;
+        // A buffer is at most 1 MiB, so that its used bytes are as well.
+        let used = u32::try_from(layout::BUFFER_HEADER + records.len())
+            .map_or(size, |used| used.min(size))
+            .to_le_bytes();
+        let mut out = Vec::new();
+        out.extend(size.to_le_bytes());
+        out.extend(used); // SavedOffset
+        out.extend(used); // CurrentOffset
+        out.extend([0; 4]); // ReferenceCount
+        out.extend(self.timestamp.to_le_bytes());
+        out.extend(self.sequence.to_le_bytes());
+        out.extend([0; 8]); // clock type and frequency, in memory only
+        out.extend(self.processor.to_le_bytes());
+        out.extend(file.logger_id.to_le_bytes());
+        out.extend(layout::STATE_FLUSH.to_le_bytes());
+        out.extend(used); // Offset
+        out.extend(self.flags.to_le_bytes());
+        out.extend(self.buffer_type.to_le_bytes());
+        out.extend([0; 16]); // list links, in memory only
+        out.extend(records);
+        out.resize(size as usize, layout::FILLER);
+        out
+    }
+}
