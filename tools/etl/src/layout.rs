@@ -22,6 +22,11 @@ pub const FLAG_BUFFER_LOST: u16 = 0x04;
 /// `BufferFlag`: the processor index has 16 bits.
 pub const FLAG_PROCESSOR_INDEX: u16 = 0x20;
 
+/// `BufferFlag`: the records are compressed.
+pub const FLAG_COMPRESSED: u16 = 0x40;
+/// Offset of the number of used bytes in a buffer header.
+pub const USED_OFFSET: usize = 0x30;
+
 /// `BufferType` of an ordinary buffer.
 pub const TYPE_GENERIC: u16 = 0;
 /// `BufferType` of the first buffer.
@@ -35,8 +40,14 @@ pub const FILLER: u8 = 0xFF;
 
 /// The upper byte of a record's first dword: this is a trace header.
 pub const MARKER: u8 = 0xC0;
+/// The upper byte of the first dword of a WPP message.
+pub const MARKER_MESSAGE: u8 = 0x90;
+/// Header type of a system event with a 32-bit payload.
+pub const HEADER_SYSTEM32: u8 = 0x01;
 /// Header type of a system event with a 64-bit payload.
 pub const HEADER_SYSTEM64: u8 = 0x02;
+/// Header type of an event record with a 32-bit payload.
+pub const HEADER_EVENT32: u8 = 0x12;
 /// Header type of an event record with a 64-bit payload.
 pub const HEADER_EVENT64: u8 = 0x13;
 

@@ -9,15 +9,29 @@
 //! - [`record`]: the event record, shared by writer and reader.
 //! - [`header`]: what a trace says about itself.
 //! - [`write`]: session buffers and the log file that they are flushed to.
+//! - [`read`]: traces, damaged ones included.
+//! - [`decode`]: what an event means, by its own metadata or by a manifest.
+//! - [`manifest`]: manifests (`.man`).
+//! - [`table`] and [`json`]: events for people, and for programs.
 
+mod cursor;
+pub mod decode;
 pub mod guid;
 pub mod header;
+pub mod json;
 mod layout;
+pub mod manifest;
+pub mod read;
 pub mod record;
+mod show;
+pub mod table;
 pub mod time;
 pub mod write;
 
+pub use decode::{Decoded, decode};
 pub use guid::Guid;
 pub use header::LogFileHeader;
+pub use manifest::Catalog;
+pub use read::{Event, Trace};
 pub use record::{EventDescriptor, EventRecord, ExtendedItem};
 pub use time::{Clock, ClockType, FileTime};

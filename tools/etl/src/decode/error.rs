@@ -1,0 +1,105 @@
+//! What can be wrong with an event's metadata and its user data.
+
+use std::sync::Arc;
+
+use crate::cursor::Cursor;
+
+/// Provider traits or `TraceLogging` metadata that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetadataError {
+    /// The block gives a size that it cannot have.
+    #[error("the metadata give their size as {size}, but have {present} bytes")]
+    Size {
+        /// Size that the block gives.
+        size: usize,
+        /// Bytes that are there.
+        present: usize,
+    },
+    /// A name has no final NUL.
+    #[error("the name at metadata offset {offset} has no end")]
+    UnterminatedName {
+        /// Offset of the name.
+        offset: usize,
+    },
+    /// A part runs over the end.
+    #[error("the {what} at metadata offset {offset} runs over the end")]
+    Overrun {
+        /// Offset of the part.
+        offset: usize,
+        /// The part.
+        what: &'static str,
+    },
+    /// A trait that holds a GUID has another size.
+    #[error("the trait of type {trait_type} at metadata offset {offset} cannot have {size} bytes")]
+    TraitSize {
+        /// Offset of the trait.
+        offset: usize,
+        /// The trait's type.
+        trait_type: u8,
+        /// Size that the trait gives.
+        size: u16,
+    },
+    /// A structure does not say how many members it has.
+    #[error("the structure at metadata offset {offset} has no member count")]
+    StructWithoutCount {
+        /// Offset of the field.
+        offset: usize,
+    },
+    /// Structures are nested too deeply to be meant.
+    #[error("the structure at metadata offset {offset} is nested too deeply")]
+    TooDeep {
+        /// Offset of the field.
+        offset: usize,
+    },
+}
+
+/// User data that do not match their schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("field `{field}` at payload offset {offset}: {kind}")]
+pub struct PayloadError {
+    /// The field that could not be decoded.
+    pub field: Arc<str>,
+    /// Offset in the user data.
+    pub offset: usize,
+    /// What is wrong with it.
+    pub kind: PayloadErrorKind,
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PayloadErrorKind {
+    /// The data end within the field.
+    #[error("the data end within it")]
+    TooShort,
+    /// The type is unknown.
+    #[error("its type {0} is unknown")]
+    UnknownType(u8),
+    /// The field has an encoding of the provider's own.
+    #[error("its encoding is the provider's own")]
+    Custom,
+    /// The field that gives the count or the length is not there.
+    #[error("its size is that of `{0}`, which is no earlier number")]
+    NoSuchNumber(Arc<str>),
+    /// A string of UTF-16 units has an odd number of bytes.
+    #[error("a UTF-16 string cannot have {0} bytes")]
+    OddLength(usize),
+    /// A security identifier has more than 15 subauthorities.
+    #[error("a security identifier cannot have {0} subauthorities")]
+    Sid(u8),
+    /// Arrays of values without data multiply beyond reason.
+    #[error("it has too many values")]
+    TooManyValues,
+}
+
+/// The block of metadata at the start of `bytes`, as long as its first two
+/// bytes say.
+pub(super) fn sized_block(bytes: &[u8]) -> Result<&[u8], MetadataError> {
+    let size = Cursor::new(bytes).u16().map_or(0, usize::from);
+    bytes
+        .get(..size)
+        .filter(|block| block.len() >= 2)
+        .ok_or(MetadataError::Size {
+            size,
+            present: bytes.len(),
+        })
+}

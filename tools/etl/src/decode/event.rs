@@ -1,0 +1,208 @@
+//! Events with all that is known of them.
+
+use super::error::{MetadataError, PayloadError};
+use super::payload::{Fields, Payload};
+use super::schema::Schema;
+use super::traits::ProviderTraits;
+use super::winmeta;
+use crate::guid::Guid;
+use crate::manifest::{Catalog, EventDefinition, Provider, message};
+use crate::read::Event;
+use crate::record::{EventDescriptor, ext_type};
+use crate::time::FileTime;
+
+/// An event, decoded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded {
+    /// When it was written.
+    pub time: FileTime,
+    /// Reading of the session's clock.
+    pub timestamp: i64,
+    /// The processor that it was written on.
+    pub processor: u16,
+    /// The process that wrote it.
+    pub process_id: u32,
+    /// The thread that wrote it.
+    pub thread_id: u32,
+    /// The provider's GUID.
+    pub provider: Guid,
+    /// The provider's name, if its traits or a manifest give it.
+    pub provider_name: Option<String>,
+    /// The provider group, if the traits give one.
+    pub group: Option<Guid>,
+    /// Id, version, channel, level, opcode, task and keyword.
+    pub descriptor: EventDescriptor,
+    /// The event's name.
+    pub event_name: Option<String>,
+    /// The level's name.
+    pub level_name: Option<String>,
+    /// The names of the keyword's bits.
+    pub keywords: Keywords,
+    /// The opcode's name.
+    pub opcode_name: Option<String>,
+    /// The task's name.
+    pub task_name: Option<String>,
+    /// Activity id; null is none.
+    pub activity: Guid,
+    /// The related activity's id.
+    pub related_activity: Option<Guid>,
+    /// The manifest's message with the fields put in.
+    pub message: Option<String>,
+    /// The fields with their names.
+    pub fields: Fields,
+    /// User data that no field accounts for.
+    pub leftover: Vec<u8>,
+    /// What could not be decoded, and why.
+    pub problems: Vec<Problem>,
+}
+
+/// The bits of a keyword by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keywords {
+    /// Names of the bits that have one.
+    pub names: Vec<String>,
+    /// The bits that have none.
+    pub unnamed: u64,
+}
+
+/// A part of an event that could not be decoded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The event has data, and nothing describes them.
+    #[error("no manifest at hand describes this event")]
+    NoSchema,
+    /// The provider traits are damaged.
+    #[error("the provider traits are damaged: {0}")]
+    Traits(MetadataError),
+    /// The `TraceLogging` metadata are damaged.
+    #[error("the event metadata are damaged: {0}")]
+    Schema(MetadataError),
+    /// The user data do not match their schema.
+    #[error(transparent)]
+    Payload(PayloadError),
+}
+
+/// Decodes an event with its own metadata, or with a manifest.
+#[must_use]
+pub fn decode(event: &Event, catalog: &Catalog) -> Decoded {
+    let record = &event.record;
+    let descriptor = record.descriptor;
+    let mut problems = Vec::new();
+    let traits = record.item(ext_type::PROV_TRAITS).and_then(|blob| {
+        ProviderTraits::parse(blob)
+            .map_err(|error| problems.push(Problem::Traits(error)))
+            .ok()
+    });
+    let by_traits = traits.as_ref().and_then(|traits| traits.decode_guid);
+    let provider = by_traits
+        .and_then(|guid| catalog.provider(guid))
+        .or_else(|| catalog.provider(record.provider));
+    let own_metadata = record.item(ext_type::EVENT_SCHEMA_TL);
+    let definition = match own_metadata {
+        Some(_) => None,
+        None => provider.and_then(|p| p.event(descriptor.id, descriptor.version)),
+    };
+    let own_schema = own_metadata.and_then(|blob| {
+        Schema::parse_trace_logging(blob)
+            .map_err(|error| problems.push(Problem::Schema(error)))
+            .ok()
+    });
+    let schema = own_schema
+        .as_ref()
+        .or_else(|| definition.map(|definition| &definition.schema));
+    let payload = schema.map_or_else(
+        || Payload {
+            fields: Fields::new(),
+            leftover: record.user_data.clone(),
+            error: None,
+        },
+        |schema| schema.decode(&record.user_data, event.pointer_size),
+    );
+    if own_metadata.is_none() && definition.is_none() && !record.user_data.is_empty() {
+        problems.push(Problem::NoSchema);
+    }
+    problems.extend(payload.error.map(Problem::Payload));
+    let names = Names {
+        provider,
+        descriptor,
+    };
+    let provider_name = traits
+        .as_ref()
+        .map(|traits| traits.name.clone())
+        .filter(|name| !name.is_empty())
+        .or_else(|| provider.map(|p| p.name.clone()));
+    Decoded {
+        time: event.time,
+        timestamp: record.timestamp,
+        processor: event.processor,
+        process_id: record.process_id,
+        thread_id: record.thread_id,
+        provider: record.provider,
+        provider_name,
+        group: traits.and_then(|traits| traits.group),
+        descriptor,
+        event_name: own_schema
+            .map(|schema| schema.event_name)
+            .or_else(|| definition.and_then(EventDefinition::name)),
+        level_name: names.level(),
+        keywords: names.keywords(),
+        opcode_name: names.opcode(),
+        task_name: names.task(),
+        activity: record.activity_id,
+        related_activity: record.related_activity(),
+        message: definition
+            .and_then(|d| d.message.as_deref())
+            .map(|text| message::fill(text, &payload.fields)),
+        fields: payload.fields,
+        leftover: payload.leftover,
+        problems,
+    }
+}
+
+/// Looks up the names of a descriptor's numbers, the provider's own before
+/// those that Windows predefines.
+struct Names<'a> {
+    provider: Option<&'a Provider>,
+    descriptor: EventDescriptor,
+}
+
+impl Names<'_> {
+    fn level(&self) -> Option<String> {
+        let value = self.descriptor.level;
+        self.provider
+            .and_then(|p| p.level(value))
+            .or_else(|| winmeta::level(value))
+            .map(str::to_owned)
+    }
+
+    fn opcode(&self) -> Option<String> {
+        let value = self.descriptor.opcode;
+        self.provider
+            .and_then(|p| p.opcode(self.descriptor.task, value))
+            .or_else(|| winmeta::opcode(value))
+            .map(str::to_owned)
+    }
+
+    fn task(&self) -> Option<String> {
+        self.provider
+            .and_then(|p| p.task(self.descriptor.task))
+            .map(str::to_owned)
+    }
+
+    fn keywords(&self) -> Keywords {
+        let mut names = Vec::new();
+        let mut unnamed = self.descriptor.keyword;
+        let own = self.provider.map_or(&[][..], |p| p.keywords());
+        let own = own.iter().map(|(mask, name)| (*mask, name.as_str()));
+        let predefined = winmeta::KEYWORDS
+            .iter()
+            .map(|(mask, _, name)| (*mask, *name));
+        for (mask, name) in own.chain(predefined) {
+            if unnamed & mask != 0 {
+                names.push(name.to_owned());
+                unnamed &= !mask;
+            }
+        }
+        Keywords { names, unnamed }
+    }
+}

@@ -1,0 +1,435 @@
+//! User data taken apart by their schema.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::sync::Arc;
+
+use super::error::{PayloadError, PayloadErrorKind as Kind};
+use super::schema::{Count, Field, InType, Length, OutType, Schema};
+use super::value::{Sid, Value};
+use crate::cursor::Cursor;
+use crate::guid::Guid;
+use crate::read::PointerSize;
+use crate::time::{FileTime, SystemTime};
+
+/// What decoding an event may cost: about the bytes that its values take.
+/// Arrays of values without data could otherwise multiply without end. An
+/// event of 64 KiB that is not made for that stays far below.
+const BUDGET: usize = 16 << 20;
+/// What a value costs beside its name.
+const VALUE_COST: usize = 16;
+
+/// Fields with their names.
+pub type Fields = Vec<(Arc<str>, Value)>;
+
+/// User data taken apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Payload {
+    /// The fields that could be decoded.
+    pub fields: Fields,
+    /// What is left: bytes beyond the last field, or those from the first
+    /// field on that could not be decoded.
+    pub leftover: Vec<u8>,
+    /// Why decoding stopped before the last field.
+    pub error: Option<PayloadError>,
+}
+
+impl Schema {
+    /// Takes an event's user data apart.
+    #[must_use]
+    pub fn decode(&self, user_data: &[u8], pointer_size: PointerSize) -> Payload {
+        let mut decoder = Decoder {
+            c: Cursor::new(user_data),
+            pointer_size,
+            budget: BUDGET,
+            numbers: Vec::new(),
+        };
+        let mut fields = Fields::new();
+        for field in &self.fields {
+            let start = decoder.c;
+            match decoder.field(field) {
+                Ok(value) => fields.push((Arc::clone(&field.name), value)),
+                Err(error) => {
+                    return Payload {
+                        fields,
+                        leftover: start.rest().to_vec(),
+                        error: Some(error),
+                    };
+                }
+            }
+        }
+        Payload {
+            fields,
+            leftover: decoder.c.rest().to_vec(),
+            error: None,
+        }
+    }
+}
+
+struct Decoder<'a> {
+    c: Cursor<'a>,
+    pointer_size: PointerSize,
+    budget: usize,
+    /// The numbers decoded so far, which counts and lengths refer to.
+    numbers: Vec<(Arc<str>, u64)>,
+}
+
+/// Why a value could not be decoded.
+enum Fault {
+    /// The fault is the field's own.
+    Here(Kind),
+    /// The fault is in a member of it.
+    Member(PayloadError),
+}
+
+impl From<Kind> for Fault {
+    fn from(kind: Kind) -> Self {
+        Self::Here(kind)
+    }
+}
+
+impl Decoder<'_> {
+    fn field(&mut self, field: &Field) -> Result<Value, PayloadError> {
+        let offset = self.c.position();
+        let located = |kind| PayloadError {
+            field: Arc::clone(&field.name),
+            offset,
+            kind,
+        };
+        let count = match &field.count {
+            Count::Scalar => return self.one(field),
+            Count::Fixed(count) => u64::from(*count),
+            Count::Variable => self
+                .c
+                .u16()
+                .map(u64::from)
+                .ok_or(Kind::TooShort)
+                .map_err(located)?,
+            Count::Field(name) => self.number(name).map_err(located)?,
+            Count::Custom(_) => return Err(located(Kind::Custom)),
+        };
+        if is_character(field) {
+            let count = usize::try_from(count).map_err(|_| located(Kind::TooShort))?;
+            return self.characters(field, count).map_err(located);
+        }
+        let outer = self.numbers.len();
+        let mut values = Vec::new();
+        for _ in 0..count {
+            values.push(self.one(field)?);
+            self.numbers.truncate(outer);
+        }
+        Ok(Value::Array(values))
+    }
+
+    /// One value of a field, whatever its count.
+    fn one(&mut self, field: &Field) -> Result<Value, PayloadError> {
+        let offset = self.c.position();
+        self.value(field).map_err(|fault| match fault {
+            Fault::Here(kind) => PayloadError {
+                field: Arc::clone(&field.name),
+                offset,
+                kind,
+            },
+            Fault::Member(error) => error,
+        })
+    }
+
+    fn value(&mut self, field: &Field) -> Result<Value, Fault> {
+        self.charge(field)?;
+        let (size, signed) = match field.in_type {
+            InType::Int8 => (1, true),
+            InType::UInt8 => (1, false),
+            InType::Int16 => (2, true),
+            InType::UInt16 => (2, false),
+            InType::Int32 => (4, true),
+            InType::UInt32 | InType::HexInt32 | InType::Bool32 => (4, false),
+            InType::Int64 => (8, true),
+            InType::UInt64 | InType::HexInt64 => (8, false),
+            InType::Pointer => (self.pointer_size.bytes(), false),
+            InType::Null => return Ok(Value::Null),
+            InType::Float => return Ok(Value::Float(f32::from_le_bytes(self.array()?))),
+            InType::Double => return Ok(Value::Double(f64::from_le_bytes(self.array()?))),
+            InType::Guid => return Ok(Value::Guid(Guid::from_bytes(self.array()?))),
+            InType::FileTime => {
+                let units = i64::from_le_bytes(self.array()?);
+                return Ok(Value::FileTime(FileTime::from_raw(units)));
+            }
+            InType::SystemTime => {
+                return Ok(Value::SystemTime(SystemTime::from_bytes(self.array()?)));
+            }
+            InType::Sid => return Ok(Value::Sid(self.sid()?)),
+            InType::UnicodeString | InType::CountedString => {
+                return Ok(Value::Text(utf16(self.run(field, 2)?)?));
+            }
+            InType::AnsiString | InType::CountedAnsiString => {
+                return Ok(Value::Text(eight_bit(self.run(field, 1)?)));
+            }
+            InType::Binary | InType::CountedBinary => {
+                return Ok(binary(self.run(field, 1)?, field.out_type));
+            }
+            InType::Struct => return self.structure(field),
+            InType::Unknown(code) => return Err(Kind::UnknownType(code).into()),
+        };
+        let number = Number::read(self.take(size)?, signed);
+        self.numbers.push((Arc::clone(&field.name), number.raw));
+        Ok(number.value(field))
+    }
+
+    fn structure(&mut self, field: &Field) -> Result<Value, Fault> {
+        let outer = self.numbers.len();
+        let mut members = Fields::new();
+        for member in &field.fields {
+            let value = self.field(member).map_err(Fault::Member)?;
+            members.push((Arc::clone(&member.name), value));
+        }
+        self.numbers.truncate(outer);
+        Ok(Value::Struct(members))
+    }
+
+    fn charge(&mut self, field: &Field) -> Result<(), Kind> {
+        let cost = VALUE_COST + field.name.len();
+        self.budget = self.budget.checked_sub(cost).ok_or(Kind::TooManyValues)?;
+        Ok(())
+    }
+
+    /// The number that a count or a length refers to.
+    fn number(&self, name: &Arc<str>) -> Result<u64, Kind> {
+        self.numbers
+            .iter()
+            .rev()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| *value)
+            .ok_or_else(|| Kind::NoSuchNumber(Arc::clone(name)))
+    }
+
+    fn take(&mut self, length: usize) -> Result<&[u8], Kind> {
+        self.c.take(length).ok_or(Kind::TooShort)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Kind> {
+        self.c.array().ok_or(Kind::TooShort)
+    }
+
+    /// The bytes of a string, or of a run of bytes, whose unit is `unit`
+    /// bytes.
+    fn run(&mut self, field: &Field, unit: usize) -> Result<&[u8], Kind> {
+        let units = match &field.length {
+            Length::Fixed(units) => u64::from(*units),
+            Length::Field(name) => self.number(name)?,
+            Length::Natural => {
+                return match field.in_type {
+                    InType::UnicodeString | InType::AnsiString => Ok(self.terminated(unit)),
+                    _ => {
+                        let bytes = self.c.u16().ok_or(Kind::TooShort)?;
+                        self.take(usize::from(bytes))
+                    }
+                };
+            }
+        };
+        let bytes = usize::try_from(units)
+            .ok()
+            .and_then(|units| units.checked_mul(unit))
+            .ok_or(Kind::TooShort)?;
+        let run = self.take(bytes)?;
+        // Text that is shorter than its field is followed by NULs.
+        if matches!(field.in_type, InType::UnicodeString | InType::AnsiString) {
+            let kept = run
+                .chunks_exact(unit)
+                .rposition(|unit| unit.iter().any(|&byte| byte != 0))
+                .map_or(0, |last| (last + 1) * unit);
+            return run.get(..kept).ok_or(Kind::TooShort);
+        }
+        Ok(run)
+    }
+
+    /// The bytes up to a NUL, which is consumed; without a NUL, all that are
+    /// left, as decoders on Windows do.
+    fn terminated(&mut self, unit: usize) -> &[u8] {
+        let rest = self.c.rest();
+        let text = rest
+            .chunks_exact(unit)
+            .position(|unit| unit.iter().all(|&byte| byte == 0))
+            .unwrap_or(rest.len() / unit)
+            * unit;
+        let taken = self.c.take(text).unwrap_or_default();
+        self.c.take(unit);
+        taken
+    }
+
+    /// An array of characters as text.
+    fn characters(&mut self, field: &Field, count: usize) -> Result<Value, Kind> {
+        self.charge(field)?;
+        let text = if field.in_type == InType::UInt16 {
+            utf16(self.take(count.checked_mul(2).ok_or(Kind::TooShort)?)?)?
+        } else {
+            eight_bit(self.take(count)?)
+        };
+        Ok(Value::Text(text))
+    }
+
+    fn sid(&mut self) -> Result<Sid, Kind> {
+        let [revision, count] = self.array()?;
+        if count > 15 {
+            return Err(Kind::Sid(count));
+        }
+        let mut authority = [0; 8];
+        authority[2..].copy_from_slice(&self.array::<6>()?);
+        let mut subauthorities = Vec::new();
+        for _ in 0..count {
+            subauthorities.push(u32::from_le_bytes(self.array()?));
+        }
+        Ok(Sid {
+            revision,
+            authority: u64::from_be_bytes(authority),
+            subauthorities,
+        })
+    }
+}
+
+/// Whether an array of this field is a string by its out type.
+const fn is_character(field: &Field) -> bool {
+    let byte = matches!(field.in_type, InType::Int8 | InType::UInt8);
+    match field.out_type {
+        OutType::String => byte || matches!(field.in_type, InType::UInt16),
+        OutType::Utf8 | OutType::Xml | OutType::Json => byte,
+        _ => false,
+    }
+}
+
+/// An integer as it was read.
+struct Number {
+    /// The bits, zero-extended.
+    raw: u64,
+    /// The value, if the type is signed.
+    signed: Option<i64>,
+    size: usize,
+}
+
+impl Number {
+    /// Reads an integer of at most eight bytes.
+    fn read(bytes: &[u8], signed: bool) -> Self {
+        let extended = |fill: u8| {
+            let mut all = [fill; 8];
+            for (to, from) in all.iter_mut().zip(bytes) {
+                *to = *from;
+            }
+            all
+        };
+        let negative = bytes.last().is_some_and(|top| top & 0x80 != 0);
+        Self {
+            raw: u64::from_le_bytes(extended(0)),
+            signed: signed.then(|| i64::from_le_bytes(extended(if negative { 0xFF } else { 0 }))),
+            size: bytes.len(),
+        }
+    }
+
+    /// The value as the field's map and out type say, or else its in type.
+    fn value(&self, field: &Field) -> Value {
+        if let Some(name) = field.map.as_ref().and_then(|map| map.name(self.raw)) {
+            return Value::Named {
+                value: self.raw,
+                name,
+            };
+        }
+        self.by_out_type(field.out_type)
+            .unwrap_or_else(|| match field.in_type {
+                InType::Bool32 => Value::Bool(self.raw != 0),
+                InType::Pointer => Value::Pointer(self.raw),
+                InType::HexInt32 | InType::HexInt64 => Value::Hex(self.raw),
+                _ => self.signed.map_or(Value::UInt(self.raw), Value::Int),
+            })
+    }
+
+    /// The value as the out type says, if that makes sense for the size.
+    fn by_out_type(&self, out_type: OutType) -> Option<Value> {
+        let small = u32::try_from(self.raw).ok();
+        let memory = self.raw.to_le_bytes();
+        Some(match out_type {
+            OutType::Boolean => Value::Bool(self.raw != 0),
+            OutType::Hex => Value::Hex(self.raw),
+            OutType::CodePointer => Value::Pointer(self.raw),
+            OutType::ProcessId => Value::ProcessId(self.raw),
+            OutType::ThreadId => Value::ThreadId(self.raw),
+            OutType::NtStatus => Value::NtStatus(small?),
+            OutType::HResult => Value::HResult(small?),
+            OutType::Win32Error => Value::Win32Error(small?),
+            OutType::Port if self.size == 2 => {
+                Value::Port(u16::from_be_bytes([memory[0], memory[1]]))
+            }
+            OutType::Ipv4 if self.size == 4 => {
+                Value::Ipv4(Ipv4Addr::new(memory[0], memory[1], memory[2], memory[3]))
+            }
+            OutType::String if self.size == 1 => Value::Text(char::from(memory[0]).to_string()),
+            OutType::String if self.size == 2 => Value::Text(String::from_utf16_lossy(&[
+                u16::from_le_bytes([memory[0], memory[1]]),
+            ])),
+            OutType::DateTime if self.size == 8 => {
+                Value::FileTime(FileTime::from_raw(i64::from_le_bytes(memory)))
+            }
+            OutType::Unsigned => Value::UInt(self.raw),
+            OutType::Signed => {
+                let bytes = memory.get(..self.size)?;
+                Value::Int(Self::read(bytes, true).signed?)
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// UTF-16LE text.
+fn utf16(bytes: &[u8]) -> Result<String, Kind> {
+    let (units, []) = bytes.as_chunks::<2>() else {
+        return Err(Kind::OddLength(bytes.len()));
+    };
+    let units: Vec<u16> = units.iter().map(|&unit| u16::from_le_bytes(unit)).collect();
+    Ok(String::from_utf16_lossy(&units))
+}
+
+/// 8-bit text: UTF-8 where it is that, otherwise a byte a character, as the
+/// writer's code page is not known.
+fn eight_bit(bytes: &[u8]) -> String {
+    std::str::from_utf8(bytes).map_or_else(
+        |_| bytes.iter().copied().map(char::from).collect(),
+        str::to_owned,
+    )
+}
+
+/// Bytes as their out type says, if they are that.
+fn binary(bytes: &[u8], out_type: OutType) -> Value {
+    let address = match out_type {
+        OutType::Ipv6 => bytes
+            .try_into()
+            .ok()
+            .map(|octets: [u8; 16]| Value::Ipv6(octets.into())),
+        OutType::SocketAddress => socket_address(bytes).map(Value::SocketAddress),
+        OutType::String | OutType::Utf8 | OutType::Xml | OutType::Json => {
+            Some(Value::Text(eight_bit(bytes)))
+        }
+        _ => None,
+    };
+    address.unwrap_or_else(|| Value::Binary(bytes.to_vec()))
+}
+
+/// `SOCKADDR_IN` and `SOCKADDR_IN6`, as Windows numbers the families.
+fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
+    const INET: u16 = 2;
+    const INET6: u16 = 23;
+    let mut c = Cursor::new(bytes);
+    let family = c.u16()?;
+    let port = u16::from_be_bytes(c.array()?);
+    match family {
+        INET => {
+            let address: [u8; 4] = c.array()?;
+            Some(SocketAddrV4::new(address.into(), port).into())
+        }
+        INET6 => {
+            let flow = u32::from_be_bytes(c.array()?);
+            let address: [u8; 16] = c.array()?;
+            let scope = c.u32()?;
+            Some(SocketAddrV6::new(Ipv6Addr::from(address), port, flow, scope).into())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,386 @@
+use super::*;
+use crate::decode::ValueMap;
+
+fn field(name: &str, in_type: InType, out_type: OutType) -> Field {
+    Field {
+        name: name.into(),
+        in_type,
+        out_type,
+        count: Count::Scalar,
+        length: Length::Natural,
+        tags: 0,
+        map: None,
+        fields: Vec::new(),
+    }
+}
+
+fn decode(fields: Vec<Field>, data: &[u8]) -> Payload {
+    let schema = Schema {
+        fields,
+        ..Schema::default()
+    };
+    schema.decode(data, PointerSize::Eight)
+}
+
+/// The only value of data that hold nothing else.
+fn one(in_type: InType, out_type: OutType, data: &[u8]) -> Value {
+    let payload = decode(vec![field("f", in_type, out_type)], data);
+    assert_eq!(payload.error, None);
+    assert_eq!(payload.leftover, [0_u8; 0]);
+    payload.fields.into_iter().next().unwrap().1
+}
+
+fn plain(in_type: InType, data: &[u8]) -> Value {
+    one(in_type, OutType::Default, data)
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+#[test]
+fn integers_have_their_size_and_sign() {
+    assert_eq!(plain(InType::Int8, &[0x80]), Value::Int(-128));
+    assert_eq!(plain(InType::UInt8, &[0x80]), Value::UInt(128));
+    assert_eq!(plain(InType::Int16, &[0xFE, 0xFF]), Value::Int(-2));
+    assert_eq!(plain(InType::UInt16, &[0xFE, 0xFF]), Value::UInt(0xFFFE));
+    assert_eq!(plain(InType::Int32, &[0xFF; 4]), Value::Int(-1));
+    assert_eq!(
+        plain(InType::UInt32, &[0xFF; 4]),
+        Value::UInt(u64::from(u32::MAX))
+    );
+    assert_eq!(plain(InType::Int64, &[0xFF; 8]), Value::Int(-1));
+    assert_eq!(plain(InType::UInt64, &[0xFF; 8]), Value::UInt(u64::MAX));
+    assert_eq!(plain(InType::HexInt32, &[1, 2, 0, 0]), Value::Hex(0x201));
+    assert_eq!(
+        plain(InType::HexInt64, &[1; 8]),
+        Value::Hex(0x0101_0101_0101_0101)
+    );
+    assert_eq!(plain(InType::Bool32, &[0, 1, 0, 0]), Value::Bool(true));
+    assert_eq!(plain(InType::Null, &[]), Value::Null);
+}
+
+#[test]
+fn out_types_give_integers_their_meaning() {
+    let of = |in_type, out_type, data: &[u8]| one(in_type, out_type, data);
+    assert_eq!(of(InType::UInt8, OutType::Boolean, &[2]), Value::Bool(true));
+    assert_eq!(of(InType::UInt8, OutType::String, b"x"), text("x"));
+    assert_eq!(of(InType::UInt16, OutType::String, &[0xE9, 0]), text("é"));
+    assert_eq!(of(InType::UInt8, OutType::Hex, &[0xAB]), Value::Hex(0xAB));
+    assert_eq!(
+        of(InType::UInt16, OutType::Port, &[0x1F, 0x90]),
+        Value::Port(8080)
+    );
+    assert_eq!(
+        of(InType::UInt32, OutType::Ipv4, &[127, 0, 0, 1]),
+        Value::Ipv4(Ipv4Addr::LOCALHOST)
+    );
+    let number = [0x22, 0, 0, 0xC0];
+    assert_eq!(
+        of(InType::UInt32, OutType::NtStatus, &number),
+        Value::NtStatus(0xC000_0022)
+    );
+    assert_eq!(
+        of(InType::Int32, OutType::HResult, &number),
+        Value::HResult(0xC000_0022)
+    );
+    assert_eq!(
+        of(InType::UInt32, OutType::Win32Error, &[5, 0, 0, 0]),
+        Value::Win32Error(5)
+    );
+    assert_eq!(
+        of(InType::UInt32, OutType::ProcessId, &[4, 0, 0, 0]),
+        Value::ProcessId(4)
+    );
+    assert_eq!(
+        of(InType::UInt32, OutType::ThreadId, &[8, 0, 0, 0]),
+        Value::ThreadId(8)
+    );
+    assert_eq!(
+        of(
+            InType::HexInt64,
+            OutType::CodePointer,
+            &[0x10, 0, 0, 0, 0, 0, 0, 0]
+        ),
+        Value::Pointer(0x10)
+    );
+    assert_eq!(of(InType::UInt8, OutType::Signed, &[0xFF]), Value::Int(-1));
+    assert_eq!(
+        of(InType::Int8, OutType::Unsigned, &[0xFF]),
+        Value::UInt(255)
+    );
+    assert_eq!(
+        of(InType::UInt64, OutType::DateTime, &[1, 0, 0, 0, 0, 0, 0, 0]),
+        Value::FileTime(FileTime::from_raw(1))
+    );
+}
+
+#[test]
+fn out_type_that_does_not_suit_the_size_is_ignored() {
+    assert_eq!(one(InType::UInt8, OutType::Port, &[7]), Value::UInt(7));
+    assert_eq!(
+        one(InType::UInt64, OutType::NtStatus, &[0xFF; 8]),
+        Value::UInt(u64::MAX)
+    );
+}
+
+#[test]
+fn floats_guids_and_times_are_read() {
+    assert_eq!(
+        plain(InType::Float, &1.5_f32.to_le_bytes()),
+        Value::Float(1.5)
+    );
+    assert_eq!(
+        plain(InType::Double, &(-0.25_f64).to_le_bytes()),
+        Value::Double(-0.25)
+    );
+    assert_eq!(
+        plain(InType::Guid, &[9; 16]),
+        Value::Guid(Guid::from_bytes([9; 16]))
+    );
+    assert_eq!(
+        plain(InType::FileTime, &[2, 0, 0, 0, 0, 0, 0, 0]),
+        Value::FileTime(FileTime::from_raw(2))
+    );
+    let Value::SystemTime(time) = plain(InType::SystemTime, &[1; 16]) else {
+        panic!("a SYSTEMTIME is no other value");
+    };
+    assert_eq!(time.year, 0x0101);
+}
+
+#[test]
+fn strings_end_at_their_nul_or_with_the_data() {
+    assert_eq!(plain(InType::UnicodeString, b"a\0b\0\0\0"), text("ab"));
+    assert_eq!(plain(InType::UnicodeString, b"a\0b\0"), text("ab"));
+    assert_eq!(plain(InType::AnsiString, b"ab\0"), text("ab"));
+    assert_eq!(plain(InType::AnsiString, b"ab"), text("ab"));
+    assert_eq!(plain(InType::AnsiString, b"\xE9\0"), text("é"));
+    assert_eq!(
+        one(InType::AnsiString, OutType::Utf8, b"\xC3\xA9\0"),
+        text("é")
+    );
+}
+
+#[test]
+fn counted_data_have_a_byte_count() {
+    assert_eq!(plain(InType::CountedString, b"\x04\0a\0b\0"), text("ab"));
+    assert_eq!(plain(InType::CountedAnsiString, b"\x02\0ab"), text("ab"));
+    assert_eq!(
+        plain(InType::Binary, b"\x02\0ab"),
+        Value::Binary(b"ab".to_vec())
+    );
+    assert_eq!(
+        plain(InType::CountedBinary, b"\x02\0ab"),
+        Value::Binary(b"ab".to_vec())
+    );
+    let odd = decode(
+        vec![field("f", InType::CountedString, OutType::Default)],
+        b"\x03\0abc",
+    );
+    assert_eq!(odd.error.unwrap().kind, Kind::OddLength(3));
+    assert_eq!(odd.leftover, b"\x03\0abc");
+}
+
+#[test]
+fn binary_addresses_are_read() {
+    let mut v6 = vec![16, 0];
+    v6.extend(Ipv6Addr::LOCALHOST.octets());
+    assert_eq!(
+        one(InType::Binary, OutType::Ipv6, &v6),
+        Value::Ipv6(Ipv6Addr::LOCALHOST)
+    );
+    let v4 = b"\x10\0\x02\0\x1F\x90\x7F\0\0\x01\0\0\0\0\0\0\0\0";
+    assert_eq!(
+        one(InType::Binary, OutType::SocketAddress, v4),
+        Value::SocketAddress("127.0.0.1:8080".parse().unwrap())
+    );
+    let mut v6 = b"\x1C\0\x17\0\x1F\x90\0\0\0\0".to_vec();
+    v6.extend(Ipv6Addr::LOCALHOST.octets());
+    v6.extend([0; 4]);
+    assert_eq!(
+        one(InType::Binary, OutType::SocketAddress, &v6),
+        Value::SocketAddress("[::1]:8080".parse().unwrap())
+    );
+    assert_eq!(
+        one(InType::Binary, OutType::SocketAddress, b"\x02\0\x11\0"),
+        Value::Binary(b"\x11\0".to_vec())
+    );
+}
+
+#[test]
+fn security_identifier_gives_its_own_length() {
+    let data = b"\x01\x02\0\0\0\0\0\x05\x20\0\0\0\x20\x02\0\0";
+    assert_eq!(plain(InType::Sid, data).to_string(), "S-1-5-32-544");
+    let payload = decode(
+        vec![field("f", InType::Sid, OutType::Default)],
+        &[1, 16, 0, 0, 0, 0, 0, 5],
+    );
+    assert_eq!(payload.error.unwrap().kind, Kind::Sid(16));
+}
+
+#[test]
+fn pointer_has_the_size_of_the_writer() {
+    let schema = Schema {
+        fields: vec![field("p", InType::Pointer, OutType::Default)],
+        ..Schema::default()
+    };
+    let payload = schema.decode(&[1, 0, 0, 0, 2], PointerSize::Four);
+    assert_eq!(payload.fields, [("p".into(), Value::Pointer(1))]);
+    assert_eq!(payload.leftover, [2]);
+}
+
+#[test]
+fn arrays_count_in_the_schema_or_in_the_data() {
+    let fixed = Field {
+        count: Count::Fixed(2),
+        ..field("a", InType::UInt16, OutType::Default)
+    };
+    let variable = Field {
+        count: Count::Variable,
+        ..field("b", InType::UInt8, OutType::Hex)
+    };
+    let payload = decode(vec![fixed, variable], &[1, 0, 2, 0, 3, 0, 7, 8, 9]);
+    assert_eq!(payload.error, None);
+    assert_eq!(
+        payload.fields,
+        [
+            (
+                "a".into(),
+                Value::Array(vec![Value::UInt(1), Value::UInt(2)])
+            ),
+            (
+                "b".into(),
+                Value::Array(vec![Value::Hex(7), Value::Hex(8), Value::Hex(9)])
+            ),
+        ]
+    );
+}
+
+#[test]
+fn array_of_characters_is_text() {
+    let characters = |in_type| Field {
+        count: Count::Variable,
+        ..field("s", in_type, OutType::String)
+    };
+    let payload = decode(
+        vec![characters(InType::UInt16), characters(InType::Int8)],
+        b"\x02\0a\0b\0\x03\0xyz",
+    );
+    assert_eq!(
+        payload.fields,
+        [("s".into(), text("ab")), ("s".into(), text("xyz"))]
+    );
+}
+
+#[test]
+fn structures_hold_their_members() {
+    let mut outer = field("s", InType::Struct, OutType::Default);
+    outer.count = Count::Fixed(2);
+    outer.fields = vec![
+        field("a", InType::UInt8, OutType::Default),
+        field("b", InType::CountedAnsiString, OutType::Default),
+    ];
+    let payload = decode(vec![outer], b"\x01\x01\0x\x02\x01\0y");
+    assert_eq!(
+        payload.fields[0].1.to_string(),
+        r#"[{a=1, b="x"}, {a=2, b="y"}]"#
+    );
+}
+
+#[test]
+fn sizes_come_from_earlier_fields() {
+    let number = field("n", InType::UInt16, OutType::Default);
+    let count = Field {
+        count: Count::Field("n".into()),
+        ..field("a", InType::UInt8, OutType::Default)
+    };
+    let length = Field {
+        length: Length::Field("n".into()),
+        ..field("b", InType::Binary, OutType::Default)
+    };
+    let string = Field {
+        length: Length::Field("n".into()),
+        ..field("s", InType::UnicodeString, OutType::Default)
+    };
+    let payload = decode(
+        vec![number, count, length, string],
+        b"\x02\0\x07\x08xyz\0\0\0",
+    );
+    assert_eq!(payload.error, None);
+    assert_eq!(
+        payload.fields[1..],
+        [
+            (
+                "a".into(),
+                Value::Array(vec![Value::UInt(7), Value::UInt(8)])
+            ),
+            ("b".into(), Value::Binary(b"xy".to_vec())),
+            ("s".into(), text("z")),
+        ]
+    );
+}
+
+#[test]
+fn size_without_its_field_is_an_error() {
+    let length = Field {
+        length: Length::Field("n".into()),
+        ..field("b", InType::Binary, OutType::Default)
+    };
+    let payload = decode(vec![length], b"xy");
+    assert_eq!(payload.error.unwrap().kind, Kind::NoSuchNumber("n".into()));
+}
+
+#[test]
+fn map_names_a_number() {
+    let mapped = Field {
+        map: Some(Arc::new(ValueMap {
+            bits: false,
+            entries: vec![(3, "Three".to_owned())],
+        })),
+        ..field("m", InType::UInt32, OutType::Default)
+    };
+    let payload = decode(vec![mapped.clone(), mapped], &[3, 0, 0, 0, 4, 0, 0, 0]);
+    assert_eq!(payload.fields[0].1.to_string(), "Three(3)");
+    assert_eq!(payload.fields[1].1, Value::UInt(4));
+}
+
+#[test]
+fn decoding_keeps_what_came_before_an_error() {
+    let payload = decode(
+        vec![
+            field("a", InType::UInt8, OutType::Default),
+            field("b", InType::UInt32, OutType::Default),
+        ],
+        &[1, 2, 3],
+    );
+    assert_eq!(payload.fields, [("a".into(), Value::UInt(1))]);
+    assert_eq!(payload.leftover, [2, 3]);
+    assert_eq!(
+        payload.error.unwrap().to_string(),
+        "field `b` at payload offset 1: the data end within it"
+    );
+}
+
+#[test]
+fn error_in_a_structure_names_the_member() {
+    let mut outer = field("s", InType::Struct, OutType::Default);
+    outer.fields = vec![
+        field("a", InType::UInt8, OutType::Default),
+        field("b", InType::Unknown(30), OutType::Default),
+    ];
+    let error = decode(vec![outer], &[1, 2]).error.unwrap();
+    assert_eq!((error.field.as_ref(), error.offset), ("b", 1));
+    assert_eq!(error.kind, Kind::UnknownType(30));
+}
+
+#[test]
+fn arrays_without_data_do_not_multiply_without_end() {
+    let mut inner = field("i", InType::Null, OutType::Default);
+    inner.count = Count::Fixed(u16::MAX);
+    let mut outer = field("o", InType::Struct, OutType::Default);
+    outer.count = Count::Fixed(u16::MAX);
+    outer.fields = vec![inner];
+    let payload = decode(vec![outer], &[1]);
+    assert_eq!(payload.error.unwrap().kind, Kind::TooManyValues);
+    assert_eq!(payload.leftover, [1]);
+}

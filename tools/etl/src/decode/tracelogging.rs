@@ -1,0 +1,247 @@
+//! `TraceLogging` event metadata, extended item type 11.
+
+use std::sync::Arc;
+
+use super::error::{MetadataError, sized_block};
+use super::schema::{Count, Field, InType, Length, OutType, Schema};
+use crate::cursor::Cursor;
+
+/// Structures within structures; beyond this, metadata are taken for damage.
+const MAX_DEPTH: usize = 32;
+
+/// `InMeta`: an `OutMeta` byte follows.
+const CHAIN: u8 = 0x80;
+/// `InMeta`: the kind of array.
+const COUNT_MASK: u8 = 0x60;
+/// `InMeta`: the array's count follows in the metadata.
+const COUNT_FIXED: u8 = 0x20;
+/// `InMeta`: the array's count precedes it in the data.
+const COUNT_VARIABLE: u8 = 0x40;
+/// `InMeta`: the encoding.
+const TYPE_MASK: u8 = 0x1F;
+
+impl Schema {
+    /// Reads event metadata: size, tags, event name, fields.
+    ///
+    /// # Errors
+    /// [`MetadataError`] if the block or one of its parts runs over its end.
+    pub fn parse_trace_logging(blob: &[u8]) -> Result<Self, MetadataError> {
+        let blob = sized_block(blob)?;
+        let mut c = Cursor::new(blob);
+        c.take(2);
+        let tags = tags(&mut c)?;
+        let event_name = name(&mut c)?.to_string();
+        let mut fields = Vec::new();
+        while !c.is_empty() {
+            fields.push(field(&mut c, 0)?);
+        }
+        Ok(Self {
+            event_name,
+            tags,
+            fields,
+        })
+    }
+}
+
+/// Reads tags: seven bits a byte, the most significant first, and the top bit
+/// says that more follow. There are 28 bits; bytes after the fourth say
+/// nothing.
+fn tags(c: &mut Cursor<'_>) -> Result<u32, MetadataError> {
+    let offset = c.position();
+    let mut tags = 0;
+    let mut shift = 21_u32;
+    let mut room = true;
+    loop {
+        let byte = c.u8().ok_or(MetadataError::Overrun {
+            offset,
+            what: "tag",
+        })?;
+        if room {
+            tags |= u32::from(byte & !CHAIN) << shift;
+        }
+        if byte & CHAIN == 0 {
+            return Ok(tags);
+        }
+        (shift, room) = shift.checked_sub(7).map_or((0, false), |s| (s, room));
+    }
+}
+
+fn name(c: &mut Cursor<'_>) -> Result<Arc<str>, MetadataError> {
+    let offset = c.position();
+    c.until_nul()
+        .map(|bytes| String::from_utf8_lossy(bytes).into())
+        .ok_or(MetadataError::UnterminatedName { offset })
+}
+
+fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, MetadataError> {
+    let offset = c.position();
+    let overrun = MetadataError::Overrun {
+        offset,
+        what: "field",
+    };
+    let name = name(c)?;
+    let in_meta = c.u8().ok_or(overrun)?;
+    let mut out_meta = None;
+    let mut field_tags = 0;
+    if in_meta & CHAIN != 0 {
+        let byte = c.u8().ok_or(overrun)?;
+        if byte & CHAIN != 0 {
+            field_tags = tags(c)?;
+        }
+        out_meta = Some(byte & !CHAIN);
+    }
+    let count = match in_meta & COUNT_MASK {
+        0 => Count::Scalar,
+        COUNT_FIXED => Count::Fixed(c.u16().ok_or(overrun)?),
+        COUNT_VARIABLE => Count::Variable,
+        _ => {
+            let size = c.u16().ok_or(overrun)?;
+            Count::Custom(c.take(usize::from(size)).ok_or(overrun)?.to_vec())
+        }
+    };
+    let in_type = InType::from_code(in_meta & TYPE_MASK);
+    let mut fields = Vec::new();
+    if in_type == InType::Struct {
+        if depth == MAX_DEPTH {
+            return Err(MetadataError::TooDeep { offset });
+        }
+        let members = out_meta.ok_or(MetadataError::StructWithoutCount { offset })?;
+        for _ in 0..members {
+            fields.push(field(c, depth + 1)?);
+        }
+    }
+    let out_type = match out_meta {
+        Some(code) if in_type != InType::Struct => OutType::from_trace_logging(code),
+        _ => OutType::Default,
+    };
+    Ok(Field {
+        name,
+        in_type,
+        out_type,
+        count,
+        length: Length::Natural,
+        tags: field_tags,
+        map: None,
+        fields,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The worked example of the format's description: a scalar, an out type,
+    /// both kinds of arrays and a structure.
+    const EVT: [u8; 46] = *b"\x2E\0\0Evt\0count\0\x08status\0\x88\x0Edata\0\x44\
+        S\0\x98\x02a\0\x07b\0\x16fix\0\x26\x03\0";
+
+    fn plain(name: &str, in_type: InType) -> Field {
+        Field {
+            name: name.into(),
+            in_type,
+            out_type: OutType::Default,
+            count: Count::Scalar,
+            length: Length::Natural,
+            tags: 0,
+            map: None,
+            fields: Vec::new(),
+        }
+    }
+
+    // R-O5
+    #[test]
+    fn every_form_of_a_field_is_read() {
+        let schema = Schema::parse_trace_logging(&EVT).unwrap();
+        let expected = Schema {
+            event_name: "Evt".to_owned(),
+            tags: 0,
+            fields: vec![
+                plain("count", InType::UInt32),
+                Field {
+                    out_type: OutType::NtStatus,
+                    ..plain("status", InType::UInt32)
+                },
+                Field {
+                    count: Count::Variable,
+                    ..plain("data", InType::UInt8)
+                },
+                Field {
+                    fields: vec![plain("a", InType::Int32), plain("b", InType::CountedString)],
+                    ..plain("S", InType::Struct)
+                },
+                Field {
+                    count: Count::Fixed(3),
+                    ..plain("fix", InType::UInt16)
+                },
+            ],
+        };
+        assert_eq!(schema, expected);
+    }
+
+    #[test]
+    fn every_cut_of_the_metadata_is_refused() {
+        for length in 0..EVT.len() {
+            let cut = EVT.get(..length).unwrap();
+            assert!(Schema::parse_trace_logging(cut).is_err(), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn tags_are_28_bits_from_the_top() {
+        let event = |tags: &[u8]| {
+            let size = u8::try_from(tags.len() + 4).unwrap();
+            let blob = [&[size, 0], tags, b"E\0"].concat();
+            Schema::parse_trace_logging(&blob).unwrap().tags
+        };
+        assert_eq!(event(&[0x00]), 0);
+        assert_eq!(event(&[0x12]), 0x0240_0000);
+        assert_eq!(event(&[0x81, 0x01]), 0x0020_4000);
+        assert_eq!(event(&[0xFF, 0xFF, 0xFF, 0x7F]), 0x0FFF_FFFF);
+        assert_eq!(event(&[0x80, 0x80, 0x80, 0x81, 0x7F]), 1);
+    }
+
+    #[test]
+    fn field_tags_and_custom_encodings_are_read() {
+        let blob = b"\x11\0\0E\0f\0\x88\x84\x05g\0\x68\x02\0xy";
+        let schema = Schema::parse_trace_logging(blob).unwrap();
+        let expected = [
+            Field {
+                out_type: OutType::Hex,
+                tags: 5 << 21,
+                ..plain("f", InType::UInt32)
+            },
+            Field {
+                count: Count::Custom(b"xy".to_vec()),
+                ..plain("g", InType::UInt32)
+            },
+        ];
+        assert_eq!(schema.fields, expected);
+    }
+
+    #[test]
+    fn structure_without_members_to_come_is_refused() {
+        let blob = b"\x0B\0\0E\0S\0\x18a\0\x07";
+        assert_eq!(
+            Schema::parse_trace_logging(blob),
+            Err(MetadataError::StructWithoutCount { offset: 5 })
+        );
+        let blob = b"\x09\0\0E\0S\0\x98\x01";
+        assert_eq!(
+            Schema::parse_trace_logging(blob),
+            Err(MetadataError::UnterminatedName { offset: 9 })
+        );
+    }
+
+    #[test]
+    fn endless_nesting_is_refused() {
+        let nest: Vec<u8> = b"\0\x98\x01".repeat(10_000);
+        let size = u16::try_from(nest.len() + 5).unwrap().to_le_bytes();
+        let blob = [&size[..], b"\0E\0", &nest].concat();
+        assert_eq!(
+            Schema::parse_trace_logging(&blob),
+            Err(MetadataError::TooDeep {
+                offset: 5 + 3 * MAX_DEPTH
+            })
+        );
+    }
+}

@@ -1,0 +1,260 @@
+//! Values of fields.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::guid::Guid;
+use crate::show::{Escaped, Hex};
+use crate::time::{FileTime, SystemTime};
+
+/// A field's value.
+///
+/// `Display` gives the form for a table: on one line, control characters
+/// escaped. `Serialize` gives the form for JSON: numbers as numbers, addresses
+/// and codes as strings, bytes as hexadecimal digits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// No data.
+    Null,
+    /// Signed number.
+    Int(i64),
+    /// Unsigned number.
+    UInt(u64),
+    /// Number that is written in hexadecimal.
+    Hex(u64),
+    /// Number of single precision.
+    Float(f32),
+    /// Number of double precision.
+    Double(f64),
+    /// Truth value.
+    Bool(bool),
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Binary(Vec<u8>),
+    /// GUID.
+    Guid(Guid),
+    /// Point in time.
+    FileTime(FileTime),
+    /// Date and time of day.
+    SystemTime(SystemTime),
+    /// Security identifier.
+    Sid(Sid),
+    /// IPv4 address.
+    Ipv4(Ipv4Addr),
+    /// IPv6 address.
+    Ipv6(Ipv6Addr),
+    /// TCP or UDP port.
+    Port(u16),
+    /// Internet address with port.
+    SocketAddress(SocketAddr),
+    /// `NTSTATUS`.
+    NtStatus(u32),
+    /// `HRESULT`.
+    HResult(u32),
+    /// Win32 error code.
+    Win32Error(u32),
+    /// Process id.
+    ProcessId(u64),
+    /// Thread id.
+    ThreadId(u64),
+    /// Address.
+    Pointer(u64),
+    /// Number that a manifest's map gives a name.
+    Named {
+        /// The number.
+        value: u64,
+        /// Its name.
+        name: String,
+    },
+    /// Array.
+    Array(Vec<Self>),
+    /// Structure: its members with their names.
+    Struct(Vec<(Arc<str>, Self)>),
+}
+
+/// A security identifier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sid {
+    /// Revision; 1.
+    pub revision: u8,
+    /// Identifier authority, 48 bits.
+    pub authority: u64,
+    /// Subauthorities, at most 15.
+    pub subauthorities: Vec<u32>,
+}
+
+impl fmt::Display for Sid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "S-{}-", self.revision)?;
+        if u32::try_from(self.authority).is_ok() {
+            write!(f, "{}", self.authority)?;
+        } else {
+            write!(f, "{:#014x}", self.authority)?;
+        }
+        self.subauthorities
+            .iter()
+            .try_for_each(|subauthority| write!(f, "-{subauthority}"))
+    }
+}
+
+impl Value {
+    /// The value as it stands in a sentence: text without quotes.
+    pub(crate) fn in_sentence(&self) -> String {
+        match self {
+            Self::Text(text) => Escaped(text).to_string(),
+            Self::Named { name, .. } => Escaped(name).to_string(),
+            other => other.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Int(value) => write!(f, "{value}"),
+            Self::UInt(value) | Self::ProcessId(value) | Self::ThreadId(value) => {
+                write!(f, "{value}")
+            }
+            Self::Hex(value) | Self::Pointer(value) => write!(f, "{value:#x}"),
+            Self::Float(value) => write!(f, "{value}"),
+            Self::Double(value) => write!(f, "{value}"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Text(text) => write!(f, "\"{}\"", Escaped(text)),
+            Self::Binary(bytes) => write!(f, "hex:{}", Hex(bytes)),
+            Self::Guid(guid) => write!(f, "{guid}"),
+            Self::FileTime(time) => write!(f, "{time}"),
+            Self::SystemTime(time) => write!(f, "{time}"),
+            Self::Sid(sid) => write!(f, "{sid}"),
+            Self::Ipv4(address) => write!(f, "{address}"),
+            Self::Ipv6(address) => write!(f, "{address}"),
+            Self::Port(port) => write!(f, "{port}"),
+            Self::SocketAddress(address) => write!(f, "{address}"),
+            Self::NtStatus(code) | Self::HResult(code) => write!(f, "{code:#010x}"),
+            Self::Win32Error(code) => write!(f, "{code}"),
+            Self::Named { value, name } => write!(f, "{}({value})", Escaped(name)),
+            Self::Array(values) => {
+                f.write_str("[")?;
+                for (i, value) in values.iter().enumerate() {
+                    let separator = if i == 0 { "" } else { ", " };
+                    write!(f, "{separator}{value}")?;
+                }
+                f.write_str("]")
+            }
+            Self::Struct(members) => {
+                f.write_str("{")?;
+                for (i, (name, value)) in members.iter().enumerate() {
+                    let separator = if i == 0 { "" } else { ", " };
+                    write!(f, "{separator}{}={value}", Escaped(name))?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Int(value) => serializer.serialize_i64(*value),
+            Self::UInt(value) | Self::ProcessId(value) | Self::ThreadId(value) => {
+                serializer.serialize_u64(*value)
+            }
+            Self::Float(value) if value.is_finite() => serializer.serialize_f32(*value),
+            Self::Double(value) if value.is_finite() => serializer.serialize_f64(*value),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Binary(bytes) => serializer.collect_str(&Hex(bytes)),
+            Self::Port(port) => serializer.serialize_u16(*port),
+            Self::Win32Error(code) => serializer.serialize_u32(*code),
+            Self::Named { value, name } => {
+                let mut map = serializer.serialize_map(Some(2))?;
+                map.serialize_entry("value", value)?;
+                map.serialize_entry("name", name)?;
+                map.end()
+            }
+            Self::Array(values) => serializer.collect_seq(values),
+            Self::Struct(members) => serialize_fields(members, serializer),
+            Self::Hex(_)
+            | Self::Pointer(_)
+            | Self::Float(_)
+            | Self::Double(_)
+            | Self::Guid(_)
+            | Self::FileTime(_)
+            | Self::SystemTime(_)
+            | Self::Sid(_)
+            | Self::Ipv4(_)
+            | Self::Ipv6(_)
+            | Self::SocketAddress(_)
+            | Self::NtStatus(_)
+            | Self::HResult(_) => serializer.collect_str(self),
+        }
+    }
+}
+
+/// Gives named values as an object. A name that came before is told apart by
+/// its number, so that no value is hidden: `x`, `x#2`.
+pub fn serialize_fields<S: Serializer>(
+    fields: &[(Arc<str>, Value)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let mut map = serializer.serialize_map(Some(fields.len()))?;
+    for (name, value) in fields {
+        let nth = seen.entry(name).or_default();
+        *nth += 1;
+        if *nth == 1 {
+            map.serialize_entry(name.as_ref(), value)?;
+        } else {
+            map.serialize_entry(&format!("{name}#{nth}"), value)?;
+        }
+    }
+    map.end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stays_on_one_line_and_cannot_act_on_a_terminal() {
+        let value = Value::Text("a\n\u{1b}[2J \u{202e}é".to_owned());
+        assert_eq!(value.to_string(), r#""a\n\u{1b}[2J \u{202e}é""#);
+    }
+
+    #[test]
+    fn numbers_that_json_lacks_are_strings() {
+        let json = |value| serde_json::to_string(&value).unwrap();
+        assert_eq!(json(Value::Double(f64::NAN)), "\"NaN\"");
+        assert_eq!(json(Value::Float(f32::INFINITY)), "\"inf\"");
+        assert_eq!(json(Value::Float(0.1)), "0.1");
+        assert_eq!(json(Value::UInt(u64::MAX)), "18446744073709551615");
+        assert_eq!(json(Value::NtStatus(0xC000_0022)), "\"0xc0000022\"");
+    }
+
+    #[test]
+    fn fields_of_one_name_are_all_there() {
+        let member = |value| ("x".into(), Value::UInt(value));
+        let value = Value::Struct(vec![member(1), member(2)]);
+        assert_eq!(serde_json::to_string(&value).unwrap(), r#"{"x":1,"x#2":2}"#);
+        assert_eq!(value.to_string(), "{x=1, x=2}");
+    }
+
+    #[test]
+    fn security_identifiers_have_their_usual_form() {
+        let mut sid = Sid {
+            revision: 1,
+            authority: 5,
+            subauthorities: vec![32, 544],
+        };
+        assert_eq!(sid.to_string(), "S-1-5-32-544");
+        sid.authority = 0x1234_5678_9ABC;
+        assert_eq!(sid.to_string(), "S-1-0x123456789abc-32-544");
+    }
+}

@@ -1,0 +1,76 @@
+//! The header of a buffer on disk.
+
+use crate::cursor::Cursor;
+use crate::layout;
+
+/// A buffer as its header describes it (`WMI_BUFFER_HEADER`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BufferInfo {
+    /// Offset of the buffer in the file.
+    pub offset: u64,
+    /// `BufferSize`.
+    pub size: u32,
+    /// `SavedOffset`: bytes used, header included.
+    pub saved_offset: u32,
+    /// `CurrentOffset`; without meaning on disk.
+    pub current_offset: u32,
+    /// `ReferenceCount`.
+    pub reference_count: i32,
+    /// `TimeStamp`: the clock's reading at the flush.
+    pub timestamp: i64,
+    /// `SequenceNumber`: the order in which buffers were handed out.
+    pub sequence: i64,
+    /// The processor that the buffer belongs to.
+    pub processor: u16,
+    /// Number of the session.
+    pub logger_id: u16,
+    /// `State`; 3 on disk.
+    pub state: u32,
+    /// `Offset`: bytes used, header included.
+    pub used: u32,
+    /// `BufferFlag`.
+    pub flags: u16,
+    /// `BufferType`; 4 for the first buffer, 0 for ordinary ones.
+    pub buffer_type: u16,
+}
+
+impl BufferInfo {
+    /// Reads the 72 bytes of a buffer header.
+    pub(super) fn parse(bytes: &[u8], offset: u64) -> Option<Self> {
+        let mut c = Cursor::new(bytes);
+        let size = c.u32()?;
+        let saved_offset = c.u32()?;
+        let current_offset = c.u32()?;
+        let reference_count = c.i32()?;
+        let timestamp = c.i64()?;
+        let sequence = c.i64()?;
+        c.u64()?; // clock type and frequency, or a pointer
+        let processor = c.array::<2>()?;
+        let logger_id = c.u16()?;
+        let state = c.u32()?;
+        let used = c.u32()?;
+        let flags = c.u16()?;
+        let buffer_type = c.u16()?;
+        c.take(16)?; // list links
+        let processor = if flags & layout::FLAG_PROCESSOR_INDEX == 0 {
+            u16::from(processor[0])
+        } else {
+            u16::from_le_bytes(processor)
+        };
+        Some(Self {
+            offset,
+            size,
+            saved_offset,
+            current_offset,
+            reference_count,
+            timestamp,
+            sequence,
+            processor,
+            logger_id,
+            state,
+            used,
+            flags,
+            buffer_type,
+        })
+    }
+}

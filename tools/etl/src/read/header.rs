@@ -1,0 +1,143 @@
+//! The header event of a trace.
+
+use super::error::ReadError;
+use super::event::PointerSize;
+use crate::cursor::{Cursor, utf16_until_nul};
+use crate::header::{LogFileHeader, TimeZone};
+use crate::layout;
+use crate::time::{ClockType, FileTime, SystemTime};
+
+/// What a trace says about itself: what its session chose, and what was known
+/// at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceHeader {
+    /// What the session chose.
+    pub session: LogFileHeader,
+    /// Layout version, major and minor: 1.5 or 2.0.
+    pub layout_version: (u8, u8),
+    /// Size of a pointer on the machine that recorded the trace.
+    pub pointer_size: u32,
+    /// Number of buffers at the start; 1.
+    pub start_buffers: u32,
+    /// Buffers that the header counts; the file may hold more or fewer if the
+    /// recording was cut short.
+    pub buffers_written: u32,
+    /// When the session stopped; none if it had not.
+    pub end_time: Option<FileTime>,
+    /// Events that were not recorded.
+    pub events_lost: u32,
+    /// Buffers that were not written.
+    pub buffers_lost: u32,
+}
+
+impl TraceHeader {
+    /// Reads the header event, the first record of a trace. `offset` is where
+    /// `bytes` starts in the file; `logger_id` comes from the buffer header.
+    pub(super) fn parse(bytes: &[u8], offset: u64, logger_id: u16) -> Result<Self, ReadError> {
+        let too_short = || ReadError::TooShort {
+            offset,
+            what: "trace's header event",
+        };
+        let system = bytes.get(..layout::SYSTEM_HEADER).ok_or_else(too_short)?;
+        let width = match system.get(2..4) {
+            Some(&[layout::HEADER_SYSTEM32, layout::MARKER]) => PointerSize::Four,
+            Some(&[layout::HEADER_SYSTEM64, layout::MARKER]) => PointerSize::Eight,
+            _ => return Err(ReadError::NoHeaderEvent { offset }),
+        };
+        let mut c = Cursor::new(system);
+        // Version and type were looked at; the hook of a header event is 0.
+        let size = c.u32().and_then(|_| c.u16()).ok_or_else(too_short)?;
+        if c.u16() != Some(0) {
+            return Err(ReadError::NoHeaderEvent { offset });
+        }
+        let record = bytes.get(..usize::from(size)).ok_or_else(too_short)?;
+        parse_fields(record, width, logger_id).ok_or_else(too_short)
+    }
+}
+
+/// Reads the fields behind the checked first eight bytes.
+fn parse_fields(record: &[u8], width: PointerSize, logger_id: u16) -> Option<TraceHeader> {
+    let mut c = Cursor::new(record);
+    c.take(8)?;
+    let thread_id = c.u32()?;
+    let process_id = c.u32()?;
+    let start_clock = c.i64()?;
+    c.take(8)?; // kernel and user time
+    let buffer_size = c.u32()?;
+    let [os_major, os_minor, layout_major, layout_minor] = c.array()?;
+    let os_build = c.u32()?;
+    let processors = c.u32()?;
+    let end_time = c.i64()?;
+    let timer_resolution = c.u32()?;
+    let maximum_file_size = c.u32()?;
+    let log_file_mode = c.u32()?;
+    let buffers_written = c.u32()?;
+    let start_buffers = c.u32()?;
+    let pointer_size = c.u32()?;
+    let events_lost = c.u32()?;
+    let cpu_mhz = c.u32()?;
+    c.take(2 * width.bytes())?; // LoggerName, LogFileName
+    let time_zone = parse_zone(&mut c)?;
+    c.take(4)?; // alignment: of BootTime in both widths
+    let boot_time = c.i64()?;
+    let perf_frequency = c.i64()?;
+    let start_time = c.i64()?;
+    let clock = c.u32()?;
+    let buffers_lost = c.u32()?;
+    let session_name = utf16_until_nul(c.rest());
+    let name_bytes = 2 * (session_name_units(c.rest()) + 1);
+    let log_file_name = utf16_until_nul(c.rest().get(name_bytes..).unwrap_or_default());
+    Some(TraceHeader {
+        session: LogFileHeader {
+            buffer_size,
+            processors,
+            clock: ClockType::from_raw(clock),
+            perf_frequency,
+            start_time: FileTime::from_raw(start_time),
+            start_clock,
+            boot_time: FileTime::from_raw(boot_time),
+            log_file_mode,
+            maximum_file_size,
+            os_major,
+            os_minor,
+            os_build,
+            cpu_mhz,
+            timer_resolution,
+            session_name,
+            log_file_name,
+            time_zone,
+            logger_id,
+            thread_id,
+            process_id,
+        },
+        layout_version: (layout_major, layout_minor),
+        pointer_size,
+        start_buffers,
+        buffers_written,
+        end_time: (end_time != 0).then_some(FileTime::from_raw(end_time)),
+        events_lost,
+        buffers_lost,
+    })
+}
+
+/// UTF-16 units of the name at the start of `bytes`, without its NUL.
+fn session_name_units(bytes: &[u8]) -> usize {
+    bytes
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .take_while(|&&unit| unit != [0, 0])
+        .count()
+}
+
+fn parse_zone(c: &mut Cursor<'_>) -> Option<TimeZone> {
+    Some(TimeZone {
+        bias: c.i32()?,
+        standard_name: utf16_until_nul(c.take(64)?),
+        standard_date: SystemTime::from_bytes(c.array()?),
+        standard_bias: c.i32()?,
+        daylight_name: utf16_until_nul(c.take(64)?),
+        daylight_date: SystemTime::from_bytes(c.array()?),
+        daylight_bias: c.i32()?,
+    })
+}

@@ -1,0 +1,19 @@
+//! Reading of .etl files, damaged ones included.
+//!
+//! [`Trace`] walks every buffer of a file. It decodes event records
+//! (`EVENT_HEADER`) and lists the other kinds of records by kind and size.
+//! What is damaged is listed as well, and does not hide what follows it.
+
+mod buffer;
+mod error;
+mod event;
+mod header;
+mod other;
+mod trace;
+
+pub use buffer::BufferInfo;
+pub use error::{Damage, DamageKind, ReadError};
+pub use event::{Event, PointerSize};
+pub use header::TraceHeader;
+pub use other::{Other, OtherKind};
+pub use trace::{Record, Trace};

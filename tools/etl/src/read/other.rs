@@ -1,0 +1,168 @@
+//! Records that are not decoded, and how to tell any record's size.
+
+use std::fmt;
+
+use crate::cursor::Cursor;
+use crate::guid::Guid;
+use crate::layout;
+
+/// A record that is not an event record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// What it is.
+    pub kind: OtherKind,
+    /// Offset in the file.
+    pub offset: u64,
+    /// Size in bytes, header included, padding not.
+    pub size: u16,
+    /// Number of the buffer, in the order of the file.
+    pub buffer: u32,
+    /// The processor that the buffer belongs to.
+    pub processor: u16,
+    /// Reading of the session's clock, where the record has one.
+    pub timestamp: Option<i64>,
+}
+
+/// Kinds of records that are recognised but not decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OtherKind {
+    /// Kernel event with a 32-byte header.
+    System {
+        /// Group and type of the event.
+        hook: u16,
+    },
+    /// Kernel event with a 24-byte header.
+    CompactSystem {
+        /// Group and type of the event.
+        hook: u16,
+    },
+    /// Kernel event with a 16-byte header.
+    PerfInfo {
+        /// Group and type of the event.
+        hook: u16,
+    },
+    /// Classic event (`EVENT_TRACE_HEADER`).
+    Classic {
+        /// GUID of the event's class.
+        class: Guid,
+    },
+    /// Classic event with an instance (`EVENT_INSTANCE_HEADER`).
+    ClassicInstance,
+    /// WPP message.
+    Wpp,
+    /// A trace header of a type that no documentation names.
+    Unknown {
+        /// The header type.
+        header_type: u8,
+    },
+}
+
+impl OtherKind {
+    /// The kind's name, without what distinguishes records of a kind.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::System { .. } => "system",
+            Self::CompactSystem { .. } => "compact system",
+            Self::PerfInfo { .. } => "perfinfo",
+            Self::Classic { .. } => "classic",
+            Self::ClassicInstance => "classic instance",
+            Self::Wpp => "WPP",
+            Self::Unknown { .. } => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for OtherKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            Self::System { hook } | Self::CompactSystem { hook } | Self::PerfInfo { hook } => {
+                write!(f, " {hook:#06x}")
+            }
+            Self::Classic { class } => write!(f, " {class}"),
+            Self::Unknown { header_type } => write!(f, " {header_type:#04x}"),
+            Self::ClassicInstance | Self::Wpp => Ok(()),
+        }
+    }
+}
+
+/// The form of a record, as its first dword tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Event32,
+    Event64,
+    System,
+    CompactSystem,
+    PerfInfo,
+    Classic,
+    ClassicInstance,
+    Wpp,
+    Unknown(u8),
+}
+
+impl Form {
+    /// Recognises a record by its first four bytes.
+    pub(super) const fn of(first: [u8; 4]) -> Option<Self> {
+        let [_, _, header_type, marker] = first;
+        match (marker, header_type) {
+            (layout::MARKER, 0x01 | 0x02) => Some(Self::System),
+            (layout::MARKER, 0x03 | 0x04) => Some(Self::CompactSystem),
+            (layout::MARKER, 0x0A | 0x14) => Some(Self::Classic),
+            (layout::MARKER, 0x0B | 0x15) => Some(Self::ClassicInstance),
+            (layout::MARKER, 0x10 | 0x11) => Some(Self::PerfInfo),
+            (layout::MARKER, layout::HEADER_EVENT32) => Some(Self::Event32),
+            (layout::MARKER, layout::HEADER_EVENT64) => Some(Self::Event64),
+            (layout::MARKER, other) => Some(Self::Unknown(other)),
+            (layout::MARKER_MESSAGE, _) => Some(Self::Wpp),
+            _ => None,
+        }
+    }
+
+    /// Size of the record's own header, the least that its size can be.
+    pub(super) const fn header_size(self) -> usize {
+        match self {
+            Self::Event32 | Self::Event64 => layout::EVENT_HEADER,
+            Self::System => layout::SYSTEM_HEADER,
+            Self::CompactSystem => 24,
+            Self::PerfInfo => 16,
+            Self::Classic | Self::ClassicInstance => 48,
+            Self::Wpp | Self::Unknown(_) => 8,
+        }
+    }
+
+    /// The size that the record gives for itself. Kernel records keep it in
+    /// the second dword, all others in the first.
+    pub(super) fn record_size(self, bytes: &[u8]) -> Option<u16> {
+        let mut c = Cursor::new(bytes);
+        if matches!(self, Self::System | Self::CompactSystem | Self::PerfInfo) {
+            c.take(4)?;
+        }
+        c.u16()
+    }
+
+    /// What a record of this form is, and its time stamp. None for an event
+    /// record, or if `record` is shorter than its header.
+    pub(super) fn describe(self, record: &[u8]) -> Option<(OtherKind, Option<i64>)> {
+        let at = |offset| {
+            let mut c = Cursor::new(record);
+            c.take(offset)?;
+            Some(c)
+        };
+        let hook = || at(6)?.u16();
+        let timestamp = |offset| at(offset)?.i64();
+        Some(match self {
+            Self::Event32 | Self::Event64 => return None,
+            Self::System => (OtherKind::System { hook: hook()? }, timestamp(16)),
+            Self::CompactSystem => (OtherKind::CompactSystem { hook: hook()? }, timestamp(16)),
+            Self::PerfInfo => (OtherKind::PerfInfo { hook: hook()? }, timestamp(8)),
+            Self::Classic => {
+                let class = Guid::from_bytes(at(24)?.array()?);
+                (OtherKind::Classic { class }, timestamp(16))
+            }
+            Self::ClassicInstance => (OtherKind::ClassicInstance, timestamp(16)),
+            Self::Wpp => (OtherKind::Wpp, None),
+            Self::Unknown(header_type) => (OtherKind::Unknown { header_type }, None),
+        })
+    }
+}

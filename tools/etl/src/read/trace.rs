@@ -1,0 +1,324 @@
+//! A whole trace.
+
+use std::path::Path;
+
+use super::buffer::BufferInfo;
+use super::error::{Damage, DamageKind, ReadError};
+use super::event::{self, Event, PointerSize};
+use super::header::TraceHeader;
+use super::other::{Form, Other};
+use crate::header::log_file_mode;
+use crate::layout;
+use crate::time::Clock;
+
+/// A record of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// An event record.
+    Event(Event),
+    /// A record of another kind, which is not decoded.
+    Other(Other),
+}
+
+/// A trace, read from an .etl file.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    header: TraceHeader,
+    buffers: Vec<BufferInfo>,
+    records: Vec<Record>,
+    damages: Vec<Damage>,
+}
+
+impl Trace {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`ReadError::Io`] if the file cannot be read, otherwise as
+    /// [`parse`](Self::parse).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
+        Self::parse(&std::fs::read(path)?)
+    }
+
+    /// Reads the bytes of a file.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the first buffer does not describe a trace. Any other
+    /// damage is listed in [`damages`](Self::damages).
+    pub fn parse(file: &[u8]) -> Result<Self, ReadError> {
+        let too_short = ReadError::TooShort {
+            offset: 0,
+            what: "header of the first buffer",
+        };
+        let Some(first) = BufferInfo::parse(file, 0) else {
+            return Err(too_short);
+        };
+        let size = first.size;
+        let stride = match usize::try_from(size) {
+            Ok(stride) if size.is_multiple_of(8) && MIN_BUFFER <= stride => stride,
+            _ => return Err(ReadError::BufferSize { size }),
+        };
+        if first.flags & layout::FLAG_COMPRESSED != 0 {
+            return Err(ReadError::Compressed);
+        }
+        let buffer_end = stride.min(file.len());
+        let header_event = file
+            .get(layout::BUFFER_HEADER..buffer_end)
+            .unwrap_or_default();
+        let offset = to_u64(layout::BUFFER_HEADER);
+        let header = TraceHeader::parse(header_event, offset, first.logger_id)?;
+        let mut trace = Self {
+            header,
+            buffers: Vec::new(),
+            records: Vec::new(),
+            damages: Vec::new(),
+        };
+        trace.read_buffers(file, size, stride);
+        Ok(trace)
+    }
+
+    /// What the trace says about itself.
+    #[must_use]
+    pub const fn header(&self) -> &TraceHeader {
+        &self.header
+    }
+
+    /// The buffers, in the order of the file.
+    #[must_use]
+    pub fn buffers(&self) -> &[BufferInfo] {
+        &self.buffers
+    }
+
+    /// All records but the header event, in the order of the file.
+    #[must_use]
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// What could not be read, in the order of the file.
+    #[must_use]
+    pub fn damages(&self) -> &[Damage] {
+        &self.damages
+    }
+
+    /// The events, in the order of the file.
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
+        self.records.iter().filter_map(|record| match record {
+            Record::Event(event) => Some(event),
+            Record::Other(_) => None,
+        })
+    }
+
+    /// The records that are not decoded, in the order of the file.
+    pub fn others(&self) -> impl Iterator<Item = &Other> {
+        self.records.iter().filter_map(|record| match record {
+            Record::Event(_) => None,
+            Record::Other(other) => Some(other),
+        })
+    }
+
+    /// The events by time stamp; those of one time stamp in the order of the
+    /// file.
+    #[must_use]
+    pub fn events_by_time(&self) -> Vec<&Event> {
+        let mut events: Vec<&Event> = self.events().collect();
+        events.sort_by_key(|event| event.record.timestamp);
+        events
+    }
+
+    /// The clock that gives the time of the trace's time stamps.
+    #[must_use]
+    pub const fn clock(&self) -> Clock {
+        self.header.session.session_clock()
+    }
+
+    fn read_buffers(&mut self, file: &[u8], size: u32, stride: usize) {
+        // What follows the last buffer that was written is room that was set
+        // aside for more.
+        let written = file
+            .chunks(stride)
+            .rposition(|buffer| !is_blank(buffer))
+            .map_or(0, |last| last + 1);
+        let mut index = 0;
+        for (chunk, start) in file.chunks(stride).zip((0..).step_by(stride)).take(written) {
+            self.read_buffer(chunk, index, start, size, stride);
+            index += 1;
+        }
+        let expected = self.header.buffers_written;
+        let circular = self.header.session.log_file_mode & log_file_mode::CIRCULAR != 0;
+        if expected > index && !circular {
+            self.damages.push(Damage {
+                offset: to_u64(file.len()),
+                buffer: index,
+                kind: DamageKind::MissingBuffers {
+                    expected,
+                    present: index,
+                },
+            });
+        }
+    }
+
+    /// Reads one buffer; `chunk` may be cut short by the end of the file.
+    fn read_buffer(&mut self, chunk: &[u8], index: u32, start: u64, size: u32, stride: usize) {
+        let mut damage = |at: usize, kind| {
+            self.damages.push(Damage {
+                offset: start + to_u64(at),
+                buffer: index,
+                kind,
+            });
+        };
+        if chunk.len() < stride {
+            let present = chunk.len();
+            damage(present, DamageKind::Truncated { present });
+        }
+        if is_blank(chunk) {
+            damage(0, DamageKind::NeverWritten);
+            return;
+        }
+        let Some(info) = BufferInfo::parse(chunk, start) else {
+            return; // cut short within its header, which is noted
+        };
+        let used = if info.size != size {
+            damage(
+                0,
+                DamageKind::BufferSize {
+                    expected: size,
+                    found: info.size,
+                },
+            );
+            None
+        } else if info.flags & layout::FLAG_COMPRESSED != 0 {
+            damage(0, DamageKind::Compressed);
+            None
+        } else {
+            let plausible = |used: u32| {
+                let used = usize::try_from(used).ok()?;
+                (layout::BUFFER_HEADER..=stride)
+                    .contains(&used)
+                    .then_some(used)
+            };
+            plausible(info.used).or_else(|| {
+                damage(
+                    layout::USED_OFFSET,
+                    DamageKind::Used {
+                        used: info.used,
+                        size,
+                    },
+                );
+                plausible(info.saved_offset)
+            })
+        };
+        let processor = info.processor;
+        self.buffers.push(info);
+        if let Some(used) = used {
+            let present = chunk.get(..used).unwrap_or(chunk);
+            let cut = present.len() < used;
+            let walk = Walk {
+                present,
+                cut,
+                index,
+                start,
+                processor,
+            };
+            self.read_records(&walk);
+        }
+    }
+
+    /// Reads the records of one buffer, up to its end or to what is none.
+    fn read_records(&mut self, walk: &Walk<'_>) {
+        let clock = self.clock();
+        let mut at = layout::BUFFER_HEADER;
+        loop {
+            let left = walk.present.get(at..).unwrap_or_default();
+            let Some(&first) = left.first_chunk::<4>() else {
+                return;
+            };
+            if first == [layout::FILLER; 4] {
+                return;
+            }
+            let offset = walk.start + to_u64(at);
+            let damage = |offset, kind| Damage {
+                offset,
+                buffer: walk.index,
+                kind,
+            };
+            let Some(form) = Form::of(first) else {
+                let marker = u32::from_le_bytes(first);
+                self.damages
+                    .push(damage(offset, DamageKind::NotARecord { marker }));
+                return;
+            };
+            let size = form.record_size(left).unwrap_or(0);
+            let minimum = form.header_size();
+            let record = left
+                .get(..usize::from(size))
+                .filter(|record| record.len() >= minimum);
+            let Some(record) = record else {
+                // A record that the end of the file cuts is noted as such.
+                if !walk.cut || usize::from(size) <= left.len() {
+                    let kind = DamageKind::RecordSize {
+                        size: usize::from(size),
+                        minimum,
+                        room: left.len(),
+                    };
+                    self.damages.push(damage(offset, kind));
+                }
+                return;
+            };
+            at = at.saturating_add(layout::align8(record.len()));
+            if walk.index == 0 && offset == to_u64(layout::BUFFER_HEADER) {
+                continue; // the header event, which is read already
+            }
+            if let Some((kind, timestamp)) = form.describe(record) {
+                self.records.push(Record::Other(Other {
+                    kind,
+                    offset,
+                    size,
+                    buffer: walk.index,
+                    processor: walk.processor,
+                    timestamp,
+                }));
+            } else if let Some(parsed) = event::parse(record) {
+                if let Some(item) = parsed.bad_item {
+                    self.damages
+                        .push(damage(offset + to_u64(item), DamageKind::ItemOverrun));
+                }
+                self.records.push(Record::Event(Event {
+                    time: clock.to_file_time(parsed.record.timestamp),
+                    record: parsed.record,
+                    processor: walk.processor,
+                    buffer: walk.index,
+                    offset,
+                    pointer_size: match form {
+                        Form::Event32 => PointerSize::Four,
+                        _ => PointerSize::Eight,
+                    },
+                    flags: parsed.flags,
+                }));
+            }
+        }
+    }
+}
+
+/// The least that a buffer can have: its header and a record's.
+const MIN_BUFFER: usize = layout::BUFFER_HEADER + layout::SYSTEM_HEADER;
+
+/// The used part of a buffer, and where it is.
+struct Walk<'a> {
+    present: &'a [u8],
+    /// The file ends within the used part.
+    cut: bool,
+    index: u32,
+    start: u64,
+    processor: u16,
+}
+
+/// Whether a buffer was set aside and never written.
+fn is_blank(buffer: &[u8]) -> bool {
+    let header = buffer.get(..layout::BUFFER_HEADER).unwrap_or(buffer);
+    header.iter().all(|&byte| byte == 0)
+}
+
+/// An offset within a file; memory holds no more than 64 bits can count.
+fn to_u64(offset: usize) -> u64 {
+    u64::try_from(offset).unwrap_or(u64::MAX)
+}
