@@ -1,0 +1,282 @@
+//! Event descriptors and what is in them.
+
+/// An event's level: how severe or how detailed it is. A session gets the levels
+/// up to the one it asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Level(pub u8);
+
+impl Level {
+    /// Passes every session's level; not for ordinary events.
+    pub const LOG_ALWAYS: Self = Self(0);
+    /// Abnormal exit or termination.
+    pub const CRITICAL: Self = Self(1);
+    /// Severe errors.
+    pub const ERROR: Self = Self(2);
+    /// Warnings, such as a failed allocation that was survived.
+    pub const WARNING: Self = Self(3);
+    /// What is worth knowing of normal work.
+    pub const INFORMATION: Self = Self(4);
+    /// Details.
+    pub const VERBOSE: Self = Self(5);
+}
+
+/// What an event means within its task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Opcode(pub u8);
+
+impl Opcode {
+    /// An event like any other.
+    pub const INFO: Self = Self(0);
+    /// The start of an activity.
+    pub const START: Self = Self(1);
+    /// The end of an activity.
+    pub const STOP: Self = Self(2);
+    /// What there was when collection started.
+    pub const DC_START: Self = Self(3);
+    /// What there was when collection stopped.
+    pub const DC_STOP: Self = Self(4);
+    /// Ten to 239 are the provider's.
+    pub const FIRST_USER: Self = Self(10);
+    /// The last of the provider's own.
+    pub const LAST_USER: Self = Self(239);
+}
+
+/// Where an event goes besides sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Channel(pub u8);
+
+impl Channel {
+    /// None.
+    pub const NONE: Self = Self(0);
+    /// The mark of `TraceLogging` events.
+    pub const TRACELOGGING: Self = Self(11);
+    /// The mark of manifest events of a provider that has traits.
+    pub const PROVIDER_METADATA: Self = Self(12);
+}
+
+/// A set of keywords: what an event is about. The low 48 bits are the
+/// provider's, the high 16 Microsoft's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Keyword(u64);
+
+impl Keyword {
+    /// No keyword. Such an event passes every session's keywords.
+    pub const NONE: Self = Self(0);
+    /// The bits that are the provider's.
+    pub const USER_BITS: u64 = (1 << 48) - 1;
+
+    /// The keyword of one bit, 0 to 47.
+    #[must_use]
+    pub const fn bit<const BIT: u32>() -> Self {
+        const {
+            assert!(
+                BIT < 48,
+                "a provider's keyword is one of the bits 0 to 47; 48 to 63 are Microsoft's"
+            );
+        }
+        Self(1 << BIT)
+    }
+
+    /// Any bits, Microsoft's among them: for what a controller passes, or for the
+    /// bit of a channel.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// The bits.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The keywords of both.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// What identifies and classifies an event (`EVENT_DESCRIPTOR` of evntprov.h).
+///
+/// 16 bytes: `id` at 0, `version` at 2, `channel` at 3, `level` at 4, `opcode` at
+/// 5, `task` at 6, `keyword` at 8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct EventDescriptor {
+    id: u16,
+    version: u8,
+    channel: Channel,
+    level: Level,
+    opcode: Opcode,
+    task: u16,
+    keyword: Keyword,
+}
+
+const _: () = {
+    assert!(size_of::<EventDescriptor>() == 16);
+    assert!(core::mem::offset_of!(EventDescriptor, channel) == 3);
+    assert!(core::mem::offset_of!(EventDescriptor, task) == 6);
+    assert!(core::mem::offset_of!(EventDescriptor, keyword) == 8);
+};
+
+/// A getter, a setter in place (as `EventDescSet*` of evntprov.h) and a setter by
+/// value for constants.
+macro_rules! accessors {
+    ($($(#[$doc:meta])* $field:ident / $set:ident / $with:ident: $type:ty;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub const fn $field(&self) -> $type {
+            self.$field
+        }
+
+        #[doc = concat!("Changes the ", stringify!($field), ".")]
+        pub const fn $set(&mut self, $field: $type) -> &mut Self {
+            self.$field = $field;
+            self
+        }
+
+        #[doc = concat!("The same with another ", stringify!($field), ".")]
+        #[must_use]
+        pub const fn $with(mut self, $field: $type) -> Self {
+            self.$field = $field;
+            self
+        }
+    )*};
+}
+
+impl EventDescriptor {
+    /// A descriptor with everything zero (`EventDescZero`).
+    #[must_use]
+    pub const fn zero() -> Self {
+        Self {
+            id: 0,
+            version: 0,
+            channel: Channel::NONE,
+            level: Level::LOG_ALWAYS,
+            opcode: Opcode::INFO,
+            task: 0,
+            keyword: Keyword::NONE,
+        }
+    }
+
+    /// The descriptor of an event of a manifest; the rest by `with_*`.
+    #[must_use]
+    pub const fn new(id: u16, version: u8, level: Level, keyword: Keyword) -> Self {
+        Self {
+            id,
+            version,
+            level,
+            keyword,
+            ..Self::zero()
+        }
+    }
+
+    accessors! {
+        /// The id; with the version it stands for one layout for ever.
+        id / set_id / with_id: u16;
+        /// The version.
+        version / set_version / with_version: u8;
+        /// The channel.
+        channel / set_channel / with_channel: Channel;
+        /// The level.
+        level / set_level / with_level: Level;
+        /// The opcode.
+        opcode / set_opcode / with_opcode: Opcode;
+        /// The task; 0 for none.
+        task / set_task / with_task: u16;
+        /// The keywords.
+        keyword / set_keyword / with_keyword: Keyword;
+    }
+
+    /// Adds keywords (`EventDescOrKeyword`).
+    pub const fn or_keyword(&mut self, keyword: Keyword) -> &mut Self {
+        self.keyword = self.keyword.union(keyword);
+        self
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    // R-D1, R-D6
+    #[test]
+    fn accessors_change_their_own_field() {
+        let mut event = EventDescriptor::zero();
+        event
+            .set_id(0x0201)
+            .set_version(3)
+            .set_channel(Channel(4))
+            .set_level(Level(5))
+            .set_opcode(Opcode(6))
+            .set_task(0x0807)
+            .set_keyword(Keyword::from_bits(0x100F_0E0D_0C0B_0A00))
+            .or_keyword(Keyword::from_bits(9));
+        // SAFETY: the structure has no padding, as its size shows.
+        let bytes: [u8; 16] = unsafe { core::mem::transmute(event) };
+        assert_eq!(
+            bytes,
+            [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
+        );
+        assert_eq!(event.id(), 0x0201);
+        assert_eq!(
+            EventDescriptor::new(1, 2, Level::ERROR, Keyword::bit::<3>())
+                .with_task(7)
+                .with_opcode(Opcode::START)
+                .with_channel(Channel::PROVIDER_METADATA),
+            EventDescriptor {
+                id: 1,
+                version: 2,
+                channel: Channel(12),
+                level: Level(2),
+                opcode: Opcode(1),
+                task: 7,
+                keyword: Keyword(8),
+            }
+        );
+    }
+
+    // R-K1, R-K2
+    #[test]
+    fn a_providers_keyword_is_one_bit_of_the_low_48() {
+        assert_eq!(Keyword::bit::<0>().bits(), 1);
+        assert_eq!(Keyword::bit::<47>().bits(), 1 << 47);
+        assert_eq!(Keyword::USER_BITS.count_ones(), 48);
+    }
+
+    // R-D2, R-D3, R-D4, R-O4
+    #[test]
+    fn named_values_are_those_of_the_headers() {
+        assert_eq!(
+            [
+                Level::LOG_ALWAYS,
+                Level::CRITICAL,
+                Level::ERROR,
+                Level::WARNING,
+                Level::INFORMATION,
+                Level::VERBOSE
+            ]
+            .map(|level| level.0),
+            [0, 1, 2, 3, 4, 5]
+        );
+        assert_eq!(
+            [
+                Opcode::INFO,
+                Opcode::START,
+                Opcode::STOP,
+                Opcode::DC_START,
+                Opcode::DC_STOP,
+                Opcode::FIRST_USER,
+                Opcode::LAST_USER
+            ]
+            .map(|opcode| opcode.0),
+            [0, 1, 2, 3, 4, 10, 239]
+        );
+        assert_eq!(Channel::TRACELOGGING.0, 11);
+    }
+}

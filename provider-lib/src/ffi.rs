@@ -1,0 +1,79 @@
+//! The routines of ntoskrnl.exe that this crate calls.
+//!
+//! On Windows they are imported straight from it, with no import library;
+//! elsewhere they are symbols that whoever links the crate provides, as its tests
+//! do. Signatures are those of wdm.h.
+
+use core::ffi::c_void;
+
+use crate::{EventDataDescriptor, EventDescriptor, Guid};
+
+/// A registration's handle (`REGHANDLE`); 0 is none.
+pub type RegHandle = u64;
+
+/// `PETWENABLECALLBACK`. Called at `PASSIVE_LEVEL`.
+pub type EnableCallback = unsafe extern "system" fn(
+    source_id: *const Guid,
+    control_code: u32,
+    level: u8,
+    match_any_keyword: u64,
+    match_all_keyword: u64,
+    filter_data: *const FilterDescriptor,
+    context: *mut c_void,
+);
+
+/// `EVENT_FILTER_DESCRIPTOR` of evntprov.h.
+#[repr(C)]
+pub struct FilterDescriptor {
+    pub address: u64,
+    pub size: u32,
+    pub kind: u32,
+}
+
+const _: () = assert!(size_of::<FilterDescriptor>() == 16);
+
+#[cfg_attr(
+    target_os = "windows",
+    link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
+)]
+unsafe extern "system" {
+    /// IRQL: `PASSIVE_LEVEL`.
+    pub fn EtwRegister(
+        provider: *const Guid,
+        callback: Option<EnableCallback>,
+        context: *mut c_void,
+        handle: *mut RegHandle,
+    ) -> i32;
+
+    /// IRQL: `PASSIVE_LEVEL`.
+    pub fn EtwUnregister(handle: RegHandle) -> i32;
+
+    /// IRQL: `PASSIVE_LEVEL`.
+    pub fn EtwSetInformation(
+        handle: RegHandle,
+        class: i32,
+        information: *const c_void,
+        length: u32,
+    ) -> i32;
+
+    /// IRQL: any.
+    pub fn EtwWriteEx(
+        handle: RegHandle,
+        event: *const EventDescriptor,
+        filter: u64,
+        flags: u32,
+        activity: *const Guid,
+        related: *const Guid,
+        count: u32,
+        data: *const EventDataDescriptor<'_>,
+    ) -> i32;
+
+    /// IRQL: `APC_LEVEL` or below; any for creating an id.
+    pub fn EtwActivityIdControl(code: u32, activity: *mut Guid) -> i32;
+
+    /// IRQL: any.
+    pub fn EtwProviderEnabled(handle: RegHandle, level: u8, keyword: u64) -> u8;
+
+    /// IRQL: any.
+    pub fn EtwEventEnabled(handle: RegHandle, event: *const EventDescriptor) -> u8;
+}

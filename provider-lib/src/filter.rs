@@ -1,0 +1,210 @@
+//! Filter data that sessions pass to a provider.
+
+use core::slice;
+
+use crate::{Guid, ffi::FilterDescriptor};
+
+/// `EVENT_FILTER_TYPE_SCHEMATIZED`: a filter in the provider's own format.
+const SCHEMATIZED: u32 = 0x8000_0000;
+/// ETW's limit for a session's filter data, times the sessions that can have one;
+/// more is not believed.
+const MOST_BYTES: u32 = 64 * 1024;
+
+/// The filter data of a notification, valid while the notification is handled: copy
+/// what is to be kept.
+#[derive(Clone, Copy, Debug)]
+pub struct FilterData<'a> {
+    kind: u32,
+    bytes: &'a [u8],
+}
+
+impl<'a> FilterData<'a> {
+    /// What ETW passes to the enable callback; nothing for a null pointer, or for data
+    /// larger than ETW passes on.
+    ///
+    /// # Safety
+    ///
+    /// `descriptor` is null, or valid for `'a` with the memory that it describes.
+    pub(crate) unsafe fn from_raw(descriptor: *const FilterDescriptor) -> Option<Self> {
+        // SAFETY: the caller vouches for the pointer.
+        let descriptor = unsafe { descriptor.as_ref() }?;
+        if descriptor.address == 0 || descriptor.size > MOST_BYTES {
+            return None;
+        }
+        let start = descriptor.address as *const u8;
+        // SAFETY: the caller vouches for what the descriptor describes.
+        let bytes = unsafe { slice::from_raw_parts(start, descriptor.size as usize) };
+        Some(Self {
+            kind: descriptor.kind,
+            bytes,
+        })
+    }
+
+    /// The type, one of `EVENT_FILTER_TYPE_*`. IRQL: any.
+    #[must_use]
+    pub const fn kind(&self) -> u32 {
+        self.kind
+    }
+
+    /// The bytes, whatever the type. IRQL: any.
+    #[must_use]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The sessions' filters, if they are of the provider's own format. IRQL: any.
+    #[must_use]
+    pub const fn schematized(&self) -> Option<SchematizedFilters<'a>> {
+        if self.kind == SCHEMATIZED {
+            Some(SchematizedFilters {
+                rest: Some(self.bytes),
+            })
+        } else {
+            None
+        }
+    }
+}
+
+/// The header of a session's filter (`EVENT_FILTER_HEADER` of evntprov.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilterHeader {
+    /// Which of the provider's filters it is.
+    pub id: u16,
+    /// Its version.
+    pub version: u8,
+    /// The session's bit: given to a write, it keeps the event from the session.
+    pub instance_id: u64,
+}
+
+/// The filters of the sessions that set one, each with the data after its header.
+/// The walk ends at the first header that does not fit in the data.
+#[derive(Clone, Debug)]
+pub struct SchematizedFilters<'a> {
+    rest: Option<&'a [u8]>,
+}
+
+/// Bytes of a header: id 2, version 1, reserved 5, instance 8, size 4, next 4.
+const HEADER: usize = 24;
+
+impl<'a> Iterator for SchematizedFilters<'a> {
+    type Item = (FilterHeader, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let here = self.rest.take()?;
+        let (header, _) = here.split_first_chunk::<HEADER>()?;
+        let [
+            id0,
+            id1,
+            version,
+            _,
+            _,
+            _,
+            _,
+            _,
+            instance @ ..,
+            size0,
+            size1,
+            size2,
+            size3,
+            next0,
+            next1,
+            next2,
+            next3,
+        ] = header;
+        let size = u32::from_le_bytes([*size0, *size1, *size2, *size3]) as usize;
+        let next = u32::from_le_bytes([*next0, *next1, *next2, *next3]) as usize;
+        let data = here.get(HEADER..size)?;
+        // The next header lies after this one, so the walk comes to an end.
+        self.rest = if next >= HEADER {
+            here.get(next..)
+        } else {
+            None
+        };
+        let header = FilterHeader {
+            id: u16::from_le_bytes([*id0, *id1]),
+            version: *version,
+            instance_id: u64::from_le_bytes(*instance),
+        };
+        Some((header, data))
+    }
+}
+
+/// The GUID behind a pointer that ETW passed; null for a null pointer.
+///
+/// # Safety
+///
+/// `guid` is null or valid.
+pub unsafe fn guid_from_raw(guid: *const Guid) -> Guid {
+    // SAFETY: the caller vouches for the pointer.
+    unsafe { guid.as_ref() }.copied().unwrap_or_default()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn filter(id: u16, instance: u64, data: &[u8], next: u32) -> Vec<u8> {
+        let mut bytes = Vec::from(id.to_le_bytes());
+        bytes.extend([7, 0, 0, 0, 0, 0]);
+        bytes.extend(instance.to_le_bytes());
+        bytes.extend(u32::try_from(HEADER + data.len()).unwrap().to_le_bytes());
+        bytes.extend(next.to_le_bytes());
+        bytes.extend(data);
+        bytes
+    }
+
+    // R-E6
+    #[test]
+    fn every_sessions_filter_is_found() {
+        let mut bytes = filter(1, 2, b"ab", 32);
+        bytes.resize(32, 0);
+        bytes.extend(filter(3, 4, b"", 0));
+        let data = FilterData {
+            kind: SCHEMATIZED,
+            bytes: &bytes,
+        };
+        let found: Vec<_> = data
+            .schematized()
+            .unwrap()
+            .map(|(header, data)| (header.id, header.version, header.instance_id, data))
+            .collect();
+        assert_eq!(found, [(1, 7, 2, &b"ab"[..]), (3, 7, 4, &b""[..])]);
+    }
+
+    #[test]
+    fn other_types_are_bytes_only() {
+        let data = FilterData {
+            kind: 0x8000_0200,
+            bytes: b"ids",
+        };
+        assert!(data.schematized().is_none());
+        assert_eq!(data.bytes(), b"ids");
+    }
+
+    #[test]
+    fn a_header_that_points_at_itself_ends_the_walk() {
+        for next in [1, 8, 23] {
+            let bytes = filter(1, 2, b"abcdefgh", next);
+            let data = FilterData {
+                kind: SCHEMATIZED,
+                bytes: &bytes,
+            };
+            assert_eq!(data.schematized().unwrap().count(), 1);
+        }
+    }
+
+    proptest! {
+        // R-E6
+        #[test]
+        fn hostile_chains_end(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let data = FilterData { kind: SCHEMATIZED, bytes: &bytes };
+            prop_assert!(data.schematized().unwrap().count() <= bytes.len() / HEADER);
+        }
+    }
+}

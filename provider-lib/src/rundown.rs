@@ -1,0 +1,70 @@
+//! Letting writes finish before a handle goes.
+
+use crate::sync::{AtomicU32, Ordering, const_unless_loom};
+
+/// Set while there is no handle to use.
+const CLOSED: u32 = 1 << 31;
+
+/// Counts the writes that are under way, and lets no new ones in once it is closed.
+///
+/// A write enters and leaves with one atomic operation each and never waits,
+/// whatever its IRQL. Who closes it, at `PASSIVE_LEVEL`, waits until the count is
+/// zero; each write that it waits for is a single call of `EtwWriteEx`, which does
+/// not block, so the wait is as long as it takes those threads to be scheduled.
+pub struct Rundown {
+    word: AtomicU32,
+}
+
+/// A write that is under way.
+pub struct Pass<'a> {
+    rundown: &'a Rundown,
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        // What the write did comes before whatever is done once the count is zero.
+        self.rundown.word.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl Rundown {
+    const_unless_loom! {
+        /// Closed.
+        pub const fn new() -> Self {
+            Self {
+                word: AtomicU32::new(CLOSED),
+            }
+        }
+    }
+
+    /// Starts a write, unless it is closed.
+    pub fn enter(&self) -> Option<Pass<'_>> {
+        // Looking first keeps those who come late from disturbing who waits.
+        if self.word.load(Ordering::Relaxed) & CLOSED != 0 {
+            return None;
+        }
+        let pass = Pass { rundown: self };
+        // What was done before opening comes before the write.
+        if self.word.fetch_add(1, Ordering::Acquire) & CLOSED == 0 {
+            Some(pass)
+        } else {
+            // Dropping the pass takes the count back.
+            None
+        }
+    }
+
+    /// Lets writes in.
+    pub fn open(&self) {
+        self.word.fetch_and(!CLOSED, Ordering::Release);
+    }
+
+    /// Lets no more writes in, and waits for those under way; `pause` is called
+    /// between two looks.
+    pub fn close(&self, pause: impl Fn()) {
+        let mut word = self.word.fetch_or(CLOSED, Ordering::Acquire);
+        while word & !CLOSED != 0 {
+            pause();
+            word = self.word.load(Ordering::Acquire);
+        }
+    }
+}
