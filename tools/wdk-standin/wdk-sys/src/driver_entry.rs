@@ -1,0 +1,266 @@
+//! The entry code of a KMDF driver, which a WDK links from `WdfDriverEntry.lib`.
+//!
+//! The image's entry point is [`FxDriverEntry`]: it binds the driver to the
+//! framework, runs the driver's `DriverEntry`, and hooks the driver's unload so
+//! that the binding ends after it.
+
+use core::{
+    cell::UnsafeCell,
+    ffi::c_void,
+    mem, ptr,
+    sync::atomic::{AtomicPtr, Ordering},
+};
+
+use crate::{
+    DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PDRIVER_OBJECT, PUNICODE_STRING,
+    PWDF_DRIVER_GLOBALS, STATUS_SUCCESS, ULONG, UNICODE_STRING, WCHAR, ntddk::RtlCopyUnicodeString,
+};
+
+/// The variables that the framework fills and the bindings read. Names and types
+/// are those of Microsoft's bindings.
+#[allow(
+    non_upper_case_globals,
+    reason = "names are those of the WDK's entry library"
+)]
+pub mod globals {
+    use core::ptr;
+
+    use crate::{_WDFFUNCENUM, BOOLEAN, PWDF_DRIVER_GLOBALS, ULONG, WDF_STRUCT_INFO, WDFFUNC};
+
+    /// How many functions the table has. The bindings use it as the table's length
+    /// whatever the framework's version, so it holds from the start.
+    pub static mut WdfFunctionCount: ULONG = _WDFFUNCENUM::WdfFunctionTableNumEntries as ULONG;
+    /// How many structures have a size that the framework told.
+    pub static mut WdfStructureCount: ULONG = 0;
+    /// The framework's function table.
+    // SAFETY: the name is that of the WDK's entry library, which is not linked.
+    #[unsafe(export_name = "WdfFunctions_01033")]
+    pub static mut WdfFunctions: *const WDFFUNC = ptr::null();
+    /// The driver's globals in the framework.
+    pub static mut WdfDriverGlobals: PWDF_DRIVER_GLOBALS = ptr::null_mut();
+    /// Whether the driver was built for a newer framework than the one it got.
+    pub static mut WdfClientVersionHigherThanFramework: BOOLEAN = 0;
+    /// The sizes of structures, where the framework told them.
+    pub static mut WdfStructures: WDF_STRUCT_INFO = ptr::null_mut();
+    /// What a miniport's unload calls.
+    pub static mut WdfDriverMiniportUnloadOverride: WDFFUNC = None;
+    /// The oldest minor version that the driver can do with.
+    #[allow(clippy::module_name_repetitions, reason = "the name is the WDK's")]
+    pub const WdfMinimumVersionRequired: ULONG = 33;
+}
+
+/// The version of the framework that the driver was built for.
+#[repr(C)]
+struct Version {
+    major: ULONG,
+    minor: ULONG,
+    build: ULONG,
+}
+
+/// What the driver tells the loader of itself: `WDF_BIND_INFO`, and after it
+/// what `WDF_BIND_INFO2` adds.
+#[repr(C)]
+pub struct BindInfo {
+    size: ULONG,
+    component: *const WCHAR,
+    version: Version,
+    function_count: ULONG,
+    function_table: *mut c_void,
+    module: *mut c_void,
+    minimum_version_required: *const ULONG,
+    client_version_higher_than_framework: *mut u8,
+    function_count_pointer: *mut ULONG,
+    structure_count_pointer: *mut ULONG,
+    structure_table: *mut c_void,
+}
+
+const _: () = {
+    assert!(size_of::<BindInfo>() == 88);
+    assert!(mem::offset_of!(BindInfo, component) == 8);
+    assert!(mem::offset_of!(BindInfo, version) == 16);
+    assert!(mem::offset_of!(BindInfo, function_count) == 28);
+    assert!(mem::offset_of!(BindInfo, function_table) == 32);
+    assert!(mem::offset_of!(BindInfo, module) == 40);
+    assert!(mem::offset_of!(BindInfo, minimum_version_required) == 48);
+    assert!(mem::offset_of!(BindInfo, structure_table) == 80);
+};
+
+/// Memory that the entry code shares with the loader and the framework. They use
+/// it during calls that the entry code makes, one after the other, on the
+/// system's own threads.
+struct Shared<T>(UnsafeCell<T>);
+
+// SAFETY: the system loads and unloads a driver on one thread at a time, and
+// nothing else touches these.
+unsafe impl<T> Sync for Shared<T> {}
+
+/// Characters of the copy of the registry path.
+const PATH_LENGTH: usize = 260;
+
+/// `KmdfLibrary`, NUL-terminated.
+static COMPONENT: [WCHAR; 12] = {
+    let name = b"KmdfLibrary\0";
+    let mut units = [0; 12];
+    let mut at = 0;
+    while at < units.len() {
+        units[at] = name[at] as WCHAR;
+        at += 1;
+    }
+    units
+};
+
+static MINIMUM_VERSION: ULONG = globals::WdfMinimumVersionRequired;
+
+static PATH: Shared<[WCHAR; PATH_LENGTH]> = Shared(UnsafeCell::new([0; PATH_LENGTH]));
+
+static REGISTRY_PATH: Shared<UNICODE_STRING> = Shared(UnsafeCell::new(UNICODE_STRING {
+    Length: 0,
+    MaximumLength: (PATH_LENGTH * size_of::<WCHAR>()) as u16,
+    Buffer: PATH.0.get().cast(),
+}));
+
+static BIND_INFO: Shared<BindInfo> = Shared(UnsafeCell::new(BindInfo {
+    size: size_of::<BindInfo>() as ULONG,
+    component: COMPONENT.as_ptr(),
+    version: Version {
+        major: 1,
+        minor: 33,
+        // The framework does not read it.
+        build: 0,
+    },
+    function_count: crate::_WDFFUNCENUM::WdfFunctionTableNumEntries as ULONG,
+    function_table: (&raw mut globals::WdfFunctions).cast(),
+    module: ptr::null_mut(),
+    minimum_version_required: &raw const MINIMUM_VERSION,
+    client_version_higher_than_framework: &raw mut globals::WdfClientVersionHigherThanFramework,
+    function_count_pointer: &raw mut globals::WdfFunctionCount,
+    structure_count_pointer: &raw mut globals::WdfStructureCount,
+    structure_table: (&raw mut globals::WdfStructures).cast(),
+}));
+
+/// The unload routine that was in the driver object before the hook.
+static DISPLACED_UNLOAD: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+type Unload = unsafe extern "C" fn(PDRIVER_OBJECT);
+
+#[cfg_attr(
+    target_os = "windows",
+    link(name = "WDFLDR.SYS", kind = "raw-dylib", modifiers = "+verbatim")
+)]
+unsafe extern "C" {
+    fn WdfVersionBind(
+        driver_object: PDRIVER_OBJECT,
+        registry_path: PUNICODE_STRING,
+        info: *mut BindInfo,
+        globals: *mut PWDF_DRIVER_GLOBALS,
+    ) -> NTSTATUS;
+
+    fn WdfVersionUnbind(
+        registry_path: PUNICODE_STRING,
+        info: *mut BindInfo,
+        globals: PWDF_DRIVER_GLOBALS,
+    ) -> NTSTATUS;
+}
+
+unsafe extern "system" {
+    /// The driver's own entry point.
+    fn DriverEntry(driver_object: PDRIVER_OBJECT, registry_path: PCUNICODE_STRING) -> NTSTATUS;
+}
+
+/// The image's entry point. IRQL: `PASSIVE_LEVEL`.
+///
+/// Returns the failure of the binding or of `DriverEntry`; any success becomes
+/// `STATUS_SUCCESS`.
+///
+/// # Safety
+///
+/// The system calls it once, with the driver's object and registry path.
+// SAFETY: the name is the one that the linker's options give as the entry point,
+// and no other symbol has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn FxDriverEntry(
+    driver_object: PDRIVER_OBJECT,
+    registry_path: PCUNICODE_STRING,
+) -> NTSTATUS {
+    if driver_object.is_null() {
+        // A driver that is not loaded as one (an export driver) is not bound.
+        // SAFETY: the arguments are the system's.
+        return unsafe { DriverEntry(driver_object, registry_path) };
+    }
+    // SAFETY: the destination is the entry code's own, with its buffer.
+    unsafe { RtlCopyUnicodeString(REGISTRY_PATH.0.get(), registry_path) };
+    // SAFETY: all four live as long as the image, and the loader may keep them.
+    let bound = unsafe {
+        WdfVersionBind(
+            driver_object,
+            REGISTRY_PATH.0.get(),
+            BIND_INFO.0.get(),
+            &raw mut globals::WdfDriverGlobals,
+        )
+    };
+    if !NT_SUCCESS(bound) {
+        return bound;
+    }
+    // SAFETY: the arguments are the system's; the driver gets the path as it came.
+    let entered = unsafe { DriverEntry(driver_object, registry_path) };
+    if !NT_SUCCESS(entered) {
+        unbind();
+        return entered;
+    }
+    // SAFETY: the driver object is the system's, and this its only user now.
+    unsafe { hook_unload(driver_object) };
+    STATUS_SUCCESS
+}
+
+/// Puts the entry code's unload routine before the one that the framework or the
+/// driver set, if the framework says that it is to be displaced.
+///
+/// # Safety
+///
+/// `driver_object` is the driver's, and the driver is bound.
+unsafe fn hook_unload(driver_object: *mut DRIVER_OBJECT) {
+    /// `WdfDriverInitNoDispatchOverride`.
+    const NO_DISPATCH_OVERRIDE: ULONG = 2;
+    // SAFETY: the binding set the pointer.
+    let public = unsafe { globals::WdfDriverGlobals };
+    // SAFETY: the globals are the framework's, and live until unbinding.
+    let displace = unsafe { (*public).DisplaceDriverUnload };
+    // SAFETY: as above.
+    let flags = unsafe { (*public).DriverFlags };
+    if displace != 0 {
+        // SAFETY: the driver object is the caller's to give.
+        let unload = unsafe { &raw mut (*driver_object).DriverUnload };
+        // SAFETY: the field is readable.
+        if let Some(displaced) = unsafe { unload.read() } {
+            DISPLACED_UNLOAD.store(displaced as *mut c_void, Ordering::Relaxed);
+            // SAFETY: the field is writable.
+            unsafe { unload.write(Some(unload_driver)) };
+        }
+    } else if flags & NO_DISPATCH_OVERRIDE != 0 {
+        let override_unload: unsafe extern "C" fn() = unbind;
+        // SAFETY: nothing else uses the variable while the driver is loaded.
+        unsafe { globals::WdfDriverMiniportUnloadOverride = Some(override_unload) };
+    }
+}
+
+/// The driver object's unload routine: the displaced one, then the end of the
+/// binding.
+unsafe extern "C" fn unload_driver(driver_object: PDRIVER_OBJECT) {
+    let displaced = DISPLACED_UNLOAD.load(Ordering::Relaxed);
+    if !displaced.is_null() && displaced != unload_driver as *mut c_void {
+        // SAFETY: only `hook_unload` stores there, and what it stores is an unload
+        // routine.
+        let displaced = unsafe { mem::transmute::<*mut c_void, Unload>(displaced) };
+        // SAFETY: the argument is the system's.
+        unsafe { displaced(driver_object) };
+    }
+    unbind();
+}
+
+extern "C" fn unbind() {
+    // SAFETY: the binding set the pointer.
+    let public = unsafe { globals::WdfDriverGlobals };
+    // The status is of no use to anyone: the driver goes in any case.
+    // SAFETY: these are what the binding was made with.
+    let _status = unsafe { WdfVersionUnbind(REGISTRY_PATH.0.get(), BIND_INFO.0.get(), public) };
+}

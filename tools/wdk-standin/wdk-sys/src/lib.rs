@@ -1,0 +1,115 @@
+//! A stand-in for Microsoft's wdk-sys, for machines without the WDK.
+//!
+//! It has the names, types and values of the published crate's generated
+//! bindings, as far as a KMDF 1.33 driver without hardware needs them, so that
+//! wdk, wdk-alloc, wdk-panic and wdk-macros compile unchanged on it. What it has
+//! is tested against data read off Microsoft's headers. Imports come straight
+//! from ntoskrnl.exe and WDFLDR.SYS, with no import library, and the entry code
+//! that a WDK links from `WdfDriverEntry.lib` is in [`driver_entry`].
+
+#![no_std]
+
+mod constants;
+pub mod driver_entry;
+pub mod ntddk;
+mod types;
+pub mod wdf;
+
+#[doc(hidden)]
+pub use wdk_macros as __proc_macros;
+
+pub use crate::{constants::*, driver_entry::globals::*, types::*};
+
+include!(concat!(
+    env!("OUT_DIR"),
+    "/call_unsafe_wdf_function_binding.rs"
+));
+
+/// Whether a status is a success or an information (`NT_SUCCESS` of ntdef.h).
+#[must_use]
+#[allow(
+    non_snake_case,
+    reason = "the name is the macro's in the WDK's headers"
+)]
+pub const fn NT_SUCCESS(status: NTSTATUS) -> bool {
+    status >= 0
+}
+
+/// Whether a status is an information (`NT_INFORMATION` of ntdef.h).
+#[must_use]
+#[allow(
+    non_snake_case,
+    reason = "the name is the macro's in the WDK's headers"
+)]
+pub const fn NT_INFORMATION(status: NTSTATUS) -> bool {
+    status.cast_unsigned() >> 30 == 1
+}
+
+/// Whether a status is a warning (`NT_WARNING` of ntdef.h).
+#[must_use]
+#[allow(
+    non_snake_case,
+    reason = "the name is the macro's in the WDK's headers"
+)]
+pub const fn NT_WARNING(status: NTSTATUS) -> bool {
+    status.cast_unsigned() >> 30 == 2
+}
+
+/// Whether a status is an error (`NT_ERROR` of ntdef.h).
+#[must_use]
+#[allow(
+    non_snake_case,
+    reason = "the name is the macro's in the WDK's headers"
+)]
+pub const fn NT_ERROR(status: NTSTATUS) -> bool {
+    status.cast_unsigned() >> 30 == 3
+}
+
+/// Asserts, in debug builds, that the code runs at an IRQL at which paged memory
+/// may be touched (`PAGED_CODE` of wdm.h).
+#[macro_export]
+#[allow(
+    non_snake_case,
+    reason = "the name is the macro's in the WDK's headers"
+)]
+macro_rules! PAGED_CODE {
+    () => {
+        // SAFETY: the routine may be called at any IRQL and has no arguments.
+        debug_assert!(unsafe { $crate::ntddk::KeGetCurrentIrql() } <= $crate::APC_LEVEL as u8);
+    };
+}
+
+/// The mark by which Microsoft's linker finds floating-point code. The compiler
+/// asks for it wherever a float occurs, even as a bit pattern.
+// SAFETY: no other symbol has this name, and nothing reads it.
+#[unsafe(no_mangle)]
+pub static _fltused: i32 = 0;
+
+/// C++ exception handlers that precompiled parts of `core` name and that nothing
+/// calls where panics abort. Each returns another value, so that identical code
+/// folding keeps them apart.
+#[cfg(panic = "abort")]
+pub mod unwind_stubs {
+    #![allow(non_snake_case, reason = "names are the linker's")]
+
+    /// The frame handler of older code.
+    // SAFETY: no other symbol has this name, and nothing calls it.
+    #[unsafe(no_mangle)]
+    pub const extern "system" fn __CxxFrameHandler3() -> i32 {
+        0
+    }
+
+    /// The frame handler of newer code.
+    // SAFETY: as above.
+    #[unsafe(no_mangle)]
+    pub const extern "system" fn __CxxFrameHandler4() -> i32 {
+        1
+    }
+
+    /// The handler of frames with a security cookie.
+    // SAFETY: as above.
+    #[unsafe(no_mangle)]
+    pub const extern "system" fn __GSHandlerCheck_EH4() -> i32 {
+        2
+    }
+}
