@@ -1,1 +1,24 @@
 //! The sample KMDF driver that traces itself with wdk-etw.
+//!
+//! It drives a root-enumerated device without hardware: writes are kept for
+//! reads, control codes echo their input at once or from a DPC, and a periodic
+//! timer ticks. Every callback writes ETW events; [`trace`] declares them all.
+
+#![no_std]
+
+extern crate alloc;
+
+mod context;
+mod device;
+mod entry;
+mod queue;
+mod timer;
+mod trace;
+
+#[cfg(not(test))]
+extern crate wdk_panic;
+
+use wdk_alloc::WdkAllocator;
+
+#[global_allocator]
+static ALLOCATOR: WdkAllocator = WdkAllocator;

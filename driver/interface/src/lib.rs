@@ -1,1 +1,113 @@
-//! What the sample driver and its clients agree on: IOCTL codes and structs.
+//! What the sample driver and its clients agree on: how the device is found, its
+//! control codes, and what goes in and comes out with each.
+//!
+//! All control codes use `METHOD_BUFFERED`: the input and the output share one
+//! system buffer. Integers are little-endian.
+
+#![no_std]
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// The name of the driver's ETW provider. Its GUID is the standard hash of this
+/// name.
+pub const PROVIDER_NAME: &str = "WdkEtw.SampleDriver";
+
+/// The provider group that the driver's provider is a member of.
+pub const PROVIDER_GROUP: &str = "4f50731a-89cf-4782-b3e0-dce8c90476ba";
+
+/// The provider's keywords.
+pub mod keyword {
+    /// What users of the device ask for.
+    pub const REQUEST: u64 = 1 << 0;
+    /// The device's way into and out of its working state.
+    pub const POWER: u64 = 1 << 1;
+    /// The periodic timer.
+    pub const TIMER: u64 = 1 << 2;
+    /// The driver's and the device's coming and going.
+    pub const LIFECYCLE: u64 = 1 << 3;
+}
+
+/// The interface class that the device registers, as the fields of a GUID:
+/// `{0bc69c6d-8ee2-4d42-a33f-fd6a69354dd8}`.
+pub const DEVICE_INTERFACE: (u32, u16, u16, [u8; 8]) = (
+    0x0bc6_9c6d,
+    0x8ee2,
+    0x4d42,
+    [0xa3, 0x3f, 0xfd, 0x6a, 0x69, 0x35, 0x4d, 0xd8],
+);
+
+/// Bytes that the device keeps from one write for the next reads.
+pub const CAPACITY: usize = 4096;
+
+/// `CTL_CODE` of the WDK: device type, function, buffering method and the access
+/// that the caller's handle must have.
+const fn ctl_code(function: u32, access: u32) -> u32 {
+    /// `FILE_DEVICE_UNKNOWN`.
+    const DEVICE_TYPE: u32 = 0x22;
+    /// `METHOD_BUFFERED`.
+    const METHOD: u32 = 0;
+    (DEVICE_TYPE << 16) | (access << 14) | (function << 2) | METHOD
+}
+
+/// `FILE_READ_ACCESS`.
+const READ: u32 = 1;
+/// `FILE_WRITE_ACCESS`.
+const WRITE: u32 = 2;
+
+/// Sends bytes back: as many as go in come out, if there is room for them.
+pub const IOCTL_ECHO: u32 = ctl_code(0x800, READ | WRITE);
+
+/// As [`IOCTL_ECHO`], completed in a DPC at `DISPATCH_LEVEL`.
+pub const IOCTL_ECHO_IN_DPC: u32 = ctl_code(0x801, READ | WRITE);
+
+/// Starts the periodic timer, or stops it: a [`TimerControl`] goes in.
+pub const IOCTL_SET_TIMER: u32 = ctl_code(0x802, WRITE);
+
+/// Reads the device's counters: a [`Statistics`] comes out.
+pub const IOCTL_GET_STATISTICS: u32 = ctl_code(0x803, READ);
+
+/// Milliseconds from one tick of the timer to the next, and until the first.
+pub const TIMER_PERIOD_MS: u32 = 10;
+
+/// The input of [`IOCTL_SET_TIMER`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct TimerControl {
+    /// 1 to start the timer, 0 to stop it; anything else is refused.
+    pub run: u32,
+}
+
+/// The output of [`IOCTL_GET_STATISTICS`].
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Statistics {
+    /// Bytes that reads returned.
+    pub bytes_read: u64,
+    /// Bytes that writes brought.
+    pub bytes_written: u64,
+    /// Ticks of the timer.
+    pub timer_ticks: u64,
+    /// Events that ETW did not take.
+    pub events_failed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_codes_are_those_that_ctl_code_makes() {
+        assert_eq!(IOCTL_ECHO, 0x0022_E000);
+        assert_eq!(IOCTL_ECHO_IN_DPC, 0x0022_E004);
+        assert_eq!(IOCTL_SET_TIMER, 0x0022_A008);
+        assert_eq!(IOCTL_GET_STATISTICS, 0x0022_600C);
+    }
+
+    #[test]
+    fn structures_have_no_padding() {
+        assert_eq!(size_of::<TimerControl>(), 4);
+        assert_eq!(size_of::<Statistics>(), 32);
+    }
+}

@@ -1,0 +1,72 @@
+//! Typed contexts of framework objects.
+
+use core::{cell::UnsafeCell, ffi::CStr};
+
+use wdk_sys::{
+    PCWDF_OBJECT_CONTEXT_TYPE_INFO, WDF_OBJECT_ATTRIBUTES, WDF_OBJECT_CONTEXT_TYPE_INFO, WDFOBJECT,
+    call_unsafe_wdf_function_binding,
+};
+
+/// What tells the framework of a context type. It lives in a static, whose
+/// address is the type's identity.
+pub struct ContextType<T> {
+    info: UnsafeCell<WDF_OBJECT_CONTEXT_TYPE_INFO>,
+    context: core::marker::PhantomData<fn() -> T>,
+}
+
+// SAFETY: the type information is never written after it is built, and the name
+// it points at is a constant.
+unsafe impl<T> Sync for ContextType<T> {}
+
+impl<T> ContextType<T> {
+    /// The type information for a static, which passes its own address.
+    pub const fn new(name: &'static CStr, this: *const Self) -> Self {
+        Self {
+            info: UnsafeCell::new(WDF_OBJECT_CONTEXT_TYPE_INFO {
+                Size: size_of::<WDF_OBJECT_CONTEXT_TYPE_INFO>() as u32,
+                ContextName: name.as_ptr(),
+                ContextSize: size_of::<T>(),
+                UniqueType: this.cast(),
+                EvtDriverGetUniqueContextType: None,
+            }),
+            context: core::marker::PhantomData,
+        }
+    }
+
+    const fn info(&self) -> PCWDF_OBJECT_CONTEXT_TYPE_INFO {
+        self.info.get()
+    }
+
+    /// Attributes for objects with this context.
+    pub fn attributes(&self) -> WDF_OBJECT_ATTRIBUTES {
+        WDF_OBJECT_ATTRIBUTES {
+            ContextTypeInfo: self.info(),
+            ..attributes()
+        }
+    }
+
+    /// Where an object's context of this type lies.
+    ///
+    /// # Safety
+    ///
+    /// `object` is a live framework object that was created with
+    /// [`Self::attributes`].
+    pub unsafe fn of(&self, object: WDFOBJECT) -> *mut T {
+        // SAFETY: the object is live, by this function's contract.
+        unsafe {
+            call_unsafe_wdf_function_binding!(WdfObjectGetTypedContextWorker, object, self.info())
+        }
+        .cast()
+    }
+}
+
+/// Attributes that ask for nothing, as `WDF_OBJECT_ATTRIBUTES_INIT` makes them.
+pub fn attributes() -> WDF_OBJECT_ATTRIBUTES {
+    WDF_OBJECT_ATTRIBUTES {
+        Size: size_of::<WDF_OBJECT_ATTRIBUTES>() as u32,
+        ExecutionLevel: wdk_sys::_WDF_EXECUTION_LEVEL::WdfExecutionLevelInheritFromParent,
+        SynchronizationScope:
+            wdk_sys::_WDF_SYNCHRONIZATION_SCOPE::WdfSynchronizationScopeInheritFromParent,
+        ..WDF_OBJECT_ATTRIBUTES::default()
+    }
+}

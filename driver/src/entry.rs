@@ -1,0 +1,59 @@
+//! Loading and unloading the driver.
+
+use wdk_sys::{
+    DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, WDF_DRIVER_CONFIG, WDF_NO_HANDLE,
+    WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER, call_unsafe_wdf_function_binding,
+};
+
+use crate::{device, trace};
+
+/// The driver's entry point: the framework calls it once, at `PASSIVE_LEVEL`.
+///
+/// # Safety
+///
+/// Only the framework's entry code may call it, with the arguments that the
+/// system gave that.
+// SAFETY: the framework's entry code finds the entry point by this name, and no
+// other symbol has it.
+#[unsafe(export_name = "DriverEntry")]
+pub unsafe extern "system" fn driver_entry(
+    driver: &mut DRIVER_OBJECT,
+    registry_path: PCUNICODE_STRING,
+) -> NTSTATUS {
+    // A driver that cannot be traced still does its work.
+    if let Err(error) = trace::register() {
+        wdk::println!("etw_sample_driver: {error}");
+    }
+    let mut config = WDF_DRIVER_CONFIG {
+        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
+        EvtDriverDeviceAdd: Some(device::add),
+        EvtDriverUnload: Some(unload),
+        ..WDF_DRIVER_CONFIG::default()
+    };
+    // SAFETY: the driver object and the path are those of this driver, and the
+    // configuration lives until the call returns.
+    let status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDriverCreate,
+            driver,
+            registry_path,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut config,
+            WDF_NO_HANDLE.cast::<WDFDRIVER>(),
+        )
+    };
+    if NT_SUCCESS(status) {
+        trace::driver_loaded();
+    } else {
+        trace::driver_failed(status);
+        // The framework calls no unload routine for a driver that failed to load.
+        trace::unregister();
+    }
+    status
+}
+
+/// `EvtDriverUnload`, at `PASSIVE_LEVEL`: the last thing that runs.
+extern "C" fn unload(_driver: WDFDRIVER) {
+    trace::driver_unloaded();
+    trace::unregister();
+}

@@ -1,0 +1,347 @@
+//! Requests: reads, writes and device controls.
+
+use core::{ptr, slice, sync::atomic::Ordering};
+
+use etw_sample_interface::{
+    CAPACITY, IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_GET_STATISTICS, IOCTL_SET_TIMER, Statistics,
+    TimerControl,
+};
+use wdk_etw::ActivityId;
+use wdk_sys::{
+    NTSTATUS, PVOID, STATUS_BUFFER_TOO_SMALL, STATUS_DEVICE_BUSY, STATUS_INVALID_BUFFER_SIZE,
+    STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_PARAMETER, STATUS_SUCCESS, ULONG, WDF_DPC_CONFIG,
+    WDF_IO_QUEUE_CONFIG, WDF_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDPC, WDFQUEUE, WDFREQUEST,
+    call_unsafe_wdf_function_binding,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::{
+    context::{self, ContextType},
+    device::{Device, check},
+    timer, trace,
+};
+
+static CONTEXT: ContextType<Request> = ContextType::new(c"Request", &raw const CONTEXT);
+
+/// What goes with a request. The framework makes it zeroed: no activity.
+struct Request {
+    /// The activity that the request is, from its arrival to its completion.
+    activity: ActivityId,
+}
+
+/// The attributes of this driver's requests.
+pub fn request_attributes() -> WDF_OBJECT_ATTRIBUTES {
+    CONTEXT.attributes()
+}
+
+/// Makes the device's queue. Requests are presented as they come, always at
+/// `PASSIVE_LEVEL`, since stopping the timer waits for it.
+pub fn create(device: WDFDEVICE) -> Result<(), NTSTATUS> {
+    let mut config = WDF_IO_QUEUE_CONFIG {
+        Size: size_of::<WDF_IO_QUEUE_CONFIG>() as ULONG,
+        DispatchType: wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE::WdfIoQueueDispatchParallel,
+        PowerManaged: wdk_sys::_WDF_TRI_STATE::WdfUseDefault,
+        DefaultQueue: 1,
+        EvtIoRead: Some(read),
+        EvtIoWrite: Some(write),
+        EvtIoDeviceControl: Some(device_control),
+        ..WDF_IO_QUEUE_CONFIG::default()
+    };
+    // Every request that the framework presents may be, as the headers' own
+    // initializer for parallel queues says.
+    config.Settings.Parallel.NumberOfPresentedRequests = ULONG::MAX;
+    let mut attributes = context::attributes();
+    attributes.ExecutionLevel = wdk_sys::_WDF_EXECUTION_LEVEL::WdfExecutionLevelPassive;
+    // SAFETY: the device is live, and the structures are locals that are copied.
+    check(unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfIoQueueCreate,
+            device,
+            &raw mut config,
+            &raw mut attributes,
+            ptr::null_mut(),
+        )
+    })
+}
+
+/// Makes the DPC that completes [`IOCTL_ECHO_IN_DPC`].
+pub fn create_dpc(device: WDFDEVICE) -> Result<WDFDPC, NTSTATUS> {
+    let mut config = WDF_DPC_CONFIG {
+        Size: size_of::<WDF_DPC_CONFIG>() as ULONG,
+        EvtDpcFunc: Some(complete_deferred),
+        // The callback touches atomics only, so it needs no lock of the device's.
+        AutomaticSerialization: 0,
+    };
+    let mut attributes = context::attributes();
+    attributes.ParentObject = device.cast();
+    let mut dpc: WDFDPC = ptr::null_mut();
+    // SAFETY: the parent is live, and the structures are locals that are copied.
+    check(unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDpcCreate,
+            &raw mut config,
+            &raw mut attributes,
+            &raw mut dpc,
+        )
+    })?;
+    Ok(dpc)
+}
+
+/// Completes a request; after that nothing of it may be touched.
+pub fn complete(request: WDFREQUEST, status: NTSTATUS, information: usize) {
+    // SAFETY: every callback completes the request that it was given once.
+    unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfRequestCompleteWithInformation,
+            request,
+            status,
+            information as u64,
+        );
+    }
+}
+
+/// The device of a queue.
+fn device_of<'a>(queue: WDFQUEUE) -> &'a Device {
+    // SAFETY: the framework passes a live queue.
+    let device = unsafe { call_unsafe_wdf_function_binding!(WdfIoQueueGetDevice, queue) };
+    // SAFETY: the queue's device is this driver's, built before its queue.
+    unsafe { Device::of(device) }
+}
+
+/// A request's context.
+///
+/// # Safety
+///
+/// `request` is live and not completed yet.
+unsafe fn context_of<'a>(request: WDFREQUEST) -> &'a mut Request {
+    // SAFETY: the request is live, and was made with this context type.
+    let context = unsafe { CONTEXT.of(request.cast()) };
+    // SAFETY: zeroed memory is a valid context, and one callback at a time has
+    // the request.
+    unsafe { &mut *context }
+}
+
+/// A request's input and output, which share one buffer.
+#[derive(Clone, Copy)]
+struct Buffer {
+    address: *mut u8,
+    length: usize,
+}
+
+impl Buffer {
+    /// The bytes that the sender passed; `minimum` of them or more.
+    fn input(request: WDFREQUEST, minimum: usize) -> Result<Self, NTSTATUS> {
+        let mut address: PVOID = ptr::null_mut();
+        let mut length = 0;
+        // SAFETY: the request is live, and the out-parameters are locals.
+        check(unsafe {
+            call_unsafe_wdf_function_binding!(
+                WdfRequestRetrieveInputBuffer,
+                request,
+                minimum,
+                &raw mut address,
+                &raw mut length,
+            )
+        })?;
+        Ok(Self {
+            address: address.cast(),
+            length,
+        })
+    }
+
+    /// The room that the sender has; for `minimum` bytes or more.
+    fn output(request: WDFREQUEST, minimum: usize) -> Result<Self, NTSTATUS> {
+        let mut address: PVOID = ptr::null_mut();
+        let mut length = 0;
+        // SAFETY: the request is live, and the out-parameters are locals.
+        check(unsafe {
+            call_unsafe_wdf_function_binding!(
+                WdfRequestRetrieveOutputBuffer,
+                request,
+                minimum,
+                &raw mut address,
+                &raw mut length,
+            )
+        })?;
+        Ok(Self {
+            address: address.cast(),
+            length,
+        })
+    }
+
+    /// The bytes, to read.
+    ///
+    /// # Safety
+    ///
+    /// The request is not completed while the slice lives, and nothing writes to
+    /// the buffer.
+    const unsafe fn bytes<'a>(self) -> &'a [u8] {
+        // SAFETY: the framework vouches for address and length until completion.
+        unsafe { slice::from_raw_parts(self.address, self.length) }
+    }
+
+    /// The bytes, to write.
+    ///
+    /// # Safety
+    ///
+    /// The request is not completed while the slice lives, and nothing else uses
+    /// the buffer.
+    const unsafe fn bytes_mut<'a>(self) -> &'a mut [u8] {
+        // SAFETY: the framework vouches for address and length until completion.
+        unsafe { slice::from_raw_parts_mut(self.address, self.length) }
+    }
+}
+
+/// Completes a request with what its handling came to.
+fn finish(request: WDFREQUEST, result: Result<usize, NTSTATUS>) {
+    match result {
+        Ok(information) => complete(request, STATUS_SUCCESS, information),
+        Err(status) => complete(request, status, 0),
+    }
+}
+
+/// `EvtIoRead`, at `PASSIVE_LEVEL`: returns what was written last.
+extern "C" fn read(queue: WDFQUEUE, request: WDFREQUEST, length: usize) {
+    let device = device_of(queue);
+    let result = Buffer::output(request, 1).map(|output| {
+        // SAFETY: the request is completed below, and its buffer is used here only.
+        let output = unsafe { output.bytes_mut() };
+        let count = device.with_kept(|kept| {
+            let count = kept.len().min(output.len());
+            for (to, from) in output.iter_mut().zip(kept.iter()) {
+                *to = *from;
+            }
+            count
+        });
+        device.bytes_read.fetch_add(count as u64, Ordering::Relaxed);
+        count
+    });
+    trace::read(length, result);
+    finish(request, result);
+}
+
+/// `EvtIoWrite`, at `PASSIVE_LEVEL`: keeps the bytes for reads.
+extern "C" fn write(queue: WDFQUEUE, request: WDFREQUEST, length: usize) {
+    let device = device_of(queue);
+    let result = Buffer::input(request, 1).and_then(|input| {
+        // SAFETY: the request is completed below, and nothing writes to its buffer.
+        let input = unsafe { input.bytes() };
+        if input.len() > CAPACITY {
+            return Err(STATUS_INVALID_BUFFER_SIZE);
+        }
+        trace::write_data(input);
+        device.with_kept(|kept| {
+            // `create` reserved the capacity: nothing is allocated here.
+            kept.clear();
+            kept.extend_from_slice(input);
+        });
+        device
+            .bytes_written
+            .fetch_add(input.len() as u64, Ordering::Relaxed);
+        Ok(input.len())
+    });
+    trace::write(length, result);
+    finish(request, result);
+}
+
+/// `EvtIoDeviceControl`, at `PASSIVE_LEVEL`.
+extern "C" fn device_control(
+    queue: WDFQUEUE,
+    request: WDFREQUEST,
+    _output_length: usize,
+    _input_length: usize,
+    code: ULONG,
+) {
+    let device = device_of(queue);
+    let activity = trace::device_control_started(code);
+    // SAFETY: the request is live until `stop` below, or the DPC, completes it.
+    unsafe { context_of(request) }.activity = activity;
+    let result = match code {
+        IOCTL_ECHO => echo(request),
+        IOCTL_ECHO_IN_DPC => match defer(device, request) {
+            // The DPC has the request now.
+            Ok(()) => return,
+            Err(status) => Err(status),
+        },
+        IOCTL_SET_TIMER => set_timer(device, request),
+        IOCTL_GET_STATISTICS => get_statistics(device, request),
+        _ => Err(STATUS_INVALID_DEVICE_REQUEST),
+    };
+    stop(request, code, result);
+}
+
+/// Ends a device control's activity and completes the request.
+fn stop(request: WDFREQUEST, code: ULONG, result: Result<usize, NTSTATUS>) {
+    // SAFETY: the request is live until it is completed, below.
+    let activity = unsafe { context_of(request) }.activity;
+    trace::device_control_stopped(activity, code, result);
+    finish(request, result);
+}
+
+/// Leaves the input where the output is: in the buffer that they share.
+fn echo(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
+    let input = Buffer::input(request, 1)?;
+    let output = Buffer::output(request, 1)?;
+    if output.length < input.length {
+        return Err(STATUS_BUFFER_TOO_SMALL);
+    }
+    Ok(input.length)
+}
+
+/// Hands a request to the DPC, which has room for one.
+fn defer(device: &Device, request: WDFREQUEST) -> Result<(), NTSTATUS> {
+    device
+        .deferred
+        .compare_exchange(
+            ptr::null_mut(),
+            request,
+            Ordering::Release,
+            Ordering::Relaxed,
+        )
+        .map_err(|_| STATUS_DEVICE_BUSY)?;
+    // One that is queued already finds this request too.
+    // SAFETY: the DPC lives as long as its device.
+    let _newly = unsafe { call_unsafe_wdf_function_binding!(WdfDpcEnqueue, device.dpc) };
+    Ok(())
+}
+
+/// `EvtDpcFunc`, at `DISPATCH_LEVEL`.
+extern "C" fn complete_deferred(dpc: WDFDPC) {
+    // SAFETY: the framework passes a live DPC.
+    let device = unsafe { call_unsafe_wdf_function_binding!(WdfDpcGetParentObject, dpc) };
+    // SAFETY: the DPC's parent is the device that it was created for.
+    let device = unsafe { Device::of(device.cast()) };
+    let request = device.deferred.swap(ptr::null_mut(), Ordering::Acquire);
+    if request.is_null() {
+        return;
+    }
+    // SAFETY: the request is live: `defer` handed it over, and it is completed below.
+    let activity = unsafe { context_of(request) }.activity;
+    let result = echo(request);
+    trace::dpc_ran(activity);
+    stop(request, IOCTL_ECHO_IN_DPC, result);
+}
+
+fn set_timer(device: &Device, request: WDFREQUEST) -> Result<usize, NTSTATUS> {
+    let input = Buffer::input(request, size_of::<TimerControl>())?;
+    // SAFETY: the request is completed after this, and nothing writes to its buffer.
+    let input = unsafe { input.bytes() };
+    let control = TimerControl::read_from_bytes(input).map_err(|_| STATUS_INVALID_BUFFER_SIZE)?;
+    match control.run {
+        0 => timer::stop(device),
+        1 => timer::start(device),
+        _ => return Err(STATUS_INVALID_PARAMETER),
+    }
+    Ok(0)
+}
+
+fn get_statistics(device: &Device, request: WDFREQUEST) -> Result<usize, NTSTATUS> {
+    let output = Buffer::output(request, size_of::<Statistics>())?;
+    // SAFETY: the request is completed after this, and its buffer is used here only.
+    let output = unsafe { output.bytes_mut() };
+    device
+        .statistics()
+        .write_to_prefix(output)
+        .map_err(|_| STATUS_BUFFER_TOO_SMALL)?;
+    Ok(size_of::<Statistics>())
+}

@@ -1,0 +1,163 @@
+//! A driver that does wrong what its service name says.
+//!
+//! Tests load it under the name of a fault and see that the stand-in kernel's
+//! verifier catches it; under any other name it does nothing wrong. It calls
+//! ETW without wdk-etw, which does not let a driver make these mistakes.
+
+#![no_std]
+
+extern crate wdk_panic;
+
+use core::{
+    ptr, slice,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use wdk_alloc::WdkAllocator;
+use wdk_sys::{
+    DRIVER_OBJECT, GUID, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, POOL_FLAG_NON_PAGED, REGHANDLE,
+    WDF_DRIVER_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER, WDFSPINLOCK,
+    call_unsafe_wdf_function_binding,
+    ntddk::{EtwRegister, EtwUnregister, ExAllocatePool2, ExFreePool},
+};
+
+#[global_allocator]
+static ALLOCATOR: WdkAllocator = WdkAllocator;
+
+/// `{7c1a1b2e-0e5f-4b7c-9c62-5d0a7a3f10c4}`.
+static PROVIDER: GUID = GUID {
+    Data1: 0x7c1a_1b2e,
+    Data2: 0x0e5f,
+    Data3: 0x4b7c,
+    Data4: [0x9c, 0x62, 0x5d, 0x0a, 0x7a, 0x3f, 0x10, 0xc4],
+};
+
+/// `Leak`, as a debugger shows it.
+const TAG: u32 = u32::from_le_bytes(*b"Leak");
+
+/// The registration to end at unload; 0 for none.
+static REGISTRATION: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the registry path ends with this service name.
+fn is_service(path: &[u16], name: &str) -> bool {
+    let mut units = path.iter().rev();
+    name.bytes()
+        .rev()
+        .all(|byte| units.next() == Some(&u16::from(byte)))
+        && units.next() == Some(&u16::from(b'\\'))
+}
+
+/// The driver's entry point.
+///
+/// # Safety
+///
+/// Only the framework's entry code may call it, with the arguments that the
+/// system gave that.
+// SAFETY: the framework's entry code finds the entry point by this name, and no
+// other symbol has it.
+#[unsafe(export_name = "DriverEntry")]
+pub unsafe extern "system" fn driver_entry(
+    driver: &mut DRIVER_OBJECT,
+    registry_path: PCUNICODE_STRING,
+) -> NTSTATUS {
+    let mut config = WDF_DRIVER_CONFIG {
+        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
+        EvtDriverUnload: Some(unload),
+        ..WDF_DRIVER_CONFIG::default()
+    };
+    // SAFETY: the driver object and the path are those of this driver.
+    let status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDriverCreate,
+            driver,
+            registry_path,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut config,
+            ptr::null_mut(),
+        )
+    };
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    // SAFETY: the system passes a valid path.
+    let path = unsafe { &*registry_path };
+    // SAFETY: the string counts its own bytes.
+    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
+    if is_service(path, "leaked-pool") {
+        allocate();
+    } else if is_service(path, "freed-twice") {
+        free_twice();
+    } else if is_service(path, "left-registered") {
+        register();
+    } else if is_service(path, "registered-at-dispatch") {
+        register_at_dispatch();
+    } else if is_service(path, "wrong-handle") {
+        use_wrong_handle();
+    } else {
+        REGISTRATION.store(register(), Ordering::Relaxed);
+    }
+    status
+}
+
+/// Allocates a block of pool.
+fn allocate() -> *mut core::ffi::c_void {
+    // SAFETY: the routine has no preconditions at this IRQL.
+    unsafe { ExAllocatePool2(POOL_FLAG_NON_PAGED, 64, TAG) }
+}
+
+fn free_twice() {
+    let block = allocate();
+    // SAFETY: the block was allocated above.
+    unsafe { ExFreePool(block) };
+    // SAFETY: none; this is the fault.
+    unsafe { ExFreePool(block) };
+}
+
+/// Registers the provider; the handle, or 0.
+fn register() -> REGHANDLE {
+    let mut handle = 0;
+    // SAFETY: the GUID is a constant and the handle a local; there is no callback.
+    let status =
+        unsafe { EtwRegister(&raw const PROVIDER, None, ptr::null_mut(), &raw mut handle) };
+    if NT_SUCCESS(status) { handle } else { 0 }
+}
+
+fn register_at_dispatch() {
+    let lock = create_lock();
+    // SAFETY: the lock was created above.
+    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
+    // The lock's holder runs at DISPATCH_LEVEL, where nobody may register.
+    let handle = register();
+    // SAFETY: the lock is held.
+    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockRelease, lock) };
+    REGISTRATION.store(handle, Ordering::Relaxed);
+}
+
+/// Makes a spin lock; null if there is no memory for one.
+fn create_lock() -> WDFSPINLOCK {
+    let mut lock = ptr::null_mut();
+    // SAFETY: the out-parameter is a local.
+    let _status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfSpinLockCreate,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut lock,
+        )
+    };
+    lock
+}
+
+fn use_wrong_handle() {
+    let lock = create_lock();
+    // SAFETY: none; the handle is of another kind, which is the fault.
+    let _was_set = unsafe { call_unsafe_wdf_function_binding!(WdfTimerStart, lock.cast(), 0) };
+}
+
+/// `EvtDriverUnload`.
+extern "C" fn unload(_driver: WDFDRIVER) {
+    let handle = REGISTRATION.swap(0, Ordering::Relaxed);
+    if handle != 0 {
+        // SAFETY: the handle came from `register`, and nothing uses it any more.
+        let _status = unsafe { EtwUnregister(handle) };
+    }
+}
