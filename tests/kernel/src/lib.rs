@@ -1,1 +1,71 @@
-//! A stand-in kernel that loads a real driver binary, runs its machine code, and shows it ETW and KMDF as Windows does.
+//! A stand-in kernel for drivers that speak ETW.
+//!
+//! It loads a driver's real binary (a .sys made for x64 Windows) into this
+//! process, runs its machine code natively, and shows it what Windows would:
+//! the Kernel-Mode Driver Framework, the routines it imports from ntoskrnl.exe,
+//! and an ETW runtime with sessions that write .etl files. Meanwhile it checks
+//! what the driver does: every call's IRQL, its pool, its registrations.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use etw_testkernel::{EnableParameters, Identity, Kernel, SessionConfig, Target};
+//!
+//! # fn main() -> Result<(), etw_testkernel::KernelError> {
+//! let kernel = Kernel::new();
+//! let session = kernel.start_session(SessionConfig::to_file("demo", "demo.etl"))?;
+//! let provider = "b3864c38-4273-58c5-545b-8b3608343471".parse().expect("a GUID");
+//! kernel.enable(session, Target::Provider(provider), EnableParameters::default())?;
+//! let driver = kernel.load(Path::new("my_driver.sys"))?;
+//! let device = driver.add_device()?;
+//! let file = device.open(Identity { process: 4242, thread: 4243 })?;
+//! file.write(b"hello")?;
+//! file.close()?;
+//! device.remove()?;
+//! driver.unload()?; // an error if it leaked pool or left a provider registered
+//! println!("{} events", kernel.stop_session(session)?.events);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it does not do
+//!
+//! It is a test double for what a driver, a controller or a consumer can
+//! observe, not an operating system. One processor runs driver code, and time
+//! passes only by [`Kernel::advance`] and by reading the clock. It knows no
+//! interrupts, DMA, other drivers, or file systems. A routine that it does not
+//! provide is refused by name: at load where it is an import, at the call where
+//! it is an entry of the framework's table. A fault in the driver's code (an
+//! access violation) ends the process.
+
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+mod abi;
+mod clock;
+mod etw;
+mod gateway;
+mod image;
+mod irql;
+mod kmdf;
+mod machine;
+mod memory;
+mod ntoskrnl;
+mod pool;
+mod status;
+mod symbols;
+mod thread;
+mod verifier;
+mod wdfldr;
+
+pub use crate::{
+    etw::{
+        ControlError, EnableParameters, FilterData, Guid, SessionConfig, SessionHandle,
+        SessionReport, Target,
+    },
+    image::LoadError,
+    irql::Irql,
+    kmdf::Completion,
+    machine::{Device, Driver, File, Kernel, KernelError, Request, Statistics},
+    status::NtStatus,
+    thread::Identity,
+    verifier::{BugCheck, Rule, Violation, Violations},
+};

@@ -1,0 +1,141 @@
+//! What the enablements of several sessions amount to.
+
+/// How one session enables a provider or group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enablement {
+    /// 0 to 255; 0 filters nothing by level.
+    pub level: u8,
+    /// 0 stands for every keyword.
+    pub match_any: u64,
+    /// All of these must be in an event's keyword.
+    pub match_all: u64,
+    /// Whether events without a keyword are dropped.
+    pub ignore_keyword_0: bool,
+}
+
+/// What a provider is told: the least restrictive values (3.2.3, R-E4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Composite {
+    /// The highest level of any session; 255 where one has no limit.
+    pub level: u8,
+    /// The union of the sessions' match-any masks.
+    pub match_any: u64,
+    /// The intersection of the sessions' match-all masks.
+    pub match_all: u64,
+}
+
+impl Enablement {
+    /// The level with 0 spelled out (3.3.2).
+    const fn widest_level(self) -> u8 {
+        if self.level == 0 { u8::MAX } else { self.level }
+    }
+
+    /// The match-any mask with 0 spelled out (3.4.2).
+    const fn widest_any(self) -> u64 {
+        if self.match_any == 0 {
+            u64::MAX
+        } else {
+            self.match_any
+        }
+    }
+
+    /// Whether the session wants an event of this level and keyword (3.3.1,
+    /// 3.4.1, 3.4.7).
+    #[must_use]
+    pub const fn wants(self, level: u8, keyword: u64) -> bool {
+        if keyword == 0 && self.ignore_keyword_0 {
+            return false;
+        }
+        passes(
+            level,
+            keyword,
+            self.widest_level(),
+            self.widest_any(),
+            self.match_all,
+        )
+    }
+}
+
+/// The check of R-E8, for values in which 0 has been spelled out.
+#[must_use]
+pub const fn passes(level: u8, keyword: u64, to_level: u8, any: u64, all: u64) -> bool {
+    level <= to_level && (keyword == 0 || (keyword & any != 0 && keyword & all == all))
+}
+
+impl Composite {
+    /// The composite of several sessions' enablements; nothing for none.
+    pub fn of(enablements: impl IntoIterator<Item = Enablement>) -> Option<Self> {
+        enablements
+            .into_iter()
+            .map(|one| Self {
+                level: one.widest_level(),
+                match_any: one.widest_any(),
+                match_all: one.match_all,
+            })
+            .reduce(|a, b| Self {
+                level: a.level.max(b.level),
+                match_any: a.match_any | b.match_any,
+                match_all: a.match_all & b.match_all,
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn enablement(level: u8, match_any: u64, match_all: u64) -> Enablement {
+        Enablement {
+            level,
+            match_any,
+            match_all,
+            ignore_keyword_0: false,
+        }
+    }
+
+    // R-E4
+    #[test]
+    fn level_is_the_maximum_any_the_union_all_the_intersection() {
+        let composite = Composite::of([enablement(3, 1, 0b110), enablement(1, 4, 0b011)]);
+        assert_eq!(
+            composite,
+            Some(Composite {
+                level: 3,
+                match_any: 5,
+                match_all: 0b010
+            })
+        );
+        assert_eq!(Composite::of([]), None);
+    }
+
+    // R-O3
+    #[test]
+    fn zero_level_and_zero_any_are_no_limits() {
+        let composite = Composite::of([enablement(0, 0, 0), enablement(3, 1, 1)]);
+        assert_eq!(
+            composite,
+            Some(Composite {
+                level: 255,
+                match_any: u64::MAX,
+                match_all: 0
+            })
+        );
+    }
+
+    // R-K3, R-E8, R-O3
+    #[test]
+    fn a_session_wants_what_its_level_and_keywords_let_through() {
+        let local_reads = enablement(4, 1, 3);
+        assert!(local_reads.wants(4, 3));
+        assert!(!local_reads.wants(4, 1), "a read that is not local");
+        assert!(!local_reads.wants(5, 3), "too detailed");
+        assert!(local_reads.wants(0, 3), "level 0 passes every level");
+        assert!(local_reads.wants(4, 0), "keyword 0 passes every keyword");
+        let strict = Enablement {
+            ignore_keyword_0: true,
+            ..local_reads
+        };
+        assert!(!strict.wants(4, 0));
+        assert!(strict.wants(4, 3));
+    }
+}

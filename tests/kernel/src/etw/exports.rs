@@ -1,0 +1,305 @@
+//! The Etw* routines of ntoskrnl.exe.
+
+use super::{
+    Guid, composite,
+    runtime::{self, HandleError},
+    write::{self, WriteCall},
+};
+use crate::{
+    abi::EventDescriptor,
+    gateway::Export,
+    irql::Irql,
+    memory,
+    ntoskrnl::low_half,
+    status::NtStatus,
+    thread::{self, Thread},
+    verifier::Rule,
+};
+
+/// The exports, with the IRQL ceilings of wdm.h. `EtwActivityIdControl`'s
+/// depends on its control code, and is checked there.
+pub fn exports() -> Vec<Export> {
+    const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+    const HIGH: Irql = Irql::HIGH_LEVEL;
+    vec![
+        ("EtwRegister", PASSIVE, etw_register as *const () as u64),
+        ("EtwUnregister", PASSIVE, etw_unregister as *const () as u64),
+        (
+            "EtwSetInformation",
+            PASSIVE,
+            etw_set_information as *const () as u64,
+        ),
+        (
+            "EtwEventEnabled",
+            HIGH,
+            etw_event_enabled as *const () as u64,
+        ),
+        (
+            "EtwProviderEnabled",
+            HIGH,
+            etw_provider_enabled as *const () as u64,
+        ),
+        (
+            "EtwActivityIdControl",
+            HIGH,
+            etw_activity_id_control as *const () as u64,
+        ),
+        ("EtwWrite", HIGH, etw_write as *const () as u64),
+        (
+            "EtwWriteTransfer",
+            HIGH,
+            etw_write_transfer as *const () as u64,
+        ),
+        ("EtwWriteEx", HIGH, etw_write_ex as *const () as u64),
+        ("EtwWriteString", HIGH, etw_write_string as *const () as u64),
+    ]
+}
+
+extern "win64" fn etw_register(provider: u64, callback: u64, context: u64, slot: u64) -> u64 {
+    let thread = thread::current();
+    if provider == 0 || slot == 0 {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    let provider = Guid::from_bytes(thread.read(provider));
+    // A slot that cannot be written is found out before anything is made.
+    thread.read::<u64>(slot);
+    let handle = runtime::register(&thread, provider, callback, context);
+    thread.write(slot, &handle);
+    NtStatus::SUCCESS.to_register()
+}
+
+extern "win64" fn etw_unregister(handle: u64) -> u64 {
+    runtime::unregister(&thread::current(), handle).to_register()
+}
+
+extern "win64" fn etw_set_information(
+    handle: u64,
+    class: u64,
+    information: u64,
+    length: u64,
+) -> u64 {
+    let thread = thread::current();
+    set_information(
+        &thread,
+        handle,
+        low_half(class),
+        information,
+        low_half(length),
+    )
+    .to_register()
+}
+
+fn set_information(
+    thread: &Thread,
+    handle: u64,
+    class: u32,
+    information: u64,
+    length: u32,
+) -> NtStatus {
+    /// `EVENT_INFO_CLASS`.
+    const BINARY_TRACK_INFO: u32 = 0;
+    const SET_TRAITS: u32 = 2;
+    const USE_DESCRIPTOR_TYPE: u32 = 3;
+    let known = thread.shared().etw().registration(handle).err();
+    if let Some(error) = known {
+        return runtime::refuse(thread, handle, &error);
+    }
+    if information == 0 && length != 0 {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    let bytes = match memory::read_bytes(information, length as usize) {
+        Ok(bytes) => bytes,
+        Err(error) => thread.stop_for_address(error),
+    };
+    match class {
+        BINARY_TRACK_INFO => NtStatus::SUCCESS,
+        SET_TRAITS => runtime::set_traits(thread, handle, bytes),
+        USE_DESCRIPTOR_TYPE => match *bytes {
+            [on @ (0 | 1)] => {
+                if let Ok(registration) = thread.shared().etw().registration(handle) {
+                    registration.honours_types = on == 1;
+                }
+                NtStatus::SUCCESS
+            }
+            _ => NtStatus::INVALID_PARAMETER,
+        },
+        _ => NtStatus::INVALID_DEVICE_REQUEST,
+    }
+}
+
+/// Whether any session wants the event (1.3.26: never false for one that would
+/// be recorded).
+fn is_enabled(thread: &Thread, handle: u64, wants: impl Fn(&composite::Enablement) -> bool) -> u64 {
+    let mut etw = thread.shared().etw();
+    let found = match etw.registration(handle) {
+        Err(error) => Err(error),
+        Ok(_) => {
+            let enablements = etw.enablements_of_handle(handle);
+            Ok(enablements
+                .iter()
+                .any(|(_, enablement, _)| wants(enablement)))
+        }
+    };
+    drop(etw);
+    match found {
+        Ok(enabled) => u64::from(enabled),
+        Err(HandleError::Null) => 0,
+        Err(error) => {
+            runtime::refuse(thread, handle, &error);
+            0
+        }
+    }
+}
+
+extern "win64" fn etw_event_enabled(handle: u64, descriptor: u64) -> u64 {
+    let thread = thread::current();
+    let event: EventDescriptor = thread.read(descriptor);
+    is_enabled(&thread, handle, |one| one.wants(event.level, event.keyword))
+}
+
+extern "win64" fn etw_provider_enabled(handle: u64, level: u64, keyword: u64) -> u64 {
+    let level = (level & 0xFF) as u8;
+    is_enabled(&thread::current(), handle, |one| one.wants(level, keyword))
+}
+
+extern "win64" fn etw_write(
+    handle: u64,
+    descriptor: u64,
+    activity: u64,
+    count: u64,
+    data: u64,
+) -> u64 {
+    write_event(handle, descriptor, activity, 0, count, data, 0)
+}
+
+extern "win64" fn etw_write_transfer(
+    handle: u64,
+    descriptor: u64,
+    activity: u64,
+    related: u64,
+    count: u64,
+    data: u64,
+) -> u64 {
+    write_event(handle, descriptor, activity, related, count, data, 0)
+}
+
+extern "win64" fn etw_write_ex(
+    handle: u64,
+    descriptor: u64,
+    filter: u64,
+    _flags: u64,
+    activity: u64,
+    related: u64,
+    count: u64,
+    data: u64,
+) -> u64 {
+    // The flags choose what is captured beside an event; nothing is, here.
+    write_event(handle, descriptor, activity, related, count, data, filter)
+}
+
+fn write_event(
+    handle: u64,
+    descriptor: u64,
+    activity: u64,
+    related: u64,
+    count: u64,
+    data: u64,
+    filter: u64,
+) -> u64 {
+    let thread = thread::current();
+    let guid = |address: u64| (address != 0).then(|| Guid::from_bytes(thread.read(address)));
+    let call = WriteCall {
+        handle,
+        descriptor,
+        activity: guid(activity),
+        related: guid(related),
+        count: low_half(count),
+        data,
+        filter,
+    };
+    write::write(&thread, &call).to_register()
+}
+
+extern "win64" fn etw_write_string(
+    handle: u64,
+    level: u64,
+    keyword: u64,
+    activity: u64,
+    string: u64,
+) -> u64 {
+    let thread = thread::current();
+    let mut text = Vec::new();
+    loop {
+        let unit: u16 = thread.read(string + text.len() as u64);
+        text.extend_from_slice(&unit.to_le_bytes());
+        if unit == 0 {
+            break;
+        }
+        if text.len() > usize::from(u16::MAX) {
+            return NtStatus::INTEGER_OVERFLOW.to_register();
+        }
+    }
+    let activity = (activity != 0).then(|| Guid::from_bytes(thread.read(activity)));
+    let descriptor = EventDescriptor {
+        id: 0,
+        version: 0,
+        channel: 0,
+        level: (level & 0xFF) as u8,
+        opcode: 0,
+        task: 0,
+        keyword,
+    };
+    write::write_string(&thread, handle, descriptor, activity, text).to_register()
+}
+
+extern "win64" fn etw_activity_id_control(code: u64, activity: u64) -> u64 {
+    let thread = thread::current();
+    activity_id_control(&thread, low_half(code), activity).to_register()
+}
+
+/// Reads, sets or creates activity ids (6.5.3). All but creating touch the
+/// thread's own, which a routine at `DISPATCH_LEVEL` has no business with.
+fn activity_id_control(thread: &Thread, code: u32, address: u64) -> NtStatus {
+    const GET: u32 = 1;
+    const SET: u32 = 2;
+    const CREATE: u32 = 3;
+    const GET_SET: u32 = 4;
+    const CREATE_SET: u32 = 5;
+    let call = thread.call();
+    if !(GET..=CREATE_SET).contains(&code) || address == 0 {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    if code != CREATE && call.irql > Irql::APC_LEVEL {
+        thread.stop(
+            Rule::ActivityIrql,
+            format!(
+                "EtwActivityIdControl was called with code {code} at {} from {}; the highest IRQL \
+                 for that code is {}",
+                call.irql,
+                thread.shared().place(call.return_address),
+                Irql::APC_LEVEL
+            ),
+        );
+    }
+    let given = Guid::from_bytes(thread.read(address));
+    let this = thread.identity().thread;
+    let result = {
+        let mut etw = thread.shared().etw();
+        let present = etw.activities.get(&this).copied().unwrap_or(Guid::NULL);
+        let (result, set) = match code {
+            GET => (Some(present), None),
+            SET => (None, Some(given)),
+            CREATE => (Some(etw.create_activity_id()), None),
+            GET_SET => (Some(present), Some(given)),
+            _ => (Some(present), Some(etw.create_activity_id())),
+        };
+        if let Some(set) = set {
+            etw.activities.insert(this, set);
+        }
+        result
+    };
+    if let Some(result) = result {
+        thread.write(address, &result.to_bytes());
+    }
+    NtStatus::SUCCESS
+}

@@ -1,0 +1,26 @@
+//! The ETW runtime: registrations, sessions, and what lies between them.
+//!
+//! Numbers in comments such as 3.2.3 are those of the behaviour facts that the
+//! project collected; R- ids are its requirements.
+
+mod composite;
+pub mod controller;
+mod exports;
+mod runtime;
+mod session;
+mod write;
+
+pub use self::{
+    controller::{ControlError, EnableParameters, FilterData, SessionHandle},
+    exports::exports,
+    runtime::{Etw, Target, report_left_registered},
+    session::{SessionConfig, SessionReport},
+};
+pub use etl_file::Guid;
+
+/// `EVENT_CONTROL_CODE_DISABLE_PROVIDER`.
+const DISABLE: u32 = 0;
+/// `EVENT_CONTROL_CODE_ENABLE_PROVIDER`.
+const ENABLE: u32 = 1;
+/// `EVENT_CONTROL_CODE_CAPTURE_STATE`.
+const CAPTURE_STATE: u32 = 2;

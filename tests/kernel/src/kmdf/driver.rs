@@ -1,0 +1,324 @@
+//! Binding a driver to the framework, and the driver object.
+
+use super::{
+    Entries, Routine, lock_framework,
+    object::{self, Kind, create, read_attributes},
+};
+use crate::{
+    abi::{BindInfo, BindInfo2, DriverConfig, DriverGlobals, DriverObject, UnicodeString},
+    gateway::Gateways,
+    memory,
+    pool::Block,
+    status::NtStatus,
+    thread::{self, Thread},
+};
+
+/// Table sizes that released frameworks have; a driver is bound only if its
+/// own is one of them.
+const RELEASED_SIZES: [u32; 13] = [
+    383, 386, 387, 396, 432, 438, 444, 446, 448, 451, 453, 454, 458,
+];
+/// Up to this size a driver has room for the table itself; larger ones get a
+/// pointer to it.
+const LARGEST_COPIED: u32 = 438;
+
+const NON_PNP_DRIVER: u32 = 1;
+const NO_DISPATCH_OVERRIDE: u32 = 2;
+
+/// A driver that is bound to the framework.
+pub struct Client {
+    /// Its public globals.
+    globals: Block,
+    driver_object: u64,
+}
+
+/// A driver object.
+pub struct DriverData {
+    /// `EvtDriverDeviceAdd`, or 0.
+    pub device_add: u64,
+    /// `EvtDriverUnload`, or 0.
+    unload: u64,
+    /// The `DRIVER_OBJECT`'s address.
+    driver_object: u64,
+    registry_path: Block,
+}
+
+pub const ENTRIES: Entries = &[
+    ("WdfDriverCreate", Routine::Six(driver_create)),
+    ("WdfDriverGetRegistryPath", Routine::Two(get_registry_path)),
+    (
+        "WdfDriverWdmGetDriverObject",
+        Routine::Two(get_driver_object),
+    ),
+];
+
+/// `WdfVersionBind`.
+pub extern "win64" fn bind(driver_object: u64, registry_path: u64, info: u64, globals: u64) -> u64 {
+    let thread = thread::current();
+    bind_client(&thread, driver_object, registry_path, info, globals).to_register()
+}
+
+fn bind_client(
+    thread: &Thread,
+    driver_object: u64,
+    registry_path: u64,
+    info: u64,
+    globals: u64,
+) -> NtStatus {
+    if [driver_object, registry_path, info, globals].contains(&0) {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    let v1: BindInfo = thread.read(info);
+    let table = Gateways::get().kmdf_table();
+    let available = u32::try_from(table.len()).unwrap_or(u32::MAX);
+    if v1.function_table == 0
+        || v1.function_count > available
+        || !RELEASED_SIZES.contains(&v1.function_count)
+    {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    if v1.size as usize == size_of::<BindInfo2>() {
+        let v2: BindInfo2 = thread.read(info);
+        if v2.function_count_pointer != 0 {
+            thread.write(v2.function_count_pointer, &v1.function_count);
+        }
+        if v2.client_version_higher != 0 {
+            thread.write(v2.client_version_higher, &0_u8);
+        }
+    } else if v1.size as usize != size_of::<BindInfo>() {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    if v1.function_count > LARGEST_COPIED {
+        thread.write(v1.function_table, &(table.as_ptr() as u64));
+    } else {
+        for (place, entry) in table.iter().take(v1.function_count as usize).enumerate() {
+            thread.write(v1.function_table + 8 * place as u64, entry);
+        }
+    }
+    let block = Block::zeroed(size_of::<DriverGlobals>());
+    let address = block.address();
+    thread.write(address, &new_globals(thread, registry_path));
+    thread.write(globals, &address);
+    lock_framework(thread.shared()).clients.push(Client {
+        globals: block,
+        driver_object,
+    });
+    NtStatus::SUCCESS
+}
+
+/// Fresh globals: the driver's name is the last part of its registry path.
+fn new_globals(thread: &Thread, registry_path: u64) -> DriverGlobals {
+    let path = read_unicode_string(thread, registry_path);
+    let service = path.rsplit('\\').next().unwrap_or_default();
+    let mut name = [0; 32];
+    let room = name.len() - 1;
+    for (slot, byte) in name.iter_mut().take(room).zip(service.bytes()) {
+        *slot = byte;
+    }
+    DriverGlobals {
+        driver: 0,
+        flags: 0,
+        tag: u32::from_le_bytes(*b"FxDr"),
+        name,
+        displace_driver_unload: 0,
+        reserved: [0; 7],
+    }
+}
+
+/// The text of a counted string that the driver passed.
+pub fn read_unicode_string(thread: &Thread, address: u64) -> String {
+    let string: UnicodeString = thread.read(address);
+    match memory::read_bytes(string.buffer, usize::from(string.length)) {
+        Ok(bytes) => {
+            let units: Vec<u16> = bytes
+                .chunks_exact(2)
+                .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+                .collect();
+            String::from_utf16_lossy(&units)
+        }
+        Err(error) => thread.stop_for_address(error),
+    }
+}
+
+/// `WdfVersionUnbind`: the driver object goes, if the driver's unload has not
+/// deleted it already, and then the globals.
+pub extern "win64" fn unbind(_registry_path: u64, _info: u64, globals: u64) -> u64 {
+    let thread = thread::current();
+    let Some(driver_object) = client_object(&thread, globals) else {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    };
+    delete_driver(&thread, driver_object);
+    lock_framework(thread.shared())
+        .clients
+        .retain(|client| client.globals.address() != globals);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// The `DRIVER_OBJECT` of the client with these globals.
+fn client_object(thread: &Thread, globals: u64) -> Option<u64> {
+    lock_framework(thread.shared())
+        .clients
+        .iter()
+        .find(|client| client.globals.address() == globals)
+        .map(|client| client.driver_object)
+}
+
+/// The driver object's handle that belongs to a `DRIVER_OBJECT`.
+pub fn handle_of(thread: &Thread, driver_object: u64) -> Option<u64> {
+    let mut framework = lock_framework(thread.shared());
+    framework.all::<DriverData>().into_iter().find(|handle| {
+        framework
+            .get::<DriverData>(*handle)
+            .is_ok_and(|driver| driver.driver_object == driver_object)
+    })
+}
+
+/// The driver object of the driver that made the present call: the parent of
+/// objects that name none.
+pub fn driver_of(thread: &Thread) -> Option<u64> {
+    let caller = thread.call().return_address;
+    let drivers = {
+        let mut framework = lock_framework(thread.shared());
+        let handles = framework.all::<DriverData>();
+        handles
+            .into_iter()
+            .filter_map(|handle| {
+                let object = framework.get::<DriverData>(handle).ok()?.driver_object;
+                Some((handle, object))
+            })
+            .collect::<Vec<_>>()
+    };
+    drivers.into_iter().find_map(|(handle, driver_object)| {
+        let object: DriverObject = memory::read(driver_object).ok()?;
+        let end = object.driver_start + u64::from(object.driver_size);
+        (object.driver_start..end)
+            .contains(&caller)
+            .then_some(handle)
+    })
+}
+
+fn delete_driver(thread: &Thread, driver_object: u64) {
+    if let Some(handle) = handle_of(thread, driver_object) {
+        object::delete(thread, handle);
+    }
+}
+
+extern "win64" fn driver_create(
+    globals: u64,
+    driver_object: u64,
+    registry_path: u64,
+    attributes: u64,
+    config: u64,
+    driver: u64,
+) -> u64 {
+    let thread = thread::current();
+    let status = create_driver(
+        &thread,
+        globals,
+        driver_object,
+        registry_path,
+        attributes,
+        config,
+    );
+    match status {
+        Ok(handle) => {
+            if driver != 0 {
+                thread.write(driver, &handle);
+            }
+            NtStatus::SUCCESS.to_register()
+        }
+        Err(status) => status.to_register(),
+    }
+}
+
+fn create_driver(
+    thread: &Thread,
+    globals: u64,
+    driver_object: u64,
+    registry_path: u64,
+    attributes: u64,
+    config: u64,
+) -> Result<u64, NtStatus> {
+    let config: DriverConfig = thread.read(config);
+    if config.size as usize != size_of::<DriverConfig>() {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    if client_object(thread, globals) != Some(driver_object)
+        || handle_of(thread, driver_object).is_some()
+    {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let pnp = config.init_flags & NON_PNP_DRIVER == 0;
+    if !pnp && config.device_add != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let attributes = read_attributes(thread, attributes);
+    let kind = Kind::Driver(DriverData {
+        device_add: config.device_add,
+        unload: config.unload,
+        driver_object,
+        registry_path: copy_path(thread, registry_path),
+    });
+    let handle = create(thread, kind, attributes.as_ref(), None)?;
+
+    // What the stub and the I/O manager see of it.
+    let displace = if config.init_flags & (NON_PNP_DRIVER | NO_DISPATCH_OVERRIDE) == 0 {
+        true
+    } else {
+        config.unload != 0
+    };
+    let mut public: DriverGlobals = thread.read(globals);
+    public.driver = handle;
+    public.flags |= config.init_flags;
+    if config.pool_tag != 0 {
+        public.tag = config.pool_tag;
+    }
+    public.displace_driver_unload = u8::from(displace);
+    thread.write(globals, &public);
+    if config.init_flags & NO_DISPATCH_OVERRIDE == 0 {
+        let mut object: DriverObject = thread.read(driver_object);
+        object.driver_unload = if pnp || config.unload != 0 {
+            framework_unload as *const () as u64
+        } else {
+            0
+        };
+        thread.write(driver_object, &object);
+    }
+    Ok(handle)
+}
+
+/// A NUL-terminated copy of a registry path.
+fn copy_path(thread: &Thread, registry_path: u64) -> Block {
+    let bytes: Vec<u8> = read_unicode_string(thread, registry_path)
+        .encode_utf16()
+        .chain([0])
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let block = Block::zeroed(bytes.len());
+    if let Err(error) = memory::write_bytes(block.address(), &bytes) {
+        thread.stop_for_address(error);
+    }
+    block
+}
+
+/// The framework's unload routine: the driver's own, then the driver object's
+/// deletion. The stub calls it, and unbinds after it.
+pub extern "win64" fn framework_unload(driver_object: u64) -> u64 {
+    let thread = thread::current();
+    if let Some(handle) = handle_of(&thread, driver_object) {
+        let unload = thread.with::<DriverData, _>(handle, |driver| driver.unload);
+        if unload != 0 {
+            thread.call_driver("EvtDriverUnload", unload, [handle]);
+        }
+        delete_driver(&thread, driver_object);
+    }
+    0
+}
+
+extern "win64" fn get_registry_path(_globals: u64, driver: u64) -> u64 {
+    thread::current().with::<DriverData, _>(driver, |driver| driver.registry_path.address())
+}
+
+extern "win64" fn get_driver_object(_globals: u64, driver: u64) -> u64 {
+    thread::current().with::<DriverData, _>(driver, |driver| driver.driver_object)
+}

@@ -1,0 +1,68 @@
+//! Spin locks.
+
+use super::{
+    Entries, Routine,
+    object::{Kind, create, read_attributes},
+};
+use crate::{irql::Irql, status::NtStatus, thread, verifier::Rule};
+
+/// A spin lock. One processor runs driver code at a time, so a lock that is
+/// taken when it is wanted again can never become free.
+#[derive(Default)]
+pub struct SpinLockData {
+    /// The owner's IRQL before it acquired the lock.
+    held: Option<Irql>,
+}
+
+pub const ENTRIES: Entries = &[
+    ("WdfSpinLockCreate", Routine::Three(spin_lock_create)),
+    ("WdfSpinLockAcquire", Routine::Two(spin_lock_acquire)),
+    ("WdfSpinLockRelease", Routine::Two(spin_lock_release)),
+];
+
+extern "win64" fn spin_lock_create(_globals: u64, attributes: u64, lock: u64) -> u64 {
+    let thread = thread::current();
+    let attributes = read_attributes(&thread, attributes);
+    let kind = Kind::SpinLock(SpinLockData::default());
+    let parent = super::driver::driver_of(&thread);
+    match create(&thread, kind, attributes.as_ref(), parent) {
+        Ok(handle) => {
+            thread.write(lock, &handle);
+            NtStatus::SUCCESS.to_register()
+        }
+        Err(status) => status.to_register(),
+    }
+}
+
+extern "win64" fn spin_lock_acquire(_globals: u64, lock: u64) -> u64 {
+    let thread = thread::current();
+    let call = thread.call();
+    if thread.with::<SpinLockData, _>(lock, |lock| lock.held.is_some()) {
+        thread.stop(
+            Rule::Deadlock,
+            format!(
+                "WdfSpinLockAcquire was called from {} for a lock that its caller holds",
+                thread.shared().place(call.return_address)
+            ),
+        );
+    }
+    let before = thread.raise_irql(Irql::DISPATCH_LEVEL);
+    thread.with::<SpinLockData, _>(lock, |lock| lock.held = Some(before));
+    0
+}
+
+extern "win64" fn spin_lock_release(_globals: u64, lock: u64) -> u64 {
+    let thread = thread::current();
+    let call = thread.call();
+    let Some(before) = thread.with::<SpinLockData, _>(lock, |lock| lock.held.take()) else {
+        thread.stop(
+            Rule::IrqlNotLowered,
+            format!(
+                "WdfSpinLockRelease was called from {} for a lock that is not held",
+                thread.shared().place(call.return_address)
+            ),
+        );
+    };
+    thread.lower_irql(before);
+    0
+}
