@@ -1,0 +1,223 @@
+//! A tour of the sample driver: two sessions, every path.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use etw_sample_interface::{
+    IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_GET_STATISTICS, IOCTL_SET_TIMER, Statistics, TimerControl,
+    keyword,
+};
+use etw_testkernel::{
+    Completion, EnableParameters, Guid, Identity, Kernel, KernelError, NtStatus, SessionConfig,
+    SessionReport, Target,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// The GUID of the sample driver's provider: the standard hash of its name.
+const PROVIDER: &str = "802b686a-519d-5416-5280-4c0ead585fbb";
+
+/// A process that uses the device.
+const CLIENT: Identity = Identity {
+    process: 4242,
+    thread: 4244,
+};
+
+/// A control code that the driver does not know.
+const UNKNOWN_IOCTL: u32 = 0x0022_2FFC;
+
+const INFORMATION: u8 = 4;
+const VERBOSE: u8 = 5;
+
+/// What a tour left.
+#[derive(Debug)]
+pub struct Tour {
+    /// The session that recorded everything.
+    pub everything: SessionReport,
+    /// The session that recorded requests, without details, for a while.
+    pub requests: SessionReport,
+    /// What the stand-in kernel saw.
+    pub statistics: etw_testkernel::Statistics,
+    /// Sentences of what was found to be so on the way.
+    pub verified: Vec<String>,
+}
+
+/// Why a tour ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum TourError {
+    /// The stand-in kernel refused or stopped.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The driver answered otherwise than its interface says.
+    #[error("{what}: expected {expected}, got {got}")]
+    Answer {
+        /// What was asked.
+        what: &'static str,
+        /// What its interface says.
+        expected: String,
+        /// What came.
+        got: String,
+    },
+}
+
+fn expect<T: PartialEq + std::fmt::Debug>(
+    what: &'static str,
+    expected: &T,
+    got: &T,
+) -> Result<(), TourError> {
+    if expected == got {
+        return Ok(());
+    }
+    Err(TourError::Answer {
+        what,
+        expected: format!("{expected:?}"),
+        got: format!("{got:?}"),
+    })
+}
+
+/// Checks that a request succeeded with this output.
+fn expect_output(what: &'static str, expected: &[u8], got: &Completion) -> Result<(), TourError> {
+    expect(what, &NtStatus::SUCCESS, &got.status)?;
+    expect(what, &expected, &got.output.as_slice())
+}
+
+/// Drives the driver at `sys` through everything it can do. The sessions' files
+/// go to the folder `out`; `progress` is told what is being done.
+///
+/// # Errors
+///
+/// When the kernel finds something wrong with the driver, or the driver answers
+/// otherwise than its interface says.
+pub fn drive(sys: &Path, out: &Path, progress: &mut dyn FnMut(&str)) -> Result<Tour, TourError> {
+    let target = Target::Provider(provider());
+    let file = |name: &str| -> PathBuf { out.join(name) };
+    let mut verified = Vec::new();
+    let kernel = Kernel::new();
+
+    progress("start a session that wants everything, before the driver is there");
+    let everything =
+        kernel.start_session(SessionConfig::to_file("Everything", file("everything.etl")))?;
+    kernel.enable(
+        everything,
+        target,
+        EnableParameters {
+            level: VERBOSE,
+            ..EnableParameters::default()
+        },
+    )?;
+
+    progress("load the driver, add its device");
+    let driver = kernel.load(sys)?;
+    let device = driver.add_device()?;
+    verified.push(format!(
+        "all {} imports of the image are provided, and its entry point succeeded",
+        driver.imports().len()
+    ));
+
+    progress("open the device, write and read without the second session");
+    let handle = device.open(CLIENT)?;
+    expect_output("a write", &[], &handle.write(b"first")?)?;
+    expect_output("a read", b"first", &handle.read(64)?)?;
+
+    progress("start a second session, for requests without details");
+    let requests =
+        kernel.start_session(SessionConfig::to_file("Requests", file("requests.etl")))?;
+    kernel.enable(
+        requests,
+        target,
+        EnableParameters {
+            level: INFORMATION,
+            match_any: keyword::REQUEST,
+            ..EnableParameters::default()
+        },
+    )?;
+
+    progress("write, read, device control, a DPC");
+    expect_output("a write", &[], &handle.write(b"second one")?)?;
+    expect_output("a short read", b"second", &handle.read(6)?)?;
+    let echo = handle.device_control(IOCTL_ECHO, b"echo", 16)?;
+    expect_output("IOCTL_ECHO", b"echo", &echo)?;
+    let echo = handle.device_control(IOCTL_ECHO_IN_DPC, b"deferred", 16)?;
+    expect_output("IOCTL_ECHO_IN_DPC", b"deferred", &echo)?;
+    let unknown = handle.device_control(UNKNOWN_IOCTL, &[], 0)?;
+    expect(
+        "an unknown control code",
+        &NtStatus::INVALID_DEVICE_REQUEST,
+        &unknown.status,
+    )?;
+    let short = handle.device_control(IOCTL_SET_TIMER, &[1], 0)?;
+    expect(
+        "a timer control that is cut",
+        &NtStatus::BUFFER_TOO_SMALL,
+        &short.status,
+    )?;
+    verified.push("every request was completed once, with the bytes and status it should".into());
+
+    progress("the periodic timer");
+    let timer = |run| handle.device_control(IOCTL_SET_TIMER, TimerControl { run }.as_bytes(), 0);
+    expect_output("IOCTL_SET_TIMER", &[], &timer(1)?)?;
+    kernel.advance(Duration::from_millis(35))?;
+    expect_output("IOCTL_SET_TIMER", &[], &timer(0)?)?;
+    kernel.advance(Duration::from_millis(35))?;
+    let answer = handle.device_control(IOCTL_GET_STATISTICS, &[], size_of::<Statistics>())?;
+    expect("IOCTL_GET_STATISTICS", &NtStatus::SUCCESS, &answer.status)?;
+    let counted = Statistics::read_from_bytes(&answer.output).unwrap_or_default();
+    expect(
+        "the device's counters",
+        &Statistics {
+            bytes_read: 11,
+            bytes_written: 15,
+            timer_ticks: 3,
+            events_failed: 0,
+        },
+        &counted,
+    )?;
+    verified.push(
+        "the timer fired at DISPATCH_LEVEL three times in 35 ms, and not once stopped".into(),
+    );
+
+    progress("disable the second session, go on");
+    kernel.disable(requests, target, None)?;
+    expect_output("a read", b"second one", &handle.read(64)?)?;
+    let requests = kernel.stop_session(requests)?;
+
+    progress("sleep, wake, capture state, close, remove, unload");
+    device.power_cycle()?;
+    kernel.capture_state(everything, target, None)?;
+    handle.close()?;
+    device.remove()?;
+    driver.unload()?;
+    let statistics = kernel.statistics();
+    expect(
+        "pool blocks freed",
+        &statistics.allocations,
+        &statistics.frees,
+    )?;
+    expect("registrations left", &0, &statistics.registrations)?;
+    verified.push(format!(
+        "{} calls into the kernel were each made at an IRQL that the routine allows",
+        statistics.calls
+    ));
+    verified.push(format!(
+        "all {} pool blocks were freed, and the provider was unregistered",
+        statistics.allocations
+    ));
+    let everything = kernel.stop_session(everything)?;
+    for report in [&everything, &requests] {
+        expect("events lost", &0, &report.events_lost)?;
+    }
+    verified.push("no session lost an event".into());
+    Ok(Tour {
+        everything,
+        requests,
+        statistics,
+        verified,
+    })
+}
+
+/// The sample driver's provider.
+#[must_use]
+pub fn provider() -> Guid {
+    PROVIDER.parse().unwrap_or_default()
+}
