@@ -259,11 +259,17 @@ pub fn write_data(data: &[u8]) {
 /// [`device_control_stopped`].
 pub fn device_control_started(code: ULONG) -> ActivityId {
     let activity = ActivityId::create().unwrap_or_default();
-    let related = ActivityId::of_thread().unwrap_or_default();
+    // What the sender was doing, if it said so.
+    let sender = ActivityId::of_thread().unwrap_or_default();
+    let options = WriteOptions::new().activity(activity);
     write_event!(
         PROVIDER,
         DEVICE_CONTROL_START,
-        WriteOptions::new().activity(activity).related(related),
+        if sender == ActivityId::NONE {
+            options
+        } else {
+            options.related(sender)
+        },
         [EventDataDescriptor::of(&code)]
     );
     activity

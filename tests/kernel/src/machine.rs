@@ -326,6 +326,15 @@ impl Kernel {
         })??)
     }
 
+    /// Gives a thread an activity id, as a program does with its own thread
+    /// (`EventActivityIdControl`): events that name no activity carry it.
+    pub fn set_thread_activity(&self, identity: Identity, activity: Guid) {
+        self.shared
+            .etw()
+            .activities
+            .insert(identity.thread, activity);
+    }
+
     /// Lets time pass on an idle machine: timers that come due fire.
     ///
     /// # Errors

@@ -1,8 +1,13 @@
 //! What must be observed of the sample driver, written once.
 //!
-//! [`tour`] drives the device through everything it can do while two sessions
-//! trace it, and says which events each session must have recorded.
+//! [`drive`] drives the device through everything it can do while two sessions
+//! trace it; [`expected_everything`] and [`expected_requests`] say which events
+//! each session must have recorded, and [`check`] compares.
 
+mod expect;
 mod tour;
 
-pub use crate::tour::{Tour, TourError, drive};
+pub use crate::{
+    expect::{ExpectError, Expected, check},
+    tour::{Tour, TourError, drive, expected_everything, expected_requests, provider},
+};

@@ -1,23 +1,25 @@
-//! A driver that does wrong what its service name says.
+//! A driver that does what its service name says, right or wrong.
 //!
 //! Tests load it under the name of a fault and see that the stand-in kernel's
-//! verifier catches it; under any other name it does nothing wrong. It calls
-//! ETW without wdk-etw, which does not let a driver make these mistakes.
+//! verifier catches it, or under the name of something to watch and read what it
+//! prints. It calls ETW without wdk-etw, which does not let a driver make these
+//! mistakes.
 
 #![no_std]
 
 extern crate wdk_panic;
 
 use core::{
+    ffi::c_void,
     ptr, slice,
     sync::atomic::{AtomicU64, Ordering},
 };
 
 use wdk_alloc::WdkAllocator;
 use wdk_sys::{
-    DRIVER_OBJECT, GUID, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, POOL_FLAG_NON_PAGED, REGHANDLE,
-    WDF_DRIVER_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER, WDFSPINLOCK,
-    call_unsafe_wdf_function_binding,
+    DRIVER_OBJECT, GUID, LPCGUID, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PEVENT_FILTER_DESCRIPTOR,
+    POOL_FLAG_NON_PAGED, REGHANDLE, WDF_DRIVER_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER,
+    WDFSPINLOCK, call_unsafe_wdf_function_binding,
     ntddk::{EtwRegister, EtwUnregister, ExAllocatePool2, ExFreePool},
 };
 
@@ -93,6 +95,12 @@ pub unsafe extern "system" fn driver_entry(
         register_at_dispatch();
     } else if is_service(path, "wrong-handle") {
         use_wrong_handle();
+    } else if is_service(path, "stale-handle") {
+        use_stale_handle();
+    } else if is_service(path, "not-provided") {
+        call_what_is_not_provided();
+    } else if is_service(path, "panic") {
+        panic!("as the service name says");
     } else {
         REGISTRATION.store(register(), Ordering::Relaxed);
     }
@@ -113,12 +121,37 @@ fn free_twice() {
     unsafe { ExFreePool(block) };
 }
 
+/// The enable callback: prints what it is told.
+extern "C" fn notified(
+    source: LPCGUID,
+    code: u32,
+    level: u8,
+    match_any: u64,
+    match_all: u64,
+    filter: PEVENT_FILTER_DESCRIPTOR,
+    _context: *mut c_void,
+) {
+    // SAFETY: ETW passes a valid pointer.
+    let source = unsafe { (*source).Data1 };
+    // SAFETY: ETW passes none, or a valid descriptor.
+    let filter = unsafe { filter.as_ref() }.map_or(0, |filter| filter.Size);
+    wdk::println!(
+        "code {code} level {level} any {match_any:x} all {match_all:x} source {source:x} filter {filter}"
+    );
+}
+
 /// Registers the provider; the handle, or 0.
 fn register() -> REGHANDLE {
     let mut handle = 0;
-    // SAFETY: the GUID is a constant and the handle a local; there is no callback.
-    let status =
-        unsafe { EtwRegister(&raw const PROVIDER, None, ptr::null_mut(), &raw mut handle) };
+    // SAFETY: the GUID is static, the handle a local, and the callback touches nothing.
+    let status = unsafe {
+        EtwRegister(
+            &raw const PROVIDER,
+            Some(notified),
+            ptr::null_mut(),
+            &raw mut handle,
+        )
+    };
     if NT_SUCCESS(status) { handle } else { 0 }
 }
 
@@ -151,6 +184,26 @@ fn use_wrong_handle() {
     let lock = create_lock();
     // SAFETY: none; the handle is of another kind, which is the fault.
     let _was_set = unsafe { call_unsafe_wdf_function_binding!(WdfTimerStart, lock.cast(), 0) };
+}
+
+fn use_stale_handle() {
+    let handle = register();
+    // SAFETY: the handle was registered above.
+    let _status = unsafe { EtwUnregister(handle) };
+    // SAFETY: none; the handle is released, which is the fault.
+    let _status = unsafe { EtwUnregister(handle) };
+}
+
+fn call_what_is_not_provided() {
+    let mut collection = ptr::null_mut();
+    // SAFETY: the out-parameter is a local.
+    let _status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfCollectionCreate,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut collection,
+        )
+    };
 }
 
 /// `EvtDriverUnload`.

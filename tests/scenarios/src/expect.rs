@@ -1,0 +1,138 @@
+//! Comparing a trace with what it must hold.
+
+use etl_file::Decoded;
+use etw_testkernel::Guid;
+
+/// An event that a trace must hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The event's name.
+    pub name: &'static str,
+    /// Its level.
+    pub level: u8,
+    /// Its keyword.
+    pub keyword: u64,
+    opcode: u8,
+    related: Option<Guid>,
+    fields: Vec<(&'static str, String)>,
+}
+
+/// A trace does not hold what it must.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("event {number} is {got}, expected {expected}")]
+pub struct ExpectError {
+    /// The event's place in the trace, from 1.
+    pub number: usize,
+    /// The event that was expected there.
+    pub expected: String,
+    /// The event that is there.
+    pub got: String,
+}
+
+/// Starts the description of an event without fields.
+pub const fn event(name: &'static str, level: u8, keyword: u64) -> Expected {
+    Expected {
+        name,
+        level,
+        keyword,
+        opcode: 0,
+        related: None,
+        fields: Vec::new(),
+    }
+}
+
+impl Expected {
+    /// The event has this opcode.
+    #[must_use]
+    pub const fn opcode(mut self, opcode: u8) -> Self {
+        self.opcode = opcode;
+        self
+    }
+
+    /// The event's activity comes from this one.
+    #[must_use]
+    pub const fn related(mut self, related: Guid) -> Self {
+        self.related = Some(related);
+        self
+    }
+
+    /// The event has this field next, as it is shown.
+    #[must_use]
+    pub fn field(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.fields.push((name, value.to_string()));
+        self
+    }
+
+    fn describe(&self) -> String {
+        let fields: Vec<String> = self
+            .fields
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        describe(
+            self.name,
+            self.level,
+            self.keyword,
+            self.opcode,
+            self.related,
+            &fields,
+        )
+    }
+}
+
+fn describe(
+    name: &str,
+    level: u8,
+    keyword: u64,
+    opcode: u8,
+    related: Option<Guid>,
+    fields: &[String],
+) -> String {
+    let related = related.map_or_else(String::new, |related| format!(", related to {related}"));
+    format!(
+        "{name} (level {level}, keyword 0x{keyword:x}, opcode {opcode}{related}) {{{}}}",
+        fields.join(" ")
+    )
+}
+
+/// An event of a trace in words. What could not be decoded is part of them.
+fn describe_decoded(event: &Decoded) -> String {
+    let descriptor = event.descriptor;
+    let fields: Vec<String> = event
+        .fields
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .chain((!event.leftover.is_empty()).then(|| format!("{} bytes more", event.leftover.len())))
+        .collect();
+    describe(
+        event.event_name.as_deref().unwrap_or("(no name)"),
+        descriptor.level,
+        descriptor.keyword,
+        descriptor.opcode,
+        event.related_activity,
+        &fields,
+    )
+}
+
+/// Compares the events of a trace with those it must hold, one by one.
+///
+/// # Errors
+///
+/// The first difference.
+pub fn check(events: &[Decoded], expected: &[Expected]) -> Result<(), ExpectError> {
+    for number in 0..events.len().max(expected.len()) {
+        let nothing = || "nothing".to_owned();
+        let want = expected
+            .get(number)
+            .map_or_else(nothing, Expected::describe);
+        let got = events.get(number).map_or_else(nothing, describe_decoded);
+        if want != got {
+            return Err(ExpectError {
+                number: number + 1,
+                expected: want,
+                got,
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Building drivers where there is no WDK.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result};
+
+use crate::{
+    process::{root, run_quietly, target},
+    progress::step,
+    toolchain::{TARGET, Toolchain},
+};
+
+/// How a driver is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// With debug assertions.
+    Debug,
+    /// Optimized.
+    Release,
+}
+
+impl Profile {
+    /// The profile's folder under the target folder.
+    pub const fn folder(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Release => "release",
+        }
+    }
+}
+
+/// A driver package and the name of its image.
+pub const SAMPLE: (&str, &str) = ("etw-sample-driver", "etw_sample_driver");
+/// The driver whose service name picks what it does.
+pub const PROBE: (&str, &str) = ("etw-probe-driver", "etw_probe_driver");
+
+/// Where drivers that were built lie, as tests look for them.
+pub fn drivers(profile: Profile) -> PathBuf {
+    target().join("drivers").join(profile.folder())
+}
+
+/// `cargo xtask build`.
+pub fn run(profile: Profile) -> Result<()> {
+    let toolchain = step("find the cross toolchain", Toolchain::find_or_install)?;
+    let sys = step("build etw_sample_driver.sys", || {
+        build(&toolchain, SAMPLE, profile)
+    })?;
+    println!("{}", sys.display());
+    Ok(())
+}
+
+/// Adds to a cargo command what puts the stand-ins in the WDK crates' place: the
+/// patch, and a lock file of its own, since the packages resolve otherwise.
+pub fn with_standin(command: &mut Command) -> &mut Command {
+    let standin = root().join("tools/wdk-standin");
+    command
+        .current_dir(root())
+        .arg("--config")
+        .arg(standin.join("config.toml"))
+        .arg("-Zlockfile-path")
+}
+
+/// Builds a driver; returns its .sys, with its .pdb beside it.
+pub fn build(toolchain: &Toolchain, driver: (&str, &str), profile: Profile) -> Result<PathBuf> {
+    let (package, image) = driver;
+    let built_in = target().join("driver-build");
+    let mut command = toolchain.cargo();
+    command.args(["build", "--package", package]);
+    with_standin(&mut command)
+        .arg("--target-dir")
+        .arg(&built_in)
+        .args(toolchain.build_options());
+    if profile == Profile::Release {
+        command.arg("--release");
+    }
+    run_quietly(&mut command)?;
+    let from = built_in.join(TARGET).join(profile.folder());
+    let to = drivers(profile);
+    fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
+    let copy = |from: &Path, to: &Path| {
+        fs::copy(from, to)
+            .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
+    };
+    let sys = to.join(format!("{image}.sys"));
+    copy(&from.join(format!("{image}.dll")), &sys)?;
+    let pdb = format!("{image}.pdb");
+    copy(&from.join(&pdb), &to.join(&pdb))?;
+    Ok(sys)
+}

@@ -1,0 +1,76 @@
+//! `cargo xtask doctor`: what is there and what is missing.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::{
+    oracles,
+    process::{output_of, root},
+    progress::step,
+    toolchain::Toolchain,
+};
+
+/// One thing that the chores need.
+struct Finding {
+    what: &'static str,
+    needed_by: &'static str,
+    found: Option<String>,
+}
+
+fn examine() -> Vec<Finding> {
+    let version = |program: &str| output_of(Command::new(program).arg("--version"));
+    let facts = root().join("../shared/facts");
+    vec![
+        Finding {
+            what: "Rust for this machine",
+            needed_by: "everything",
+            found: version("rustc"),
+        },
+        Finding {
+            what: "clippy and rustfmt",
+            needed_by: "test",
+            found: version("cargo-clippy")
+                .zip(version("rustfmt"))
+                .map(|(clippy, rustfmt)| format!("{clippy}, {rustfmt}")),
+        },
+        Finding {
+            what: "cross toolchain",
+            needed_by: "demo, build, test",
+            found: Toolchain::find().map(|toolchain| toolchain.describe()),
+        },
+        Finding {
+            what: "foreign decoders",
+            needed_by: "test",
+            found: oracles::is_ready().then(|| oracles::python().display().to_string()),
+        },
+        Finding {
+            what: "reference data",
+            needed_by: "test",
+            found: facts
+                .is_dir()
+                .then(|| "../shared beside the checkout".to_owned()),
+        },
+    ]
+}
+
+/// `cargo xtask doctor`.
+pub fn run(install: bool) -> Result<()> {
+    if install {
+        step("install the cross toolchain", Toolchain::find_or_install)?;
+        step("install the foreign decoders", oracles::install)?;
+    }
+    let findings = examine();
+    for finding in &findings {
+        let (mark, found) = match &finding.found {
+            Some(found) => ("there  ", found.clone()),
+            None => ("MISSING", format!("needed by {}", finding.needed_by)),
+        };
+        println!("{mark} {:<24} {found}", finding.what);
+    }
+    let missing = findings.iter().filter(|one| one.found.is_none()).count();
+    if missing > 0 {
+        bail!("{missing} missing; `cargo xtask doctor --install` installs what it can");
+    }
+    Ok(())
+}

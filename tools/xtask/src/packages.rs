@@ -1,0 +1,44 @@
+//! Installing packages of the operating system.
+
+use std::{path::Path, process::Command};
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::{output_of, run_quietly};
+
+/// Whether Debian's package manager is there.
+pub fn available() -> bool {
+    Path::new("/usr/bin/apt-get").exists()
+}
+
+/// Installs Debian packages, by way of sudo where needed.
+pub fn install(names: &[&str]) -> Result<()> {
+    if !available() {
+        bail!(
+            "this system has no apt-get; install the equivalents of {} yourself",
+            names.join(", ")
+        );
+    }
+    let apt = |arguments: &[&str]| {
+        let is_root = output_of(Command::new("id").arg("-u")).is_some_and(|id| id == "0");
+        let mut command = if is_root {
+            Command::new("apt-get")
+        } else {
+            let mut command = Command::new("sudo");
+            command.args(["--non-interactive", "apt-get"]);
+            command
+        };
+        command
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .args(arguments);
+        run_quietly(&mut command)
+    };
+    let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
+    arguments.extend_from_slice(names);
+    // The lists may be old or missing: fetch them only if it takes that.
+    if apt(&arguments).is_err() {
+        apt(&["update"]).context("the package lists could not be fetched")?;
+        apt(&arguments).with_context(|| format!("could not install {}", names.join(", ")))?;
+    }
+    Ok(())
+}

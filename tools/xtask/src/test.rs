@@ -1,0 +1,89 @@
+//! `cargo xtask test`: every check that can run here.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::{
+    build::{self, Profile, with_standin},
+    oracles,
+    process::{self, root, run_quietly, target},
+    progress::{loud_step, step},
+    toolchain::Toolchain,
+};
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(root()).args(arguments);
+    command
+}
+
+/// Runs every check.
+pub fn run() -> Result<()> {
+    let toolchain = step("find the cross toolchain", Toolchain::find_or_install)?;
+    step("install the foreign decoders", oracles::install)?;
+    step("check the format", || {
+        run_quietly(&mut cargo(&["fmt", "--all", "--check"]))
+    })?;
+    step("lint the host crates", || {
+        run_quietly(&mut cargo(&[
+            "clippy",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]))
+    })?;
+    step("lint the drivers", || {
+        let mut command = cargo(&[
+            "clippy",
+            "--package",
+            build::SAMPLE.0,
+            "--package",
+            build::PROBE.0,
+        ]);
+        with_standin(&mut command)
+            .env("RUSTC_BOOTSTRAP", "1")
+            .arg("--target-dir")
+            .arg(target().join("driver-lint"))
+            .args(["--", "-D", "warnings"]);
+        run_quietly(&mut command)
+    })?;
+    step("build the documentation", || {
+        run_quietly(
+            cargo(&["doc", "--no-deps", "--document-private-items"])
+                .env("RUSTDOCFLAGS", "-D warnings"),
+        )
+    })?;
+    for (driver, profile) in [
+        (build::SAMPLE, Profile::Debug),
+        (build::SAMPLE, Profile::Release),
+        (build::PROBE, Profile::Release),
+    ] {
+        let title = format!("build {}.sys ({})", driver.1, profile.folder());
+        step(&title, || build::build(&toolchain, driver, profile))?;
+    }
+    loud_step("test", || {
+        process::run(
+            cargo(&["test"])
+                .env("WDK_ETW_PYTHON", oracles::python())
+                .env("WDK_ETW_DRIVERS", target().join("drivers")),
+        )
+    })?;
+    loud_step("model-check the provider's concurrency", || {
+        process::run(
+            cargo(&[
+                "test",
+                "--package",
+                "wdk-etw",
+                "--release",
+                "--test",
+                "loom",
+            ])
+            .env("RUSTFLAGS", "--cfg loom")
+            .arg("--target-dir")
+            .arg(target().join("loom")),
+        )
+    })?;
+    Ok(())
+}
