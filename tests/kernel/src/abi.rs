@@ -178,7 +178,8 @@ abi! {
         io_stop as "EvtIoStop": u64,
         io_resume as "EvtIoResume": u64,
         io_canceled_on_queue as "EvtIoCanceledOnQueue": u64,
-        presented_requests as "Settings": u64,
+        presented_requests as "Settings": u32,
+        reserved_1: u32,
         driver as "Driver": u64,
     }
     TimerConfig as "_WDF_TIMER_CONFIG" {

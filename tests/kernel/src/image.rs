@@ -172,6 +172,16 @@ impl Drop for Image {
     }
 }
 
+/// Maps a driver's image, with everything that loading checks, without running any
+/// of it.
+///
+/// # Errors
+///
+/// When the file cannot be loaded as a driver.
+pub fn check_image(path: &Path) -> Result<(), LoadError> {
+    Image::load(path).map(drop)
+}
+
 /// The parts of loading, over one file's bytes.
 struct Loader<'a> {
     path: &'a Path,

@@ -61,7 +61,7 @@ pub use crate::{
         ControlError, EnableParameters, FilterData, Guid, SessionConfig, SessionHandle,
         SessionReport, Target,
     },
-    image::LoadError,
+    image::{LoadError, check_image},
     irql::Irql,
     kmdf::Completion,
     machine::{Device, Driver, File, Kernel, KernelError, Request, Statistics},

@@ -1,0 +1,46 @@
+//! The same image in an emulator that this project did not write.
+
+mod common;
+
+use std::process::Command;
+
+use serde_json::Value;
+
+// R-C2, R-O2
+#[test]
+fn speakeasy_reaches_the_framework_and_etw() {
+    let output = Command::new(common::python())
+        .arg(common::root().join("tests/oracles/speakeasy_report.py"))
+        .arg(common::sample())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["filetype"], "driver");
+    assert_eq!(report["arch"], "x64");
+    let entry = &report["entry_points"][0];
+    let calls: Vec<&Value> = entry["apis"].as_array().unwrap().iter().collect();
+    let place = |name: &str| {
+        calls
+            .iter()
+            .position(|call| {
+                call["api_name"]
+                    .as_str()
+                    .is_some_and(|api| api.ends_with(name))
+            })
+            .unwrap_or_else(|| panic!("{name} was not reached: {calls:?}"))
+    };
+    let bind = place(".WdfVersionBind");
+    let register = place(".EtwRegister");
+    let create = place(".WdfDriverCreate");
+    assert!(bind < register && register < create);
+    let provider = calls[register]["args"][0].as_str().unwrap().to_lowercase();
+    assert_eq!(
+        provider.trim_matches(['{', '}']),
+        etw_scenarios::provider().to_string()
+    );
+}

@@ -1,0 +1,288 @@
+//! The driver's image: what Windows asks of it, and what the loader refuses.
+
+mod common;
+
+use std::{fs, process::Command};
+
+use etw_testkernel::{Kernel, KernelError, LoadError};
+use object::{
+    LittleEndian as LE,
+    pe::{
+        IMAGE_DLLCHARACTERISTICS_DYNAMIC_BASE, IMAGE_DLLCHARACTERISTICS_NX_COMPAT,
+        IMAGE_FILE_MACHINE_AMD64, IMAGE_SCN_MEM_EXECUTE, IMAGE_SCN_MEM_WRITE,
+        IMAGE_SUBSYSTEM_NATIVE,
+    },
+    read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile64},
+};
+
+/// Every import that a driver of ours may have, with the first Windows that exports
+/// it, as the WDK's documentation says. The floor is Windows 10 2004, from
+/// `ExAllocatePool2`.
+const KNOWN_IMPORTS: &[(&str, &str, Windows)] = &[
+    ("ntoskrnl.exe", "DbgPrint", Windows::BeforeVista),
+    ("ntoskrnl.exe", "EtwActivityIdControl", Windows::Vista),
+    ("ntoskrnl.exe", "EtwEventEnabled", Windows::Vista),
+    ("ntoskrnl.exe", "EtwProviderEnabled", Windows::Vista),
+    ("ntoskrnl.exe", "EtwRegister", Windows::Vista),
+    ("ntoskrnl.exe", "EtwSetInformation", Windows::Ten1507),
+    ("ntoskrnl.exe", "EtwUnregister", Windows::Vista),
+    ("ntoskrnl.exe", "EtwWriteEx", Windows::Seven),
+    ("ntoskrnl.exe", "ExAllocatePool2", Windows::Ten2004),
+    ("ntoskrnl.exe", "ExFreePool", Windows::BeforeVista),
+    ("ntoskrnl.exe", "KeBugCheckEx", Windows::BeforeVista),
+    ("ntoskrnl.exe", "KeGetCurrentIrql", Windows::BeforeVista),
+    ("ntoskrnl.exe", "RtlCopyUnicodeString", Windows::BeforeVista),
+    ("WDFLDR.SYS", "WdfVersionBind", Windows::BeforeVista),
+    ("WDFLDR.SYS", "WdfVersionUnbind", Windows::BeforeVista),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Windows {
+    BeforeVista,
+    Vista,
+    Seven,
+    Ten1507,
+    Ten2004,
+}
+
+/// The PE checksum: a 16-bit one's complement sum of the file without the field
+/// itself, plus the file's length (imagehlp's `CheckSumMappedFile`).
+fn checksum(file: &[u8], field: usize) -> u32 {
+    let mut sum = 0_u32;
+    for (number, pair) in file.chunks(2).enumerate() {
+        let at = number * 2;
+        if at == field || at == field + 2 {
+            continue;
+        }
+        let word = u16::from_le_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]);
+        sum += u32::from(word);
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    sum + u32::try_from(file.len()).unwrap()
+}
+
+// R-C1
+#[test]
+fn the_image_is_what_windows_loads_as_a_driver() {
+    for profile in ["debug", "release"] {
+        let path = common::driver(profile, "etw_sample_driver.sys");
+        let data = fs::read(&path).unwrap();
+        let pe = PeFile64::parse(&*data).unwrap();
+        let header = pe.nt_headers().optional_header();
+        assert_eq!(
+            pe.nt_headers().file_header().machine.get(LE),
+            IMAGE_FILE_MACHINE_AMD64
+        );
+        assert_eq!(header.subsystem(), IMAGE_SUBSYSTEM_NATIVE);
+        let flags = header.dll_characteristics();
+        assert!(flags.contains(IMAGE_DLLCHARACTERISTICS_DYNAMIC_BASE));
+        assert!(flags.contains(IMAGE_DLLCHARACTERISTICS_NX_COMPAT));
+
+        let exports = pe
+            .export_table()
+            .unwrap()
+            .expect("exports")
+            .exports()
+            .unwrap();
+        let entry = exports
+            .iter()
+            .find(|export| export.name == Some(b"FxDriverEntry"))
+            .expect("FxDriverEntry is exported");
+        let object::read::pe::ExportTarget::Address(address) = entry.target else {
+            panic!("FxDriverEntry is forwarded");
+        };
+        assert_eq!(address, header.address_of_entry_point());
+
+        let field = usize::try_from(pe.dos_header().e_lfanew.get(LE)).unwrap() + 24 + 64;
+        assert_eq!(header.check_sum(), checksum(&data, field));
+        assert_ne!(header.check_sum(), 0);
+
+        for section in pe.section_table().iter() {
+            let flags = section.characteristics.get(LE);
+            assert!(
+                !(flags.contains(IMAGE_SCN_MEM_WRITE) && flags.contains(IMAGE_SCN_MEM_EXECUTE)),
+                "a section is writable and executable"
+            );
+        }
+        let pdb = path.with_extension("pdb");
+        assert!(
+            fs::read(pdb)
+                .unwrap()
+                .starts_with(b"Microsoft C/C++ MSF 7.00")
+        );
+    }
+}
+
+#[test]
+fn every_import_is_in_windows_10_2004() {
+    for (profile, name) in [
+        ("debug", "etw_sample_driver.sys"),
+        ("release", "etw_sample_driver.sys"),
+        ("release", "etw_probe_driver.sys"),
+    ] {
+        let data = fs::read(common::driver(profile, name)).unwrap();
+        let pe = PeFile64::parse(&*data).unwrap();
+        let table = pe.import_table().unwrap().expect("imports");
+        let mut descriptors = table.descriptors().unwrap();
+        let mut seen = 0;
+        while let Some(descriptor) = descriptors.next().unwrap() {
+            let module = str::from_utf8(table.name(descriptor.name.get(LE)).unwrap()).unwrap();
+            let mut thunks = table
+                .thunks(descriptor.original_first_thunk.get(LE))
+                .unwrap();
+            while let Some(thunk) = thunks.next::<object::pe::ImageNtHeaders64>().unwrap() {
+                let import = table.import::<object::pe::ImageNtHeaders64>(thunk).unwrap();
+                let object::read::pe::Import::Name(_, import) = import else {
+                    panic!("{name} imports from {module} by ordinal");
+                };
+                let import = str::from_utf8(import).unwrap();
+                assert_ne!(import, "__chkstk");
+                let since = KNOWN_IMPORTS
+                    .iter()
+                    .find(|known| (known.0, known.1) == (module, import))
+                    .unwrap_or_else(|| panic!("{name} imports {module}!{import}, not on the list"))
+                    .2;
+                assert!(since <= Windows::Ten2004);
+                seen += 1;
+            }
+        }
+        assert!(seen >= 8, "{name}: {seen} imports");
+    }
+}
+
+#[test]
+fn no_frame_is_so_large_that_the_stack_is_probed() {
+    for profile in ["debug", "release"] {
+        let pdb = common::driver(profile, "etw_sample_driver.pdb");
+        let bytes = fs::read(pdb).unwrap();
+        let probe = b"__chkstk";
+        assert!(
+            !bytes.windows(probe.len()).any(|window| window == probe),
+            "the {profile} build has __chkstk"
+        );
+    }
+}
+
+// R-C1
+#[test]
+fn microsofts_crates_are_the_published_ones() {
+    let output = Command::new(env!("CARGO"))
+        .current_dir(common::root())
+        .env("RUSTC_BOOTSTRAP", "1")
+        .args([
+            "tree",
+            "--package",
+            "etw-sample-driver",
+            "--edges",
+            "normal,build",
+        ])
+        .args(["--prefix", "none", "--format", "{p}"])
+        .args([
+            "--config",
+            "tools/wdk-standin/config.toml",
+            "-Zlockfile-path",
+        ])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let tree = String::from_utf8(output.stdout).unwrap();
+    for (package, standin) in [
+        ("wdk v0.5.", false),
+        ("wdk-alloc v0.4.", false),
+        ("wdk-panic v0.5.", false),
+        ("wdk-macros v0.5.", false),
+        ("wdk-sys v0.5.", true),
+        ("wdk-build v0.6.", true),
+    ] {
+        let lines: Vec<&str> = tree
+            .lines()
+            .filter(|line| line.starts_with(package))
+            .collect();
+        assert!(!lines.is_empty(), "{package} is not in the tree:\n{tree}");
+        for line in lines {
+            // A package from the registry has no place after its version.
+            assert_eq!(line.contains("wdk-standin"), standin, "{line}");
+            assert_eq!(line.contains('/'), standin, "{line}");
+        }
+    }
+}
+
+/// Loads bytes as a driver and expects a refusal.
+fn refusal(bytes: &[u8]) -> LoadError {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bad.sys");
+    fs::write(&path, bytes).unwrap();
+    match Kernel::new().load(&path) {
+        Err(KernelError::Load(error)) => error,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it was loaded"),
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_off_anywhere_is_refused() {
+    let good = fs::read(common::sample()).unwrap();
+    // The last bytes of the file may be padding that nothing needs.
+    for length in (0..good.len() - 512).step_by(37) {
+        let error = refusal(&good[..length]);
+        assert!(
+            matches!(error, LoadError::Malformed { .. }),
+            "{length}: {error}"
+        );
+    }
+}
+
+#[test]
+fn another_kind_of_program_is_refused() {
+    let good = fs::read(common::sample()).unwrap();
+    let pe = usize::try_from(u32::from_le_bytes(good[60..64].try_into().unwrap())).unwrap();
+    let with = |at: usize, value: u16| {
+        let mut bytes = good.clone();
+        bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        refusal(&bytes)
+    };
+    let not_a_driver = |error: LoadError, what: &str| match error {
+        LoadError::NotADriver { what: found, .. } => assert!(found.contains(what), "{found}"),
+        error => panic!("{error}"),
+    };
+    not_a_driver(with(pe + 4, 0xAA64), "0xaa64");
+    not_a_driver(with(pe + 24 + 68, 3), "3");
+    not_a_driver(with(pe + 24 + 16, 0), "entry point");
+}
+
+#[test]
+fn an_import_that_is_not_provided_is_named() {
+    let mut bytes = fs::read(common::sample()).unwrap();
+    let name = b"EtwSetInformation\0";
+    let at = bytes
+        .windows(name.len())
+        .position(|window| window == name)
+        .unwrap();
+    bytes[at..at + 3].copy_from_slice(b"Xyz");
+    match refusal(&bytes) {
+        LoadError::MissingImports { imports, .. } => {
+            assert_eq!(imports, ["ntoskrnl.exe!XyzSetInformation"]);
+        }
+        error => panic!("{error}"),
+    }
+}
+
+#[test]
+fn damaged_headers_are_refused_or_loaded_but_never_a_crash() {
+    let good = fs::read(common::sample()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.sys");
+    for at in 0..0x400 {
+        for change in [0xFF_u8, 0x01, 0x80] {
+            let mut bytes = good.clone();
+            bytes[at] ^= change;
+            fs::write(&path, &bytes).unwrap();
+            // Only the mapping is tried: damaged code must not be run.
+            let _result = etw_testkernel::check_image(&path);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The sample driver in the stand-in kernel.
+
+mod common;
+
+use etl_file::{Catalog, Decoded, Trace, decode};
+use etw_scenarios::{check, drive, expected_everything, expected_requests};
+
+fn decoded(file: &std::path::Path) -> Vec<Decoded> {
+    let mut catalog = Catalog::new();
+    catalog
+        .load(common::root().join("inf/etw_sample_driver.man"))
+        .unwrap();
+    let trace = Trace::open(file).unwrap();
+    assert_eq!(trace.damages(), []);
+    trace
+        .events_by_time()
+        .into_iter()
+        .map(|event| decode(event, &catalog))
+        .collect()
+}
+
+// R-C2, R-C3, R-T7, R-E3, R-O6, R-O10
+#[test]
+fn both_builds_do_what_the_tour_expects_of_them() {
+    for profile in ["debug", "release"] {
+        let sys = common::driver(profile, "etw_sample_driver.sys");
+        let folder = tempfile::tempdir().unwrap();
+        let tour = drive(&sys, folder.path(), &mut |_| ()).unwrap();
+        check(&decoded(&tour.everything.file), &expected_everything()).unwrap();
+        check(&decoded(&tour.requests.file), &expected_requests()).unwrap();
+    }
+}
+
+// R-T1, R-T5, R-T6, R-T7, R-O2
+#[test]
+fn every_event_carries_the_providers_traits() {
+    let folder = tempfile::tempdir().unwrap();
+    let tour = drive(&common::sample(), folder.path(), &mut |_| ()).unwrap();
+    let trace = Trace::open(&tour.everything.file).unwrap();
+    let mut expected = b"\x32\x00WdkEtw.SampleDriver\0\x13\x00\x01".to_vec();
+    let group: etl_file::Guid = etw_sample_interface::PROVIDER_GROUP.parse().unwrap();
+    expected.extend(group.to_bytes());
+    expected.extend(b"\x09\x00\x80sample");
+    assert_eq!(expected.len(), 0x32);
+    let mut count = 0;
+    for event in trace.events() {
+        assert_eq!(event.record.provider, etw_scenarios::provider());
+        assert_eq!(event.record.item(12), Some(expected.as_slice()));
+        count += 1;
+    }
+    assert_eq!(count, 38);
+}
+
+// R-O6, R-O7
+#[test]
+fn a_request_is_one_activity_even_across_a_dpc() {
+    let folder = tempfile::tempdir().unwrap();
+    let tour = drive(&common::sample(), folder.path(), &mut |_| ()).unwrap();
+    let events = decoded(&tour.everything.file);
+    let at = events
+        .iter()
+        .position(|event| event.event_name.as_deref() == Some("DpcRan"))
+        .unwrap();
+    let activities: Vec<_> = events[at - 1..=at + 1]
+        .iter()
+        .map(|event| event.activity)
+        .collect();
+    assert!(!activities[0].is_null());
+    assert_eq!(activities, [activities[0]; 3]);
+    let others = events
+        .iter()
+        .filter(|event| event.activity == activities[0])
+        .count();
+    assert_eq!(others, 3, "another request has the same activity");
+}
+
+#[test]
+fn the_device_is_for_administrators_and_the_system() {
+    let kernel = etw_testkernel::Kernel::new();
+    let driver = kernel.load(&common::sample()).unwrap();
+    let device = driver.add_device().unwrap();
+    assert_eq!(
+        device.sddl().unwrap().as_deref(),
+        Some("D:P(A;;GA;;;SY)(A;;GA;;;BA)")
+    );
+    device.remove().unwrap();
+    driver.unload().unwrap();
+}
+
+// R-O9
+#[test]
+fn a_driver_that_nobody_traces_makes_no_write() {
+    let kernel = etw_testkernel::Kernel::new();
+    let driver = kernel.load(&common::sample()).unwrap();
+    let device = driver.add_device().unwrap();
+    let file = device
+        .open(etw_testkernel::Identity {
+            process: 1,
+            thread: 2,
+        })
+        .unwrap();
+    let before = kernel.statistics().calls;
+    file.write(b"x").unwrap();
+    // What a write takes of the framework: its queue's device, that device's context,
+    // the buffer, the lock, and the completion. EtwWriteEx is not among them.
+    assert_eq!(kernel.statistics().calls - before, 6);
+    file.close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+}

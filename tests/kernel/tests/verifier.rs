@@ -1,0 +1,153 @@
+//! Drivers that do wrong are caught, with a sentence that says what, where and at
+//! which IRQL.
+
+mod common;
+
+use etw_testkernel::{BugCheck, Kernel, KernelError, Rule, Violations};
+
+/// Loads the probe driver as a service and expects the machine to stop.
+fn stops(service: &str) -> BugCheck {
+    match Kernel::new().load_as(&common::probe(), service) {
+        Err(KernelError::BugCheck(bugcheck)) => bugcheck,
+        Err(error) => panic!("{service}: {error}"),
+        Ok(_) => panic!("{service} was not caught"),
+    }
+}
+
+/// Loads and unloads the probe driver as a service and expects complaints.
+fn complains(service: &str) -> Violations {
+    let driver = Kernel::new()
+        .load_as(&common::probe(), service)
+        .unwrap_or_else(|error| panic!("{service}: {error}"));
+    match driver.unload() {
+        Err(KernelError::Violations(violations)) => violations,
+        Err(error) => panic!("{service}: {error}"),
+        Ok(()) => panic!("{service} was not caught"),
+    }
+}
+
+fn assert_says(sentence: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(sentence.contains(part), "{part:?} is not in: {sentence}");
+    }
+    let (_, offset) = sentence
+        .split_once("etw_probe_driver.sys+0x")
+        .unwrap_or_else(|| panic!("no image offset in: {sentence}"));
+    let digits = offset.chars().take_while(char::is_ascii_hexdigit).count();
+    assert!((3..=6).contains(&digits), "no image offset in: {sentence}");
+}
+
+#[test]
+fn a_well_behaved_driver_is_clean() {
+    let kernel = Kernel::new();
+    let driver = kernel.load_as(&common::probe(), "well-behaved").unwrap();
+    assert_eq!(kernel.statistics().registrations, 1);
+    driver.unload().unwrap();
+    assert_eq!(kernel.statistics().registrations, 0);
+}
+
+#[test]
+fn leaked_pool_is_reported_with_tag_and_place() {
+    let violations = complains("leaked-pool");
+    assert_eq!(violations.0.len(), 1);
+    assert_eq!(violations.0[0].rule, Rule::PoolLeak);
+    assert_says(
+        &violations.to_string(),
+        &[
+            "64 bytes",
+            "'Leak'",
+            "ExAllocatePool2",
+            "PASSIVE_LEVEL",
+            "etw_probe_driver::allocate",
+        ],
+    );
+}
+
+#[test]
+fn a_provider_left_registered_is_reported_with_its_place() {
+    let violations = complains("left-registered");
+    assert_eq!(violations.0.len(), 1);
+    assert_eq!(violations.0[0].rule, Rule::ProviderLeftRegistered);
+    assert_says(
+        &violations.to_string(),
+        &[
+            "without EtwUnregister",
+            "{7c1a1b2e-0e5f-4b7c-9c62-5d0a7a3f10c4}",
+            "EtwRegister at PASSIVE_LEVEL",
+            "V04",
+        ],
+    );
+}
+
+#[test]
+fn registering_at_dispatch_level_stops_the_machine() {
+    let bugcheck = stops("registered-at-dispatch");
+    assert_eq!(bugcheck.code, 0xC4);
+    assert_says(
+        &bugcheck.message,
+        &[
+            "EtwRegister",
+            "DISPATCH_LEVEL (2)",
+            "PASSIVE_LEVEL (0)",
+            "V01",
+        ],
+    );
+    assert_eq!(bugcheck.irql, etw_testkernel::Irql::DISPATCH_LEVEL);
+    assert_says(
+        &bugcheck.calls.join("\n"),
+        &["WdfSpinLockAcquire", "EtwRegister"],
+    );
+}
+
+#[test]
+fn a_double_free_stops_the_machine() {
+    let bugcheck = stops("freed-twice");
+    assert_eq!(bugcheck.code, 0xC2);
+    assert_says(&bugcheck.message, &["ExFreePool", "'Leak'", "had freed"]);
+}
+
+#[test]
+fn a_handle_of_another_kind_stops_the_machine() {
+    let bugcheck = stops("wrong-handle");
+    assert_says(
+        &bugcheck.message,
+        &["WdfTimerStart", "is a WDFSPINLOCK", "for a WDFTIMER"],
+    );
+}
+
+#[test]
+fn a_released_registration_handle_stops_the_machine() {
+    let bugcheck = stops("stale-handle");
+    assert_says(&bugcheck.message, &["EtwUnregister", "had released", "V05"]);
+}
+
+#[test]
+fn a_framework_function_that_is_not_provided_is_named() {
+    let bugcheck = stops("not-provided");
+    assert_says(
+        &bugcheck.message,
+        &["WdfCollectionCreate", "does not provide"],
+    );
+}
+
+#[test]
+fn a_panic_is_reported_with_its_line() {
+    let bugcheck = stops("panic");
+    assert_eq!(bugcheck.code, u32::from_be_bytes(*b"RPNC"));
+    assert_says(
+        &bugcheck.message,
+        &["panicked at", "lib.rs:", "KeBugCheckEx"],
+    );
+}
+
+#[test]
+fn a_stopped_machine_stays_stopped() {
+    let kernel = Kernel::new();
+    let Err(KernelError::BugCheck(first)) = kernel.load_as(&common::probe(), "freed-twice") else {
+        panic!("it was not caught");
+    };
+    match kernel.advance(std::time::Duration::from_millis(1)) {
+        Err(KernelError::BugCheck(again)) => assert_eq!(again, first),
+        other => panic!("the machine went on: {other:?}"),
+    }
+}
