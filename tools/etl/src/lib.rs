@@ -8,9 +8,9 @@
 //!
 //! - [`record`]: the event record, shared by writer and reader.
 //! - [`header`]: what a trace says about itself.
-//! - [`write`]: session buffers and the log file that they are flushed to.
+//! - [`mod@write`]: session buffers and the log file that they are flushed to.
 //! - [`read`]: traces, damaged ones included.
-//! - [`decode`]: what an event means, by its own metadata or by a manifest.
+//! - [`mod@decode`]: what an event means, by its own metadata or by a manifest.
 //! - [`manifest`]: manifests (`.man`).
 //! - [`table`] and [`json`]: events for people, and for programs.
 

@@ -49,7 +49,7 @@ pub struct ManifestError {
 pub enum ManifestErrorKind {
     /// It is not well-formed XML.
     #[error("the XML is malformed: {0}")]
-    Xml(roxmltree::Error),
+    Xml(String),
     /// Its outermost element is another one.
     #[error("`{0}` is not an instrumentationManifest")]
     NotAManifest(String),

@@ -103,6 +103,3 @@ fn text(bytes: &[u8]) -> Option<String> {
         _ => String::from_utf8(bytes.to_vec()).ok(),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -19,10 +19,14 @@ type Result<T> = std::result::Result<T, ManifestError>;
 pub fn manifest(text: &str) -> Result<Vec<Provider>> {
     let document = Document::parse(text).map_err(|error| {
         let position = error.pos();
+        let what = error.to_string();
+        let what = what
+            .strip_suffix(&format!(" at {position}"))
+            .unwrap_or(&what);
         ManifestError {
             line: position.row,
             column: position.col,
-            kind: Kind::Xml(error),
+            kind: Kind::Xml(what.to_owned()),
         }
     })?;
     let root = document.root_element();

@@ -1,0 +1,179 @@
+//! The command `etl`: what it prints, what it says, and its exit codes.
+
+mod fixture;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use etl_file::ClockType;
+use etl_file::write::Losses;
+
+fn etl(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_etl"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn manifest() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture/sample.man")
+}
+
+struct Sample {
+    _folder: tempfile::TempDir,
+    path: String,
+}
+
+/// A file of a few events, changed before it is stored.
+fn sample(change: impl FnOnce(&mut Vec<u8>)) -> Sample {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let (mut file, _) = fixture::file(header, 20, Losses::default());
+    change(&mut file);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sample.etl");
+    fs::write(&path, file).unwrap();
+    Sample {
+        path: path.to_str().unwrap().to_owned(),
+        _folder: folder,
+    }
+}
+
+#[test]
+fn table_decodes_with_the_manifest() {
+    let sample = sample(|_| {});
+    let output = etl(&["dump", &sample.path, "--man", manifest().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stderr), "");
+    let table = text(&output.stdout);
+    assert!(table.contains("Holds    20 events in"), "{table}");
+    assert!(table.contains("RequestStart"), "{table}");
+    assert!(
+        table.contains("request=1 kind=Write(1) path=\"path\""),
+        "{table}"
+    );
+    assert!(table.contains("count=2 delta=-2 ratio=0.5"), "{table}");
+}
+
+#[test]
+fn width_limits_every_line() {
+    let sample = sample(|_| {});
+    let output = etl(&["dump", &sample.path, "--width", "100"]);
+    let table = text(&output.stdout);
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 100),
+        "{table}"
+    );
+}
+
+#[test]
+fn json_has_a_line_for_the_header_and_each_event() {
+    let sample = sample(|_| {});
+    let output = etl(&["dump", "--format", "json", &sample.path]);
+    assert_eq!(output.status.code(), Some(0));
+    let lines: Vec<serde_json::Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 21);
+    assert_eq!(lines[0]["record"], "header");
+    assert_eq!(lines[0]["session"], "Fixture");
+    assert!(lines[1..].iter().all(|line| line["record"] == "event"));
+    assert!(lines[1..].is_sorted_by_key(|line| line["timestamp"].as_i64()));
+}
+
+#[test]
+fn damaged_file_is_printed_before_the_complaint() {
+    let sample = sample(|file| {
+        let record = file[0x1048..].to_vec();
+        let size = usize::from(u16::from_le_bytes([record[0], record[1]]));
+        let second = 0x1048 + size.next_multiple_of(8);
+        file[second + 3] = 0x11;
+    });
+    let output = etl(&["dump", &sample.path]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("Progress"));
+    let complaint = text(&output.stderr);
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    assert!(
+        complaint.contains("sample.etl: at offset 0x1"),
+        "{complaint}"
+    );
+    assert!(complaint.contains("does not start a record"), "{complaint}");
+}
+
+#[test]
+fn file_that_is_no_trace_gets_one_sentence() {
+    let sample = sample(|file| file.truncate(10));
+    let output = etl(&["dump", &sample.path]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), "");
+    assert_eq!(
+        text(&output.stderr),
+        format!(
+            "etl: {}: at offset 0x0: the file ends in the header of the first buffer\n",
+            sample.path
+        )
+    );
+}
+
+#[test]
+fn missing_files_get_one_sentence() {
+    let output = etl(&["dump", "no-such.etl"]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(complaint.starts_with("etl: no-such.etl: cannot read the file: "));
+    let sample = sample(|_| {});
+    let output = etl(&["dump", &sample.path, "--man", "no-such.man"]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(complaint.starts_with("etl: cannot read the manifest no-such.man: "));
+}
+
+#[test]
+fn malformed_manifest_is_located() {
+    let sample = sample(|_| {});
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bad.man");
+    fs::write(&path, "<instrumentationManifest>\n </oops>").unwrap();
+    let output = etl(&["dump", &sample.path, "--man", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(
+        complaint.contains("bad.man:2:2: the XML is malformed: "),
+        "{complaint}"
+    );
+}
+
+#[test]
+fn wrong_usage_exits_with_two() {
+    assert_eq!(etl(&[]).status.code(), Some(2));
+    assert_eq!(etl(&["dump"]).status.code(), Some(2));
+    assert_eq!(etl(&["undump", "x"]).status.code(), Some(2));
+    let output = etl(&["dump", "x.etl", "--format", "xml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(etl(&["--help"]).status.code(), Some(0));
+}
+
+#[test]
+fn reader_that_has_seen_enough_is_no_error() {
+    let header = fixture::header(ClockType::Qpc, 0x1_0000, 1);
+    let (file, _) = fixture::file(header, 3000, Losses::default());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.etl");
+    fs::write(&path, file).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_etl"))
+        .args(["dump", path.to_str().unwrap(), "--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+}

@@ -1,0 +1,425 @@
+//! Damaged, unfinished and odd files.
+
+mod fixture;
+
+use etl_file::read::{DamageKind, OtherKind, PointerSize, ReadError, Record};
+use etl_file::write::{Buffer, LogFile, Losses};
+use etl_file::{Catalog, ClockType, EventRecord, Guid, Trace, json};
+
+const SIZE: usize = 0x1000;
+
+/// A finished file of a header buffer and some data buffers.
+fn sample() -> Vec<u8> {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 2);
+    let (file, _) = fixture::file(header, 40, Losses::default());
+    assert!(file.len() >= 4 * SIZE, "there are three data buffers");
+    file
+}
+
+fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
+    file[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+/// Time stamps of the events outside a buffer.
+fn outside(trace: &Trace, buffer: u32) -> Vec<i64> {
+    trace
+        .events()
+        .filter(|event| event.buffer != buffer)
+        .map(|event| event.record.timestamp)
+        .collect()
+}
+
+/// Everything that can be done with a trace.
+fn exercise(trace: &Trace) {
+    let mut out = Vec::new();
+    json::write_lines(trace, &Catalog::new(), &mut out).unwrap();
+    let events: Vec<_> = trace
+        .events_by_time()
+        .into_iter()
+        .map(|event| etl_file::decode(event, &Catalog::new()))
+        .collect();
+    assert!(!etl_file::table::render(&events, Some(80)).is_empty());
+    assert!(!etl_file::table::summary(trace).is_empty());
+}
+
+/// Damages the second buffer and gives what is found, after checking that
+/// nothing else is lost.
+fn damage_of(change: impl FnOnce(&mut [u8])) -> Vec<(u64, DamageKind)> {
+    let mut file = sample();
+    let whole = Trace::parse(&file).unwrap();
+    change(&mut file[SIZE..2 * SIZE]);
+    let trace = Trace::parse(&file).unwrap();
+    assert_eq!(
+        outside(&trace, 1),
+        outside(&whole, 1),
+        "the others are read"
+    );
+    exercise(&trace);
+    trace
+        .damages()
+        .iter()
+        .map(|damage| (damage.offset, damage.kind))
+        .collect()
+}
+
+#[test]
+fn buffer_of_another_size_is_skipped() {
+    let damages = damage_of(|buffer| put(buffer, 0, &[0, 0x20]));
+    let kind = DamageKind::BufferSize {
+        expected: 0x1000,
+        found: 0x2000,
+    };
+    assert_eq!(damages, [(0x1000, kind)]);
+}
+
+#[test]
+fn impossible_number_of_used_bytes_is_taken_from_its_copy() {
+    let mut file = sample();
+    let whole = Trace::parse(&file).unwrap();
+    put(&mut file, SIZE + 0x30, &[0, 0x20]);
+    let trace = Trace::parse(&file).unwrap();
+    assert_eq!(trace.records(), whole.records());
+    let damages = trace.damages();
+    assert_eq!(damages.len(), 1);
+    assert_eq!(damages[0].offset, 0x1030);
+    let kind = DamageKind::Used {
+        used: 0x2000,
+        size: 0x1000,
+    };
+    assert_eq!(damages[0].kind, kind);
+}
+
+#[test]
+fn compressed_buffer_is_named_as_such() {
+    let damages = damage_of(|buffer| put(buffer, 0x34, &[0x60]));
+    assert_eq!(damages, [(0x1000, DamageKind::Compressed)]);
+    let mut file = sample();
+    file[0x34] |= 0x40;
+    assert!(matches!(Trace::parse(&file), Err(ReadError::Compressed)));
+}
+
+#[test]
+fn bytes_that_are_no_record_end_the_buffer() {
+    let damages = damage_of(|buffer| put(buffer, 0x48, &[1, 2, 3, 4]));
+    let kind = DamageKind::NotARecord {
+        marker: 0x0403_0201,
+    };
+    assert_eq!(damages, [(0x1048, kind)]);
+}
+
+#[test]
+fn record_size_below_its_header_or_beyond_the_buffer_is_found() {
+    for size in [0_u16, 79, 0x2000] {
+        let damages = damage_of(|buffer| put(buffer, 0x48, &size.to_le_bytes()));
+        let [
+            (
+                0x1048,
+                DamageKind::RecordSize {
+                    size: found,
+                    minimum: 80,
+                    ..
+                },
+            ),
+        ] = damages[..]
+        else {
+            panic!("{damages:?}");
+        };
+        assert_eq!(found, usize::from(size));
+    }
+}
+
+#[test]
+fn item_that_runs_over_its_record_stays_in_the_user_data() {
+    let mut file = sample();
+    let item = SIZE + 72 + 80;
+    put(&mut file, item + 6, &[0xFF, 0xFF]);
+    let trace = Trace::parse(&file).unwrap();
+    let damage = trace.damages()[0];
+    assert_eq!(damage.kind, DamageKind::ItemOverrun);
+    assert_eq!(damage.offset, u64::try_from(item).unwrap());
+    let event = trace.events().next().unwrap();
+    assert_eq!(event.record.extended, []);
+    assert_eq!(event.record.user_data[6..8], [0xFF, 0xFF]);
+    exercise(&trace);
+}
+
+#[test]
+fn buffer_of_zeros_is_damage_only_in_the_middle() {
+    let damages = damage_of(|buffer| buffer.fill(0));
+    assert_eq!(damages, [(0x1000, DamageKind::NeverWritten)]);
+    let mut file = sample();
+    let whole = Trace::parse(&file).unwrap();
+    file.resize(file.len() + 3 * SIZE, 0);
+    let trace = Trace::parse(&file).unwrap();
+    assert_eq!(trace.damages(), []);
+    assert_eq!(trace.records(), whole.records());
+}
+
+#[test]
+fn any_number_of_buffers_in_the_header_is_tolerated() {
+    let whole = Trace::parse(&sample()).unwrap();
+    for count in [0_u32, 1, 2, 1000, u32::MAX] {
+        let mut file = sample();
+        put(&mut file, 0x8C, &count.to_le_bytes());
+        let trace = Trace::parse(&file).unwrap();
+        assert_eq!(trace.records(), whole.records(), "{count}");
+        let present = u32::try_from(file.len() / SIZE).unwrap();
+        let expected = (count > present).then_some(DamageKind::MissingBuffers {
+            expected: count,
+            present,
+        });
+        let found = trace.damages().first().map(|damage| damage.kind);
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn junk_where_memory_had_pointers_is_ignored() {
+    let mut file = sample();
+    let whole = Trace::parse(&file).unwrap();
+    for start in (0..file.len()).step_by(SIZE) {
+        put(&mut file, start + 0x08, &[0xEE; 4]);
+        put(&mut file, start + 0x18, &[0x7E; 16]);
+        put(&mut file, start + 0x38, &[0xEE; 16]);
+    }
+    let trace = Trace::parse(&file).unwrap();
+    assert_eq!(trace.damages(), []);
+    assert_eq!(trace.records(), whole.records());
+}
+
+#[test]
+fn recording_that_was_cut_short_is_readable() {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let mut file = std::io::Cursor::new(Vec::new());
+    let mut log = LogFile::create(&mut file, header).unwrap();
+    let mut buffer = Buffer::new(0x1000, 0);
+    let event = fixture::manifest_event(1, 2_745_263_251_600);
+    buffer.try_append(&event).unwrap();
+    log.append(&buffer, 2_745_263_251_700).unwrap();
+    drop(log);
+    let trace = Trace::parse(file.get_ref()).unwrap();
+    assert_eq!(trace.damages(), []);
+    assert_eq!(trace.header().end_time, None);
+    assert_eq!(trace.header().buffers_written, 2);
+    assert_eq!(trace.events().next().unwrap().record, event);
+}
+
+#[test]
+fn every_truncation_keeps_the_whole_buffers() {
+    let file = sample();
+    let whole = Trace::parse(&file).unwrap();
+    for length in 0..file.len() {
+        let cut = &file[..length];
+        match Trace::parse(cut) {
+            Err(error) => assert!(length < 0x1D0, "{length}: {error}"),
+            Ok(trace) => {
+                let present = u32::try_from(length / SIZE).unwrap();
+                let expected = whole.events().filter(|event| event.buffer < present);
+                let found = trace.events().filter(|event| event.buffer < present);
+                assert!(found.eq(expected), "{length}");
+                assert!(!trace.damages().is_empty(), "{length}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_flipped_byte_is_survived_and_hides_no_other_buffer() {
+    let file = sample();
+    let whole = Trace::parse(&file).unwrap();
+    let buffer_of = |at: usize| u32::try_from(at / SIZE).unwrap();
+    let others: Vec<Vec<i64>> = (0..=buffer_of(file.len()))
+        .map(|buffer| outside(&whole, buffer))
+        .collect();
+    let mut changed = file.clone();
+    for at in 0..file.len() {
+        // Every byte once, and those of headers bit by bit at both ends.
+        let flips: &[u8] = if at % SIZE < 0x100 {
+            &[0x01, 0x80, 0xFF]
+        } else {
+            &[0xFF]
+        };
+        for flip in flips {
+            changed[at] = file[at] ^ flip;
+            match Trace::parse(&changed) {
+                Err(_) => assert!(at < SIZE, "{at:#x}: only the first buffer is vital"),
+                Ok(trace) if at >= SIZE => {
+                    let buffer = buffer_of(at);
+                    let expected = &others[at / SIZE];
+                    assert_eq!(outside(&trace, buffer), *expected, "{at:#x} ^ {flip:#x}");
+                    if at % 64 == 0 {
+                        exercise(&trace);
+                    }
+                }
+                Ok(trace) if at % 16 == 0 => exercise(&trace),
+                Ok(_) => {}
+            }
+        }
+        changed[at] = file[at];
+    }
+}
+
+#[test]
+fn file_that_is_no_trace_is_refused_with_the_offset() {
+    let refusal = |file: &[u8]| Trace::parse(file).unwrap_err().to_string();
+    assert_eq!(
+        refusal(b"MZ"),
+        "at offset 0x0: the file ends in the header of the first buffer"
+    );
+    assert_eq!(
+        refusal(&[0x33; 0x1000]),
+        "at offset 0x0: this is no trace, a buffer cannot have 858993459 bytes"
+    );
+    let mut file = sample();
+    file[0x4B] = 0x90;
+    assert_eq!(
+        refusal(&file),
+        "at offset 0x48: this is no trace, the first record is not a header event"
+    );
+    assert_eq!(
+        refusal(&sample()[..0x180]),
+        "at offset 0x48: the file ends in the trace's header event"
+    );
+    assert!(matches!(Trace::open("no such file"), Err(ReadError::Io(_))));
+}
+
+/// A record of a kind that the writer does not make.
+fn raw_record(first: [u8; 8], rest: &[u8], size: usize) -> Vec<u8> {
+    let mut record = first.to_vec();
+    record.extend(rest);
+    record.resize(size.next_multiple_of(8), 0);
+    record
+}
+
+/// The sample with its second buffer's records replaced.
+fn with_records(records: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = sample();
+    let bytes = records.concat();
+    put(&mut file, SIZE + 72, &bytes);
+    let used = u32::try_from(72 + bytes.len()).unwrap().to_le_bytes();
+    put(&mut file, SIZE + 0x04, &used);
+    put(&mut file, SIZE + 0x30, &used);
+    file
+}
+
+#[test]
+fn other_records_are_listed_with_kind_and_size() {
+    let time = 0x1122_3344_i64.to_le_bytes();
+    let at_16 = [&[0; 8], &time[..]].concat();
+    let classic = [&[0; 8], &time[..], &[7; 16]].concat();
+    let file = with_records(&[
+        raw_record([2, 0, 2, 0xC0, 44, 0, 0x24, 0x03], &at_16, 44),
+        raw_record([2, 0, 4, 0xC0, 24, 0, 1, 2], &at_16, 24),
+        raw_record([2, 0, 0x11, 0xC0, 16, 0, 0x2E, 0x0F], &time, 16),
+        raw_record([50, 0, 0x14, 0xC0, 1, 0, 0, 0], &classic, 50),
+        raw_record([56, 0, 0x15, 0xC0, 1, 0, 0, 0], &classic, 56),
+        raw_record([12, 0, 1, 0x90, 0, 0, 0, 0], &[], 12),
+        raw_record([10, 0, 0x77, 0xC0, 0, 0, 0, 0], &[], 10),
+    ]);
+    let trace = Trace::parse(&file).unwrap();
+    assert_eq!(trace.damages(), []);
+    let found: Vec<_> = trace
+        .others()
+        .map(|other| (other.kind, other.size, other.timestamp))
+        .collect();
+    let time = Some(0x1122_3344);
+    let class = Guid::from_bytes([7; 16]);
+    assert_eq!(
+        found,
+        [
+            (OtherKind::System { hook: 0x0324 }, 44, time),
+            (OtherKind::CompactSystem { hook: 0x0201 }, 24, time),
+            (OtherKind::PerfInfo { hook: 0x0F2E }, 16, time),
+            (OtherKind::Classic { class }, 50, time),
+            (OtherKind::ClassicInstance, 56, time),
+            (OtherKind::Wpp, 12, None),
+            (OtherKind::Unknown { header_type: 0x77 }, 10, None),
+        ]
+    );
+    assert_eq!(trace.others().next().unwrap().offset, 0x1048);
+    assert!(etl_file::table::summary(&trace).contains("1 perfinfo records, 16 bytes"));
+    exercise(&trace);
+}
+
+#[test]
+fn event_of_32_bit_code_has_pointers_of_four_bytes() {
+    let mut file = sample();
+    assert_eq!(file[SIZE + 74], 0x13);
+    file[SIZE + 74] = 0x12;
+    let trace = Trace::parse(&file).unwrap();
+    let mut events = trace.events();
+    assert_eq!(events.next().unwrap().pointer_size, PointerSize::Four);
+    assert_eq!(events.next().unwrap().pointer_size, PointerSize::Eight);
+}
+
+#[test]
+fn header_of_a_32_bit_machine_is_read() {
+    let mut file = sample();
+    // The two name pointers take 8 bytes less: what follows moves up.
+    let used = usize::from(u16::from_le_bytes([file[0x30], file[0x31]]));
+    file.copy_within(0xB0..used, 0xA8);
+    file[0x4A] = 1;
+    file[0x94] = 4;
+    let trace = Trace::parse(&file).unwrap();
+    let expected = fixture::header(ClockType::Qpc, 0x1000, 2);
+    assert_eq!(trace.header().session, expected);
+    assert_eq!(trace.header().pointer_size, 4);
+}
+
+#[test]
+fn events_come_in_the_order_of_time_across_processors() {
+    let (file, written) = fixture::file(
+        fixture::header(ClockType::Qpc, 0x1000, 3),
+        100,
+        Losses::default(),
+    );
+    let trace = Trace::parse(&file).unwrap();
+    let in_file: Vec<i64> = trace.events().map(|e| e.record.timestamp).collect();
+    assert!(!in_file.is_sorted(), "the file has them by processor");
+    let by_time: Vec<&EventRecord> = trace
+        .events_by_time()
+        .into_iter()
+        .map(|event| &event.record)
+        .collect();
+    assert_eq!(by_time, written.iter().collect::<Vec<_>>());
+    let events = trace
+        .records()
+        .iter()
+        .filter(|r| matches!(r, Record::Event(_)));
+    assert_eq!(events.count(), written.len());
+}
+
+#[test]
+fn circular_file_overwrites_its_oldest_buffer() {
+    let mut header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    header.log_file_mode = etl_file::header::log_file_mode::CIRCULAR;
+    header.maximum_file_size = 1;
+    let start = header.start_clock;
+    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
+    let buffer = |n: u32| {
+        let mut buffer = Buffer::new(0x1000, 0);
+        let event = fixture::manifest_event(n, start + i64::from(n));
+        buffer.try_append(&event).unwrap();
+        buffer
+    };
+    assert!(log.replace_oldest(&buffer(0), start).is_err());
+    for n in 0..3 {
+        log.append(&buffer(n), start + i64::from(n)).unwrap();
+    }
+    for n in 3..7 {
+        log.replace_oldest(&buffer(n), start + i64::from(n))
+            .unwrap();
+    }
+    assert_eq!((log.buffers_written(), log.len()), (4, 0x4000));
+    let file = log.finish(etl_file::write::Finish::default()).unwrap();
+    let trace = Trace::parse(file.get_ref()).unwrap();
+    assert_eq!(trace.damages(), []);
+    let times: Vec<i64> = trace
+        .events_by_time()
+        .iter()
+        .map(|event| event.record.timestamp - start)
+        .collect();
+    assert_eq!(times, [4, 5, 6]);
+    let flags: Vec<u16> = trace.buffers().iter().map(|b| b.flags).collect();
+    assert_eq!(flags, [0x21, 0x21, 0x20, 0x20], "the newest is marked");
+}

@@ -1,0 +1,372 @@
+//! Manifests, and events decoded with them.
+
+mod fixture;
+#[path = "common/shared.rs"]
+mod shared;
+
+use std::fs;
+
+use etl_file::decode::{Problem, Value};
+use etl_file::manifest::{LoadError, ManifestError};
+use etl_file::write::{Buffer, Finish, LogFile, Losses};
+use etl_file::{
+    Catalog, ClockType, Decoded, EventDescriptor, EventRecord, ExtendedItem, Guid, Trace, decode,
+    record::ext_type,
+};
+
+const MANIFEST: &str = include_str!("fixture/sample.man");
+
+fn catalog() -> Catalog {
+    let mut catalog = Catalog::new();
+    catalog.add(MANIFEST).unwrap();
+    catalog
+}
+
+/// An event as it comes out of a file, decoded.
+fn decoded(record: &EventRecord, catalog: &Catalog) -> Decoded {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
+    let mut buffer = Buffer::new(0x1000, 0);
+    buffer.try_append(record).unwrap();
+    log.append(&buffer, 0).unwrap();
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let trace = Trace::parse(&file).unwrap();
+    decode(trace.events().next().unwrap(), catalog)
+}
+
+// R-O5 R-K4
+#[test]
+fn manifest_gives_an_event_its_names_and_fields() {
+    let event = decoded(&fixture::manifest_event(4, 0), &catalog());
+    assert_eq!(event.provider_name.as_deref(), Some("Fixture.Device"));
+    assert_eq!(event.event_name.as_deref(), Some("RequestStart"));
+    assert_eq!(event.level_name.as_deref(), Some("Information"));
+    assert_eq!(event.opcode_name.as_deref(), Some("Start"));
+    assert_eq!(event.task_name.as_deref(), Some("Transfer"));
+    assert_eq!(event.keywords.names, ["A request", "Power"]);
+    assert_eq!(event.keywords.unnamed, 1 << 63, "the channel's bit");
+    assert_eq!(event.activity, Guid::from_bytes([0xB2; 16]));
+    assert_eq!(event.related_activity, Some(Guid::from_bytes([0xA1; 16])));
+    let kind = Value::Named {
+        value: 1,
+        name: "Write".to_owned(),
+    };
+    assert_eq!(
+        event.fields,
+        [
+            ("request".into(), Value::UInt(4)),
+            ("kind".into(), kind),
+            ("path".into(), Value::Text("path".to_owned())),
+        ]
+    );
+    assert_eq!(
+        event.message.as_deref(),
+        Some("Request 4 to Write path begins")
+    );
+    assert_eq!(event.problems, []);
+    assert_eq!(event.leftover, [0_u8; 0]);
+}
+
+#[test]
+fn all_events_of_a_trace_decode() {
+    let header = fixture::header(ClockType::SystemTime, 0x1000, 2);
+    let (file, written) = fixture::file(header, 30, Losses::default());
+    let trace = Trace::parse(&file).unwrap();
+    let catalog = catalog();
+    let decoded: Vec<Decoded> = trace.events().map(|e| decode(e, &catalog)).collect();
+    assert_eq!(decoded.len(), written.len());
+    for event in decoded {
+        assert_eq!(event.problems, []);
+        assert_eq!(event.leftover, [0_u8; 0]);
+        assert!(!event.fields.is_empty());
+    }
+}
+
+#[test]
+fn every_form_of_a_template_field_is_decoded() {
+    let mut user_data = vec![0x03]; // flags
+    user_data.extend([2, 0]); // count
+    user_data.extend([0x10, 0, 0, 0, 0x20, 0, 0, 0]); // numbers
+    user_data.extend([0xFF, 0xFF, 1, 0]); // pair
+    user_data.extend([3, 0, 0, 0, 0xAA, 0xBB, 0xCC]); // length, blob
+    user_data.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]); // address
+    user_data.extend(b"ab\0\0"); // tag
+    user_data.extend([0x22, 0, 0, 0xC0]); // status
+    user_data.extend([0x00, 0x10, 0, 0, 0, 0x80, 0xFF, 0xFF]); // owner
+    user_data.extend([1, 0, 0, 0]); // on
+    user_data.extend([1, 0x11, 2, 0x22, 0x23]); // parts
+    user_data.push(0x99);
+    let record = EventRecord {
+        provider: fixture::MANIFEST_PROVIDER,
+        descriptor: EventDescriptor {
+            id: 3,
+            level: 17,
+            task: 7,
+            opcode: 20,
+            ..EventDescriptor::default()
+        },
+        user_data,
+        ..EventRecord::default()
+    };
+    let event = decoded(&record, &catalog());
+    assert_eq!(event.event_name.as_deref(), Some("Everything"));
+    assert_eq!(event.level_name.as_deref(), Some("Very chatty"));
+    assert_eq!(
+        event.opcode_name.as_deref(),
+        Some("Pause"),
+        "the task's own"
+    );
+    let shown: Vec<String> = event
+        .fields
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "flags=Sync|Direct(3)",
+            "count=2",
+            "numbers=[0x10, 0x20]",
+            "pair=[-1, 1]",
+            "length=3",
+            "blob=hex:aabbcc",
+            "address=::1",
+            "tag=\"ab\"",
+            "status=0xc0000022",
+            "owner=0xffff800000001000",
+            "on=true",
+            "parts=[{size=1, part=hex:11}, {size=2, part=hex:2223}]",
+        ]
+    );
+    assert_eq!(event.leftover, [0x99]);
+    assert_eq!(event.problems, []);
+}
+
+#[test]
+fn event_that_no_manifest_describes_keeps_its_data() {
+    let mut record = fixture::manifest_event(4, 0);
+    record.descriptor.version = 9;
+    let event = decoded(&record, &catalog());
+    assert_eq!(event.event_name, None);
+    assert_eq!(event.problems, [Problem::NoSchema]);
+    assert_eq!(event.leftover, record.user_data);
+    record.user_data.clear();
+    assert_eq!(decoded(&record, &catalog()).problems, []);
+}
+
+// R-T5
+#[test]
+fn traits_name_the_manifest_to_decode_by() {
+    let mut record = fixture::manifest_event(5, 0);
+    record.provider = Guid::from_bytes([0x5A; 16]);
+    let mut blob = fixture::traits("Fixture.Control", Some(fixture::GROUP));
+    blob.extend([0x13, 0, 2]);
+    blob.extend(fixture::MANIFEST_PROVIDER.to_bytes());
+    blob[0] += 0x13;
+    record.extended = vec![ExtendedItem {
+        ext_type: ext_type::PROV_TRAITS,
+        data: blob,
+    }];
+    let event = decoded(&record, &catalog());
+    assert_eq!(event.provider_name.as_deref(), Some("Fixture.Control"));
+    assert_eq!(event.group, Some(fixture::GROUP));
+    assert_eq!(event.event_name.as_deref(), Some("RequestStop"));
+    assert_eq!(event.problems, []);
+}
+
+#[test]
+fn damaged_traits_and_metadata_are_named_and_keep_the_data() {
+    let mut record = fixture::trace_logging_event(1, 0);
+    record.extended[0].data[0] = 0xFF;
+    record.extended[1].data.truncate(20);
+    let event = decoded(&record, &catalog());
+    assert!(matches!(
+        event.problems[..],
+        [Problem::Traits(_), Problem::Schema(_)]
+    ));
+    assert_eq!(event.leftover, record.user_data);
+}
+
+#[test]
+fn manifests_of_the_message_compiler_tests_load() {
+    let folder = shared::folder().join("samples/mc");
+    let mut catalog = Catalog::new();
+    for name in ["Empty.man", "ProviderTraits.man", "TaskOpcodes.man"] {
+        catalog.load(folder.join(name)).unwrap();
+    }
+    let first = Guid::from_u128(1);
+    assert!(catalog.schema(first, 1, 0).is_some());
+    assert!(catalog.schema(first, 3, 0).is_none());
+    let provider = catalog.provider(first).unwrap();
+    assert_eq!(provider.task(0x12), Some("Task.1.2"));
+    assert_eq!(provider.opcode(0x11, 102), Some("Opcode.1.2"));
+    assert_eq!(provider.opcode(0x11, 13), Some("Opcode.0.3"));
+    assert_eq!(provider.opcode(0x11, 14), None);
+    let control = "35919CDE-6E0D-458F-84C1-D8930E18AC57".parse().unwrap();
+    let by_control = catalog.provider(control).unwrap();
+    let decode_guid: Guid = "646E035B-4651-4D15-BC40-1897CC99E967".parse().unwrap();
+    assert_eq!(by_control.guid, decode_guid);
+}
+
+#[test]
+fn manifest_files_may_be_utf_16() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wide.man");
+    let text = MANIFEST.replace("UTF-8", "UTF-16");
+    let units = |order: fn(u16) -> [u8; 2]| -> Vec<u8> {
+        std::iter::once(0xFEFF)
+            .chain(text.encode_utf16())
+            .flat_map(order)
+            .collect()
+    };
+    for bytes in [units(u16::to_le_bytes), units(u16::to_be_bytes)] {
+        fs::write(&path, bytes).unwrap();
+        let mut catalog = Catalog::new();
+        catalog.load(&path).unwrap();
+        assert!(catalog.provider(fixture::MANIFEST_PROVIDER).is_some());
+    }
+    fs::write(&path, [0xFF, 0xFE, 0x00]).unwrap();
+    let refused = Catalog::new().load(&path);
+    assert!(matches!(refused, Err(LoadError::Encoding { .. })));
+    let missing = Catalog::new().load(folder.path().join("none.man"));
+    assert!(matches!(missing, Err(LoadError::Io { .. })));
+}
+
+/// The sample with one piece of text replaced, which must be there once.
+fn refused(from: &str, to: &str) -> ManifestError {
+    assert_eq!(MANIFEST.matches(from).count(), 1, "{from}");
+    let mut catalog = Catalog::new();
+    let error = catalog.add(&MANIFEST.replace(from, to)).unwrap_err();
+    assert!(catalog.provider(fixture::MANIFEST_PROVIDER).is_none());
+    error
+}
+
+/// Text of the sample, what to put in its place, and what is said then.
+const MALFORMED: &[(&str, &str, &str)] = &[
+    (
+        "</maps>",
+        "</map>",
+        "the XML is malformed: expected 'maps' tag, not 'map'",
+    ),
+    (
+        " guid=\"{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9}\"",
+        " guid=\"{2f4c}\"",
+        "`{2f4c}` is not a GUID (00112233-4455-6677-8899-aabbccddeeff, braces allowed)",
+    ),
+    (
+        " guid=\"{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9}\"",
+        "",
+        "`provider` lacks the attribute `guid`",
+    ),
+    (
+        "mask=\"0x2\"",
+        "mask=\"0x6\"",
+        "the keyword mask 0x6 is not exactly one bit",
+    ),
+    (
+        "name=\"Power\"",
+        "name=\"Request\"",
+        "the keyword `Request` is defined twice",
+    ),
+    (
+        "value=\"17\"",
+        "value=\"256\"",
+        "`256` is not a number from 0 to 255",
+    ),
+    (
+        "value=\"17\"",
+        "value=\"-1\"",
+        "`-1` is not a number from 0 to 255",
+    ),
+    (
+        "inType=\"win:Boolean\"",
+        "inType=\"win:Flag\"",
+        "there is no input type `win:Flag`",
+    ),
+    (
+        "outType=\"win:NTSTATUS\"",
+        "outType=\"win:Status\"",
+        "there is no output type `win:Status`",
+    ),
+    ("map=\"Kind\"", "map=\"Sort\"", "there is no map `Sort`"),
+    (
+        " length=\"length\"",
+        "",
+        "a win:Binary field needs a length",
+    ),
+    (
+        "length=\"size\"",
+        "length=\"owner2\"",
+        "`owner2` is not an earlier field of an integer type",
+    ),
+    (
+        "template=\"Everything\"",
+        "template=\"Nothing\"",
+        "there is no template `Nothing`",
+    ),
+    (
+        "opcode=\"Halt\"",
+        "opcode=\"Pause\"",
+        "there is no opcode `Pause`",
+    ),
+    (
+        "opcode=\"win:Stop\"",
+        "opcode=\"win:Halt\"",
+        "there is no opcode `win:Halt`",
+    ),
+    (
+        "value=\"2\" version",
+        "value=\"1\" version",
+        "the event `1 version 1` is defined twice",
+    ),
+    (
+        "$(string.kind.read)",
+        "$(string.kind.none)",
+        "there is no string `kind.none`",
+    ),
+    (
+        "tid=\"Everything\"",
+        "tid=\"Request\"",
+        "the template `Request` is defined twice",
+    ),
+    (
+        "<struct name=\"parts\" count=\"count\">",
+        "<struct name=\"parts\" count=\"tag\">",
+        "`tag` is not an earlier field of an integer type",
+    ),
+];
+
+#[test]
+fn malformed_manifests_are_refused_with_line_and_column() {
+    for (from, to, sentence) in MALFORMED {
+        let error = refused(from, to);
+        assert_eq!(error.kind.to_string(), *sentence);
+        let line = MANIFEST
+            .split_once(*from)
+            .map(|(before, _)| before.matches('\n').count() + 1)
+            .unwrap();
+        // A missing attribute is reported where its element starts, and a
+        // duplicate where the second definition does, all on the same line
+        // but for the provider's, which has several.
+        let near = line.abs_diff(usize::try_from(error.line).unwrap()) <= 1;
+        assert!(near, "{sentence}: line {} for {line}", error.line);
+        assert!(error.column > 1, "{sentence}");
+    }
+}
+
+#[test]
+fn position_is_that_of_the_attribute() {
+    let error = refused("map=\"Kind\"", "map=\"Sort\"");
+    assert_eq!(error.to_string(), "43:56: there is no map `Sort`");
+}
+
+#[test]
+fn document_of_another_kind_is_refused() {
+    let error = Catalog::new().add("<html/>").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "1:1: `html` is not an instrumentationManifest"
+    );
+    let error = Catalog::new().add("").unwrap_err();
+    assert_eq!((error.line, error.column), (1, 1));
+}

@@ -1,0 +1,337 @@
+//! What is written is what is read, whatever it is; and nothing that is read
+//! brings the reader down.
+
+mod fixture;
+
+use etl_file::decode::{ProviderTraits, Schema};
+use etl_file::read::PointerSize;
+use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError};
+use etl_file::{
+    Catalog, ClockType, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader,
+    Trace, decode, json, table,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+fn descriptor() -> impl Strategy<Value = EventDescriptor> {
+    (any::<u16>(), any::<[u8; 4]>(), any::<u16>(), any::<u64>()).prop_map(
+        |(id, [version, channel, level, opcode], task, keyword)| EventDescriptor {
+            id,
+            version,
+            channel,
+            level,
+            opcode,
+            task,
+            keyword,
+        },
+    )
+}
+
+fn item() -> impl Strategy<Value = ExtendedItem> {
+    (any::<u16>(), vec(any::<u8>(), 0..40))
+        .prop_map(|(ext_type, data)| ExtendedItem { ext_type, data })
+}
+
+fn record() -> impl Strategy<Value = EventRecord> {
+    (
+        any::<(u32, u32, i64)>(),
+        any::<([u8; 16], [u8; 16])>(),
+        any::<(u32, u32, u16)>(),
+        descriptor(),
+        vec(item(), 0..4),
+        vec(any::<u8>(), 0..200),
+    )
+        .prop_map(
+            |(ids, guids, times, descriptor, extended, user_data)| EventRecord {
+                thread_id: ids.0,
+                process_id: ids.1,
+                timestamp: ids.2,
+                provider: Guid::from_bytes(guids.0),
+                descriptor,
+                activity_id: Guid::from_bytes(guids.1),
+                kernel_time: times.0,
+                user_time: times.1,
+                event_property: times.2,
+                extended,
+                user_data,
+            },
+        )
+}
+
+fn header() -> impl Strategy<Value = LogFileHeader> {
+    (
+        any::<(i64, i64, i64)>(),
+        1..i64::MAX,
+        1..u32::MAX,
+        "[^\0]{0,40}",
+        "[^\0]{0,40}",
+        any::<(i32, i32, u16)>(),
+    )
+        .prop_map(
+            |(times, perf_frequency, cpu_mhz, session_name, log_file_name, more)| {
+                let mut header = fixture::header(ClockType::Qpc, 0x1000, 1);
+                header.start_time = FileTime::from_raw(times.0);
+                header.start_clock = times.1;
+                header.boot_time = FileTime::from_raw(times.2);
+                header.perf_frequency = perf_frequency;
+                header.cpu_mhz = cpu_mhz;
+                header.session_name = session_name;
+                header.log_file_name = log_file_name;
+                header.time_zone.bias = more.0;
+                header.time_zone.daylight_bias = more.1;
+                "UTC".clone_into(&mut header.time_zone.standard_name);
+                header.logger_id = more.2;
+                header
+            },
+        )
+}
+
+/// Writes records into a file of one processor.
+fn write(header: LogFileHeader, records: &[EventRecord]) -> Vec<u8> {
+    let mut buffer = Buffer::new(header.buffer_size, 0);
+    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
+    for record in records {
+        if buffer.try_append(record) == Err(AppendError::Full) {
+            log.append(&buffer, 0).unwrap();
+            buffer.reset();
+            buffer.try_append(record).unwrap();
+        }
+    }
+    if !buffer.is_empty() {
+        log.append(&buffer, 0).unwrap();
+    }
+    log.finish(Finish::default()).unwrap().into_inner()
+}
+
+/// Everything that can be done with a trace.
+fn exercise(trace: &Trace) {
+    let catalog = Catalog::new();
+    let events: Vec<_> = trace
+        .events_by_time()
+        .into_iter()
+        .map(|event| decode(event, &catalog))
+        .collect();
+    assert!(!table::render(&events, None).is_empty());
+    json::write_lines(trace, &catalog, &mut Vec::new()).unwrap();
+}
+
+proptest! {
+    // R-O1
+    #[test]
+    fn every_record_comes_back(header in header(), records in vec(record(), 0..60)) {
+        let trace = Trace::parse(&write(header.clone(), &records)).unwrap();
+        prop_assert_eq!(trace.damages(), []);
+        prop_assert_eq!(&trace.header().session, &header);
+        let read: Vec<EventRecord> = trace.events().map(|event| event.record.clone()).collect();
+        prop_assert_eq!(read, records);
+        exercise(&trace);
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_survived(bytes in vec(any::<u8>(), 0..8192)) {
+        if let Ok(trace) = Trace::parse(&bytes) {
+            exercise(&trace);
+        }
+    }
+
+    #[test]
+    fn arbitrary_records_in_a_buffer_are_survived(
+        bytes in vec(any::<u8>(), 0..(0x1000 - 72)),
+        kinds in vec((0_usize..0x1000 - 80, 0_usize..17), 0..40),
+    ) {
+        // Markers of every kind among the bytes, to get past the first one.
+        const TYPES: [u8; 17] = [
+            1, 2, 3, 4, 0x0A, 0x0B, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0, 0x0D, 0xFF, 0x80,
+        ];
+        let mut file = write(fixture::header(ClockType::Qpc, 0x1000, 1), &[EventRecord::default()]);
+        let records = &mut file[0x1048..];
+        records[..bytes.len()].copy_from_slice(&bytes);
+        for (at, kind) in kinds {
+            let at = at / 8 * 8;
+            records[at + 2..at + 4].copy_from_slice(&[TYPES[kind], 0xC0]);
+            records[at] = 88;
+            records[at + 1] = 0;
+            records[at + 4] &= 0x7F;
+            records[at + 5] = 0;
+        }
+        file[0x1004..0x1008].copy_from_slice(&0x1000_u32.to_le_bytes());
+        file[0x1030..0x1034].copy_from_slice(&0x1000_u32.to_le_bytes());
+        exercise(&Trace::parse(&file).unwrap());
+    }
+
+    #[test]
+    fn mutated_files_are_survived(
+        changes in vec((0_usize..0x4000, any::<u8>()), 1..20),
+        length in 0_usize..0x4000,
+        cut in any::<bool>(),
+    ) {
+        let header = fixture::header(ClockType::Qpc, 0x1000, 2);
+        let (mut file, _) = fixture::file(header, 40, Losses::default());
+        for (at, value) in changes {
+            let at = at % file.len();
+            file[at] = value;
+        }
+        if cut {
+            file.truncate(length);
+        }
+        if let Ok(trace) = Trace::parse(&file) {
+            exercise(&trace);
+        }
+    }
+
+    #[test]
+    fn mutated_metadata_are_survived(
+        changes in vec((0_usize..200, any::<u8>()), 0..6),
+        length in 0_usize..200,
+        payload in vec(any::<u8>(), 0..300),
+    ) {
+        let event = fixture::trace_logging_event(3, 0);
+        for item in &event.extended {
+            let mut blob = item.data.clone();
+            for (at, value) in &changes {
+                let at = at % blob.len();
+                blob[at] = *value;
+            }
+            for bytes in [&blob[..], &blob[..length.min(blob.len())]] {
+                let _ = ProviderTraits::parse(bytes);
+                if let Ok(schema) = Schema::parse_trace_logging(bytes) {
+                    for (data, size) in [
+                        (&payload, PointerSize::Eight),
+                        (&event.user_data, PointerSize::Four),
+                    ] {
+                        let decoded = schema.decode(data, size);
+                        prop_assert!(data.ends_with(&decoded.leftover));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn arbitrary_metadata_are_survived(
+        body in vec(prop_oneof![Just(0_u8), 0..=0x1F_u8, any::<u8>()], 0..120),
+        payload in vec(any::<u8>(), 0..120),
+    ) {
+        let size = u16::try_from(body.len() + 2).unwrap().to_le_bytes();
+        let blob = [&size[..], &body].concat();
+        let _ = ProviderTraits::parse(&blob);
+        if let Ok(schema) = Schema::parse_trace_logging(&blob) {
+            let decoded = schema.decode(&payload, PointerSize::Eight);
+            let read = payload.len() - decoded.leftover.len();
+            prop_assert!(payload.ends_with(&decoded.leftover), "{read} bytes are read");
+        }
+    }
+}
+
+#[test]
+fn invalid_headers_are_refused() {
+    let valid = || fixture::header(ClockType::Qpc, 0x1000, 2);
+    let refused = |change: fn(&mut LogFileHeader)| {
+        let mut header = valid();
+        change(&mut header);
+        match LogFile::create(std::io::Cursor::new(Vec::new()), header) {
+            Err(WriteError::Header(error)) => error.to_string(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(refused(|h| h.buffer_size = 0x1001).contains("4097 bytes"));
+    assert!(refused(|h| h.buffer_size = 0x800).contains("2048 bytes"));
+    assert!(refused(|h| h.buffer_size = 0x20_0000).contains("2097152 bytes"));
+    assert!(refused(|h| h.processors = 0).contains("0 processors"));
+    assert!(refused(|h| h.processors = 257).contains("257 processors"));
+    assert!(refused(|h| h.log_file_mode = 0x1000_0000).contains("2 processors"));
+    assert!(refused(|h| h.clock = ClockType::Other(4)).contains("clock type 4"));
+    assert!(refused(|h| h.perf_frequency = 0).contains("0 ticks"));
+    assert!(refused(|h| h.cpu_mhz = 0).contains("processor speed"));
+    assert!(refused(|h| h.clock = ClockType::SystemTime).contains("system clock"));
+    assert!(refused(|h| h.log_file_mode = 0x0400_0001).contains("compressed"));
+    assert!(refused(|h| h.session_name.push('\0')).contains("session name"));
+    assert!(refused(|h| h.log_file_name.push('\0')).contains("log file name"));
+    assert!(refused(|h| h.session_name = "x".repeat(2000)).contains("of 4024"));
+}
+
+#[test]
+fn real_time_bit_is_never_stored() {
+    let mut header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    header.log_file_mode = 0x101;
+    let trace = Trace::parse(&write(header, &[])).unwrap();
+    assert_eq!(trace.header().session.log_file_mode, 1);
+}
+
+#[test]
+fn buffers_that_do_not_belong_to_the_file_are_refused() {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 2);
+    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
+    let filled = |size, processor| {
+        let mut buffer = Buffer::new(size, processor);
+        buffer.try_append(&EventRecord::default()).unwrap();
+        buffer
+    };
+    assert!(matches!(
+        log.append(&Buffer::new(0x1000, 0), 0),
+        Err(WriteError::EmptyBuffer)
+    ));
+    assert!(matches!(
+        log.append(&filled(0x2000, 0), 0),
+        Err(WriteError::BufferSize {
+            buffer: 0x2000,
+            file: 0x1000
+        })
+    ));
+    assert!(matches!(
+        log.append(&filled(0x1000, 2), 0),
+        Err(WriteError::Processor {
+            processor: 2,
+            processors: 2
+        })
+    ));
+    assert!(log.is_empty());
+    log.append(&filled(0x1000, 1), 0).unwrap();
+    assert!(!log.is_empty());
+}
+
+/// An output that fails from some offset on.
+#[derive(Debug)]
+struct Full {
+    inner: std::io::Cursor<Vec<u8>>,
+    room: u64,
+}
+
+impl std::io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.inner.position() + u64::try_from(bytes.len()).unwrap() > self.room {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        self.inner.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl std::io::Seek for Full {
+    fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+        self.inner.seek(to)
+    }
+}
+
+#[test]
+fn output_that_fails_leaves_the_buffers_before_it() {
+    let out = Full {
+        inner: std::io::Cursor::new(Vec::new()),
+        room: 0x2000,
+    };
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let mut log = LogFile::create(out, header).unwrap();
+    let mut buffer = Buffer::new(0x1000, 0);
+    buffer.try_append(&EventRecord::default()).unwrap();
+    log.append(&buffer, 0).unwrap();
+    let failed = log.append(&buffer, 0);
+    assert!(matches!(failed, Err(WriteError::Io(_))), "{failed:?}");
+    assert_eq!(log.buffers_written(), 2);
+    let out = log.finish(Finish::default()).unwrap();
+    let trace = Trace::parse(out.inner.get_ref()).unwrap();
+    assert_eq!(trace.damages(), []);
+    assert_eq!(trace.events().count(), 1);
+}
