@@ -5,6 +5,10 @@
 //! timer ticks. Every callback writes ETW events; [`trace`] declares them all.
 
 #![no_std]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "sizes of the WDK's structures fit the fields that hold them"
+)]
 
 extern crate alloc;
 

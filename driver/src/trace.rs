@@ -208,7 +208,7 @@ pub fn file_closed() {
 }
 
 /// A request's result as two fields: bytes and status.
-fn split(result: Result<usize, NTSTATUS>) -> (u64, NtStatus) {
+const fn split(result: Result<usize, NTSTATUS>) -> (u64, NtStatus) {
     match result {
         Ok(bytes) => (bytes as u64, NtStatus(STATUS_SUCCESS)),
         Err(status) => (0, NtStatus(status)),

@@ -303,7 +303,7 @@ impl Sha1 {
         self.length = self.length.wrapping_add(8);
     }
 
-    #[expect(clippy::indexing_slicing, reason = "`filled` is below 64")]
+    #[allow(clippy::indexing_slicing, reason = "`filled` is below 64")]
     const fn put(&mut self, byte: u8) {
         self.block[self.filled] = byte;
         self.filled = self.filled.wrapping_add(1) % 64;
@@ -312,7 +312,7 @@ impl Sha1 {
         }
     }
 
-    #[expect(
+    #[allow(
         clippy::indexing_slicing,
         reason = "indices are below the arrays' lengths"
     )]
@@ -336,7 +336,7 @@ impl Sha1 {
         digest
     }
 
-    #[expect(
+    #[allow(
         clippy::indexing_slicing,
         clippy::many_single_char_names,
         reason = "indices are below the arrays' lengths; the letters are the standard's"

@@ -73,11 +73,32 @@ pub const fn size(name: &str, fields: &[(&str, FieldType)]) -> usize {
     let mut size = name.len().saturating_add(4);
     let mut rest = fields;
     while let [(field, kind), after @ ..] = rest {
-        let types = if kind.out_type == 0 { 1 } else { 2 };
-        size = size.saturating_add(field.len()).saturating_add(1 + types);
+        // The name's NUL, and one or two bytes of type.
+        let more = if kind.out_type == 0 { 2 } else { 3 };
+        size = size.saturating_add(field.len()).saturating_add(more);
         rest = after;
     }
     size
+}
+
+/// Puts a name and its NUL into a block, and returns the place after them.
+#[allow(
+    clippy::indexing_slicing,
+    reason = "run by the compiler, which reports it"
+)]
+const fn put<const N: usize>(mut block: [u8; N], mut at: usize, text: &str) -> ([u8; N], usize) {
+    let mut rest = text.as_bytes();
+    while let [byte, after @ ..] = rest {
+        assert!(
+            *byte != 0,
+            "the name of an event or field ends at its first NUL; remove the NUL"
+        );
+        block[at] = *byte;
+        at = at.saturating_add(1);
+        rest = after;
+    }
+    // The NUL is there already.
+    (block, at.saturating_add(1))
 }
 
 /// Makes a description of `N` bytes; used by [`tracelogging!`](crate::tracelogging).
@@ -86,9 +107,8 @@ pub const fn size(name: &str, fields: &[(&str, FieldType)]) -> usize {
 ///
 /// At compile time only, when a name has a NUL or the description is too large.
 #[doc(hidden)]
-#[expect(
+#[allow(
     clippy::indexing_slicing,
-    clippy::panic,
     reason = "run by the compiler, which reports it"
 )]
 #[must_use]
@@ -97,24 +117,6 @@ pub const fn encode<const N: usize>(name: &str, fields: &[(&str, FieldType)]) ->
         N <= u16::MAX as usize,
         "an event's description has 65,535 bytes at most; shorten names or drop fields"
     );
-    const fn put<const N: usize>(
-        mut block: [u8; N],
-        mut at: usize,
-        text: &str,
-    ) -> ([u8; N], usize) {
-        let mut rest = text.as_bytes();
-        while let [byte, after @ ..] = rest {
-            assert!(
-                *byte != 0,
-                "the name of an event or field ends at its first NUL; remove the NUL"
-            );
-            block[at] = *byte;
-            at = at.saturating_add(1);
-            rest = after;
-        }
-        // The NUL is there already.
-        (block, at.saturating_add(1))
-    }
     let mut block = [0; N];
     let [low, high, ..] = N.to_le_bytes();
     block[0] = low;

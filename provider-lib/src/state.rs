@@ -84,19 +84,19 @@ impl EnableState {
         reason = "a call would cost more than the check"
     )]
     pub fn wants(&self, level: Level, keyword: Keyword) -> bool {
-        match self.masks.get(usize::from(level.0)) {
-            // The order of this load against others decides nothing: which events
-            // around an enable are recorded is never promised.
-            Some(mask) => {
+        // The order of this load against others decides nothing: which events around an
+        // enable are recorded is never promised.
+        self.masks.get(usize::from(level.0)).map_or_else(
+            || self.wants_detail(level, keyword),
+            |mask| {
                 let mask = mask.load(Ordering::Relaxed);
                 if keyword.bits() == 0 {
                     mask != 0
                 } else {
                     mask & keyword.bits() != 0
                 }
-            }
-            None => self.wants_detail(level, keyword),
-        }
+            },
+        )
     }
 
     /// The check of all three parts, with the match-all mask.

@@ -148,7 +148,7 @@ impl Traits {
         }
     }
 
-    #[expect(clippy::indexing_slicing, reason = "the index is checked")]
+    #[allow(clippy::indexing_slicing, reason = "the index is checked")]
     const fn append(&mut self, data: &[u8]) -> Result<(), TraitsError> {
         let mut rest = data;
         while let [byte, after @ ..] = rest {

@@ -99,10 +99,9 @@ pub struct Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}+0x{:x}", self.image, self.offset)?;
-        match &self.symbol {
-            Some(symbol) => write!(f, " [{symbol}]"),
-            None => Ok(()),
-        }
+        self.symbol
+            .as_ref()
+            .map_or(Ok(()), |symbol| write!(f, " [{symbol}]"))
     }
 }
 
@@ -387,7 +386,7 @@ impl Loader<'_> {
     fn imports(&self, pe: &PeFile64) -> Result<Vec<String>, LoadError> {
         let mut imports = Vec::new();
         self.for_each_import(pe, |module, name, _| {
-            imports.push(format!("{module}!{name}"))
+            imports.push(format!("{module}!{name}"));
         })?;
         Ok(imports)
     }

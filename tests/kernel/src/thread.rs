@@ -60,6 +60,9 @@ impl Call {
     }
 }
 
+/// Tells whoever waits for a job that the machine stopped.
+type OnBugCheck = Box<dyn FnOnce(BugCheck)>;
+
 /// The state of a thread that runs driver code.
 pub struct Thread {
     shared: Arc<Shared>,
@@ -68,7 +71,7 @@ pub struct Thread {
     call: Cell<Call>,
     history: RefCell<VecDeque<Call>>,
     /// Wakes whoever waits for the job that this thread runs.
-    on_bugcheck: RefCell<Option<Box<dyn FnOnce(BugCheck)>>>,
+    on_bugcheck: RefCell<Option<OnBugCheck>>,
 }
 
 thread_local! {
@@ -165,12 +168,7 @@ impl Thread {
     }
 
     /// Runs a job as `identity`; a bugcheck meanwhile goes to `on_bugcheck`.
-    pub fn run_job(
-        &self,
-        identity: Identity,
-        on_bugcheck: Box<dyn FnOnce(BugCheck)>,
-        job: impl FnOnce(),
-    ) {
+    pub fn run_job(&self, identity: Identity, on_bugcheck: OnBugCheck, job: impl FnOnce()) {
         self.on_bugcheck.replace(Some(on_bugcheck));
         self.as_identity(identity, job);
         self.on_bugcheck.take();

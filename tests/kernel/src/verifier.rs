@@ -68,6 +68,7 @@ pub enum Rule {
 
 impl Rule {
     /// The rule against calling this routine at too high an IRQL.
+    #[must_use]
     pub fn irql_of(routine: &str) -> Self {
         match routine {
             "EtwRegister" => Self::EtwRegisterIrql,

@@ -6,6 +6,10 @@
 //! mistakes.
 
 #![no_std]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "sizes of the WDK's structures fit the fields that hold them"
+)]
 
 extern crate wdk_panic;
 
@@ -50,6 +54,10 @@ fn is_service(path: &[u16], name: &str) -> bool {
 }
 
 /// The driver's entry point.
+///
+/// # Panics
+///
+/// As the service `panic`: on purpose.
 ///
 /// # Safety
 ///

@@ -58,7 +58,7 @@ impl Expected {
 
     /// The event has this field next, as it is shown.
     #[must_use]
-    pub fn field(mut self, name: &'static str, value: impl ToString) -> Self {
+    pub fn field(mut self, name: &'static str, value: &impl ToString) -> Self {
         self.fields.push((name, value.to_string()));
         self
     }

@@ -10,8 +10,8 @@ use etw_sample_interface::{
     keyword,
 };
 use etw_testkernel::{
-    Completion, EnableParameters, Guid, Identity, Kernel, KernelError, NtStatus, SessionConfig,
-    SessionReport, Target,
+    Completion, EnableParameters, File, Guid, Identity, Kernel, KernelError, NtStatus,
+    SessionConfig, SessionReport, Target,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -145,45 +145,11 @@ pub fn drive(sys: &Path, out: &Path, progress: &mut dyn FnMut(&str)) -> Result<T
     )?;
 
     progress("write, read, device control, a DPC");
-    expect_output("a write", &[], &handle.write(b"second one")?)?;
-    expect_output("a short read", b"second", &handle.read(6)?)?;
-    let echo = handle.device_control(IOCTL_ECHO, b"echo", 16)?;
-    expect_output("IOCTL_ECHO", b"echo", &echo)?;
-    let echo = handle.device_control(IOCTL_ECHO_IN_DPC, b"deferred", 16)?;
-    expect_output("IOCTL_ECHO_IN_DPC", b"deferred", &echo)?;
-    let unknown = handle.device_control(UNKNOWN_IOCTL, &[], 0)?;
-    expect(
-        "an unknown control code",
-        &NtStatus::INVALID_DEVICE_REQUEST,
-        &unknown.status,
-    )?;
-    let short = handle.device_control(IOCTL_SET_TIMER, &[1], 0)?;
-    expect(
-        "a timer control that is cut",
-        &NtStatus::BUFFER_TOO_SMALL,
-        &short.status,
-    )?;
+    send_requests(&handle)?;
     verified.push("every request was completed once, with the bytes and status it should".into());
 
     progress("the periodic timer");
-    let timer = |run| handle.device_control(IOCTL_SET_TIMER, TimerControl { run }.as_bytes(), 0);
-    expect_output("IOCTL_SET_TIMER", &[], &timer(1)?)?;
-    kernel.advance(Duration::from_millis(35))?;
-    expect_output("IOCTL_SET_TIMER", &[], &timer(0)?)?;
-    kernel.advance(Duration::from_millis(35))?;
-    let answer = handle.device_control(IOCTL_GET_STATISTICS, &[], size_of::<Statistics>())?;
-    expect("IOCTL_GET_STATISTICS", &NtStatus::SUCCESS, &answer.status)?;
-    let counted = Statistics::read_from_bytes(&answer.output).unwrap_or_default();
-    expect(
-        "the device's counters",
-        &Statistics {
-            bytes_read: 11,
-            bytes_written: 15,
-            timer_ticks: 3,
-            events_failed: 0,
-        },
-        &counted,
-    )?;
+    run_timer(&kernel, &handle)?;
     verified.push(
         "the timer fired at DISPATCH_LEVEL three times in 35 ms, and not once stopped".into(),
     );
@@ -227,6 +193,50 @@ pub fn drive(sys: &Path, out: &Path, progress: &mut dyn FnMut(&str)) -> Result<T
     })
 }
 
+/// Sends requests of every kind, good and bad.
+fn send_requests(handle: &File) -> Result<(), TourError> {
+    expect_output("a write", &[], &handle.write(b"second one")?)?;
+    expect_output("a short read", b"second", &handle.read(6)?)?;
+    let echo = handle.device_control(IOCTL_ECHO, b"echo", 16)?;
+    expect_output("IOCTL_ECHO", b"echo", &echo)?;
+    let echo = handle.device_control(IOCTL_ECHO_IN_DPC, b"deferred", 16)?;
+    expect_output("IOCTL_ECHO_IN_DPC", b"deferred", &echo)?;
+    let unknown = handle.device_control(UNKNOWN_IOCTL, &[], 0)?;
+    expect(
+        "an unknown control code",
+        &NtStatus::INVALID_DEVICE_REQUEST,
+        &unknown.status,
+    )?;
+    let short = handle.device_control(IOCTL_SET_TIMER, &[1], 0)?;
+    expect(
+        "a timer control that is cut",
+        &NtStatus::BUFFER_TOO_SMALL,
+        &short.status,
+    )
+}
+
+/// Lets the timer tick, reads the counters, and sees that it stops.
+fn run_timer(kernel: &Kernel, handle: &File) -> Result<(), TourError> {
+    let timer = |run| handle.device_control(IOCTL_SET_TIMER, TimerControl { run }.as_bytes(), 0);
+    expect_output("IOCTL_SET_TIMER", &[], &timer(1)?)?;
+    kernel.advance(Duration::from_millis(35))?;
+    expect_output("IOCTL_SET_TIMER", &[], &timer(0)?)?;
+    kernel.advance(Duration::from_millis(35))?;
+    let answer = handle.device_control(IOCTL_GET_STATISTICS, &[], size_of::<Statistics>())?;
+    expect("IOCTL_GET_STATISTICS", &NtStatus::SUCCESS, &answer.status)?;
+    let counted = Statistics::read_from_bytes(&answer.output).unwrap_or_default();
+    expect(
+        "the device's counters",
+        &Statistics {
+            bytes_read: 11,
+            bytes_written: 15,
+            timer_ticks: 3,
+            events_failed: 0,
+        },
+        &counted,
+    )
+}
+
 /// The sample driver's provider.
 #[must_use]
 pub fn provider() -> Guid {
@@ -246,58 +256,57 @@ const OK: u32 = 0;
 const INVALID_DEVICE_REQUEST: u32 = 0xC000_0010;
 const BUFFER_TOO_SMALL: u32 = 0xC000_0023;
 
-fn write_data(bytes: &[u8]) -> Expected {
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    event("WriteData", VERBOSE, keyword::REQUEST).field("Data", format!("hex:{hex}"))
+fn write_data(hex: &str) -> Expected {
+    event("WriteData", VERBOSE, keyword::REQUEST).field("Data", &format!("hex:{hex}"))
 }
 
 fn write(length: usize) -> Expected {
     event("Write", INFORMATION, keyword::REQUEST)
-        .field("Length", length)
-        .field("Status", status(OK))
+        .field("Length", &length)
+        .field("Status", &status(OK))
 }
 
 fn read(requested: usize, returned: usize) -> Expected {
     event("Read", INFORMATION, keyword::REQUEST)
-        .field("Requested", requested)
-        .field("Returned", returned)
-        .field("Status", status(OK))
+        .field("Requested", &requested)
+        .field("Returned", &returned)
+        .field("Status", &status(OK))
 }
 
 fn control_start(code: u32) -> Expected {
     event("DeviceControl", INFORMATION, keyword::REQUEST)
         .opcode(START)
         .related(client_activity())
-        .field("Code", format!("{code:#x}"))
+        .field("Code", &format!("{code:#x}"))
 }
 
 fn control_stop(code: u32, returned: usize, bits: u32) -> Expected {
     event("DeviceControl", INFORMATION, keyword::REQUEST)
         .opcode(STOP)
-        .field("Code", format!("{code:#x}"))
-        .field("Returned", returned)
-        .field("Status", status(bits))
+        .field("Code", &format!("{code:#x}"))
+        .field("Returned", &returned)
+        .field("Status", &status(bits))
 }
 
 fn bad_request(code: u32, bits: u32) -> Expected {
     event("BadRequest", WARNING, keyword::REQUEST)
-        .field("Code", format!("{code:#x}"))
-        .field("Status", status(bits))
+        .field("Code", &format!("{code:#x}"))
+        .field("Status", &status(bits))
 }
 
 fn tick(number: u64) -> Expected {
-    event("TimerTicked", VERBOSE, keyword::TIMER).field("Ticks", number)
+    event("TimerTicked", VERBOSE, keyword::TIMER).field("Ticks", &number)
 }
 
 fn power(name: &'static str, state: &str) -> Expected {
-    event(name, INFORMATION, keyword::POWER).field("State", state)
+    event(name, INFORMATION, keyword::POWER).field("State", &state)
 }
 
 /// What happens while both sessions record: from the second session's enabling to its
 /// disabling.
 fn middle() -> Vec<Expected> {
     vec![
-        write_data(b"second one"),
+        write_data("7365636f6e64206f6e65"),
         write(10),
         read(6, 6),
         control_start(IOCTL_ECHO),
@@ -331,7 +340,7 @@ pub fn expected_everything() -> Vec<Expected> {
         event("DeviceAdded", INFORMATION, keyword::LIFECYCLE),
         power("D0Entry", "D3 for good(5)"),
         event("FileCreated", VERBOSE, keyword::REQUEST),
-        write_data(b"first"),
+        write_data("6669727374"),
         write(5),
         read(64, 5),
     ];
@@ -342,7 +351,7 @@ pub fn expected_everything() -> Vec<Expected> {
         power("D0Entry", "D3(4)"),
         event("State", INFORMATION, keyword::LIFECYCLE)
             .opcode(DC_START)
-            .field("EventsFailed", 0),
+            .field("EventsFailed", &0),
         event("FileCleanedUp", VERBOSE, keyword::REQUEST),
         event("FileClosed", VERBOSE, keyword::REQUEST),
         power("D0Exit", "D3 for good(5)"),

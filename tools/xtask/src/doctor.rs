@@ -62,10 +62,10 @@ pub fn run(install: bool) -> Result<()> {
     }
     let findings = examine();
     for finding in &findings {
-        let (mark, found) = match &finding.found {
-            Some(found) => ("there  ", found.clone()),
-            None => ("MISSING", format!("needed by {}", finding.needed_by)),
-        };
+        let (mark, found) = finding.found.as_ref().map_or_else(
+            || ("MISSING", format!("needed by {}", finding.needed_by)),
+            |found| ("there  ", found.clone()),
+        );
         println!("{mark} {:<24} {found}", finding.what);
     }
     let missing = findings.iter().filter(|one| one.found.is_none()).count();

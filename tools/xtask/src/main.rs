@@ -16,53 +16,74 @@ mod toolchain;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use anyhow::Result;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::build::Profile;
 
-/// The project's chores.
-#[derive(Parser)]
-#[command(bin_name = "cargo xtask", arg_required_else_help = true)]
-struct Arguments {
-    #[command(subcommand)]
-    chore: Chore,
+/// The command line. (clap's derive macros allow lints that this workspace forbids.)
+fn command_line() -> Command {
+    let flag = |name: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .help(help)
+            .action(ArgAction::SetTrue)
+    };
+    Command::new("xtask")
+        .bin_name("cargo xtask")
+        .about("The project's chores")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            Command::new("demo")
+                .about(
+                    "Build the driver, load it in the stand-in kernel, trace it, show the events",
+                )
+                .arg(
+                    Arg::new("out")
+                        .long("out")
+                        .help("Where the .etl files go")
+                        .value_name("FOLDER")
+                        .default_value("target/demo")
+                        .value_parser(value_parser!(PathBuf)),
+                ),
+        )
+        .subcommand(Command::new("test").about("Run every check that can run on this machine"))
+        .subcommand(
+            Command::new("build")
+                .about("Build the sample driver's .sys alone")
+                .arg(flag("release", "Optimized, as it would be shipped")),
+        )
+        .subcommand(
+            Command::new("doctor")
+                .about("Say what is there of what the other chores need, and what is missing")
+                .arg(flag("install", "Install what is missing")),
+        )
 }
 
-#[derive(Subcommand)]
-enum Chore {
-    /// Build the driver, load it in the stand-in kernel, trace it, and show the events.
-    Demo {
-        /// Where the .etl files go.
-        #[arg(long, default_value = "target/demo")]
-        out: PathBuf,
-    },
-    /// Run every check that can run on this machine.
-    Test,
-    /// Build the sample driver's .sys alone.
-    Build {
-        /// Optimized, as it would be shipped.
-        #[arg(long)]
-        release: bool,
-    },
-    /// Say what is there of what the other chores need, and what is missing.
-    Doctor {
-        /// Install what is missing.
-        #[arg(long)]
-        install: bool,
-    },
-}
-
-fn main() -> ExitCode {
-    let result = match Arguments::parse().chore {
-        Chore::Demo { out } => demo::run(&out),
-        Chore::Test => test::run(),
-        Chore::Build { release } => build::run(if release {
+fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
+    match chore {
+        "demo" => {
+            let out = arguments.get_one::<PathBuf>("out");
+            demo::run(out.map_or_else(|| "target/demo".as_ref(), PathBuf::as_path))
+        }
+        "test" => test::run(),
+        "build" => build::run(if arguments.get_flag("release") {
             Profile::Release
         } else {
             Profile::Debug
         }),
-        Chore::Doctor { install } => doctor::run(install),
-    };
+        "doctor" => doctor::run(arguments.get_flag("install")),
+        // clap has let no other name through.
+        other => anyhow::bail!("there is no chore named {other}"),
+    }
+}
+
+fn main() -> ExitCode {
+    let matches = command_line().get_matches();
+    let result = matches
+        .subcommand()
+        .map_or(Ok(()), |(chore, arguments)| run(chore, arguments));
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

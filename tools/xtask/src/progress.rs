@@ -3,16 +3,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 /// Does one step of a chore: a spinner turns while it takes, and a line with
 /// the time it took stays. Without a terminal only the lines appear.
 pub fn step<T>(title: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     const TURN: Duration = Duration::from_millis(100);
     let spinner = ProgressBar::new_spinner().with_message(title.to_owned());
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
-        spinner.set_style(style);
-    }
     spinner.enable_steady_tick(TURN);
     let start = Instant::now();
     let result = body();

@@ -246,7 +246,7 @@ impl Etw {
     }
 
     /// A new activity id: unique until the machine's end, and no GUID (6.5.4).
-    pub fn create_activity_id(&mut self) -> Guid {
+    pub const fn create_activity_id(&mut self) -> Guid {
         self.activities_created += 1;
         let mut bytes = [0; 16];
         if let Some(low) = bytes.first_chunk_mut::<8>() {

@@ -131,15 +131,12 @@ fn set_information(
 /// be recorded).
 fn is_enabled(thread: &Thread, handle: u64, wants: impl Fn(&composite::Enablement) -> bool) -> u64 {
     let mut etw = thread.shared().etw();
-    let found = match etw.registration(handle) {
-        Err(error) => Err(error),
-        Ok(_) => {
-            let enablements = etw.enablements_of_handle(handle);
-            Ok(enablements
-                .iter()
-                .any(|(_, enablement, _)| wants(enablement)))
-        }
-    };
+    let found = etw.registration(handle).map(drop).map(|()| {
+        let enablements = etw.enablements_of_handle(handle);
+        enablements
+            .iter()
+            .any(|(_, enablement, _)| wants(enablement))
+    });
     drop(etw);
     match found {
         Ok(enabled) => u64::from(enabled),

@@ -126,9 +126,7 @@ impl Etw {
 
     fn targets(registration: &Registration) -> impl Iterator<Item = Target> {
         let group = registration.group.map(Target::Group);
-        [Target::Provider(registration.provider)]
-            .into_iter()
-            .chain(group)
+        std::iter::once(Target::Provider(registration.provider)).chain(group)
     }
 
     /// Every session's enablement of a registration, directly or by its group
@@ -390,7 +388,7 @@ pub fn refuse(thread: &Thread, handle: u64, error: &HandleError) -> NtStatus {
 
 /// Sets a registration's traits, once (R-T3, R-T4), and with them its group.
 pub fn set_traits(thread: &Thread, handle: u64, blob: Vec<u8>) -> NtStatus {
-    let Some(group) = parse_traits(&blob) else {
+    let Some(CheckedTraits { group }) = check_traits(&blob) else {
         return NtStatus::INVALID_PARAMETER;
     };
     let joined = {
@@ -417,9 +415,15 @@ pub fn set_traits(thread: &Thread, handle: u64, blob: Vec<u8>) -> NtStatus {
     NtStatus::SUCCESS
 }
 
-/// Checks a blob of traits (R-T1, R-T2, R-T5) and returns the group it names;
-/// nothing if it is malformed.
-fn parse_traits(blob: &[u8]) -> Option<Option<Guid>> {
+/// A blob of traits that is well-formed.
+#[derive(Debug, PartialEq, Eq)]
+struct CheckedTraits {
+    /// The group that it names.
+    group: Option<Guid>,
+}
+
+/// Checks a blob of traits (R-T1, R-T2, R-T5); nothing if it is malformed.
+fn check_traits(blob: &[u8]) -> Option<CheckedTraits> {
     const GROUP: u8 = 1;
     let (size, rest) = blob.split_first_chunk::<2>()?;
     if usize::from(u16::from_le_bytes(*size)) != blob.len() {
@@ -442,7 +446,7 @@ fn parse_traits(blob: &[u8]) -> Option<Option<Guid>> {
         }
         rest = rest.get(size..)?;
     }
-    Some(group)
+    Some(CheckedTraits { group })
 }
 
 /// Reports and removes the registrations of a driver that is gone, whose
@@ -501,11 +505,13 @@ mod tests {
     // R-T1, R-T2, R-T5
     #[test]
     fn traits_are_checked_and_the_group_found() {
-        let group = parse_traits(&example())
-            .expect("well-formed")
-            .expect("a group");
+        let checked = check_traits(&example()).expect("well-formed");
+        let group = checked.group.expect("a group");
         assert_eq!(group.to_string(), "faaf2f61-9b26-4591-9bb1-b9b8bae2d34c");
-        assert_eq!(parse_traits(b"\x05\0ab\0"), Some(None));
+        assert_eq!(
+            check_traits(b"\x05\0ab\0"),
+            Some(CheckedTraits { group: None })
+        );
     }
 
     #[test]
@@ -513,12 +519,12 @@ mod tests {
         let good = example();
         for length in 0..good.len() {
             let mut cut = good[..length].to_vec();
-            assert_eq!(parse_traits(&cut), None, "the size field says more");
+            assert_eq!(check_traits(&cut), None, "the size field says more");
             if length >= 2 {
                 cut[..2].copy_from_slice(&u16::try_from(length).unwrap().to_le_bytes());
                 // Only cuts between whole traits are whole blobs.
                 assert_eq!(
-                    parse_traits(&cut).is_some(),
+                    check_traits(&cut).is_some(),
                     [17, 36].contains(&length),
                     "{length}"
                 );

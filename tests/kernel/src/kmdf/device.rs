@@ -66,7 +66,7 @@ impl DeviceData {
     }
 
     /// What the device can be found by: interfaces, links, name, SDDL.
-    pub fn is_reachable(&self) -> bool {
+    pub const fn is_reachable(&self) -> bool {
         !self.interfaces.is_empty() || !self.links.is_empty() || self.init.name.is_some()
     }
 

@@ -2,6 +2,7 @@
 
 #![allow(
     missing_docs,
+    clippy::unreadable_literal,
     reason = "names are those of the WDK's headers, and so is their documentation"
 )]
 

@@ -189,13 +189,14 @@ pub unsafe extern "system" fn FxDriverEntry(
     }
     // SAFETY: the destination is the entry code's own, with its buffer.
     unsafe { RtlCopyUnicodeString(REGISTRY_PATH.0.get(), registry_path) };
+    let driver_globals = &raw mut globals::WdfDriverGlobals;
     // SAFETY: all four live as long as the image, and the loader may keep them.
     let bound = unsafe {
         WdfVersionBind(
             driver_object,
             REGISTRY_PATH.0.get(),
             BIND_INFO.0.get(),
-            &raw mut globals::WdfDriverGlobals,
+            driver_globals,
         )
     };
     if !NT_SUCCESS(bound) {

@@ -8,6 +8,10 @@
 //! that a WDK links from `WdfDriverEntry.lib` is in [`driver_entry`].
 
 #![no_std]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "sizes of the WDK's structures fit the fields that hold them"
+)]
 
 mod constants;
 pub mod driver_entry;

@@ -7,6 +7,7 @@
 
 #![allow(
     missing_docs,
+    clippy::unreadable_literal,
     non_camel_case_types,
     non_snake_case,
     non_upper_case_globals,
@@ -149,7 +150,7 @@ pub use self::_EVENT_INFO_CLASS::Type as EVENT_INFO_CLASS;
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct _GUID {
-    pub Data1: ::core::ffi::c_ulong,
+    pub Data1: u32,
     pub Data2: ::core::ffi::c_ushort,
     pub Data3: ::core::ffi::c_ushort,
     pub Data4: [::core::ffi::c_uchar; 8],
