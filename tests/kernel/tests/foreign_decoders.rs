@@ -1,0 +1,17 @@
+//! The demo's traces in decoders that this project did not write.
+
+mod common;
+
+#[path = "../../../tools/etl/tests/common/mod.rs"]
+mod oracles;
+
+// R-O1, R-O5, R-O12
+#[test]
+fn dissect_and_etl_parser_agree_on_the_demos_traces() {
+    let folder = tempfile::tempdir().unwrap();
+    let tour = etw_scenarios::drive(&common::sample(), folder.path(), &mut |_| ()).unwrap();
+    for report in [&tour.everything, &tour.requests] {
+        let events = oracles::assert_foreign_decoders_agree(&report.file);
+        assert_eq!(events as u64, report.events, "{}", report.name);
+    }
+}

@@ -1,0 +1,17 @@
+//! What the compiler makes of every definition of the wdk-sys stand-in, for the
+//! tests to compare with data read off the WDK's headers.
+
+#[allow(
+    clippy::all,
+    clippy::pedantic,
+    clippy::nursery,
+    non_upper_case_globals,
+    reason = "the list is generated from the stand-in's sources"
+)]
+mod measured {
+    use wdk_sys::*;
+
+    include!(concat!(env!("OUT_DIR"), "/measured.rs"));
+}
+
+pub use measured::{ALIASES, CONSTANTS, ENUMERATORS, ROUTINES, TYPES};
