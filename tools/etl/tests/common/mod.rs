@@ -184,13 +184,14 @@ fn assert_same_fields(n: usize, theirs: &Value, ours: &Event) {
     }
 }
 
-/// Whether two forms of a value mean the same. etl-parser gives characters
+/// Whether two forms of a value mean the same. etl-parser gives characters, bytes
 /// and truth values as numbers, and hexadecimal numbers as decimal ones.
 fn same_value(theirs: &Value, ours: &Value) -> bool {
     match (theirs, ours) {
         (Value::Array(units), Value::String(text)) => {
-            let units = units.iter().filter_map(Value::as_u64);
-            units.eq(text.encode_utf16().map(u64::from))
+            let units: Vec<u64> = units.iter().filter_map(Value::as_u64).collect();
+            let hex: String = units.iter().map(|byte| format!("{byte:02x}")).collect();
+            hex == *text || units.into_iter().eq(text.encode_utf16().map(u64::from))
         }
         (Value::Number(number), Value::String(text)) => {
             let digits = text.strip_prefix("0x").unwrap_or(text);

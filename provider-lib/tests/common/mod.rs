@@ -1,0 +1,259 @@
+//! A stand-in for ntoskrnl.exe's ETW routines: records the calls, fails on demand,
+//! and notifies. One test uses it at a time.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::{
+    ffi::c_void,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use wdk_etw::{EventDataDescriptor, EventDescriptor, Guid};
+
+pub const INVALID_PARAMETER: i32 = 0xC000_000D_u32.cast_signed();
+pub const ACCESS_DENIED: i32 = 0xC000_0022_u32.cast_signed();
+pub const NO_MEMORY: i32 = 0xC000_0017_u32.cast_signed();
+
+/// `EVENT_CONTROL_CODE_*`.
+pub const DISABLE: u32 = 0;
+pub const ENABLE: u32 = 1;
+pub const CAPTURE_STATE: u32 = 2;
+
+type Callback =
+    unsafe extern "system" fn(*const Guid, u32, u8, u64, u64, *const c_void, *mut c_void);
+
+/// A call that the crate made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    Register(Guid),
+    Unregister(u64),
+    SetInformation(u64, i32, Vec<u8>),
+    Write(Written),
+    Activity(u32),
+}
+
+/// A write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    pub handle: u64,
+    pub event: EventDescriptor,
+    pub filter: u64,
+    pub flags: u32,
+    pub activity: Option<Guid>,
+    pub related: Option<Guid>,
+    /// Type and bytes of every piece.
+    pub pieces: Vec<(u8, Vec<u8>)>,
+}
+
+/// What the routines do.
+#[derive(Default)]
+pub struct Etw {
+    pub calls: Vec<Call>,
+    pub register_status: i32,
+    pub information_status: i32,
+    pub write_status: i32,
+    pub unregister_status: i32,
+    /// Notified inside `EtwRegister`: level, any, all.
+    pub enabled_before: Option<(u8, u64, u64)>,
+    pub thread_activity: Guid,
+    registered: Option<(Callback, usize)>,
+    issued: u64,
+}
+
+static ETW: Mutex<Option<Etw>> = Mutex::new(None);
+static TURN: Mutex<()> = Mutex::new(());
+
+fn with<R>(body: impl FnOnce(&mut Etw) -> R) -> R {
+    let mut etw = ETW.lock().unwrap_or_else(PoisonError::into_inner);
+    body(etw.get_or_insert_with(Etw::default))
+}
+
+/// A test's turn with fresh routines.
+pub struct Turn(#[allow(dead_code, reason = "held")] MutexGuard<'static, ()>);
+
+pub fn turn() -> Turn {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    *ETW.lock().unwrap_or_else(PoisonError::into_inner) = Some(Etw::default());
+    Turn(turn)
+}
+
+impl Turn {
+    /// Sets what the routines do.
+    pub fn set(&self, change: impl FnOnce(&mut Etw)) {
+        with(change);
+    }
+
+    /// The calls since the last look.
+    pub fn calls(&self) -> Vec<Call> {
+        with(|etw| std::mem::take(&mut etw.calls))
+    }
+
+    /// The writes since the last look.
+    pub fn writes(&self) -> Vec<Written> {
+        self.calls()
+            .into_iter()
+            .filter_map(|call| match call {
+                Call::Write(written) => Some(written),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Notifies the registered provider, as ETW does.
+    pub fn notify(&self, code: u32, level: u8, any: u64, all: u64) {
+        let registered = with(|etw| etw.registered);
+        let (callback, context) = registered.expect("a provider is registered");
+        call(callback, context, code, level, any, all);
+    }
+}
+
+fn call(callback: Callback, context: usize, code: u32, level: u8, any: u64, all: u64) {
+    let source = Guid::NULL;
+    // SAFETY: the callback and context are those that the crate registered.
+    unsafe {
+        callback(
+            &raw const source,
+            code,
+            level,
+            any,
+            all,
+            std::ptr::null(),
+            context as *mut c_void,
+        );
+    }
+}
+
+// SAFETY: the crate calls the routine by this name; nothing else has it.
+#[unsafe(no_mangle)]
+extern "system" fn EtwRegister(
+    provider: &Guid,
+    callback: Option<Callback>,
+    context: *mut c_void,
+    handle: &mut u64,
+) -> i32 {
+    let context = context as usize;
+    let (status, enabled, issued) = with(|etw| {
+        etw.calls.push(Call::Register(*provider));
+        if etw.register_status >= 0 {
+            etw.issued += 1;
+            etw.registered = callback.map(|callback| (callback, context));
+        }
+        (etw.register_status, etw.enabled_before, etw.issued)
+    });
+    if status >= 0 {
+        if let (Some((level, any, all)), Some(callback)) = (enabled, callback) {
+            call(callback, context, ENABLE, level, any, all);
+        }
+        *handle = 0x1000 + issued;
+    }
+    status
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "system" fn EtwUnregister(handle: u64) -> i32 {
+    with(|etw| {
+        etw.calls.push(Call::Unregister(handle));
+        if etw.unregister_status >= 0 {
+            etw.registered = None;
+        }
+        etw.unregister_status
+    })
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "system" fn EtwSetInformation(
+    handle: u64,
+    class: i32,
+    information: *const u8,
+    length: u32,
+) -> i32 {
+    // SAFETY: the crate passes a blob of that length.
+    let blob = unsafe { std::slice::from_raw_parts(information, length as usize) };
+    with(|etw| {
+        etw.calls
+            .push(Call::SetInformation(handle, class, blob.to_vec()));
+        etw.information_status
+    })
+}
+
+/// `EVENT_DATA_DESCRIPTOR` as ETW reads it.
+#[repr(C)]
+struct Piece {
+    address: u64,
+    size: u32,
+    kind: u8,
+    reserved_1: u8,
+    reserved_2: u16,
+}
+
+const _: () = assert!(size_of::<Piece>() == size_of::<EventDataDescriptor<'_>>());
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "system" fn EtwWriteEx(
+    handle: u64,
+    event: &EventDescriptor,
+    filter: u64,
+    flags: u32,
+    activity: Option<&Guid>,
+    related: Option<&Guid>,
+    count: u32,
+    data: *const Piece,
+) -> i32 {
+    let pieces = (0..count as usize)
+        .map(|at| {
+            // SAFETY: the crate passes that many pieces.
+            let piece = unsafe { data.add(at) };
+            // SAFETY: and each is readable.
+            let piece = unsafe { piece.read() };
+            assert_eq!((piece.reserved_1, piece.reserved_2), (0, 0));
+            let start = piece.address as *const u8;
+            // SAFETY: each piece describes readable bytes.
+            let bytes = unsafe { std::slice::from_raw_parts(start, piece.size as usize) };
+            (piece.kind, bytes.to_vec())
+        })
+        .collect();
+    with(|etw| {
+        etw.calls.push(Call::Write(Written {
+            handle,
+            event: *event,
+            filter,
+            flags,
+            activity: activity.copied(),
+            related: related.copied(),
+            pieces,
+        }));
+        etw.write_status
+    })
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "system" fn EtwActivityIdControl(code: u32, activity: &mut Guid) -> i32 {
+    with(|etw| {
+        etw.calls.push(Call::Activity(code));
+        let given = *activity;
+        match code {
+            1 => *activity = etw.thread_activity,
+            2 => etw.thread_activity = given,
+            3 => *activity = Guid::new(0xAC71, 1, 1, [0; 8]),
+            4 => *activity = std::mem::replace(&mut etw.thread_activity, given),
+            _ => return INVALID_PARAMETER,
+        }
+        0
+    })
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "system" fn EtwProviderEnabled(handle: u64, level: u8, keyword: u64) -> u8 {
+    u8::from(handle != 0 && level <= 4 && keyword != 0)
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "system" fn EtwEventEnabled(handle: u64, event: &EventDescriptor) -> u8 {
+    u8::from(handle != 0 && event.level().0 <= 4)
+}

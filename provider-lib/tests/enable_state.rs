@@ -1,0 +1,269 @@
+//! What notifications make of a provider's enable state.
+
+mod common;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use common::{CAPTURE_STATE, DISABLE, ENABLE, turn};
+use wdk_etw::{
+    Composite, Control, Event, EventDescriptor, Hooks, Keyword, Level, Notification, Provider,
+    WriteOptions, guid_of_name, traits, write_event,
+};
+
+macro_rules! provider {
+    ($hooks:expr) => {{
+        static PROVIDER: Provider =
+            Provider::new(guid_of_name!("Test"), &traits!("Test")).with_hooks($hooks);
+        &PROVIDER
+    }};
+    () => {
+        provider!(Hooks::NONE)
+    };
+}
+
+fn keyword(bits: u64) -> Keyword {
+    Keyword::from_bits(bits)
+}
+
+// R-E1, R-E8, R-K3
+#[test]
+fn the_check_is_level_any_and_all() {
+    let etw = turn();
+    let provider = provider!();
+    provider.register().unwrap();
+    assert!(!provider.may_want(Level::CRITICAL, keyword(1)));
+    etw.notify(ENABLE, 4, 0b0001, 0b0011);
+    for level in 0..=255 {
+        let level = Level(level);
+        for bits in 0..8 {
+            let passes = level.0 <= 4 && (bits == 0 || (bits & 1 != 0 && bits & 3 == 3));
+            assert_eq!(
+                provider.is_enabled(level, keyword(bits)),
+                passes,
+                "{level:?} {bits}"
+            );
+            assert!(
+                provider.may_want(level, keyword(bits)) || !passes,
+                "{level:?} {bits}"
+            );
+        }
+    }
+    // The hot check leaves match-all to ETW, and nothing else.
+    assert!(provider.may_want(Level(4), keyword(1)));
+    assert!(!provider.may_want(Level(4), keyword(2)) && !provider.may_want(Level(5), keyword(1)));
+    provider.unregister().unwrap();
+}
+
+// R-O3
+#[test]
+fn session_level_zero_enables_all_levels() {
+    let etw = turn();
+    let provider = provider!();
+    provider.register().unwrap();
+    etw.notify(ENABLE, 0, 1, 0);
+    for level in [0, 1, 5, 6, 255] {
+        assert!(provider.may_want(Level(level), keyword(1)), "level {level}");
+    }
+    provider.unregister().unwrap();
+}
+
+// R-O3
+#[test]
+fn match_any_zero_means_all_keywords() {
+    let etw = turn();
+    let provider = provider!();
+    provider.register().unwrap();
+    etw.notify(ENABLE, 5, 0, 0);
+    for bits in [0, 1, 1 << 47, 1 << 63] {
+        assert!(
+            provider.may_want(Level(5), keyword(bits)),
+            "keyword {bits:x}"
+        );
+    }
+    provider.unregister().unwrap();
+}
+
+// R-E3
+#[test]
+fn a_notification_replaces_what_was_before() {
+    let etw = turn();
+    let provider = provider!();
+    provider.register().unwrap();
+    etw.notify(ENABLE, 5, 0xFF, 0);
+    etw.notify(ENABLE, 2, 0x01, 0x01);
+    assert_eq!(
+        provider.composite(),
+        Some(Composite {
+            level: Level(2),
+            match_any: keyword(1),
+            match_all: keyword(1),
+        })
+    );
+    assert!(!provider.may_want(Level(3), keyword(1)));
+    etw.notify(DISABLE, 0, 0, 0);
+    assert_eq!(provider.composite(), None);
+    for level in 0..=255 {
+        assert!(!provider.may_want(Level(level), keyword(u64::MAX)));
+        assert!(!provider.may_want(Level(level), keyword(0)));
+    }
+    provider.unregister().unwrap();
+}
+
+// R-E1, R-E5
+#[test]
+fn other_codes_change_nothing() {
+    let etw = turn();
+    let provider = provider!();
+    provider.register().unwrap();
+    etw.notify(ENABLE, 3, 7, 0);
+    let before = provider.composite();
+    for code in [CAPTURE_STATE, 3, 4, 1000, u32::MAX] {
+        etw.notify(code, 1, 1, 1);
+        assert_eq!(provider.composite(), before, "code {code}");
+        assert!(provider.may_want(Level(3), keyword(4)));
+    }
+    provider.unregister().unwrap();
+}
+
+// R-E9, R-E2
+#[test]
+fn callback_during_register_is_safe() {
+    let etw = turn();
+    let provider = provider!();
+    etw.set(|etw| etw.enabled_before = Some((4, 2, 0)));
+    provider.register().unwrap();
+    assert!(provider.may_want(Level(4), keyword(2)));
+    provider.unregister().unwrap();
+    assert!(!provider.may_want(Level(1), keyword(2)));
+    assert_eq!(provider.composite(), None);
+}
+
+static ENABLED: AtomicU32 = AtomicU32::new(0);
+static DISABLED: AtomicU32 = AtomicU32::new(0);
+static CAPTURED: AtomicU32 = AtomicU32::new(0);
+
+fn enabled(provider: &Provider, notification: &Notification<'_>) {
+    // The state is up to date when the hook runs.
+    assert_eq!(
+        notification.control,
+        Control::Enable(provider.composite().unwrap())
+    );
+    ENABLED.fetch_add(1, Ordering::Relaxed);
+}
+
+fn disabled(provider: &Provider, notification: &Notification<'_>) {
+    assert_eq!(provider.composite(), None);
+    assert_eq!(notification.control, Control::Disable);
+    assert!(notification.source.is_null() && notification.filter.is_none());
+    DISABLED.fetch_add(1, Ordering::Relaxed);
+}
+
+fn captured(_provider: &Provider, notification: &Notification<'_>) {
+    assert!(matches!(notification.control, Control::CaptureState(_)));
+    CAPTURED.fetch_add(1, Ordering::Relaxed);
+}
+
+// R-E5, R-E7
+#[test]
+fn hooks_are_called_for_their_own_codes() {
+    let etw = turn();
+    let provider = provider!(Hooks {
+        on_enable: Some(enabled),
+        on_disable: Some(disabled),
+        on_capture_state: Some(captured),
+    });
+    provider.register().unwrap();
+    etw.notify(ENABLE, 4, 1, 0);
+    etw.notify(CAPTURE_STATE, 4, 1, 0);
+    etw.notify(77, 4, 1, 0);
+    etw.notify(DISABLE, 0, 0, 0);
+    let counts = [&ENABLED, &DISABLED, &CAPTURED].map(|count| count.load(Ordering::Relaxed));
+    assert_eq!(counts, [1, 1, 1]);
+    provider.unregister().unwrap();
+}
+
+// R-O9
+#[test]
+fn a_filtered_event_evaluates_nothing() {
+    static EVENT: Event = Event::manifest(EventDescriptor::new(
+        1,
+        0,
+        Level::VERBOSE,
+        Keyword::bit::<1>(),
+    ));
+    static EVALUATED: AtomicU32 = AtomicU32::new(0);
+    fn options() -> WriteOptions {
+        EVALUATED.fetch_add(1, Ordering::Relaxed);
+        WriteOptions::new()
+    }
+    let etw = turn();
+    let provider = provider!();
+    provider.register().unwrap();
+    let write = || write_event!(provider, EVENT, options(), []);
+    write();
+    etw.notify(ENABLE, 4, u64::MAX, 0);
+    write();
+    etw.notify(ENABLE, 5, 1, 0);
+    write();
+    assert_eq!(EVALUATED.load(Ordering::Relaxed), 0);
+    etw.notify(ENABLE, 5, 2, 0);
+    write();
+    assert_eq!(EVALUATED.load(Ordering::Relaxed), 1);
+    provider.unregister().unwrap();
+}
+
+// R-C5
+#[test]
+fn readers_never_see_a_mixture() {
+    let etw = turn();
+    let provider = provider!();
+    provider.register().unwrap();
+    let one = Composite {
+        level: Level(2),
+        match_any: keyword(0x1111),
+        match_all: keyword(0x1),
+    };
+    let other = Composite {
+        level: Level(5),
+        match_any: keyword(0x2222),
+        match_all: keyword(0x2),
+    };
+    let states = [one, other];
+    etw.notify(ENABLE, 2, 0x1111, 0x1);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        let read = provider.composite().unwrap();
+                        assert!(
+                            states.contains(&read) || read == Composite::EVERYTHING,
+                            "{read:?}"
+                        );
+                        // What only one state's level and the other's keyword would pass.
+                        assert!(
+                            !provider.may_want(Level(3), keyword(0x1111)),
+                            "level and keyword were read torn"
+                        );
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..20_000 {
+            for state in states {
+                etw.notify(
+                    ENABLE,
+                    state.level.0,
+                    state.match_any.bits(),
+                    state.match_all.bits(),
+                );
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        for reader in readers {
+            reader.join().unwrap();
+        }
+    });
+    provider.unregister().unwrap();
+}

@@ -1,0 +1,183 @@
+//! What a write hands to ETW.
+
+mod common;
+
+use common::{ENABLE, NO_MEMORY, Turn, turn};
+use wdk_etw::{
+    ActivityId, Channel, Counted, Event, EventDataDescriptor, EventDescriptor, Guid, Keyword,
+    Level, NtStatus, Opcode, Provider, WriteError, WriteFlags, WriteOptions, field, guid,
+    guid_of_name, tracelogging, traits, write_event,
+};
+
+static PROVIDER: Provider = Provider::new(guid_of_name!("Test"), &traits!("Test", 200 => *b"x"));
+
+static MANIFEST: Event = Event::manifest(
+    EventDescriptor::new(7, 2, Level::ERROR, Keyword::bit::<3>())
+        .with_task(9)
+        .with_opcode(Opcode::STOP)
+        .with_channel(Channel(16)),
+);
+
+static SELF_DESCRIBING: Event = Event::tracelogging(
+    Level::INFORMATION,
+    Keyword::bit::<0>(),
+    tracelogging!("Evt", "count": field::U32, "name": field::STR8),
+)
+.with_opcode(Opcode::START);
+
+fn registered() -> Turn {
+    let etw = turn();
+    PROVIDER.register().unwrap();
+    etw.notify(ENABLE, 5, 0, 0);
+    etw.calls();
+    etw
+}
+
+// R-D1, R-D2, R-O1, R-O5
+#[test]
+fn a_manifest_event_is_its_descriptor_and_its_fields() {
+    let etw = registered();
+    write_event!(
+        PROVIDER,
+        MANIFEST,
+        WriteOptions::new(),
+        [
+            EventDataDescriptor::of(&5_u32),
+            EventDataDescriptor::of(&Guid::NULL),
+        ]
+    );
+    write_event!(PROVIDER, MANIFEST, WriteOptions::new(), []);
+    let writes = etw.writes();
+    assert_eq!(writes[0].event, *MANIFEST.descriptor());
+    assert_eq!(writes[0].pieces, [(0, vec![5, 0, 0, 0]), (0, vec![0; 16])]);
+    assert_eq!(writes[1].pieces, []);
+    assert_eq!((writes[0].filter, writes[0].flags), (0, 0));
+    PROVIDER.unregister().unwrap();
+}
+
+// R-T6, R-D2, R-O5
+#[test]
+fn a_self_describing_event_has_traits_description_and_fields() {
+    let etw = registered();
+    let name = Counted::str("disk");
+    write_event!(
+        PROVIDER,
+        SELF_DESCRIBING,
+        WriteOptions::new(),
+        [
+            EventDataDescriptor::of(&1_u32),
+            name.length(),
+            name.content(),
+        ]
+    );
+    let write = etw.writes().remove(0);
+    assert_eq!(write.event.channel(), Channel::TRACELOGGING);
+    assert_eq!((write.event.id(), write.event.opcode()), (0, Opcode::START));
+    let description = b"\x15\0\0Evt\0count\0\x08name\0\x97\x23";
+    assert_eq!(
+        write.pieces,
+        [
+            (2, PROVIDER.traits().as_bytes().to_vec()),
+            (1, description.to_vec()),
+            (0, vec![1, 0, 0, 0]),
+            (0, vec![4, 0]),
+            (0, b"disk".to_vec()),
+        ]
+    );
+    PROVIDER.unregister().unwrap();
+}
+
+// R-O6, R-O7
+#[test]
+fn activities_and_flags_are_passed_on() {
+    let etw = registered();
+    let activity = ActivityId::from_guid(guid!("00000001-0000-0000-0000-000000000001"));
+    let related = ActivityId::create().unwrap();
+    let options = WriteOptions::new()
+        .activity(activity)
+        .related(related)
+        .flags(WriteFlags::NO_FAULTING)
+        .except_sessions(0b100);
+    write_event!(PROVIDER, MANIFEST, options, []);
+    write_event!(PROVIDER, MANIFEST, WriteOptions::new(), []);
+    let writes = etw.writes();
+    assert_eq!(writes[0].activity, Some(activity.guid()));
+    assert_eq!(writes[0].related, Some(related.guid()));
+    assert_eq!((writes[0].flags, writes[0].filter), (1, 4));
+    assert_eq!((writes[1].activity, writes[1].related), (None, None));
+    PROVIDER.unregister().unwrap();
+}
+
+// R-O6
+#[test]
+fn a_scope_restores_the_threads_activity_on_every_path() {
+    fn work(fail: bool) -> Result<(), ()> {
+        let scope = ActivityId::create().unwrap().enter().unwrap();
+        assert_eq!(scope.previous(), ActivityId::of_thread_before());
+        if fail { Err(()) } else { Ok(()) }
+    }
+    trait Before {
+        fn of_thread_before() -> Self;
+    }
+    impl Before for ActivityId {
+        fn of_thread_before() -> Self {
+            Self::from_guid(guid!("0000000b-0000-0000-0000-000000000000"))
+        }
+    }
+    let etw = turn();
+    etw.set(|etw| etw.thread_activity = ActivityId::of_thread_before().guid());
+    for fail in [false, true] {
+        let _result = work(fail);
+        assert_eq!(ActivityId::of_thread(), Ok(ActivityId::of_thread_before()));
+    }
+}
+
+#[test]
+fn failures_are_returned_and_counted_by_status() {
+    let etw = registered();
+    let before = PROVIDER.failures().total();
+    etw.set(|etw| etw.write_status = NO_MEMORY);
+    let error = WriteError::Refused(NtStatus::NO_MEMORY);
+    assert_eq!(
+        PROVIDER.write(&MANIFEST, &WriteOptions::new(), &[]),
+        Err(error)
+    );
+    assert_eq!(
+        error.to_string(),
+        "EtwWriteEx returned STATUS_NO_MEMORY (0xC0000017)"
+    );
+    write_event!(PROVIDER, MANIFEST, WriteOptions::new(), []);
+    etw.set(|etw| etw.write_status = 0x8765_4321_u32.cast_signed());
+    write_event!(PROVIDER, MANIFEST, WriteOptions::new(), []);
+    assert_eq!(PROVIDER.failures().with_status(NtStatus::NO_MEMORY), 2);
+    assert_eq!(PROVIDER.failures().total() - before, 3);
+    PROVIDER.unregister().unwrap();
+}
+
+#[test]
+fn more_pieces_than_etw_takes_are_refused_before_the_call() {
+    let etw = registered();
+    let piece = EventDataDescriptor::of(&0_u8);
+    let most = [piece; 128];
+    assert_eq!(
+        PROVIDER.write(&MANIFEST, &WriteOptions::new(), &most),
+        Ok(())
+    );
+    assert_eq!(etw.writes()[0].pieces.len(), 128);
+    let too_many = [piece; 129];
+    assert_eq!(
+        PROVIDER.write(&MANIFEST, &WriteOptions::new(), &too_many),
+        Err(WriteError::TooManyPieces(129))
+    );
+    assert_eq!(etw.writes(), []);
+    PROVIDER.unregister().unwrap();
+}
+
+#[test]
+fn etw_itself_can_be_asked() {
+    let _etw = registered();
+    assert!(PROVIDER.etw_wants(Level::INFORMATION, Keyword::bit::<0>()));
+    assert!(!PROVIDER.etw_wants(Level::VERBOSE, Keyword::bit::<0>()));
+    assert!(PROVIDER.etw_wants_event(MANIFEST.descriptor()));
+    PROVIDER.unregister().unwrap();
+}
