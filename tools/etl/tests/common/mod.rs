@@ -184,14 +184,23 @@ fn assert_same_fields(n: usize, theirs: &Value, ours: &Event) {
     }
 }
 
+/// Whether a text is the hexadecimal form of bytes.
+fn is_hex_of(text: &str, bytes: &[u64]) -> bool {
+    let mut digits = text.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u64::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+    bytes
+        .iter()
+        .all(|wanted| digits.next().and_then(byte) == Some(*wanted))
+        && digits.next().is_none()
+}
+
 /// Whether two forms of a value mean the same. etl-parser gives characters, bytes
 /// and truth values as numbers, and hexadecimal numbers as decimal ones.
 fn same_value(theirs: &Value, ours: &Value) -> bool {
     match (theirs, ours) {
         (Value::Array(units), Value::String(text)) => {
             let units: Vec<u64> = units.iter().filter_map(Value::as_u64).collect();
-            let hex: String = units.iter().map(|byte| format!("{byte:02x}")).collect();
-            hex == *text || units.into_iter().eq(text.encode_utf16().map(u64::from))
+            is_hex_of(text, &units) || units.into_iter().eq(text.encode_utf16().map(u64::from))
         }
         (Value::Number(number), Value::String(text)) => {
             let digits = text.strip_prefix("0x").unwrap_or(text);
