@@ -1,5 +1,10 @@
 //! What notifications make of a provider's enable state.
 
+#![allow(
+    clippy::significant_drop_tightening,
+    reason = "a test's turn lasts as long as the test"
+)]
+
 mod common;
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use common::{CAPTURE_STATE, DISABLE, ENABLE, turn};
 use wdk_etw::{
     Composite, Control, Event, EventDescriptor, Hooks, Keyword, Level, Notification, Provider,
-    WriteOptions, guid_of_name, traits, write_event,
+    Registered, WriteOptions, guid_of_name, traits, write_event,
 };
 
 macro_rules! provider {
@@ -21,7 +26,7 @@ macro_rules! provider {
     };
 }
 
-fn keyword(bits: u64) -> Keyword {
+const fn keyword(bits: u64) -> Keyword {
     Keyword::from_bits(bits)
 }
 
@@ -30,7 +35,7 @@ fn keyword(bits: u64) -> Keyword {
 fn the_check_is_level_any_and_all() {
     let etw = turn();
     let provider = provider!();
-    provider.register().unwrap();
+    assert_eq!(provider.register(), Ok(Registered::Complete));
     assert!(!provider.may_want(Level::CRITICAL, keyword(1)));
     etw.notify(ENABLE, 4, 0b0001, 0b0011);
     for level in 0..=255 {
@@ -59,7 +64,7 @@ fn the_check_is_level_any_and_all() {
 fn session_level_zero_enables_all_levels() {
     let etw = turn();
     let provider = provider!();
-    provider.register().unwrap();
+    assert_eq!(provider.register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 0, 1, 0);
     for level in [0, 1, 5, 6, 255] {
         assert!(provider.may_want(Level(level), keyword(1)), "level {level}");
@@ -72,7 +77,7 @@ fn session_level_zero_enables_all_levels() {
 fn match_any_zero_means_all_keywords() {
     let etw = turn();
     let provider = provider!();
-    provider.register().unwrap();
+    assert_eq!(provider.register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 5, 0, 0);
     for bits in [0, 1, 1 << 47, 1 << 63] {
         assert!(
@@ -88,7 +93,7 @@ fn match_any_zero_means_all_keywords() {
 fn a_notification_replaces_what_was_before() {
     let etw = turn();
     let provider = provider!();
-    provider.register().unwrap();
+    assert_eq!(provider.register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 5, 0xFF, 0);
     etw.notify(ENABLE, 2, 0x01, 0x01);
     assert_eq!(
@@ -114,7 +119,7 @@ fn a_notification_replaces_what_was_before() {
 fn other_codes_change_nothing() {
     let etw = turn();
     let provider = provider!();
-    provider.register().unwrap();
+    assert_eq!(provider.register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 3, 7, 0);
     let before = provider.composite();
     for code in [CAPTURE_STATE, 3, 4, 1000, u32::MAX] {
@@ -131,7 +136,7 @@ fn callback_during_register_is_safe() {
     let etw = turn();
     let provider = provider!();
     etw.set(|etw| etw.enabled_before = Some((4, 2, 0)));
-    provider.register().unwrap();
+    assert_eq!(provider.register(), Ok(Registered::Complete));
     assert!(provider.may_want(Level(4), keyword(2)));
     provider.unregister().unwrap();
     assert!(!provider.may_want(Level(1), keyword(2)));
@@ -172,7 +177,7 @@ fn hooks_are_called_for_their_own_codes() {
         on_disable: Some(disabled),
         on_capture_state: Some(captured),
     });
-    provider.register().unwrap();
+    assert_eq!(provider.register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 4, 1, 0);
     etw.notify(CAPTURE_STATE, 4, 1, 0);
     etw.notify(77, 4, 1, 0);
@@ -198,7 +203,7 @@ fn a_filtered_event_evaluates_nothing() {
     }
     let etw = turn();
     let provider = provider!();
-    provider.register().unwrap();
+    assert_eq!(provider.register(), Ok(Registered::Complete));
     let write = || write_event!(provider, EVENT, options(), []);
     write();
     etw.notify(ENABLE, 4, u64::MAX, 0);
@@ -217,7 +222,7 @@ fn a_filtered_event_evaluates_nothing() {
 fn readers_never_see_a_mixture() {
     let etw = turn();
     let provider = provider!();
-    provider.register().unwrap();
+    assert_eq!(provider.register(), Ok(Registered::Complete));
     let one = Composite {
         level: Level(2),
         match_any: keyword(0x1111),

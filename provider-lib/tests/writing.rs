@@ -1,12 +1,17 @@
 //! What a write hands to ETW.
 
+#![allow(
+    clippy::significant_drop_tightening,
+    reason = "a test's turn lasts as long as the test"
+)]
+
 mod common;
 
 use common::{ENABLE, NO_MEMORY, Turn, turn};
 use wdk_etw::{
     ActivityId, Channel, Counted, Event, EventDataDescriptor, EventDescriptor, Guid, Keyword,
-    Level, NtStatus, Opcode, Provider, WriteError, WriteFlags, WriteOptions, field, guid,
-    guid_of_name, tracelogging, traits, write_event,
+    Level, NtStatus, Opcode, Provider, Registered, WriteError, WriteFlags, WriteOptions, field,
+    guid, guid_of_name, tracelogging, traits, write_event,
 };
 
 static PROVIDER: Provider = Provider::new(guid_of_name!("Test"), &traits!("Test", 200 => *b"x"));
@@ -27,7 +32,7 @@ static SELF_DESCRIBING: Event = Event::tracelogging(
 
 fn registered() -> Turn {
     let etw = turn();
-    PROVIDER.register().unwrap();
+    assert_eq!(PROVIDER.register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 5, 0, 0);
     etw.calls();
     etw

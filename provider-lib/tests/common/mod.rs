@@ -69,14 +69,20 @@ fn with<R>(body: impl FnOnce(&mut Etw) -> R) -> R {
 }
 
 /// A test's turn with fresh routines.
-pub struct Turn(#[allow(dead_code, reason = "held")] MutexGuard<'static, ()>);
+pub struct Turn {
+    _held: MutexGuard<'static, ()>,
+}
 
 pub fn turn() -> Turn {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     *ETW.lock().unwrap_or_else(PoisonError::into_inner) = Some(Etw::default());
-    Turn(turn)
+    Turn { _held: turn }
 }
 
+#[allow(
+    clippy::unused_self,
+    reason = "only the test whose turn it is may use them"
+)]
 impl Turn {
     /// Sets what the routines do.
     pub fn set(&self, change: impl FnOnce(&mut Etw)) {
