@@ -142,8 +142,8 @@ pub struct Provider {
 
 impl Provider {
     const_unless_loom! {
-        /// A provider with this GUID and these traits; [`guid_of_name!`](crate::guid_of_name)
-        /// and [`traits!`](crate::traits) make them.
+        /// A provider with this GUID and these traits; [`guid_of_name!`](crate::guid_of_name!)
+        /// and [`traits!`](crate::traits!) make them.
         #[must_use]
         pub const fn new(id: Guid, traits: &'static Traits) -> Self {
             Self {
