@@ -58,6 +58,11 @@ impl Gateways {
         let module = [ntoskrnl::MODULE, wdfldr::MODULE]
             .into_iter()
             .find(|known| known.eq_ignore_ascii_case(module))?;
+        if module == ntoskrnl::MODULE
+            && let Some(routine) = ntoskrnl::memory_routine(name)
+        {
+            return Some(routine);
+        }
         // The key's lifetime is the statics'; the names compare by content.
         let number = self
             .by_name

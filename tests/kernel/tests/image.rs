@@ -32,6 +32,11 @@ const KNOWN_IMPORTS: &[(&str, &str, Windows)] = &[
     ("ntoskrnl.exe", "KeBugCheckEx", Windows::BeforeVista),
     ("ntoskrnl.exe", "KeGetCurrentIrql", Windows::BeforeVista),
     ("ntoskrnl.exe", "RtlCopyUnicodeString", Windows::BeforeVista),
+    ("ntoskrnl.exe", "memcmp", Windows::BeforeVista),
+    ("ntoskrnl.exe", "memcpy", Windows::BeforeVista),
+    ("ntoskrnl.exe", "memmove", Windows::BeforeVista),
+    ("ntoskrnl.exe", "memset", Windows::BeforeVista),
+    ("ntoskrnl.exe", "strlen", Windows::BeforeVista),
     ("WDFLDR.SYS", "WdfVersionBind", Windows::BeforeVista),
     ("WDFLDR.SYS", "WdfVersionUnbind", Windows::BeforeVista),
 ];

@@ -3,7 +3,7 @@
 //!
 //! It is looked for in this order: a target that the installed toolchain has; one
 //! that rustup can add; Debian's rustc-web, which builds `core` and `alloc` from
-//! their source. Only the last could be tried where this was written.
+//! their source.
 
 use std::{
     env,
@@ -40,15 +40,9 @@ pub enum Toolchain {
     },
 }
 
-/// Linkers for PE images that understand link.exe's options, best first.
-const LINKERS: [&str; 6] = [
-    "lld-link",
-    "lld-link-19",
-    "lld-link-18",
-    "lld-link-17",
-    "lld-link-16",
-    "lld-link-15",
-];
+/// Debian's linker for PE images. Older ones do not know all the options of a
+/// driver's link.
+const DEBIAN_LINKER: &str = "lld-link-19";
 
 /// A program's path, as the shell would find it.
 fn find_program(name: &str) -> Option<PathBuf> {
@@ -57,8 +51,11 @@ fn find_program(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-fn find_linker() -> Option<PathBuf> {
-    LINKERS.iter().find_map(|name| find_program(name))
+/// The linker that comes with the toolchain that runs this program.
+fn toolchain_linker() -> Option<PathBuf> {
+    let libraries = output_of(Command::new("rustc").args(["--print", "target-libdir"]))?;
+    let linker = Path::new(&libraries).parent()?.join("bin/rust-lld");
+    linker.is_file().then_some(linker)
 }
 
 /// Whether the toolchain that runs this program has the target's libraries.
@@ -80,14 +77,13 @@ fn debian_is_installed() -> bool {
 impl Toolchain {
     /// The toolchain, if this machine has one.
     pub fn find() -> Option<Self> {
-        let linker = find_linker()?;
-        if target_is_installed() {
-            Some(Self::Installed { linker })
-        } else if debian_is_installed() {
-            Some(Self::Debian { linker })
-        } else {
-            None
+        if target_is_installed()
+            && let Some(linker) = toolchain_linker().or_else(|| find_program(DEBIAN_LINKER))
+        {
+            return Some(Self::Installed { linker });
         }
+        let linker = find_program(DEBIAN_LINKER)?;
+        debian_is_installed().then_some(Self::Debian { linker })
     }
 
     /// The toolchain; what is missing is installed.
@@ -102,16 +98,14 @@ impl Toolchain {
                 eprintln!("note: rustup cannot add {TARGET}: {error:#}");
             }
         }
-        if target_is_installed() && find_linker().is_none() {
-            packages::install(&["lld"])?;
-        } else if !target_is_installed() {
+        if Self::find().is_none() {
             packages::install(&DEBIAN_PACKAGES)?;
         }
         match Self::find() {
             Some(found) => Ok(found),
             None => bail!(
                 "no Rust toolchain for {TARGET}: add the target with `rustup target add {TARGET}` \
-                 and install lld, or install Debian's {}",
+                 or install Debian's {}",
                 DEBIAN_PACKAGES.join(", ")
             ),
         }
@@ -163,7 +157,6 @@ impl Toolchain {
         let mut options = vec![format!("--target={TARGET}")];
         if let Self::Debian { .. } = self {
             options.push("-Zbuild-std=core,alloc".to_owned());
-            options.push("-Zbuild-std-features=compiler-builtins-mem".to_owned());
             // Unoptimized, it refers to functions of a C library.
             options.push("--config=profile.dev.package.compiler_builtins.opt-level=2".to_owned());
         }

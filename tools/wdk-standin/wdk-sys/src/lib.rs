@@ -15,6 +15,8 @@
 
 mod constants;
 pub mod driver_entry;
+#[cfg(target_os = "windows")]
+mod memory;
 pub mod ntddk;
 mod types;
 pub mod wdf;
