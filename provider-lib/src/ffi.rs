@@ -30,7 +30,14 @@ pub struct FilterDescriptor {
     pub kind: u32,
 }
 
-const _: () = assert!(size_of::<FilterDescriptor>() == 16);
+const _: () = {
+    assert!(size_of::<FilterDescriptor>() == 16);
+    assert!(core::mem::offset_of!(FilterDescriptor, size) == 8);
+    assert!(core::mem::offset_of!(FilterDescriptor, kind) == 12);
+};
+
+/// `KernelMode` of `MODE`.
+pub const KERNEL_MODE: i8 = 0;
 
 #[cfg_attr(
     target_os = "windows",
@@ -76,4 +83,30 @@ unsafe extern "system" {
 
     /// IRQL: any.
     pub fn EtwEventEnabled(handle: RegHandle, event: *const EventDescriptor) -> u8;
+
+    /// Units of 100 ns; negative ones count from now. IRQL: `APC_LEVEL` or below.
+    pub fn KeDelayExecutionThread(mode: i8, alertable: u8, interval: *const i64) -> i32;
+}
+
+#[cfg(target_os = "windows")]
+#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "system" {
+    /// IRQL: `APC_LEVEL` or below.
+    fn KeDelayExecutionThread(mode: i8, alertable: u8, interval: *const i64) -> i32;
+}
+
+/// Lets other threads run for a moment. IRQL: `PASSIVE_LEVEL`.
+pub fn pause() {
+    #[cfg(target_os = "windows")]
+    {
+        /// A millisecond from now on, in units of 100 ns.
+        static MOMENT: i64 = -10_000;
+        /// `KernelMode`.
+        const MODE: i8 = 0;
+        // However it ends, the caller looks again.
+        // SAFETY: the interval is a constant, and the caller runs at PASSIVE_LEVEL.
+        let _status = unsafe { KeDelayExecutionThread(MODE, 0, &raw const MOMENT) };
+    }
+    #[cfg(not(target_os = "windows"))]
+    core::hint::spin_loop();
 }

@@ -265,7 +265,7 @@ impl Provider {
             Err(_) => return Err(UnregisterError::Busy),
         }
         self.state.close();
-        self.rundown.close(core::hint::spin_loop);
+        self.rundown.close(ffi::pause);
         let handle = self.handle.load(Ordering::Relaxed);
         // SAFETY: the handle is registered, and no write uses it any more.
         let status = NtStatus(unsafe { ffi::EtwUnregister(handle) });

@@ -10,7 +10,8 @@ const CLOSED: u32 = 1 << 31;
 /// A write enters and leaves with one atomic operation each and never waits,
 /// whatever its IRQL. Who closes it, at `PASSIVE_LEVEL`, waits until the count is
 /// zero; each write that it waits for is a single call of `EtwWriteEx`, which does
-/// not block, so the wait is as long as it takes those threads to be scheduled.
+/// not block, so the wait is as long as it takes those threads to be scheduled. It
+/// sleeps between two looks, so that it never keeps them from it.
 pub struct Rundown {
     word: AtomicU32,
 }

@@ -1,6 +1,6 @@
 //! Writing events.
 
-use core::{fmt, ptr};
+use core::{fmt, ptr, slice};
 
 use crate::{
     ActivityId, Channel, EventDataDescriptor, EventDescriptor, Keyword, Level, NtStatus, Opcode,
@@ -153,7 +153,8 @@ impl Event {
         &self.descriptor
     }
 
-    /// The pieces that come before a `TraceLogging` event's fields.
+    /// The pieces that come before a `TraceLogging` event's fields: the provider's
+    /// traits, then the event's description.
     #[doc(hidden)]
     #[must_use]
     pub fn leading(&self, provider: &Provider) -> [EventDataDescriptor<'static>; LEADING] {
@@ -179,23 +180,59 @@ impl Event {
     }
 }
 
+/// All the pieces of a `TraceLogging` event, one after the other.
+#[repr(C)]
+struct Pieces<'a, const N: usize> {
+    leading: [EventDataDescriptor<'a>; LEADING],
+    fields: [EventDataDescriptor<'a>; N],
+}
+
+impl<'a, const N: usize> Pieces<'a, N> {
+    fn as_slice(&self) -> &[EventDataDescriptor<'a>] {
+        let start = ptr::from_ref(self).cast();
+        // SAFETY: two arrays of one type in C's layout have no padding between or
+        // after them, so they are one array of this length, borrowed with `self`.
+        unsafe { slice::from_raw_parts(start, LEADING.saturating_add(N)) }
+    }
+}
+
 impl Provider {
     /// Writes an event (`EtwWriteEx`), whether or not anybody listens;
     /// [`write_event!`](crate::write_event) looks first.
     ///
-    /// `pieces` are the event's fields in order. For a `TraceLogging` event they come
-    /// after the two that [`write_event!`](crate::write_event) puts before them.
+    /// `fields` are the event's fields in order. The traits and the description of a
+    /// `TraceLogging` event are put before them, which leaves it 126 of the
+    /// [`MAX_DATA_DESCRIPTORS`] pieces.
     ///
     /// A write before registration and after unregistration does nothing and succeeds.
     ///
     /// # IRQL
     ///
-    /// Any. Above `APC_LEVEL` the pieces must lie in memory that cannot be paged out.
+    /// Any. Above `APC_LEVEL` the fields must lie in memory that cannot be paged out.
     ///
     /// # Errors
     ///
     /// [`WriteError`]; the failure is also counted in [`Provider::failures`].
-    pub fn write(
+    pub fn write<const N: usize>(
+        &self,
+        event: &Event,
+        options: &WriteOptions,
+        fields: &[EventDataDescriptor<'_>; N],
+    ) -> Result<(), WriteError> {
+        if event.metadata.is_none() {
+            return self.write_pieces(event, options, fields);
+        }
+        let pieces = Pieces {
+            leading: event.leading(self),
+            fields: *fields,
+        };
+        self.write_pieces(event, options, pieces.as_slice())
+    }
+
+    /// Writes all the pieces of an event as they are; for a `TraceLogging` event,
+    /// those of [`Event::leading`] are the first.
+    #[doc(hidden)]
+    pub fn write_pieces(
         &self,
         event: &Event,
         options: &WriteOptions,
@@ -251,28 +288,33 @@ pub fn cold<R>(body: impl FnOnce() -> R) -> R {
 }
 
 /// Writes an event if somebody listens: `write_event!(PROVIDER, EVENT, options,
-/// [pieces])`.
+/// [fields])`.
 ///
-/// Options and pieces are evaluated only then. A failed write is counted in
-/// [`Provider::failures`]; for its result call [`Provider::write`].
+/// Options and fields are evaluated only then. The check in line is of the level and
+/// the match-any keywords; the match-all keywords are looked at out of line, before
+/// anything is evaluated. A failed write is counted in [`Provider::failures`]; for its
+/// result call [`Provider::write`].
 ///
 /// # IRQL
 ///
-/// Any. Above `APC_LEVEL` the pieces must lie in memory that cannot be paged out.
+/// Any. Above `APC_LEVEL` the fields must lie in memory that cannot be paged out.
 #[macro_export]
 macro_rules! write_event {
     ($provider:expr, $event:expr, $options:expr, [$($piece:expr),* $(,)?]) => {{
         let provider: &$crate::Provider = &$provider;
         let event: &$crate::Event = &$event;
-        if provider.may_want(event.descriptor().level(), event.descriptor().keyword()) {
+        let (level, keyword) = (event.descriptor().level(), event.descriptor().keyword());
+        if provider.may_want(level, keyword) {
             $crate::__macro::cold(|| {
-                let [traits, description] = event.leading(provider);
-                // The provider counts failures; nobody is here to take them.
-                let _result = provider.write(
-                    event,
-                    &$options,
-                    event.pieces(&[traits, description $(, $piece)*]),
-                );
+                if provider.is_enabled(level, keyword) {
+                    let [traits, description] = event.leading(provider);
+                    // The provider counts failures; nobody is here to take them.
+                    let _result = provider.write_pieces(
+                        event,
+                        &$options,
+                        event.pieces(&[traits, description $(, $piece)*]),
+                    );
+                }
             });
         }
     }};

@@ -30,6 +30,11 @@ const KNOWN_IMPORTS: &[(&str, &str, Windows)] = &[
     ("ntoskrnl.exe", "ExAllocatePool2", Windows::Ten2004),
     ("ntoskrnl.exe", "ExFreePool", Windows::BeforeVista),
     ("ntoskrnl.exe", "KeBugCheckEx", Windows::BeforeVista),
+    (
+        "ntoskrnl.exe",
+        "KeDelayExecutionThread",
+        Windows::BeforeVista,
+    ),
     ("ntoskrnl.exe", "KeGetCurrentIrql", Windows::BeforeVista),
     ("ntoskrnl.exe", "RtlCopyUnicodeString", Windows::BeforeVista),
     ("ntoskrnl.exe", "memcmp", Windows::BeforeVista),

@@ -1,0 +1,139 @@
+//! Provider groups: enabling the group enables its members.
+
+mod common;
+
+use etl_file::Trace;
+use etw_sample_interface::{PROVIDER_GROUP, keyword};
+use etw_testkernel::{
+    EnableParameters, Guid, Identity, Kernel, SessionConfig, SessionHandle, Target,
+};
+
+const CLIENT: Identity = Identity {
+    process: 10,
+    thread: 11,
+};
+
+struct World {
+    kernel: Kernel,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            kernel: Kernel::new(),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn session(&self, name: &str) -> SessionHandle {
+        let file = self.folder.path().join(name);
+        self.kernel
+            .start_session(SessionConfig::to_file(name, file))
+            .unwrap()
+    }
+
+    fn enable(&self, session: SessionHandle, target: Target, level: u8, match_any: u64) {
+        let parameters = EnableParameters {
+            level,
+            match_any,
+            ..EnableParameters::default()
+        };
+        self.kernel.enable(session, target, parameters).unwrap();
+    }
+
+    /// Loads the sample driver, writes to its device once, and unloads it.
+    fn use_driver(&self) {
+        let driver = self.kernel.load(&common::sample()).unwrap();
+        let device = driver.add_device().unwrap();
+        let file = device.open(CLIENT).unwrap();
+        file.write(b"x").unwrap();
+        file.close().unwrap();
+        device.remove().unwrap();
+        driver.unload().unwrap();
+    }
+
+    /// Stops a session and returns the levels and keywords it recorded.
+    fn recorded(&self, session: SessionHandle) -> Vec<(u8, u64)> {
+        let report = self.kernel.stop_session(session).unwrap();
+        Trace::open(&report.file)
+            .unwrap()
+            .events()
+            .map(|event| {
+                let descriptor = event.record.descriptor;
+                (descriptor.level, descriptor.keyword)
+            })
+            .collect()
+    }
+}
+
+fn group() -> Target {
+    let guid: Guid = PROVIDER_GROUP.parse().unwrap();
+    Target::Group(guid)
+}
+
+fn provider() -> Target {
+    Target::Provider(etw_scenarios::provider())
+}
+
+// R-G1
+#[test]
+fn enabling_the_group_enables_its_member() {
+    let world = World::new();
+    let session = world.session("group");
+    world.enable(session, group(), 4, keyword::REQUEST);
+    world.use_driver();
+    assert_eq!(world.recorded(session), [(4, keyword::REQUEST)]);
+}
+
+// R-G1
+#[test]
+fn a_group_is_no_provider() {
+    let world = World::new();
+    let session = world.session("not a provider");
+    let guid: Guid = PROVIDER_GROUP.parse().unwrap();
+    world.enable(session, Target::Provider(guid), 5, 0);
+    world.use_driver();
+    assert_eq!(world.recorded(session), []);
+}
+
+// R-G5
+#[test]
+fn group_and_direct_enablement_add_up_and_one_copy_is_recorded() {
+    let world = World::new();
+    let session = world.session("both");
+    world.enable(session, group(), 4, keyword::REQUEST);
+    world.enable(session, provider(), 4, keyword::REQUEST | keyword::POWER);
+    world.use_driver();
+    let recorded = world.recorded(session);
+    let requests = recorded
+        .iter()
+        .filter(|event| **event == (4, keyword::REQUEST))
+        .count();
+    let power = recorded
+        .iter()
+        .filter(|event| **event == (4, keyword::POWER))
+        .count();
+    // One write; into D0 and out of it.
+    assert_eq!((requests, power, recorded.len()), (1, 2, 3));
+}
+
+// R-G5, R-O10
+#[test]
+fn sessions_that_reach_the_provider_in_different_ways_are_routed_apart() {
+    let world = World::new();
+    let by_group = world.session("by group");
+    let direct = world.session("direct");
+    world.enable(by_group, group(), 5, keyword::REQUEST);
+    world.enable(direct, provider(), 4, keyword::LIFECYCLE);
+    world.use_driver();
+    let by_group = world.recorded(by_group);
+    assert!(!by_group.is_empty());
+    assert!(
+        by_group
+            .iter()
+            .all(|(_, keyword)| *keyword == keyword::REQUEST)
+    );
+    // Loaded, device added, unloaded.
+    assert_eq!(world.recorded(direct), [(4, keyword::LIFECYCLE); 3]);
+}
