@@ -38,7 +38,7 @@ fn registered() -> Turn {
     etw
 }
 
-// R-D1, R-D2, R-O1, R-O5
+// R-D1, R-D2, R-D5, R-O1, R-O5
 #[test]
 fn a_manifest_event_is_its_descriptor_and_its_fields() {
     let etw = registered();

@@ -108,3 +108,44 @@ fn a_driver_that_nobody_traces_makes_no_write() {
     device.remove().unwrap();
     driver.unload().unwrap();
 }
+
+// R-O12, R-O13
+#[test]
+fn full_buffers_go_to_the_file_and_nothing_is_lost() {
+    let kernel = etw_testkernel::Kernel::new();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("small.etl");
+    let mut config = etw_testkernel::SessionConfig::to_file("small", &file);
+    config.buffer_kb = 4;
+    let session = kernel.start_session(config).unwrap();
+    kernel
+        .enable(
+            session,
+            etw_testkernel::Target::Provider(etw_scenarios::provider()),
+            etw_testkernel::EnableParameters::default(),
+        )
+        .unwrap();
+    let driver = kernel.load(&common::sample()).unwrap();
+    let device = driver.add_device().unwrap();
+    let client = etw_testkernel::Identity {
+        process: 1,
+        thread: 2,
+    };
+    let handle = device.open(client).unwrap();
+    for number in 0..500_u32 {
+        handle.write(&number.to_le_bytes()).unwrap();
+    }
+    handle.close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    let report = kernel.stop_session(session).unwrap();
+    // Loaded, added, D0 in and out, created, cleaned up, closed, unloaded.
+    assert_eq!((report.events, report.events_lost), (2 * 500 + 8, 0));
+    let trace = Trace::open(&file).unwrap();
+    assert_eq!(trace.events().count(), 2 * 500 + 8);
+    assert!(report.buffers_written > 40, "{}", report.buffers_written);
+    assert_eq!(
+        std::fs::metadata(&file).unwrap().len(),
+        u64::from(report.buffers_written) * 4096
+    );
+}
