@@ -36,9 +36,6 @@ const _: () = {
     assert!(core::mem::offset_of!(FilterDescriptor, kind) == 12);
 };
 
-/// `KernelMode` of `MODE`.
-pub const KERNEL_MODE: i8 = 0;
-
 #[cfg_attr(
     target_os = "windows",
     link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
@@ -83,9 +80,6 @@ unsafe extern "system" {
 
     /// IRQL: any.
     pub fn EtwEventEnabled(handle: RegHandle, event: *const EventDescriptor) -> u8;
-
-    /// Units of 100 ns; negative ones count from now. IRQL: `APC_LEVEL` or below.
-    pub fn KeDelayExecutionThread(mode: i8, alertable: u8, interval: *const i64) -> i32;
 }
 
 #[cfg(target_os = "windows")]
