@@ -13,8 +13,9 @@ use etl_file::{
 use super::ControlError;
 use crate::clock::Clock;
 
-/// Kilobytes that a buffer may have (6.3.1).
-const BUFFER_KB: std::ops::RangeInclusive<u32> = 4..=16384;
+/// Kilobytes that a buffer may have. Windows takes 16,384 (6.3.1), in a file layout
+/// for large buffers that is not written here.
+const BUFFER_KB: std::ops::RangeInclusive<u32> = 4..=1024;
 /// Characters of a session's name (6.4.8).
 const LONGEST_NAME: usize = 1024;
 
@@ -25,7 +26,7 @@ pub struct SessionConfig {
     pub name: String,
     /// The .etl file it writes.
     pub file: PathBuf,
-    /// The size of its buffers in kilobytes, 4 to 16384.
+    /// The size of its buffers in kilobytes, 4 to 1024.
     pub buffer_kb: u32,
 }
 
