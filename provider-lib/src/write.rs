@@ -188,7 +188,7 @@ struct Pieces<'a, const N: usize> {
 }
 
 impl<'a, const N: usize> Pieces<'a, N> {
-    fn as_slice(&self) -> &[EventDataDescriptor<'a>] {
+    const fn as_slice(&self) -> &[EventDataDescriptor<'a>] {
         let start = ptr::from_ref(self).cast();
         // SAFETY: two arrays of one type in C's layout have no padding between or
         // after them, so they are one array of this length, borrowed with `self`.
