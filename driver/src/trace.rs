@@ -258,21 +258,25 @@ pub fn write_data(data: &[u8]) {
 /// A device control arrived: starts an activity, which ends with
 /// [`device_control_stopped`].
 pub fn device_control_started(code: ULONG) -> ActivityId {
+    if !PROVIDER.may_want(Level::INFORMATION, REQUEST) {
+        return ActivityId::NONE;
+    }
     let activity = ActivityId::create().unwrap_or_default();
-    // What the sender was doing, if it said so.
-    let sender = ActivityId::of_thread().unwrap_or_default();
-    let options = WriteOptions::new().activity(activity);
     write_event!(
         PROVIDER,
         DEVICE_CONTROL_START,
-        if sender == ActivityId::NONE {
-            options
-        } else {
-            options.related(sender)
-        },
+        from_sender(WriteOptions::new().activity(activity)),
         [EventDataDescriptor::of(&code)]
     );
     activity
+}
+
+/// Names what the sender of a request was doing, if it said so.
+fn from_sender(options: WriteOptions) -> WriteOptions {
+    match ActivityId::of_thread() {
+        Ok(sender) if sender != ActivityId::NONE => options.related(sender),
+        _ => options,
+    }
 }
 
 /// A device control is done, on whatever thread. IRQL: `DISPATCH_LEVEL` or below.

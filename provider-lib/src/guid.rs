@@ -61,8 +61,8 @@ impl core::error::Error for GuidError {}
 /// The GUID in a literal, checked when the driver is compiled.
 ///
 /// ```
-/// const GROUP: wdk_etw::Guid = wdk_etw::guid!("4f50731a-89cf-4782-b3e0-dce8c90476ba");
-/// assert_eq!(GROUP.to_string(), "4f50731a-89cf-4782-b3e0-dce8c90476ba");
+/// const GROUP: wdk_etw::Guid = wdk_etw::guid!("faaf2f61-9b26-4591-9bb1-b9b8bae2d34c");
+/// assert_eq!(GROUP.to_string(), "faaf2f61-9b26-4591-9bb1-b9b8bae2d34c");
 /// ```
 #[macro_export]
 macro_rules! guid {

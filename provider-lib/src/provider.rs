@@ -19,6 +19,8 @@ const CAPTURE_STATE: u32 = 2;
 
 /// `EventProviderSetTraits` of `EVENT_INFO_CLASS`.
 const SET_TRAITS: i32 = 2;
+/// `EventProviderUseDescriptorType` of `EVENT_INFO_CLASS`.
+const USE_DESCRIPTOR_TYPE: i32 = 3;
 
 /// Where a registration stands.
 const UNREGISTERED: u8 = 0;
@@ -55,7 +57,8 @@ impl Hooks {
 pub enum Registered {
     /// The provider is registered with its traits.
     Complete,
-    /// The provider is registered and works, but without its name and group.
+    /// The provider is registered and works, but outside its group; its name travels
+    /// with `TraceLogging` events only.
     WithoutTraits(TraitsFailure),
 }
 
@@ -68,8 +71,8 @@ impl fmt::Display for TraitsFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "EtwSetInformation(EventProviderSetTraits) returned {}; the provider works without \
-             its name and group",
+            "EtwSetInformation(EventProviderSetTraits) returned {}; the provider works, but \
+             outside its group",
             self.0
         )
     }
@@ -232,6 +235,15 @@ impl Provider {
                 u32::try_from(blob.len()).unwrap_or(u32::MAX),
             )
         });
+        if !status.is_success() {
+            // The traits would have made ETW tell an event's description from its
+            // fields; without them it must be asked to. If it refuses that too, the
+            // result below says what there is to say.
+            // SAFETY: the handle was registered above, and the byte is a constant.
+            let _status = unsafe {
+                ffi::EtwSetInformation(handle, USE_DESCRIPTOR_TYPE, ptr::from_ref(&1_u8).cast(), 1)
+            };
+        }
         self.handle.store(handle, Ordering::Relaxed);
         self.rundown.open();
         self.phase.store(REGISTERED, Ordering::Release);
@@ -271,6 +283,7 @@ impl Provider {
         let status = NtStatus(unsafe { ffi::EtwUnregister(handle) });
         if !status.is_success() {
             self.rundown.open();
+            self.state.reopen();
             self.phase.store(REGISTERED, Ordering::Release);
             return Err(UnregisterError::Refused(status));
         }

@@ -153,6 +153,18 @@ impl EnableState {
         self.set_masks(None);
     }
 
+    /// Takes [`Self::close`] back: the masks are what the composite says. A
+    /// notification may change both meanwhile, so it looks again, a few times.
+    pub fn reopen(&self) {
+        for _ in 0..TRIES {
+            let composite = self.composite();
+            self.set_masks(composite);
+            if self.composite() == composite {
+                break;
+            }
+        }
+    }
+
     fn set_masks(&self, composite: Option<Composite>) {
         for (level, mask) in (0_u8..).zip(&self.masks) {
             let value = match composite {

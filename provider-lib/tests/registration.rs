@@ -7,10 +7,10 @@
 
 mod common;
 
-use common::{ACCESS_DENIED, Call, NO_MEMORY, turn};
+use common::{ACCESS_DENIED, Call, ENABLE, NO_MEMORY, turn};
 use wdk_etw::{
     Event, EventDescriptor, Guid, Keyword, Level, NtStatus, Provider, RegisterError, Registered,
-    TraitsFailure, UnregisterError, WriteOptions, guid_of_name, traits,
+    TraitsFailure, UnregisterError, WriteOptions, guid_of_name, traits, write_event,
 };
 
 const NAME: &str = "Contoso.Sample";
@@ -64,7 +64,11 @@ fn refused_traits_are_reported_and_the_provider_works() {
     assert_eq!(provider.register(), Ok(Registered::WithoutTraits(failure)));
     let text = failure.to_string();
     assert!(text.contains("EtwSetInformation") && text.contains("STATUS_ACCESS_DENIED"));
-    etw.calls();
+    // ETW is asked to tell descriptions from fields all the same.
+    assert_eq!(
+        etw.calls().last(),
+        Some(&Call::SetInformation(0x1001, 3, vec![1]))
+    );
     write(provider);
     assert_eq!(etw.writes().len(), 1);
     provider.unregister().unwrap();
@@ -134,11 +138,12 @@ fn a_failed_unregistration_leaves_the_provider_registered() {
     let etw = turn();
     let provider = provider!();
     assert_eq!(provider.register(), Ok(Registered::Complete));
+    etw.notify(ENABLE, 4, 1, 0);
     etw.set(|etw| etw.unregister_status = NO_MEMORY);
     let error = UnregisterError::Refused(NtStatus::NO_MEMORY);
     assert_eq!(provider.unregister(), Err(error));
     etw.calls();
-    write(provider);
+    write_event!(provider, EVENT, WriteOptions::new(), []);
     assert_eq!(etw.writes().len(), 1);
     etw.set(|etw| etw.unregister_status = 0);
     provider.unregister().unwrap();

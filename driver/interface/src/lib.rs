@@ -12,8 +12,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// name.
 pub const PROVIDER_NAME: &str = "WdkEtw.SampleDriver";
 
-/// The provider group that the driver's provider is a member of.
-pub const PROVIDER_GROUP: &str = "4f50731a-89cf-4782-b3e0-dce8c90476ba";
+/// The provider group that the driver's provider is a member of: the standard hash
+/// of "WdkEtw.SampleGroup".
+pub const PROVIDER_GROUP: &str = "2e651177-aeab-5ffc-66e2-144601de7da8";
 
 /// The provider's keywords.
 pub mod keyword {

@@ -40,6 +40,8 @@ statuses! {
     BUFFER_TOO_SMALL = 0xC000_0023;
     /// An object of that name is there already.
     OBJECT_NAME_COLLISION = 0xC000_0035;
+    /// A security descriptor is wrong, or has nothing to protect.
+    INVALID_SECURITY_DESCR = 0xC000_0079;
     /// A size cannot be expressed.
     INTEGER_OVERFLOW = 0xC000_0095;
     /// Pool or another resource ran out.

@@ -234,9 +234,9 @@ unsafe fn hook_unload(driver_object: *mut DRIVER_OBJECT) {
         // SAFETY: the field is readable.
         if let Some(displaced) = unsafe { unload.read() } {
             DISPLACED_UNLOAD.store(displaced as *mut c_void, Ordering::Relaxed);
-            // SAFETY: the field is writable.
-            unsafe { unload.write(Some(unload_driver)) };
         }
+        // SAFETY: the field is writable.
+        unsafe { unload.write(Some(unload_driver)) };
     } else if flags & NO_DISPATCH_OVERRIDE != 0 {
         let override_unload: unsafe extern "C" fn() = unbind;
         // SAFETY: nothing else uses the variable while the driver is loaded.
