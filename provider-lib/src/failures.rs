@@ -51,21 +51,13 @@ impl Failures {
     }
 
     /// How many writes failed with this status; statuses that no page of ETW's
-    /// names share one count.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// names share one count. IRQL: any.
     #[must_use]
     pub fn with_status(&self, status: NtStatus) -> u64 {
         self.counter(status).load(Ordering::Relaxed)
     }
 
-    /// How many writes failed.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// How many writes failed. IRQL: any.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts

@@ -101,8 +101,6 @@ pub fn pause() {
         // SAFETY: the interval is a constant, and the caller runs at PASSIVE_LEVEL.
         let _status = unsafe { KeDelayExecutionThread(MODE, 0, &raw const MOMENT) };
     }
-    #[cfg(all(not(target_os = "windows"), not(loom)))]
+    #[cfg(not(target_os = "windows"))]
     core::hint::spin_loop();
-    #[cfg(loom)]
-    loom::thread::yield_now();
 }

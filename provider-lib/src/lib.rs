@@ -95,7 +95,7 @@ pub use crate::{
     notification::{Composite, Control, Notification},
     provider::{Hook, Hooks, Provider, RegisterError, Registered, TraitsFailure, UnregisterError},
     status::NtStatus,
-    traits::{Traits, TraitsBuffer, TraitsError},
+    traits::{Traits, TraitsError},
     write::{Event, MAX_DATA_DESCRIPTORS, WriteError, WriteFlags, WriteOptions},
 };
 

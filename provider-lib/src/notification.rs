@@ -27,10 +27,6 @@ impl Composite {
 
     /// The composite that ETW delivers: a level of 0 means every level, a
     /// match-any mask of 0 every keyword.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
     #[must_use]
     pub const fn delivered(level: u8, match_any: u64, match_all: u64) -> Self {
         Self {
@@ -48,11 +44,7 @@ impl Composite {
         }
     }
 
-    /// Whether an event of this level and keyword passes.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Whether an event of this level and keyword passes. IRQL: any.
     #[must_use]
     pub const fn passes(&self, level: Level, keyword: Keyword) -> bool {
         let (keyword, any, all) = (keyword.bits(), self.match_any.bits(), self.match_all.bits());

@@ -28,10 +28,6 @@ impl WriteFlags {
     pub const IN_PRIVATE: Self = Self(2);
 
     /// Both.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -52,10 +48,6 @@ impl WriteOptions {
     ///
     /// At `DISPATCH_LEVEL` and above, the thread is whichever was interrupted: name the
     /// activity there.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -67,10 +59,6 @@ impl WriteOptions {
     }
 
     /// The event belongs to this activity.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
     #[must_use]
     pub const fn activity(mut self, activity: ActivityId) -> Self {
         self.activity = Some(activity);
@@ -78,10 +66,6 @@ impl WriteOptions {
     }
 
     /// The event's activity comes from this one.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
     #[must_use]
     pub const fn related(mut self, related: ActivityId) -> Self {
         self.related = Some(related);
@@ -89,10 +73,6 @@ impl WriteOptions {
     }
 
     /// Flags of the write.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
     #[must_use]
     pub const fn flags(mut self, flags: WriteFlags) -> Self {
         self.flags = flags;
@@ -101,10 +81,6 @@ impl WriteOptions {
 
     /// Keeps the event from the sessions with these bits, which their filters carry
     /// ([`FilterHeader::instance_id`](crate::FilterHeader)).
-    ///
-    /// # IRQL
-    ///
-    /// Any.
     #[must_use]
     pub const fn except_sessions(mut self, bits: u64) -> Self {
         self.except = bits;
@@ -145,10 +121,6 @@ pub struct Event {
 
 impl Event {
     /// An event whose layout is in a manifest.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
     #[must_use]
     pub const fn manifest(descriptor: EventDescriptor) -> Self {
         Self {
@@ -159,10 +131,6 @@ impl Event {
 
     /// An event that describes itself; the description comes from
     /// [`tracelogging!`](crate::tracelogging).
-    ///
-    /// # IRQL
-    ///
-    /// Any.
     #[must_use]
     pub const fn tracelogging(level: Level, keyword: Keyword, metadata: &'static [u8]) -> Self {
         Self {
@@ -173,10 +141,6 @@ impl Event {
     }
 
     /// The same with an opcode.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
     #[must_use]
     pub const fn with_opcode(mut self, opcode: Opcode) -> Self {
         self.descriptor = self.descriptor.with_opcode(opcode);
@@ -184,10 +148,6 @@ impl Event {
     }
 
     /// What identifies and classifies the event.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
     #[must_use]
     pub const fn descriptor(&self) -> &EventDescriptor {
         &self.descriptor
