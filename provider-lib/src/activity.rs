@@ -5,10 +5,10 @@ use core::{fmt, marker::PhantomData};
 use crate::{Guid, NtStatus, ffi};
 
 /// `EVENT_ACTIVITY_CTRL_*`.
+const GET_ID: u32 = 1;
 const SET_ID: u32 = 2;
 const CREATE_ID: u32 = 3;
 const GET_SET_ID: u32 = 4;
-const GET_ID: u32 = 1;
 
 /// The id of an activity: 16 bytes, unique on the machine until it restarts. All zero
 /// is no activity.
@@ -44,13 +44,21 @@ impl ActivityId {
     /// No activity.
     pub const NONE: Self = Self(Guid::NULL);
 
-    /// The id with these 16 bytes. IRQL: any.
+    /// The id with these 16 bytes.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn from_guid(guid: Guid) -> Self {
         Self(guid)
     }
 
-    /// The id's 16 bytes. IRQL: any.
+    /// The id's 16 bytes.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn guid(self) -> Guid {
         self.0
@@ -61,7 +69,11 @@ impl ActivityId {
         &self.0
     }
 
-    /// A new id (`EVENT_ACTIVITY_CTRL_CREATE_ID`). IRQL: any.
+    /// A new id (`EVENT_ACTIVITY_CTRL_CREATE_ID`).
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     ///
     /// # Errors
     ///
@@ -71,7 +83,11 @@ impl ActivityId {
     }
 
     /// The id that events of this thread carry when they name none
-    /// (`EVENT_ACTIVITY_CTRL_GET_ID`). IRQL: `APC_LEVEL` or below.
+    /// (`EVENT_ACTIVITY_CTRL_GET_ID`).
+    ///
+    /// # IRQL
+    ///
+    /// `APC_LEVEL` or below.
     ///
     /// # Errors
     ///
@@ -80,15 +96,47 @@ impl ActivityId {
         control(GET_ID, Guid::NULL)
     }
 
+    /// Makes this the thread's id (`EVENT_ACTIVITY_CTRL_SET_ID`); [`Self::enter`] also
+    /// takes it back.
+    ///
+    /// # IRQL
+    ///
+    /// `APC_LEVEL` or below.
+    ///
+    /// # Errors
+    ///
+    /// What `EtwActivityIdControl` returns.
+    pub fn set_for_thread(self) -> Result<(), ActivityError> {
+        control(SET_ID, self.0).map(|_| ())
+    }
+
+    /// Makes this the thread's id and returns the one before it
+    /// (`EVENT_ACTIVITY_CTRL_GET_SET_ID`).
+    ///
+    /// # IRQL
+    ///
+    /// `APC_LEVEL` or below.
+    ///
+    /// # Errors
+    ///
+    /// What `EtwActivityIdControl` returns.
+    pub fn swap_for_thread(self) -> Result<Self, ActivityError> {
+        control(GET_SET_ID, self.0)
+    }
+
     /// Makes this the thread's id until the scope ends, on whatever path
-    /// (`EVENT_ACTIVITY_CTRL_GET_SET_ID`). IRQL: `APC_LEVEL` or below, to its end.
+    /// (`EVENT_ACTIVITY_CTRL_GET_SET_ID`).
+    ///
+    /// # IRQL
+    ///
+    /// `APC_LEVEL` or below, to its end.
     ///
     /// # Errors
     ///
     /// What `EtwActivityIdControl` returns.
     pub fn enter(self) -> Result<ActivityScope, ActivityError> {
         Ok(ActivityScope {
-            previous: control(GET_SET_ID, self.0)?,
+            previous: self.swap_for_thread()?,
             thread: PhantomData,
         })
     }
@@ -106,6 +154,10 @@ pub struct ActivityScope {
 
 impl ActivityScope {
     /// The id that the thread had before: the related id for a start event.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn previous(&self) -> ActivityId {
         self.previous
@@ -116,6 +168,6 @@ impl Drop for ActivityScope {
     fn drop(&mut self) {
         // It was possible when the scope was entered, on this thread and at this IRQL,
         // and there is nobody to tell if it is no more.
-        let _result = control(SET_ID, self.previous.0);
+        let _result = self.previous.set_for_thread();
     }
 }

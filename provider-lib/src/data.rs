@@ -71,7 +71,11 @@ impl<'a> EventDataDescriptor<'a> {
         }
     }
 
-    /// A field of a fixed size. IRQL: any.
+    /// A field of a fixed size.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn of<T: PlainData>(value: &'a T) -> Self {
         let start = core::ptr::from_ref(value).cast::<u8>();
@@ -80,7 +84,11 @@ impl<'a> EventDataDescriptor<'a> {
         Self::bytes(unsafe { core::slice::from_raw_parts(start, size_of::<T>()) })
     }
 
-    /// A slice of fields of a fixed size, without their number. IRQL: any.
+    /// A slice of fields of a fixed size, without their number.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn slice<T: PlainData>(values: &'a [T]) -> Self {
         let start = values.as_ptr().cast::<u8>();
@@ -88,7 +96,11 @@ impl<'a> EventDataDescriptor<'a> {
         Self::bytes(unsafe { core::slice::from_raw_parts(start, size_of_val(values)) })
     }
 
-    /// Bytes as they are. IRQL: any.
+    /// Bytes as they are.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn bytes(bytes: &'a [u8]) -> Self {
         Self::new(bytes, PAYLOAD)
@@ -107,15 +119,19 @@ impl<'a> EventDataDescriptor<'a> {
     }
 
     /// How many bytes the piece has.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn size(&self) -> u32 {
         self.size
     }
 }
 
-/// A string or blob with its length before it, as ETW's counted types have it: two
-/// bytes for the number of bytes, then the bytes. What is longer than 65,535 bytes
-/// is cut.
+/// A string, blob or array with its length before it, as ETW's counted types have it:
+/// two bytes for the number of bytes (of elements, for an array), then the bytes. What
+/// is longer than 65,535 is cut.
 ///
 /// ```
 /// use wdk_etw::Counted;
@@ -131,7 +147,11 @@ pub struct Counted<'a> {
 }
 
 impl<'a> Counted<'a> {
-    /// Bytes. IRQL: any.
+    /// Bytes.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn bytes(bytes: &'a [u8]) -> Self {
         let cut = bytes.get(..usize::from(u16::MAX)).unwrap_or(bytes);
@@ -142,7 +162,11 @@ impl<'a> Counted<'a> {
         }
     }
 
-    /// UTF-8 text, cut between characters. IRQL: any.
+    /// UTF-8 text, cut between characters.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn str(text: &'a str) -> Self {
         let mut end = text.len().min(usize::from(u16::MAX));
@@ -152,7 +176,11 @@ impl<'a> Counted<'a> {
         Self::bytes(text.as_bytes().get(..end).unwrap_or_default())
     }
 
-    /// UTF-16 text, cut between units. IRQL: any.
+    /// UTF-16 text, cut between units.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn utf16(text: &'a [u16]) -> Self {
         const LONGEST: usize = u16::MAX as usize / 2;
@@ -162,7 +190,30 @@ impl<'a> Counted<'a> {
         Self::bytes(unsafe { core::slice::from_raw_parts(start, size_of_val(cut)) })
     }
 
-    /// The two pieces. IRQL: any.
+    /// An array of fields of a fixed size, whose length is its number of elements; for
+    /// a field with [`FieldType::array`](crate::metadata::FieldType::array).
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    #[must_use]
+    pub fn array<T: PlainData>(values: &'a [T]) -> Self {
+        let cut = values.get(..usize::from(u16::MAX)).unwrap_or(values);
+        let start = cut.as_ptr().cast::<u8>();
+        Self {
+            // It fits: the slice is no longer than that.
+            length: u16::try_from(cut.len()).unwrap_or(u16::MAX),
+            // SAFETY: the trait promises that the elements' bytes are initialized; they
+            // are borrowed as long as the result.
+            bytes: unsafe { core::slice::from_raw_parts(start, size_of_val(cut)) },
+        }
+    }
+
+    /// The two pieces.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn descriptors(&self) -> [EventDataDescriptor<'_>; 2] {
         [
@@ -172,12 +223,20 @@ impl<'a> Counted<'a> {
     }
 
     /// The piece with the length.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn length(&self) -> EventDataDescriptor<'_> {
         EventDataDescriptor::of(&self.length)
     }
 
     /// The piece with the bytes.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn content(&self) -> EventDataDescriptor<'_> {
         EventDataDescriptor::bytes(self.bytes)
@@ -207,6 +266,15 @@ mod tests {
             assert_eq!(usize::from(counted.length), counted.bytes.len());
             assert_eq!(counted.length % 2, 0, "cut inside a unit");
         }
+    }
+
+    #[test]
+    fn an_arrays_length_is_its_number_of_elements() {
+        let counted = Counted::array(&[1_u32, 2, 3]);
+        assert_eq!((counted.length, counted.bytes.len()), (3, 12));
+        let longer = vec![0_u16; 65_536];
+        let counted = Counted::array(&longer);
+        assert_eq!((counted.length, counted.bytes.len()), (65_535, 131_070));
     }
 
     #[test]

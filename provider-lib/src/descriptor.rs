@@ -37,6 +37,18 @@ impl Opcode {
     pub const DC_START: Self = Self(3);
     /// What there was when collection stopped.
     pub const DC_STOP: Self = Self(4);
+    /// More of an event before it.
+    pub const EXTENSION: Self = Self(5);
+    /// The answer to an event before it.
+    pub const REPLY: Self = Self(6);
+    /// An activity goes on.
+    pub const RESUME: Self = Self(7);
+    /// An activity pauses.
+    pub const SUSPEND: Self = Self(8);
+    /// A message or an activity was handed over.
+    pub const SEND: Self = Self(9);
+    /// A message or an activity was taken over.
+    pub const RECEIVE: Self = Self(240);
     /// Ten to 239 are the provider's.
     pub const FIRST_USER: Self = Self(10);
     /// The last of the provider's own.
@@ -51,6 +63,12 @@ pub struct Channel(pub u8);
 impl Channel {
     /// None.
     pub const NONE: Self = Self(0);
+    /// The System event log.
+    pub const SYSTEM: Self = Self(8);
+    /// The Application event log.
+    pub const APPLICATION: Self = Self(9);
+    /// The Security event log.
+    pub const SECURITY: Self = Self(10);
     /// The mark of `TraceLogging` events.
     pub const TRACELOGGING: Self = Self(11);
     /// The mark of manifest events of a provider that has traits.
@@ -69,7 +87,26 @@ impl Keyword {
     /// The bits that are the provider's.
     pub const USER_BITS: u64 = (1 << 48) - 1;
 
+    /// Microsoft's keyword for response times.
+    pub const RESPONSE_TIME: Self = Self(1 << 48);
+    /// Microsoft's keyword for diagnostics.
+    pub const WDI_DIAGNOSTIC: Self = Self(1 << 50);
+    /// Microsoft's keyword for service quality metrics.
+    pub const SQM: Self = Self(1 << 51);
+    /// Microsoft's keyword for failed audits.
+    pub const AUDIT_FAILURE: Self = Self(1 << 52);
+    /// Microsoft's keyword for successful audits.
+    pub const AUDIT_SUCCESS: Self = Self(1 << 53);
+    /// Microsoft's keyword for events that carry a correlation hint.
+    pub const CORRELATION_HINT: Self = Self(1 << 54);
+    /// Microsoft's keyword for events of the classic log.
+    pub const EVENTLOG_CLASSIC: Self = Self(1 << 55);
+
     /// The keyword of one bit, 0 to 47.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn bit<const BIT: u32>() -> Self {
         const {
@@ -83,18 +120,30 @@ impl Keyword {
 
     /// Any bits, Microsoft's among them: for what a controller passes, or for the
     /// bit of a channel.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
     /// The bits.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
     }
 
     /// The keywords of both.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -129,18 +178,22 @@ const _: () = {
 macro_rules! accessors {
     ($($(#[$doc:meta])* $field:ident / $set:ident / $with:ident: $type:ty;)*) => {$(
         $(#[$doc])*
+        ///
+        /// # IRQL
+        ///
+        /// Any.
         #[must_use]
         pub const fn $field(&self) -> $type {
             self.$field
         }
 
-        #[doc = concat!("Changes the ", stringify!($field), ".")]
+        #[doc = concat!("Changes the ", stringify!($field), ".\n\n# IRQL\n\nAny.")]
         pub const fn $set(&mut self, $field: $type) -> &mut Self {
             self.$field = $field;
             self
         }
 
-        #[doc = concat!("The same with another ", stringify!($field), ".")]
+        #[doc = concat!("The same with another ", stringify!($field), ".\n\n# IRQL\n\nAny.")]
         #[must_use]
         pub const fn $with(mut self, $field: $type) -> Self {
             self.$field = $field;
@@ -151,6 +204,10 @@ macro_rules! accessors {
 
 impl EventDescriptor {
     /// A descriptor with everything zero (`EventDescZero`).
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn zero() -> Self {
         Self {
@@ -165,6 +222,10 @@ impl EventDescriptor {
     }
 
     /// The descriptor of an event of a manifest; the rest by `with_*`.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn new(id: u16, version: u8, level: Level, keyword: Keyword) -> Self {
         Self {
@@ -194,6 +255,10 @@ impl EventDescriptor {
     }
 
     /// Adds keywords (`EventDescOrKeyword`).
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     pub const fn or_keyword(&mut self, keyword: Keyword) -> &mut Self {
         self.keyword = self.keyword.union(keyword);
         self
@@ -271,12 +336,29 @@ mod tests {
                 Opcode::STOP,
                 Opcode::DC_START,
                 Opcode::DC_STOP,
+                Opcode::EXTENSION,
+                Opcode::REPLY,
+                Opcode::RESUME,
+                Opcode::SUSPEND,
+                Opcode::SEND,
                 Opcode::FIRST_USER,
-                Opcode::LAST_USER
+                Opcode::LAST_USER,
+                Opcode::RECEIVE
             ]
             .map(|opcode| opcode.0),
-            [0, 1, 2, 3, 4, 10, 239]
+            [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 239, 240]
         );
-        assert_eq!(Channel::TRACELOGGING.0, 11);
+        assert_eq!(
+            [
+                Channel::NONE,
+                Channel::SYSTEM,
+                Channel::APPLICATION,
+                Channel::SECURITY,
+                Channel::TRACELOGGING,
+                Channel::PROVIDER_METADATA
+            ]
+            .map(|channel| channel.0),
+            [0, 8, 9, 10, 11, 12]
+        );
     }
 }

@@ -51,13 +51,21 @@ impl Failures {
     }
 
     /// How many writes failed with this status; statuses that no page of ETW's
-    /// names share one count. IRQL: any.
+    /// names share one count.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn with_status(&self, status: NtStatus) -> u64 {
         self.counter(status).load(Ordering::Relaxed)
     }
 
-    /// How many writes failed. IRQL: any.
+    /// How many writes failed.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts

@@ -101,6 +101,8 @@ pub fn pause() {
         // SAFETY: the interval is a constant, and the caller runs at PASSIVE_LEVEL.
         let _status = unsafe { KeDelayExecutionThread(MODE, 0, &raw const MOMENT) };
     }
-    #[cfg(not(target_os = "windows"))]
+    #[cfg(all(not(target_os = "windows"), not(loom)))]
     core::hint::spin_loop();
+    #[cfg(loom)]
+    loom::thread::yield_now();
 }

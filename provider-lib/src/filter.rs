@@ -40,19 +40,31 @@ impl<'a> FilterData<'a> {
         })
     }
 
-    /// The type, one of `EVENT_FILTER_TYPE_*`. IRQL: any.
+    /// The type, one of `EVENT_FILTER_TYPE_*`.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn kind(&self) -> u32 {
         self.kind
     }
 
-    /// The bytes, whatever the type. IRQL: any.
+    /// The bytes, whatever the type.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The sessions' filters, if they are of the provider's own format. IRQL: any.
+    /// The sessions' filters, if they are of the provider's own format.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn schematized(&self) -> Option<SchematizedFilters<'a>> {
         if self.kind == SCHEMATIZED {
@@ -130,6 +142,10 @@ impl<'a> Iterator for SchematizedFilters<'a> {
 }
 
 /// The GUID behind a pointer that ETW passed; null for a null pointer.
+///
+/// # IRQL
+///
+/// Any.
 ///
 /// # Safety
 ///

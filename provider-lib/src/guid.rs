@@ -31,6 +31,10 @@ pub enum GuidError {
 
 impl GuidError {
     /// What is wrong, and what to do.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
@@ -100,6 +104,10 @@ impl Guid {
     pub const NULL: Self = Self::new(0, 0, 0, [0; 8]);
 
     /// The GUID with these fields.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn new(data1: u32, data2: u16, data3: u16, data4: [u8; 8]) -> Self {
         Self {
@@ -111,6 +119,10 @@ impl Guid {
     }
 
     /// The GUID with these 16 bytes, as they lie in memory.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         let [
@@ -140,6 +152,10 @@ impl Guid {
     }
 
     /// The 16 bytes, as they lie in memory.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn to_bytes(self) -> [u8; 16] {
         let [a0, a1, a2, a3] = self.data1.to_le_bytes();
@@ -152,12 +168,20 @@ impl Guid {
     }
 
     /// Whether this is the null GUID.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn is_null(self) -> bool {
         u128::from_le_bytes(self.to_bytes()) == 0
     }
 
     /// Reads a GUID's text, such as `4f50731a-89cf-4782-b3e0-dce8c90476ba`.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     ///
     /// # Errors
     ///
@@ -197,6 +221,10 @@ impl Guid {
 
     /// The GUID that belongs to a provider's name: the standard hash, which does not
     /// tell upper from lower case.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     ///
     /// # Errors
     ///

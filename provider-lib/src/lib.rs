@@ -95,7 +95,7 @@ pub use crate::{
     notification::{Composite, Control, Notification},
     provider::{Hook, Hooks, Provider, RegisterError, Registered, TraitsFailure, UnregisterError},
     status::NtStatus,
-    traits::{Traits, TraitsError},
+    traits::{Traits, TraitsBuffer, TraitsError},
     write::{Event, MAX_DATA_DESCRIPTORS, WriteError, WriteFlags, WriteOptions},
 };
 

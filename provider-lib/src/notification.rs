@@ -27,6 +27,10 @@ impl Composite {
 
     /// The composite that ETW delivers: a level of 0 means every level, a
     /// match-any mask of 0 every keyword.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn delivered(level: u8, match_any: u64, match_all: u64) -> Self {
         Self {
@@ -44,7 +48,11 @@ impl Composite {
         }
     }
 
-    /// Whether an event of this level and keyword passes. IRQL: any.
+    /// Whether an event of this level and keyword passes.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn passes(&self, level: Level, keyword: Keyword) -> bool {
         let (keyword, any, all) = (keyword.bits(), self.match_any.bits(), self.match_all.bits());

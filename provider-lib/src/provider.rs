@@ -4,6 +4,7 @@ use core::{ffi::c_void, fmt, ptr};
 
 use crate::{
     Composite, EventDescriptor, Failures, FilterData, Guid, Keyword, Level, NtStatus, Traits,
+    TraitsBuffer,
     ffi::{self, FilterDescriptor},
     filter::guid_from_raw,
     notification::{Control, Notification},
@@ -110,7 +111,8 @@ impl core::error::Error for RegisterError {}
 pub enum UnregisterError {
     /// Another thread is registering or unregistering it.
     Busy,
-    /// `EtwUnregister` failed. The provider is registered still.
+    /// `EtwUnregister` failed. The provider is registered still, and writes go on;
+    /// unregistering can be tried again.
     Refused(NtStatus),
 }
 
@@ -147,6 +149,10 @@ impl Provider {
     const_unless_loom! {
         /// A provider with this GUID and these traits; [`guid_of_name!`](crate::guid_of_name!)
         /// and [`traits!`](crate::traits!) make them.
+        ///
+        /// # IRQL
+        ///
+        /// Any.
         #[must_use]
         pub const fn new(id: Guid, traits: &'static Traits) -> Self {
             Self {
@@ -163,19 +169,31 @@ impl Provider {
     }
 
     /// The same with handlers of notifications.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn with_hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = hooks;
         self
     }
 
-    /// The provider's GUID. IRQL: any.
+    /// The provider's GUID.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn id(&self) -> Guid {
         self.id
     }
 
-    /// The provider's traits. IRQL: any.
+    /// The provider's traits.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn traits(&self) -> &'static Traits {
         self.traits
@@ -196,6 +214,24 @@ impl Provider {
     ///
     /// [`RegisterError`]. A driver does its work without tracing, so it should go on.
     pub fn register(&'static self) -> Result<Registered, RegisterError> {
+        self.register_with(self.traits)
+    }
+
+    /// Registers the provider as [`Self::register`] does, with traits that were made at
+    /// run time instead of its own. ETW copies them, so they can go once this returns.
+    ///
+    /// # IRQL
+    ///
+    /// `PASSIVE_LEVEL`. The traits must lie in memory that cannot be paged out: a local,
+    /// a static or non-paged pool.
+    ///
+    /// # Errors
+    ///
+    /// [`RegisterError`].
+    pub fn register_with<const N: usize>(
+        &'static self,
+        traits: &TraitsBuffer<N>,
+    ) -> Result<Registered, RegisterError> {
         match self.phase.compare_exchange(
             UNREGISTERED,
             CHANGING,
@@ -224,8 +260,9 @@ impl Provider {
             self.phase.store(UNREGISTERED, Ordering::Release);
             return Err(RegisterError::Refused(status));
         }
-        let blob = self.traits.as_bytes();
-        // SAFETY: the handle was registered above, and the blob is in static memory.
+        // Before any write: without traits, ETW takes events' descriptions for content.
+        let blob = traits.as_bytes();
+        // SAFETY: the handle was registered above, and the blob is borrowed for the call.
         let status = NtStatus(unsafe {
             ffi::EtwSetInformation(
                 handle,
@@ -255,8 +292,9 @@ impl Provider {
     }
 
     /// Unregisters the provider, if it is registered (`EtwUnregister`). Writes under way
-    /// finish first; later ones do nothing. ETW waits for a notification that is being
-    /// handled, so a hook must not call this.
+    /// finish first, and this sleeps until they have (`KeDelayExecutionThread`); later
+    /// ones do nothing. ETW waits for a notification that is being handled, so a hook
+    /// must not call this.
     ///
     /// # IRQL
     ///
@@ -295,7 +333,11 @@ impl Provider {
     }
 
     /// Whether some session may want an event of this level and keyword: the check
-    /// that a write site makes. IRQL: any.
+    /// that a write site makes.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -307,7 +349,11 @@ impl Provider {
     }
 
     /// Whether some session wants an event of this level and keyword, the keywords
-    /// that every session asks for included. IRQL: any.
+    /// that every session asks for included.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn is_enabled(&self, level: Level, keyword: Keyword) -> bool {
         self.state.wants_detail(level, keyword)
@@ -315,14 +361,22 @@ impl Provider {
 
     /// What the sessions want together; nothing while no session enables the provider.
     /// Never waits, and is never torn: while it changes under the reader, the answer is
-    /// the old one, the new one, or that everything is wanted. IRQL: any.
+    /// the old one, the new one, or that everything is wanted.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn composite(&self) -> Option<Composite> {
         self.state.composite()
     }
 
     /// Whether ETW itself would take such an event (`EtwProviderEnabled`); slower than
-    /// [`Self::is_enabled`]. IRQL: any.
+    /// [`Self::is_enabled`].
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn etw_wants(&self, level: Level, keyword: Keyword) -> bool {
         let Some(_pass) = self.rundown.enter() else {
@@ -332,7 +386,11 @@ impl Provider {
         unsafe { ffi::EtwProviderEnabled(self.handle(), level.0, keyword.bits()) != 0 }
     }
 
-    /// Whether ETW itself would take this event (`EtwEventEnabled`). IRQL: any.
+    /// Whether ETW itself would take this event (`EtwEventEnabled`).
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub fn etw_wants_event(&self, event: &EventDescriptor) -> bool {
         let Some(_pass) = self.rundown.enter() else {
@@ -342,7 +400,11 @@ impl Provider {
         unsafe { ffi::EtwEventEnabled(self.handle(), event) != 0 }
     }
 
-    /// The writes that ETW did not take, by status. IRQL: any.
+    /// The writes that ETW did not take, by status.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn failures(&self) -> &Failures {
         &self.failures

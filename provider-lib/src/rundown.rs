@@ -9,9 +9,15 @@ const CLOSED: u32 = 1 << 31;
 ///
 /// A write enters and leaves with one atomic operation each and never waits,
 /// whatever its IRQL. Who closes it, at `PASSIVE_LEVEL`, waits until the count is
-/// zero; each write that it waits for is a single call of `EtwWriteEx`, which does
-/// not block, so the wait is as long as it takes those threads to be scheduled. It
-/// sleeps between two looks, so that it never keeps them from it.
+/// zero.
+///
+/// The wait ends: once closed, nobody new gets in, and everyone inside is in one call
+/// of `EtwWriteEx`, `EtwProviderEnabled` or `EtwEventEnabled`, which do not block and
+/// run none of the driver's code. A writer at `DISPATCH_LEVEL` or above is on another
+/// processor, since this one runs the closer, and goes on by itself. A writer below
+/// that may have been preempted on this very processor, though, by a closer of a higher
+/// priority: a closer that only looked again and again would keep it from running. So
+/// the closer sleeps between two looks.
 pub struct Rundown {
     word: AtomicU32,
 }
@@ -59,8 +65,8 @@ impl Rundown {
         self.word.fetch_and(!CLOSED, Ordering::Release);
     }
 
-    /// Lets no more writes in, and waits for those under way; `pause` is called
-    /// between two looks.
+    /// Lets no more writes in, and waits for those under way. `pause`, called between
+    /// two looks, lets other threads run, those of a lower priority too.
     pub fn close(&self, pause: impl Fn()) {
         let mut word = self.word.fetch_or(CLOSED, Ordering::Acquire);
         while word & !CLOSED != 0 {

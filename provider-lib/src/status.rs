@@ -14,6 +14,10 @@ macro_rules! named {
             $($(#[$doc])* pub const $name: Self = Self(($bits as u32).cast_signed());)*
 
             /// The name in ntstatus.h, of those that ETW's routines return.
+            ///
+            /// # IRQL
+            ///
+            /// Any.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self {
@@ -52,6 +56,10 @@ named! {
 
 impl NtStatus {
     /// Whether the value is a success: `NT_SUCCESS`, zero and positive values.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn is_success(self) -> bool {
         self.0 >= 0

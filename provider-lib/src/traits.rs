@@ -11,16 +11,34 @@ const GROUP: u8 = 1;
 /// The first trait type that is not Microsoft's.
 const FIRST_CUSTOM: u8 = 128;
 
-/// A provider's traits, as `EtwSetInformation` takes them.
+/// A provider's traits, as `EtwSetInformation` takes them, in a buffer of `N` bytes.
 ///
 /// The blob: its size (16 bits, itself included), the provider's name in UTF-8 with
 /// a NUL, then traits, each with its size (16 bits, itself included), a type and its
-/// data. It lies in the image's read-only data, which is never paged out.
+/// data. It must lie in memory that is never paged out.
+///
+/// [`Traits`] are made when the driver is compiled and lie in the image's read-only
+/// data. What is known at run time only goes into a buffer on the stack or in non-paged
+/// pool, for [`Provider::register_with`](crate::Provider::register_with):
+///
+/// ```
+/// use wdk_etw::{TraitsBuffer, TraitsError};
+///
+/// let mut traits = TraitsBuffer::<64>::named("Contoso.Sample")?;
+/// traits.push(128, b"unit 7")?;
+/// assert_eq!(traits.as_bytes().len(), 26);
+/// assert_eq!(traits.push(2, b""), Err(TraitsError::ReservedType(2)));
+/// # Ok::<(), TraitsError>(())
+/// ```
 #[derive(Clone, Copy)]
-pub struct Traits {
-    bytes: [u8; MOST_BYTES],
+pub struct TraitsBuffer<const N: usize> {
+    bytes: [u8; N],
     length: usize,
+    has_group: bool,
 }
+
+/// A provider's traits as a constant; [`traits!`](crate::traits!) makes them.
+pub type Traits = TraitsBuffer<MOST_BYTES>;
 
 /// Why there is no such blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,12 +47,18 @@ pub enum TraitsError {
     NulInName,
     /// A trait's type is Microsoft's.
     ReservedType(u8),
-    /// The blob would have more than 255 bytes.
+    /// The blob would have more than 255 bytes, or than its buffer.
     TooLarge,
+    /// There is a group already; a provider is in one at most.
+    SecondGroup,
 }
 
 impl TraitsError {
     /// What is wrong, and what to do.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
@@ -44,9 +68,10 @@ impl TraitsError {
                  group has a parameter of its own"
             }
             Self::TooLarge => {
-                "a provider's traits have 255 bytes at most, since they travel with every event; \
-                 shorten the name or the custom traits"
+                "a provider's traits have 255 bytes at most, since they travel with every event, \
+                 and no more than their buffer; shorten the name or the custom traits"
             }
+            Self::SecondGroup => "a provider is in one group at most; remove the other one",
         }
     }
 }
@@ -87,9 +112,13 @@ macro_rules! traits {
     };
 }
 
-impl Traits {
+impl<const N: usize> TraitsBuffer<N> {
     /// The traits of a provider with this name, in this group, with custom traits of
-    /// the types 128 to 255. IRQL: any.
+    /// the types 128 to 255.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     ///
     /// # Errors
     ///
@@ -99,10 +128,41 @@ impl Traits {
         group: Option<Guid>,
         custom: &[(u8, &[u8])],
     ) -> Result<Self, TraitsError> {
-        let mut blob = Self {
-            bytes: [0; MOST_BYTES],
-            length: 2,
+        let mut blob = match Self::named(name) {
+            Ok(blob) => blob,
+            Err(error) => return Err(error),
         };
+        let mut pushed = match group {
+            Some(group) => blob.join(group),
+            None => Ok(()),
+        };
+        let mut rest = custom;
+        while let (Ok(()), [(kind, data), after @ ..]) = (pushed, rest) {
+            pushed = blob.push(*kind, data);
+            rest = after;
+        }
+        match pushed {
+            Ok(()) => Ok(blob),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The traits of a provider with this name, and nothing else yet.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    ///
+    /// # Errors
+    ///
+    /// [`TraitsError::NulInName`] or [`TraitsError::TooLarge`].
+    pub const fn named(name: &str) -> Result<Self, TraitsError> {
+        const {
+            assert!(
+                N >= 3 && N <= MOST_BYTES,
+                "a buffer for traits has 3 to 255 bytes: traits travel with every event"
+            );
+        }
         let mut rest = name.as_bytes();
         while let [byte, after @ ..] = rest {
             if *byte == 0 {
@@ -110,30 +170,51 @@ impl Traits {
             }
             rest = after;
         }
-        let mut appended = blob.append(name.as_bytes());
-        if appended.is_ok() {
-            appended = blob.append(&[0]);
+        let mut blob = Self {
+            bytes: [0; N],
+            length: 2,
+            has_group: false,
+        };
+        match blob.append(&[name.as_bytes(), &[0]]) {
+            Ok(()) => Ok(blob),
+            Err(error) => Err(error),
         }
-        if let (Ok(()), Some(group)) = (appended, group) {
-            appended = blob.append_trait(GROUP, &group.to_bytes());
+    }
+
+    /// Puts the provider into a group.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    ///
+    /// # Errors
+    ///
+    /// [`TraitsError::SecondGroup`] or [`TraitsError::TooLarge`]; the traits are as
+    /// before then.
+    pub const fn join(&mut self, group: Guid) -> Result<(), TraitsError> {
+        if self.has_group {
+            return Err(TraitsError::SecondGroup);
         }
-        let mut rest = custom;
-        while let (Ok(()), [(kind, data), after @ ..]) = (appended, rest) {
-            appended = if *kind < FIRST_CUSTOM {
-                Err(TraitsError::ReservedType(*kind))
-            } else {
-                blob.append_trait(*kind, data)
-            };
-            rest = after;
+        let appended = self.append_trait(GROUP, &group.to_bytes());
+        self.has_group = appended.is_ok();
+        appended
+    }
+
+    /// Adds a custom trait, of a type from 128 to 255.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    ///
+    /// # Errors
+    ///
+    /// [`TraitsError::ReservedType`] or [`TraitsError::TooLarge`]; the traits are as
+    /// before then.
+    pub const fn push(&mut self, kind: u8, data: &[u8]) -> Result<(), TraitsError> {
+        if kind < FIRST_CUSTOM {
+            return Err(TraitsError::ReservedType(kind));
         }
-        if let Err(error) = appended {
-            return Err(error);
-        }
-        let [low, high, ..] = blob.length.to_le_bytes();
-        let [size_low, size_high, ..] = &mut blob.bytes;
-        *size_low = low;
-        *size_high = high;
-        Ok(blob)
+        self.append_trait(kind, data)
     }
 
     const fn append_trait(&mut self, kind: u8, data: &[u8]) -> Result<(), TraitsError> {
@@ -142,39 +223,54 @@ impl Traits {
             return Err(TraitsError::TooLarge);
         }
         let [low, high, ..] = data.len().wrapping_add(3).to_le_bytes();
-        match self.append(&[low, high, kind]) {
-            Ok(()) => self.append(data),
-            Err(error) => Err(error),
-        }
+        self.append(&[&[low, high, kind], data])
     }
 
-    #[allow(clippy::indexing_slicing, reason = "the index is checked")]
-    const fn append(&mut self, data: &[u8]) -> Result<(), TraitsError> {
-        let mut rest = data;
-        while let [byte, after @ ..] = rest {
-            if self.length >= MOST_BYTES {
-                return Err(TraitsError::TooLarge);
-            }
-            self.bytes[self.length] = *byte;
-            self.length = self.length.wrapping_add(1);
+    /// Adds all the parts, or none, and brings the blob's size up to date.
+    #[allow(clippy::indexing_slicing, reason = "the room was checked")]
+    const fn append(&mut self, parts: &[&[u8]]) -> Result<(), TraitsError> {
+        let mut length = self.length;
+        let mut rest = parts;
+        while let [part, after @ ..] = rest {
+            length = length.saturating_add(part.len());
             rest = after;
+        }
+        if length > N {
+            return Err(TraitsError::TooLarge);
+        }
+        let mut rest = parts;
+        while let [part, after @ ..] = rest {
+            let mut bytes = *part;
+            while let [byte, others @ ..] = bytes {
+                self.bytes[self.length] = *byte;
+                self.length = self.length.wrapping_add(1);
+                bytes = others;
+            }
+            rest = after;
+        }
+        let [low, high, ..] = length.to_le_bytes();
+        if let [size_low, size_high, ..] = self.bytes.as_mut_slice() {
+            *size_low = low;
+            *size_high = high;
         }
         Ok(())
     }
 
-    /// The blob. IRQL: any.
+    /// The blob.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8] {
-        let (blob, _) = self.bytes.split_at(if self.length < MOST_BYTES {
-            self.length
-        } else {
-            MOST_BYTES
-        });
+        let (blob, _) = self
+            .bytes
+            .split_at(if self.length < N { self.length } else { N });
         blob
     }
 }
 
-impl fmt::Debug for Traits {
+impl<const N: usize> fmt::Debug for TraitsBuffer<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Traits").field(&self.as_bytes()).finish()
     }
@@ -212,6 +308,34 @@ mod tests {
         let data = [0; 300];
         assert_eq!(
             Traits::new("", None, &[(128, &data)]).err(),
+            Some(TraitsError::TooLarge)
+        );
+    }
+
+    // R-C4
+    #[test]
+    fn a_refused_trait_leaves_a_buffer_as_it_was() {
+        let mut traits = TraitsBuffer::<40>::named("Contoso.Sample").unwrap();
+        traits.join(Guid::new(1, 2, 3, [4; 8])).unwrap();
+        let before = traits.as_bytes().to_vec();
+        assert_eq!(before.len(), 36);
+        let refused = [
+            (
+                traits.join(Guid::new(1, 2, 3, [4; 8])),
+                TraitsError::SecondGroup,
+            ),
+            (traits.push(127, b""), TraitsError::ReservedType(127)),
+            (traits.push(128, b"ab"), TraitsError::TooLarge),
+        ];
+        for (result, error) in refused {
+            assert_eq!(result, Err(error));
+        }
+        assert_eq!(traits.as_bytes(), before);
+        traits.push(128, b"a").unwrap();
+        assert_eq!(traits.as_bytes()[..2], [40, 0]);
+        assert_eq!(traits.as_bytes()[36..], [4, 0, 128, b'a']);
+        assert_eq!(
+            TraitsBuffer::<16>::named("Contoso.Sample").err(),
             Some(TraitsError::TooLarge)
         );
     }

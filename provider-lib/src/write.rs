@@ -28,6 +28,10 @@ impl WriteFlags {
     pub const IN_PRIVATE: Self = Self(2);
 
     /// Both.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -48,6 +52,10 @@ impl WriteOptions {
     ///
     /// At `DISPATCH_LEVEL` and above, the thread is whichever was interrupted: name the
     /// activity there.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -59,6 +67,10 @@ impl WriteOptions {
     }
 
     /// The event belongs to this activity.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn activity(mut self, activity: ActivityId) -> Self {
         self.activity = Some(activity);
@@ -66,6 +78,10 @@ impl WriteOptions {
     }
 
     /// The event's activity comes from this one.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn related(mut self, related: ActivityId) -> Self {
         self.related = Some(related);
@@ -73,6 +89,10 @@ impl WriteOptions {
     }
 
     /// Flags of the write.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn flags(mut self, flags: WriteFlags) -> Self {
         self.flags = flags;
@@ -81,6 +101,10 @@ impl WriteOptions {
 
     /// Keeps the event from the sessions with these bits, which their filters carry
     /// ([`FilterHeader::instance_id`](crate::FilterHeader)).
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn except_sessions(mut self, bits: u64) -> Self {
         self.except = bits;
@@ -121,6 +145,10 @@ pub struct Event {
 
 impl Event {
     /// An event whose layout is in a manifest.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn manifest(descriptor: EventDescriptor) -> Self {
         Self {
@@ -131,6 +159,10 @@ impl Event {
 
     /// An event that describes itself; the description comes from
     /// [`tracelogging!`](crate::tracelogging).
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn tracelogging(level: Level, keyword: Keyword, metadata: &'static [u8]) -> Self {
         Self {
@@ -141,6 +173,10 @@ impl Event {
     }
 
     /// The same with an opcode.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn with_opcode(mut self, opcode: Opcode) -> Self {
         self.descriptor = self.descriptor.with_opcode(opcode);
@@ -148,6 +184,10 @@ impl Event {
     }
 
     /// What identifies and classifies the event.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
     #[must_use]
     pub const fn descriptor(&self) -> &EventDescriptor {
         &self.descriptor

@@ -7,12 +7,15 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{
+    Mutex,
+    atomic::{AtomicU32, Ordering},
+};
 
 use common::{CAPTURE_STATE, DISABLE, ENABLE, turn};
 use wdk_etw::{
-    Composite, Control, Event, EventDescriptor, Hooks, Keyword, Level, Notification, Provider,
-    Registered, WriteOptions, guid_of_name, traits, write_event,
+    Composite, Control, Event, EventDescriptor, FilterHeader, Guid, Hooks, Keyword, Level,
+    Notification, Provider, Registered, WriteOptions, guid_of_name, traits, write_event,
 };
 
 macro_rules! provider {
@@ -214,6 +217,120 @@ fn a_filtered_event_evaluates_nothing() {
     etw.notify(ENABLE, 5, 2, 0);
     write();
     assert_eq!(EVALUATED.load(Ordering::Relaxed), 1);
+    provider.unregister().unwrap();
+}
+
+// R-E8, R-K3, R-O9
+#[test]
+fn an_event_that_match_all_excludes_evaluates_nothing() {
+    static READ: Event = Event::manifest(EventDescriptor::new(1, 0, Level::ERROR, keyword(1)));
+    static READ_LOCAL: Event =
+        Event::manifest(EventDescriptor::new(2, 0, Level::ERROR, keyword(3)));
+    static EVALUATED: AtomicU32 = AtomicU32::new(0);
+    fn options() -> WriteOptions {
+        EVALUATED.fetch_add(1, Ordering::Relaxed);
+        WriteOptions::new()
+    }
+    let etw = turn();
+    let provider = provider!();
+    assert_eq!(provider.register(), Ok(Registered::Complete));
+    etw.notify(ENABLE, 5, 1, 3);
+    assert!(provider.may_want(Level::ERROR, keyword(1)));
+    write_event!(provider, READ, options(), []);
+    assert_eq!(EVALUATED.load(Ordering::Relaxed), 0);
+    write_event!(provider, READ_LOCAL, options(), []);
+    assert_eq!(EVALUATED.load(Ordering::Relaxed), 1);
+    let ids: Vec<_> = etw.writes().iter().map(|write| write.event.id()).collect();
+    assert_eq!(ids, [2]);
+    provider.unregister().unwrap();
+}
+
+/// Copies of what a hook was shown.
+type Shown = (Guid, u32, Vec<u8>, Vec<(FilterHeader, Vec<u8>)>);
+
+static SHOWN: Mutex<Vec<Option<Shown>>> = Mutex::new(Vec::new());
+
+fn copy_filter(_provider: &Provider, notification: &Notification<'_>) {
+    SHOWN
+        .lock()
+        .unwrap()
+        .push(notification.filter.map(|filter| {
+            (
+                notification.source,
+                filter.kind(),
+                filter.bytes().to_vec(),
+                filter
+                    .schematized()
+                    .into_iter()
+                    .flatten()
+                    .map(|(header, data)| (header, data.to_vec()))
+                    .collect(),
+            )
+        }));
+}
+
+// R-E1, R-E6
+#[test]
+fn a_hook_is_shown_the_filters_of_every_session() {
+    const SCHEMATIZED: u32 = 0x8000_0000;
+    let etw = turn();
+    let provider = provider!(Hooks {
+        on_enable: Some(copy_filter),
+        ..Hooks::NONE
+    });
+    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let header = |id: u16, instance: u64, size: u32, next: u32| {
+        let mut bytes = id.to_le_bytes().to_vec();
+        bytes.extend([1, 0, 0, 0, 0, 0]);
+        bytes.extend(instance.to_le_bytes());
+        bytes.extend(size.to_le_bytes());
+        bytes.extend(next.to_le_bytes());
+        bytes
+    };
+    let chain = [
+        header(1, 0b01, 26, 32),
+        b"abpadded".to_vec(),
+        header(2, 0b10, 25, 0),
+        b"c".to_vec(),
+    ]
+    .concat();
+    let endless = header(3, 0b100, 24, 24);
+    let source = Guid::new(1, 2, 3, [4; 8]);
+    etw.notify(ENABLE, 5, 1, 0);
+    etw.notify_filtered(source, SCHEMATIZED, &chain);
+    etw.notify_filtered(source, 0x8000_0200, b"\x01\0\x01\0\x07\0");
+    etw.notify_filtered(source, SCHEMATIZED, &endless);
+    etw.notify_filtered(source, SCHEMATIZED, &chain[..30]);
+    etw.notify_filtered(source, SCHEMATIZED, b"");
+    let found = |id, instance_id, data: &[u8]| {
+        let header = FilterHeader {
+            id,
+            version: 1,
+            instance_id,
+        };
+        (header, data.to_vec())
+    };
+    let shown: Vec<_> = std::mem::take(&mut *SHOWN.lock().unwrap());
+    let filters: Vec<_> = shown
+        .iter()
+        .map(|shown| shown.as_ref().map(|shown| shown.3.clone()))
+        .collect();
+    assert_eq!(
+        filters,
+        [
+            None,
+            Some(vec![found(1, 1, b"ab"), found(2, 2, b"c")]),
+            Some(vec![]),
+            Some(vec![found(3, 4, b"")]),
+            Some(vec![found(1, 1, b"ab")]),
+            Some(vec![]),
+        ]
+    );
+    let ids = shown[2].as_ref().unwrap();
+    assert_eq!(
+        (ids.0, ids.1, ids.2.as_slice()),
+        (source, 0x8000_0200, &b"\x01\0\x01\0\x07\0"[..])
+    );
     provider.unregister().unwrap();
 }
 

@@ -2,10 +2,20 @@
 
 #![cfg(loom)]
 
-use loom::{sync::Arc, thread};
+use std::{
+    ffi::c_void,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+};
+
+use loom::{model::Builder, sync::Arc, thread};
 use wdk_etw::{
-    Composite, Keyword, Level,
+    Composite, Event, EventDescriptor, Guid, Keyword, Level, Provider, RegisterError, Registered,
+    Traits, WriteOptions,
     model::{EnableState, Rundown},
+    traits,
 };
 
 const fn composite(level: u8, any: u64, all: u64) -> Composite {
@@ -84,5 +94,147 @@ fn a_handle_is_never_used_after_the_rundown_is_closed() {
         for writer in writers {
             writer.join().unwrap();
         }
+    });
+}
+
+/// The handle that is registered; 0 for none. The checker runs one thread at a time, and
+/// switches at its own atomics only, so that ordinary ones tell what is true just now.
+static LIVE: AtomicU64 = AtomicU64::new(0);
+static REGISTRATIONS: AtomicU32 = AtomicU32::new(0);
+static TRAITS: Traits = traits!("Test");
+static EVENT: Event = Event::manifest(EventDescriptor::new(1, 0, Level(4), Keyword::bit::<0>()));
+
+fn assert_live(handle: u64) {
+    assert_ne!(handle, 0, "there is no such handle");
+    assert_eq!(LIVE.load(Ordering::SeqCst), handle, "it was released");
+}
+
+// SAFETY: the crate calls the routine by this name; nothing else has it.
+#[unsafe(no_mangle)]
+extern "system" fn EtwRegister(
+    _provider: &Guid,
+    _callback: *const c_void,
+    _context: *const c_void,
+    handle: &mut u64,
+) -> i32 {
+    assert_eq!(LIVE.load(Ordering::SeqCst), 0, "it is registered already");
+    *handle = u64::from(REGISTRATIONS.fetch_add(1, Ordering::SeqCst)) + 1;
+    LIVE.store(*handle, Ordering::SeqCst);
+    0
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "system" fn EtwUnregister(handle: u64) -> i32 {
+    assert_live(handle);
+    LIVE.store(0, Ordering::SeqCst);
+    0
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "system" fn EtwSetInformation(
+    handle: u64,
+    _class: i32,
+    _information: *const c_void,
+    _length: u32,
+) -> i32 {
+    assert_live(handle);
+    0
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "system" fn EtwWriteEx(
+    handle: u64,
+    _event: &EventDescriptor,
+    _filter: u64,
+    _flags: u32,
+    _activity: *const Guid,
+    _related: *const Guid,
+    _count: u32,
+    _data: *const c_void,
+) -> i32 {
+    // The handle is good from the call's first instruction to its last.
+    assert_live(handle);
+    thread::yield_now();
+    assert_live(handle);
+    0
+}
+
+/// One test at a time uses the routines.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Every interleaving with up to three preemptions of a thread.
+fn check(body: impl Fn(&'static Provider) + Sync + Send + 'static) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(move || {
+        LIVE.store(0, Ordering::SeqCst);
+        REGISTRATIONS.store(0, Ordering::SeqCst);
+        // Only what lives for ever can be registered, and each run needs a new one.
+        let provider = Box::leak(Box::new(Provider::new(Guid::NULL, &TRAITS)));
+        body(provider);
+    });
+}
+
+fn write(provider: &Provider) {
+    provider.write(&EVENT, &WriteOptions::new(), &[]).unwrap();
+}
+
+#[test]
+fn no_write_reaches_a_released_handle() {
+    check(|provider| {
+        assert_eq!(provider.register(), Ok(Registered::Complete));
+        let writer = thread::spawn(|| {
+            write(provider);
+            write(provider);
+        });
+        provider.unregister().unwrap();
+        writer.join().unwrap();
+        assert_eq!(LIVE.load(Ordering::SeqCst), 0);
+    });
+}
+
+#[test]
+fn a_write_across_registrations_uses_the_handle_of_its_time() {
+    check(|provider| {
+        assert_eq!(provider.register(), Ok(Registered::Complete));
+        let writer = thread::spawn(|| write(provider));
+        provider.unregister().unwrap();
+        assert_eq!(provider.register(), Ok(Registered::Complete));
+        writer.join().unwrap();
+        provider.unregister().unwrap();
+    });
+}
+
+#[test]
+fn racing_registrations_are_one() {
+    check(|provider| {
+        let register = || match provider.register() {
+            Ok(Registered::Complete) => 1,
+            Err(RegisterError::AlreadyRegistered | RegisterError::Busy) => 0,
+            other => panic!("{other:?}"),
+        };
+        let other = thread::spawn(register);
+        let here = register();
+        assert_eq!(here + other.join().unwrap(), 1);
+        assert_eq!(REGISTRATIONS.load(Ordering::SeqCst), 1);
+        provider.unregister().unwrap();
+    });
+}
+
+#[test]
+fn racing_unregistrations_are_one() {
+    check(|provider| {
+        assert_eq!(provider.register(), Ok(Registered::Complete));
+        // `EtwUnregister` takes a handle once.
+        let other = thread::spawn(|| {
+            let _ok_or_busy = provider.unregister();
+        });
+        let _ok_or_busy = provider.unregister();
+        other.join().unwrap();
+        assert_eq!(LIVE.load(Ordering::SeqCst), 0);
     });
 }

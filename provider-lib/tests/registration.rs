@@ -9,8 +9,9 @@ mod common;
 
 use common::{ACCESS_DENIED, Call, ENABLE, NO_MEMORY, turn};
 use wdk_etw::{
-    Event, EventDescriptor, Guid, Keyword, Level, NtStatus, Provider, RegisterError, Registered,
-    TraitsFailure, UnregisterError, WriteOptions, guid_of_name, traits, write_event,
+    Event, EventDescriptor, Guid, Hooks, Keyword, Level, Notification, NtStatus, Provider,
+    RegisterError, Registered, TraitsBuffer, TraitsFailure, UnregisterError, WriteOptions,
+    guid_of_name, traits, write_event,
 };
 
 const NAME: &str = "Contoso.Sample";
@@ -54,9 +55,9 @@ fn registering_sets_the_traits() {
     assert_eq!(etw.calls(), [Call::Unregister(0x1001)]);
 }
 
-// R-G2, R-T4
+// R-G2
 #[test]
-fn refused_traits_are_reported_and_the_provider_works() {
+fn group_refusal_keeps_the_provider_working() {
     let etw = turn();
     let provider = provider!();
     etw.set(|etw| etw.information_status = ACCESS_DENIED);
@@ -142,11 +143,127 @@ fn a_failed_unregistration_leaves_the_provider_registered() {
     etw.set(|etw| etw.unregister_status = NO_MEMORY);
     let error = UnregisterError::Refused(NtStatus::NO_MEMORY);
     assert_eq!(provider.unregister(), Err(error));
+    assert_eq!(
+        error.to_string(),
+        "EtwUnregister returned STATUS_NO_MEMORY (0xC0000017)"
+    );
     etw.calls();
     write_event!(provider, EVENT, WriteOptions::new(), []);
     assert_eq!(etw.writes().len(), 1);
+    assert_eq!(provider.register(), Err(RegisterError::AlreadyRegistered));
     etw.set(|etw| etw.unregister_status = 0);
     provider.unregister().unwrap();
+    assert_eq!(etw.calls(), [Call::Unregister(0x1001)]);
+}
+
+#[test]
+fn unregister_waits_for_writes_in_flight() {
+    let etw = turn();
+    let provider = provider!();
+    assert_eq!(provider.register(), Ok(Registered::Complete));
+    etw.set(|etw| etw.hold_writes = true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| write(provider));
+        etw.wait_until(|etw| etw.writes_inside == 1);
+        let unregister = scope.spawn(|| provider.unregister());
+        // Once nobody gets in any more, it waits for the one inside.
+        while provider.etw_wants(Level::CRITICAL, Keyword::bit::<0>()) {
+            std::thread::yield_now();
+        }
+        for _ in 0..1000 {
+            assert!(!unregister.is_finished());
+            std::thread::yield_now();
+        }
+        let calls = etw.calls();
+        assert!(
+            !calls.contains(&Call::Unregister(0x1001)),
+            "the handle went while a write used it"
+        );
+        // Who comes late does not wait.
+        write(provider);
+        etw.set(|etw| etw.hold_writes = false);
+        assert_eq!(unregister.join().unwrap(), Ok(()));
+    });
+    assert_eq!(etw.calls(), [Call::Unregister(0x1001)]);
+}
+
+// R-T4
+#[test]
+fn second_set_traits_is_reported() {
+    fn set_first(_provider: &Provider, _notification: &Notification<'_>) {
+        // Somebody else was quicker to set this registration's traits.
+        common::set_traits(0x1001);
+    }
+    static PROVIDER: Provider = Provider::new(ID, &traits!(NAME)).with_hooks(Hooks {
+        on_enable: Some(set_first),
+        ..Hooks::NONE
+    });
+    let etw = turn();
+    etw.set(|etw| etw.enabled_before = Some((5, 0, 0)));
+    assert_eq!(
+        PROVIDER.register(),
+        Ok(Registered::WithoutTraits(TraitsFailure(
+            NtStatus::INVALID_PARAMETER
+        )))
+    );
+    let classes: Vec<_> = etw
+        .calls()
+        .into_iter()
+        .filter_map(|call| match call {
+            Call::SetInformation(_, class, _) => Some(class),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(classes, [2, 3], "traits are tried once");
+    write(&PROVIDER);
+    assert_eq!(etw.writes().len(), 1);
+    PROVIDER.unregister().unwrap();
+}
+
+// R-C4, R-T5
+#[test]
+fn traits_made_at_run_time_are_set_and_can_go() {
+    let etw = turn();
+    let provider = provider!();
+    let expected = {
+        let mut traits = Box::new(TraitsBuffer::<64>::named(NAME).unwrap());
+        traits.push(255, b"unit 7").unwrap();
+        assert_eq!(provider.register_with(&traits), Ok(Registered::Complete));
+        traits.as_bytes().to_vec()
+    };
+    assert_eq!(
+        etw.calls(),
+        [
+            Call::Register(ID),
+            Call::SetInformation(0x1001, 2, expected)
+        ]
+    );
+    write(provider);
+    assert_eq!(etw.writes().len(), 1);
+    provider.unregister().unwrap();
+}
+
+// R-E9, R-E7
+#[test]
+fn a_hook_that_registers_unregisters_or_writes_too_early_does_no_harm() {
+    static RESULTS: std::sync::Mutex<Vec<bool>> = std::sync::Mutex::new(Vec::new());
+    static PROVIDER: Provider = Provider::new(ID, &traits!(NAME)).with_hooks(Hooks {
+        on_enable: Some(meddle),
+        ..Hooks::NONE
+    });
+    fn meddle(_provider: &Provider, _notification: &Notification<'_>) {
+        write(&PROVIDER);
+        RESULTS.lock().unwrap().extend([
+            PROVIDER.register() == Err(RegisterError::Busy),
+            PROVIDER.unregister() == Err(UnregisterError::Busy),
+        ]);
+    }
+    let etw = turn();
+    etw.set(|etw| etw.enabled_before = Some((5, 0, 0)));
+    assert_eq!(PROVIDER.register(), Ok(Registered::Complete));
+    assert_eq!(*RESULTS.lock().unwrap(), [true, true]);
+    assert_eq!(etw.writes(), [], "there was no handle yet");
+    PROVIDER.unregister().unwrap();
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{ENABLE, NO_MEMORY, Turn, turn};
+use common::{Call, ENABLE, NO_MEMORY, Turn, turn};
 use wdk_etw::{
     ActivityId, Channel, Counted, Event, EventDataDescriptor, EventDescriptor, Guid, Keyword,
     Level, NtStatus, Opcode, Provider, Registered, WriteError, WriteFlags, WriteOptions, field,
@@ -92,6 +92,37 @@ fn a_self_describing_event_has_traits_description_and_fields() {
     PROVIDER.unregister().unwrap();
 }
 
+// R-T6, R-O5
+#[test]
+fn an_event_written_by_hand_has_the_same_pieces() {
+    let etw = registered();
+    for event in [&MANIFEST, &SELF_DESCRIBING] {
+        let name = Counted::str("disk");
+        write_event!(
+            PROVIDER,
+            event,
+            WriteOptions::new(),
+            [
+                EventDataDescriptor::of(&1_u32),
+                name.length(),
+                name.content(),
+            ]
+        );
+        let fields = [
+            EventDataDescriptor::of(&1_u32),
+            name.length(),
+            name.content(),
+        ];
+        PROVIDER
+            .write(event, &WriteOptions::new(), &fields)
+            .unwrap();
+        let writes = etw.writes();
+        assert_eq!(writes.len(), 2);
+        assert_eq!(writes[0], writes[1]);
+    }
+    PROVIDER.unregister().unwrap();
+}
+
 // R-O6, R-O7
 #[test]
 fn activities_and_flags_are_passed_on() {
@@ -137,6 +168,22 @@ fn a_scope_restores_the_threads_activity_on_every_path() {
     }
 }
 
+// R-O6
+#[test]
+fn a_threads_activity_can_be_set_and_swapped() {
+    let etw = turn();
+    let [first, second] = [1, 2].map(|id| ActivityId::from_guid(Guid::new(id, 0, 0, [0; 8])));
+    first.set_for_thread().unwrap();
+    assert_eq!(ActivityId::of_thread(), Ok(first));
+    assert_eq!(second.swap_for_thread(), Ok(first));
+    assert_eq!(ActivityId::of_thread(), Ok(second));
+    assert_eq!(
+        etw.calls(),
+        [2, 1, 4, 1].map(Call::Activity),
+        "SET_ID, GET_ID, GET_SET_ID, GET_ID"
+    );
+}
+
 #[test]
 fn failures_are_returned_and_counted_by_status() {
     let etw = registered();
@@ -174,7 +221,17 @@ fn more_pieces_than_etw_takes_are_refused_before_the_call() {
         PROVIDER.write(&MANIFEST, &WriteOptions::new(), &too_many),
         Err(WriteError::TooManyPieces(129))
     );
+    // Two of a self-describing event's are its traits and its description.
+    assert_eq!(
+        PROVIDER.write(&SELF_DESCRIBING, &WriteOptions::new(), &[piece; 127]),
+        Err(WriteError::TooManyPieces(129))
+    );
     assert_eq!(etw.writes(), []);
+    assert_eq!(
+        PROVIDER.write(&SELF_DESCRIBING, &WriteOptions::new(), &[piece; 126]),
+        Ok(())
+    );
+    assert_eq!(etw.writes()[0].pieces.len(), 128);
     PROVIDER.unregister().unwrap();
 }
 

@@ -5,7 +5,7 @@
 
 use std::{
     ffi::c_void,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
 };
 
 use wdk_etw::{EventDataDescriptor, EventDescriptor, Guid};
@@ -18,6 +18,9 @@ pub const NO_MEMORY: i32 = 0xC000_0017_u32.cast_signed();
 pub const DISABLE: u32 = 0;
 pub const ENABLE: u32 = 1;
 pub const CAPTURE_STATE: u32 = 2;
+
+/// `EventProviderSetTraits`: once for each registration.
+const SET_TRAITS: i32 = 2;
 
 type Callback =
     unsafe extern "system" fn(*const Guid, u32, u8, u64, u64, *const c_void, *mut c_void);
@@ -56,11 +59,32 @@ pub struct Etw {
     /// Notified inside `EtwRegister`: level, any, all.
     pub enabled_before: Option<(u8, u64, u64)>,
     pub thread_activity: Guid,
+    /// Keeps writes inside `EtwWriteEx`.
+    pub hold_writes: bool,
+    /// Writes that are inside `EtwWriteEx`.
+    pub writes_inside: usize,
     registered: Option<(Callback, usize)>,
+    /// Handles that have their traits.
+    with_traits: Vec<u64>,
+    /// Handles that were released.
+    released: Vec<u64>,
     issued: u64,
 }
 
+impl Etw {
+    /// A handle that ETW may be given: one it has handed out and not taken back.
+    fn assert_live(&self, handle: u64) {
+        assert!(
+            handle > 0x1000 && handle <= 0x1000 + self.issued,
+            "{handle:#x} is no handle"
+        );
+        assert!(!self.released.contains(&handle), "{handle:#x} was released");
+    }
+}
+
 static ETW: Mutex<Option<Etw>> = Mutex::new(None);
+/// Signalled when writes are no longer held.
+static LET_GO: Condvar = Condvar::new();
 static TURN: Mutex<()> = Mutex::new(());
 
 fn with<R>(body: impl FnOnce(&mut Etw) -> R) -> R {
@@ -87,6 +111,14 @@ impl Turn {
     /// Sets what the routines do.
     pub fn set(&self, change: impl FnOnce(&mut Etw)) {
         with(change);
+        LET_GO.notify_all();
+    }
+
+    /// Waits until the routines are in some state.
+    pub fn wait_until(&self, reached: impl Fn(&Etw) -> bool) {
+        while !with(|etw| reached(etw)) {
+            std::thread::yield_now();
+        }
     }
 
     /// The calls since the last look.
@@ -111,6 +143,43 @@ impl Turn {
         let (callback, context) = registered.expect("a provider is registered");
         call(callback, context, code, level, any, all);
     }
+
+    /// Notifies with a source and a filter of some type, both of which are gone when
+    /// this returns.
+    pub fn notify_filtered(&self, mut source: Guid, kind: u32, filter: &[u8]) {
+        let registered = with(|etw| etw.registered);
+        let (callback, context) = registered.expect("a provider is registered");
+        let mut bytes = filter.to_vec();
+        let mut descriptor = Filter {
+            address: bytes.as_ptr() as u64,
+            size: u32::try_from(bytes.len()).unwrap(),
+            kind,
+        };
+        // SAFETY: the callback and context are those that the crate registered.
+        unsafe {
+            callback(
+                &raw const source,
+                ENABLE,
+                5,
+                1,
+                0,
+                (&raw const descriptor).cast(),
+                context as *mut c_void,
+            );
+        }
+        bytes.fill(0xDD);
+        descriptor.address = 0;
+        source = Guid::new(0xDDDD_DDDD, 0xDDDD, 0xDDDD, [0xDD; 8]);
+        std::hint::black_box((&bytes, descriptor.address, source));
+    }
+}
+
+/// `EVENT_FILTER_DESCRIPTOR`.
+#[repr(C)]
+struct Filter {
+    address: u64,
+    size: u32,
+    kind: u32,
 }
 
 fn call(callback: Callback, context: usize, code: u32, level: u8, any: u64, all: u64) {
@@ -127,6 +196,11 @@ fn call(callback: Callback, context: usize, code: u32, level: u8, any: u64, all:
             context as *mut c_void,
         );
     }
+}
+
+/// Sets a registration's traits behind the provider's back.
+pub fn set_traits(handle: u64) {
+    with(|etw| etw.with_traits.push(handle));
 }
 
 // SAFETY: the crate calls the routine by this name; nothing else has it.
@@ -160,8 +234,11 @@ extern "system" fn EtwRegister(
 extern "system" fn EtwUnregister(handle: u64) -> i32 {
     with(|etw| {
         etw.calls.push(Call::Unregister(handle));
+        etw.assert_live(handle);
+        assert_eq!(etw.writes_inside, 0, "a write is under way");
         if etw.unregister_status >= 0 {
             etw.registered = None;
+            etw.released.push(handle);
         }
         etw.unregister_status
     })
@@ -180,6 +257,13 @@ extern "system" fn EtwSetInformation(
     with(|etw| {
         etw.calls
             .push(Call::SetInformation(handle, class, blob.to_vec()));
+        etw.assert_live(handle);
+        if class == SET_TRAITS && etw.with_traits.contains(&handle) {
+            return INVALID_PARAMETER;
+        }
+        if class == SET_TRAITS && etw.information_status >= 0 {
+            etw.with_traits.push(handle);
+        }
         etw.information_status
     })
 }
@@ -222,6 +306,8 @@ extern "system" fn EtwWriteEx(
         })
         .collect();
     with(|etw| {
+        etw.assert_live(handle);
+        etw.writes_inside += 1;
         etw.calls.push(Call::Write(Written {
             handle,
             event: *event,
@@ -231,8 +317,14 @@ extern "system" fn EtwWriteEx(
             related: related.copied(),
             pieces,
         }));
-        etw.write_status
-    })
+    });
+    let held = ETW.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut etw = LET_GO
+        .wait_while(held, |etw| etw.as_ref().is_some_and(|etw| etw.hold_writes))
+        .unwrap_or_else(PoisonError::into_inner);
+    let etw = etw.get_or_insert_with(Etw::default);
+    etw.writes_inside -= 1;
+    etw.write_status
 }
 
 // SAFETY: as above.
@@ -255,11 +347,13 @@ extern "system" fn EtwActivityIdControl(code: u32, activity: &mut Guid) -> i32 {
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "system" fn EtwProviderEnabled(handle: u64, level: u8, keyword: u64) -> u8 {
-    u8::from(handle != 0 && level <= 4 && keyword != 0)
+    with(|etw| etw.assert_live(handle));
+    u8::from(level <= 4 && keyword != 0)
 }
 
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "system" fn EtwEventEnabled(handle: u64, event: &EventDescriptor) -> u8 {
-    u8::from(handle != 0 && event.level().0 <= 4)
+    with(|etw| etw.assert_live(handle));
+    u8::from(event.level().0 <= 4)
 }
