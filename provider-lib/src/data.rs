@@ -2,7 +2,10 @@
 
 use core::marker::PhantomData;
 
-use crate::{ActivityId, Guid, NtStatus};
+use crate::{
+    ActivityId, F32, F64, FileTime, Guid, HResult, NtStatus, ProcessId, SystemTime, ThreadId,
+    Win32Error,
+};
 
 /// A piece of an event's content (`EVENT_DATA_DESCRIPTOR` of evntprov.h), borrowed
 /// for the write.
@@ -49,6 +52,9 @@ plain!(
     u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64
 );
 plain!(Guid, ActivityId, NtStatus);
+plain!(
+    F32, F64, FileTime, HResult, ProcessId, SystemTime, ThreadId, Win32Error
+);
 
 // SAFETY: an array has no padding between its elements, and they have none inside.
 unsafe impl<T: PlainData, const N: usize> PlainData for [T; N] {}

@@ -19,6 +19,7 @@ const STATUSES: [NtStatus; 6] = [
 pub struct Failures {
     counts: [AtomicU64; STATUSES.len()],
     other: AtomicU64,
+    cut: AtomicU64,
 }
 
 impl Failures {
@@ -34,12 +35,28 @@ impl Failures {
                     AtomicU64::new(0),
                 ],
                 other: AtomicU64::new(0),
+                cut: AtomicU64::new(0),
             }
         }
     }
 
     pub(crate) fn count(&self, status: NtStatus) {
         self.counter(status).fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_cut(&self) {
+        self.cut.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many texts, blobs and arrays were cut because the event would not have
+    /// fitted. A `FieldCut` event before the event in the trace says which.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    #[must_use]
+    pub fn cut(&self) -> u64 {
+        self.cut.load(Ordering::Relaxed)
     }
 
     fn counter(&self, status: NtStatus) -> &AtomicU64 {

@@ -70,6 +70,7 @@
 mod activity;
 mod data;
 mod descriptor;
+mod event;
 mod failures;
 mod ffi;
 mod filter;
@@ -82,6 +83,7 @@ mod state;
 mod status;
 mod sync;
 mod traits;
+mod types;
 mod write;
 
 pub use crate::{
@@ -96,13 +98,25 @@ pub use crate::{
     provider::{Hook, Hooks, Provider, RegisterError, Registered, TraitsFailure, UnregisterError},
     status::NtStatus,
     traits::{Traits, TraitsBuffer, TraitsError},
+    types::{
+        F32, F64, FileTime, HResult, Pointer, Port, ProcessId, Sid, SystemTime, ThreadId,
+        UnicodeString, Utf16CStr, Win32Error,
+    },
     write::{Event, MAX_DATA_DESCRIPTORS, WriteError, WriteFlags, WriteOptions},
 };
+
+pub use wdk_etw_macros::{event, provider};
 
 #[doc(hidden)]
 pub mod __macro {
     //! What the macros' expansions call. Not a stable interface.
-    pub use crate::write::cold;
+    pub use crate::{
+        event::{
+            Cut, EventBlob, EventRef, Options, Packed, Plain, SocketBytes, Write, bytes_of, count,
+            length,
+        },
+        write::cold,
+    };
 }
 
 /// What the model checker drives.

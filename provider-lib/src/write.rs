@@ -3,8 +3,8 @@
 use core::{fmt, ptr, slice};
 
 use crate::{
-    ActivityId, Channel, EventDataDescriptor, EventDescriptor, Keyword, Level, NtStatus, Opcode,
-    Provider, ffi,
+    ActivityId, Channel, EventDataDescriptor, EventDescriptor, Guid, Keyword, Level, NtStatus,
+    Opcode, Provider, event::Options, ffi,
 };
 
 /// More pieces than this ETW does not take.
@@ -112,6 +112,28 @@ impl WriteOptions {
     }
 }
 
+impl Options for &WriteOptions {
+    fn except(&self) -> u64 {
+        self.except
+    }
+
+    fn flags(&self) -> u32 {
+        self.flags.0
+    }
+
+    fn activity(&self) -> *const Guid {
+        pointer(self.activity.as_ref())
+    }
+
+    fn related(&self) -> *const Guid {
+        pointer(self.related.as_ref())
+    }
+}
+
+fn pointer(id: Option<&ActivityId>) -> *const Guid {
+    id.map_or(ptr::null(), |id| ptr::from_ref(id.as_guid()))
+}
+
 /// Why an event was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteError {
@@ -119,6 +141,19 @@ pub enum WriteError {
     TooManyPieces(usize),
     /// `EtwWriteEx` failed. The event is lost; the next one may well be recorded.
     Refused(NtStatus),
+}
+
+impl WriteError {
+    #[doc(hidden)]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it is one comparison")]
+    pub const fn check(status: NtStatus) -> Result<(), Self> {
+        if status.is_success() {
+            Ok(())
+        } else {
+            Err(Self::Refused(status))
+        }
+    }
 }
 
 impl fmt::Display for WriteError {
@@ -317,6 +352,35 @@ impl Provider {
             Err(WriteError::Refused(status))
         }
     }
+}
+
+/// Writes a declared event if somebody listens: `emit!(trace::event(fields))`.
+///
+/// The arguments are evaluated only then. After the event may come what goes with it:
+/// `activity`, `related`, `flags` and `except_sessions`, as the methods of
+/// [`WriteOptions`] have them. A failed write is counted in [`Provider::failures`]; for
+/// its result call the event's own `write`.
+///
+/// # IRQL
+///
+/// Any. Above `APC_LEVEL` the fields must lie in memory that cannot be paged out.
+#[macro_export]
+macro_rules! emit {
+    ($($part:ident)::+ ($($argument:expr),* $(,)?) $(,)?) => {
+        if $($part)::+::is_enabled() {
+            // The provider counts failures; nobody is here to take them.
+            let _result = $($part)::+::write($crate::__macro::Plain, $($argument),*);
+        }
+    };
+    ($($part:ident)::+ ($($argument:expr),* $(,)?), $($option:ident = $value:expr),+ $(,)?) => {
+        if $($part)::+::is_enabled() {
+            // The provider counts failures; nobody is here to take them.
+            let _result = $($part)::+::write(
+                &$crate::WriteOptions::new()$(.$option($value))+,
+                $($argument),*
+            );
+        }
+    };
 }
 
 /// Keeps the code of a write out of the function that contains it.

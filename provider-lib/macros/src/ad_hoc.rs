@@ -1,0 +1,83 @@
+//! Events that are declared where they are written.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::Ident;
+use wdk_etw_schema::{
+    Encoding, Layout,
+    parse::AdHoc,
+    tracelogging::{self, Types},
+};
+
+use crate::{names, writer::Writer};
+
+/// The check and the write.
+pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
+    let types = Types::default();
+    let description = tracelogging::description(&event.name, event.tag, &event.fields, types)?;
+    let layout = Layout::of(
+        &event.fields,
+        Encoding::TraceLogging,
+        types,
+        description.len(),
+        event.span,
+    )?;
+    let parameters: Vec<_> = event
+        .fields
+        .iter()
+        .map(|field| names::parameter(field, &TokenStream::new()))
+        .collect();
+    let writer = Writer {
+        name: Ident::new("__wdk_etw_write", Span::mixed_site()),
+        parameters: &parameters,
+        layout: &layout,
+        encoding: Encoding::TraceLogging,
+        provider: None,
+    }
+    .expand();
+    let AdHoc {
+        provider,
+        opcode,
+        values,
+        ..
+    } = event;
+    let level = event.level.0;
+    let keyword = event.keyword.as_ref().map_or_else(
+        || quote!(::wdk_etw::Keyword::NONE),
+        |keyword| quote!(#keyword),
+    );
+    let size = description.len();
+    let description = proc_macro2::Literal::byte_string(&description);
+    let options = if event.options.is_empty() {
+        quote!(::wdk_etw::__macro::Plain)
+    } else {
+        let set = event
+            .options
+            .iter()
+            .map(|(name, value)| quote!(.#name(#value)));
+        quote!(&::wdk_etw::WriteOptions::new()#(#set)*)
+    };
+    Ok(quote_spanned! { Span::mixed_site() => {
+        const __WDK_ETW_KEYWORD: ::wdk_etw::Keyword = #keyword;
+        static __WDK_ETW_EVENT: ::wdk_etw::__macro::EventBlob<#size> =
+            ::wdk_etw::__macro::EventBlob::new(
+                ::wdk_etw::EventDescriptor::new(
+                    0, 0, ::wdk_etw::Level(#level), __WDK_ETW_KEYWORD,
+                )
+                .with_channel(::wdk_etw::Channel::TRACELOGGING)
+                .with_opcode(::wdk_etw::Opcode(#opcode)),
+                *#description,
+            );
+        #writer
+        let provider: &::wdk_etw::Provider = &#provider;
+        if provider.may_want(::wdk_etw::Level(#level), __WDK_ETW_KEYWORD) {
+            // The provider counts failures; nobody is here to take them.
+            let _status = __wdk_etw_write(
+                provider,
+                __WDK_ETW_EVENT.get(),
+                #options,
+                #(#values,)*
+            );
+        }
+    }})
+}

@@ -1,0 +1,405 @@
+//! A provider and its events.
+
+use std::collections::HashMap;
+
+use proc_macro2::{Literal, Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::{Ident, Path};
+use wdk_etw_schema::{
+    Encoding, Event, Layout, Map, MapKind, Provider, Structure,
+    tracelogging::{self, Types},
+};
+
+use crate::{names, writer::Writer};
+
+/// What generated items do not warn of: a driver need not use all that it declares.
+fn quiet() -> TokenStream {
+    quote!(#[allow(dead_code, clippy::all, clippy::pedantic, clippy::nursery)])
+}
+
+fn docs(lines: &[String]) -> TokenStream {
+    let lines = lines.iter().map(|line| format!(" {line}"));
+    quote!(#(#[doc = #lines])*)
+}
+
+/// The module.
+pub fn expand(provider: &Provider) -> syn::Result<TokenStream> {
+    let Provider {
+        module,
+        visibility,
+        attributes,
+        others,
+        ..
+    } = provider;
+    let quiet = quiet();
+    let registration = registration(provider);
+    let keywords = provider.keywords.iter().map(|keyword| {
+        let docs = docs(&keyword.docs);
+        let wdk_etw_schema::Keyword {
+            ident,
+            visibility,
+            bit,
+            ..
+        } = keyword;
+        quote! {
+            #docs
+            #quiet
+            #visibility const #ident: ::wdk_etw::Keyword = ::wdk_etw::Keyword::bit::<#bit>();
+        }
+    });
+    let maps = provider.maps.iter().map(map);
+    let structures = provider.structures.iter().map(structure);
+    let mut writers = Writers {
+        provider,
+        names: HashMap::new(),
+        functions: TokenStream::new(),
+    };
+    let mut events = TokenStream::new();
+    for event in &provider.events {
+        events.extend(writers.event(event)?);
+    }
+    let writers = writers.functions;
+    Ok(quote! {
+        #(#attributes)*
+        #visibility mod #module {
+            #(#others)*
+            #registration
+            #(#keywords)*
+            #(#maps)*
+            #(#structures)*
+            #events
+            #writers
+        }
+    })
+}
+
+fn registration(provider: &Provider) -> TokenStream {
+    let quiet = quiet();
+    let name = &provider.name;
+    let guid = names::guid(provider.guid);
+    let group = provider.group.map(|group| {
+        let text = group.to_string();
+        quote!(, group = #text)
+    });
+    let custom = provider.traits.iter().map(|one| {
+        let kind = Literal::u8_unsuffixed(one.kind);
+        let data = Literal::byte_string(&one.data);
+        quote!(, #kind => *#data)
+    });
+    let hook = |path: &Option<Path>| match path {
+        Some(path) => quote!(::core::option::Option::Some(#path)),
+        None => quote!(::core::option::Option::None),
+    };
+    let hooks = &provider.hooks;
+    let (on_enable, on_disable) = (hook(&hooks.on_enable), hook(&hooks.on_disable));
+    let on_capture_state = hook(&hooks.on_capture_state);
+    let doc = format!(" The provider {name}, `{}`.", provider.guid);
+    quote! {
+        static __TRAITS: ::wdk_etw::Traits = ::wdk_etw::traits!(#name #group #(#custom)*);
+
+        #[doc = #doc]
+        pub static PROVIDER: ::wdk_etw::Provider =
+            ::wdk_etw::Provider::new(#guid, &__TRAITS).with_hooks(::wdk_etw::Hooks {
+                on_enable: #on_enable,
+                on_disable: #on_disable,
+                on_capture_state: #on_capture_state,
+            });
+
+        /// Registers the provider; see [`wdk_etw::Provider::register`].
+        ///
+        /// # IRQL
+        ///
+        /// `PASSIVE_LEVEL`.
+        ///
+        /// # Errors
+        ///
+        /// [`wdk_etw::RegisterError`].
+        #quiet
+        pub fn register() -> ::core::result::Result<::wdk_etw::Registered, ::wdk_etw::RegisterError>
+        {
+            PROVIDER.register()
+        }
+
+        /// Unregisters the provider; see [`wdk_etw::Provider::unregister`].
+        ///
+        /// # IRQL
+        ///
+        /// `PASSIVE_LEVEL`.
+        ///
+        /// # Errors
+        ///
+        /// [`wdk_etw::UnregisterError`].
+        #quiet
+        pub fn unregister() -> ::core::result::Result<(), ::wdk_etw::UnregisterError> {
+            PROVIDER.unregister()
+        }
+    }
+}
+
+fn map(map: &Map) -> TokenStream {
+    let quiet = quiet();
+    let docs_of_map = docs(&map.docs);
+    let Map {
+        ident, visibility, ..
+    } = map;
+    let scalar = names::scalar(map.scalar);
+    let entries = map.entries.iter().map(|entry| {
+        let docs = docs(&entry.docs);
+        let ident = &entry.ident;
+        let value = Literal::u32_unsuffixed(entry.value);
+        match map.kind {
+            MapKind::Value => quote!(#docs #ident = #value,),
+            MapKind::Bits => quote! {
+                #docs
+                #[allow(non_upper_case_globals)]
+                pub const #ident: Self = Self(#value);
+            },
+        }
+    });
+    match map.kind {
+        MapKind::Value => quote! {
+            #docs_of_map
+            #quiet
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+            #[repr(#scalar)]
+            #visibility enum #ident {
+                #(#entries)*
+            }
+
+            #quiet
+            impl #ident {
+                /// The number that travels.
+                #[must_use]
+                pub const fn value(self) -> #scalar {
+                    self as #scalar
+                }
+            }
+        },
+        MapKind::Bits => quote! {
+            #docs_of_map
+            #quiet
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+            #[repr(transparent)]
+            #visibility struct #ident(pub #scalar);
+
+            #quiet
+            impl #ident {
+                #(#entries)*
+
+                /// The bits that travel.
+                #[must_use]
+                pub const fn value(self) -> #scalar {
+                    self.0
+                }
+            }
+
+            impl ::core::ops::BitOr for #ident {
+                type Output = Self;
+
+                fn bitor(self, other: Self) -> Self {
+                    Self(self.0 | other.0)
+                }
+            }
+        },
+    }
+}
+
+fn structure(structure: &Structure) -> TokenStream {
+    let quiet = quiet();
+    let docs_of_structure = docs(&structure.docs);
+    let Structure {
+        ident,
+        visibility,
+        generics,
+        ..
+    } = structure;
+    let fields = structure.fields.iter().map(|field| {
+        let docs = docs(&field.docs);
+        let ident = &field.ident;
+        let kind = names::member(field);
+        quote!(#docs pub #ident: #kind,)
+    });
+    quote! {
+        #docs_of_structure
+        #quiet
+        #[derive(Clone, Copy, Debug)]
+        #visibility struct #ident #generics {
+            #(#fields)*
+        }
+    }
+}
+
+/// The functions that write a provider's events, by the layouts that they write.
+struct Writers<'a> {
+    provider: &'a Provider,
+    names: HashMap<String, Ident>,
+    functions: TokenStream,
+}
+
+impl Writers<'_> {
+    /// The function for events of this layout.
+    fn writer(&mut self, event: &Event, layout: &Layout) -> Ident {
+        let parameters: Vec<_> = event
+            .fields
+            .iter()
+            .map(|field| names::parameter(field, &TokenStream::new()))
+            .collect();
+        // Events that differ in how fields are shown are written alike; those that
+        // differ in what travels are not.
+        let key = format!(
+            "{:?} {} {:?} {:?}",
+            event.encoding,
+            layout.room,
+            layout
+                .leaves
+                .iter()
+                .map(|leaf| leaf.wire.travels_as())
+                .collect::<Vec<_>>(),
+            parameters
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>(),
+        );
+        if let Some(name) = self.names.get(&key) {
+            return name.clone();
+        }
+        let name = format_ident!("__write_{}", self.names.len(), span = Span::call_site());
+        self.functions.extend(
+            Writer {
+                name: name.clone(),
+                parameters: &parameters,
+                layout,
+                encoding: event.encoding,
+                provider: Some(quote!(PROVIDER)),
+            }
+            .expand(),
+        );
+        self.names.insert(key, name.clone());
+        name
+    }
+
+    fn event(&mut self, event: &Event) -> syn::Result<TokenStream> {
+        let types = Types::of(self.provider);
+        let description = match event.encoding {
+            Encoding::Manifest => Vec::new(),
+            Encoding::TraceLogging => {
+                tracelogging::description(&event.name, event.tag, &event.fields, types)?
+            }
+        };
+        let layout = Layout::of(
+            &event.fields,
+            event.encoding,
+            types,
+            description.len(),
+            event.ident.span(),
+        )?;
+        let writer = self.writer(event, &layout);
+        let quiet = quiet();
+        let docs = docs(&event.docs);
+        let Event {
+            ident,
+            visibility,
+            id,
+            version,
+            keyword,
+            task,
+            opcode,
+            ..
+        } = event;
+        let level = event.level.0;
+        // Above 15 are the provider's own channels; 11 and 12 say how the event is
+        // encoded, and ETW ignores the others.
+        let channel = match (event.encoding, event.channel) {
+            (Encoding::TraceLogging, _) => 11_u8,
+            (Encoding::Manifest, 0) => 12,
+            (Encoding::Manifest, own) => own,
+        };
+        let size = description.len();
+        let description = Literal::byte_string(&description);
+        let idents = names::idents(event);
+        let here: Vec<_> = event
+            .fields
+            .iter()
+            .map(|field| names::parameter(field, &TokenStream::new()))
+            .collect();
+        let inside: Vec<_> = event
+            .fields
+            .iter()
+            .map(|field| names::parameter(field, &quote!(super::)))
+            .collect();
+        let of_module = format!(" The parts of the event `{}`.", event.name);
+        Ok(quote! {
+            #docs
+            ///
+            /// The arguments are evaluated whether or not anybody listens;
+            /// [`wdk_etw::emit`] evaluates them only then.
+            ///
+            /// # IRQL
+            ///
+            /// Any. Above `APC_LEVEL` the arguments must lie in memory that cannot be
+            /// paged out.
+            #quiet
+            #[inline(always)]
+            #visibility fn #ident(#(#idents: #here),*) {
+                if self::#ident::is_enabled() {
+                    // The provider counts failures; nobody is here to take them.
+                    let _result = self::#ident::write(::wdk_etw::__macro::Plain, #(#idents),*);
+                }
+            }
+
+            #[doc = #of_module]
+            #quiet
+            #visibility mod #ident {
+                static EVENT: ::wdk_etw::__macro::EventBlob<#size> =
+                    ::wdk_etw::__macro::EventBlob::new(DESCRIPTOR, *#description);
+
+                /// What identifies and classifies the event.
+                pub const DESCRIPTOR: ::wdk_etw::EventDescriptor =
+                    ::wdk_etw::EventDescriptor::new(
+                        #id,
+                        #version,
+                        ::wdk_etw::Level(#level),
+                        ::wdk_etw::Keyword::from_bits(#keyword),
+                    )
+                    .with_task(#task)
+                    .with_opcode(::wdk_etw::Opcode(#opcode))
+                    .with_channel(::wdk_etw::Channel(#channel));
+
+                /// Whether some session may want the event.
+                ///
+                /// # IRQL
+                ///
+                /// Any.
+                #[inline(always)]
+                #[must_use]
+                pub fn is_enabled() -> bool {
+                    super::PROVIDER.may_want(
+                        ::wdk_etw::Level(#level),
+                        ::wdk_etw::Keyword::from_bits(#keyword),
+                    )
+                }
+
+                /// Writes the event, if some session wants it; `options` are a
+                /// `&`[`WriteOptions`](::wdk_etw::WriteOptions).
+                ///
+                /// # IRQL
+                ///
+                /// Any. Above `APC_LEVEL` the arguments must lie in memory that cannot
+                /// be paged out.
+                ///
+                /// # Errors
+                ///
+                /// [`WriteError`](::wdk_etw::WriteError), which the provider counts too.
+                #[inline(always)]
+                pub fn write<O: ::wdk_etw::__macro::Options>(
+                    options: O,
+                    #(#idents: #inside),*
+                ) -> ::core::result::Result<(), ::wdk_etw::WriteError> {
+                    ::wdk_etw::WriteError::check(
+                        super::#writer(EVENT.get(), options, #(#idents),*),
+                    )
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! The functions that put events together.
+//!
+//! Such a function is out of line, and shared by all events of a provider that have the
+//! same types of fields: a write site only passes values. That keeps write sites small,
+//! and keeps what they cost while nobody listens down to the check.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::Ident;
+use wdk_etw_schema::{Encoding, Format, Layout, Leaf, Piece, Scalar, Wire, Wired};
+
+use crate::names;
+
+/// The function's name for the value of the field at a place.
+fn argument(field: usize) -> Ident {
+    format_ident!("a{field}", span = Span::mixed_site())
+}
+
+/// A local for what belongs to a leaf.
+fn local(prefix: &str, leaf: usize) -> Ident {
+    format_ident!("{prefix}{leaf}", span = Span::mixed_site())
+}
+
+/// The value of a leaf.
+fn value(leaf: &Leaf) -> TokenStream {
+    let argument = argument(leaf.field);
+    let members = leaf.path.iter().skip(1);
+    quote!(#argument #(.#members)*)
+}
+
+/// The value of a leaf as it lies in a block.
+fn in_block(leaf: &Leaf) -> TokenStream {
+    let value = value(leaf);
+    match leaf.wire {
+        Wire::Map(_) => quote!(#value.value()),
+        Wire::CountedIpv6 => quote!(#value.octets()),
+        Wire::Plain(scalar, format) => match scalar {
+            Scalar::Usize => quote!((#value as u64)),
+            Scalar::Bool => quote!((#value as u8)),
+            Scalar::Pointer if format == Format::Address => quote!(#value.address()),
+            Scalar::Pointer => quote!(#value.hidden()),
+            Scalar::Port => quote!(#value.0.to_be_bytes()),
+            Scalar::Ipv4Addr | Scalar::Ipv6Addr => quote!(#value.octets()),
+            _ => value,
+        },
+        _ => value,
+    }
+}
+
+/// The bytes of what lies apart, and where they may be cut.
+fn bytes(leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
+    let value = value(leaf);
+    let characters = quote!(::wdk_etw::__macro::Cut::Characters);
+    let units = |size: usize| quote!(::wdk_etw::__macro::Cut::Units(#size));
+    Some(match leaf.wire {
+        Wire::Text(Scalar::Str) => (quote!(#value.as_bytes()), characters),
+        Wire::Text(Scalar::Utf16) => (quote!(::wdk_etw::__macro::bytes_of(#value)), units(2)),
+        Wire::Text(Scalar::UnicodeString) | Wire::Terminated(Scalar::Utf16CStr) => (
+            quote!(::wdk_etw::__macro::bytes_of(#value.units())),
+            units(2),
+        ),
+        Wire::Text(_) => (value, units(1)),
+        Wire::Terminated(_) => (quote!(#value.to_bytes()), characters),
+        Wire::Counted(scalar) => (
+            quote!(::wdk_etw::__macro::bytes_of(#value)),
+            units(scalar.size().unwrap_or(1)),
+        ),
+        _ => return None,
+    })
+}
+
+/// Makes the bytes of what lies apart.
+fn prepare(at: usize, leaf: &Leaf) -> TokenStream {
+    let text = local("t", at);
+    let value = value(leaf);
+    if let Some((bytes, cut)) = bytes(leaf) {
+        let field = leaf.field as u16;
+        return quote! {
+            let #text: &[u8] = write.fit(#bytes, room, #field, #cut);
+            let room = room.wrapping_sub(#text.len());
+        };
+    }
+    match leaf.wire {
+        Wire::Fixed(..) => quote! {
+            let #text: &[u8] = ::wdk_etw::__macro::bytes_of(#value.as_slice());
+        },
+        Wire::Sid => quote!(let #text: &[u8] = #value.as_bytes();),
+        Wire::SocketAddr => {
+            let socket = local("s", at);
+            quote! {
+                let #socket = ::wdk_etw::__macro::SocketBytes::new(&#value);
+                let #text: &[u8] = #socket.as_bytes();
+            }
+        }
+        _ => TokenStream::new(),
+    }
+}
+
+/// A part of a block.
+fn part(wired: Wired, layout: &Layout) -> TokenStream {
+    match wired {
+        Wired::Value(at) => in_block(&layout.leaves[at]),
+        Wired::Length(at) => {
+            let text = local("t", at);
+            match layout.leaves[at].wire {
+                Wire::CountedIpv6 => quote!(16_u16),
+                Wire::Counted(scalar) => {
+                    let scalar = names::scalar(scalar);
+                    quote!(::wdk_etw::__macro::count::<#scalar>(#text))
+                }
+                _ => quote!(::wdk_etw::__macro::length(#text)),
+            }
+        }
+        Wired::Nul(at) => match layout.leaves[at].wire {
+            Wire::Terminated(Scalar::Utf16CStr) => quote!(0_u16),
+            _ => quote!(0_u8),
+        },
+    }
+}
+
+/// Several parts without padding between them.
+fn block(parts: &[Wired], layout: &Layout) -> TokenStream {
+    match parts {
+        [] => quote!(()),
+        [last] => part(*last, layout),
+        [first, rest @ ..] => {
+            let first = part(*first, layout);
+            let rest = block(rest, layout);
+            quote!(::wdk_etw::__macro::Packed(#first, #rest))
+        }
+    }
+}
+
+/// A function that writes events of some layout.
+pub struct Writer<'a> {
+    pub name: Ident,
+    /// The types of its parameters.
+    pub parameters: &'a [TokenStream],
+    pub layout: &'a Layout,
+    pub encoding: Encoding,
+    /// The provider, if it is not a parameter.
+    pub provider: Option<TokenStream>,
+}
+
+impl Writer<'_> {
+    /// The function.
+    pub fn expand(&self) -> TokenStream {
+        let Self {
+            name,
+            parameters,
+            layout,
+            ..
+        } = self;
+        let arguments: Vec<_> = (0..parameters.len()).map(argument).collect();
+        let (provider_parameter, provider) = match &self.provider {
+            Some(provider) => (None, provider.clone()),
+            None => (
+                Some(quote!(provider: &::wdk_etw::Provider,)),
+                quote!(provider),
+            ),
+        };
+        let prepared = layout
+            .leaves
+            .iter()
+            .enumerate()
+            .map(|(at, leaf)| prepare(at, leaf));
+        let mut blocks = TokenStream::new();
+        let mut pieces = Vec::new();
+        for (at, piece) in layout.pieces.iter().enumerate() {
+            match piece {
+                Piece::Block(parts) => {
+                    let local = local("b", at);
+                    let block = block(parts, layout);
+                    blocks.extend(quote!(let #local = #block;));
+                    pieces.push(quote!(::wdk_etw::EventDataDescriptor::of(&#local)));
+                }
+                Piece::Apart(leaf) => {
+                    let text = local("t", *leaf);
+                    pieces.push(quote!(::wdk_etw::EventDataDescriptor::bytes(#text)));
+                }
+            }
+        }
+        let leading = match self.encoding {
+            Encoding::TraceLogging => quote!(write.traits(), write.description(),),
+            Encoding::Manifest => TokenStream::new(),
+        };
+        let room = layout.room;
+        quote! {
+            #[cold]
+            #[inline(never)]
+            #[allow(
+                clippy::all, clippy::pedantic, clippy::nursery, non_snake_case, unused_variables,
+            )]
+            fn #name<O: ::wdk_etw::__macro::Options>(
+                #provider_parameter
+                event: ::wdk_etw::__macro::EventRef,
+                options: O,
+                #(#arguments: #parameters,)*
+            ) -> ::wdk_etw::NtStatus {
+                let ::core::option::Option::Some(write) = #provider.begin(event) else {
+                    return ::wdk_etw::NtStatus::SUCCESS;
+                };
+                let room: usize = #room;
+                #(#prepared)*
+                #blocks
+                write.finish(&options, &[#leading #(#pieces),*])
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What must hold between the parts of a declaration.
+
+use std::collections::HashMap;
+
+use proc_macro2::Span;
+use syn::Ident;
+
+use crate::{
+    Encoding, Field, FieldType, Layout, Provider, Structure,
+    parse::Errors,
+    tracelogging::{self, Types},
+};
+
+/// Everything that must hold.
+pub fn provider(provider: &Provider, errors: &mut Errors) {
+    unique(
+        provider
+            .keywords
+            .iter()
+            .map(|keyword| (keyword.bit, keyword.bit_span, &keyword.ident)),
+        "keyword",
+        "bit",
+        errors,
+    );
+    unique(
+        provider
+            .tasks
+            .iter()
+            .map(|task| (task.value, task.value_span, &task.ident)),
+        "task",
+        "number",
+        errors,
+    );
+    unique(
+        provider
+            .opcodes
+            .iter()
+            .map(|opcode| (opcode.value, opcode.value_span, &opcode.ident)),
+        "opcode",
+        "number",
+        errors,
+    );
+    unique(
+        provider.channels.iter().map(|channel| {
+            let named = &channel.named;
+            (named.value, named.value_span, &named.ident)
+        }),
+        "channel",
+        "number",
+        errors,
+    );
+    for map in &provider.maps {
+        unique(
+            map.entries
+                .iter()
+                .map(|entry| (entry.value, entry.value_span, &entry.ident)),
+            "entry",
+            "value",
+            errors,
+        );
+    }
+    let known = errors.is_empty();
+    for structure in &provider.structures {
+        if let Err(error) = fields(&structure.fields) {
+            errors.push(error);
+        }
+        if holds(structure, structure, provider, 0) {
+            errors.at(
+                structure.ident.span(),
+                "the structure holds itself; an event's layout has an end",
+            );
+        }
+    }
+    events(provider, errors);
+    // Layouts are of use only when what they are made of is right.
+    if known && errors.is_empty() {
+        layouts(provider, errors);
+    }
+}
+
+/// Whether a structure is inside another, at whatever depth.
+fn holds(inner: &Structure, outer: &Structure, provider: &Provider, depth: usize) -> bool {
+    depth <= provider.structures.len()
+        && outer.fields.iter().any(|field| match &field.kind {
+            FieldType::Named(name) => provider
+                .structures
+                .iter()
+                .find(|structure| structure.ident == *name)
+                .is_some_and(|found| {
+                    found.ident == inner.ident || holds(inner, found, provider, depth + 1)
+                }),
+            FieldType::Values(..) => false,
+        })
+}
+
+/// No two of them have the same value.
+fn unique<'a, T: std::hash::Hash + Eq + std::fmt::Display>(
+    entries: impl Iterator<Item = (T, Span, &'a Ident)>,
+    what: &str,
+    value: &str,
+    errors: &mut Errors,
+) {
+    let mut seen = HashMap::new();
+    for (number, span, ident) in entries {
+        let message = format!("the {value} {number} is that of the {what} ");
+        if let Some(first) = seen.insert(number, ident) {
+            errors.at(span, format!("{message}`{first}` already; choose another"));
+        }
+    }
+}
+
+/// Fields' names are different.
+pub fn fields(fields: &[Field]) -> syn::Result<()> {
+    let mut seen = HashMap::new();
+    for field in fields {
+        if seen.insert(&field.name, ()).is_some() {
+            return Err(syn::Error::new(
+                field.ident.span(),
+                format!(
+                    "there is a field called `{}` already; rename one",
+                    field.name
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn events(provider: &Provider, errors: &mut Errors) {
+    let mut ids = HashMap::new();
+    for event in &provider.events {
+        if let Err(error) = fields(&event.fields) {
+            errors.push(error);
+        }
+        // Id 0 is what `TraceLogging` events have that are known by their names.
+        if event.encoding == Encoding::TraceLogging && event.id == 0 {
+            continue;
+        }
+        if let Some(first) = ids.insert((event.id, event.version), &event.ident) {
+            errors.at(
+                event.id_span,
+                format!(
+                    "the event `{first}` has id {} and version {} already, which stand for one \
+                     layout for ever; choose another id, or raise the version",
+                    event.id, event.version
+                ),
+            );
+        }
+        if let Some(field) = event
+            .fields
+            .iter()
+            .find(|field| event.encoding == Encoding::Manifest && field.tag != 0)
+        {
+            errors.at(
+                field.ident.span(),
+                "tags travel with events that describe themselves; use `encoding = tracelogging`",
+            );
+        }
+    }
+}
+
+fn layouts(provider: &Provider, errors: &mut Errors) {
+    let types = Types::of(provider);
+    for event in &provider.events {
+        let described = match event.encoding {
+            Encoding::Manifest => Ok(0),
+            Encoding::TraceLogging => {
+                tracelogging::description(&event.name, event.tag, &event.fields, types)
+                    .map(|block| block.len())
+            }
+        };
+        let layout = described.and_then(|described| {
+            Layout::of(
+                &event.fields,
+                event.encoding,
+                types,
+                described,
+                event.ident.span(),
+            )
+        });
+        if let Err(error) = layout {
+            errors.push(error);
+        }
+    }
+}

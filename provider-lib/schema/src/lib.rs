@@ -1,0 +1,23 @@
+//! A provider's declaration as data.
+//!
+//! The same Rust source is read twice: by the proc macros, which make a driver's code
+//! of it, and by a driver's build script, which makes decoding resources of it. Both
+//! get a [`Provider`] from [`parse`]: everything in it has been checked.
+
+mod attribute;
+mod check;
+mod event;
+mod guid;
+mod layout;
+pub mod parse;
+mod provider;
+pub mod tracelogging;
+mod traits;
+mod types;
+
+pub use event::{Encoding, Event, Field, Level, STANDARD_LEVELS, STANDARD_OPCODES};
+pub use guid::Guid;
+pub use layout::{Layout, Leaf, MOST_CONTENT, Piece, Wire, Wired};
+pub use provider::{Channel, Hooks, Keyword, Map, MapKind, Named, Provider, Structure, Trait};
+pub use traits::MOST_TRAITS;
+pub use types::{FieldType, Format, Scalar, Shape};

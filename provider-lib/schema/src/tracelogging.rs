@@ -1,0 +1,160 @@
+//! The descriptions that `TraceLogging` events carry of themselves (the metadata of
+//! TraceLoggingProvider.h).
+//!
+//! A description is a block of bytes: its size (16 bits, itself included), the event's
+//! tag, the event's name in UTF-8 with a NUL, then for every field its name with a NUL,
+//! its type, and what its type asks for. A structure's fields follow it.
+
+use syn::spanned::Spanned as _;
+
+use crate::{Field, FieldType, Format, Map, MapKind, Provider, Shape, Structure};
+
+/// What follows the type: how to show it.
+const CHAIN: u8 = 0x80;
+/// An array whose length is in the description.
+const FIXED: u8 = 0x20;
+/// An array whose length is in the event.
+const COUNTED: u8 = 0x40;
+/// `_TlgInSTRUCT`.
+const STRUCTURE: u8 = 24;
+/// The most fields of a structure: its number has seven bits.
+const MOST_MEMBERS: usize = 127;
+
+/// Where the types that a declaration makes are found.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Types<'a> {
+    pub(crate) maps: &'a [Map],
+    pub(crate) structures: &'a [Structure],
+}
+
+impl<'a> Types<'a> {
+    /// Those of a provider.
+    #[must_use]
+    pub fn of(provider: &'a Provider) -> Self {
+        Self {
+            maps: &provider.maps,
+            structures: &provider.structures,
+        }
+    }
+
+    /// A map by its name.
+    #[must_use]
+    pub fn map(&self, name: &syn::Ident) -> Option<&'a Map> {
+        self.maps.iter().find(|map| map.ident == *name)
+    }
+
+    /// A structure by its name.
+    #[must_use]
+    pub fn structure(&self, name: &syn::Ident) -> Option<&'a Structure> {
+        self.structures
+            .iter()
+            .find(|structure| structure.ident == *name)
+    }
+}
+
+/// The tag of an event, in as few bytes as it needs: seven bits in each, the most
+/// significant ones first.
+fn put_event_tag(block: &mut Vec<u8>, tag: u32) {
+    let mut rest = tag << 4;
+    loop {
+        let bits = (rest >> 25) as u8;
+        rest <<= 7;
+        if rest == 0 {
+            block.push(bits);
+            return;
+        }
+        block.push(bits | CHAIN);
+    }
+}
+
+fn put_field_tag(block: &mut Vec<u8>, tag: u32) {
+    for shift in [21, 14, 7] {
+        block.push((tag >> shift) as u8 & !CHAIN | CHAIN);
+    }
+    block.push(tag as u8 & !CHAIN);
+}
+
+fn put_name(block: &mut Vec<u8>, name: &str) {
+    block.extend_from_slice(name.as_bytes());
+    block.push(0);
+}
+
+fn put_type(block: &mut Vec<u8>, in_type: u8, out_type: u8, tag: u32) {
+    match (out_type, tag) {
+        (0, 0) => block.push(in_type),
+        (_, 0) => block.extend_from_slice(&[in_type | CHAIN, out_type]),
+        (_, _) => {
+            block.extend_from_slice(&[in_type | CHAIN, out_type | CHAIN]);
+            put_field_tag(block, tag);
+        }
+    }
+}
+
+fn put_fields(block: &mut Vec<u8>, fields: &[Field], types: Types<'_>) -> syn::Result<()> {
+    for field in fields {
+        put_name(block, &field.name);
+        match &field.kind {
+            FieldType::Values(scalar, format, shape) => {
+                let (in_type, out_type) = scalar.tracelogging(*format);
+                match shape {
+                    Shape::One => put_type(block, in_type, out_type, field.tag),
+                    Shape::Counted => put_type(block, in_type | COUNTED, out_type, field.tag),
+                    Shape::Fixed(count) => {
+                        put_type(block, in_type | FIXED, out_type, field.tag);
+                        block.extend_from_slice(&count.to_le_bytes());
+                    }
+                }
+            }
+            FieldType::Named(name) => {
+                if let Some(map) = types.map(name) {
+                    let format = match map.kind {
+                        MapKind::Value => Format::Default,
+                        MapKind::Bits => Format::Hex,
+                    };
+                    let (in_type, out_type) = map.scalar.tracelogging(format);
+                    put_type(block, in_type, out_type, field.tag);
+                } else if let Some(structure) = types.structure(name) {
+                    let members = structure.fields.len();
+                    if members == 0 || members > MOST_MEMBERS {
+                        return Err(syn::Error::new(
+                            structure.ident.span(),
+                            "a structure has 1 to 127 fields; split it",
+                        ));
+                    }
+                    put_type(block, STRUCTURE, members as u8, field.tag);
+                    put_fields(block, &structure.fields, types)?;
+                } else {
+                    return Err(crate::types::undeclared(name));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The description of an event with this name, tag and fields.
+///
+/// # Errors
+///
+/// When it would have more than 65,535 bytes, or a structure too many fields.
+pub fn description(
+    name: &str,
+    tag: u32,
+    fields: &[Field],
+    types: Types<'_>,
+) -> syn::Result<Vec<u8>> {
+    let mut block = vec![0, 0];
+    put_event_tag(&mut block, tag);
+    put_name(&mut block, name);
+    put_fields(&mut block, fields, types)?;
+    let Ok(size) = u16::try_from(block.len()) else {
+        return Err(syn::Error::new(
+            fields
+                .first()
+                .map_or_else(proc_macro2::Span::call_site, |field| field.written.span()),
+            "an event's description has 65,535 bytes at most; shorten names or drop fields",
+        ));
+    };
+    block[..2].copy_from_slice(&size.to_le_bytes());
+    Ok(block)
+}
