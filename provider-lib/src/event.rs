@@ -23,6 +23,10 @@ pub struct EventBlob<const N: usize> {
 impl<const N: usize> EventBlob<N> {
     /// An event with this description, whose first two bytes are its size; or none, for
     /// an event in a manifest.
+    ///
+    /// # Panics
+    ///
+    /// At compile time, for a description whose size is not its own.
     #[must_use]
     pub const fn new(descriptor: EventDescriptor, description: [u8; N]) -> Self {
         let described = match description.as_slice() {
@@ -241,7 +245,11 @@ impl Write<'_> {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is the end of one function")]
+    #[expect(
+        clippy::inline_always,
+        clippy::cast_possible_truncation,
+        reason = "it is the end of one function; the number is 128 at most"
+    )]
     fn write<O: Options, const N: usize>(
         &self,
         descriptor: &EventDescriptor,
@@ -264,7 +272,6 @@ impl Write<'_> {
                 options.flags(),
                 options.activity(),
                 options.related(),
-                // It fits: see above.
                 N as u32,
                 if N == 0 { ptr::null() } else { pieces.as_ptr() },
             )

@@ -225,7 +225,7 @@ impl<'a> Utf16CStr<'a> {
     /// `start` is null, or points at units that are readable up to and with a NUL, and
     /// that do not change while the text is used.
     #[must_use]
-    pub unsafe fn from_ptr(start: *const u16) -> Self {
+    pub const unsafe fn from_ptr(start: *const u16) -> Self {
         if start.is_null() {
             return Self(&[]);
         }

@@ -240,7 +240,7 @@ fn decoded(written: &Written) -> (String, Vec<(String, Value)>) {
     assert!(payload.leftover.is_empty());
     let fields = payload.fields.into_iter();
     (
-        schema.event_name.clone(),
+        schema.event_name,
         fields
             .map(|(name, value)| (name.to_string(), value))
             .collect(),
@@ -268,7 +268,7 @@ fn the_provider_has_its_guid_group_and_traits() {
     assert_eq!(traits, expected);
 }
 
-fn trace_group() -> Guid {
+const fn trace_group() -> Guid {
     guid_of_name!("WdkEtw.SampleGroup")
 }
 
@@ -476,7 +476,7 @@ fn what_does_not_fit_is_cut_and_flagged() {
     assert_eq!(trace::PROVIDER.failures().cut() - before, 2);
     let kept = content(&writes[2]);
     let length = usize::from(u16::from_le_bytes([kept[0], kept[1]]));
-    assert!(length <= ROOM - 4 && length >= ROOM - 6, "{length}");
+    assert!((ROOM - 6..=ROOM - 4).contains(&length), "{length}");
     assert_eq!(&kept[2..2 + length], &text.as_bytes()[..length]);
     assert!(text.is_char_boundary(length));
     for (at, (notice, (was, now))) in writes

@@ -86,9 +86,11 @@ fn registration(provider: &Provider) -> TokenStream {
         let data = Literal::byte_string(&one.data);
         quote!(, #kind => *#data)
     });
-    let hook = |path: &Option<Path>| match path {
-        Some(path) => quote!(::core::option::Option::Some(#path)),
-        None => quote!(::core::option::Option::None),
+    let hook = |path: &Option<Path>| {
+        path.as_ref().map_or_else(
+            || quote!(::core::option::Option::None),
+            |path| quote!(::core::option::Option::Some(#path)),
+        )
     };
     let hooks = &provider.hooks;
     let (on_enable, on_disable) = (hook(&hooks.on_enable), hook(&hooks.on_disable));

@@ -74,7 +74,8 @@ fn prepare(at: usize, leaf: &Leaf) -> TokenStream {
     let text = local("t", at);
     let value = value(leaf);
     if let Some((bytes, cut)) = bytes(leaf) {
-        let field = leaf.field as u16;
+        // An event with so many fields has too many pieces.
+        let field = u16::try_from(leaf.field).unwrap_or(u16::MAX);
         return quote! {
             let #text: &[u8] = write.fit(#bytes, room, #field, #cut);
             let room = room.wrapping_sub(#text.len());
@@ -111,10 +112,13 @@ fn part(wired: Wired, layout: &Layout) -> TokenStream {
                 _ => quote!(::wdk_etw::__macro::length(#text)),
             }
         }
-        Wired::Nul(at) => match layout.leaves[at].wire {
-            Wire::Terminated(Scalar::Utf16CStr) => quote!(0_u16),
-            _ => quote!(0_u8),
-        },
+        Wired::Nul(at) => {
+            if layout.leaves[at].wire == Wire::Terminated(Scalar::Utf16CStr) {
+                quote!(0_u16)
+            } else {
+                quote!(0_u8)
+            }
+        }
     }
 }
 
@@ -152,13 +156,11 @@ impl Writer<'_> {
             ..
         } = self;
         let arguments: Vec<_> = (0..parameters.len()).map(argument).collect();
-        let (provider_parameter, provider) = match &self.provider {
-            Some(provider) => (None, provider.clone()),
-            None => (
-                Some(quote!(provider: &::wdk_etw::Provider,)),
-                quote!(provider),
-            ),
-        };
+        let provider = self.provider.clone().unwrap_or_else(|| quote!(provider));
+        let provider_parameter = self
+            .provider
+            .is_none()
+            .then(|| quote!(provider: &::wdk_etw::Provider,));
         let prepared = layout
             .leaves
             .iter()

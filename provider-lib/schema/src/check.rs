@@ -1,6 +1,6 @@
 //! What must hold between the parts of a declaration.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use proc_macro2::Span;
 use syn::Ident;
@@ -64,6 +64,7 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
         if let Err(error) = fields(&structure.fields) {
             errors.push(error);
         }
+        declared(&structure.fields, provider, errors);
         if holds(structure, structure, provider, 0) {
             errors.at(
                 structure.ident.span(),
@@ -109,11 +110,24 @@ fn unique<'a, T: std::hash::Hash + Eq + std::fmt::Display>(
     }
 }
 
+/// The types that fields name are there.
+fn declared(fields: &[Field], provider: &Provider, errors: &mut Errors) {
+    let types = Types::of(provider);
+    for field in fields {
+        if let FieldType::Named(name) = &field.kind
+            && types.map(name).is_none()
+            && types.structure(name).is_none()
+        {
+            errors.push(crate::types::undeclared(name));
+        }
+    }
+}
+
 /// Fields' names are different.
 pub fn fields(fields: &[Field]) -> syn::Result<()> {
-    let mut seen = HashMap::new();
+    let mut seen = HashSet::new();
     for field in fields {
-        if seen.insert(&field.name, ()).is_some() {
+        if !seen.insert(&field.name) {
             return Err(syn::Error::new(
                 field.ident.span(),
                 format!(
@@ -132,6 +146,7 @@ fn events(provider: &Provider, errors: &mut Errors) {
         if let Err(error) = fields(&event.fields) {
             errors.push(error);
         }
+        declared(&event.fields, provider, errors);
         // Id 0 is what `TraceLogging` events have that are known by their names.
         if event.encoding == Encoding::TraceLogging && event.id == 0 {
             continue;

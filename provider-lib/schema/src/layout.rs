@@ -10,8 +10,9 @@ use syn::Ident;
 
 use crate::{Encoding, Field, FieldType, Format, Scalar, Shape, tracelogging::Types};
 
-/// The most bytes of an event's content. An event has 64 KiB at most, with its header
-/// of 80 bytes and its extended items, of which the traits (255 bytes), the related
+/// The most bytes of an event's content.
+///
+/// An event has 64 KiB at most, with its header of 80 bytes and its extended items, of which the traits (255 bytes), the related
 /// activity (16) and the stack (192 addresses of 8) are not under the event's control.
 /// A description of more than 256 bytes comes off this.
 pub const MOST_CONTENT: usize = 65_535 - 80 - 2_560;

@@ -18,7 +18,7 @@ const COUNTED: u8 = 0x40;
 /// `_TlgInSTRUCT`.
 const STRUCTURE: u8 = 24;
 /// The most fields of a structure: its number has seven bits.
-const MOST_MEMBERS: usize = 127;
+const MOST_MEMBERS: u8 = 127;
 
 /// Where the types that a declaration makes are found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +57,7 @@ impl<'a> Types<'a> {
 fn put_event_tag(block: &mut Vec<u8>, tag: u32) {
     let mut rest = tag << 4;
     loop {
-        let bits = (rest >> 25) as u8;
+        let bits = seven_bits(rest >> 25);
         rest <<= 7;
         if rest == 0 {
             block.push(bits);
@@ -67,11 +67,16 @@ fn put_event_tag(block: &mut Vec<u8>, tag: u32) {
     }
 }
 
+const fn seven_bits(number: u32) -> u8 {
+    let [lowest, ..] = number.to_le_bytes();
+    lowest & !CHAIN
+}
+
 fn put_field_tag(block: &mut Vec<u8>, tag: u32) {
     for shift in [21, 14, 7] {
-        block.push((tag >> shift) as u8 & !CHAIN | CHAIN);
+        block.push(seven_bits(tag >> shift) | CHAIN);
     }
-    block.push(tag as u8 & !CHAIN);
+    block.push(seven_bits(tag));
 }
 
 fn put_name(block: &mut Vec<u8>, name: &str) {
@@ -114,14 +119,16 @@ fn put_fields(block: &mut Vec<u8>, fields: &[Field], types: Types<'_>) -> syn::R
                     let (in_type, out_type) = map.scalar.tracelogging(format);
                     put_type(block, in_type, out_type, field.tag);
                 } else if let Some(structure) = types.structure(name) {
-                    let members = structure.fields.len();
-                    if members == 0 || members > MOST_MEMBERS {
-                        return Err(syn::Error::new(
-                            structure.ident.span(),
-                            "a structure has 1 to 127 fields; split it",
-                        ));
-                    }
-                    put_type(block, STRUCTURE, members as u8, field.tag);
+                    let members = u8::try_from(structure.fields.len())
+                        .ok()
+                        .filter(|members| (1..=MOST_MEMBERS).contains(members))
+                        .ok_or_else(|| {
+                            syn::Error::new(
+                                structure.ident.span(),
+                                "a structure has 1 to 127 fields; split it",
+                            )
+                        })?;
+                    put_type(block, STRUCTURE, members, field.tag);
                     put_fields(block, &structure.fields, types)?;
                 } else {
                     return Err(crate::types::undeclared(name));

@@ -412,7 +412,7 @@ fn unknown(attribute: &Attribute) -> syn::Error {
 
 impl FieldType {
     /// Reads a type, with what the field's attributes say of it.
-    pub fn parse(written: &Type, options: &FieldOptions) -> syn::Result<Self> {
+    pub(crate) fn parse(written: &Type, options: &FieldOptions) -> syn::Result<Self> {
         let (scalar, shape) = match resolve(written, options)? {
             Ok(values) => values,
             Err(name) => {
@@ -558,9 +558,13 @@ fn no_field_type(written: &Type) -> syn::Error {
 
 /// An error for a name that no map or structure has.
 pub fn undeclared(name: &Ident) -> syn::Error {
-    let mut error = no_field_type(&syn::parse_quote!(#name));
-    error = syn::Error::new(name.span(), error);
-    error
+    syn::Error::new(
+        name.span(),
+        format!(
+            "`{name}` is no type of a field, and the declaration has no map or structure of that \
+             name; it could have `#[map] enum {name} {{ … }}`"
+        ),
+    )
 }
 
 #[cfg(test)]

@@ -1,0 +1,139 @@
+//! Events that are declared where they are written.
+
+use proc_macro2::{Span, TokenStream};
+use syn::{
+    Attribute, Expr, Ident, LitStr, Token, braced,
+    parse::{ParseStream, Parser as _},
+};
+
+use super::event::{field, level, undeclared, without_keyword, without_level};
+use crate::{Field, FieldType, Level, STANDARD_OPCODES, attribute, check};
+
+/// An event at its call site: `event!(PROVIDER, "Name", level = Info, keyword = …,
+/// { field: type = value, … })`.
+#[derive(Debug)]
+pub struct AdHoc {
+    /// The provider.
+    pub provider: Expr,
+    /// The event's name.
+    pub name: String,
+    /// Its level.
+    pub level: Level,
+    /// Its keywords: a constant expression, or none on purpose.
+    pub keyword: Option<Expr>,
+    /// Its opcode.
+    pub opcode: u8,
+    /// Its tag.
+    pub tag: u32,
+    /// What is said of the write: `activity`, `related`, `flags` and their values.
+    pub options: Vec<(Ident, Expr)>,
+    /// The fields.
+    pub fields: Vec<Field>,
+    /// Their values.
+    pub values: Vec<Expr>,
+    /// Where the name stands.
+    pub span: Span,
+}
+
+/// Reads an event at its call site.
+///
+/// # Errors
+///
+/// What is wrong with it, at its token.
+pub fn ad_hoc(tokens: TokenStream) -> syn::Result<AdHoc> {
+    parse_ad_hoc.parse2(tokens)
+}
+
+fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
+    let provider = input.parse()?;
+    input.parse::<Token![,]>()?;
+    let name: LitStr = input.parse()?;
+    let mut event_level = None;
+    let mut keyword = None;
+    let mut event_opcode = 0;
+    let mut tag = 0;
+    let mut options = Vec::new();
+    let mut fields = Vec::new();
+    let mut values = Vec::new();
+    while !input.is_empty() {
+        input.parse::<Token![,]>()?;
+        if input.is_empty() {
+            break;
+        }
+        if input.peek(syn::token::Brace) {
+            let inside;
+            braced!(inside in input);
+            while !inside.is_empty() {
+                let attributes = inside.call(Attribute::parse_outer)?;
+                let ident: Ident = inside.parse()?;
+                inside.parse::<Token![:]>()?;
+                let written: syn::Type = inside.parse()?;
+                inside.parse::<Token![=]>()?;
+                values.push(inside.parse()?);
+                let field = field(&ident, &written, &attributes)?;
+                if let FieldType::Named(name) = &field.kind {
+                    return Err(crate::types::undeclared(name));
+                }
+                fields.push(field);
+                if !inside.is_empty() {
+                    inside.parse::<Token![,]>()?;
+                }
+            }
+            continue;
+        }
+        let word: Ident = input.parse()?;
+        input.parse::<Token![=]>()?;
+        match word.to_string().as_str() {
+            "level" => event_level = Some(level(input)?),
+            "keyword" => {
+                let ahead = input.fork();
+                let none = ahead.parse::<Ident>().is_ok_and(|word| word == "none");
+                if none && (ahead.is_empty() || ahead.peek(Token![,])) {
+                    input.parse::<Ident>()?;
+                    keyword = Some(None);
+                } else {
+                    keyword = Some(Some(input.parse()?));
+                }
+            }
+            "opcode" => {
+                let word: Ident = input.parse()?;
+                event_opcode = STANDARD_OPCODES
+                    .iter()
+                    .find(|(name, _)| word == name)
+                    .map(|(_, value)| *value)
+                    .ok_or_else(|| {
+                        let names = STANDARD_OPCODES.iter().map(|(name, _)| (*name).to_owned());
+                        undeclared("opcode", &word, names)
+                    })?;
+            }
+            "tag" => tag = attribute::tag_of(&input.parse()?)?,
+            "activity" | "related" | "flags" => options.push((word, input.parse()?)),
+            _ => {
+                return Err(syn::Error::new(
+                    word.span(),
+                    "an event has `level`, `keyword`, `opcode`, `tag`, `activity`, `related`, \
+                     `flags`, and `{ field: type = value, … }`",
+                ));
+            }
+        }
+    }
+    let Some(level) = event_level else {
+        return Err(without_level(name.span()));
+    };
+    let Some(keyword) = keyword else {
+        return Err(without_keyword(name.span()));
+    };
+    check::fields(&fields)?;
+    Ok(AdHoc {
+        provider,
+        name: attribute::name_of(&name)?,
+        level,
+        keyword,
+        opcode: event_opcode,
+        tag,
+        options,
+        fields,
+        values,
+        span: name.span(),
+    })
+}

@@ -1,0 +1,356 @@
+//! Events.
+
+use proc_macro2::Span;
+use syn::{
+    Attribute, FnArg, Ident, LitInt, LitStr, Pat, Signature, Token,
+    parse::{Parse, ParseStream},
+    punctuated::Punctuated,
+    spanned::Spanned as _,
+};
+
+use super::{module::Function, settings::encoding};
+use crate::{
+    Encoding, Event, Field, FieldType, Level, Provider, STANDARD_LEVELS, STANDARD_OPCODES,
+    attribute, types::FieldOptions,
+};
+
+pub fn field(ident: &Ident, written: &syn::Type, attributes: &[Attribute]) -> syn::Result<Field> {
+    let options = FieldOptions::parse(attributes)?;
+    let kind = FieldType::parse(written, &options)?;
+    Ok(Field {
+        name: options
+            .name
+            .unwrap_or_else(|| attribute::pascal_case(&ident.to_string())),
+        ident: ident.clone(),
+        written: written.clone(),
+        kind,
+        tag: options.tag,
+        docs: options.docs,
+    })
+}
+
+/// What stands in `#[event(…)]`, before it is looked up.
+#[derive(Default)]
+struct EventSettings {
+    id: Option<(u16, Span)>,
+    version: u8,
+    level: Option<Level>,
+    keyword: Option<Vec<Ident>>,
+    task: Option<Ident>,
+    opcode: Option<Ident>,
+    channel: Option<Ident>,
+    encoding: Option<Encoding>,
+    name: Option<String>,
+    message: Option<String>,
+    tag: Option<(u32, Span)>,
+}
+
+/// A level by its name, or one of the provider's own.
+pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
+    if input.peek(LitInt) {
+        let number: LitInt = input.parse()?;
+        return match number.base10_parse::<u8>() {
+            Ok(own @ 16..) => Ok(Level(own)),
+            Ok(0) => Err(syn::Error::new(
+                number.span(),
+                "an event of level 0 passes every session's level; if that is what you want, \
+                 write `LogAlways`",
+            )),
+            _ => Err(syn::Error::new(
+                number.span(),
+                "levels 1 to 5 have names (`Critical`, `Error`, `Warning`, `Info`, `Verbose`), 6 \
+                 to 15 are Microsoft's, and 16 to 255 are the provider's own",
+            )),
+        };
+    }
+    let word: Ident = input.parse()?;
+    STANDARD_LEVELS
+        .iter()
+        .find(|(name, _)| word == name)
+        .map(|(_, level)| Level(*level))
+        .ok_or_else(|| {
+            syn::Error::new(
+                word.span(),
+                "a level is `Critical`, `Error`, `Warning`, `Info`, `Verbose`, `LogAlways`, or a \
+                 number from 16 to 255",
+            )
+        })
+}
+
+impl Parse for EventSettings {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut settings = Self::default();
+        while !input.is_empty() {
+            let word: Ident = input.parse()?;
+            input.parse::<Token![=]>()?;
+            match word.to_string().as_str() {
+                "id" => {
+                    let number: LitInt = input.parse()?;
+                    settings.id = Some((number.base10_parse()?, number.span()));
+                }
+                "version" => settings.version = input.parse::<LitInt>()?.base10_parse()?,
+                "level" => settings.level = Some(level(input)?),
+                "keyword" => {
+                    let words = Punctuated::<Ident, Token![|]>::parse_separated_nonempty(input)?;
+                    settings.keyword = Some(words.into_iter().collect());
+                }
+                "task" => settings.task = Some(input.parse()?),
+                "opcode" => settings.opcode = Some(input.parse()?),
+                "channel" => settings.channel = Some(input.parse()?),
+                "encoding" => settings.encoding = Some(encoding(&input.parse()?)?),
+                "name" => settings.name = Some(attribute::name_of(&input.parse()?)?),
+                "message" => settings.message = Some(input.parse::<LitStr>()?.value()),
+                "tag" => {
+                    let number: LitInt = input.parse()?;
+                    settings.tag = Some((attribute::tag_of(&number)?, number.span()));
+                }
+                _ => {
+                    return Err(syn::Error::new(
+                        word.span(),
+                        "an event has `id`, `version`, `level`, `keyword`, `task`, `opcode`, \
+                         `channel`, `encoding`, `name`, `message` and `tag`",
+                    ));
+                }
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(settings)
+    }
+}
+
+/// An undeclared name, with those that there are.
+pub fn undeclared(what: &str, word: &Ident, names: impl Iterator<Item = String>) -> syn::Error {
+    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    let there = if names.is_empty() {
+        "the provider declares none".to_owned()
+    } else {
+        format!("there are {}", names.join(", "))
+    };
+    syn::Error::new(
+        word.span(),
+        format!("no {what} is called `{word}`; {there}"),
+    )
+}
+
+fn keyword_bits(words: &[Ident], provider: &Provider) -> syn::Result<u64> {
+    if let [word] = words
+        && word == "none"
+    {
+        return Ok(0);
+    }
+    let mut bits = 0;
+    for word in words {
+        let keyword = provider
+            .keywords
+            .iter()
+            .find(|keyword| keyword.ident == *word)
+            .ok_or_else(|| {
+                let names = provider
+                    .keywords
+                    .iter()
+                    .map(|keyword| keyword.ident.to_string());
+                undeclared("keyword", word, names)
+            })?;
+        bits |= 1 << keyword.bit;
+    }
+    Ok(bits)
+}
+
+fn opcode(word: &Ident, provider: &Provider) -> syn::Result<u8> {
+    let standard = STANDARD_OPCODES.iter().find(|(name, _)| word == name);
+    let own = provider.opcodes.iter().find(|opcode| opcode.ident == *word);
+    standard
+        .map(|(_, value)| *value)
+        .or_else(|| own.map(|own| own.value))
+        .ok_or_else(|| {
+            let standard = STANDARD_OPCODES.iter().map(|(name, _)| (*name).to_owned());
+            let own = provider
+                .opcodes
+                .iter()
+                .map(|opcode| opcode.ident.to_string());
+            undeclared("opcode", word, standard.chain(own))
+        })
+}
+
+/// An event of a provider whose other parts are known.
+pub fn event(function: &Function, provider: &Provider) -> syn::Result<Event> {
+    let ident = &function.signature.ident;
+    let settings = settings(function)?;
+    let Some(level) = settings.level else {
+        return Err(without_level(ident.span()));
+    };
+    let Some(words) = &settings.keyword else {
+        return Err(without_keyword(ident.span()));
+    };
+    let task = settings.task.as_ref().map_or(Ok(0), |word| {
+        let found = provider.tasks.iter().find(|task| task.ident == *word);
+        let names = provider.tasks.iter().map(|task| task.ident.to_string());
+        found
+            .map(|task| task.value)
+            .ok_or_else(|| undeclared("task", word, names))
+    })?;
+    let channel = settings.channel.as_ref().map_or(Ok(0), |word| {
+        let mut channels = provider.channels.iter().map(|channel| &channel.named);
+        let names = provider
+            .channels
+            .iter()
+            .map(|channel| channel.named.ident.to_string());
+        let found = channels.find(|channel| channel.ident == *word);
+        found
+            .map(|channel| channel.value)
+            .ok_or_else(|| undeclared("channel", word, names))
+    })?;
+    let (id, id_span) = settings.id.unwrap_or_else(|| (0, ident.span()));
+    Ok(Event {
+        level,
+        keyword: keyword_bits(words, provider)?,
+        task,
+        opcode: settings
+            .opcode
+            .as_ref()
+            .map_or(Ok(0), |word| opcode(word, provider))?,
+        channel,
+        encoding: encoding_of(&settings, ident, provider)?,
+        fields: fields(&function.signature)?,
+        name: settings
+            .name
+            .unwrap_or_else(|| attribute::pascal_case(&ident.to_string())),
+        ident: ident.clone(),
+        visibility: function.visibility.clone(),
+        docs: attribute::docs(&function.attributes),
+        message: settings.message,
+        id,
+        id_span,
+        version: settings.version,
+        tag: settings.tag.map_or(0, |(tag, _)| tag),
+    })
+}
+
+pub fn without_level(span: Span) -> syn::Error {
+    syn::Error::new(
+        span,
+        "say of which level the event is: `level = Info`; one that passes every session's level \
+         is `LogAlways`",
+    )
+}
+
+pub fn without_keyword(span: Span) -> syn::Error {
+    syn::Error::new(
+        span,
+        "say what the event is about: `keyword = …`; one that passes every session's keywords has \
+         `keyword = none`",
+    )
+}
+
+/// What the event's attributes say of it.
+fn settings(function: &Function) -> syn::Result<EventSettings> {
+    let signature = &function.signature;
+    for attribute in &function.attributes {
+        let path = attribute.path();
+        if !path.is_ident("event") && !path.is_ident("doc") {
+            return Err(syn::Error::new_spanned(
+                path,
+                "an event has `#[event(…)]` and a doc comment, and no other attributes",
+            ));
+        }
+    }
+    if let Some(span) = unsupported(signature) {
+        return Err(syn::Error::new(
+            span,
+            "an event is a plain function with fields: `fn name(field: type);`",
+        ));
+    }
+    let attribute = function
+        .attributes
+        .iter()
+        .find(|attribute| attribute.path().is_ident("event"));
+    attribute.map_or_else(
+        || {
+            Err(syn::Error::new(
+                signature.ident.span(),
+                "a function without a body is an event: say of which level and keyword, \
+                 `#[event(level = Info, keyword = …)]`",
+            ))
+        },
+        Attribute::parse_args,
+    )
+}
+
+/// How the event travels: as it says, as the provider's events do, or as its id suggests.
+fn encoding_of(
+    settings: &EventSettings,
+    ident: &Ident,
+    provider: &Provider,
+) -> syn::Result<Encoding> {
+    let said = settings.encoding.or(provider.encoding);
+    let encoding = said.unwrap_or_else(|| {
+        if settings.id.is_some() {
+            Encoding::Manifest
+        } else {
+            Encoding::TraceLogging
+        }
+    });
+    match encoding {
+        Encoding::Manifest => {
+            if settings.id.is_none() {
+                return Err(syn::Error::new(
+                    ident.span(),
+                    "an event in a manifest is known by its id: `id = 1`; one that describes \
+                     itself has `encoding = tracelogging`",
+                ));
+            }
+            if let Some((_, span)) = settings.tag {
+                return Err(syn::Error::new(
+                    span,
+                    "tags travel with events that describe themselves; use `encoding = \
+                     tracelogging`",
+                ));
+            }
+        }
+        Encoding::TraceLogging => {
+            if let Some(word) = &settings.channel {
+                return Err(syn::Error::new(
+                    word.span(),
+                    "an event that describes itself goes to no channel; use `encoding = manifest` \
+                     and an id",
+                ));
+            }
+        }
+    }
+    Ok(encoding)
+}
+
+fn fields(signature: &Signature) -> syn::Result<Vec<Field>> {
+    let mut fields = Vec::new();
+    for argument in &signature.inputs {
+        let FnArg::Typed(argument) = argument else {
+            return Err(syn::Error::new(argument.span(), "an event has no `self`"));
+        };
+        let Pat::Ident(name) = &*argument.pat else {
+            return Err(syn::Error::new(
+                argument.pat.span(),
+                "a field has a name: `length: u32`",
+            ));
+        };
+        fields.push(field(&name.ident, &argument.ty, &argument.attrs)?);
+    }
+    Ok(fields)
+}
+
+/// What an event's signature cannot have.
+fn unsupported(signature: &Signature) -> Option<Span> {
+    signature
+        .asyncness
+        .map(|word| word.span)
+        .or_else(|| signature.unsafety.map(|word| word.span))
+        .or_else(|| signature.constness.map(|word| word.span))
+        .or_else(|| signature.abi.as_ref().map(syn::spanned::Spanned::span))
+        .or_else(|| signature.variadic.as_ref().map(syn::spanned::Spanned::span))
+        .or_else(|| match &signature.output {
+            syn::ReturnType::Default => None,
+            syn::ReturnType::Type(arrow, _) => Some(arrow.span()),
+        })
+        .or_else(|| signature.generics.lt_token.map(|token| token.span))
+}

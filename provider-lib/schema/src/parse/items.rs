@@ -1,0 +1,270 @@
+//! Keywords, tasks, opcodes, channels, maps and structures.
+
+use syn::{Attribute, Expr, ExprLit, Ident, Item, Lit, spanned::Spanned as _};
+
+use super::event::field;
+use crate::{Channel, Keyword, Map, MapKind, Named, Provider, Scalar, Structure, attribute};
+
+/// Takes the attribute of this name away; whether it was there.
+fn take_attribute(attributes: &mut Vec<Attribute>, name: &str) -> Option<Attribute> {
+    let at = attributes
+        .iter()
+        .position(|attribute| attribute.path().is_ident(name))?;
+    Some(attributes.remove(at))
+}
+
+pub fn put_item(provider: &mut Provider, item: Item) -> syn::Result<()> {
+    match item {
+        Item::Const(mut item) => {
+            if take_attribute(&mut item.attrs, "keyword").is_some() {
+                provider.keywords.push(keyword(&item)?);
+                return Ok(());
+            }
+            provider.others.push(Item::Const(item));
+        }
+        Item::Enum(mut item) => {
+            if take_attribute(&mut item.attrs, "tasks").is_some() {
+                provider
+                    .tasks
+                    .extend(named(&item, 1..=u32::from(u16::MAX), "a task")?);
+            } else if take_attribute(&mut item.attrs, "opcodes").is_some() {
+                provider
+                    .opcodes
+                    .extend(named(&item, 10..=239, "an opcode of the provider's own")?);
+            } else if take_attribute(&mut item.attrs, "channels").is_some() {
+                channels(provider, &item)?;
+            } else if take_attribute(&mut item.attrs, "map").is_some() {
+                provider.maps.push(map(&mut item, MapKind::Value)?);
+            } else if take_attribute(&mut item.attrs, "bitmap").is_some() {
+                provider.maps.push(map(&mut item, MapKind::Bits)?);
+            } else {
+                provider.others.push(Item::Enum(item));
+            }
+        }
+        Item::Struct(mut item) => {
+            if take_attribute(&mut item.attrs, "structure").is_none() {
+                provider.others.push(Item::Struct(item));
+                return Ok(());
+            }
+            let mut fields = Vec::new();
+            for field in &item.fields {
+                let Some(ident) = &field.ident else {
+                    return Err(syn::Error::new(
+                        field.ty.span(),
+                        "a structure's fields have names: `struct Place { x: u32 }`",
+                    ));
+                };
+                fields.push(self::field(ident, &field.ty, &field.attrs)?);
+            }
+            provider.structures.push(Structure {
+                docs: attribute::docs(&item.attrs),
+                ident: item.ident,
+                visibility: item.vis,
+                generics: item.generics,
+                fields,
+            });
+        }
+        other => provider.others.push(other),
+    }
+    Ok(())
+}
+
+/// `pub const READ: Keyword = Keyword::bit(0);`, or a mask of one bit.
+fn keyword(item: &syn::ItemConst) -> syn::Result<Keyword> {
+    let expression = &*item.expr;
+    let refuse = || {
+        syn::Error::new(
+            expression.span(),
+            "a keyword is one of the bits 0 to 47: `Keyword::bit(3)`, or a mask such as `0x8`; \
+             bits 48 to 63 are Microsoft's",
+        )
+    };
+    let number = |expression: &Expr| match expression {
+        Expr::Lit(ExprLit {
+            lit: Lit::Int(number),
+            ..
+        }) => number.base10_parse::<u64>().ok(),
+        _ => None,
+    };
+    let bit = match expression {
+        Expr::Call(call) => {
+            let (Expr::Path(path), Some(argument), 1) =
+                (&*call.func, call.args.first(), call.args.len())
+            else {
+                return Err(refuse());
+            };
+            if path
+                .path
+                .segments
+                .last()
+                .is_none_or(|last| last.ident != "bit")
+            {
+                return Err(refuse());
+            }
+            number(argument)
+        }
+        Expr::Lit(_) => number(expression)
+            .filter(|mask| mask.is_power_of_two())
+            .map(|mask| u64::from(mask.trailing_zeros())),
+        _ => None,
+    };
+    let bit = bit.filter(|bit| *bit < 48).ok_or_else(refuse)?;
+    let mut name = attribute::pascal_case(&item.ident.to_string());
+    for attribute in &item.attrs {
+        if attribute.path().is_ident("name") {
+            name = attribute::name(attribute)?;
+        }
+    }
+    Ok(Keyword {
+        ident: item.ident.clone(),
+        name,
+        bit: u32::try_from(bit).map_err(|_| refuse())?,
+        bit_span: expression.span(),
+        visibility: item.vis.clone(),
+        docs: attribute::docs(&item.attrs),
+    })
+}
+
+/// The variants of an enum, each with a value in a range.
+fn named<T: TryFrom<u32>>(
+    item: &syn::ItemEnum,
+    range: std::ops::RangeInclusive<u32>,
+    what: &str,
+) -> syn::Result<Vec<Named<T>>> {
+    let mut entries = Vec::new();
+    for variant in &item.variants {
+        let refuse = |span| {
+            syn::Error::new(
+                span,
+                format!(
+                    "{what} has a number from {} to {}: `{} = …`",
+                    range.start(),
+                    range.end(),
+                    variant.ident
+                ),
+            )
+        };
+        let Some((_, expression)) = &variant.discriminant else {
+            return Err(refuse(variant.ident.span()));
+        };
+        let number = constant(expression)
+            .and_then(|number| u32::try_from(number).ok())
+            .filter(|number| range.contains(number))
+            .and_then(|number| T::try_from(number).ok())
+            .ok_or_else(|| refuse(expression.span()))?;
+        let mut name = attribute::pascal_case(&variant.ident.to_string());
+        for attribute in &variant.attrs {
+            if attribute.path().is_ident("name") {
+                name = attribute::name(attribute)?;
+            }
+        }
+        entries.push(Named {
+            ident: variant.ident.clone(),
+            name,
+            value: number,
+            value_span: expression.span(),
+            docs: attribute::docs(&variant.attrs),
+        });
+    }
+    Ok(entries)
+}
+
+/// A number, or a number shifted by another.
+fn constant(expression: &Expr) -> Option<u64> {
+    match expression {
+        Expr::Lit(ExprLit {
+            lit: Lit::Int(number),
+            ..
+        }) => number.base10_parse().ok(),
+        Expr::Binary(binary) => {
+            let (left, right) = (constant(&binary.left)?, constant(&binary.right)?);
+            match binary.op {
+                syn::BinOp::Shl(_) => left.checked_shl(u32::try_from(right).ok()?),
+                _ => None,
+            }
+        }
+        Expr::Paren(inside) => constant(&inside.expr),
+        _ => None,
+    }
+}
+
+fn channels(provider: &mut Provider, item: &syn::ItemEnum) -> syn::Result<()> {
+    let entries = named::<u8>(item, 16..=255, "a channel of the provider's own")?;
+    for (named, variant) in entries.into_iter().zip(&item.variants) {
+        let kind = variant
+            .attrs
+            .iter()
+            .find(|attribute| attribute.path().is_ident("channel"))
+            .map(Attribute::parse_args::<Ident>)
+            .transpose()?;
+        let kind = match kind {
+            Some(kind) => {
+                let name = kind.to_string();
+                if !["Admin", "Operational", "Analytic", "Debug"].contains(&name.as_str()) {
+                    return Err(syn::Error::new(
+                        kind.span(),
+                        "a channel is `Admin`, `Operational`, `Analytic` or `Debug`",
+                    ));
+                }
+                name
+            }
+            None => {
+                return Err(syn::Error::new(
+                    variant.ident.span(),
+                    "say what kind of channel it is: `#[channel(Operational)]`, or `Admin`, \
+                     `Analytic` or `Debug`",
+                ));
+            }
+        };
+        provider.channels.push(Channel { named, kind });
+    }
+    Ok(())
+}
+
+fn map(item: &mut syn::ItemEnum, kind: MapKind) -> syn::Result<Map> {
+    let scalar = match take_attribute(&mut item.attrs, "repr") {
+        None => Scalar::U32,
+        Some(repr) => {
+            let word: Ident = repr.parse_args()?;
+            match word.to_string().as_str() {
+                "u8" => Scalar::U8,
+                "u16" => Scalar::U16,
+                "u32" => Scalar::U32,
+                _ => {
+                    return Err(syn::Error::new(
+                        word.span(),
+                        "a map's values are `u8`, `u16` or `u32`",
+                    ));
+                }
+            }
+        }
+    };
+    let most = match scalar {
+        Scalar::U8 => u32::from(u8::MAX),
+        Scalar::U16 => u32::from(u16::MAX),
+        _ => u32::MAX,
+    };
+    let entries = named::<u32>(item, 0..=most, "an entry of a map")?;
+    if entries.is_empty() {
+        return Err(syn::Error::new(
+            item.ident.span(),
+            "a map has one entry at least",
+        ));
+    }
+    for entry in &entries {
+        if kind == MapKind::Bits && !entry.value.is_power_of_two() {
+            return Err(syn::Error::new(
+                entry.value_span,
+                "an entry of a bit map is one bit: `1 << 3`",
+            ));
+        }
+    }
+    Ok(Map {
+        ident: item.ident.clone(),
+        visibility: item.vis.clone(),
+        kind,
+        scalar,
+        entries,
+        docs: attribute::docs(&item.attrs),
+    })
+}

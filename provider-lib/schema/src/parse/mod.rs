@@ -1,0 +1,95 @@
+//! From Rust source to a provider.
+
+mod ad_hoc;
+mod event;
+mod items;
+mod module;
+mod settings;
+
+use proc_macro2::{Span, TokenStream};
+
+pub use self::ad_hoc::{AdHoc, ad_hoc};
+use self::{
+    event::event,
+    items::put_item,
+    module::{Entry, Module},
+    settings::Settings,
+};
+use crate::{Provider, check};
+
+/// Reads a provider: what stands in `#[provider(…)]`, and the module under it.
+///
+/// # Errors
+///
+/// Everything that is wrong with it, each at its token.
+pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Provider> {
+    let settings: Settings = syn::parse2(arguments)?;
+    let module: Module = syn::parse2(module)?;
+    let mut errors = Errors::default();
+    let mut provider = Provider {
+        guid: settings.guid,
+        name: settings.name,
+        group: settings.group,
+        traits: settings.traits,
+        encoding: settings.encoding,
+        hooks: settings.hooks,
+        binary_tracking: settings.binary_tracking,
+        module: module.ident,
+        visibility: module.visibility,
+        attributes: module.attributes,
+        keywords: Vec::new(),
+        tasks: Vec::new(),
+        opcodes: Vec::new(),
+        channels: Vec::new(),
+        maps: Vec::new(),
+        structures: Vec::new(),
+        events: Vec::new(),
+        others: Vec::new(),
+    };
+    let mut functions = Vec::new();
+    for entry in module.entries {
+        match entry {
+            Entry::Function(function) => functions.push(function),
+            Entry::Item(item) => {
+                errors.take(put_item(&mut provider, item));
+            }
+        }
+    }
+    // Events come last: they name what the rest declares.
+    for function in functions {
+        if let Some(event) = errors.take(event(&function, &provider)) {
+            provider.events.push(event);
+        }
+    }
+    check::provider(&provider, &mut errors);
+    errors.finish(provider)
+}
+
+/// Errors, all of which are reported.
+#[derive(Default)]
+pub struct Errors(Option<syn::Error>);
+
+impl Errors {
+    pub(crate) fn push(&mut self, error: syn::Error) {
+        match &mut self.0 {
+            Some(errors) => errors.combine(error),
+            None => self.0 = Some(error),
+        }
+    }
+
+    pub(crate) fn at(&mut self, span: Span, message: impl std::fmt::Display) {
+        self.push(syn::Error::new(span, message));
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
+        result.map_err(|error| self.push(error)).ok()
+    }
+
+    fn finish<T>(self, value: T) -> syn::Result<T> {
+        self.0.map_or(Ok(value), Err)
+    }
+}

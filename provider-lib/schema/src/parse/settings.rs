@@ -1,0 +1,135 @@
+//! What stands in `#[provider(…)]`.
+
+use proc_macro2::Span;
+use syn::{
+    Ident, LitByteStr, LitInt, LitStr, Path, Token, parenthesized,
+    parse::{Parse, ParseStream},
+};
+
+use crate::{Encoding, Guid, Hooks, Trait, attribute};
+
+/// What stands in `#[provider(…)]`.
+pub struct Settings {
+    pub name: String,
+    pub guid: Guid,
+    pub group: Option<Guid>,
+    pub traits: Vec<Trait>,
+    pub encoding: Option<Encoding>,
+    pub hooks: Hooks,
+    pub binary_tracking: bool,
+}
+
+fn guid(text: &LitStr) -> syn::Result<Guid> {
+    Guid::parse(&text.value()).map_err(|error| syn::Error::new(text.span(), error))
+}
+
+pub fn encoding(word: &Ident) -> syn::Result<Encoding> {
+    match word.to_string().as_str() {
+        "manifest" => Ok(Encoding::Manifest),
+        "tracelogging" => Ok(Encoding::TraceLogging),
+        _ => Err(syn::Error::new(
+            word.span(),
+            "an encoding is `manifest` or `tracelogging`",
+        )),
+    }
+}
+
+impl Parse for Settings {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut name: Option<LitStr> = None;
+        let mut written_guid = None;
+        let mut group = None;
+        let mut traits = Vec::new();
+        let mut default_encoding = None;
+        let mut hooks = Hooks::default();
+        let mut binary_tracking = false;
+        while !input.is_empty() {
+            let word: Ident = input.parse()?;
+            match word.to_string().as_str() {
+                "trait_" => traits.push(custom_trait(input)?),
+                "binary_tracking" => binary_tracking = true,
+                "name" => name = Some(value(input)?),
+                "guid" => written_guid = Some(guid(&value(input)?)?),
+                "group" => group = Some(guid(&value(input)?)?),
+                "encoding" => default_encoding = Some(encoding(&value(input)?)?),
+                "on_enable" => hooks.on_enable = Some(value::<Path>(input)?),
+                "on_disable" => hooks.on_disable = Some(value(input)?),
+                "on_capture_state" => hooks.on_capture_state = Some(value(input)?),
+                _ => {
+                    return Err(syn::Error::new(
+                        word.span(),
+                        "a provider has `name`, `guid`, `group`, `trait_(type, b\"data\")`, \
+                         `encoding`, `binary_tracking`, `on_enable`, `on_disable` and \
+                         `on_capture_state`",
+                    ));
+                }
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        let Some(name) = name else {
+            return Err(syn::Error::new(
+                Span::call_site(),
+                "a provider has a name: `name = \"Company.Component\"`",
+            ));
+        };
+        let text = attribute::name_of(&name)?;
+        let guid = match written_guid {
+            Some(guid) => guid,
+            None => Guid::of_name(&text).map_err(|error| syn::Error::new(name.span(), error))?,
+        };
+        let size = crate::traits::size(&text, group.is_some(), &traits);
+        if size > crate::MOST_TRAITS {
+            return Err(syn::Error::new(
+                name.span(),
+                format!(
+                    "the provider's traits have {size} bytes, and 255 is the most, since they \
+                     travel with every event; shorten the name or the custom traits"
+                ),
+            ));
+        }
+        Ok(Self {
+            name: text,
+            guid,
+            group,
+            traits,
+            encoding: default_encoding,
+            hooks,
+            binary_tracking,
+        })
+    }
+}
+
+fn value<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {
+    input.parse::<Token![=]>()?;
+    input.parse()
+}
+
+/// `(128, b"data")`.
+fn custom_trait(input: ParseStream<'_>) -> syn::Result<Trait> {
+    let inside;
+    parenthesized!(inside in input);
+    let kind: LitInt = inside.parse()?;
+    inside.parse::<Token![,]>()?;
+    let data = if inside.peek(LitStr) {
+        inside.parse::<LitStr>()?.value().into_bytes()
+    } else {
+        inside.parse::<LitByteStr>()?.value()
+    };
+    inside.parse::<Option<Token![,]>>()?;
+    if !inside.is_empty() {
+        return Err(inside.error("a trait is its type and its data: `trait_(128, b\"data\")`"));
+    }
+    match kind.base10_parse() {
+        Ok(number @ 128..) => Ok(Trait { kind: number, data }),
+        Ok(1) => Err(syn::Error::new(
+            kind.span(),
+            "type 1 is the provider's group: write `group = \"…\"`",
+        )),
+        _ => Err(syn::Error::new(
+            kind.span(),
+            "a custom trait's type is 128 to 255; the others are Microsoft's",
+        )),
+    }
+}
