@@ -1,5 +1,6 @@
 //! Loading and unloading the driver.
 
+use wdk_etw::NtStatus;
 use wdk_sys::{
     DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, WDF_DRIVER_CONFIG, WDF_NO_HANDLE,
     WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER, call_unsafe_wdf_function_binding,
@@ -45,7 +46,7 @@ pub unsafe extern "system" fn driver_entry(
     if NT_SUCCESS(status) {
         trace::driver_loaded();
     } else {
-        trace::driver_failed(status);
+        trace::driver_failed(NtStatus(status));
         // The framework calls no unload routine for a driver that failed to load.
         trace::unregister();
     }

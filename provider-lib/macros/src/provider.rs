@@ -95,13 +95,27 @@ fn registration(provider: &Provider) -> TokenStream {
     let hooks = &provider.hooks;
     let (on_enable, on_disable) = (hook(&hooks.on_enable), hook(&hooks.on_disable));
     let on_capture_state = hook(&hooks.on_capture_state);
+    let group_constant = provider.group.map(|group| {
+        let group = names::guid(group);
+        quote! {
+            /// The GUID of the provider's group.
+            #quiet
+            pub const GROUP: ::wdk_etw::Guid = #group;
+        }
+    });
     let doc = format!(" The provider {name}, `{}`.", provider.guid);
     quote! {
         static __TRAITS: ::wdk_etw::Traits = ::wdk_etw::traits!(#name #group #(#custom)*);
 
+        /// The provider's GUID.
+        #quiet
+        pub const ID: ::wdk_etw::Guid = #guid;
+
+        #group_constant
+
         #[doc = #doc]
         pub static PROVIDER: ::wdk_etw::Provider =
-            ::wdk_etw::Provider::new(#guid, &__TRAITS).with_hooks(::wdk_etw::Hooks {
+            ::wdk_etw::Provider::new(ID, &__TRAITS).with_hooks(::wdk_etw::Hooks {
                 on_enable: #on_enable,
                 on_disable: #on_disable,
                 on_capture_state: #on_capture_state,
@@ -138,6 +152,7 @@ fn registration(provider: &Provider) -> TokenStream {
     }
 }
 
+/// A map's type: a number, so that what the map has no name for travels too.
 fn map(map: &Map) -> TokenStream {
     let quiet = quiet();
     let docs_of_map = docs(&map.docs);
@@ -149,52 +164,14 @@ fn map(map: &Map) -> TokenStream {
         let docs = docs(&entry.docs);
         let ident = &entry.ident;
         let value = Literal::u32_unsuffixed(entry.value);
-        match map.kind {
-            MapKind::Value => quote!(#docs #ident = #value,),
-            MapKind::Bits => quote! {
-                #docs
-                #[allow(non_upper_case_globals)]
-                pub const #ident: Self = Self(#value);
-            },
+        quote! {
+            #docs
+            #[allow(non_upper_case_globals)]
+            pub const #ident: Self = Self(#value);
         }
     });
-    match map.kind {
-        MapKind::Value => quote! {
-            #docs_of_map
-            #quiet
-            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-            #[repr(#scalar)]
-            #visibility enum #ident {
-                #(#entries)*
-            }
-
-            #quiet
-            impl #ident {
-                /// The number that travels.
-                #[must_use]
-                pub const fn value(self) -> #scalar {
-                    self as #scalar
-                }
-            }
-        },
-        MapKind::Bits => quote! {
-            #docs_of_map
-            #quiet
-            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-            #[repr(transparent)]
-            #visibility struct #ident(pub #scalar);
-
-            #quiet
-            impl #ident {
-                #(#entries)*
-
-                /// The bits that travel.
-                #[must_use]
-                pub const fn value(self) -> #scalar {
-                    self.0
-                }
-            }
-
+    let union = (map.kind == MapKind::Bits).then(|| {
+        quote! {
             impl ::core::ops::BitOr for #ident {
                 type Output = Self;
 
@@ -202,7 +179,21 @@ fn map(map: &Map) -> TokenStream {
                     Self(self.0 | other.0)
                 }
             }
-        },
+        }
+    });
+    quote! {
+        #docs_of_map
+        #quiet
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[repr(transparent)]
+        #visibility struct #ident(pub #scalar);
+
+        #quiet
+        impl #ident {
+            #(#entries)*
+        }
+
+        #union
     }
 }
 

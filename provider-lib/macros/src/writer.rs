@@ -32,7 +32,7 @@ fn value(leaf: &Leaf) -> TokenStream {
 fn in_block(leaf: &Leaf) -> TokenStream {
     let value = value(leaf);
     match leaf.wire {
-        Wire::Map(_) => quote!(#value.value()),
+        Wire::Map(_) => quote!(#value.0),
         Wire::CountedIpv6 => quote!(#value.octets()),
         Wire::Plain(scalar, format) => match scalar {
             Scalar::Usize => quote!((#value as u64)),
