@@ -21,9 +21,8 @@ use crate::{
 pub struct EventDataDescriptor<'a> {
     address: u64,
     size: u32,
-    kind: u8,
-    reserved_1: u8,
-    reserved_2: u16,
+    /// The type in the lowest byte; the reserved ones are above it.
+    kind: u32,
     borrowed: PhantomData<&'a [u8]>,
 }
 
@@ -60,19 +59,38 @@ plain!(
 unsafe impl<T: PlainData, const N: usize> PlainData for [T; N] {}
 
 /// `EVENT_DATA_DESCRIPTOR_TYPE_*`.
-const PAYLOAD: u8 = 0;
-const EVENT_METADATA: u8 = 1;
-const PROVIDER_METADATA: u8 = 2;
+const PAYLOAD: u32 = 0;
+const EVENT_METADATA: u32 = 1;
+const PROVIDER_METADATA: u32 = 2;
 
 impl<'a> EventDataDescriptor<'a> {
-    fn new(bytes: &'a [u8], kind: u8) -> Self {
+    fn new(bytes: &'a [u8], kind: u32) -> Self {
         Self {
             address: bytes.as_ptr() as u64,
             // An event has at most 64 KB; a longer slice must not look like a short one.
             size: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
             kind,
-            reserved_1: 0,
-            reserved_2: 0,
+            borrowed: PhantomData,
+        }
+    }
+
+    /// Bytes that were seen to fit into an event.
+    #[doc(hidden)]
+    #[must_use]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        clippy::cast_possible_truncation,
+        reason = "it is two moves; the length is below 65,536"
+    )]
+    pub fn fitting(bytes: &'a [u8]) -> Self {
+        // Both halves of the length, the higher of which is the type, 0: that is one
+        // store instead of two.
+        let length = bytes.len() as u64;
+        Self {
+            address: bytes.as_ptr() as u64,
+            size: length as u32,
+            kind: (length >> 32) as u32,
             borrowed: PhantomData,
         }
     }
@@ -117,6 +135,14 @@ impl<'a> EventDataDescriptor<'a> {
     pub(crate) fn event_metadata(metadata: &'a [u8]) -> Self {
         Self::new(metadata, EVENT_METADATA)
     }
+
+    /// None; for a place where one will be.
+    pub(crate) const EMPTY: Self = Self {
+        address: 0,
+        size: 0,
+        kind: PAYLOAD,
+        borrowed: PhantomData,
+    };
 
     /// A provider's metadata: its traits. IRQL: any.
     #[must_use]
@@ -287,8 +313,10 @@ mod tests {
     fn a_descriptor_points_at_the_values_bytes() {
         let value = 0x1122_3344_u32;
         let piece = EventDataDescriptor::of(&value);
-        assert_eq!((piece.address, piece.size), (&raw const value as u64, 4));
-        assert_eq!((piece.kind, piece.reserved_1, piece.reserved_2), (0, 0, 0));
-        assert_eq!(EventDataDescriptor::slice(&[1_u16, 2, 3]).size, 6);
+        let address = &raw const value as u64;
+        assert_eq!((piece.address, piece.size, piece.kind), (address, 4, 0));
+        assert_eq!(EventDataDescriptor::slice(&[1_u16, 2, 3]).size(), 6);
+        let traits = EventDataDescriptor::provider_metadata(&[1; 5]);
+        assert_eq!((traits.size(), traits.kind), (5, 2));
     }
 }

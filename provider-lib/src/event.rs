@@ -133,25 +133,40 @@ pub enum Cut {
 pub struct Write<'a> {
     provider: &'a Provider,
     event: EventRef,
-    _pass: Pass<'a>,
+    pass: Pass<'a>,
 }
 
 impl Provider {
-    /// Starts a write, if some session wants the event and the provider is registered.
+    /// Whether a write must look at more than the masks: [`Self::begin`] does.
+    #[must_use]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it is one load")]
+    pub fn needs_care(&self) -> bool {
+        self.state().matches_all_of_some()
+    }
+
+    /// Starts a write of an event that passed the masks, if the provider is registered.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is the start of one function")]
-    pub fn begin(&self, event: EventRef) -> Option<Write<'_>> {
-        let descriptor = event.descriptor();
-        if !self.is_enabled(descriptor.level(), descriptor.keyword()) {
-            return None;
-        }
+    pub fn enter(&self, event: EventRef) -> Option<Write<'_>> {
         let pass = self.rundown().enter()?;
         Some(Write {
             provider: self,
             event,
-            _pass: pass,
+            pass,
         })
+    }
+
+    /// Starts a write, if some session wants the event and the provider is registered.
+    #[must_use]
+    pub fn begin(&self, event: EventRef) -> Option<Write<'_>> {
+        let descriptor = event.descriptor();
+        if self.is_enabled(descriptor.level(), descriptor.keyword()) {
+            self.enter(event)
+        } else {
+            None
+        }
     }
 }
 
@@ -161,7 +176,7 @@ impl Write<'_> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is two loads")]
     pub fn traits(&self) -> EventDataDescriptor<'_> {
-        EventDataDescriptor::provider_metadata(self.provider.traits().as_bytes())
+        self.provider.traits_piece(&self.pass)
     }
 
     /// The piece with the event's description.

@@ -40,6 +40,8 @@ impl Failures {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     pub(crate) fn count(&self, status: NtStatus) {
         self.counter(status).fetch_add(1, Ordering::Relaxed);
     }

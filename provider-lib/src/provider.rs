@@ -1,14 +1,14 @@
 //! Providers and their registration.
 
-use core::{ffi::c_void, fmt, ptr};
+use core::{cell::UnsafeCell, ffi::c_void, fmt, ptr};
 
 use crate::{
-    Composite, EventDescriptor, Failures, FilterData, Guid, Keyword, Level, NtStatus, Traits,
-    TraitsBuffer,
+    Composite, EventDataDescriptor, EventDescriptor, Failures, FilterData, Guid, Keyword, Level,
+    NtStatus, Traits, TraitsBuffer,
     ffi::{self, FilterDescriptor},
     filter::guid_from_raw,
     notification::{Control, Notification},
-    rundown::Rundown,
+    rundown::{Pass, Rundown},
     state::EnableState,
     sync::{AtomicU8, AtomicU64, Ordering, const_unless_loom},
 };
@@ -129,6 +129,13 @@ impl fmt::Display for UnregisterError {
 
 impl core::error::Error for UnregisterError {}
 
+/// The piece with the traits that a registration has, ready to be copied into a write.
+struct TraitsPiece(UnsafeCell<EventDataDescriptor<'static>>);
+
+// SAFETY: it is changed only while a registration is made, when the rundown is closed and
+// nobody has a pass; it is read only by those who have one.
+unsafe impl Sync for TraitsPiece {}
+
 /// An ETW provider: a `static` that a driver registers once and writes events to.
 ///
 /// Everything in it that changes is atomic, so it is shared freely between
@@ -140,6 +147,7 @@ pub struct Provider {
     phase: AtomicU8,
     handle: AtomicU64,
     failures: Failures,
+    traits_piece: TraitsPiece,
     id: Guid,
     traits: &'static Traits,
     hooks: Hooks,
@@ -161,6 +169,7 @@ impl Provider {
                 phase: AtomicU8::new(UNREGISTERED),
                 handle: AtomicU64::new(0),
                 failures: Failures::new(),
+                traits_piece: TraitsPiece(UnsafeCell::new(EventDataDescriptor::EMPTY)),
                 id,
                 traits,
                 hooks: Hooks::NONE,
@@ -281,6 +290,9 @@ impl Provider {
                 ffi::EtwSetInformation(handle, USE_DESCRIPTOR_TYPE, ptr::from_ref(&1_u8).cast(), 1)
             };
         }
+        let piece = EventDataDescriptor::provider_metadata(self.traits.as_bytes());
+        // SAFETY: the rundown is closed, and this is the only thread that changes it.
+        unsafe { *self.traits_piece.0.get() = piece };
         self.handle.store(handle, Ordering::Relaxed);
         self.rundown.open();
         self.phase.store(REGISTERED, Ordering::Release);
@@ -410,8 +422,20 @@ impl Provider {
         &self.failures
     }
 
+    pub(crate) const fn state(&self) -> &EnableState {
+        &self.state
+    }
+
     pub(crate) const fn rundown(&self) -> &Rundown {
         &self.rundown
+    }
+
+    /// The piece with the traits.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it is one load")]
+    pub(crate) fn traits_piece(&self, _pass: &Pass<'_>) -> EventDataDescriptor<'static> {
+        // SAFETY: nobody changes it while there is a pass.
+        unsafe { *self.traits_piece.0.get() }
     }
 
     /// The handle; 0 while there is none. Only for who holds a pass of the rundown.

@@ -53,6 +53,8 @@ impl Slot {
 /// A provider's enable state.
 pub struct EnableState {
     masks: [AtomicU64; LEVELS],
+    /// The match-all mask: a hint whether the composite must be looked at.
+    match_all: AtomicU64,
     current: AtomicU32,
     slots: [Slot; 2],
 }
@@ -70,6 +72,7 @@ impl EnableState {
                     AtomicU64::new(0),
                     AtomicU64::new(0),
                 ],
+                match_all: AtomicU64::new(0),
                 current: AtomicU32::new(0),
                 slots: [Slot::new(), Slot::new()],
             }
@@ -97,6 +100,16 @@ impl EnableState {
                 }
             },
         )
+    }
+
+    /// Whether the hot check may have let something pass that all sessions filter out by
+    /// the match-all mask. Hardly any session has one, so this is what a write looks at
+    /// before it looks at the composite. Around a change the answer may be the one before
+    /// it; ETW filters again for each session.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it is one load")]
+    pub fn matches_all_of_some(&self) -> bool {
+        self.match_all.load(Ordering::Relaxed) != 0
     }
 
     /// The check of all three parts, with the match-all mask.
@@ -166,6 +179,8 @@ impl EnableState {
     }
 
     fn set_masks(&self, composite: Option<Composite>) {
+        let match_all = composite.map_or(0, |composite| composite.match_all.bits());
+        self.match_all.store(match_all, Ordering::Relaxed);
         for (level, mask) in (0_u8..).zip(&self.masks) {
             let value = match composite {
                 Some(composite) if level <= composite.level.0 => composite.match_any.bits(),

@@ -69,11 +69,21 @@ fn bytes(leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
     })
 }
 
+/// Whether a write cuts what there is no room for, or has seen that there is room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Care {
+    Cuts,
+    Fits,
+}
+
 /// Makes the bytes of what lies apart.
-fn prepare(at: usize, leaf: &Leaf) -> TokenStream {
+fn prepare(at: usize, leaf: &Leaf, care: Care) -> TokenStream {
     let text = local("t", at);
     let value = value(leaf);
     if let Some((bytes, cut)) = bytes(leaf) {
+        if care == Care::Fits {
+            return quote!(let #text: &[u8] = #bytes;);
+        }
         // An event with so many fields has too many pieces.
         let field = u16::try_from(leaf.field).unwrap_or(u16::MAX);
         return quote! {
@@ -147,46 +157,68 @@ pub struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// The function.
+    /// The functions: one for what fits and what the masks alone decide, which is nearly
+    /// every event, and one for the rest. The first calls nothing but ETW, so it saves no
+    /// registers.
     pub fn expand(&self) -> TokenStream {
-        let Self {
-            name,
-            parameters,
-            layout,
-            ..
-        } = self;
-        let arguments: Vec<_> = (0..parameters.len()).map(argument).collect();
+        let Self { layout, .. } = self;
         let provider = self.provider.clone().unwrap_or_else(|| quote!(provider));
-        let provider_parameter = self
-            .provider
-            .is_none()
-            .then(|| quote!(provider: &::wdk_etw::Provider,));
-        let prepared = layout
+        let careful_name = format_ident!("{}_with_care", self.name);
+        let prepare_all = |care| {
+            let leaves = layout.leaves.iter().enumerate();
+            leaves
+                .map(|(at, leaf)| prepare(at, leaf, care))
+                .collect::<TokenStream>()
+        };
+        let room = layout.room;
+        let (fitting, cutting) = (prepare_all(Care::Fits), prepare_all(Care::Cuts));
+        let handing_over = self.hand_over();
+        let careful = self.function(
+            &careful_name,
+            &quote! {
+                let ::core::option::Option::Some(write) = #provider.begin(event) else {
+                    return ::wdk_etw::NtStatus::SUCCESS;
+                };
+                let room: usize = #room;
+                #cutting
+                #handing_over
+            },
+        );
+        let lengths: Vec<_> = layout
             .leaves
             .iter()
             .enumerate()
-            .map(|(at, leaf)| prepare(at, leaf));
-        let mut blocks = TokenStream::new();
-        let mut pieces = Vec::new();
-        for (at, piece) in layout.pieces.iter().enumerate() {
-            match piece {
-                Piece::Block(parts) => {
-                    let local = local("b", at);
-                    let block = block(parts, layout);
-                    blocks.extend(quote!(let #local = #block;));
-                    pieces.push(quote!(::wdk_etw::EventDataDescriptor::of(&#local)));
+            .filter(|(_, leaf)| bytes(leaf).is_some())
+            .map(|(at, _)| local("t", at))
+            .collect();
+        let too_long = lengths
+            .split_first()
+            .map(|(first, rest)| quote!(|| #first.len() #(.saturating_add(#rest.len()))* > #room));
+        let provider_argument = self.provider.is_none().then(|| quote!(provider,));
+        let arguments = (0..self.parameters.len()).map(argument);
+        let quick = self.function(
+            &self.name,
+            &quote! {
+                #fitting
+                if #provider.needs_care() #too_long {
+                    return #careful_name(#provider_argument event, options, #(#arguments),*);
                 }
-                Piece::Apart(leaf) => {
-                    let text = local("t", *leaf);
-                    pieces.push(quote!(::wdk_etw::EventDataDescriptor::bytes(#text)));
-                }
-            }
-        }
-        let leading = match self.encoding {
-            Encoding::TraceLogging => quote!(write.traits(), write.description(),),
-            Encoding::Manifest => TokenStream::new(),
-        };
-        let room = layout.room;
+                let ::core::option::Option::Some(write) = #provider.enter(event) else {
+                    return ::wdk_etw::NtStatus::SUCCESS;
+                };
+                #handing_over
+            },
+        );
+        quote!(#quick #careful)
+    }
+
+    fn function(&self, name: &Ident, body: &TokenStream) -> TokenStream {
+        let parameters = self.parameters;
+        let arguments = (0..parameters.len()).map(argument);
+        let provider = self
+            .provider
+            .is_none()
+            .then(|| quote!(provider: &::wdk_etw::Provider,));
         quote! {
             #[cold]
             #[inline(never)]
@@ -194,19 +226,41 @@ impl Writer<'_> {
                 clippy::all, clippy::pedantic, clippy::nursery, non_snake_case, unused_variables,
             )]
             fn #name<O: ::wdk_etw::__macro::Options>(
-                #provider_parameter
+                #provider
                 event: ::wdk_etw::__macro::EventRef,
                 options: O,
                 #(#arguments: #parameters,)*
             ) -> ::wdk_etw::NtStatus {
-                let ::core::option::Option::Some(write) = #provider.begin(event) else {
-                    return ::wdk_etw::NtStatus::SUCCESS;
-                };
-                let room: usize = #room;
-                #(#prepared)*
-                #blocks
-                write.finish(&options, &[#leading #(#pieces),*])
+                #body
             }
+        }
+    }
+
+    /// Makes the pieces and calls ETW.
+    fn hand_over(&self) -> TokenStream {
+        let mut blocks = TokenStream::new();
+        let mut pieces = Vec::new();
+        for (at, piece) in self.layout.pieces.iter().enumerate() {
+            match piece {
+                Piece::Block(parts) => {
+                    let local = local("b", at);
+                    let block = block(parts, self.layout);
+                    blocks.extend(quote!(let #local = #block;));
+                    pieces.push(quote!(::wdk_etw::EventDataDescriptor::of(&#local)));
+                }
+                Piece::Apart(leaf) => {
+                    let text = local("t", *leaf);
+                    pieces.push(quote!(::wdk_etw::EventDataDescriptor::fitting(#text)));
+                }
+            }
+        }
+        let leading = match self.encoding {
+            Encoding::TraceLogging => quote!(write.traits(), write.description(),),
+            Encoding::Manifest => TokenStream::new(),
+        };
+        quote! {
+            #blocks
+            write.finish(&options, &[#leading #(#pieces),*])
         }
     }
 }
