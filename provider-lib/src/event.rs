@@ -8,7 +8,7 @@
 use core::{ffi::CStr, net::SocketAddr, ptr, slice};
 
 use crate::{
-    Channel, EventDataDescriptor, EventDescriptor, Guid, NtStatus, PlainData, Provider, ffi,
+    Channel, EventDataDescriptor, EventDescriptor, Guid, NtStatus, PlainData, Provider,
     rundown::Pass,
 };
 
@@ -235,7 +235,8 @@ impl Write<'_> {
                 Packed(field, Packed(bytes.len() as u64, kept.len() as u64)),
             ),
         );
-        let _counted = self.write(
+        let _counted = self.provider.hand_over(
+            &self.pass,
             &notice,
             &Plain,
             &[
@@ -256,45 +257,8 @@ impl Write<'_> {
         options: &O,
         pieces: &[EventDataDescriptor<'_>; N],
     ) -> NtStatus {
-        self.write(self.event.descriptor(), options, pieces)
-    }
-
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        clippy::cast_possible_truncation,
-        reason = "it is the end of one function; the number is 128 at most"
-    )]
-    fn write<O: Options, const N: usize>(
-        &self,
-        descriptor: &EventDescriptor,
-        options: &O,
-        pieces: &[EventDataDescriptor<'_>; N],
-    ) -> NtStatus {
-        const {
-            assert!(
-                N <= crate::MAX_DATA_DESCRIPTORS,
-                "an event has 128 data descriptors at most"
-            );
-        }
-        // SAFETY: the pass keeps the handle registered; everything else is borrowed for
-        // the call.
-        let status = NtStatus(unsafe {
-            ffi::EtwWriteEx(
-                self.provider.handle(),
-                descriptor,
-                options.except(),
-                options.flags(),
-                options.activity(),
-                options.related(),
-                N as u32,
-                if N == 0 { ptr::null() } else { pieces.as_ptr() },
-            )
-        });
-        if !status.is_success() {
-            self.provider.failures().count(status);
-        }
-        status
+        self.provider
+            .hand_over(&self.pass, self.event.descriptor(), options, pieces)
     }
 }
 

@@ -1,42 +1,44 @@
 //! ETW (Event Tracing for Windows) for kernel-mode Rust drivers.
 //!
-//! A driver declares a [`Provider`] as a `static`, registers it in its
-//! `DriverEntry`, writes events wherever it likes, at any IRQL, and unregisters it
-//! when it is unloaded:
+//! A driver declares its provider and everything that it can say in one module,
+//! registers in its `DriverEntry`, writes events wherever it likes, at any IRQL, and
+//! unregisters when it is unloaded:
 //!
 //! ```no_run
-//! use wdk_etw::{
-//!     Event, EventDataDescriptor, Keyword, Level, Provider, WriteOptions, field, guid_of_name,
-//!     tracelogging, traits, write_event,
-//! };
+//! use wdk_etw::{NtStatus, emit};
 //!
-//! static PROVIDER: Provider = Provider::new(
-//!     guid_of_name!("Contoso.Driver"),
-//!     &traits!("Contoso.Driver"),
-//! );
+//! /// Everything that this driver can say.
+//! #[wdk_etw::provider(name = "Contoso.Driver")]
+//! mod trace {
+//!     /// What users of the device ask for.
+//!     #[keyword]
+//!     pub const REQUEST: Keyword = Keyword::bit(0);
 //!
-//! static READ: Event = Event::tracelogging(
-//!     Level::INFORMATION,
-//!     Keyword::bit::<0>(),
-//!     tracelogging!("Read", "Offset": field::U64, "Length": field::U32),
-//! );
+//!     /// A read is done.
+//!     #[event(level = Info, keyword = REQUEST)]
+//!     pub fn read_complete(#[hex] offset: u64, length: u32, status: NtStatus);
+//! }
 //!
 //! fn driver_entry() {
-//!     if let Err(error) = PROVIDER.register() {
+//!     if let Err(error) = trace::register() {
 //!         // The driver works without tracing; print the error and go on.
 //!         let _text = error;
 //!     }
 //! }
 //!
 //! fn read(offset: u64, length: u32) {
-//!     // Nothing between the brackets is evaluated unless somebody listens.
-//!     write_event!(PROVIDER, READ, WriteOptions::new(), [
-//!         EventDataDescriptor::of(&offset),
-//!         EventDataDescriptor::of(&length),
-//!     ]);
+//!     // Nothing between the parentheses is evaluated unless somebody listens.
+//!     emit!(trace::read_complete(offset, length, NtStatus::SUCCESS));
 //! }
-//! # fn main() { driver_entry(); read(0, 1); }
+//!
+//! fn unload() {
+//!     let _result = trace::unregister();
+//! }
+//! # fn main() { driver_entry(); read(0, 1); unload(); }
 //! ```
+//!
+//! [`provider`](macro@provider) says all that a declaration can have, and
+//! [`event!`](macro@event) writes an event that is declared where it is written.
 //!
 //! # What it promises
 //!
@@ -75,7 +77,6 @@ mod failures;
 mod ffi;
 mod filter;
 mod guid;
-pub mod metadata;
 mod notification;
 mod provider;
 mod rundown;
@@ -88,12 +89,11 @@ mod write;
 
 pub use crate::{
     activity::{ActivityError, ActivityId, ActivityScope},
-    data::{Counted, EventDataDescriptor, PlainData},
+    data::{EventDataDescriptor, PlainData},
     descriptor::{Channel, EventDescriptor, Keyword, Level, Opcode},
     failures::Failures,
     filter::{FilterData, FilterHeader, SchematizedFilters},
     guid::{Guid, GuidError},
-    metadata::field,
     notification::{Composite, Control, Notification},
     provider::{Hook, Hooks, Provider, RegisterError, Registered, TraitsFailure, UnregisterError},
     status::NtStatus,
@@ -102,20 +102,169 @@ pub use crate::{
         F32, F64, FileTime, HResult, Pointer, Port, ProcessId, Sid, SystemTime, ThreadId,
         UnicodeString, Utf16CStr, Win32Error,
     },
-    write::{Event, MAX_DATA_DESCRIPTORS, WriteError, WriteFlags, WriteOptions},
+    write::{MAX_DATA_DESCRIPTORS, WriteError, WriteFlags, WriteOptions},
 };
 
-pub use wdk_etw_macros::{event, provider};
+/// Writes a `TraceLogging` event that is declared where it is written, if somebody listens.
+///
+/// The provider, the event's name, its `level` and `keyword` (or `keyword = none`), then
+/// what it has of `opcode`, `tag`, `activity`, `related` and `flags`, and its fields, each
+/// with its type and its value. Types and attributes are those of a declaration
+/// ([`provider`](macro@provider)); maps and structures are not among them. Keywords are a
+/// constant expression, so several are put together with
+/// [`Keyword::union`]. Nothing is evaluated unless somebody listens.
+///
+/// ```
+/// # #[wdk_etw::provider(name = "Contoso.Driver")]
+/// # mod trace {
+/// #     #[keyword]
+/// #     pub const REQUEST: Keyword = Keyword::bit(0);
+/// # }
+/// use wdk_etw::event;
+///
+/// # fn example(offset: u64, name: &str) {
+/// event!(trace::PROVIDER, "Retried", level = Warning, keyword = trace::REQUEST, {
+///     #[hex] offset: u64 = offset,
+///     name: &str = name,
+/// });
+/// # }
+/// ```
+///
+/// # IRQL
+///
+/// Any. Above `APC_LEVEL` the values must lie in memory that cannot be paged out.
+pub use wdk_etw_macros::event;
+
+/// Declares a provider and everything that it can say.
+///
+/// The module becomes a provider with functions that write its events. In the attribute:
+///
+/// | | |
+/// |---|---|
+/// | `name = "…"` | the provider's name; its GUID is made of it by the standard hash |
+/// | `guid = "…"` | another GUID |
+/// | `group = "…"` | the GUID of the provider group that the provider is in |
+/// | `trait_(128, b"…")` | a custom trait, of a type from 128 to 255 |
+/// | `encoding = manifest` or `tracelogging` | for events that do not say it themselves |
+/// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`]; the path is seen from inside the module |
+///
+/// In the module:
+///
+/// ```no_run
+/// #[wdk_etw::provider(name = "Contoso.Disk", on_capture_state = super::capture_state)]
+/// mod trace {
+///     /// A keyword is one of the bits 0 to 47.
+///     #[keyword]
+///     pub const TRANSFER: Keyword = Keyword::bit(0);
+///
+///     #[tasks]
+///     enum Task {
+///         Transfer = 1,
+///     }
+///
+///     /// Opcodes of the provider's own are 10 to 239.
+///     #[opcodes]
+///     enum Opcode {
+///         Split = 10,
+///     }
+///
+///     /// Channels of the provider's own are 16 to 255; for events in the manifest.
+///     #[channels]
+///     enum Channel {
+///         #[channel(Operational)]
+///         Operational = 16,
+///     }
+///
+///     /// Names for numbers. The type is a number of 32 bits, or as `repr` says.
+///     #[map]
+///     #[repr(u8)]
+///     pub enum Direction {
+///         Read = 1,
+///         Write = 2,
+///     }
+///
+///     /// Names for bits.
+///     #[bitmap]
+///     pub enum Flags {
+///         Cached = 1 << 0,
+///         Paging = 1 << 1,
+///     }
+///
+///     /// Several fields together.
+///     #[structure]
+///     pub struct Extent {
+///         #[hex]
+///         pub start: u64,
+///         pub length: u32,
+///     }
+///
+///     /// An event with an id is in the manifest.
+///     #[event(id = 1, version = 0, level = Info, keyword = TRANSFER, task = Transfer,
+///         opcode = Start, channel = Operational, message = "%1 of %2 starts.")]
+///     pub fn transfer_started(direction: Direction, extent: Extent);
+///
+///     /// One without describes itself.
+///     #[event(level = Verbose, keyword = TRANSFER, name = "Split")]
+///     pub fn split(parts: &[u32], flags: Flags, #[name = "Disk"] name: &str);
+///
+///     /// What a session gets that asks for the provider's state.
+///     #[event(level = Info, keyword = none, opcode = DcStart)]
+///     pub fn state(open_files: u32);
+/// }
+///
+/// use wdk_etw::{Notification, Provider, emit};
+///
+/// fn capture_state(_provider: &Provider, _notification: &Notification<'_>) {
+///     emit!(trace::state(3));
+/// }
+///
+/// fn transfer() {
+///     let extent = trace::Extent { start: 0, length: 512 };
+///     emit!(trace::transfer_started(trace::Direction::Read, extent));
+///     emit!(trace::split(&[256, 256], trace::Flags::Cached, "disk0"));
+/// }
+/// # fn main() { transfer(); }
+/// ```
+///
+/// An event has a level (`Critical`, `Error`, `Warning`, `Info`, `Verbose`, `LogAlways`, or
+/// one of the provider's own, 16 to 255) and keywords (`READ | WRITE`, or `none` on
+/// purpose). Its name is the function's in Pascal case, as are its fields', unless `name`
+/// says otherwise. `tag` gives an event, and `#[tag = …]` a field, a number of 28 bits that
+/// travels in the event's description.
+///
+/// The types of fields:
+///
+/// | type | what travels |
+/// |---|---|
+/// | `u8` … `u64`, `i8` … `i64`, `usize` | the number; with `#[hex]` shown in hexadecimal |
+/// | `bool` | a byte |
+/// | [`F32`], [`F64`] | the bits of a floating-point number |
+/// | [`Pointer`] | whether it is null; with `#[address]` the address |
+/// | [`NtStatus`], [`HResult`], [`Win32Error`], [`ProcessId`], [`ThreadId`] | the number, shown as what it is |
+/// | [`Guid`], [`FileTime`], [`SystemTime`], [`Sid`] | as Windows has them |
+/// | `Ipv4Addr`, `Ipv6Addr`, `SocketAddr` of `core::net`, [`Port`] | in the network's byte order |
+/// | `&str` | UTF-8 with its length; with `#[json]` or `#[xml]` shown as such |
+/// | `&[u16]`, [`UnicodeString`] | UTF-16 with its length |
+/// | `&CStr`, [`Utf16CStr`] | text with a NUL after it |
+/// | `&[u8]` | bytes with their length |
+/// | `[u32; 4]`, `&[u32]` and the like | an array of a fixed length, and of any; `#[array] &[u8]` is one of numbers |
+/// | what `#[map]`, `#[bitmap]` and `#[structure]` make | |
+///
+/// What makes an event too large is cut: texts between characters, arrays between elements.
+/// [`Failures::cut`] counts it, and an event `FieldCut` before the event tells which field
+/// was cut, from what length to what.
+///
+/// Made are `PROVIDER`, `ID`, `GROUP`, `register()`, `unregister()`, the keywords, the
+/// types, and for each event a function that writes it, and a module with its `DESCRIPTOR`,
+/// `is_enabled()`, and `write(&options, …)`, which returns whether ETW took the event.
+pub use wdk_etw_macros::provider;
 
 #[doc(hidden)]
 pub mod __macro {
     //! What the macros' expansions call. Not a stable interface.
-    pub use crate::{
-        event::{
-            Cut, EventBlob, EventRef, Options, Packed, Plain, SocketBytes, Write, bytes_of, count,
-            length,
-        },
-        write::cold,
+    pub use crate::event::{
+        Cut, EventBlob, EventRef, Options, Packed, Plain, SocketBytes, Write, bytes_of, count,
+        length,
     };
 }
 

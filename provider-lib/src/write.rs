@@ -1,18 +1,14 @@
 //! Writing events.
 
-use core::{fmt, ptr, slice};
+use core::{fmt, ptr};
 
 use crate::{
-    ActivityId, Channel, EventDataDescriptor, EventDescriptor, Guid, Keyword, Level, NtStatus,
-    Opcode, Provider, event::Options, ffi,
+    ActivityId, EventDataDescriptor, EventDescriptor, Guid, NtStatus, Provider, event::Options,
+    ffi, rundown::Pass,
 };
 
 /// More pieces than this ETW does not take.
 pub const MAX_DATA_DESCRIPTORS: usize = 128;
-
-/// Pieces before a `TraceLogging` event's fields: the provider's traits and the
-/// event's description.
-const LEADING: usize = 2;
 
 /// Flags of a write (`EVENT_WRITE_FLAG_*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,14 +130,10 @@ fn pointer(id: Option<&ActivityId>) -> *const Guid {
     id.map_or(ptr::null(), |id| ptr::from_ref(id.as_guid()))
 }
 
-/// Why an event was not written.
+/// An event was not written: `EtwWriteEx` returned this. The event is lost; the next one
+/// may well be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteError {
-    /// It has more than [`MAX_DATA_DESCRIPTORS`] pieces.
-    TooManyPieces(usize),
-    /// `EtwWriteEx` failed. The event is lost; the next one may well be recorded.
-    Refused(NtStatus),
-}
+pub struct WriteError(pub NtStatus);
 
 impl WriteError {
     #[doc(hidden)]
@@ -151,206 +143,86 @@ impl WriteError {
         if status.is_success() {
             Ok(())
         } else {
-            Err(Self::Refused(status))
+            Err(Self(status))
         }
     }
 }
 
 impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooManyPieces(count) => write!(
-                f,
-                "an event has {MAX_DATA_DESCRIPTORS} pieces at most, not {count}"
-            ),
-            Self::Refused(status) => write!(f, "EtwWriteEx returned {status}"),
-        }
+        write!(f, "EtwWriteEx returned {}", self.0)
     }
 }
 
 impl core::error::Error for WriteError {}
 
-/// An event's constant part: what identifies and classifies it, and, for a
-/// `TraceLogging` event, its description of itself.
-#[derive(Clone, Copy, Debug)]
-pub struct Event {
-    descriptor: EventDescriptor,
-    metadata: Option<&'static [u8]>,
-}
-
-impl Event {
-    /// An event whose layout is in a manifest.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
-    #[must_use]
-    pub const fn manifest(descriptor: EventDescriptor) -> Self {
-        Self {
-            descriptor,
-            metadata: None,
-        }
-    }
-
-    /// An event that describes itself; the description comes from
-    /// [`tracelogging!`](crate::tracelogging).
-    ///
-    /// # IRQL
-    ///
-    /// Any.
-    #[must_use]
-    pub const fn tracelogging(level: Level, keyword: Keyword, metadata: &'static [u8]) -> Self {
-        Self {
-            descriptor: EventDescriptor::new(0, 0, level, keyword)
-                .with_channel(Channel::TRACELOGGING),
-            metadata: Some(metadata),
-        }
-    }
-
-    /// The same with an opcode.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
-    #[must_use]
-    pub const fn with_opcode(mut self, opcode: Opcode) -> Self {
-        self.descriptor = self.descriptor.with_opcode(opcode);
-        self
-    }
-
-    /// What identifies and classifies the event.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
-    #[must_use]
-    pub const fn descriptor(&self) -> &EventDescriptor {
-        &self.descriptor
-    }
-
-    /// The pieces that come before a `TraceLogging` event's fields: the provider's
-    /// traits, then the event's description.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn leading(&self, provider: &Provider) -> [EventDataDescriptor<'static>; LEADING] {
-        [
-            EventDataDescriptor::provider_metadata(provider.traits().as_bytes()),
-            EventDataDescriptor::event_metadata(self.metadata.unwrap_or_default()),
-        ]
-    }
-
-    /// All the pieces for a `TraceLogging` event, those after the leading ones for a
-    /// manifest event.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn pieces<'a, 'b>(
-        &self,
-        all: &'a [EventDataDescriptor<'b>],
-    ) -> &'a [EventDataDescriptor<'b>] {
-        if self.metadata.is_some() {
-            all
-        } else {
-            all.get(LEADING..).unwrap_or_default()
-        }
-    }
-}
-
-/// All the pieces of a `TraceLogging` event, one after the other.
-#[repr(C)]
-struct Pieces<'a, const N: usize> {
-    leading: [EventDataDescriptor<'a>; LEADING],
-    fields: [EventDataDescriptor<'a>; N],
-}
-
-impl<'a, const N: usize> Pieces<'a, N> {
-    const fn as_slice(&self) -> &[EventDataDescriptor<'a>] {
-        let start = ptr::from_ref(self).cast();
-        // SAFETY: two arrays of one type in C's layout have no padding between or
-        // after them, so they are one array of this length, borrowed with `self`.
-        unsafe { slice::from_raw_parts(start, LEADING.saturating_add(N)) }
-    }
-}
-
 impl Provider {
-    /// Writes an event (`EtwWriteEx`), whether or not anybody listens;
-    /// [`write_event!`](crate::write_event) looks first.
+    /// Writes an event whose content is put together at run time (`EtwWriteEx`), whether
+    /// or not anybody listens; [`Self::is_enabled`] says.
     ///
-    /// `fields` are the event's fields in order. The traits and the description of a
-    /// `TraceLogging` event are put before them, which leaves it 126 of the
-    /// [`MAX_DATA_DESCRIPTORS`] pieces.
+    /// Events that are known when the driver is compiled are better declared
+    /// ([`provider`](macro@crate::provider)) or written with
+    /// [`event!`](macro@crate::event). The layout of what is written here must be in a
+    /// manifest.
     ///
     /// A write before registration and after unregistration does nothing and succeeds.
     ///
     /// # IRQL
     ///
-    /// Any. Above `APC_LEVEL` the fields must lie in memory that cannot be paged out.
+    /// Any. Above `APC_LEVEL` the pieces must lie in memory that cannot be paged out.
     ///
     /// # Errors
     ///
     /// [`WriteError`]; the failure is also counted in [`Provider::failures`].
     pub fn write<const N: usize>(
         &self,
-        event: &Event,
+        event: &EventDescriptor,
         options: &WriteOptions,
-        fields: &[EventDataDescriptor<'_>; N],
+        pieces: &[EventDataDescriptor<'_>; N],
     ) -> Result<(), WriteError> {
-        if event.metadata.is_none() {
-            return self.write_pieces(event, options, fields);
-        }
-        let pieces = Pieces {
-            leading: event.leading(self),
-            fields: *fields,
-        };
-        self.write_pieces(event, options, pieces.as_slice())
+        self.rundown().enter().map_or(Ok(()), |pass| {
+            WriteError::check(self.hand_over(&pass, event, &options, pieces))
+        })
     }
 
-    /// Writes all the pieces of an event as they are; for a `TraceLogging` event,
-    /// those of [`Event::leading`] are the first.
-    #[doc(hidden)]
-    pub fn write_pieces(
+    /// Calls `EtwWriteEx`, and counts it if that fails.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        clippy::cast_possible_truncation,
+        reason = "it is the end of one function; the number is 128 at most"
+    )]
+    pub(crate) fn hand_over<O: Options, const N: usize>(
         &self,
-        event: &Event,
-        options: &WriteOptions,
-        pieces: &[EventDataDescriptor<'_>],
-    ) -> Result<(), WriteError> {
-        let Some(_pass) = self.rundown().enter() else {
-            return Ok(());
-        };
-        let count = match u32::try_from(pieces.len()) {
-            Ok(count) if pieces.len() <= MAX_DATA_DESCRIPTORS => count,
-            _ => {
-                self.failures().count(NtStatus::INVALID_PARAMETER);
-                return Err(WriteError::TooManyPieces(pieces.len()));
-            }
-        };
-        let pointer = |id: &Option<ActivityId>| {
-            id.as_ref()
-                .map_or(ptr::null(), |id| ptr::from_ref(id.as_guid()))
-        };
+        _pass: &Pass<'_>,
+        event: &EventDescriptor,
+        options: &O,
+        pieces: &[EventDataDescriptor<'_>; N],
+    ) -> NtStatus {
+        const {
+            assert!(
+                N <= MAX_DATA_DESCRIPTORS,
+                "an event has 128 data descriptors at most; put several fields into one"
+            );
+        }
         // SAFETY: the pass keeps the handle registered; everything else is borrowed for
         // the call.
         let status = NtStatus(unsafe {
             ffi::EtwWriteEx(
                 self.handle(),
-                &raw const event.descriptor,
-                options.except,
-                options.flags.0,
-                pointer(&options.activity),
-                pointer(&options.related),
-                count,
-                if count == 0 {
-                    ptr::null()
-                } else {
-                    pieces.as_ptr()
-                },
+                event,
+                options.except(),
+                options.flags(),
+                options.activity(),
+                options.related(),
+                N as u32,
+                if N == 0 { ptr::null() } else { pieces.as_ptr() },
             )
         });
-        if status.is_success() {
-            Ok(())
-        } else {
+        if !status.is_success() {
             self.failures().count(status);
-            Err(WriteError::Refused(status))
         }
+        status
     }
 }
 
@@ -358,7 +230,29 @@ impl Provider {
 ///
 /// The arguments are evaluated only then. After the event may come what goes with it:
 /// `activity`, `related`, `flags` and `except_sessions`, as the methods of
-/// [`WriteOptions`] have them. A failed write is counted in [`Provider::failures`]; for
+/// [`WriteOptions`] have them.
+///
+/// ```
+/// # #[wdk_etw::provider(name = "Contoso.Driver")]
+/// # mod trace {
+/// #     #[keyword]
+/// #     pub const REQUEST: Keyword = Keyword::bit(0);
+/// #     #[event(level = Info, keyword = REQUEST)]
+/// #     pub fn read_complete(offset: u64, name: &str);
+/// # }
+/// use wdk_etw::{ActivityId, emit};
+///
+/// # fn example(offset: u64, request: ActivityId) {
+/// emit!(trace::read_complete(offset, "disk0"));
+/// emit!(trace::read_complete(offset, "disk0"), activity = request);
+/// # }
+/// ```
+///
+/// The check at the call site is of the level and the match-any keywords. What is filtered
+/// by the match-all keywords alone, which hardly any session has, is found out after the
+/// arguments' evaluation.
+///
+/// A failed write is counted in [`Provider::failures`]; for
 /// its result call the event's own `write`.
 ///
 /// # IRQL
@@ -381,45 +275,4 @@ macro_rules! emit {
             );
         }
     };
-}
-
-/// Keeps the code of a write out of the function that contains it.
-#[doc(hidden)]
-#[cold]
-#[inline(never)]
-pub fn cold<R>(body: impl FnOnce() -> R) -> R {
-    body()
-}
-
-/// Writes an event if somebody listens: `write_event!(PROVIDER, EVENT, options,
-/// [fields])`.
-///
-/// Options and fields are evaluated only then. The check in line is of the level and
-/// the match-any keywords; the match-all keywords are looked at out of line, before
-/// anything is evaluated. A failed write is counted in [`Provider::failures`]; for its
-/// result call [`Provider::write`].
-///
-/// # IRQL
-///
-/// Any. Above `APC_LEVEL` the fields must lie in memory that cannot be paged out.
-#[macro_export]
-macro_rules! write_event {
-    ($provider:expr, $event:expr, $options:expr, [$($piece:expr),* $(,)?]) => {{
-        let provider: &$crate::Provider = &$provider;
-        let event: &$crate::Event = &$event;
-        let (level, keyword) = (event.descriptor().level(), event.descriptor().keyword());
-        if provider.may_want(level, keyword) {
-            $crate::__macro::cold(|| {
-                if provider.is_enabled(level, keyword) {
-                    let [traits, description] = event.leading(provider);
-                    // The provider counts failures; nobody is here to take them.
-                    let _result = provider.write_pieces(
-                        event,
-                        &$options,
-                        event.pieces(&[traits, description $(, $piece)*]),
-                    );
-                }
-            });
-        }
-    }};
 }

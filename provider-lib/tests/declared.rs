@@ -434,7 +434,7 @@ fn what_goes_with_an_event_is_passed_on() {
     etw.set(|etw| etw.write_status = NO_MEMORY);
     let before = trace::PROVIDER.failures().total();
     emit!(trace::told());
-    let refused = WriteError::Refused(NtStatus::NO_MEMORY);
+    let refused = WriteError(NtStatus::NO_MEMORY);
     assert_eq!(trace::told::write(&options), Err(refused));
     assert_eq!(trace::PROVIDER.failures().total() - before, 2);
 }

@@ -12,8 +12,8 @@ use std::{
 
 use loom::{model::Builder, sync::Arc, thread};
 use wdk_etw::{
-    Composite, Event, EventDescriptor, Guid, Keyword, Level, Provider, RegisterError, Registered,
-    Traits, WriteOptions,
+    Composite, EventDescriptor, Guid, Keyword, Level, Provider, RegisterError, Registered, Traits,
+    WriteOptions,
     model::{EnableState, Rundown},
     traits,
 };
@@ -102,7 +102,7 @@ fn a_handle_is_never_used_after_the_rundown_is_closed() {
 static LIVE: AtomicU64 = AtomicU64::new(0);
 static REGISTRATIONS: AtomicU32 = AtomicU32::new(0);
 static TRAITS: Traits = traits!("Test");
-static EVENT: Event = Event::manifest(EventDescriptor::new(1, 0, Level(4), Keyword::bit::<0>()));
+static EVENT: EventDescriptor = EventDescriptor::new(1, 0, Level(4), Keyword::bit::<0>());
 
 fn assert_live(handle: u64) {
     assert_ne!(handle, 0, "there is no such handle");

@@ -9,9 +9,8 @@ mod common;
 
 use common::{ACCESS_DENIED, Call, ENABLE, NO_MEMORY, turn};
 use wdk_etw::{
-    Event, EventDescriptor, Guid, Hooks, Keyword, Level, Notification, NtStatus, Provider,
-    RegisterError, Registered, TraitsBuffer, TraitsFailure, UnregisterError, WriteOptions,
-    guid_of_name, traits, write_event,
+    EventDescriptor, Guid, Hooks, Keyword, Level, Notification, NtStatus, Provider, RegisterError,
+    Registered, TraitsBuffer, TraitsFailure, UnregisterError, WriteOptions, guid_of_name, traits,
 };
 
 const NAME: &str = "Contoso.Sample";
@@ -27,12 +26,7 @@ macro_rules! provider {
     }};
 }
 
-static EVENT: Event = Event::manifest(EventDescriptor::new(
-    1,
-    0,
-    Level::INFORMATION,
-    Keyword::bit::<0>(),
-));
+static EVENT: EventDescriptor = EventDescriptor::new(1, 0, Level::INFORMATION, Keyword::bit::<0>());
 
 fn write(provider: &'static Provider) {
     provider.write(&EVENT, &WriteOptions::new(), &[]).unwrap();
@@ -148,7 +142,7 @@ fn a_failed_unregistration_leaves_the_provider_registered() {
         "EtwUnregister returned STATUS_NO_MEMORY (0xC0000017)"
     );
     etw.calls();
-    write_event!(provider, EVENT, WriteOptions::new(), []);
+    write(provider);
     assert_eq!(etw.writes().len(), 1);
     assert_eq!(provider.register(), Err(RegisterError::AlreadyRegistered));
     etw.set(|etw| etw.unregister_status = 0);

@@ -9,26 +9,17 @@ mod common;
 
 use common::{Call, ENABLE, NO_MEMORY, Turn, turn};
 use wdk_etw::{
-    ActivityId, Channel, Counted, Event, EventDataDescriptor, EventDescriptor, Guid, Keyword,
-    Level, NtStatus, Opcode, Provider, Registered, WriteError, WriteFlags, WriteOptions, field,
-    guid, guid_of_name, tracelogging, traits, write_event,
+    ActivityId, Channel, EventDataDescriptor, EventDescriptor, Guid, Keyword, Level,
+    MAX_DATA_DESCRIPTORS, NtStatus, Opcode, Provider, Registered, WriteError, WriteFlags,
+    WriteOptions, guid, guid_of_name, traits,
 };
 
 static PROVIDER: Provider = Provider::new(guid_of_name!("Test"), &traits!("Test", 200 => *b"x"));
 
-static MANIFEST: Event = Event::manifest(
-    EventDescriptor::new(7, 2, Level::ERROR, Keyword::bit::<3>())
-        .with_task(9)
-        .with_opcode(Opcode::STOP)
-        .with_channel(Channel(16)),
-);
-
-static SELF_DESCRIBING: Event = Event::tracelogging(
-    Level::INFORMATION,
-    Keyword::bit::<0>(),
-    tracelogging!("Evt", "count": field::U32, "name": field::STR8),
-)
-.with_opcode(Opcode::START);
+const EVENT: EventDescriptor = EventDescriptor::new(7, 2, Level::ERROR, Keyword::bit::<3>())
+    .with_task(9)
+    .with_opcode(Opcode::STOP)
+    .with_channel(Channel(16));
 
 fn registered() -> Turn {
     let etw = turn();
@@ -38,88 +29,28 @@ fn registered() -> Turn {
     etw
 }
 
+fn write(options: &WriteOptions) -> Result<(), WriteError> {
+    PROVIDER.write(&EVENT, options, &[])
+}
+
 // R-D1, R-D2, R-D5, R-O1, R-O5
 #[test]
-fn a_manifest_event_is_its_descriptor_and_its_fields() {
+fn an_event_is_its_descriptor_and_its_pieces() {
     let etw = registered();
-    write_event!(
-        PROVIDER,
-        MANIFEST,
-        WriteOptions::new(),
-        [
-            EventDataDescriptor::of(&5_u32),
-            EventDataDescriptor::of(&Guid::NULL),
-        ]
+    let pieces = [
+        EventDataDescriptor::of(&5_u32),
+        EventDataDescriptor::of(&Guid::NULL),
+    ];
+    assert_eq!(
+        PROVIDER.write(&EVENT, &WriteOptions::new(), &pieces),
+        Ok(())
     );
-    write_event!(PROVIDER, MANIFEST, WriteOptions::new(), []);
+    assert_eq!(write(&WriteOptions::new()), Ok(()));
     let writes = etw.writes();
-    assert_eq!(writes[0].event, *MANIFEST.descriptor());
+    assert_eq!(writes[0].event, EVENT);
     assert_eq!(writes[0].pieces, [(0, vec![5, 0, 0, 0]), (0, vec![0; 16])]);
     assert_eq!(writes[1].pieces, []);
     assert_eq!((writes[0].filter, writes[0].flags), (0, 0));
-    PROVIDER.unregister().unwrap();
-}
-
-// R-T6, R-D2, R-O5
-#[test]
-fn a_self_describing_event_has_traits_description_and_fields() {
-    let etw = registered();
-    let name = Counted::str("disk");
-    write_event!(
-        PROVIDER,
-        SELF_DESCRIBING,
-        WriteOptions::new(),
-        [
-            EventDataDescriptor::of(&1_u32),
-            name.length(),
-            name.content(),
-        ]
-    );
-    let write = etw.writes().remove(0);
-    assert_eq!(write.event.channel(), Channel::TRACELOGGING);
-    assert_eq!((write.event.id(), write.event.opcode()), (0, Opcode::START));
-    let description = b"\x15\0\0Evt\0count\0\x08name\0\x97\x23";
-    assert_eq!(
-        write.pieces,
-        [
-            (2, PROVIDER.traits().as_bytes().to_vec()),
-            (1, description.to_vec()),
-            (0, vec![1, 0, 0, 0]),
-            (0, vec![4, 0]),
-            (0, b"disk".to_vec()),
-        ]
-    );
-    PROVIDER.unregister().unwrap();
-}
-
-// R-T6, R-O5
-#[test]
-fn an_event_written_by_hand_has_the_same_pieces() {
-    let etw = registered();
-    for event in [&MANIFEST, &SELF_DESCRIBING] {
-        let name = Counted::str("disk");
-        write_event!(
-            PROVIDER,
-            event,
-            WriteOptions::new(),
-            [
-                EventDataDescriptor::of(&1_u32),
-                name.length(),
-                name.content(),
-            ]
-        );
-        let fields = [
-            EventDataDescriptor::of(&1_u32),
-            name.length(),
-            name.content(),
-        ];
-        PROVIDER
-            .write(event, &WriteOptions::new(), &fields)
-            .unwrap();
-        let writes = etw.writes();
-        assert_eq!(writes.len(), 2);
-        assert_eq!(writes[0], writes[1]);
-    }
     PROVIDER.unregister().unwrap();
 }
 
@@ -134,8 +65,8 @@ fn activities_and_flags_are_passed_on() {
         .related(related)
         .flags(WriteFlags::NO_FAULTING)
         .except_sessions(0b100);
-    write_event!(PROVIDER, MANIFEST, options, []);
-    write_event!(PROVIDER, MANIFEST, WriteOptions::new(), []);
+    assert_eq!(write(&options), Ok(()));
+    assert_eq!(write(&WriteOptions::new()), Ok(()));
     let writes = etw.writes();
     assert_eq!(writes[0].activity, Some(activity.guid()));
     assert_eq!(writes[0].related, Some(related.guid()));
@@ -189,46 +120,26 @@ fn failures_are_returned_and_counted_by_status() {
     let etw = registered();
     let before = PROVIDER.failures().total();
     etw.set(|etw| etw.write_status = NO_MEMORY);
-    let error = WriteError::Refused(NtStatus::NO_MEMORY);
-    assert_eq!(
-        PROVIDER.write(&MANIFEST, &WriteOptions::new(), &[]),
-        Err(error)
-    );
+    let error = WriteError(NtStatus::NO_MEMORY);
+    assert_eq!(write(&WriteOptions::new()), Err(error));
     assert_eq!(
         error.to_string(),
         "EtwWriteEx returned STATUS_NO_MEMORY (0xC0000017)"
     );
-    write_event!(PROVIDER, MANIFEST, WriteOptions::new(), []);
+    assert!(write(&WriteOptions::new()).is_err());
     etw.set(|etw| etw.write_status = 0x8765_4321_u32.cast_signed());
-    write_event!(PROVIDER, MANIFEST, WriteOptions::new(), []);
+    assert!(write(&WriteOptions::new()).is_err());
     assert_eq!(PROVIDER.failures().with_status(NtStatus::NO_MEMORY), 2);
     assert_eq!(PROVIDER.failures().total() - before, 3);
     PROVIDER.unregister().unwrap();
 }
 
 #[test]
-fn more_pieces_than_etw_takes_are_refused_before_the_call() {
+fn as_many_pieces_as_etw_takes_are_passed_on() {
     let etw = registered();
-    let piece = EventDataDescriptor::of(&0_u8);
-    let most = [piece; 128];
+    let pieces = [EventDataDescriptor::of(&0_u8); MAX_DATA_DESCRIPTORS];
     assert_eq!(
-        PROVIDER.write(&MANIFEST, &WriteOptions::new(), &most),
-        Ok(())
-    );
-    assert_eq!(etw.writes()[0].pieces.len(), 128);
-    let too_many = [piece; 129];
-    assert_eq!(
-        PROVIDER.write(&MANIFEST, &WriteOptions::new(), &too_many),
-        Err(WriteError::TooManyPieces(129))
-    );
-    // Two of a self-describing event's are its traits and its description.
-    assert_eq!(
-        PROVIDER.write(&SELF_DESCRIBING, &WriteOptions::new(), &[piece; 127]),
-        Err(WriteError::TooManyPieces(129))
-    );
-    assert_eq!(etw.writes(), []);
-    assert_eq!(
-        PROVIDER.write(&SELF_DESCRIBING, &WriteOptions::new(), &[piece; 126]),
+        PROVIDER.write(&EVENT, &WriteOptions::new(), &pieces),
         Ok(())
     );
     assert_eq!(etw.writes()[0].pieces.len(), 128);
@@ -240,6 +151,6 @@ fn etw_itself_can_be_asked() {
     let _etw = registered();
     assert!(PROVIDER.etw_wants(Level::INFORMATION, Keyword::bit::<0>()));
     assert!(!PROVIDER.etw_wants(Level::VERBOSE, Keyword::bit::<0>()));
-    assert!(PROVIDER.etw_wants_event(MANIFEST.descriptor()));
+    assert!(PROVIDER.etw_wants_event(&EVENT));
     PROVIDER.unregister().unwrap();
 }
