@@ -142,7 +142,7 @@ impl Provider {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is one load")]
     pub fn needs_care(&self) -> bool {
-        self.state().matches_all_of_some()
+        self.state().needs_care()
     }
 
     /// Starts a write of an event that passed the masks, if the provider is registered.
@@ -247,6 +247,24 @@ impl Write<'_> {
             ],
         );
         kept
+    }
+
+    /// Hands an event over, of which [`Provider::begin`] has begun the write: it says that
+    /// its provider has traits (channel 12) only if that is so.
+    #[inline]
+    pub fn finish_with_care<O: Options, const N: usize>(
+        &self,
+        options: &O,
+        pieces: &[EventDataDescriptor<'_>; N],
+    ) -> NtStatus {
+        let mut descriptor = *self.event.descriptor();
+        if descriptor.channel() == Channel::PROVIDER_METADATA
+            && self.provider.state().is_without_traits()
+        {
+            descriptor = descriptor.with_channel(Channel::NONE);
+        }
+        self.provider
+            .hand_over(&self.pass, &descriptor, options, pieces)
     }
 
     /// Hands the event over.

@@ -290,6 +290,7 @@ impl Provider {
                 ffi::EtwSetInformation(handle, USE_DESCRIPTOR_TYPE, ptr::from_ref(&1_u8).cast(), 1)
             };
         }
+        self.state.set_without_traits(!status.is_success());
         let piece = EventDataDescriptor::provider_metadata(self.traits.as_bytes());
         // SAFETY: the rundown is closed, and this is the only thread that changes it.
         unsafe { *self.traits_piece.0.get() = piece };

@@ -50,11 +50,16 @@ impl Slot {
     }
 }
 
+/// Sessions filter by match-all keywords, which the masks know nothing of.
+const MATCH_ALL: u32 = 1;
+/// The registration has no traits, which an event in a manifest must not claim to have.
+const WITHOUT_TRAITS: u32 = 2;
+
 /// A provider's enable state.
 pub struct EnableState {
     masks: [AtomicU64; LEVELS],
-    /// The match-all mask: a hint whether the composite must be looked at.
-    match_all: AtomicU64,
+    /// Why a write must look at more than the masks: [`MATCH_ALL`], [`WITHOUT_TRAITS`].
+    care: AtomicU32,
     current: AtomicU32,
     slots: [Slot; 2],
 }
@@ -72,7 +77,7 @@ impl EnableState {
                     AtomicU64::new(0),
                     AtomicU64::new(0),
                 ],
-                match_all: AtomicU64::new(0),
+                care: AtomicU32::new(0),
                 current: AtomicU32::new(0),
                 slots: [Slot::new(), Slot::new()],
             }
@@ -102,14 +107,31 @@ impl EnableState {
         )
     }
 
-    /// Whether the hot check may have let something pass that all sessions filter out by
-    /// the match-all mask. Hardly any session has one, so this is what a write looks at
-    /// before it looks at the composite. Around a change the answer may be the one before
-    /// it; ETW filters again for each session.
+    /// Whether the masks do not say all that a write must know, which is rare: sessions
+    /// have match-all keywords, or the registration has no traits. Around a change the
+    /// answer may be the one before it; ETW filters again for each session.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is one load")]
-    pub fn matches_all_of_some(&self) -> bool {
-        self.match_all.load(Ordering::Relaxed) != 0
+    pub fn needs_care(&self) -> bool {
+        self.care.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether the registration has no traits.
+    pub fn is_without_traits(&self) -> bool {
+        self.care.load(Ordering::Relaxed) & WITHOUT_TRAITS != 0
+    }
+
+    /// Keeps whether the registration has traits.
+    pub fn set_without_traits(&self, without: bool) {
+        self.set_care(WITHOUT_TRAITS, without);
+    }
+
+    fn set_care(&self, why: u32, needed: bool) {
+        if needed {
+            self.care.fetch_or(why, Ordering::Relaxed);
+        } else {
+            self.care.fetch_and(!why, Ordering::Relaxed);
+        }
     }
 
     /// The check of all three parts, with the match-all mask.
@@ -179,8 +201,8 @@ impl EnableState {
     }
 
     fn set_masks(&self, composite: Option<Composite>) {
-        let match_all = composite.map_or(0, |composite| composite.match_all.bits());
-        self.match_all.store(match_all, Ordering::Relaxed);
+        let matches_all = composite.is_some_and(|composite| composite.match_all.bits() != 0);
+        self.set_care(MATCH_ALL, matches_all);
         for (level, mask) in (0_u8..).zip(&self.masks) {
             let value = match composite {
                 Some(composite) if level <= composite.level.0 => composite.match_any.bits(),

@@ -12,13 +12,13 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
-use common::{CAPTURE_STATE, DISABLE, ENABLE, NO_MEMORY, Turn, Written, turn};
+use common::{ACCESS_DENIED, CAPTURE_STATE, DISABLE, ENABLE, NO_MEMORY, Turn, Written, turn};
 use etl_file::decode::{Schema, Value};
 use proptest::prelude::*;
 use wdk_etw::{
     ActivityId, Channel, F32, F64, FileTime, Guid, HResult, Keyword, Level, NtStatus, Opcode,
-    Pointer, Port, ProcessId, Registered, Sid, SystemTime, ThreadId, UnicodeString, Utf16CStr,
-    Win32Error, WriteError, WriteFlags, WriteOptions, emit, event, guid_of_name,
+    Pointer, Port, ProcessId, Registered, Sid, SystemTime, ThreadId, TraitsFailure, UnicodeString,
+    Utf16CStr, Win32Error, WriteError, WriteFlags, WriteOptions, emit, event, guid_of_name,
 };
 
 /// Everything that the tests' provider can say.
@@ -366,6 +366,36 @@ fn a_filtered_event_evaluates_nothing() {
     trace::unregister().unwrap();
     write();
     assert_eq!((etw.writes(), evaluated.get() - before), (vec![], 4));
+}
+
+// R-D2, R-G2
+#[test]
+fn an_event_claims_traits_only_if_its_provider_has_them() {
+    let etw = turn();
+    etw.set(|etw| etw.information_status = ACCESS_DENIED);
+    let refused = NtStatus(ACCESS_DENIED);
+    assert_eq!(
+        trace::register(),
+        Ok(Registered::WithoutTraits(TraitsFailure(refused)))
+    );
+    etw.notify(ENABLE, 5, 0, 0);
+    etw.calls();
+    emit!(trace::transferred(1, 2, "x"));
+    emit!(trace::told());
+    let channels: Vec<_> = etw
+        .writes()
+        .iter()
+        .map(|write| write.event.channel())
+        .collect();
+    assert_eq!(channels, [Channel::NONE, Channel(16)]);
+    trace::unregister().unwrap();
+    etw.set(|etw| etw.information_status = 0);
+    assert_eq!(trace::register(), Ok(Registered::Complete));
+    etw.notify(ENABLE, 5, 0, 0);
+    etw.calls();
+    emit!(trace::transferred(1, 2, "x"));
+    assert_eq!(one(&etw).event.channel(), Channel::PROVIDER_METADATA);
+    trace::unregister().unwrap();
 }
 
 // R-O5

@@ -172,7 +172,8 @@ impl Writer<'_> {
         };
         let room = layout.room;
         let (fitting, cutting) = (prepare_all(Care::Fits), prepare_all(Care::Cuts));
-        let handing_over = self.hand_over();
+        let (hand_over, hand_over_with_care) =
+            (self.hand_over(Care::Fits), self.hand_over(Care::Cuts));
         let careful = self.function(
             &careful_name,
             &quote! {
@@ -181,7 +182,7 @@ impl Writer<'_> {
                 };
                 let room: usize = #room;
                 #cutting
-                #handing_over
+                #hand_over_with_care
             },
         );
         let lengths: Vec<_> = layout
@@ -206,7 +207,7 @@ impl Writer<'_> {
                 let ::core::option::Option::Some(write) = #provider.enter(event) else {
                     return ::wdk_etw::NtStatus::SUCCESS;
                 };
-                #handing_over
+                #hand_over
             },
         );
         quote!(#quick #careful)
@@ -237,7 +238,7 @@ impl Writer<'_> {
     }
 
     /// Makes the pieces and calls ETW.
-    fn hand_over(&self) -> TokenStream {
+    fn hand_over(&self, care: Care) -> TokenStream {
         let mut blocks = TokenStream::new();
         let mut pieces = Vec::new();
         for (at, piece) in self.layout.pieces.iter().enumerate() {
@@ -258,9 +259,13 @@ impl Writer<'_> {
             Encoding::TraceLogging => quote!(write.traits(), write.description(),),
             Encoding::Manifest => TokenStream::new(),
         };
+        let finish = match care {
+            Care::Fits => quote!(finish),
+            Care::Cuts => quote!(finish_with_care),
+        };
         quote! {
             #blocks
-            write.finish(&options, &[#leading #(#pieces),*])
+            write.#finish(&options, &[#leading #(#pieces),*])
         }
     }
 }
