@@ -38,16 +38,20 @@ pub const SAMPLE: (&str, &str) = ("etw-sample-driver", "etw_sample_driver");
 /// The driver whose service name picks what it does.
 pub const PROBE: (&str, &str) = ("etw-probe-driver", "etw_probe_driver");
 
+/// The driver of the guide.
+pub const MINIMAL: (&str, &str) = ("etw-minimal-driver", "etw_minimal_driver");
+
 /// Where drivers that were built lie, as tests look for them.
 pub fn drivers(profile: Profile) -> PathBuf {
     target().join("drivers").join(profile.folder())
 }
 
 /// `cargo xtask build`.
-pub fn run(profile: Profile) -> Result<()> {
+pub fn run(package: &str, profile: Profile) -> Result<()> {
     let toolchain = step("find the cross toolchain", Toolchain::find_or_install)?;
-    let sys = step("build etw_sample_driver.sys", || {
-        build(&toolchain, SAMPLE, profile)
+    let image = package.replace('-', "_");
+    let sys = step(&format!("build {image}.sys"), || {
+        build(&toolchain, (package, &image), profile)
     })?;
     println!("{}", sys.display());
     Ok(())

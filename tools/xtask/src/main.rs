@@ -51,7 +51,14 @@ fn command_line() -> Command {
         .subcommand(Command::new("test").about("Run every check that can run on this machine"))
         .subcommand(
             Command::new("build")
-                .about("Build the sample driver's .sys alone")
+                .about("Build a driver's .sys alone")
+                .arg(
+                    Arg::new("package")
+                        .long("package")
+                        .help("The driver's package in this workspace")
+                        .value_name("PACKAGE")
+                        .default_value(build::SAMPLE.0),
+                )
                 .arg(flag("release", "Optimized, as it would be shipped")),
         )
         .subcommand(
@@ -68,11 +75,15 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             demo::run(out.map_or_else(|| "target/demo".as_ref(), PathBuf::as_path))
         }
         "test" => test::run(),
-        "build" => build::run(if arguments.get_flag("release") {
-            Profile::Release
-        } else {
-            Profile::Debug
-        }),
+        "build" => {
+            let package = arguments.get_one::<String>("package");
+            let profile = if arguments.get_flag("release") {
+                Profile::Release
+            } else {
+                Profile::Debug
+            };
+            build::run(package.map_or(build::SAMPLE.0, String::as_str), profile)
+        }
         "doctor" => doctor::run(arguments.get_flag("install")),
         // clap has let no other name through.
         other => anyhow::bail!("there is no chore named {other}"),

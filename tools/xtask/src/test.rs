@@ -41,6 +41,8 @@ pub fn run() -> Result<()> {
             build::SAMPLE.0,
             "--package",
             build::PROBE.0,
+            "--package",
+            build::MINIMAL.0,
         ]);
         with_standin(&mut command)
             .env("RUSTC_BOOTSTRAP", "1")
@@ -59,6 +61,7 @@ pub fn run() -> Result<()> {
         (build::SAMPLE, Profile::Debug),
         (build::SAMPLE, Profile::Release),
         (build::PROBE, Profile::Release),
+        (build::MINIMAL, Profile::Release),
     ] {
         let title = format!("build {}.sys ({})", driver.1, profile.folder());
         step(&title, || build::build(&toolchain, driver, profile))?;

@@ -33,6 +33,11 @@ pub fn sample() -> PathBuf {
     driver("release", "etw_sample_driver.sys")
 }
 
+/// The driver of the guide.
+pub fn minimal() -> PathBuf {
+    driver("release", "etw_minimal_driver.sys")
+}
+
 /// The driver that does what its service name says.
 pub fn probe() -> PathBuf {
     driver("release", "etw_probe_driver.sys")

@@ -1,0 +1,92 @@
+//! The smallest KMDF driver that says what it does with wdk-etw.
+
+#![no_std]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "sizes of the WDK's structures fit the fields that hold them"
+)]
+
+extern crate wdk_panic;
+
+mod trace;
+
+use core::ptr;
+
+use wdk_alloc::WdkAllocator;
+use wdk_etw::{NtStatus, UnicodeString, emit};
+use wdk_sys::{
+    DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PWDFDEVICE_INIT, WDF_DRIVER_CONFIG,
+    WDF_NO_HANDLE, WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDRIVER,
+    call_unsafe_wdf_function_binding,
+};
+
+#[global_allocator]
+static ALLOCATOR: WdkAllocator = WdkAllocator;
+
+/// The driver's entry point.
+///
+/// # Safety
+///
+/// Only the framework's entry code may call it, with the arguments that the system gave
+/// that.
+// SAFETY: the framework's entry code finds the entry point by this name, and no other
+// symbol has it.
+#[unsafe(export_name = "DriverEntry")]
+pub unsafe extern "system" fn driver_entry(
+    driver: &mut DRIVER_OBJECT,
+    registry_path: PCUNICODE_STRING,
+) -> NTSTATUS {
+    // A driver that cannot be traced still does its work.
+    let _result = trace::register();
+    let mut config = WDF_DRIVER_CONFIG {
+        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
+        EvtDriverDeviceAdd: Some(add_device),
+        EvtDriverUnload: Some(unload),
+        ..WDF_DRIVER_CONFIG::default()
+    };
+    // SAFETY: the driver object and the path are those of this driver, and the
+    // configuration lives until the call returns.
+    let status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDriverCreate,
+            driver,
+            registry_path,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut config,
+            WDF_NO_HANDLE.cast::<WDFDRIVER>(),
+        )
+    };
+    if NT_SUCCESS(status) {
+        // SAFETY: the system passes a path that stays until this function returns.
+        let path = unsafe { &*registry_path };
+        // SAFETY: a UNICODE_STRING has a buffer of its length.
+        let path = unsafe { UnicodeString::from_raw_parts(path.Buffer, path.Length) };
+        emit!(trace::loaded(path));
+    } else {
+        // The framework calls no unload routine for a driver that failed to load.
+        let _result = trace::unregister();
+    }
+    status
+}
+
+/// `EvtDriverDeviceAdd`, at `PASSIVE_LEVEL`.
+extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
+    let mut device: WDFDEVICE = ptr::null_mut();
+    // SAFETY: the init is the framework's, and the out-parameter is a local.
+    let status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDeviceCreate,
+            &raw mut init,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut device,
+        )
+    };
+    emit!(trace::device_added(NtStatus(status)));
+    status
+}
+
+/// `EvtDriverUnload`, at `PASSIVE_LEVEL`: the last thing that runs.
+extern "C" fn unload(_driver: WDFDRIVER) {
+    emit!(trace::unloaded());
+    let _result = trace::unregister();
+}
