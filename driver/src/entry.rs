@@ -1,6 +1,6 @@
 //! Loading and unloading the driver.
 
-use wdk_etw::NtStatus;
+use wdk_etw::{NtStatus, UnicodeString};
 use wdk_sys::{
     DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, WDF_DRIVER_CONFIG, WDF_NO_HANDLE,
     WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER, call_unsafe_wdf_function_binding,
@@ -22,7 +22,11 @@ pub unsafe extern "system" fn driver_entry(
     registry_path: PCUNICODE_STRING,
 ) -> NTSTATUS {
     // A driver that cannot be traced still does its work.
-    if let Err(error) = trace::register() {
+    // SAFETY: the system passes a path that stays until this function returns.
+    let path = unsafe { &*registry_path };
+    // SAFETY: a UNICODE_STRING has a buffer of its length.
+    let path = unsafe { UnicodeString::from_raw_parts(path.Buffer, path.Length) };
+    if let Err(error) = trace::register(path) {
         wdk::println!("etw_sample_driver: {error}");
     }
     let mut config = WDF_DRIVER_CONFIG {

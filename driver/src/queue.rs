@@ -6,7 +6,7 @@ use etw_sample_interface::{
     CAPACITY, IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_GET_STATISTICS, IOCTL_SET_TIMER, Statistics,
     TimerControl,
 };
-use wdk_etw::ActivityId;
+use wdk_etw::Activity;
 use wdk_sys::{
     NTSTATUS, PVOID, STATUS_BUFFER_TOO_SMALL, STATUS_DEVICE_BUSY, STATUS_INVALID_BUFFER_SIZE,
     STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_PARAMETER, STATUS_SUCCESS, ULONG, WDF_DPC_CONFIG,
@@ -26,7 +26,7 @@ static CONTEXT: ContextType<Request> = ContextType::new(c"Request", &raw const C
 /// What goes with a request. The framework makes it zeroed: no activity.
 struct Request {
     /// The activity that the request is, from its arrival to its completion.
-    activity: ActivityId,
+    activity: Activity,
 }
 
 /// The attributes of this driver's requests.

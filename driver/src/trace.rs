@@ -2,10 +2,11 @@
 
 use etw_sample_interface::{PROVIDER_GROUP, PROVIDER_NAME, keyword};
 use wdk_etw::{
-    ActivityId, Control, Guid, Notification, NtStatus, Provider, RegisterError, Registered, emit,
-    guid, guid_of_name,
+    Activity, ActivityId, Control, Guid, Notification, NtStatus, Provider, RegisterError,
+    Registered, UnicodeString, emit, guid, guid_of_name,
 };
 use wdk_sys::{NTSTATUS, STATUS_SUCCESS, ULONG};
+use zerocopy::IntoBytes;
 
 pub use self::provider::{
     PowerState, d0_entry, d0_exit, device_added, driver_failed, driver_loaded, driver_unloaded,
@@ -150,11 +151,25 @@ const _: () = {
 /// The first bytes of what was written are enough to tell one write from another.
 const SHOWN: usize = 16;
 
-/// Registers the provider. IRQL: `PASSIVE_LEVEL`.
-pub fn register() -> Result<(), RegisterError> {
-    match provider::register()? {
+/// The type of the trait that says which service the driver was loaded as; known at run
+/// time only.
+const SERVICE_TRAIT: u8 = 129;
+
+/// Registers the provider, with the name of the driver's service, in UTF-16, as a trait.
+/// IRQL: `PASSIVE_LEVEL`.
+pub fn register(registry_path: UnicodeString<'_>) -> Result<(), RegisterError> {
+    const SEPARATOR: u16 = b'\\' as u16;
+    let service = registry_path
+        .units()
+        .rsplit(|unit| *unit == SEPARATOR)
+        .next();
+    let mut traits = *provider::PROVIDER.traits();
+    if let Err(error) = traits.push(SERVICE_TRAIT, service.unwrap_or_default().as_bytes()) {
+        wdk::println!("etw_sample_driver: the service's name is no trait: {error}");
+    }
+    match provider::PROVIDER.register_with(&traits)? {
         Registered::Complete => {}
-        Registered::WithoutTraits(failure) => wdk::println!("etw_sample_driver: {failure}"),
+        Registered::Incomplete(refusals) => wdk::println!("etw_sample_driver: {refusals}"),
     }
     Ok(())
 }
@@ -203,41 +218,35 @@ pub fn write_data(data: &[u8]) {
 }
 
 /// A device control arrived: starts an activity, which ends with
-/// [`device_control_stopped`].
-pub fn device_control_started(code: ULONG) -> ActivityId {
+/// [`device_control_stopped`]. It comes from what the sender does, if that said so. IRQL:
+/// `APC_LEVEL` or below.
+pub fn device_control_started(code: ULONG) -> Activity {
     if !provider::device_control_start::is_enabled() {
-        return ActivityId::NONE;
+        return Activity::NONE;
     }
-    let activity = ActivityId::create().unwrap_or_default();
-    match ActivityId::of_thread() {
-        // What the sender of the request was doing, if it said so.
-        Ok(sender) if sender != ActivityId::NONE => {
-            emit!(
-                provider::device_control_start(code),
-                activity = activity,
-                related = sender
-            );
-        }
-        _ => emit!(provider::device_control_start(code), activity = activity),
-    }
+    let activity = Activity::from_thread().unwrap_or_default();
+    emit!(provider::device_control_start(code), starts = activity);
     activity
 }
 
 /// A device control is done, on whatever thread. IRQL: `DISPATCH_LEVEL` or below.
-pub fn device_control_stopped(activity: ActivityId, code: ULONG, result: Result<usize, NTSTATUS>) {
+pub fn device_control_stopped(activity: Activity, code: ULONG, result: Result<usize, NTSTATUS>) {
     let (returned, status) = split(result);
     if result.is_err() {
-        emit!(provider::bad_request(code, status), activity = activity);
+        emit!(
+            provider::bad_request(code, status),
+            activity = activity.id()
+        );
     }
     emit!(
         provider::device_control_stop(code, returned, status),
-        activity = activity
+        activity = activity.id()
     );
 }
 
 /// The DPC works on a device control. IRQL: `DISPATCH_LEVEL`.
-pub fn dpc_ran(activity: ActivityId) {
-    emit!(provider::dpc_ran(), activity = activity);
+pub fn dpc_ran(activity: Activity) {
+    emit!(provider::dpc_ran(), activity = activity.id());
 }
 
 /// The timer ticked. IRQL: `DISPATCH_LEVEL`, on whatever thread was interrupted: the

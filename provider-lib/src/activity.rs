@@ -16,13 +16,26 @@ const GET_SET_ID: u32 = 4;
 #[repr(transparent)]
 pub struct ActivityId(Guid);
 
-/// `EtwActivityIdControl` failed.
+/// There is no activity id to be had, or none could be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ActivityError(pub NtStatus);
+pub enum ActivityError {
+    /// `EtwActivityIdControl` returned this.
+    Refused(NtStatus),
+    /// It was called for the thread's id at this IRQL, above `APC_LEVEL`; only debug builds
+    /// look.
+    TooHighIrql(u8),
+}
 
 impl fmt::Display for ActivityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "EtwActivityIdControl returned {}", self.0)
+        match self {
+            Self::Refused(status) => write!(f, "EtwActivityIdControl returned {status}"),
+            Self::TooHighIrql(irql) => write!(
+                f,
+                "EtwActivityIdControl may be called for a thread's id at APC_LEVEL or below, and \
+                 the IRQL is {irql}"
+            ),
+        }
     }
 }
 
@@ -30,13 +43,130 @@ impl core::error::Error for ActivityError {}
 
 /// Calls `EtwActivityIdControl` with an id to read, to replace, or both.
 fn control(code: u32, id: Guid) -> Result<ActivityId, ActivityError> {
+    if code != CREATE_ID {
+        ffi::check_irql(ffi::APC_LEVEL).map_err(ActivityError::TooHighIrql)?;
+    }
     let mut id = id;
     // SAFETY: the routine reads and writes the local only.
     let status = NtStatus(unsafe { ffi::EtwActivityIdControl(code, &raw mut id) });
     if status.is_success() {
         Ok(ActivityId(id))
     } else {
-        Err(ActivityError(status))
+        Err(ActivityError::Refused(status))
+    }
+}
+
+/// A piece of work that may end on another thread, and at another IRQL, than it started: a
+/// request, for instance, whose context keeps this.
+///
+/// Its start event names the activity that it comes from
+/// ([`WriteOptions::starts`](crate::WriteOptions::starts)); its other events, up to the stop
+/// event, carry its id.
+///
+/// ```
+/// # #[wdk_etw::provider(name = "Contoso.Driver")]
+/// # mod trace {
+/// #     #[keyword]
+/// #     pub const REQUEST: Keyword = Keyword::bit(0);
+/// #     #[event(level = Info, keyword = REQUEST, opcode = Start)]
+/// #     pub fn request_start(length: u32);
+/// #     #[event(level = Info, keyword = REQUEST, opcode = Stop)]
+/// #     pub fn request_stop(status: NtStatus);
+/// # }
+/// use wdk_etw::{Activity, NtStatus, emit};
+///
+/// fn start(length: u32) -> Activity {
+///     // An id costs a call, so there is none while nobody listens.
+///     if !trace::request_start::is_enabled() {
+///         return Activity::NONE;
+///     }
+///     let activity = Activity::from_thread().unwrap_or_default();
+///     emit!(trace::request_start(length), starts = activity);
+///     activity
+/// }
+///
+/// fn stop(activity: Activity, status: NtStatus) {
+///     emit!(trace::request_stop(status), activity = activity.id());
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    id: ActivityId,
+    related: ActivityId,
+}
+
+impl Activity {
+    /// None. All its bytes are zero.
+    pub const NONE: Self = Self {
+        id: ActivityId::NONE,
+        related: ActivityId::NONE,
+    };
+
+    /// A new one that comes from none.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    ///
+    /// # Errors
+    ///
+    /// What `EtwActivityIdControl` returns.
+    pub fn new() -> Result<Self, ActivityError> {
+        Self::from_activity(ActivityId::NONE)
+    }
+
+    /// A new one that comes from this activity.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    ///
+    /// # Errors
+    ///
+    /// What `EtwActivityIdControl` returns.
+    pub fn from_activity(related: ActivityId) -> Result<Self, ActivityError> {
+        Ok(Self {
+            id: ActivityId::create()?,
+            related,
+        })
+    }
+
+    /// A new one that comes from what the thread is doing: for a request, what its sender
+    /// does, if the request is handled on the sender's thread.
+    ///
+    /// # IRQL
+    ///
+    /// `APC_LEVEL` or below.
+    ///
+    /// # Errors
+    ///
+    /// [`ActivityError`].
+    pub fn from_thread() -> Result<Self, ActivityError> {
+        Self::from_activity(ActivityId::of_thread()?)
+    }
+
+    /// The id that its events carry.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    #[must_use]
+    pub const fn id(&self) -> ActivityId {
+        self.id
+    }
+
+    /// The activity that it comes from, if any.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    #[must_use]
+    pub const fn related(&self) -> Option<ActivityId> {
+        if self.related.0.is_null() {
+            None
+        } else {
+            Some(self.related)
+        }
     }
 }
 

@@ -80,6 +80,41 @@ unsafe extern "system" {
 
     /// IRQL: any.
     pub fn EtwEventEnabled(handle: RegHandle, event: *const EventDescriptor) -> u8;
+
+    /// IRQL: `DISPATCH_LEVEL` or below, for non-paged pool.
+    pub fn ExAllocatePool2(flags: u64, bytes: usize, tag: u32) -> *mut c_void;
+
+    /// IRQL: `DISPATCH_LEVEL` or below.
+    pub fn ExFreePoolWithTag(block: *mut c_void, tag: u32);
+}
+
+#[cfg(debug_assertions)]
+#[cfg_attr(
+    target_os = "windows",
+    link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
+)]
+unsafe extern "system" {
+    /// IRQL: any. The headers read a register instead; the export does the same.
+    fn KeGetCurrentIrql() -> u8;
+}
+
+/// `PASSIVE_LEVEL`.
+pub const PASSIVE_LEVEL: u8 = 0;
+/// `APC_LEVEL`.
+pub const APC_LEVEL: u8 = 1;
+
+/// In debug builds, fails with the current IRQL if it is above a routine's ceiling.
+#[cfg(debug_assertions)]
+pub fn check_irql(ceiling: u8) -> Result<(), u8> {
+    // SAFETY: the routine has no preconditions.
+    let irql = unsafe { KeGetCurrentIrql() };
+    if irql > ceiling { Err(irql) } else { Ok(()) }
+}
+
+/// Nothing; debug builds look.
+#[cfg(not(debug_assertions))]
+pub const fn check_irql(_ceiling: u8) -> Result<(), u8> {
+    Ok(())
 }
 
 #[cfg(target_os = "windows")]

@@ -77,6 +77,65 @@ impl<'a> FilterData<'a> {
     }
 }
 
+impl FilterData<'_> {
+    /// A copy to keep, of as much as fits.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    #[must_use]
+    pub fn copied<const N: usize>(&self) -> FilterCopy<N> {
+        let mut copy = FilterCopy::EMPTY;
+        copy.kind = self.kind;
+        copy.length = self.bytes.len();
+        for (to, from) in copy.bytes.iter_mut().zip(self.bytes) {
+            *to = *from;
+        }
+        copy
+    }
+}
+
+/// A copy of filter data in `N` bytes, which lives longer than the notification.
+#[derive(Clone, Copy, Debug)]
+pub struct FilterCopy<const N: usize> {
+    kind: u32,
+    /// Of the data, which may be longer than what was copied.
+    length: usize,
+    bytes: [u8; N],
+}
+
+impl<const N: usize> FilterCopy<N> {
+    /// No data.
+    pub const EMPTY: Self = Self {
+        kind: 0,
+        length: 0,
+        bytes: [0; N],
+    };
+
+    /// What was copied.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    #[must_use]
+    pub fn data(&self) -> FilterData<'_> {
+        FilterData {
+            kind: self.kind,
+            bytes: self.bytes.get(..self.length).unwrap_or(&self.bytes),
+        }
+    }
+
+    /// How many bytes had no room.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    #[must_use]
+    pub const fn missing(&self) -> usize {
+        self.length.saturating_sub(N)
+    }
+}
+
 /// The header of a session's filter (`EVENT_FILTER_HEADER` of evntprov.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterHeader {
@@ -173,6 +232,20 @@ mod tests {
         bytes.extend(next.to_le_bytes());
         bytes.extend(data);
         bytes
+    }
+
+    // R-E6
+    #[test]
+    fn a_copy_says_what_it_has_no_room_for() {
+        let data = FilterData {
+            kind: 7,
+            bytes: b"abcdef",
+        };
+        let (whole, part) = (data.copied::<8>(), data.copied::<4>());
+        assert_eq!((whole.data().bytes(), whole.missing()), (&b"abcdef"[..], 0));
+        assert_eq!((part.data().bytes(), part.missing()), (&b"abcd"[..], 2));
+        assert_eq!(part.data().kind(), 7);
+        assert_eq!(FilterCopy::<4>::EMPTY.data().bytes(), b"");
     }
 
     // R-E6

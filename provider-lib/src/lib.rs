@@ -78,6 +78,7 @@ mod ffi;
 mod filter;
 mod guid;
 mod notification;
+mod pool;
 mod provider;
 mod rundown;
 mod state;
@@ -88,14 +89,15 @@ mod types;
 mod write;
 
 pub use crate::{
-    activity::{ActivityError, ActivityId, ActivityScope},
+    activity::{Activity, ActivityError, ActivityId, ActivityScope},
     data::{EventDataDescriptor, PlainData},
     descriptor::{Channel, EventDescriptor, Keyword, Level, Opcode},
     failures::Failures,
-    filter::{FilterData, FilterHeader, SchematizedFilters},
+    filter::{FilterCopy, FilterData, FilterHeader, SchematizedFilters},
     guid::{Guid, GuidError},
     notification::{Composite, Control, Notification},
-    provider::{Hook, Hooks, Provider, RegisterError, Registered, TraitsFailure, UnregisterError},
+    pool::POOL_TAG,
+    provider::{Hook, Hooks, Provider, Refusals, RegisterError, Registered, UnregisterError},
     status::NtStatus,
     traits::{Traits, TraitsBuffer, TraitsError},
     types::{
@@ -108,7 +110,7 @@ pub use crate::{
 /// Writes a `TraceLogging` event that is declared where it is written, if somebody listens.
 ///
 /// The provider, the event's name, its `level` and `keyword` (or `keyword = none`), then
-/// what it has of `opcode`, `tag`, `activity`, `related` and `flags`, and its fields, each
+/// what it has of `opcode`, `tag`, `activity`, `related`, `starts` and `flags`, and its fields, each
 /// with its type and its value. Types and attributes are those of a declaration
 /// ([`provider`](macro@provider)); maps and structures are not among them. Keywords are a
 /// constant expression, so several are put together with

@@ -8,6 +8,7 @@ use crate::{
     ffi::{self, FilterDescriptor},
     filter::guid_from_raw,
     notification::{Control, Notification},
+    pool::PoolCopy,
     rundown::{Pass, Rundown},
     state::EnableState,
     sync::{AtomicU8, AtomicU64, Ordering, const_unless_loom},
@@ -18,6 +19,8 @@ const DISABLE: u32 = 0;
 const ENABLE: u32 = 1;
 const CAPTURE_STATE: u32 = 2;
 
+/// `EventProviderBinaryTrackInfo` of `EVENT_INFO_CLASS`, which takes no information.
+const BINARY_TRACK_INFO: i32 = 0;
 /// `EventProviderSetTraits` of `EVENT_INFO_CLASS`.
 const SET_TRAITS: i32 = 2;
 /// `EventProviderUseDescriptorType` of `EVENT_INFO_CLASS`.
@@ -56,30 +59,59 @@ impl Hooks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the provider may work without its traits, and so outside its group"]
 pub enum Registered {
-    /// The provider is registered with its traits.
+    /// The provider is registered with all that it asks for.
     Complete,
-    /// The provider is registered and works, but outside its group; its name travels
-    /// with `TraceLogging` events only.
-    WithoutTraits(TraitsFailure),
+    /// The provider is registered and works, but ETW refused something.
+    Incomplete(Refusals),
 }
 
-/// `EtwSetInformation` refused the traits, for instance for lack of permission to
-/// join the group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TraitsFailure(pub NtStatus);
+/// What `EtwSetInformation` refused for a registration, each with its status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refusals {
+    /// `EventProviderSetTraits`, for instance for lack of permission to join the group:
+    /// the provider works outside its group, and its name travels with `TraceLogging`
+    /// events only.
+    pub traits: Option<NtStatus>,
+    /// `EventProviderUseDescriptorType`, which is asked for when the traits are refused:
+    /// `TraceLogging` events cannot be decoded.
+    pub descriptor_types: Option<NtStatus>,
+    /// `EventProviderBinaryTrackInfo`: the image is not noted in traces.
+    pub binary_tracking: Option<NtStatus>,
+}
 
-impl fmt::Display for TraitsFailure {
+impl fmt::Display for Refusals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "EtwSetInformation(EventProviderSetTraits) returned {}; the provider works, but \
-             outside its group",
-            self.0
-        )
+        let refusals = [
+            (
+                "SetTraits",
+                self.traits,
+                "the provider works, but outside its group",
+            ),
+            (
+                "UseDescriptorType",
+                self.descriptor_types,
+                "TraceLogging events cannot be decoded",
+            ),
+            (
+                "BinaryTrackInfo",
+                self.binary_tracking,
+                "the image is not noted in traces",
+            ),
+        ];
+        let mut separator = "";
+        for (class, status, consequence) in refusals {
+            if let Some(status) = status {
+                write!(
+                    f,
+                    "{separator}EtwSetInformation(EventProvider{class}) returned {status}: \
+                     {consequence}"
+                )?;
+                separator = "; ";
+            }
+        }
+        Ok(())
     }
 }
-
-impl core::error::Error for TraitsFailure {}
 
 /// Why a provider was not registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +122,11 @@ pub enum RegisterError {
     Busy,
     /// `EtwRegister` failed. The provider may be registered again later.
     Refused(NtStatus),
+    /// `ExAllocatePool2` had no non-paged pool for traits of so many bytes. The provider
+    /// may be registered again later, or without them.
+    NoPool(usize),
+    /// It was called at this IRQL, above `PASSIVE_LEVEL`; only debug builds look.
+    TooHighIrql(u8),
 }
 
 impl fmt::Display for RegisterError {
@@ -100,6 +137,14 @@ impl fmt::Display for RegisterError {
                 f.write_str("another thread is registering or unregistering the provider")
             }
             Self::Refused(status) => write!(f, "EtwRegister returned {status}"),
+            Self::NoPool(bytes) => write!(
+                f,
+                "ExAllocatePool2 had no {bytes} bytes of non-paged pool for the traits"
+            ),
+            Self::TooHighIrql(irql) => write!(
+                f,
+                "EtwRegister may be called at PASSIVE_LEVEL only, and the IRQL is {irql}"
+            ),
         }
     }
 }
@@ -111,9 +156,11 @@ impl core::error::Error for RegisterError {}
 pub enum UnregisterError {
     /// Another thread is registering or unregistering it.
     Busy,
-    /// `EtwUnregister` failed. The provider is registered still, and writes go on;
-    /// unregistering can be tried again.
+    /// `EtwUnregister` failed. Whether the handle is good any more is not known, so writes
+    /// stay without effect; unregistering can be tried again.
     Refused(NtStatus),
+    /// It was called at this IRQL, above `PASSIVE_LEVEL`; only debug builds look.
+    TooHighIrql(u8),
 }
 
 impl fmt::Display for UnregisterError {
@@ -123,18 +170,29 @@ impl fmt::Display for UnregisterError {
                 f.write_str("another thread is registering or unregistering the provider")
             }
             Self::Refused(status) => write!(f, "EtwUnregister returned {status}"),
+            Self::TooHighIrql(irql) => write!(
+                f,
+                "EtwUnregister may be called at PASSIVE_LEVEL only, and the IRQL is {irql}"
+            ),
         }
     }
 }
 
 impl core::error::Error for UnregisterError {}
 
-/// The piece with the traits that a registration has, ready to be copied into a write.
-struct TraitsPiece(UnsafeCell<EventDataDescriptor<'static>>);
+/// The traits that a registration has: the piece that is copied into a write, and what it
+/// points at if that is not the provider's own constant.
+struct Registration {
+    piece: EventDataDescriptor<'static>,
+    copy: Option<PoolCopy>,
+}
 
-// SAFETY: it is changed only while a registration is made, when the rundown is closed and
-// nobody has a pass; it is read only by those who have one.
-unsafe impl Sync for TraitsPiece {}
+/// A registration's traits, shared with writes.
+struct Shared(UnsafeCell<Registration>);
+
+// SAFETY: it is changed only by who has made `phase` `CHANGING`, and while the rundown is
+// closed and nobody has a pass; it is read only by those who have one.
+unsafe impl Sync for Shared {}
 
 /// An ETW provider: a `static` that a driver registers once and writes events to.
 ///
@@ -147,7 +205,8 @@ pub struct Provider {
     phase: AtomicU8,
     handle: AtomicU64,
     failures: Failures,
-    traits_piece: TraitsPiece,
+    registration: Shared,
+    binary_tracking: bool,
     id: Guid,
     traits: &'static Traits,
     hooks: Hooks,
@@ -169,7 +228,11 @@ impl Provider {
                 phase: AtomicU8::new(UNREGISTERED),
                 handle: AtomicU64::new(0),
                 failures: Failures::new(),
-                traits_piece: TraitsPiece(UnsafeCell::new(EventDataDescriptor::EMPTY)),
+                registration: Shared(UnsafeCell::new(Registration {
+                    piece: EventDataDescriptor::EMPTY,
+                    copy: None,
+                })),
+                binary_tracking: false,
                 id,
                 traits,
                 hooks: Hooks::NONE,
@@ -185,6 +248,19 @@ impl Provider {
     #[must_use]
     pub const fn with_hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = hooks;
+        self
+    }
+
+    /// The same, but every session that the provider writes to notes the image that it is
+    /// in (`EventProviderBinaryTrackInfo`): for images with decoding resources, which
+    /// decoders then find.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    #[must_use]
+    pub const fn with_binary_tracking(mut self) -> Self {
+        self.binary_tracking = true;
         self
     }
 
@@ -208,12 +284,12 @@ impl Provider {
         self.traits
     }
 
-    /// Registers the provider: `EtwRegister`, then `EtwSetInformation` with the
-    /// traits. ETW may call the hooks before this returns; events that they write then
-    /// are not recorded yet.
+    /// Registers the provider: `EtwRegister`, then `EtwSetInformation` with the traits and
+    /// what else was asked for. ETW may call the hooks before this returns; events that they
+    /// write then are not recorded, since the registration is not complete yet.
     ///
-    /// If the traits are refused the provider stays registered, works, and the result
-    /// says so.
+    /// If ETW refuses the traits the provider stays registered, works, and the result says
+    /// so.
     ///
     /// # IRQL
     ///
@@ -223,34 +299,53 @@ impl Provider {
     ///
     /// [`RegisterError`]. A driver does its work without tracing, so it should go on.
     pub fn register(&'static self) -> Result<Registered, RegisterError> {
-        self.register_with(self.traits)
+        self.change_phase()?;
+        self.complete(None)
     }
 
-    /// Registers the provider as [`Self::register`] does, with traits that were made at
-    /// run time instead of its own. ETW copies them, so they can go once this returns.
+    /// Registers the provider as [`Self::register`] does, with traits that were made at run
+    /// time instead of its own. They are copied to non-paged pool, with the tag `WEtw`,
+    /// which [`Self::unregister`] frees.
     ///
     /// # IRQL
     ///
-    /// `PASSIVE_LEVEL`. The traits must lie in memory that cannot be paged out: a local,
-    /// a static or non-paged pool.
+    /// `PASSIVE_LEVEL`.
     ///
     /// # Errors
     ///
-    /// [`RegisterError`].
+    /// [`RegisterError`]. After [`RegisterError::NoPool`] the provider is not registered;
+    /// [`Self::register`] needs no pool.
     pub fn register_with<const N: usize>(
         &'static self,
         traits: &TraitsBuffer<N>,
     ) -> Result<Registered, RegisterError> {
-        match self.phase.compare_exchange(
+        self.change_phase()?;
+        let blob = traits.as_bytes();
+        let Some(copy) = PoolCopy::of(blob) else {
+            self.phase.store(UNREGISTERED, Ordering::Release);
+            return Err(RegisterError::NoPool(blob.len()));
+        };
+        self.complete(Some(copy))
+    }
+
+    /// Makes this the only thread that changes the registration.
+    fn change_phase(&self) -> Result<(), RegisterError> {
+        ffi::check_irql(ffi::PASSIVE_LEVEL).map_err(RegisterError::TooHighIrql)?;
+        let changed = self.phase.compare_exchange(
             UNREGISTERED,
             CHANGING,
             Ordering::Acquire,
             Ordering::Relaxed,
-        ) {
-            Ok(_) => {}
-            Err(REGISTERED) => return Err(RegisterError::AlreadyRegistered),
-            Err(_) => return Err(RegisterError::Busy),
+        );
+        match changed {
+            Ok(_) => Ok(()),
+            Err(REGISTERED) => Err(RegisterError::AlreadyRegistered),
+            Err(_) => Err(RegisterError::Busy),
         }
+    }
+
+    /// Makes the registration, with the provider's own traits or others.
+    fn complete(&'static self, copy: Option<PoolCopy>) -> Result<Registered, RegisterError> {
         let mut handle = 0;
         let context = ptr::from_ref(self).cast_mut().cast::<c_void>();
         // SAFETY: the GUID and the context are parts of a static; the callback reads the
@@ -266,48 +361,67 @@ impl Provider {
         if !status.is_success() {
             // The callback may have run all the same.
             self.state.disable();
+            drop(copy);
             self.phase.store(UNREGISTERED, Ordering::Release);
             return Err(RegisterError::Refused(status));
         }
-        // Before any write: without traits, ETW takes events' descriptions for content.
-        let blob = traits.as_bytes();
-        // SAFETY: the handle was registered above, and the blob is borrowed for the call.
-        let status = NtStatus(unsafe {
-            ffi::EtwSetInformation(
-                handle,
-                SET_TRAITS,
-                blob.as_ptr().cast(),
-                // A blob has 255 bytes at most.
-                u32::try_from(blob.len()).unwrap_or(u32::MAX),
-            )
-        });
-        if !status.is_success() {
-            // The traits would have made ETW tell an event's description from its
-            // fields; without them it must be asked to. If it refuses that too, the
-            // result below says what there is to say.
-            // SAFETY: the handle was registered above, and the byte is a constant.
-            let _status = unsafe {
-                ffi::EtwSetInformation(handle, USE_DESCRIPTOR_TYPE, ptr::from_ref(&1_u8).cast(), 1)
-            };
-        }
-        self.state.set_without_traits(!status.is_success());
-        let piece = EventDataDescriptor::provider_metadata(self.traits.as_bytes());
         // SAFETY: the rundown is closed, and this is the only thread that changes it.
-        unsafe { *self.traits_piece.0.get() = piece };
+        let registration = unsafe { &mut *self.registration.0.get() };
+        registration.copy = copy;
+        let blob = registration
+            .copy
+            .as_ref()
+            .map_or_else(|| self.traits.as_bytes(), PoolCopy::as_bytes);
+        // SAFETY: the blob is a constant of the provider's, or lies in the pool block that
+        // is kept until the rundown has been closed again.
+        let blob: &'static [u8] = unsafe { &*ptr::from_ref(blob) };
+        registration.piece = EventDataDescriptor::provider_metadata(blob);
+        let refusals = self.describe(handle, blob);
+        self.state.set_without_traits(refusals.traits.is_some());
         self.handle.store(handle, Ordering::Relaxed);
         self.rundown.open();
         self.phase.store(REGISTERED, Ordering::Release);
-        Ok(if status.is_success() {
+        Ok(if refusals == Refusals::default() {
             Registered::Complete
         } else {
-            Registered::WithoutTraits(TraitsFailure(status))
+            Registered::Incomplete(refusals)
         })
     }
 
+    /// Tells ETW what the registration is like.
+    fn describe(&self, handle: u64, traits: &[u8]) -> Refusals {
+        let set = |class, information: &[u8]| {
+            // SAFETY: the handle was registered by the caller, and the information is
+            // borrowed for the call. (A blob has 255 bytes at most.)
+            let status = NtStatus(unsafe {
+                ffi::EtwSetInformation(
+                    handle,
+                    class,
+                    information.as_ptr().cast(),
+                    u32::try_from(information.len()).unwrap_or(u32::MAX),
+                )
+            });
+            (!status.is_success()).then_some(status)
+        };
+        // Before any write: without traits, ETW takes events' descriptions for content.
+        let traits = set(SET_TRAITS, traits);
+        Refusals {
+            traits,
+            // The traits would have made ETW tell an event's description from its fields;
+            // without them it must be asked to.
+            descriptor_types: traits.and_then(|_| set(USE_DESCRIPTOR_TYPE, &[1])),
+            binary_tracking: if self.binary_tracking {
+                set(BINARY_TRACK_INFO, &[])
+            } else {
+                None
+            },
+        }
+    }
+
     /// Unregisters the provider, if it is registered (`EtwUnregister`). Writes under way
-    /// finish first, and this sleeps until they have (`KeDelayExecutionThread`); later
-    /// ones do nothing. ETW waits for a notification that is being handled, so a hook
-    /// must not call this.
+    /// finish first, and this sleeps until they have (`KeDelayExecutionThread`); later ones
+    /// do nothing. ETW waits for a notification that is being handled, so a hook must not
+    /// call this.
     ///
     /// # IRQL
     ///
@@ -317,12 +431,11 @@ impl Provider {
     ///
     /// [`UnregisterError`].
     pub fn unregister(&'static self) -> Result<(), UnregisterError> {
-        match self.phase.compare_exchange(
-            REGISTERED,
-            CHANGING,
-            Ordering::Acquire,
-            Ordering::Relaxed,
-        ) {
+        ffi::check_irql(ffi::PASSIVE_LEVEL).map_err(UnregisterError::TooHighIrql)?;
+        let changed =
+            self.phase
+                .compare_exchange(REGISTERED, CHANGING, Ordering::Acquire, Ordering::Relaxed);
+        match changed {
             Ok(_) => {}
             Err(UNREGISTERED) => return Ok(()),
             Err(_) => return Err(UnregisterError::Busy),
@@ -333,14 +446,16 @@ impl Provider {
         // SAFETY: the handle is registered, and no write uses it any more.
         let status = NtStatus(unsafe { ffi::EtwUnregister(handle) });
         if !status.is_success() {
-            self.rundown.open();
-            self.state.reopen();
             self.phase.store(REGISTERED, Ordering::Release);
             return Err(UnregisterError::Refused(status));
         }
         self.handle.store(0, Ordering::Relaxed);
         // A notification between closing and unregistering may have set it again.
         self.state.disable();
+        // SAFETY: the rundown is closed, and this is the only thread that changes it.
+        let registration = unsafe { &mut *self.registration.0.get() };
+        registration.piece = EventDataDescriptor::EMPTY;
+        registration.copy = None;
         self.phase.store(UNREGISTERED, Ordering::Release);
         Ok(())
     }
@@ -436,7 +551,8 @@ impl Provider {
     #[expect(clippy::inline_always, reason = "it is one load")]
     pub(crate) fn traits_piece(&self, _pass: &Pass<'_>) -> EventDataDescriptor<'static> {
         // SAFETY: nobody changes it while there is a pass.
-        unsafe { *self.traits_piece.0.get() }
+        let registration = unsafe { &*self.registration.0.get() };
+        registration.piece
     }
 
     /// The handle; 0 while there is none. Only for who holds a pass of the rundown.

@@ -188,18 +188,6 @@ impl EnableState {
         self.set_masks(None);
     }
 
-    /// Takes [`Self::close`] back: the masks are what the composite says. A
-    /// notification may change both meanwhile, so it looks again, a few times.
-    pub fn reopen(&self) {
-        for _ in 0..TRIES {
-            let composite = self.composite();
-            self.set_masks(composite);
-            if self.composite() == composite {
-                break;
-            }
-        }
-    }
-
     fn set_masks(&self, composite: Option<Composite>) {
         let matches_all = composite.is_some_and(|composite| composite.match_all.bits() != 0);
         self.set_care(MATCH_ALL, matches_all);

@@ -3,8 +3,8 @@
 use core::{fmt, ptr};
 
 use crate::{
-    ActivityId, EventDataDescriptor, EventDescriptor, Guid, NtStatus, Provider, event::Options,
-    ffi, rundown::Pass,
+    Activity, ActivityId, EventDataDescriptor, EventDescriptor, Guid, NtStatus, Provider,
+    event::Options, ffi, rundown::Pass,
 };
 
 /// More pieces than this ETW does not take.
@@ -81,6 +81,18 @@ impl WriteOptions {
     #[must_use]
     pub const fn related(mut self, related: ActivityId) -> Self {
         self.related = Some(related);
+        self
+    }
+
+    /// The event starts this activity: it carries its id, and names what it comes from.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    #[must_use]
+    pub const fn starts(mut self, activity: Activity) -> Self {
+        self.activity = Some(activity.id());
+        self.related = activity.related();
         self
     }
 
@@ -229,7 +241,7 @@ impl Provider {
 /// Writes a declared event if somebody listens: `emit!(trace::event(fields))`.
 ///
 /// The arguments are evaluated only then. After the event may come what goes with it:
-/// `activity`, `related`, `flags` and `except_sessions`, as the methods of
+/// `activity`, `related`, `starts`, `flags` and `except_sessions`, as the methods of
 /// [`WriteOptions`] have them.
 ///
 /// ```

@@ -16,9 +16,10 @@ use common::{ACCESS_DENIED, CAPTURE_STATE, DISABLE, ENABLE, NO_MEMORY, Turn, Wri
 use etl_file::decode::{Schema, Value};
 use proptest::prelude::*;
 use wdk_etw::{
-    ActivityId, Channel, F32, F64, FileTime, Guid, HResult, Keyword, Level, NtStatus, Opcode,
-    Pointer, Port, ProcessId, Registered, Sid, SystemTime, ThreadId, TraitsFailure, UnicodeString,
-    Utf16CStr, Win32Error, WriteError, WriteFlags, WriteOptions, emit, event, guid_of_name,
+    Activity, ActivityId, Channel, F32, F64, FileTime, Guid, HResult, Keyword, Level, NtStatus,
+    Opcode, Pointer, Port, ProcessId, Refusals, Registered, Sid, SystemTime, ThreadId,
+    UnicodeString, Utf16CStr, Win32Error, WriteError, WriteFlags, WriteOptions, emit, event,
+    guid_of_name,
 };
 
 /// Everything that the tests' provider can say.
@@ -376,7 +377,11 @@ fn an_event_claims_traits_only_if_its_provider_has_them() {
     let refused = NtStatus(ACCESS_DENIED);
     assert_eq!(
         trace::register(),
-        Ok(Registered::WithoutTraits(TraitsFailure(refused)))
+        Ok(Registered::Incomplete(Refusals {
+            traits: Some(refused),
+            descriptor_types: Some(refused),
+            binary_tracking: None,
+        }))
     );
     etw.notify(ENABLE, 5, 0, 0);
     etw.calls();
@@ -447,6 +452,10 @@ fn what_goes_with_an_event_is_passed_on() {
         opcode = Stop,
         related = related
     );
+    let activity_of_request = Activity::from_activity(related).unwrap();
+    assert_ne!(activity_of_request.id(), related);
+    emit!(trace::told(), starts = activity_of_request);
+    emit!(trace::told(), starts = Activity::NONE);
     let options = WriteOptions::new().activity(related);
     assert_eq!(trace::told::write(&options), Ok(()));
     let writes = etw.writes();
@@ -460,13 +469,33 @@ fn what_goes_with_an_event_is_passed_on() {
         (None, Some(related.guid()))
     );
     assert_eq!(writes[1].event.opcode(), Opcode::STOP);
-    assert_eq!(writes[2].activity, Some(related.guid()));
+    let starts = &writes[2];
+    assert_eq!(starts.activity, Some(activity_of_request.id().guid()));
+    assert_eq!(starts.related, Some(related.guid()));
+    assert_eq!(
+        (writes[3].activity, writes[3].related),
+        (Some(Guid::NULL), None)
+    );
+    assert_eq!(writes[4].activity, Some(related.guid()));
     etw.set(|etw| etw.write_status = NO_MEMORY);
     let before = trace::PROVIDER.failures().total();
     emit!(trace::told());
     let refused = WriteError(NtStatus::NO_MEMORY);
     assert_eq!(trace::told::write(&options), Err(refused));
     assert_eq!(trace::PROVIDER.failures().total() - before, 2);
+}
+
+// R-O6
+#[test]
+fn an_activity_comes_from_what_the_thread_does() {
+    let etw = turn();
+    assert_eq!(Activity::from_thread().unwrap().related(), None);
+    let thread = Guid::from_bytes([3; 16]);
+    etw.set(|etw| etw.thread_activity = thread);
+    let activity = Activity::from_thread().unwrap();
+    assert_eq!(activity.related().map(ActivityId::guid), Some(thread));
+    assert_ne!(activity.id(), ActivityId::NONE);
+    assert_eq!(Activity::new().unwrap().related(), None);
 }
 
 // R-O5, R-T6

@@ -133,6 +133,24 @@ extern "system" fn EtwUnregister(handle: u64) -> i32 {
 
 // SAFETY: as above.
 #[unsafe(no_mangle)]
+extern "system" fn ExAllocatePool2(_flags: u64, bytes: usize, _tag: u32) -> *mut c_void {
+    Box::leak(vec![0_u8; bytes].into_boxed_slice())
+        .as_mut_ptr()
+        .cast()
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "system" fn ExFreePoolWithTag(_block: *mut c_void, _tag: u32) {}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "system" fn KeGetCurrentIrql() -> u8 {
+    0
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
 extern "system" fn EtwSetInformation(
     handle: u64,
     _class: i32,

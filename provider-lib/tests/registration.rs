@@ -9,8 +9,9 @@ mod common;
 
 use common::{ACCESS_DENIED, Call, ENABLE, NO_MEMORY, turn};
 use wdk_etw::{
-    EventDescriptor, Guid, Hooks, Keyword, Level, Notification, NtStatus, Provider, RegisterError,
-    Registered, TraitsBuffer, TraitsFailure, UnregisterError, WriteOptions, guid_of_name, traits,
+    ActivityError, ActivityId, EventDescriptor, Guid, Hooks, Keyword, Level, Notification,
+    NtStatus, POOL_TAG, Provider, Refusals, RegisterError, Registered, TraitsBuffer,
+    UnregisterError, WriteOptions, event, guid_of_name, traits,
 };
 
 const NAME: &str = "Contoso.Sample";
@@ -55,10 +56,19 @@ fn group_refusal_keeps_the_provider_working() {
     let etw = turn();
     let provider = provider!();
     etw.set(|etw| etw.information_status = ACCESS_DENIED);
-    let failure = TraitsFailure(NtStatus::ACCESS_DENIED);
-    assert_eq!(provider.register(), Ok(Registered::WithoutTraits(failure)));
-    let text = failure.to_string();
-    assert!(text.contains("EtwSetInformation") && text.contains("STATUS_ACCESS_DENIED"));
+    let refusals = Refusals {
+        traits: Some(NtStatus::ACCESS_DENIED),
+        descriptor_types: Some(NtStatus::ACCESS_DENIED),
+        ..Refusals::default()
+    };
+    assert_eq!(provider.register(), Ok(Registered::Incomplete(refusals)));
+    assert_eq!(
+        refusals.to_string(),
+        "EtwSetInformation(EventProviderSetTraits) returned STATUS_ACCESS_DENIED (0xC0000022): \
+         the provider works, but outside its group; \
+         EtwSetInformation(EventProviderUseDescriptorType) returned STATUS_ACCESS_DENIED \
+         (0xC0000022): TraceLogging events cannot be decoded"
+    );
     // ETW is asked to tell descriptions from fields all the same.
     assert_eq!(
         etw.calls().last(),
@@ -129,7 +139,7 @@ fn a_failed_registration_says_why_and_can_be_tried_again() {
 }
 
 #[test]
-fn a_failed_unregistration_leaves_the_provider_registered() {
+fn a_failed_unregistration_can_be_tried_again_and_writes_nothing() {
     let etw = turn();
     let provider = provider!();
     assert_eq!(provider.register(), Ok(Registered::Complete));
@@ -142,8 +152,10 @@ fn a_failed_unregistration_leaves_the_provider_registered() {
         "EtwUnregister returned STATUS_NO_MEMORY (0xC0000017)"
     );
     etw.calls();
+    // The handle may be good or not.
     write(provider);
-    assert_eq!(etw.writes().len(), 1);
+    assert!(!provider.may_want(Level::INFORMATION, Keyword::bit::<0>()));
+    assert_eq!(etw.writes(), []);
     assert_eq!(provider.register(), Err(RegisterError::AlreadyRegistered));
     etw.set(|etw| etw.unregister_status = 0);
     provider.unregister().unwrap();
@@ -196,9 +208,10 @@ fn second_set_traits_is_reported() {
     etw.set(|etw| etw.enabled_before = Some((5, 0, 0)));
     assert_eq!(
         PROVIDER.register(),
-        Ok(Registered::WithoutTraits(TraitsFailure(
-            NtStatus::INVALID_PARAMETER
-        )))
+        Ok(Registered::Incomplete(Refusals {
+            traits: Some(NtStatus::INVALID_PARAMETER),
+            ..Refusals::default()
+        }))
     );
     let classes: Vec<_> = etw
         .calls()
@@ -214,9 +227,9 @@ fn second_set_traits_is_reported() {
     PROVIDER.unregister().unwrap();
 }
 
-// R-C4, R-T5
+// R-C4, R-T5, R-T7
 #[test]
-fn traits_made_at_run_time_are_set_and_can_go() {
+fn traits_made_at_run_time_lie_in_non_paged_pool_while_the_registration_lasts() {
     let etw = turn();
     let provider = provider!();
     let expected = {
@@ -228,13 +241,124 @@ fn traits_made_at_run_time_are_set_and_can_go() {
     assert_eq!(
         etw.calls(),
         [
+            Call::Allocate(0x40, expected.len(), POOL_TAG),
             Call::Register(ID),
-            Call::SetInformation(0x1001, 2, expected)
+            Call::SetInformation(0x1001, 2, expected.clone())
         ]
     );
-    write(provider);
-    assert_eq!(etw.writes().len(), 1);
+    etw.notify(ENABLE, 5, 0, 0);
+    event!(provider, "Now", level = Info, keyword = none);
+    assert_eq!(etw.writes()[0].pieces[0], (2, expected));
     provider.unregister().unwrap();
+    assert_eq!(
+        etw.calls(),
+        [Call::Unregister(0x1001), Call::Free(POOL_TAG)]
+    );
+    // The next registration has the provider's own again.
+    assert_eq!(provider.register(), Ok(Registered::Complete));
+    etw.notify(ENABLE, 5, 0, 0);
+    event!(provider, "Now", level = Info, keyword = none);
+    let own = provider.traits().as_bytes().to_vec();
+    assert_eq!(etw.writes()[0].pieces[0], (2, own));
+    provider.unregister().unwrap();
+}
+
+// R-C4
+#[test]
+fn a_registration_that_fails_leaves_no_pool_behind() {
+    let etw = turn();
+    let provider = provider!();
+    let traits = TraitsBuffer::<64>::named(NAME).unwrap();
+    etw.set(|etw| etw.register_status = NO_MEMORY);
+    assert_eq!(
+        provider.register_with(&traits),
+        Err(RegisterError::Refused(NtStatus::NO_MEMORY))
+    );
+    etw.set(|etw| {
+        assert!(etw.blocks.is_empty());
+        etw.register_status = 0;
+        etw.no_pool = true;
+        etw.calls.clear();
+    });
+    let error = RegisterError::NoPool(17);
+    assert_eq!(provider.register_with(&traits), Err(error));
+    assert!(
+        error
+            .to_string()
+            .contains("ExAllocatePool2 had no 17 bytes")
+    );
+    assert_eq!(etw.calls(), [Call::Allocate(0x40, 17, POOL_TAG)]);
+    assert_eq!(provider.register(), Ok(Registered::Complete));
+    provider.unregister().unwrap();
+}
+
+#[test]
+fn an_image_is_tracked_if_its_provider_asks() {
+    static PROVIDER: Provider = Provider::new(ID, &traits!(NAME)).with_binary_tracking();
+    let etw = turn();
+    assert_eq!(PROVIDER.register(), Ok(Registered::Complete));
+    assert_eq!(
+        etw.calls()[1..],
+        [
+            Call::SetInformation(0x1001, 2, PROVIDER.traits().as_bytes().to_vec()),
+            Call::SetInformation(0x1001, 0, vec![]),
+        ]
+    );
+    PROVIDER.unregister().unwrap();
+    etw.set(|etw| etw.tracking_status = ACCESS_DENIED);
+    let refusals = Refusals {
+        binary_tracking: Some(NtStatus::ACCESS_DENIED),
+        ..Refusals::default()
+    };
+    assert_eq!(PROVIDER.register(), Ok(Registered::Incomplete(refusals)));
+    PROVIDER.unregister().unwrap();
+}
+
+// R-C5
+#[cfg(debug_assertions)]
+#[test]
+fn debug_builds_refuse_calls_above_their_ceiling() {
+    let etw = turn();
+    let provider = provider!();
+    etw.set(|etw| etw.irql = 1);
+    let error = RegisterError::TooHighIrql(1);
+    assert_eq!(provider.register(), Err(error));
+    assert!(error.to_string().contains("PASSIVE_LEVEL"));
+    let thread = ActivityId::of_thread();
+    assert!(
+        thread.is_ok(),
+        "APC_LEVEL is low enough for a thread's activity"
+    );
+    etw.set(|etw| etw.irql = 2);
+    assert_eq!(ActivityId::of_thread(), Err(ActivityError::TooHighIrql(2)));
+    assert!(
+        ActivityId::create().is_ok(),
+        "an id can be made at any IRQL"
+    );
+    etw.set(|etw| etw.irql = 0);
+    assert_eq!(provider.register(), Ok(Registered::Complete));
+    etw.set(|etw| etw.irql = 2);
+    assert_eq!(provider.unregister(), Err(UnregisterError::TooHighIrql(2)));
+    etw.set(|etw| etw.irql = 0);
+    provider.unregister().unwrap();
+}
+
+#[test]
+fn several_providers_and_several_registrations_of_one_guid_stand_side_by_side() {
+    static FIRST: Provider = Provider::new(ID, &traits!(NAME));
+    static SECOND: Provider = Provider::new(ID, &traits!(NAME));
+    static OTHER: Provider = Provider::new(guid_of_name!("Other"), &traits!("Other"));
+    let etw = turn();
+    for provider in [&FIRST, &SECOND, &OTHER] {
+        assert_eq!(provider.register(), Ok(Registered::Complete));
+    }
+    etw.calls();
+    for (provider, handle) in [(&SECOND, 0x1002), (&OTHER, 0x1003), (&FIRST, 0x1001)] {
+        write(provider);
+        assert_eq!(etw.writes()[0].handle, handle);
+        provider.unregister().unwrap();
+        assert_eq!(etw.calls(), [Call::Unregister(handle)]);
+    }
 }
 
 // R-E9, R-E7

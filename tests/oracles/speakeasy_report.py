@@ -15,6 +15,8 @@ SUCCEED = [
     ("ntoskrnl", "EtwUnregister", 1),
     ("ntoskrnl", "EtwWriteEx", 8),
     ("ntoskrnl", "EtwActivityIdControl", 2),
+    ("ntoskrnl", "ExFreePoolWithTag", 2),
+    ("ntoskrnl", "KeGetCurrentIrql", 0),
 ]
 
 
@@ -22,10 +24,16 @@ def succeed(_emulator, _name, _function, _parameters):
     return 0
 
 
+def allocate(emulator, _name, _function, parameters):
+    """ExAllocatePool2: flags, size, tag."""
+    return emulator.mem_map(parameters[1], tag="pool")
+
+
 def main():
     emulator = Speakeasy()
     for module, name, parameters in SUCCEED:
         emulator.add_api_hook(succeed, module, name, argc=parameters)
+    emulator.add_api_hook(allocate, "ntoskrnl", "ExAllocatePool2", argc=3)
     driver = emulator.load_module(sys.argv[1])
     emulator.run_module(driver, all_entrypoints=False)
     report = emulator.get_report()

@@ -19,6 +19,8 @@ pub const DISABLE: u32 = 0;
 pub const ENABLE: u32 = 1;
 pub const CAPTURE_STATE: u32 = 2;
 
+/// `EventProviderBinaryTrackInfo`: without information.
+const BINARY_TRACK_INFO: i32 = 0;
 /// `EventProviderSetTraits`: once for each registration.
 const SET_TRAITS: i32 = 2;
 
@@ -33,6 +35,10 @@ pub enum Call {
     SetInformation(u64, i32, Vec<u8>),
     Write(Written),
     Activity(u32),
+    /// Flags, size and tag.
+    Allocate(u64, usize, u32),
+    /// The tag.
+    Free(u32),
 }
 
 /// A write.
@@ -59,6 +65,14 @@ pub struct Etw {
     /// Notified inside `EtwRegister`: level, any, all.
     pub enabled_before: Option<(u8, u64, u64)>,
     pub thread_activity: Guid,
+    /// `EventProviderBinaryTrackInfo`'s status.
+    pub tracking_status: i32,
+    /// Whether there is pool.
+    pub no_pool: bool,
+    /// The current IRQL.
+    pub irql: u8,
+    /// Blocks that are allocated, with their tags.
+    pub blocks: Vec<(usize, u32, Box<[u8]>)>,
     /// Keeps writes inside `EtwWriteEx`.
     pub hold_writes: bool,
     /// Writes that are inside `EtwWriteEx`.
@@ -261,6 +275,9 @@ extern "system" fn EtwSetInformation(
         if class == SET_TRAITS && etw.with_traits.contains(&handle) {
             return INVALID_PARAMETER;
         }
+        if class == BINARY_TRACK_INFO {
+            return etw.tracking_status;
+        }
         if class == SET_TRAITS && etw.information_status >= 0 {
             etw.with_traits.push(handle);
         }
@@ -349,6 +366,38 @@ extern "system" fn EtwActivityIdControl(code: u32, activity: &mut Guid) -> i32 {
 extern "system" fn EtwProviderEnabled(handle: u64, level: u8, keyword: u64) -> u8 {
     with(|etw| etw.assert_live(handle));
     u8::from(level <= 4 && keyword != 0)
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "system" fn ExAllocatePool2(flags: u64, bytes: usize, tag: u32) -> *mut c_void {
+    with(|etw| {
+        etw.calls.push(Call::Allocate(flags, bytes, tag));
+        if etw.no_pool {
+            return std::ptr::null_mut();
+        }
+        let mut block = vec![0; bytes].into_boxed_slice();
+        let start = block.as_mut_ptr();
+        etw.blocks.push((start.expose_provenance(), tag, block));
+        start.cast()
+    })
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "system" fn ExFreePoolWithTag(block: *mut c_void, tag: u32) {
+    with(|etw| {
+        etw.calls.push(Call::Free(tag));
+        let mut blocks = etw.blocks.iter();
+        let at = blocks.position(|(start, of, _)| *start == block.addr() && *of == tag);
+        drop(etw.blocks.remove(at.expect("a block of this tag")));
+    });
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "system" fn KeGetCurrentIrql() -> u8 {
+    with(|etw| etw.irql)
 }
 
 // SAFETY: as above.

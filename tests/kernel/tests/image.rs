@@ -29,12 +29,15 @@ const KNOWN_IMPORTS: &[(&str, &str, Windows)] = &[
     ("ntoskrnl.exe", "EtwWriteEx", Windows::Seven),
     ("ntoskrnl.exe", "ExAllocatePool2", Windows::Ten2004),
     ("ntoskrnl.exe", "ExFreePool", Windows::BeforeVista),
+    ("ntoskrnl.exe", "ExFreePoolWithTag", Windows::BeforeVista),
     ("ntoskrnl.exe", "KeBugCheckEx", Windows::BeforeVista),
     (
         "ntoskrnl.exe",
         "KeDelayExecutionThread",
         Windows::BeforeVista,
     ),
+    // Debug builds only: the headers for x64 read a register instead, but the export is
+    // there.
     ("ntoskrnl.exe", "KeGetCurrentIrql", Windows::BeforeVista),
     ("ntoskrnl.exe", "RtlCopyUnicodeString", Windows::BeforeVista),
     ("ntoskrnl.exe", "memcmp", Windows::BeforeVista),

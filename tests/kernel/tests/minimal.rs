@@ -45,7 +45,8 @@ fn the_guides_driver_tells_its_life() {
             )
         })
         .collect();
-    let path = r#"RegistryPath="\Registry\Machine\System\CurrentControlSet\Services\etw_minimal_driver""#;
+    let path =
+        r#"RegistryPath="\Registry\Machine\System\CurrentControlSet\Services\etw_minimal_driver""#;
     assert_eq!(
         told,
         [

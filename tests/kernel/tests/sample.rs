@@ -37,11 +37,15 @@ fn every_event_carries_the_providers_traits() {
     let folder = tempfile::tempdir().unwrap();
     let tour = drive(&common::sample(), folder.path(), &mut |_| ()).unwrap();
     let trace = Trace::open(&tour.everything.file).unwrap();
-    let mut expected = b"\x32\x00WdkEtw.SampleDriver\0\x13\x00\x01".to_vec();
+    let mut expected = b"\x57\x00WdkEtw.SampleDriver\0\x13\x00\x01".to_vec();
     let group: etl_file::Guid = etw_sample_interface::PROVIDER_GROUP.parse().unwrap();
     expected.extend(group.to_bytes());
     expected.extend(b"\x09\x00\x80sample");
-    assert_eq!(expected.len(), 0x32);
+    // The name of the service, which the driver learns when it is loaded.
+    expected.extend(b"\x25\x00\x81");
+    let service = "etw_sample_driver".encode_utf16();
+    expected.extend(service.flat_map(u16::to_le_bytes));
+    assert_eq!(expected.len(), 0x57);
     let mut count = 0;
     for event in trace.events() {
         assert_eq!(event.record.provider, etw_scenarios::provider());

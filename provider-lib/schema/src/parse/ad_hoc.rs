@@ -107,11 +107,11 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
                     })?;
             }
             "tag" => tag = attribute::tag_of(&input.parse()?)?,
-            "activity" | "related" | "flags" => options.push((word, input.parse()?)),
+            "activity" | "related" | "starts" | "flags" => options.push((word, input.parse()?)),
             _ => {
                 return Err(syn::Error::new(
                     word.span(),
-                    "an event has `level`, `keyword`, `opcode`, `tag`, `activity`, `related`, \
+                    "an event has `level`, `keyword`, `opcode`, `tag`, `activity`, `related`, `starts`, \
                      `flags`, and `{ field: type = value, … }`",
                 ));
             }
