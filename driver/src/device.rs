@@ -90,6 +90,22 @@ impl Device {
         result
     }
 
+    /// Keeps bytes for reads, as many as there is room for.
+    pub fn keep(&self, bytes: &[u8]) {
+        self.with_kept(|kept| {
+            // `create` reserved the capacity. Extending the vector would look whether it
+            // must be enlarged, and what cannot be enlarged panics.
+            kept.clear();
+            let mut length = 0_usize;
+            for (to, from) in kept.spare_capacity_mut().iter_mut().zip(bytes) {
+                to.write(*from);
+                length = length.wrapping_add(1);
+            }
+            // SAFETY: so many were written, and there was room for them.
+            unsafe { kept.set_len(length) };
+        });
+    }
+
     /// The counters.
     pub fn statistics(&self) -> Statistics {
         Statistics {

@@ -6,7 +6,7 @@ use wdk_sys::{
     WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER, call_unsafe_wdf_function_binding,
 };
 
-use crate::{device, trace};
+use crate::{debug, device, trace};
 
 /// The driver's entry point: the framework calls it once, at `PASSIVE_LEVEL`.
 ///
@@ -27,7 +27,7 @@ pub unsafe extern "system" fn driver_entry(
     // SAFETY: a UNICODE_STRING has a buffer of its length.
     let path = unsafe { UnicodeString::from_raw_parts(path.Buffer, path.Length) };
     if let Err(error) = trace::register(path) {
-        wdk::println!("etw_sample_driver: {error}");
+        debug::print(&error);
     }
     let mut config = WDF_DRIVER_CONFIG {
         Size: size_of::<WDF_DRIVER_CONFIG>() as u32,

@@ -13,6 +13,7 @@
 extern crate alloc;
 
 mod context;
+mod debug;
 mod device;
 mod entry;
 mod queue;

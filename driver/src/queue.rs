@@ -230,11 +230,7 @@ extern "C" fn write(queue: WDFQUEUE, request: WDFREQUEST, length: usize) {
             return Err(STATUS_INVALID_BUFFER_SIZE);
         }
         trace::write_data(input);
-        device.with_kept(|kept| {
-            // `create` reserved the capacity: nothing is allocated here.
-            kept.clear();
-            kept.extend_from_slice(input);
-        });
+        device.keep(input);
         device
             .bytes_written
             .fetch_add(input.len() as u64, Ordering::Relaxed);

@@ -8,6 +8,8 @@ use wdk_etw::{
 use wdk_sys::{NTSTATUS, STATUS_SUCCESS, ULONG};
 use zerocopy::IntoBytes;
 
+use crate::debug;
+
 pub use self::provider::{
     PowerState, d0_entry, d0_exit, device_added, driver_failed, driver_loaded, driver_unloaded,
     file_cleaned_up, file_closed, file_created,
@@ -165,11 +167,11 @@ pub fn register(registry_path: UnicodeString<'_>) -> Result<(), RegisterError> {
         .next();
     let mut traits = *provider::PROVIDER.traits();
     if let Err(error) = traits.push(SERVICE_TRAIT, service.unwrap_or_default().as_bytes()) {
-        wdk::println!("etw_sample_driver: the service's name is no trait: {error}");
+        debug::print(&error);
     }
     match provider::PROVIDER.register_with(&traits)? {
         Registered::Complete => {}
-        Registered::Incomplete(refusals) => wdk::println!("etw_sample_driver: {refusals}"),
+        Registered::Incomplete(refusals) => debug::print(&refusals),
     }
     Ok(())
 }
@@ -177,7 +179,7 @@ pub fn register(registry_path: UnicodeString<'_>) -> Result<(), RegisterError> {
 /// Unregisters the provider. IRQL: `PASSIVE_LEVEL`.
 pub fn unregister() {
     if let Err(error) = provider::unregister() {
-        wdk::println!("etw_sample_driver: {error}");
+        debug::print(&error);
     }
 }
 

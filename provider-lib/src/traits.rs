@@ -227,7 +227,6 @@ impl<const N: usize> TraitsBuffer<N> {
     }
 
     /// Adds all the parts, or none, and brings the blob's size up to date.
-    #[allow(clippy::indexing_slicing, reason = "the room was checked")]
     const fn append(&mut self, parts: &[&[u8]]) -> Result<(), TraitsError> {
         let mut length = self.length;
         let mut rest = parts;
@@ -235,6 +234,10 @@ impl<const N: usize> TraitsBuffer<N> {
             length = length.saturating_add(part.len());
             rest = after;
         }
+        let Some((_, mut room)) = self.bytes.as_mut_slice().split_at_mut_checked(self.length)
+        else {
+            return Err(TraitsError::TooLarge);
+        };
         if length > N {
             return Err(TraitsError::TooLarge);
         }
@@ -242,12 +245,15 @@ impl<const N: usize> TraitsBuffer<N> {
         while let [part, after @ ..] = rest {
             let mut bytes = *part;
             while let [byte, others @ ..] = bytes {
-                self.bytes[self.length] = *byte;
-                self.length = self.length.wrapping_add(1);
+                if let [place, left @ ..] = room {
+                    *place = *byte;
+                    room = left;
+                }
                 bytes = others;
             }
             rest = after;
         }
+        self.length = length;
         let [low, high, ..] = length.to_le_bytes();
         if let [size_low, size_high, ..] = self.bytes.as_mut_slice() {
             *size_low = low;

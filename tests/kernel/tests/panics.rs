@@ -1,0 +1,197 @@
+//! Nothing in the drivers as they are shipped can panic.
+//!
+//! The compiler keeps a panicking function only if something may call it. So the test asks
+//! the image: it disassembles all of it and lists who calls, or takes the address of, a
+//! function of the panic machinery.
+
+mod common;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    path::Path,
+};
+
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, OpKind, Register};
+use object::{Object as _, read::pe::PeFile64};
+use pdb_addr2line::pdb::{FallibleIterator as _, PDB, SymbolData};
+
+/// What a function is called that is part of the panic machinery. The handler itself is
+/// wdk-panic's, and calls `KeBugCheckEx`.
+const MACHINERY: &[&str] = &[
+    "core::panicking",
+    "core::option::unwrap_failed",
+    "core::option::expect_failed",
+    "core::result::unwrap_failed",
+    "core::slice::index",
+    "core::str::slice_error_fail",
+    "core::cell::panic_already",
+    "alloc::raw_vec::handle_error",
+    "alloc::raw_vec::capacity_overflow",
+    "alloc::alloc::handle_alloc_error",
+    "rust_begin_unwind",
+    "wdk_panic",
+];
+
+/// An image's functions: address and name.
+fn functions(pdb: &Path) -> BTreeMap<u64, (String, u64)> {
+    let mut pdb = PDB::open(File::open(pdb).unwrap()).unwrap();
+    let addresses = pdb.address_map().unwrap();
+    let information = pdb.debug_information().unwrap();
+    let mut found = BTreeMap::new();
+    let mut modules = information.modules().unwrap();
+    while let Some(module) = modules.next().unwrap() {
+        let Some(info) = pdb.module_info(&module).unwrap() else {
+            continue;
+        };
+        let mut symbols = info.symbols().unwrap();
+        while let Some(symbol) = symbols.next().unwrap() {
+            if let Ok(SymbolData::Procedure(procedure)) = symbol.parse()
+                && let Some(address) = procedure.offset.to_rva(&addresses)
+            {
+                let name = procedure.name.to_string().into_owned();
+                found.insert(u64::from(address.0), (name, u64::from(procedure.len)));
+            }
+        }
+    }
+    found
+}
+
+fn is_machinery(name: &str) -> bool {
+    MACHINERY.iter().any(|part| name.contains(part))
+}
+
+/// A reference to the panic machinery from outside it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Reference {
+    caller: String,
+    callee: String,
+    /// The source that panics, if the call says where it is.
+    source: Option<String>,
+}
+
+impl Reference {
+    /// Whether it is the check of an index that Microsoft's macro for calls into the
+    /// framework makes: the function's number, against the number of functions. It cannot
+    /// fail, since the framework's loader refuses a driver of whose functions it lacks one.
+    fn is_the_frameworks_table(&self) -> bool {
+        self.callee.ends_with("panic_bounds_check")
+            && self
+                .source
+                .as_deref()
+                .is_some_and(|source| source.starts_with("call_unsafe_wdf_function_binding!"))
+    }
+}
+
+/// An image in memory's layout.
+struct Image<'a> {
+    bytes: &'a [u8],
+    pe: PeFile64<'a>,
+}
+
+impl Image<'_> {
+    fn at(&self, address: u64, length: u64) -> Option<&[u8]> {
+        let sections = self.pe.section_table();
+        let data = sections.pe_data_at(self.bytes, u32::try_from(address).ok()?)?;
+        data.get(..usize::try_from(length).ok()?)
+    }
+
+    fn number(&self, address: u64, length: u64) -> Option<u64> {
+        let mut number = [0; 8];
+        let bytes = self.at(address, length)?;
+        number[..bytes.len()].copy_from_slice(bytes);
+        Some(u64::from_le_bytes(number))
+    }
+
+    /// The source at a `core::panic::Location`: the file's name (address and length), line
+    /// and column.
+    fn source(&self, location: u64) -> Option<String> {
+        let base = self.pe.relative_address_base();
+        let name = self.number(location, 8)?.checked_sub(base)?;
+        let length = self.number(location + 8, 8)?;
+        let name = str::from_utf8(self.at(name, length)?).ok()?;
+        let line = usize::try_from(self.number(location + 16, 4)?).ok()?;
+        let column = usize::try_from(self.number(location + 20, 4)?).ok()?;
+        let text = fs::read_to_string(common::root().join(name)).ok()?;
+        let line = text.lines().nth(line.checked_sub(1)?)?;
+        Some(line.chars().skip(column.checked_sub(1)?).collect())
+    }
+}
+
+/// Who refers to the panic machinery from outside it.
+fn references(driver: &str) -> BTreeSet<Reference> {
+    let path = common::driver("release", &format!("{driver}.sys"));
+    let functions = functions(&path.with_extension("pdb"));
+    assert!(
+        functions.len() > 10,
+        "{driver}: {} functions",
+        functions.len()
+    );
+    let bytes = fs::read(&path).unwrap();
+    let image = Image {
+        bytes: &bytes,
+        pe: PeFile64::parse(&*bytes).unwrap(),
+    };
+    let mut found = BTreeSet::new();
+    for (address, (name, length)) in &functions {
+        if is_machinery(name) {
+            continue;
+        }
+        let code = image.at(*address, *length).unwrap();
+        // The third argument, which is where panic_bounds_check takes its location.
+        let mut location = None;
+        for instruction in &mut Decoder::with_ip(64, code, *address, DecoderOptions::NONE) {
+            let loads = instruction.is_ip_rel_memory_operand();
+            if loads
+                && instruction.code() == Code::Lea_r64_m
+                && instruction.op0_register() == Register::R8
+            {
+                location = Some(instruction.ip_rel_memory_address());
+                continue;
+            }
+            let target = match instruction.flow_control() {
+                FlowControl::Call
+                | FlowControl::UnconditionalBranch
+                | FlowControl::ConditionalBranch
+                    if instruction.op0_kind() == OpKind::NearBranch64 =>
+                {
+                    instruction.near_branch_target()
+                }
+                _ if loads => instruction.ip_rel_memory_address(),
+                _ => continue,
+            };
+            if let Some((callee, _)) = functions.get(&target)
+                && is_machinery(callee)
+            {
+                found.insert(Reference {
+                    caller: name.clone(),
+                    callee: callee.clone(),
+                    source: location.and_then(|location| image.source(location)),
+                });
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_driver_that_is_shipped_can_panic() {
+    for driver in ["etw_sample_driver", "etw_minimal_driver"] {
+        let found = references(driver);
+        let (harmless, rest): (Vec<_>, Vec<_>) =
+            found.iter().partition(|one| one.is_the_frameworks_table());
+        assert!(rest.is_empty(), "{driver} can panic: {rest:#?}");
+        // The check sees what there is to see.
+        assert!(!harmless.is_empty(), "{driver}");
+    }
+}
+
+/// The probe panics on purpose, so the check is one that can fail.
+#[test]
+fn a_driver_that_panics_is_found_out() {
+    let found = references("etw_probe_driver");
+    assert!(
+        found.iter().any(|one| one.callee.contains("panic_fmt")),
+        "{found:?}"
+    );
+}
