@@ -11,6 +11,7 @@ mod oracles;
 mod packages;
 mod process;
 mod progress;
+mod requirements;
 mod test;
 mod toolchain;
 

@@ -9,6 +9,7 @@ use crate::{
     oracles,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
+    requirements,
     toolchain::Toolchain,
 };
 
@@ -51,6 +52,7 @@ pub fn run() -> Result<()> {
             .args(["--", "-D", "warnings"]);
         run_quietly(&mut command)
     })?;
+    loud_step("find a test for every requirement", requirements::check)?;
     step("build the documentation", || {
         run_quietly(
             cargo(&["doc", "--no-deps", "--document-private-items"])

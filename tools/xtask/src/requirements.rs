@@ -1,0 +1,144 @@
+//! Which tests prove which requirement.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::process::root;
+
+/// Requirements that have no test yet, and why.
+const OPEN: &[(&str, &str)] = &[
+    ("R-C6", "the client is not written yet"),
+    ("R-C7", "needs the WDK and a machine with Windows"),
+    ("R-G3", "the stand-in kernel has no disallow lists yet"),
+    ("R-G4", "the stand-in kernel has no event filters yet"),
+];
+
+/// Where tests are.
+const FOLDERS: &[&str] = &["driver", "provider-lib", "tests", "tools"];
+
+/// Fails if a requirement has no test, and prints who proves what.
+pub fn check() -> Result<()> {
+    let path = root().join("../shared/REQUIREMENTS.md");
+    let text = fs::read_to_string(&path).with_context(|| {
+        format!(
+            "the requirements are not at {}; put the folder of reference data beside the checkout",
+            path.display()
+        )
+    })?;
+    let mut required: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        required.extend(
+            line.strip_prefix("- ")
+                .and_then(|line| line.split_whitespace().next())
+                .filter(|word| is_id(word)),
+        );
+    }
+    ensure!(
+        !required.is_empty(),
+        "{} names no requirement",
+        path.display()
+    );
+    let mut tests = BTreeMap::new();
+    for folder in FOLDERS {
+        visit(&root().join(folder), &mut tests)?;
+    }
+    let mut problems = Vec::new();
+    for id in &required {
+        let names = tests.get(*id);
+        let open = OPEN.iter().find(|(open, _)| open == id);
+        match (names, open) {
+            (Some(names), None) => println!("{id:<6} {}", shown(names)),
+            (None, Some((_, why))) => println!("{id:<6} open: {why}"),
+            (None, None) => problems.push(format!("{id} has no test; name it in one (`// {id}`)")),
+            (Some(_), Some(_)) => problems.push(format!(
+                "{id} has a test; take it from the list of open ones in requirements.rs"
+            )),
+        }
+    }
+    for id in tests.keys() {
+        if !required.contains(&id.as_str()) {
+            problems.push(format!("{id} is in a test, but is no requirement"));
+        }
+    }
+    ensure!(problems.is_empty(), "{}", problems.join("\n"));
+    Ok(())
+}
+
+fn shown(names: &BTreeSet<String>) -> String {
+    const MOST: usize = 2;
+    let mut text: Vec<_> = names.iter().take(MOST).map(String::as_str).collect();
+    let more = format!("and {} more", names.len().saturating_sub(MOST));
+    if names.len() > MOST {
+        text.push(&more);
+    }
+    text.join(", ")
+}
+
+/// `R-T4` and the like.
+fn is_id(word: &str) -> bool {
+    word.strip_prefix("R-").is_some_and(|rest| {
+        let number = rest.trim_start_matches(|letter: char| letter.is_ascii_uppercase());
+        rest.len() == number.len() + 1
+            && !number.is_empty()
+            && number.chars().all(|digit| digit.is_ascii_digit())
+    })
+}
+
+fn visit(folder: &Path, tests: &mut BTreeMap<String, BTreeSet<String>>) -> Result<()> {
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            visit(&path, tests)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            read(&path, &text, tests);
+        }
+    }
+    Ok(())
+}
+
+/// Finds the ids in comments before functions that are tests, and at the head of files
+/// that must not compile.
+fn read(path: &Path, text: &str, tests: &mut BTreeMap<String, BTreeSet<String>>) {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let mut put = |ids: &[&str], name: &str| {
+        for id in ids {
+            tests
+                .entry((*id).to_owned())
+                .or_default()
+                .insert(name.to_owned());
+        }
+    };
+    let mut pending: Vec<&str> = Vec::new();
+    let mut is_test = path.components().any(|part| part.as_os_str() == "refused");
+    let refused = is_test;
+    for line in text.lines().map(str::trim) {
+        if let Some(comment) = line.strip_prefix("//") {
+            let words =
+                comment.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'));
+            pending.extend(words.filter(|word| is_id(word)));
+            if refused {
+                put(&pending, &stem);
+                pending.clear();
+            }
+        } else if line.starts_with("#[test]") {
+            is_test = true;
+        } else if let Some((_, rest)) = line.split_once("fn ") {
+            // Property tests have their `#[test]` inside a macro, before the function too.
+            if is_test {
+                let name = rest.split(['(', '<']).next().unwrap_or(rest);
+                put(&pending, &format!("{stem}::{name}"));
+            }
+            pending.clear();
+            is_test = refused;
+        }
+    }
+}
