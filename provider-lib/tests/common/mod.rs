@@ -3,11 +3,9 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
-use std::{
-    ffi::c_void,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
-};
+use std::ffi::c_void;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use wdk_etw::{EventDataDescriptor, EventDescriptor, Guid};
 
 pub const INVALID_PARAMETER: i32 = 0xC000_000D_u32.cast_signed();
@@ -96,13 +94,17 @@ impl Etw {
     }
 }
 
+// These locks are a crate's, not the standard library's: ThreadSanitizer sees only what is
+// compiled for it.
 static ETW: Mutex<Option<Etw>> = Mutex::new(None);
 /// Signalled when writes are no longer held.
 static LET_GO: Condvar = Condvar::new();
 static TURN: Mutex<()> = Mutex::new(());
+/// Held by a notification; `EtwUnregister` waits for it.
+static NOTIFYING: Mutex<()> = Mutex::new(());
 
 fn with<R>(body: impl FnOnce(&mut Etw) -> R) -> R {
-    let mut etw = ETW.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut etw = ETW.lock();
     body(etw.get_or_insert_with(Etw::default))
 }
 
@@ -112,8 +114,8 @@ pub struct Turn {
 }
 
 pub fn turn() -> Turn {
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    *ETW.lock().unwrap_or_else(PoisonError::into_inner) = Some(Etw::default());
+    let turn = TURN.lock();
+    *ETW.lock() = Some(Etw::default());
     Turn { _held: turn }
 }
 
@@ -156,6 +158,15 @@ impl Turn {
         let registered = with(|etw| etw.registered);
         let (callback, context) = registered.expect("a provider is registered");
         call(callback, context, code, level, any, all);
+    }
+
+    /// The same, unless no provider is registered; the registration does not end
+    /// meanwhile.
+    pub fn notify_if_registered(&self, code: u32, level: u8, any: u64, all: u64) {
+        let _notifying = NOTIFYING.lock();
+        if let Some((callback, context)) = with(|etw| etw.registered) {
+            call(callback, context, code, level, any, all);
+        }
     }
 
     /// Notifies with a source and a filter of some type, both of which are gone when
@@ -246,6 +257,7 @@ extern "system" fn EtwRegister(
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "system" fn EtwUnregister(handle: u64) -> i32 {
+    let _no_notification = NOTIFYING.lock();
     with(|etw| {
         etw.calls.push(Call::Unregister(handle));
         etw.assert_live(handle);
@@ -335,11 +347,11 @@ extern "system" fn EtwWriteEx(
             pieces,
         }));
     });
-    let held = ETW.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut etw = LET_GO
-        .wait_while(held, |etw| etw.as_ref().is_some_and(|etw| etw.hold_writes))
-        .unwrap_or_else(PoisonError::into_inner);
-    let etw = etw.get_or_insert_with(Etw::default);
+    let mut held = ETW.lock();
+    LET_GO.wait_while(&mut held, |etw| {
+        etw.as_ref().is_some_and(|etw| etw.hold_writes)
+    });
+    let etw = held.get_or_insert_with(Etw::default);
     etw.writes_inside -= 1;
     etw.write_status
 }

@@ -5,6 +5,7 @@
 //! this machine has.
 
 mod build;
+mod deep;
 mod demo;
 mod doctor;
 mod oracles;
@@ -49,7 +50,14 @@ fn command_line() -> Command {
                         .value_parser(value_parser!(PathBuf)),
                 ),
         )
-        .subcommand(Command::new("test").about("Run every check that can run on this machine"))
+        .subcommand(
+            Command::new("test")
+                .about("Run every check that can run on this machine")
+                .arg(flag(
+                    "deep",
+                    "Also those that take longer: sanitizers, many more cases and interleavings",
+                )),
+        )
         .subcommand(
             Command::new("build")
                 .about("Build a driver's .sys alone")
@@ -75,7 +83,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             let out = arguments.get_one::<PathBuf>("out");
             demo::run(out.map_or_else(|| "target/demo".as_ref(), PathBuf::as_path))
         }
-        "test" => test::run(),
+        "test" => test::run(arguments.get_flag("deep")),
         "build" => {
             let package = arguments.get_one::<String>("package");
             let profile = if arguments.get_flag("release") {

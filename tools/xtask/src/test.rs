@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::{
     build::{self, Profile, with_standin},
-    oracles,
+    deep, oracles,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
     requirements,
@@ -19,8 +19,8 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs every check.
-pub fn run() -> Result<()> {
+/// Runs every check; with `deep`, those too that take longer.
+pub fn run(deep: bool) -> Result<()> {
     let toolchain = step("find the cross toolchain", Toolchain::find_or_install)?;
     step("install the foreign decoders", oracles::install)?;
     step("check the format", || {
@@ -76,19 +76,7 @@ pub fn run() -> Result<()> {
         )
     })?;
     loud_step("model-check the provider's concurrency", || {
-        process::run(
-            cargo(&[
-                "test",
-                "--package",
-                "wdk-etw",
-                "--release",
-                "--test",
-                "loom",
-            ])
-            .env("RUSTFLAGS", "--cfg loom")
-            .arg("--target-dir")
-            .arg(target().join("loom")),
-        )
+        process::run(&mut deep::model_check())
     })?;
-    Ok(())
+    if deep { deep::run() } else { Ok(()) }
 }

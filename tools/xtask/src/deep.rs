@@ -1,0 +1,127 @@
+//! `cargo xtask test --deep`: checks that take longer, or another toolchain.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    process::{self, root, run_quietly, target},
+    progress::{loud_step, step},
+};
+
+/// This machine's target: sanitizers want it named, so that build scripts go without them.
+const HOST: &str = "x86_64-unknown-linux-gnu";
+
+/// The tests that sanitizers run. Those that start compilers gain nothing.
+const PROVIDER_TESTS: &[&str] = &[
+    "--lib",
+    "--test",
+    "declared",
+    "--test",
+    "enable_state",
+    "--test",
+    "parallel",
+    "--test",
+    "registration",
+    "--test",
+    "writing",
+];
+
+/// How many cases a property test tries, instead of 256.
+const CASES: &str = "4096";
+/// Preemptions that the model checker tries in each run, instead of 3.
+const PREEMPTIONS: &str = "5";
+
+fn nightly() -> Result<()> {
+    let runs = || {
+        Command::new("cargo")
+            .args(["+nightly", "--version"])
+            .output()
+            .is_ok_and(|output| output.status.success())
+    };
+    if !runs() {
+        run_quietly(Command::new("rustup").args([
+            "toolchain",
+            "install",
+            "nightly",
+            "--profile",
+            "minimal",
+        ]))
+        .context("the sanitizers need Rust's nightly toolchain, and it cannot be installed")?;
+    }
+    ensure!(
+        runs(),
+        "the sanitizers need Rust's nightly toolchain: `rustup toolchain install nightly`"
+    );
+    Ok(())
+}
+
+fn sanitized(sanitizer: &str, packages: &[&str], tests: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .current_dir(root())
+        .args(["+nightly", "test", "--target", HOST, "--target-dir"])
+        .arg(target().join(format!("sanitizer-{sanitizer}")));
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    command.args(tests).env(
+        "RUSTFLAGS",
+        format!("-Zsanitizer={sanitizer} -Cunsafe-allow-abi-mismatch=sanitizer"),
+    );
+    command
+}
+
+/// Runs every check that `cargo xtask test` leaves out.
+pub fn run() -> Result<()> {
+    step("find the nightly toolchain", nightly)?;
+    loud_step("test the provider under AddressSanitizer", || {
+        process::run(&mut sanitized("address", &["wdk-etw"], PROVIDER_TESTS))
+    })?;
+    loud_step("test the .etl reader under AddressSanitizer", || {
+        process::run(&mut sanitized("address", &["etl-file"], &["--lib"]))
+    })?;
+    loud_step("test the provider under ThreadSanitizer", || {
+        let suppressions = root().join("tools/xtask/tsan-suppressions.txt");
+        let options = format!("suppressions={} halt_on_error=1", suppressions.display());
+        process::run(sanitized("thread", &["wdk-etw"], PROVIDER_TESTS).env("TSAN_OPTIONS", options))
+    })?;
+    loud_step("try many more cases of every property", || {
+        process::run(
+            Command::new("cargo")
+                .current_dir(root())
+                .args([
+                    "test",
+                    "--release",
+                    "--package",
+                    "wdk-etw",
+                    "--package",
+                    "etl-file",
+                ])
+                .args(["--lib", "--test", "declared"])
+                .env("PROPTEST_CASES", CASES),
+        )
+    })?;
+    loud_step("model-check with more preemptions", || {
+        process::run(model_check().env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS))
+    })
+}
+
+/// The model checker's tests.
+pub fn model_check() -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .current_dir(root())
+        .args([
+            "test",
+            "--package",
+            "wdk-etw",
+            "--release",
+            "--test",
+            "loom",
+        ])
+        .env("RUSTFLAGS", "--cfg loom")
+        .arg("--target-dir")
+        .arg(target().join("loom"));
+    command
+}
