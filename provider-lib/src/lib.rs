@@ -148,7 +148,11 @@ pub use wdk_etw_macros::event;
 /// | `group = "…"` | the GUID of the provider group that the provider is in |
 /// | `trait_(128, b"…")` | a custom trait, of a type from 128 to 255 |
 /// | `encoding = manifest` or `tracelogging` | for events that do not say it themselves |
+/// | `binary_tracking` | [`Provider::with_binary_tracking`] |
 /// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`]; the path is seen from inside the module |
+///
+/// A provider all of whose events are in a manifest, in no group and without custom traits,
+/// is registered without traits, which would travel with every event.
 ///
 /// In the module:
 ///

@@ -72,7 +72,7 @@ pub struct Refusals {
     /// the provider works outside its group, and its name travels with `TraceLogging`
     /// events only.
     pub traits: Option<NtStatus>,
-    /// `EventProviderUseDescriptorType`, which is asked for when the traits are refused:
+    /// `EventProviderUseDescriptorType`, which is asked for where there are no traits:
     /// `TraceLogging` events cannot be decoded.
     pub descriptor_types: Option<NtStatus>,
     /// `EventProviderBinaryTrackInfo`: the image is not noted in traces.
@@ -206,6 +206,7 @@ pub struct Provider {
     handle: AtomicU64,
     failures: Failures,
     registration: Shared,
+    sets_traits: bool,
     binary_tracking: bool,
     id: Guid,
     traits: &'static Traits,
@@ -232,6 +233,7 @@ impl Provider {
                     piece: EventDataDescriptor::EMPTY,
                     copy: None,
                 })),
+                sets_traits: true,
                 binary_tracking: false,
                 id,
                 traits,
@@ -248,6 +250,20 @@ impl Provider {
     #[must_use]
     pub const fn with_hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = hooks;
+        self
+    }
+
+    /// The same, but its registration has no traits, so that its events in a manifest do not
+    /// carry them. (`EventProviderUseDescriptorType` is set instead, so that `TraceLogging`
+    /// events can bring the provider's name themselves.) For a provider in no group, without
+    /// custom traits.
+    ///
+    /// # IRQL
+    ///
+    /// Any.
+    #[must_use]
+    pub const fn without_traits(mut self) -> Self {
+        self.sets_traits = false;
         self
     }
 
@@ -376,7 +392,9 @@ impl Provider {
         // is kept until the rundown has been closed again.
         let blob: &'static [u8] = unsafe { &*ptr::from_ref(blob) };
         registration.piece = EventDataDescriptor::provider_metadata(blob);
-        let refusals = self.describe(handle, blob);
+        // Traits that were made for this registration are meant to be set.
+        let sets_traits = self.sets_traits || registration.copy.is_some();
+        let refusals = self.describe(handle, sets_traits.then_some(blob));
         self.state.set_without_traits(refusals.traits.is_some());
         self.handle.store(handle, Ordering::Relaxed);
         self.rundown.open();
@@ -389,7 +407,7 @@ impl Provider {
     }
 
     /// Tells ETW what the registration is like.
-    fn describe(&self, handle: u64, traits: &[u8]) -> Refusals {
+    fn describe(&self, handle: u64, traits: Option<&[u8]>) -> Refusals {
         let set = |class, information: &[u8]| {
             // SAFETY: the handle was registered by the caller, and the information is
             // borrowed for the call. (A blob has 255 bytes at most.)
@@ -404,12 +422,16 @@ impl Provider {
             (!status.is_success()).then_some(status)
         };
         // Before any write: without traits, ETW takes events' descriptions for content.
-        let traits = set(SET_TRAITS, traits);
+        let refused = traits.and_then(|blob| set(SET_TRAITS, blob));
         Refusals {
-            traits,
-            // The traits would have made ETW tell an event's description from its fields;
-            // without them it must be asked to.
-            descriptor_types: traits.and_then(|_| set(USE_DESCRIPTOR_TYPE, &[1])),
+            traits: refused,
+            // Traits make ETW tell an event's description from its fields; without them it
+            // must be asked to.
+            descriptor_types: if traits.is_none() || refused.is_some() {
+                set(USE_DESCRIPTOR_TYPE, &[1])
+            } else {
+                None
+            },
             binary_tracking: if self.binary_tracking {
                 set(BINARY_TRACK_INFO, &[])
             } else {

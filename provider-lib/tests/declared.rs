@@ -12,7 +12,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
-use common::{ACCESS_DENIED, CAPTURE_STATE, DISABLE, ENABLE, NO_MEMORY, Turn, Written, turn};
+use common::{ACCESS_DENIED, CAPTURE_STATE, Call, DISABLE, ENABLE, NO_MEMORY, Turn, Written, turn};
 use etl_file::decode::{Schema, Value};
 use proptest::prelude::*;
 use wdk_etw::{
@@ -254,6 +254,37 @@ fn values(written: &Written) -> Vec<Value> {
         .into_iter()
         .map(|(_, value)| value)
         .collect()
+}
+
+/// A provider all of whose events are in a manifest.
+#[wdk_etw::provider(name = "Test.Manifest", binary_tracking)]
+mod in_manifest {
+    #[event(id = 1, level = Info, keyword = none)]
+    pub fn told(number: u32);
+}
+
+// R-D2, R-T6
+#[test]
+fn a_provider_that_is_all_in_a_manifest_needs_no_traits() {
+    let etw = turn();
+    assert_eq!(in_manifest::register(), Ok(Registered::Complete));
+    let classes: Vec<_> = etw
+        .calls()
+        .into_iter()
+        .filter_map(|call| match call {
+            Call::SetInformation(_, class, data) => Some((class, data)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(classes, [(3, vec![1]), (0, vec![])]);
+    etw.notify(ENABLE, 5, 0, 0);
+    emit!(in_manifest::told(5));
+    assert_eq!(one(&etw).event.channel(), Channel::NONE);
+    // An event that describes itself brings the name.
+    event!(in_manifest::PROVIDER, "Now", level = Info, keyword = none);
+    let traits = in_manifest::PROVIDER.traits().as_bytes().to_vec();
+    assert_eq!(one(&etw).pieces[0], (2, traits));
+    in_manifest::unregister().unwrap();
 }
 
 // R-O2, R-T1, R-T2, R-T5, R-T6

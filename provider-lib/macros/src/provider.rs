@@ -103,6 +103,10 @@ fn registration(provider: &Provider) -> TokenStream {
             pub const GROUP: ::wdk_etw::Guid = #group;
         }
     });
+    let without_traits = (!provider.sets_traits()).then(|| quote!(.without_traits()));
+    let binary_tracking = provider
+        .binary_tracking
+        .then(|| quote!(.with_binary_tracking()));
     let doc = format!(" The provider {name}, `{}`.", provider.guid);
     quote! {
         static __TRAITS: ::wdk_etw::Traits = ::wdk_etw::traits!(#name #group #(#custom)*);
@@ -119,7 +123,7 @@ fn registration(provider: &Provider) -> TokenStream {
                 on_enable: #on_enable,
                 on_disable: #on_disable,
                 on_capture_state: #on_capture_state,
-            });
+            }) #without_traits #binary_tracking;
 
         /// Registers the provider; see [`wdk_etw::Provider::register`].
         ///
@@ -304,7 +308,7 @@ impl Writers<'_> {
         // encoded, and ETW ignores the others.
         let channel = match (event.encoding, event.channel) {
             (Encoding::TraceLogging, _) => 11_u8,
-            (Encoding::Manifest, 0) => 12,
+            (Encoding::Manifest, 0) if self.provider.sets_traits() => 12,
             (Encoding::Manifest, own) => own,
         };
         let size = description.len();

@@ -46,6 +46,20 @@ pub struct Provider {
     pub others: Vec<Item>,
 }
 
+impl Provider {
+    /// Whether every registration has traits: those of `TraceLogging` providers have, and
+    /// those in a group or with custom traits. Others do without, since traits travel with
+    /// every event.
+    #[must_use]
+    pub fn sets_traits(&self) -> bool {
+        let describes = |event: &Event| event.encoding == Encoding::TraceLogging;
+        self.group.is_some()
+            || !self.traits.is_empty()
+            || self.events.is_empty()
+            || self.events.iter().any(describes)
+    }
+}
+
 /// A custom trait.
 #[derive(Debug)]
 pub struct Trait {

@@ -1,0 +1,246 @@
+"""Runs the benchmark's images under a CPU emulator, and counts.
+
+Usage: count.py IMAGE [NAME=IMAGE]...
+
+IMAGE is executed; the others, built with eight events more each, are compared with it
+section by section. Prints JSON.
+
+Only instructions of the image are counted: its imports are stubs. ETW is played by the
+stubs too: EtwRegister keeps the enable callback, which is called to switch the provider.
+"""
+import json
+import struct
+import sys
+
+import pefile
+from unicorn import UC_ARCH_X86, UC_HOOK_CODE, UC_HOOK_MEM_READ, UC_MODE_64, Uc
+from unicorn.x86_const import (
+    UC_X86_REG_R8,
+    UC_X86_REG_R9,
+    UC_X86_REG_RAX,
+    UC_X86_REG_RCX,
+    UC_X86_REG_RDX,
+    UC_X86_REG_RIP,
+    UC_X86_REG_RSP,
+)
+
+PAGE = 0x1000
+STUBS = 0x10_0000_0000
+STACK = 0x20_0000_0000
+STACK_SIZE = 0x10_0000
+DATA = 0x30_0000_0000
+#: Where a function under test returns to.
+END = STUBS + 0xF000
+TEXT = b"\\Device\\0001"
+ARGUMENTS = [UC_X86_REG_RCX, UC_X86_REG_RDX, UC_X86_REG_R8, UC_X86_REG_R9]
+
+
+class Machine:
+    """An image in memory."""
+
+    def __init__(self, path):
+        self.pe = pefile.PE(path)
+        self.base = self.pe.OPTIONAL_HEADER.ImageBase
+        self.size = self.pe.OPTIONAL_HEADER.SizeOfImage
+        self.cpu = Uc(UC_ARCH_X86, UC_MODE_64)
+        self.cpu.mem_map(self.base, -(-self.size // PAGE) * PAGE)
+        self.cpu.mem_write(self.base, self.pe.get_memory_mapped_image())
+        self.cpu.mem_map(STUBS, 0x10000)
+        self.cpu.mem_map(STACK, STACK_SIZE)
+        self.cpu.mem_map(DATA, PAGE)
+        self.cpu.mem_write(DATA, TEXT)
+        self.stubs = {}
+        for module in self.pe.DIRECTORY_ENTRY_IMPORT:
+            for entry in module.imports:
+                stub = STUBS + 16 * len(self.stubs)
+                self.stubs[stub] = entry.name.decode()
+                self.cpu.mem_write(entry.address, struct.pack("<Q", stub))
+        self.exports = {
+            symbol.name.decode(): self.base + symbol.address
+            for symbol in self.pe.DIRECTORY_ENTRY_EXPORT.symbols
+        }
+        self.writable = [
+            (self.base + s.VirtualAddress, self.base + s.VirtualAddress + s.Misc_VirtualSize)
+            for s in self.pe.sections
+            if s.Characteristics & 0x8000_0000
+        ]
+        self.callbacks = []
+        self.cpu.hook_add(UC_HOOK_CODE, self.on_instruction)
+        self.cpu.hook_add(UC_HOOK_MEM_READ, self.on_read)
+
+    def register(self, register):
+        return self.cpu.reg_read(register)
+
+    def word(self, address):
+        return struct.unpack("<Q", self.cpu.mem_read(address, 8))[0]
+
+    def argument(self, number):
+        """An argument of the routine whose first instruction is next."""
+        if number < 4:
+            return self.register(ARGUMENTS[number])
+        return self.word(self.register(UC_X86_REG_RSP) + 8 + 8 * number)
+
+    def on_instruction(self, _cpu, address, _size, _user):
+        if self.base <= address < self.base + self.size:
+            self.count += 1
+            self.lowest = min(self.lowest, self.register(UC_X86_REG_RSP))
+            if self.check is not None and self.branch is None:
+                # The check ends with its branch.
+                code = bytes(self.cpu.mem_read(address, 2))
+                if 0x70 <= code[0] <= 0x7F or (code[0] == 0x0F and 0x80 <= code[1] <= 0x8F):
+                    self.branch = self.count
+        elif address in self.stubs:
+            self.on_stub(self.stubs[address])
+
+    def on_read(self, _cpu, _access, address, _size, _value, _user):
+        inside = any(start <= address < end for start, end in self.writable)
+        # The import table is writable too; calls read it.
+        imported = any(
+            entry.address <= address < entry.address + 8
+            for module in self.pe.DIRECTORY_ENTRY_IMPORT
+            for entry in module.imports
+        )
+        if inside and not imported and self.check is None:
+            self.check = self.count
+            self.check_rsp = self.register(UC_X86_REG_RSP)
+
+    def on_stub(self, name):
+        result = 0
+        if name == "EtwRegister":
+            self.callbacks.append((self.argument(1), self.argument(2)))
+            self.cpu.mem_write(self.argument(3), struct.pack("<Q", 0x1234))
+        elif name in ("EtwWriteEx", "EtwWriteTransfer"):
+            first = 6 if name == "EtwWriteEx" else 4
+            self.written(self.argument(first) & 0xFFFFFFFF, self.argument(first + 1))
+        elif name == "Other":
+            result = self.argument(0)
+            self.other_rsp = self.register(UC_X86_REG_RSP)
+        elif name == "memcpy":
+            data = self.cpu.mem_read(self.argument(1), self.argument(2))
+            self.cpu.mem_write(self.argument(0), bytes(data))
+            result = self.argument(0)
+        rsp = self.register(UC_X86_REG_RSP)
+        self.cpu.reg_write(UC_X86_REG_RAX, result)
+        self.cpu.reg_write(UC_X86_REG_RIP, self.word(rsp))
+        self.cpu.reg_write(UC_X86_REG_RSP, rsp + 8)
+
+    def written(self, count, descriptors):
+        pieces = []
+        for number in range(count):
+            data = self.cpu.mem_read(descriptors + 16 * number, 16)
+            address, size, kind = struct.unpack("<QIB", data[:13])
+            pieces.append((kind, bytes(self.cpu.mem_read(address, size))))
+        self.writes.append(
+            {
+                "instructions": self.count - self.check + 1,
+                "stack": self.check_rsp - (self.register(UC_X86_REG_RSP) + 8),
+                "pieces": pieces,
+            }
+        )
+
+    def call(self, address, arguments):
+        self.count = 0
+        self.check = None
+        self.check_rsp = None
+        self.branch = None
+        self.other_rsp = None
+        self.writes = []
+        rsp = STACK + STACK_SIZE - 0x108
+        self.lowest = rsp
+        self.cpu.mem_write(rsp, struct.pack("<Q", END))
+        for number, value in enumerate(arguments):
+            if number < 4:
+                self.cpu.reg_write(ARGUMENTS[number], value)
+            else:
+                self.cpu.mem_write(rsp + 8 + 8 * number, struct.pack("<Q", value))
+        self.cpu.reg_write(UC_X86_REG_RSP, rsp)
+        self.cpu.emu_start(address, END)
+
+    def run(self, name):
+        """Calls an exported function with the reference event's values."""
+        self.call(self.exports[name], [0xC000_0001, 4096, DATA, len(TEXT)])
+        return {
+            "instructions": self.count,
+            "check": None if self.branch is None else self.branch - self.check + 1,
+            "frame": None if self.other_rsp is None else STACK + STACK_SIZE - 0x108 - self.other_rsp,
+            "writes": self.writes,
+        }
+
+    def switch(self, code, level, any_keyword, all_keywords=0):
+        """Notifies every provider, as ETW does."""
+        for callback, context in self.callbacks:
+            self.call(callback, [0, code, level, any_keyword, all_keywords, 0, context])
+
+
+#: Control code, level, match-any: who asks for what.
+STATES = {
+    "disabled": (0, 0, 0),
+    "by level": (1, 3, 0xFF),
+    "by keyword": (1, 5, 0xFD),
+    "enabled": (1, 5, 0xFF),
+}
+WAYS = ["described", "manifest", "peer"]
+
+
+def record(pieces):
+    """The bytes of the event's record in a buffer, with the traits of its registration."""
+
+    def item(data):
+        # An item: header of 8 bytes and data, to a multiple of 8.
+        return -(-(8 + len(data)) // 8) * 8 if data else 0
+
+    described = b"".join(data for kind, data in pieces if kind == 1)
+    payload = b"".join(data for kind, data in pieces if kind == 0)
+    return {"payload": len(payload), "described": item(described)}
+
+
+def sections(path):
+    """The bytes of an image by what they are."""
+    pe = pefile.PE(path)
+    found = {"code": 0, "read-only": 0, "writable": 0, "relocations": 0}
+    for section in pe.sections:
+        name = section.Name.rstrip(b"\0")
+        kind = {b".text": "code", b".rdata": "read-only", b".reloc": "relocations"}.get(
+            name, "writable"
+        )
+        # Unwind data of functions go with their code.
+        if name != b".pdata":
+            found[kind] += section.Misc_VirtualSize
+    return found
+
+
+def main():
+    machine = Machine(sys.argv[1])
+    machine.call(machine.exports["ours_register"], [])
+    machine.call(machine.exports["peer_register"], [])
+    states = {}
+    for state, notification in STATES.items():
+        machine.switch(*notification)
+        states[state] = {}
+        for way in WAYS:
+            for caller in ("nl", "leaf"):
+                without = machine.run(f"without_{caller}")
+                event = machine.run(f"{way}_{caller}")
+                measured = {
+                    "delta": event["instructions"] - without["instructions"],
+                    "check": event["check"],
+                    "frame": None if event["frame"] is None else event["frame"] - without["frame"],
+                }
+                if event["writes"]:
+                    (write,) = event["writes"]
+                    measured["to call"] = write["instructions"]
+                    measured["stack"] = write["stack"]
+                    measured["descriptors"] = len(write["pieces"])
+                    measured["record"] = record(write["pieces"])
+                states[state][f"{way} {caller}"] = measured
+    base = sections(sys.argv[1])
+    sizes = {}
+    for argument in sys.argv[2:]:
+        name, path = argument.split("=", 1)
+        more = sections(path)
+        sizes[name] = {kind: (more[kind] - base[kind]) / 8 for kind in base}
+    json.dump({"states": states, "per event": sizes}, sys.stdout, indent=1)
+
+
+if __name__ == "__main__":
+    main()
