@@ -65,6 +65,7 @@ class Machine:
             if s.Characteristics & 0x8000_0000
         ]
         self.callbacks = []
+        self.traits = {}
         self.cpu.hook_add(UC_HOOK_CODE, self.on_instruction)
         self.cpu.hook_add(UC_HOOK_MEM_READ, self.on_read)
 
@@ -83,11 +84,16 @@ class Machine:
     def on_instruction(self, _cpu, address, _size, _user):
         if self.base <= address < self.base + self.size:
             self.count += 1
-            self.lowest = min(self.lowest, self.register(UC_X86_REG_RSP))
+            code = bytes(self.cpu.mem_read(address, 2))
+            branch = 0x70 <= code[0] <= 0x7F or (code[0] == 0x0F and 0x80 <= code[1] <= 0x8F)
+            # What keeps a handle while a write uses it: a locked instruction, and the branch
+            # on what it found.
+            if code[0] == 0xF0 or (self.after_lock and branch):
+                self.locked += 1
+            self.after_lock = code[0] == 0xF0
             if self.check is not None and self.branch is None:
                 # The check ends with its branch.
-                code = bytes(self.cpu.mem_read(address, 2))
-                if 0x70 <= code[0] <= 0x7F or (code[0] == 0x0F and 0x80 <= code[1] <= 0x8F):
+                if branch:
                     self.branch = self.count
         elif address in self.stubs:
             self.on_stub(self.stubs[address])
@@ -108,11 +114,16 @@ class Machine:
         result = 0
         if name == "EtwRegister":
             self.callbacks.append((self.argument(1), self.argument(2)))
-            self.cpu.mem_write(self.argument(3), struct.pack("<Q", 0x1234))
+            handle = 0x1000 + len(self.callbacks)
+            self.cpu.mem_write(self.argument(3), struct.pack("<Q", handle))
+        elif name == "EtwSetInformation" and self.argument(1) & 0xFFFFFFFF == SET_TRAITS:
+            length = self.argument(3) & 0xFFFFFFFF
+            self.traits[self.argument(0)] = bytes(self.cpu.mem_read(self.argument(2), length))
         elif name in ("EtwWriteEx", "EtwWriteTransfer"):
             first = 6 if name == "EtwWriteEx" else 4
+            self.traits_of_write = self.traits.get(self.argument(0), b"")
             self.written(self.argument(first) & 0xFFFFFFFF, self.argument(first + 1))
-        elif name == "Other":
+        elif name in ("Other", "Another"):
             result = self.argument(0)
             self.other_rsp = self.register(UC_X86_REG_RSP)
         elif name == "memcpy":
@@ -135,6 +146,7 @@ class Machine:
                 "instructions": self.count - self.check + 1,
                 "stack": self.check_rsp - (self.register(UC_X86_REG_RSP) + 8),
                 "pieces": pieces,
+                "traits": self.traits_of_write,
             }
         )
 
@@ -146,7 +158,8 @@ class Machine:
         self.other_rsp = None
         self.writes = []
         rsp = STACK + STACK_SIZE - 0x108
-        self.lowest = rsp
+        self.locked = 0
+        self.after_lock = False
         self.cpu.mem_write(rsp, struct.pack("<Q", END))
         for number, value in enumerate(arguments):
             if number < 4:
@@ -164,6 +177,7 @@ class Machine:
             "check": None if self.branch is None else self.branch - self.check + 1,
             "frame": None if self.other_rsp is None else STACK + STACK_SIZE - 0x108 - self.other_rsp,
             "writes": self.writes,
+            "locked": self.locked,
         }
 
     def switch(self, code, level, any_keyword, all_keywords=0):
@@ -179,19 +193,21 @@ STATES = {
     "by keyword": (1, 5, 0xFD),
     "enabled": (1, 5, 0xFF),
 }
+#: EventProviderSetTraits of EVENT_INFO_CLASS.
+SET_TRAITS = 2
 WAYS = ["described", "manifest", "peer"]
 
 
-def record(pieces):
-    """The bytes of the event's record in a buffer, with the traits of its registration."""
+def record(write):
+    """The bytes of the event's record in a buffer: header, items, payload."""
 
     def item(data):
         # An item: header of 8 bytes and data, to a multiple of 8.
         return -(-(8 + len(data)) // 8) * 8 if data else 0
 
-    described = b"".join(data for kind, data in pieces if kind == 1)
-    payload = b"".join(data for kind, data in pieces if kind == 0)
-    return {"payload": len(payload), "described": item(described)}
+    described = b"".join(data for kind, data in write["pieces"] if kind == 1)
+    payload = b"".join(data for kind, data in write["pieces"] if kind == 0)
+    return 80 + item(described) + item(write["traits"]) + len(payload)
 
 
 def sections(path):
@@ -231,7 +247,8 @@ def main():
                     measured["to call"] = write["instructions"]
                     measured["stack"] = write["stack"]
                     measured["descriptors"] = len(write["pieces"])
-                    measured["record"] = record(write["pieces"])
+                    measured["rundown"] = event["locked"]
+                    measured["record"] = record(write)
                 states[state][f"{way} {caller}"] = measured
     base = sections(sys.argv[1])
     sizes = {}

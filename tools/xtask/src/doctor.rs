@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::{
-    oracles,
+    environment::ORACLES,
     process::{output_of, root},
     progress::step,
     toolchain::Toolchain,
@@ -42,7 +42,9 @@ fn examine() -> Vec<Finding> {
         Finding {
             what: "foreign decoders",
             needed_by: "test",
-            found: oracles::is_ready().then(|| oracles::python().display().to_string()),
+            found: ORACLES
+                .is_ready()
+                .then(|| ORACLES.python().display().to_string()),
         },
         Finding {
             what: "reference data",
@@ -58,7 +60,7 @@ fn examine() -> Vec<Finding> {
 pub fn run(install: bool) -> Result<()> {
     if install {
         step("install the cross toolchain", Toolchain::find_or_install)?;
-        step("install the foreign decoders", oracles::install)?;
+        step("install the foreign decoders", || ORACLES.install())?;
     }
     let findings = examine();
     for finding in &findings {

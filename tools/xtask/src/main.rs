@@ -4,11 +4,12 @@
 //! here, `build` makes the driver's .sys alone, and `doctor` says what of all
 //! this machine has.
 
+mod bench;
 mod build;
 mod deep;
 mod demo;
 mod doctor;
-mod oracles;
+mod environment;
 mod packages;
 mod process;
 mod progress;
@@ -58,6 +59,7 @@ fn command_line() -> Command {
                     "Also those that take longer: sanitizers, many more cases and interleavings",
                 )),
         )
+        .subcommand(Command::new("bench").about("Count what events cost, beside a peer"))
         .subcommand(
             Command::new("build")
                 .about("Build a driver's .sys alone")
@@ -84,6 +86,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             demo::run(out.map_or_else(|| "target/demo".as_ref(), PathBuf::as_path))
         }
         "test" => test::run(arguments.get_flag("deep")),
+        "bench" => bench::run(),
         "build" => {
             let package = arguments.get_one::<String>("package");
             let profile = if arguments.get_flag("release") {

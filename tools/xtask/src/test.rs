@@ -6,7 +6,8 @@ use anyhow::Result;
 
 use crate::{
     build::{self, Profile, with_standin},
-    deep, oracles,
+    deep,
+    environment::ORACLES,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
     requirements,
@@ -22,7 +23,7 @@ fn cargo(arguments: &[&str]) -> Command {
 /// Runs every check; with `deep`, those too that take longer.
 pub fn run(deep: bool) -> Result<()> {
     let toolchain = step("find the cross toolchain", Toolchain::find_or_install)?;
-    step("install the foreign decoders", oracles::install)?;
+    step("install the foreign decoders", || ORACLES.install())?;
     step("check the format", || {
         run_quietly(&mut cargo(&["fmt", "--all", "--check"]))
     })?;
@@ -71,7 +72,7 @@ pub fn run(deep: bool) -> Result<()> {
     loud_step("test", || {
         process::run(
             cargo(&["test"])
-                .env("WDK_ETW_PYTHON", oracles::python())
+                .env("WDK_ETW_PYTHON", ORACLES.python())
                 .env("WDK_ETW_DRIVERS", target().join("drivers")),
         )
     })?;

@@ -25,6 +25,8 @@ unsafe extern "system" {
     /// Whatever else a driver calls; with five arguments, as the framework's routines for
     /// a request's buffers have.
     fn Other(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
+    /// Something else again.
+    fn Another(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
 
     fn memcpy(to: *mut c_void, from: *const c_void, count: usize) -> *mut c_void;
     fn memmove(to: *mut c_void, from: *const c_void, count: usize) -> *mut c_void;
@@ -66,6 +68,12 @@ fn other(status: u32, bytes: u64, start: *const u8, length: usize) -> u32 {
     unsafe { Other(0, status, bytes, start, length) }
 }
 
+/// Calls something else again.
+fn another(status: u32, bytes: u64, start: *const u8, length: usize) -> u32 {
+    // SAFETY: the benchmark provides it.
+    unsafe { Another(0, status, bytes, start, length) }
+}
+
 /// The text that a caller passes.
 ///
 /// # Safety
@@ -87,15 +95,25 @@ fn mixed(status: u32, bytes: u64) -> u64 {
 macro_rules! callers {
     ($write:ident: $nl:ident, $leaf:ident) => {
         #[unsafe(no_mangle)]
-        pub unsafe extern "system" fn $nl(status: u32, bytes: u64, start: *const u8, length: usize) -> u32 {
+        pub unsafe extern "system" fn $nl(
+            status: u32,
+            bytes: u64,
+            start: *const u8,
+            length: usize,
+        ) -> u32 {
             let done = crate::other(status, bytes, start, length);
             // SAFETY: the caller says so.
             $write!(status, bytes, unsafe { crate::text(start, length) });
-            done ^ crate::other(status, bytes, start, length)
+            done ^ crate::another(status, bytes, start, length)
         }
 
         #[unsafe(no_mangle)]
-        pub unsafe extern "system" fn $leaf(status: u32, bytes: u64, start: *const u8, length: usize) -> u64 {
+        pub unsafe extern "system" fn $leaf(
+            status: u32,
+            bytes: u64,
+            start: *const u8,
+            length: usize,
+        ) -> u64 {
             // SAFETY: the caller says so.
             $write!(status, bytes, unsafe { crate::text(start, length) });
             crate::mixed(status, bytes)

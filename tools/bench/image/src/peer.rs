@@ -21,7 +21,8 @@ macro_rules! peer {
 }
 callers!(peer: peer_nl, peer_leaf);
 
-/// Writes one event, or nine: the difference is what eight events cost in the image.
+/// Writes one event, or nine, between the same calls: the difference is what eight events
+/// cost in the image.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn peer_many(status: u32, bytes: u64, start: *const u8, length: usize) {
     // SAFETY: the caller says so.
@@ -38,88 +39,93 @@ pub unsafe extern "system" fn peer_many(status: u32, bytes: u64, start: *const u
     );
     let status = crate::other(status, bytes, start, length);
     #[cfg(feature = "more-of-the-peer")]
-    let status = {
-        tracelogging::write_event!(
-            PROVIDER,
-            "ReadComplete1",
-            level(Informational),
-            keyword(2),
-            u32("Status", &status),
-            u64("Bytes", &bytes),
-            str8("Name", name),
-        );
-        let status = crate::other(status, bytes, start, length);
-        tracelogging::write_event!(
-            PROVIDER,
-            "ReadComplete2",
-            level(Informational),
-            keyword(2),
-            u32("Status", &status),
-            u64("Bytes", &bytes),
-            str8("Name", name),
-        );
-        let status = crate::other(status, bytes, start, length);
-        tracelogging::write_event!(
-            PROVIDER,
-            "ReadComplete3",
-            level(Informational),
-            keyword(2),
-            u32("Status", &status),
-            u64("Bytes", &bytes),
-            str8("Name", name),
-        );
-        let status = crate::other(status, bytes, start, length);
-        tracelogging::write_event!(
-            PROVIDER,
-            "ReadComplete4",
-            level(Informational),
-            keyword(2),
-            u32("Status", &status),
-            u64("Bytes", &bytes),
-            str8("Name", name),
-        );
-        let status = crate::other(status, bytes, start, length);
-        tracelogging::write_event!(
-            PROVIDER,
-            "ReadComplete5",
-            level(Informational),
-            keyword(2),
-            u32("Status", &status),
-            u64("Bytes", &bytes),
-            str8("Name", name),
-        );
-        let status = crate::other(status, bytes, start, length);
-        tracelogging::write_event!(
-            PROVIDER,
-            "ReadComplete6",
-            level(Informational),
-            keyword(2),
-            u32("Status", &status),
-            u64("Bytes", &bytes),
-            str8("Name", name),
-        );
-        let status = crate::other(status, bytes, start, length);
-        tracelogging::write_event!(
-            PROVIDER,
-            "ReadComplete7",
-            level(Informational),
-            keyword(2),
-            u32("Status", &status),
-            u64("Bytes", &bytes),
-            str8("Name", name),
-        );
-        let status = crate::other(status, bytes, start, length);
-        tracelogging::write_event!(
-            PROVIDER,
-            "ReadComplete8",
-            level(Informational),
-            keyword(2),
-            u32("Status", &status),
-            u64("Bytes", &bytes),
-            str8("Name", name),
-        );
-        crate::other(status, bytes, start, length)
-    };
+    tracelogging::write_event!(
+        PROVIDER,
+        "ReadComplete1",
+        level(Informational),
+        keyword(2),
+        u32("Status", &status),
+        u64("Bytes", &bytes),
+        str8("Name", name),
+    );
+    let status = crate::other(status, bytes, start, length);
+    #[cfg(feature = "more-of-the-peer")]
+    tracelogging::write_event!(
+        PROVIDER,
+        "ReadComplete2",
+        level(Informational),
+        keyword(2),
+        u32("Status", &status),
+        u64("Bytes", &bytes),
+        str8("Name", name),
+    );
+    let status = crate::other(status, bytes, start, length);
+    #[cfg(feature = "more-of-the-peer")]
+    tracelogging::write_event!(
+        PROVIDER,
+        "ReadComplete3",
+        level(Informational),
+        keyword(2),
+        u32("Status", &status),
+        u64("Bytes", &bytes),
+        str8("Name", name),
+    );
+    let status = crate::other(status, bytes, start, length);
+    #[cfg(feature = "more-of-the-peer")]
+    tracelogging::write_event!(
+        PROVIDER,
+        "ReadComplete4",
+        level(Informational),
+        keyword(2),
+        u32("Status", &status),
+        u64("Bytes", &bytes),
+        str8("Name", name),
+    );
+    let status = crate::other(status, bytes, start, length);
+    #[cfg(feature = "more-of-the-peer")]
+    tracelogging::write_event!(
+        PROVIDER,
+        "ReadComplete5",
+        level(Informational),
+        keyword(2),
+        u32("Status", &status),
+        u64("Bytes", &bytes),
+        str8("Name", name),
+    );
+    let status = crate::other(status, bytes, start, length);
+    #[cfg(feature = "more-of-the-peer")]
+    tracelogging::write_event!(
+        PROVIDER,
+        "ReadComplete6",
+        level(Informational),
+        keyword(2),
+        u32("Status", &status),
+        u64("Bytes", &bytes),
+        str8("Name", name),
+    );
+    let status = crate::other(status, bytes, start, length);
+    #[cfg(feature = "more-of-the-peer")]
+    tracelogging::write_event!(
+        PROVIDER,
+        "ReadComplete7",
+        level(Informational),
+        keyword(2),
+        u32("Status", &status),
+        u64("Bytes", &bytes),
+        str8("Name", name),
+    );
+    let status = crate::other(status, bytes, start, length);
+    #[cfg(feature = "more-of-the-peer")]
+    tracelogging::write_event!(
+        PROVIDER,
+        "ReadComplete8",
+        level(Informational),
+        keyword(2),
+        u32("Status", &status),
+        u64("Bytes", &bytes),
+        str8("Name", name),
+    );
+    let status = crate::other(status, bytes, start, length);
     crate::other(status, bytes, start, length);
 }
 

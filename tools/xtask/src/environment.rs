@@ -1,0 +1,81 @@
+//! Python environments of their own under the target folder.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use anyhow::{Context, Result};
+
+use crate::{
+    packages,
+    process::{output_of, root, run_quietly, target},
+};
+
+/// An environment, and what it is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Environment {
+    /// The folder's name.
+    pub name: &'static str,
+    /// The requirements' file, from the workspace's root.
+    pub requirements: &'static str,
+}
+
+/// The decoders and emulators that tests compare with.
+pub const ORACLES: Environment = Environment {
+    name: "oracles",
+    requirements: "tests/oracles/requirements.txt",
+};
+
+/// The emulator that the benchmark counts with.
+pub const BENCH: Environment = Environment {
+    name: "bench",
+    requirements: "tools/bench/requirements.txt",
+};
+
+impl Environment {
+    fn requirements(self) -> PathBuf {
+        root().join(self.requirements)
+    }
+
+    fn folder(self) -> PathBuf {
+        target().join(self.name)
+    }
+
+    /// A copy of the requirements that the environment was made from.
+    fn stamp(self) -> PathBuf {
+        self.folder().join("requirements.installed")
+    }
+
+    /// The environment's interpreter.
+    pub fn python(self) -> PathBuf {
+        self.folder().join("bin/python")
+    }
+
+    /// Whether the environment is there, and made from today's requirements.
+    pub fn is_ready(self) -> bool {
+        let wanted = fs::read(self.requirements()).ok();
+        wanted.is_some() && fs::read(self.stamp()).ok() == wanted && self.python().exists()
+    }
+
+    /// Makes the environment, if it is not there.
+    pub fn install(self) -> Result<()> {
+        if self.is_ready() {
+            return Ok(());
+        }
+        let can_make = || output_of(Command::new("python3").args(["-c", "import ensurepip, venv"]));
+        if can_make().is_none() {
+            packages::install(&["python3-venv"])?;
+        }
+        run_quietly(
+            Command::new("python3")
+                .args(["-m", "venv", "--clear"])
+                .arg(self.folder()),
+        )?;
+        run_quietly(
+            Command::new(self.python())
+                .args(["-m", "pip", "install", "--quiet", "--requirement"])
+                .arg(self.requirements()),
+        )
+        .with_context(|| format!("{} could not be installed from PyPI", self.requirements))?;
+        fs::copy(self.requirements(), self.stamp()).context("the environment is not writable")?;
+        Ok(())
+    }
+}
