@@ -59,6 +59,7 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
             errors,
         );
     }
+    names(provider, errors);
     let known = errors.is_empty();
     for structure in &provider.structures {
         if let Err(error) = fields(&structure.fields) {
@@ -76,6 +77,29 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
     // Layouts are of use only when what they are made of is right.
     if known && errors.is_empty() {
         layouts(provider, errors);
+    }
+}
+
+/// What the macro makes besides the events and keywords.
+const MADE: &[&str] = &["register", "unregister", "PROVIDER", "ID", "GROUP"];
+
+/// Nothing is called what something else is that the macro makes.
+fn names(provider: &Provider, errors: &mut Errors) {
+    let events = provider.events.iter().map(|event| &event.ident);
+    let keywords = provider.keywords.iter().map(|keyword| &keyword.ident);
+    let mut seen = HashSet::new();
+    for ident in events.chain(keywords) {
+        if MADE.iter().any(|made| ident == made) {
+            errors.at(
+                ident.span(),
+                format!("the macro makes something that is called `{ident}`; choose another name"),
+            );
+        } else if !seen.insert(ident) {
+            errors.at(
+                ident.span(),
+                format!("there is something that is called `{ident}` already; choose another name"),
+            );
+        }
     }
 }
 
