@@ -25,7 +25,7 @@ proptest! {
                 let read = ProviderTraits::parse(blob).unwrap();
                 prop_assert_eq!(read.name, name);
                 prop_assert_eq!(
-                    read.group.map(|group| group.to_bytes()),
+                    read.group.map(etl_file::Guid::to_bytes),
                     group.map(Guid::to_bytes)
                 );
                 let custom: Vec<_> = read.others.iter().map(|(kind, data)| (*kind, data.as_slice())).collect();

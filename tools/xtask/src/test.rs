@@ -76,6 +76,13 @@ pub fn run(deep: bool) -> Result<()> {
                 .env("WDK_ETW_DRIVERS", target().join("drivers")),
         )
     })?;
+    loud_step("show what the provider writes to foreign decoders", || {
+        process::run(
+            cargo(&["test", "--package", "wdk-etw", "--test", "foreign"])
+                .args(["--", "--ignored"])
+                .env("WDK_ETW_PYTHON", ORACLES.python()),
+        )
+    })?;
     loud_step("model-check the provider's concurrency", || {
         process::run(&mut deep::model_check())
     })?;

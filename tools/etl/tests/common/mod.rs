@@ -204,7 +204,12 @@ fn same_value(theirs: &Value, ours: &Value) -> bool {
         }
         (Value::Number(number), Value::String(text)) => {
             let digits = text.strip_prefix("0x").unwrap_or(text);
-            number.as_u64() == u64::from_str_radix(digits, 16).ok()
+            let ours = u64::from_str_radix(digits, 16).ok();
+            // A code that is a signed number, such as an HRESULT, has 32 bits.
+            let negative = number
+                .as_i64()
+                .and_then(|number| i32::try_from(number).ok());
+            number.as_u64() == ours || negative.map(|code| code.cast_unsigned().into()) == ours
         }
         (Value::Number(number), Value::Bool(truth)) => number.as_u64() == Some((*truth).into()),
         (Value::Number(theirs), Value::Number(ours)) => {
