@@ -40,38 +40,54 @@ impl<const N: usize> EventBlob<N> {
         }
     }
 
-    /// The event for a write.
+    /// An event in a manifest, for a write.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is an address")]
-    pub const fn get(&'static self) -> EventRef {
+    pub const fn in_manifest(&'static self) -> EventRef<false> {
+        EventRef(ptr::from_ref(self).cast())
+    }
+
+    /// An event that describes itself, for a write.
+    #[must_use]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it is an address")]
+    pub const fn described(&'static self) -> EventRef<true> {
+        const {
+            assert!(N >= 2, "the event has no description");
+        }
         EventRef(ptr::from_ref(self).cast())
     }
 }
 
-/// A whole [`EventBlob`].
+/// A whole [`EventBlob`], with a description if it is `DESCRIBED`.
 #[derive(Clone, Copy)]
-pub struct EventRef(*const EventBlob<0>);
+pub struct EventRef<const DESCRIBED: bool>(*const EventBlob<0>);
 
-impl EventRef {
+impl<const DESCRIBED: bool> EventRef<DESCRIBED> {
     const fn descriptor(self) -> &'static EventDescriptor {
-        // SAFETY: `EventBlob::get` made the pointer from a blob in a static.
+        // SAFETY: `EventBlob` made the pointer from a blob in a static.
         let blob = unsafe { &*self.0 };
         &blob.descriptor
     }
 
-    /// The address of the description.
-    const fn start(self) -> *const u8 {
-        // SAFETY: the pointer is to a whole blob, in which the description comes after
-        // the descriptor.
-        unsafe { self.0.cast::<u8>().add(size_of::<EventDescriptor>()) }
+    /// The name of an event that describes itself; none of one in a manifest.
+    fn name(self) -> &'static CStr {
+        if DESCRIBED {
+            name_in(EventRef::<true>(self.0).description())
+        } else {
+            c""
+        }
     }
+}
 
-    /// The description of an event that describes itself.
+impl EventRef<true> {
+    /// The description.
     const fn description(self) -> &'static [u8] {
-        let start = self.start();
-        // SAFETY: generated code asks this only of events that have a description, and
-        // every description has two bytes.
+        // SAFETY: the pointer is to a whole blob, in which the description comes after the
+        // descriptor.
+        let start = unsafe { self.0.cast::<u8>().add(size_of::<EventDescriptor>()) };
+        // SAFETY: `EventBlob::described` saw that there are two bytes.
         let size = unsafe { start.cast::<[u8; 2]>().read() };
         // SAFETY: `EventBlob::new` saw that the size is right.
         unsafe { slice::from_raw_parts(start, u16::from_le_bytes(size) as usize) }
@@ -130,14 +146,15 @@ pub enum Cut {
 }
 
 /// A write that ETW will get: the registration lasts as long as this.
-pub struct Write<'a> {
+pub struct Write<'a, const DESCRIBED: bool> {
     provider: &'a Provider,
-    event: EventRef,
+    event: EventRef<DESCRIBED>,
     pass: Pass<'a>,
 }
 
 impl Provider {
     /// Whether a write must look at more than the masks: [`Self::begin`] does.
+    #[doc(hidden)]
     #[must_use]
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is one load")]
@@ -146,10 +163,14 @@ impl Provider {
     }
 
     /// Starts a write of an event that passed the masks, if the provider is registered.
+    #[doc(hidden)]
     #[must_use]
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is the start of one function")]
-    pub fn enter(&self, event: EventRef) -> Option<Write<'_>> {
+    pub fn enter<const DESCRIBED: bool>(
+        &self,
+        event: EventRef<DESCRIBED>,
+    ) -> Option<Write<'_, DESCRIBED>> {
         let pass = self.rundown().enter()?;
         Some(Write {
             provider: self,
@@ -159,8 +180,12 @@ impl Provider {
     }
 
     /// Starts a write, if some session wants the event and the provider is registered.
+    #[doc(hidden)]
     #[must_use]
-    pub fn begin(&self, event: EventRef) -> Option<Write<'_>> {
+    pub fn begin<const DESCRIBED: bool>(
+        &self,
+        event: EventRef<DESCRIBED>,
+    ) -> Option<Write<'_, DESCRIBED>> {
         let descriptor = event.descriptor();
         if self.is_enabled(descriptor.level(), descriptor.keyword()) {
             self.enter(event)
@@ -170,21 +195,23 @@ impl Provider {
     }
 }
 
-impl Write<'_> {
-    /// The piece with the provider's traits.
-    #[must_use]
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is two loads")]
-    pub fn traits(&self) -> EventDataDescriptor<'_> {
-        self.provider.traits_piece(&self.pass)
-    }
-
+impl Write<'_, true> {
     /// The piece with the event's description.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is one load")]
     pub fn description(&self) -> EventDataDescriptor<'static> {
         EventDataDescriptor::event_metadata(self.event.description())
+    }
+}
+
+impl<const DESCRIBED: bool> Write<'_, DESCRIBED> {
+    /// The piece with the provider's traits.
+    #[must_use]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it is two loads")]
+    pub fn traits(&self) -> EventDataDescriptor<'_> {
+        self.provider.traits_piece(&self.pass)
     }
 
     /// As much of a text or blob as there is room for; `field` is its place among the
@@ -221,11 +248,7 @@ impl Write<'_> {
         let kept = bytes.get(..end).unwrap_or_default();
         self.provider.failures().count_cut();
         let event = self.event.descriptor();
-        let name = if event.channel() == Channel::TRACELOGGING {
-            name_in(self.event.description())
-        } else {
-            c""
-        };
+        let name = self.event.name();
         let notice = EventDescriptor::new(0, 0, event.level(), event.keyword())
             .with_channel(Channel::TRACELOGGING);
         let place = Packed(

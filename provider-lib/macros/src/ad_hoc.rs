@@ -74,7 +74,7 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
             // The provider counts failures; nobody is here to take them.
             let _status = __wdk_etw_write(
                 provider,
-                __WDK_ETW_EVENT.get(),
+                __WDK_ETW_EVENT.described(),
                 #options,
                 #(#values,)*
             );

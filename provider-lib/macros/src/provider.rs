@@ -311,6 +311,10 @@ impl Writers<'_> {
             (Encoding::Manifest, 0) if self.provider.sets_traits() => 12,
             (Encoding::Manifest, own) => own,
         };
+        let kind = match event.encoding {
+            Encoding::TraceLogging => quote!(described),
+            Encoding::Manifest => quote!(in_manifest),
+        };
         let size = description.len();
         let description = Literal::byte_string(&description);
         let idents = names::idents(event);
@@ -393,7 +397,7 @@ impl Writers<'_> {
                     #(#idents: #inside),*
                 ) -> ::core::result::Result<(), ::wdk_etw::WriteError> {
                     ::wdk_etw::WriteError::check(
-                        super::#writer(EVENT.get(), options, #(#idents),*),
+                        super::#writer(EVENT.#kind(), options, #(#idents),*),
                     )
                 }
             }

@@ -220,6 +220,7 @@ impl Writer<'_> {
             .provider
             .is_none()
             .then(|| quote!(provider: &::wdk_etw::Provider,));
+        let described = self.encoding == Encoding::TraceLogging;
         quote! {
             #[cold]
             #[inline(never)]
@@ -228,7 +229,7 @@ impl Writer<'_> {
             )]
             fn #name<O: ::wdk_etw::__macro::Options>(
                 #provider
-                event: ::wdk_etw::__macro::EventRef,
+                event: ::wdk_etw::__macro::EventRef<#described>,
                 options: O,
                 #(#arguments: #parameters,)*
             ) -> ::wdk_etw::NtStatus {
