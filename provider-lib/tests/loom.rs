@@ -183,12 +183,18 @@ extern "system" fn EtwWriteEx(
 /// One test at a time uses the routines.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Every interleaving with up to three preemptions of a thread.
+/// How often a thread is preempted at most; `WDK_ETW_PREEMPTIONS` may ask for more. (The
+/// models of the parts alone have no limit.)
+fn preemptions() -> usize {
+    let asked = std::env::var("WDK_ETW_PREEMPTIONS").ok();
+    asked.map_or(3, |text| text.parse().expect("a number"))
+}
+
+/// Every interleaving with up to so many preemptions of a thread.
 fn check(body: impl Fn(&'static Provider) + Sync + Send + 'static) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut builder = Builder::new();
-    // `LOOM_MAX_PREEMPTIONS` may ask for more.
-    builder.preemption_bound = Some(builder.preemption_bound.unwrap_or(3));
+    builder.preemption_bound = Some(preemptions());
     builder.check(move || {
         LIVE.store(0, Ordering::SeqCst);
         REGISTRATIONS.store(0, Ordering::SeqCst);

@@ -30,7 +30,7 @@ const PROVIDER_TESTS: &[&str] = &[
 /// How many cases a property test tries, instead of 256.
 const CASES: &str = "4096";
 /// Preemptions that the model checker tries in each run, instead of 3.
-const PREEMPTIONS: &str = "5";
+const PREEMPTIONS: &str = "8";
 
 fn nightly() -> Result<()> {
     let runs = || {
@@ -103,7 +103,7 @@ pub fn run() -> Result<()> {
         )
     })?;
     loud_step("model-check with more preemptions", || {
-        process::run(model_check().env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS))
+        process::run(model_check().env("WDK_ETW_PREEMPTIONS", PREEMPTIONS))
     })
 }
 
