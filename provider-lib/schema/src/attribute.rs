@@ -24,6 +24,23 @@ pub fn docs(attributes: &[Attribute]) -> Vec<String> {
         .collect()
 }
 
+/// Refuses attributes that would be lost without a word.
+pub fn only(attributes: &[Attribute], known: &[&str], what: &str) -> syn::Result<()> {
+    for attribute in attributes {
+        let path = attribute.path();
+        if !known.iter().any(|name| path.is_ident(name)) {
+            return Err(syn::Error::new_spanned(
+                path,
+                format!(
+                    "{what} has no such attribute here; what the macro makes of it would not \
+                     have it"
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The name in `#[name = "…"]`.
 pub fn name(attribute: &Attribute) -> syn::Result<String> {
     let value = &attribute.meta.require_name_value()?.value;

@@ -9,6 +9,12 @@ mod trace {
         inner: Endless,
     }
 
+    #[map]
+    #[derive(PartialOrd)]
+    enum Derived {
+        One = 1,
+    }
+
     #[bitmap]
     enum Bits {
         Both = 3,

@@ -46,6 +46,7 @@ pub fn put_item(provider: &mut Provider, item: Item) -> syn::Result<()> {
                 provider.others.push(Item::Struct(item));
                 return Ok(());
             }
+            attribute::only(&item.attrs, &["doc"], "a structure")?;
             let mut fields = Vec::new();
             for field in &item.fields {
                 let Some(ident) = &field.ident else {
@@ -71,6 +72,7 @@ pub fn put_item(provider: &mut Provider, item: Item) -> syn::Result<()> {
 
 /// `pub const READ: Keyword = Keyword::bit(0);`, or a mask of one bit.
 fn keyword(item: &syn::ItemConst) -> syn::Result<Keyword> {
+    attribute::only(&item.attrs, &["doc", "name"], "a keyword")?;
     let expression = &*item.expr;
     let refuse = || {
         syn::Error::new(
@@ -131,8 +133,10 @@ fn named<T: TryFrom<u32>>(
     range: std::ops::RangeInclusive<u32>,
     what: &str,
 ) -> syn::Result<Vec<Named<T>>> {
+    attribute::only(&item.attrs, &["doc"], "a list of names")?;
     let mut entries = Vec::new();
     for variant in &item.variants {
+        attribute::only(&variant.attrs, &["doc", "name", "channel"], what)?;
         let refuse = |span| {
             syn::Error::new(
                 span,
