@@ -169,7 +169,17 @@ pub fn register(registry_path: UnicodeString<'_>) -> Result<(), RegisterError> {
     if let Err(error) = traits.push(SERVICE_TRAIT, service.unwrap_or_default().as_bytes()) {
         debug::print(&error);
     }
-    match provider::PROVIDER.register_with(&traits)? {
+    let registered = provider::PROVIDER
+        .register_with(&traits)
+        .or_else(|error| match error {
+            // The provider's own traits need no pool.
+            RegisterError::NoPool(_) => {
+                debug::print(&error);
+                provider::register()
+            }
+            other => Err(other),
+        });
+    match registered? {
         Registered::Complete => {}
         Registered::Incomplete(refusals) => debug::print(&refusals),
     }

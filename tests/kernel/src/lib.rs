@@ -46,6 +46,7 @@
 mod abi;
 mod clock;
 mod etw;
+mod faults;
 mod gateway;
 mod image;
 mod irql;
@@ -62,9 +63,10 @@ mod wdfldr;
 
 pub use crate::{
     etw::{
-        ControlError, EnableParameters, FilterData, Guid, SessionConfig, SessionHandle,
-        SessionReport, Target,
+        ControlError, EnableParameters, EventFilters, EventIdFilter, EventNameFilter, FilterData,
+        GroupDenial, Guid, SessionConfig, SessionHandle, SessionReport, Target,
     },
+    faults::Fault,
     image::{LoadError, check_image},
     irql::Irql,
     kmdf::Completion,

@@ -12,9 +12,10 @@ use crate::{
     abi::{DriverExtension, DriverObject, UnicodeString},
     clock::{self, Clock},
     etw::{
-        ControlError, EnableParameters, Etw, Guid, SessionConfig, SessionHandle, SessionReport,
-        Target, controller, report_left_registered,
+        ControlError, EnableParameters, Etw, GroupDenial, Guid, SessionConfig, SessionHandle,
+        SessionReport, Target, controller, report_left_registered,
     },
+    faults::{Fault, Faults},
     image::{Image, LoadError},
     kmdf::{self, Completion, Framework, IoRequest, RequestKind},
     memory,
@@ -30,6 +31,8 @@ pub struct Shared {
     pub clock: Clock,
     /// What is found wrong.
     pub verifier: Verifier,
+    /// Routines that are to fail.
+    pub faults: Faults,
     /// The framework's objects.
     pub framework: Mutex<Framework>,
     images: Mutex<Vec<Arc<Image>>>,
@@ -104,6 +107,9 @@ pub enum KernelError {
     /// A controller's call failed.
     #[error(transparent)]
     Control(#[from] ControlError),
+    /// The routine cannot be made to fail.
+    #[error("{0} cannot be made to fail; there are {known}", known = Fault::ROUTINES.join(", "))]
+    NoSuchFault(&'static str),
     /// The driver has no unload routine.
     #[error("{0} has no unload routine, so it cannot be unloaded")]
     NotUnloadable(String),
@@ -160,6 +166,7 @@ impl Kernel {
         let shared = Arc::new(Shared {
             clock: Clock::starting_at(time),
             verifier: Verifier::default(),
+            faults: Faults::default(),
             framework: Mutex::default(),
             images: Mutex::default(),
             pool: Mutex::default(),
@@ -324,6 +331,40 @@ impl Kernel {
         Ok(self.run(Identity::SYSTEM, move |thread| {
             controller::capture_state(thread, session, target, source)
         })??)
+    }
+
+    /// Sets the providers that a session does not reach by groups, in place of those before
+    /// (`TraceSetInformation` with `TraceSetDisallowList`).
+    ///
+    /// # Errors
+    ///
+    /// When the session is not running.
+    pub fn set_disallow_list(
+        &self,
+        session: SessionHandle,
+        providers: Vec<Guid>,
+    ) -> Result<(), KernelError> {
+        Ok(self.run(Identity::SYSTEM, move |thread| {
+            controller::set_disallow_list(thread, session, &providers)
+        })??)
+    }
+
+    /// Lets no driver join a group from now on.
+    pub fn deny_group(&self, group: Guid, denial: GroupDenial) {
+        self.shared.etw().denied_groups.insert(group, denial);
+    }
+
+    /// Makes a routine fail. Faults of one routine come in the order they were injected.
+    ///
+    /// # Errors
+    ///
+    /// When the routine is none that can be made to fail.
+    pub fn inject(&self, fault: Fault) -> Result<(), KernelError> {
+        if !Fault::ROUTINES.contains(&fault.routine) {
+            return Err(KernelError::NoSuchFault(fault.routine));
+        }
+        self.shared.faults.add(fault);
+        Ok(())
     }
 
     /// Gives a thread an activity id, as a program does with its own thread

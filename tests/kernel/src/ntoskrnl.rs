@@ -170,6 +170,9 @@ extern "win64" fn ex_allocate_pool2(flags: u64, size: u64, tag: u64) -> u64 {
     if size > 1 << 30 {
         return 0;
     }
+    if thread.shared().faults.take("ExAllocatePool2").is_some() {
+        return 0;
+    }
     let tag = Tag(low_half(tag));
     thread.shared().pool().allocate(size, tag, paged, call)
 }

@@ -14,8 +14,6 @@ use crate::process::root;
 const OPEN: &[(&str, &str)] = &[
     ("R-C6", "the client is not written yet"),
     ("R-C7", "needs the WDK and a machine with Windows"),
-    ("R-G3", "the stand-in kernel has no disallow lists yet"),
-    ("R-G4", "the stand-in kernel has no event filters yet"),
 ];
 
 /// Where tests are.

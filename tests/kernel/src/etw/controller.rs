@@ -1,8 +1,11 @@
 //! What a controller does: starts and stops sessions, and enables providers.
 
+use std::collections::HashSet;
+
 use super::{
     Guid,
     composite::Enablement,
+    filters::EventFilters,
     runtime::{self, Etw, SessionEnablement, Target},
     session::{Session, SessionConfig, SessionReport},
 };
@@ -10,6 +13,8 @@ use crate::thread::Thread;
 
 /// Sessions on a system (3.6.3).
 const MOST_SESSIONS: usize = 64;
+/// Private sessions of a process (R-O8; 3.6.4 names both 4 and 8).
+const MOST_PRIVATE: usize = 4;
 /// Sessions that enable one provider (3.6.1, R-O8).
 const MOST_PER_PROVIDER: usize = 8;
 /// Bytes of a schematized filter (3.5.7).
@@ -45,6 +50,8 @@ pub struct EnableParameters {
     pub source: Option<Guid>,
     /// A filter for the provider to evaluate.
     pub filter: Option<FilterData>,
+    /// Filters for the runtime to evaluate; not for groups.
+    pub events: EventFilters,
 }
 
 /// Why a controller's call failed.
@@ -53,6 +60,12 @@ pub enum ControlError {
     /// `ERROR_NO_SYSTEM_RESOURCES`: as many sessions run as can.
     #[error("{MOST_SESSIONS} sessions are running; another one cannot be started (error 1450)")]
     TooManySessions,
+    /// `ERROR_NO_SYSTEM_RESOURCES`: as many private sessions run as can.
+    #[error(
+        "{MOST_PRIVATE} private sessions of process {0} are running; another one cannot be started \
+         (error 1450)"
+    )]
+    TooManyPrivate(u32),
     /// `ERROR_NO_SYSTEM_RESOURCES`: as many sessions enable the provider as can.
     #[error("{MOST_PER_PROVIDER} sessions enable {{{0}}} already; another one cannot (error 1450)")]
     TooManyForProvider(Guid),
@@ -85,8 +98,18 @@ pub fn start(thread: &Thread, config: SessionConfig) -> Result<SessionHandle, Co
     {
         return Err(ControlError::AlreadyExists(config.name));
     }
-    if etw.sessions.len() >= MOST_SESSIONS {
-        return Err(ControlError::TooManySessions);
+    // Private sessions do not count among those of the system (3.6.3).
+    let (most, like_it) = match config.private {
+        None => (MOST_SESSIONS, ControlError::TooManySessions),
+        Some(process) => (MOST_PRIVATE, ControlError::TooManyPrivate(process)),
+    };
+    let others = etw.sessions.values();
+    if others
+        .filter(|session| session.private == config.private)
+        .count()
+        >= most
+    {
+        return Err(like_it);
     }
     let id = etw.sessions_started + 1;
     let session = Session::start(id, config, &thread.shared().clock)?;
@@ -112,11 +135,15 @@ pub fn enable(
             filter.data.len()
         )));
     }
+    if let Some(complaint) = parameters.events.complaint() {
+        return Err(ControlError::InvalidParameter(complaint));
+    }
     let reached = {
         let mut etw = thread.shared().etw();
-        if !etw.sessions.contains_key(&session.0) {
+        let Some(running) = etw.sessions.get(&session.0) else {
             return Err(ControlError::NotRunning);
-        }
+        };
+        refuse_for_groups(target, running, parameters)?;
         let sessions = etw.enablements.entry(target).or_default();
         if let Target::Provider(guid) = target
             && !sessions.contains_key(&session.0)
@@ -134,9 +161,10 @@ pub fn enable(
                     ignore_keyword_0: parameters.ignore_keyword_0,
                 },
                 filter: parameters.filter.clone(),
+                events: parameters.events.clone(),
             },
         );
-        etw.reached_by(target)
+        etw.reached_by(target, session.0)
     };
     for handle in reached {
         runtime::notify(
@@ -145,6 +173,54 @@ pub fn enable(
             false,
             parameters.source.unwrap_or(Guid::NULL),
         );
+    }
+    Ok(())
+}
+
+/// What cannot be done with a group (5.13, R-G4).
+fn refuse_for_groups(
+    target: Target,
+    session: &Session,
+    parameters: &EnableParameters,
+) -> Result<(), ControlError> {
+    let Target::Group(group) = target else {
+        return Ok(());
+    };
+    let refuse = |why| ControlError::InvalidParameter(format!("{{{group}}} is a group: {why}"));
+    if session.is_private() {
+        return Err(refuse("a private session cannot control one"));
+    }
+    if !parameters.events.is_empty() {
+        return Err(refuse("filters by event id or name do not apply to one"));
+    }
+    Ok(())
+}
+
+/// Sets the providers that a session does not reach by groups, in place of those before
+/// (`TraceSetDisallowList`, 5.9 to 5.11). Members are told at once.
+pub fn set_disallow_list(
+    thread: &Thread,
+    session: SessionHandle,
+    providers: &[Guid],
+) -> Result<(), ControlError> {
+    let changed: Vec<u64> = {
+        let mut etw = thread.shared().etw();
+        let members = etw.members_enabled_by(session.0);
+        let Some(running) = etw.sessions.get_mut(&session.0) else {
+            return Err(ControlError::NotRunning);
+        };
+        let list: HashSet<Guid> = providers.iter().copied().collect();
+        let before = std::mem::replace(&mut running.disallowed, list);
+        members
+            .into_iter()
+            .filter(|(_, provider)| {
+                before.contains(provider) != running.disallowed.contains(provider)
+            })
+            .map(|(handle, _)| handle)
+            .collect()
+    };
+    for handle in changed {
+        runtime::notify(thread, handle, false, Guid::NULL);
     }
     Ok(())
 }
@@ -162,7 +238,7 @@ pub fn disable(
             return Err(ControlError::NotRunning);
         }
         if etw.forget(target, session.0) {
-            etw.reached_by(target)
+            etw.reached_by(target, session.0)
         } else {
             Vec::new()
         }
@@ -185,7 +261,7 @@ pub fn capture_state(
         if !etw.sessions.contains_key(&session.0) {
             return Err(ControlError::NotRunning);
         }
-        etw.reached_by(target)
+        etw.reached_by(target, session.0)
     };
     for handle in reached {
         runtime::notify(thread, handle, true, source.unwrap_or(Guid::NULL));
@@ -214,7 +290,7 @@ pub fn stop(thread: &Thread, session: SessionHandle) -> Result<SessionReport, Co
         targets
     };
     for target in targets {
-        let reached = thread.shared().etw().reached_by(target);
+        let reached = thread.shared().etw().reached_by(target, session.0);
         for handle in reached {
             runtime::notify(thread, handle, false, Guid::NULL);
         }
@@ -239,7 +315,7 @@ impl Etw {
     }
 
     /// Every session's enablement of the registration behind a handle.
-    pub fn enablements_of_handle(&self, handle: u64) -> Vec<(u16, Enablement, Option<FilterData>)> {
+    pub fn enablements_of_handle(&self, handle: u64) -> Vec<(u16, &SessionEnablement)> {
         self.registration_at(handle)
             .map(|registration| self.enablements_of(registration))
             .unwrap_or_default()

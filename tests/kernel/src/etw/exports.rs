@@ -60,6 +60,9 @@ extern "win64" fn etw_register(provider: u64, callback: u64, context: u64, slot:
     if provider == 0 || slot == 0 {
         return NtStatus::INVALID_PARAMETER.to_register();
     }
+    if let Some(status) = thread.shared().faults.take("EtwRegister") {
+        return status.to_register();
+    }
     let provider = Guid::from_bytes(thread.read(provider));
     // A slot that cannot be written is found out before anything is made.
     thread.read::<u64>(slot);
@@ -69,7 +72,11 @@ extern "win64" fn etw_register(provider: u64, callback: u64, context: u64, slot:
 }
 
 extern "win64" fn etw_unregister(handle: u64) -> u64 {
-    runtime::unregister(&thread::current(), handle).to_register()
+    let thread = thread::current();
+    if let Some(status) = thread.shared().faults.take("EtwUnregister") {
+        return status.to_register();
+    }
+    runtime::unregister(&thread, handle).to_register()
 }
 
 extern "win64" fn etw_set_information(
@@ -79,6 +86,9 @@ extern "win64" fn etw_set_information(
     length: u64,
 ) -> u64 {
     let thread = thread::current();
+    if let Some(status) = thread.shared().faults.take("EtwSetInformation") {
+        return status.to_register();
+    }
     set_information(
         &thread,
         handle,
@@ -133,9 +143,7 @@ fn is_enabled(thread: &Thread, handle: u64, wants: impl Fn(&composite::Enablemen
     let mut etw = thread.shared().etw();
     let found = etw.registration(handle).map(drop).map(|()| {
         let enablements = etw.enablements_of_handle(handle);
-        enablements
-            .iter()
-            .any(|(_, enablement, _)| wants(enablement))
+        enablements.iter().any(|(_, one)| wants(&one.enablement))
     });
     drop(etw);
     match found {
@@ -190,6 +198,10 @@ extern "win64" fn etw_write_ex(
     count: u64,
     data: u64,
 ) -> u64 {
+    let thread = thread::current();
+    if let Some(status) = thread.shared().faults.take("EtwWriteEx") {
+        return status.to_register();
+    }
     // The flags choose what is captured beside an event; nothing is, here.
     write_event(handle, descriptor, activity, related, count, data, filter)
 }
@@ -251,6 +263,9 @@ extern "win64" fn etw_write_string(
 
 extern "win64" fn etw_activity_id_control(code: u64, activity: u64) -> u64 {
     let thread = thread::current();
+    if let Some(status) = thread.shared().faults.take("EtwActivityIdControl") {
+        return status.to_register();
+    }
     activity_id_control(&thread, low_half(code), activity).to_register()
 }
 

@@ -6,6 +6,7 @@
 mod composite;
 pub mod controller;
 mod exports;
+mod filters;
 mod runtime;
 mod session;
 mod write;
@@ -13,7 +14,8 @@ mod write;
 pub use self::{
     controller::{ControlError, EnableParameters, FilterData, SessionHandle},
     exports::exports,
-    runtime::{Etw, Target, report_left_registered},
+    filters::{EventFilters, EventIdFilter, EventNameFilter},
+    runtime::{Etw, GroupDenial, Target, report_left_registered},
     session::{SessionConfig, SessionReport},
 };
 pub use etl_file::Guid;

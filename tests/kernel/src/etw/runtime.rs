@@ -8,6 +8,7 @@ use super::{
     CAPTURE_STATE, DISABLE, ENABLE, Guid,
     composite::{Composite, Enablement},
     controller::FilterData,
+    filters::EventFilters,
     session::Session,
 };
 use crate::{
@@ -42,6 +43,19 @@ pub struct SessionEnablement {
     pub enablement: Enablement,
     /// The schematized filter, which the provider evaluates.
     pub filter: Option<FilterData>,
+    /// The filters that the runtime evaluates.
+    pub events: EventFilters,
+}
+
+/// What becomes of traits that name a group which the driver may not join (5.8). That it
+/// is denied is documented, and not what else happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupDenial {
+    /// None of them are set.
+    #[default]
+    RefusesAll,
+    /// All but the group are set; the call fails all the same.
+    RefusesTheGroup,
 }
 
 /// A registration: what one `EtwRegister` made.
@@ -78,6 +92,8 @@ pub struct Etw {
     pub activities_created: u64,
     /// How many notifications were delivered.
     pub notifications: u64,
+    /// The groups that no driver may join.
+    pub denied_groups: HashMap<Guid, GroupDenial>,
 }
 
 /// Why a handle names no registration.
@@ -130,23 +146,56 @@ impl Etw {
     }
 
     /// Every session's enablement of a registration, directly or by its group
-    /// (5.4: where both, each counts).
-    pub fn enablements_of(
-        &self,
-        registration: &Registration,
-    ) -> Vec<(u16, Enablement, Option<FilterData>)> {
+    /// (5.4: where both, each counts). A session's disallow list keeps it from reaching a
+    /// provider by a group (5.9), and a private session reaches no driver (3.6.4).
+    pub fn enablements_of(&self, registration: &Registration) -> Vec<(u16, &SessionEnablement)> {
+        let reaches = |target: Target, session: u16| {
+            self.sessions.get(&session).is_some_and(|session| {
+                !session.is_private()
+                    && match target {
+                        Target::Provider(_) => true,
+                        Target::Group(_) => !session.disallowed.contains(&registration.provider),
+                    }
+            })
+        };
         Self::targets(registration)
-            .filter_map(|target| self.enablements.get(&target))
-            .flatten()
-            .map(|(session, one)| (*session, one.enablement, one.filter.clone()))
+            .filter_map(|target| Some((target, self.enablements.get(&target)?)))
+            .flat_map(|(target, sessions)| sessions.iter().map(move |one| (target, one)))
+            .filter(|(target, (session, _))| reaches(*target, **session))
+            .map(|(_, (session, one))| (*session, one))
             .collect()
     }
 
-    /// The registrations that a target reaches, in the order they were made.
-    pub fn reached_by(&self, target: Target) -> Vec<u64> {
+    /// The providers' registrations that a session's group enablements are about.
+    pub fn members_enabled_by(&self, session: u16) -> Vec<(u64, Guid)> {
+        let group_enabled = |registration: &Registration| {
+            registration.group.is_some_and(|group| {
+                self.enablements
+                    .get(&Target::Group(group))
+                    .is_some_and(|sessions| sessions.contains_key(&session))
+            })
+        };
+        self.registrations
+            .iter()
+            .filter(|(_, registration)| group_enabled(registration))
+            .map(|(handle, registration)| (*handle, registration.provider))
+            .collect()
+    }
+
+    /// The registrations that a session reaches by a target, in the order they were made.
+    pub fn reached_by(&self, target: Target, session: u16) -> Vec<u64> {
+        let session = self.sessions.get(&session);
+        if session.is_some_and(Session::is_private) {
+            return Vec::new();
+        }
         self.registrations
             .iter()
             .filter(|(_, registration)| Self::targets(registration).any(|one| one == target))
+            .filter(|(_, registration)| {
+                matches!(target, Target::Provider(_))
+                    || session
+                        .is_none_or(|session| !session.disallowed.contains(&registration.provider))
+            })
             .map(|(handle, _)| *handle)
             .collect()
     }
@@ -156,7 +205,7 @@ impl Etw {
     fn notification(&self, handle: u64, capture: bool) -> Option<Notification> {
         let registration = self.registrations.get(&handle)?;
         let enablements = self.enablements_of(registration);
-        let composite = Composite::of(enablements.iter().map(|(_, enablement, _)| *enablement));
+        let composite = Composite::of(enablements.iter().map(|(_, one)| one.enablement));
         let code = match (capture, composite) {
             (true, _) => CAPTURE_STATE,
             (false, Some(_)) => ENABLE,
@@ -174,7 +223,7 @@ impl Etw {
             }),
             filters: enablements
                 .into_iter()
-                .filter_map(|(session, _, filter)| Some((session, filter?)))
+                .filter_map(|(session, one)| Some((session, one.filter.clone()?)))
                 .collect(),
         })
     }
@@ -321,10 +370,7 @@ pub fn register(thread: &Thread, provider: Guid, callback: u64, context: u64) ->
                 in_callback: false,
             },
         );
-        let enabled = etw
-            .enablements
-            .get(&Target::Provider(provider))
-            .is_some_and(|sessions| !sessions.is_empty());
+        let enabled = !etw.enablements_of_handle(handle).is_empty();
         (handle, enabled)
     };
     if enabled {
@@ -393,20 +439,26 @@ pub fn set_traits(thread: &Thread, handle: u64, blob: Vec<u8>) -> NtStatus {
     };
     let joined = {
         let mut etw = thread.shared().etw();
+        let denial = group.and_then(|group| etw.denied_groups.get(&group).copied());
         let Ok(registration) = etw.registration(handle) else {
             return NtStatus::INVALID_HANDLE;
         };
         if registration.traits.is_some() {
             return NtStatus::INVALID_PARAMETER;
         }
+        if denial == Some(GroupDenial::RefusesAll) {
+            return NtStatus::ACCESS_DENIED;
+        }
         registration.traits = Some(blob);
         registration.honours_types = true;
-        registration.group = group;
-        group.is_some_and(|group| {
-            etw.enablements
-                .get(&Target::Group(group))
-                .is_some_and(|sessions| !sessions.is_empty())
-        })
+        if denial.is_some() {
+            return NtStatus::ACCESS_DENIED;
+        }
+        let before = etw.enablements_of_handle(handle).len();
+        if let Ok(registration) = etw.registration(handle) {
+            registration.group = group;
+        }
+        etw.enablements_of_handle(handle).len() > before
     };
     // Membership takes effect now, and so does the group's enablement (5.6).
     if joined {

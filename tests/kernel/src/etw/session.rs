@@ -1,6 +1,7 @@
 //! Sessions: the buffer that events go to, and the file that it goes to.
 
 use std::{
+    collections::HashSet,
     fs::File,
     path::{Path, PathBuf},
 };
@@ -10,7 +11,7 @@ use etl_file::{
     write::{AppendError, Buffer, Finish, LogFile, WriteError},
 };
 
-use super::ControlError;
+use super::{ControlError, Guid};
 use crate::clock::Clock;
 
 /// Kilobytes that a buffer may have. Windows takes 16,384 (6.3.1), in a file layout
@@ -28,6 +29,9 @@ pub struct SessionConfig {
     pub file: PathBuf,
     /// The size of its buffers in kilobytes, 4 to 1024.
     pub buffer_kb: u32,
+    /// The process that the session is private to, for one that is
+    /// (`EVENT_TRACE_PRIVATE_LOGGER_MODE`). It gets no events of drivers.
+    pub private: Option<u32>,
 }
 
 impl SessionConfig {
@@ -37,6 +41,7 @@ impl SessionConfig {
             name: name.into(),
             file: file.into(),
             buffer_kb: 64,
+            private: None,
         }
     }
 }
@@ -77,9 +82,18 @@ pub struct Session {
     events: u64,
     events_lost: u32,
     last_event: i64,
+    /// The process that it is private to.
+    pub private: Option<u32>,
+    /// The providers that it does not reach by groups.
+    pub disallowed: HashSet<Guid>,
 }
 
 impl Session {
+    /// Whether it belongs to one process.
+    pub const fn is_private(&self) -> bool {
+        self.private.is_some()
+    }
+
     /// Starts a session and creates its file.
     pub fn start(id: u16, config: SessionConfig, clock: &Clock) -> Result<Self, ControlError> {
         if config.name.is_empty() || config.name.chars().count() > LONGEST_NAME {
@@ -124,6 +138,8 @@ impl Session {
             events: 0,
             events_lost: 0,
             last_event: counter,
+            private: config.private,
+            disallowed: HashSet::new(),
         })
     }
 

@@ -4,6 +4,7 @@ use etl_file::{EventRecord, ExtendedItem, record::ext_type};
 
 use super::{
     Guid,
+    filters::{Subject, name_of},
     runtime::{self, Etw, HandleError, instance_bit},
 };
 use crate::{
@@ -70,6 +71,10 @@ pub fn write(thread: &Thread, call: &WriteCall) -> NtStatus {
         return NtStatus::SUCCESS;
     }
     let content = gather(thread, call, honours_types);
+    let sessions = filtered(thread, call.handle, descriptor, &content, sessions);
+    if sessions.is_empty() {
+        return NtStatus::SUCCESS;
+    }
     deliver(thread, call, descriptor, content, &sessions)
 }
 
@@ -112,13 +117,40 @@ fn interested(thread: &Thread, handle: u64, event: EventDescriptor, filter: u64)
     let mut sessions: Vec<u16> = etw
         .enablements_of_handle(handle)
         .into_iter()
-        .filter(|(session, enablement, _)| {
-            filter & instance_bit(*session) == 0 && enablement.wants(event.level, event.keyword)
+        .filter(|(session, one)| {
+            filter & instance_bit(*session) == 0 && one.enablement.wants(event.level, event.keyword)
         })
-        .map(|(session, ..)| session)
+        .map(|(session, _)| session)
         .collect();
     sessions.sort_unstable();
     sessions.dedup();
+    sessions
+}
+
+/// Those of the sessions whose filters let the event pass too, whichever of their
+/// enablements it passes by.
+fn filtered(
+    thread: &Thread,
+    handle: u64,
+    event: EventDescriptor,
+    content: &Content,
+    mut sessions: Vec<u16>,
+) -> Vec<u16> {
+    let etw = thread.shared().etw();
+    let subject = Subject {
+        id: event.id,
+        level: event.level,
+        keyword: event.keyword,
+        name: content.event_metadata.as_deref().and_then(name_of),
+    };
+    let enablements = etw.enablements_of_handle(handle);
+    sessions.retain(|session| {
+        enablements.iter().any(|(of, one)| {
+            of == session
+                && one.enablement.wants(event.level, event.keyword)
+                && one.events.pass(subject)
+        })
+    });
     sessions
 }
 

@@ -1,0 +1,310 @@
+//! What the runtime filters beyond level and keywords, and by group.
+
+mod common;
+
+use etl_file::Trace;
+use etw_sample_interface::{PROVIDER_GROUP, keyword};
+use etw_testkernel::{
+    ControlError, Device, Driver, EnableParameters, EventFilters, EventIdFilter, EventNameFilter,
+    GroupDenial, Guid, Identity, Kernel, KernelError, SessionConfig, SessionHandle, Target,
+};
+
+const CLIENT: Identity = Identity {
+    process: 10,
+    thread: 11,
+};
+
+struct World {
+    kernel: Kernel,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            kernel: Kernel::new(),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn config(&self, name: &str) -> SessionConfig {
+        SessionConfig::to_file(name, self.folder.path().join(format!("{name}.etl")))
+    }
+
+    fn session(&self, name: &str) -> SessionHandle {
+        self.kernel.start_session(self.config(name)).unwrap()
+    }
+
+    fn load(&self) -> (Driver, Device) {
+        let driver = self.kernel.load(&common::sample()).unwrap();
+        let device = driver.add_device().unwrap();
+        (driver, device)
+    }
+
+    fn refused(
+        &self,
+        session: SessionHandle,
+        target: Target,
+        parameters: EnableParameters,
+    ) -> String {
+        match self.kernel.enable(session, target, parameters) {
+            Err(KernelError::Control(error @ ControlError::InvalidParameter(_))) => {
+                error.to_string()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Stops a session and returns what it recorded, by name or id.
+    fn recorded(&self, session: SessionHandle) -> Vec<String> {
+        let report = self.kernel.stop_session(session).unwrap();
+        let trace = Trace::open(&report.file).unwrap();
+        trace
+            .events()
+            .map(|event| {
+                let event = etl_file::decode(event, &etl_file::Catalog::default());
+                event
+                    .event_name
+                    .unwrap_or_else(|| event.descriptor.id.to_string())
+            })
+            .collect()
+    }
+}
+
+fn provider() -> Target {
+    Target::Provider(etw_scenarios::provider())
+}
+
+fn group() -> Target {
+    Target::Group(PROVIDER_GROUP.parse().unwrap())
+}
+
+fn everything() -> EnableParameters {
+    EnableParameters {
+        level: 5,
+        ..EnableParameters::default()
+    }
+}
+
+/// One request: read and written.
+fn request(device: &Device) {
+    let file = device.open(CLIENT).unwrap();
+    file.write(b"x").unwrap();
+    file.close().unwrap();
+}
+
+// R-G3
+#[test]
+fn a_disallowed_provider_is_not_reached_by_a_group_and_the_list_can_change() {
+    let world = World::new();
+    let (by_group, other) = (world.session("by group"), world.session("other"));
+    let requests = EnableParameters {
+        level: 4,
+        match_any: keyword::REQUEST,
+        ..EnableParameters::default()
+    };
+    let list = vec![etw_scenarios::provider()];
+    world
+        .kernel
+        .set_disallow_list(by_group, list.clone())
+        .unwrap();
+    world
+        .kernel
+        .enable(by_group, group(), requests.clone())
+        .unwrap();
+    world
+        .kernel
+        .enable(other, group(), requests.clone())
+        .unwrap();
+    let (driver, device) = world.load();
+    request(&device);
+    // The list is taken back while the session runs, and set again.
+    let before = world.kernel.statistics().notifications;
+    world.kernel.set_disallow_list(by_group, vec![]).unwrap();
+    assert_eq!(world.kernel.statistics().notifications - before, 1);
+    request(&device);
+    world
+        .kernel
+        .set_disallow_list(by_group, list.clone())
+        .unwrap();
+    world.kernel.set_disallow_list(by_group, list).unwrap();
+    assert_eq!(world.kernel.statistics().notifications - before, 2);
+    request(&device);
+    // What the session enables by itself is not the list's business.
+    world.kernel.enable(by_group, provider(), requests).unwrap();
+    request(&device);
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(world.recorded(by_group), ["Write", "Write"]);
+    assert_eq!(world.recorded(other), ["Write"; 4]);
+    let gone = world.kernel.set_disallow_list(other, vec![]);
+    assert!(matches!(
+        gone,
+        Err(KernelError::Control(ControlError::NotRunning))
+    ));
+}
+
+// R-G4
+#[test]
+fn a_private_session_controls_no_group_and_gets_no_events_of_drivers() {
+    let world = World::new();
+    let private = |name: &str| {
+        let config = SessionConfig {
+            private: Some(CLIENT.process),
+            ..world.config(name)
+        };
+        world.kernel.start_session(config)
+    };
+    let session = private("private").unwrap();
+    let error = world.refused(session, group(), everything());
+    assert!(
+        error.contains("a private session cannot control one"),
+        "{error}"
+    );
+    world
+        .kernel
+        .enable(session, provider(), everything())
+        .unwrap();
+    let before = world.kernel.statistics().notifications;
+    let (driver, device) = world.load();
+    request(&device);
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(world.kernel.statistics().notifications, before);
+    assert_eq!(world.recorded(session), [""; 0]);
+    // R-O8: four of a process.
+    for name in ["a", "b", "c", "d"] {
+        private(name).unwrap();
+    }
+    let fifth = private("e").unwrap_err().to_string();
+    assert!(
+        fifth.contains("4 private sessions of process 10"),
+        "{fifth}"
+    );
+}
+
+// R-G4
+#[test]
+fn filters_by_id_and_name_are_not_for_groups() {
+    let world = World::new();
+    let session = world.session("filters");
+    let parameters = EnableParameters {
+        events: EventFilters {
+            ids: Some(EventIdFilter {
+                keep: true,
+                ids: vec![1],
+            }),
+            names: None,
+        },
+        ..everything()
+    };
+    let error = world.refused(session, group(), parameters);
+    assert!(error.contains("do not apply to one"), "{error}");
+}
+
+// R-O10
+#[test]
+fn sessions_filter_by_id_and_by_name() {
+    let world = World::new();
+    let ids = |keep| EventFilters {
+        ids: Some(EventIdFilter {
+            keep,
+            ids: vec![1, 2],
+        }),
+        names: None,
+    };
+    let names = |keep| EventFilters {
+        ids: None,
+        names: Some(EventNameFilter {
+            keep,
+            level: 5,
+            match_any: 0,
+            match_all: 0,
+            names: vec!["Write".to_owned(), "FileCreated".to_owned()],
+        }),
+    };
+    let sessions = [ids(true), ids(false), names(true), names(false)].map(|events| {
+        let name = format!("{events:?}").replace(|letter: char| !letter.is_alphanumeric(), "");
+        let session = world.session(&name);
+        let parameters = EnableParameters {
+            events,
+            ..everything()
+        };
+        world
+            .kernel
+            .enable(session, provider(), parameters)
+            .unwrap();
+        session
+    });
+    let (driver, device) = world.load();
+    request(&device);
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    let described = [
+        "FileCreated",
+        "WriteData",
+        "Write",
+        "FileCleanedUp",
+        "FileClosed",
+    ];
+    let [kept_ids, dropped_ids, kept_names, dropped_names] =
+        sessions.map(|session| world.recorded(session));
+    let ids_of = |recorded: &[String]| -> Vec<String> {
+        let ids = recorded.iter().filter(|name| name.parse::<u16>().is_ok());
+        ids.cloned().collect()
+    };
+    let names_of = |recorded: &[String]| -> Vec<String> {
+        let names = recorded.iter().filter(|name| name.parse::<u16>().is_err());
+        names.cloned().collect()
+    };
+    assert_eq!(ids_of(&kept_ids), ["1", "2"]);
+    assert_eq!(ids_of(&dropped_ids), ["4", "5", "6"]);
+    assert_eq!(
+        names_of(&kept_ids),
+        described,
+        "ids are of events in a manifest"
+    );
+    assert_eq!(names_of(&kept_names), ["FileCreated", "Write"]);
+    assert_eq!(
+        names_of(&dropped_names),
+        ["WriteData", "FileCleanedUp", "FileClosed"]
+    );
+    assert_eq!(
+        ids_of(&kept_names),
+        ["1", "4", "5", "6", "2"],
+        "names are of events that describe themselves"
+    );
+}
+
+// R-G2
+#[test]
+fn a_driver_that_may_not_join_its_group_works_outside_it() {
+    for denial in [GroupDenial::RefusesAll, GroupDenial::RefusesTheGroup] {
+        let world = World::new();
+        let guid: Guid = PROVIDER_GROUP.parse().unwrap();
+        world.kernel.deny_group(guid, denial);
+        let (by_group, direct) = (world.session("by group"), world.session("direct"));
+        world
+            .kernel
+            .enable(by_group, group(), everything())
+            .unwrap();
+        world
+            .kernel
+            .enable(direct, provider(), everything())
+            .unwrap();
+        let (driver, device) = world.load();
+        request(&device);
+        device.remove().unwrap();
+        driver.unload().unwrap();
+        let output = world.kernel.debug_output().concat();
+        assert!(
+            output.contains("EtwSetInformation(EventProviderSetTraits) returned")
+                && output.contains("STATUS_ACCESS_DENIED"),
+            "{output}"
+        );
+        assert_eq!(world.recorded(by_group), [""; 0]);
+        let recorded = world.recorded(direct);
+        assert!(recorded.contains(&"Write".to_owned()), "{recorded:?}");
+        assert!(recorded.contains(&"1".to_owned()), "{recorded:?}");
+    }
+}
