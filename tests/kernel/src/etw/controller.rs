@@ -99,17 +99,18 @@ pub fn start(thread: &Thread, config: SessionConfig) -> Result<SessionHandle, Co
         return Err(ControlError::AlreadyExists(config.name));
     }
     // Private sessions do not count among those of the system (3.6.3).
-    let (most, like_it) = match config.private {
-        None => (MOST_SESSIONS, ControlError::TooManySessions),
-        Some(process) => (MOST_PRIVATE, ControlError::TooManyPrivate(process)),
-    };
+    let (most, too_many) = config
+        .private
+        .map_or((MOST_SESSIONS, ControlError::TooManySessions), |process| {
+            (MOST_PRIVATE, ControlError::TooManyPrivate(process))
+        });
     let others = etw.sessions.values();
     if others
         .filter(|session| session.private == config.private)
         .count()
         >= most
     {
-        return Err(like_it);
+        return Err(too_many);
     }
     let id = etw.sessions_started + 1;
     let session = Session::start(id, config, &thread.shared().clock)?;

@@ -19,8 +19,9 @@ pub struct EventIdFilter {
     pub ids: Vec<u16>,
 }
 
-/// Lets events that describe themselves pass by their name, or keeps them back
-/// (`EVENT_FILTER_TYPE_EVENT_NAME`). It looks at events of its own level and keywords; all
+/// Lets events that describe themselves pass by their name, or keeps them back.
+///
+/// (`EVENT_FILTER_TYPE_EVENT_NAME`.) It looks at events of its own level and keywords; all
 /// others pass, and so do events in a manifest (3.5.10).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventNameFilter {
@@ -57,12 +58,12 @@ pub struct Subject<'a> {
 
 impl EventFilters {
     /// Whether there are any.
-    pub const fn is_empty(&self) -> bool {
+    pub(super) const fn is_empty(&self) -> bool {
         self.ids.is_none() && self.names.is_none()
     }
 
     /// What is wrong with them, if anything.
-    pub fn complaint(&self) -> Option<String> {
+    pub(super) fn complaint(&self) -> Option<String> {
         if let Some(ids) = &self.ids
             && (ids.ids.is_empty() || ids.ids.len() > MOST_IDS)
         {
@@ -79,7 +80,7 @@ impl EventFilters {
     }
 
     /// Whether an event passes that level and keywords let through.
-    pub fn pass(&self, event: Subject<'_>) -> bool {
+    pub(super) fn pass(&self, event: Subject<'_>) -> bool {
         let by_id = self
             .ids
             .as_ref()
