@@ -151,13 +151,22 @@ impl Image {
 
     /// The place of a return address in this image: the call before it.
     pub fn place(&self, address: u64) -> Option<Place> {
+        // The byte before a return address belongs to the call itself; the return
+        // address may already be the next line's.
+        self.place_of(address, |offset| offset.saturating_sub(1))
+    }
+
+    /// The place of an instruction in this image.
+    pub fn instruction(&self, address: u64) -> Option<Place> {
+        self.place_of(address, |offset| offset)
+    }
+
+    fn place_of(&self, address: u64, symbol_at: impl Fn(u32) -> u32) -> Option<Place> {
         let offset = u32::try_from(address.checked_sub(self.base())?).ok()?;
         self.contains(address).then(|| Place {
             image: self.name(),
             offset,
-            // The byte before a return address belongs to the call itself; the
-            // return address may already be the next line's.
-            symbol: crate::symbols::symbolize(&self.path, offset.saturating_sub(1)),
+            symbol: crate::symbols::symbolize(&self.path, symbol_at(offset)),
         })
     }
 }

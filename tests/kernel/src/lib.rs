@@ -34,8 +34,7 @@
 //! passes only by [`Kernel::advance`] and by reading the clock. It knows no
 //! interrupts, DMA, other drivers, or file systems. A routine that it does not
 //! provide is refused by name: at load where it is an import, at the call where
-//! it is an entry of the framework's table. A fault in the driver's code (an
-//! access violation) ends the process.
+//! it is an entry of the framework's table.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![allow(
@@ -58,6 +57,7 @@ mod pool;
 mod status;
 mod symbols;
 mod thread;
+mod traps;
 mod verifier;
 mod wdfldr;
 

@@ -75,6 +75,13 @@ impl Shared {
             )
     }
 
+    /// An instruction's address in words, if it is a driver's.
+    pub fn instruction(&self, address: u64) -> Option<String> {
+        let images = self.images();
+        let place = images.iter().find_map(|image| image.instruction(address))?;
+        Some(place.to_string())
+    }
+
     /// Whether an address is in a loaded driver, or is the framework's own
     /// unload routine, which a driver object may hold.
     pub fn is_driver_code(&self, address: u64) -> bool {

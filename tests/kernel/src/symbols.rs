@@ -12,7 +12,13 @@ pub fn symbolize(image_path: &Path, offset: u32) -> Option<String> {
     let data = ContextPdbData::try_from_pdb(pdb_addr2line::pdb::PDB::open(file).ok()?).ok()?;
     let context = data.make_context().ok()?;
     let frames = context.find_frames(offset).ok()??;
-    let frame = frames.frames.first()?;
+    // The library's own functions, inlined, say less than who used them.
+    let is_the_librarys = |name: &str| name.starts_with("core::") || name.starts_with("alloc::");
+    let frame = frames
+        .frames
+        .iter()
+        .find(|frame| !frame.function.as_deref().is_none_or(is_the_librarys))
+        .or_else(|| frames.frames.first())?;
     let function = frame.function.as_deref()?;
     let place = match (frame.file.as_deref(), frame.line) {
         (Some(file), Some(line)) => {

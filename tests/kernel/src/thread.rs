@@ -144,6 +144,7 @@ impl Thread {
             on_bugcheck: RefCell::new(None),
         });
         CURRENT.set(Some(Rc::clone(&thread)));
+        crate::traps::watch_this_thread();
         thread
     }
 

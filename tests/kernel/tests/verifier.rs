@@ -151,3 +151,61 @@ fn a_stopped_machine_stays_stopped() {
         other => panic!("the machine went on: {other:?}"),
     }
 }
+
+/// A fault of the processor: the code, the sentence's parts, and the process that is still
+/// there to tell.
+fn traps(service: &str, code: u32, first: u64, parts: &[&str]) {
+    let bugcheck = stops(service);
+    assert_eq!(
+        (bugcheck.code, bugcheck.parameters[0]),
+        (code, first),
+        "{bugcheck}"
+    );
+    assert_says(&bugcheck.message, parts);
+}
+
+#[test]
+fn access_violations_stop_the_machine_and_not_the_process() {
+    let parts = [
+        "a read of 0x0000000000000000",
+        "PASSIVE_LEVEL",
+        "etw_probe_driver::read_null",
+    ];
+    traps("read-null", 0x1E, 0xC000_0005, &parts);
+    let parts = [
+        "a write of 0x00000000DEAD0000",
+        "DISPATCH_LEVEL",
+        "etw_probe_driver::write_at_dispatch",
+    ];
+    traps("write-at-dispatch", 0xD1, 0xDEAD_0000, &parts);
+}
+
+#[test]
+fn a_fault_outside_the_driver_names_who_led_there() {
+    let parts = [
+        "the execution of 0x0000000000000008",
+        "called from",
+        "etw_probe_driver::call_null",
+    ];
+    traps("call-null", 0x1E, 0xC000_0005, &parts);
+    let parts = [
+        "a read of 0x000000000000",
+        "called from",
+        "etw_probe_driver::copy_from_nowhere",
+    ];
+    traps("copy-from-nowhere", 0x1E, 0xC000_0005, &parts);
+}
+
+#[test]
+fn what_the_processor_cannot_execute_stops_the_machine() {
+    let parts = ["a division by zero", "etw_probe_driver::divide"];
+    traps("divide", 0x1E, 0xC000_0094, &parts);
+    let parts = ["an illegal instruction", "etw_probe_driver::illegal"];
+    traps("illegal", 0x1E, 0xC000_001D, &parts);
+}
+
+#[test]
+fn a_stack_that_is_used_up_stops_the_machine() {
+    let parts = ["a write of", "etw_probe_driver::use_up_the_stack"];
+    traps("stack", 0x1E, 0xC000_0005, &parts);
+}

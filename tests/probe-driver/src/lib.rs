@@ -107,6 +107,20 @@ pub unsafe extern "system" fn driver_entry(
         use_stale_handle();
     } else if is_service(path, "not-provided") {
         call_what_is_not_provided();
+    } else if is_service(path, "read-null") {
+        read_null();
+    } else if is_service(path, "write-at-dispatch") {
+        write_at_dispatch();
+    } else if is_service(path, "call-null") {
+        call_null();
+    } else if is_service(path, "copy-from-nowhere") {
+        copy_from_nowhere();
+    } else if is_service(path, "divide") {
+        divide();
+    } else if is_service(path, "illegal") {
+        illegal();
+    } else if is_service(path, "stack") {
+        REGISTRATION.store(use_up_the_stack(1), Ordering::Relaxed);
     } else if is_service(path, "panic") {
         panic!("as the service name says");
     } else {
@@ -212,6 +226,67 @@ fn call_what_is_not_provided() {
             &raw mut collection,
         )
     };
+}
+
+#[inline(never)]
+fn read_null() {
+    // SAFETY: none; this is the fault.
+    unsafe { ptr::null::<u32>().read_volatile() };
+}
+
+#[inline(never)]
+fn write_at_dispatch() {
+    let lock = create_lock();
+    // SAFETY: the lock was created above.
+    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
+    // SAFETY: none; this is the fault.
+    unsafe { ptr::without_provenance_mut::<u8>(0xDEAD_0000).write_volatile(1) };
+}
+
+#[inline(never)]
+fn call_null() {
+    let nowhere = core::hint::black_box(8_usize);
+    // SAFETY: none; this is the fault.
+    let nowhere = unsafe { core::mem::transmute::<usize, extern "C" fn()>(nowhere) };
+    nowhere();
+}
+
+#[allow(
+    clippy::missing_const_for_fn,
+    reason = "it is not for the compiler to run"
+)]
+fn copy_from_nowhere() {
+    let length = core::hint::black_box(600_usize);
+    let mut bytes = [0_u8; 600];
+    let nowhere = core::hint::black_box(ptr::without_provenance::<u8>(0x1000));
+    // SAFETY: none; this is the fault.
+    unsafe { ptr::copy_nonoverlapping(nowhere, bytes.as_mut_ptr(), length) };
+    core::hint::black_box(&bytes);
+}
+
+#[inline(never)]
+fn divide() {
+    // SAFETY: none; the division by zero is the fault.
+    unsafe {
+        core::arch::asm!("xor ecx, ecx", "div ecx", out("rax") _, out("rcx") _, out("rdx") _);
+    }
+}
+
+#[inline(never)]
+fn illegal() {
+    // SAFETY: none; this is the fault.
+    unsafe { core::arch::asm!("ud2") };
+}
+
+/// Calls itself until there is no stack left.
+#[inline(never)]
+fn use_up_the_stack(depth: u64) -> u64 {
+    let frame = core::hint::black_box([depth; 64]);
+    if depth == 0 {
+        return 0;
+    }
+    let deeper = use_up_the_stack(depth.wrapping_add(1));
+    deeper.wrapping_add(core::hint::black_box(&frame).len() as u64)
 }
 
 /// `EvtDriverUnload`.
