@@ -54,6 +54,7 @@ mod machine;
 mod memory;
 mod ntoskrnl;
 mod pool;
+pub mod script;
 mod status;
 mod symbols;
 mod thread;
@@ -71,6 +72,7 @@ pub use crate::{
     irql::Irql,
     kmdf::Completion,
     machine::{Device, Driver, File, Kernel, KernelError, Request, Statistics},
+    script::Script,
     status::NtStatus,
     thread::Identity,
     verifier::{BugCheck, Rule, Violation, Violations},

@@ -1,0 +1,209 @@
+//! `testkernel`: runs a driver's .sys in the stand-in kernel, and traces it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use etw_testkernel::{
+    EnableParameters, Guid, Kernel, Script, SessionConfig, SessionHandle, Target,
+};
+
+fn command() -> Command {
+    let enable = |name: &'static str, what: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name("WHO[:LEVEL[:ANY[:ALL]]]")
+            .help(what)
+            .action(ArgAction::Append)
+    };
+    let run = Command::new("run")
+        .about("Load a driver, do what a script says, unload it, and keep the trace")
+        .arg(
+            Arg::new("driver")
+                .value_name("DRIVER.sys")
+                .help("The driver's image; a .pdb beside it gives names to places")
+                .required(true)
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(enable(
+            "enable",
+            "Enable a provider, by its GUID or by the name that its GUID is made of",
+        ))
+        .arg(enable("group", "Enable a provider group, likewise"))
+        .arg(
+            Arg::new("script")
+                .long("script")
+                .value_name("FILE")
+                .help("What to do with the driver; by default a device comes and goes")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            Arg::new("etl")
+                .long("etl")
+                .value_name("FILE")
+                .help("Where the trace goes")
+                .default_value("testkernel.etl")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            Arg::new("session")
+                .long("session")
+                .value_name("NAME")
+                .help("The session's name")
+                .default_value("testkernel"),
+        )
+        .arg(
+            Arg::new("service")
+                .long("service")
+                .value_name("NAME")
+                .help("The service that the driver is loaded as; by default the file's name"),
+        );
+    Command::new("testkernel")
+        .about("Runs a driver's .sys in the stand-in kernel")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(run)
+}
+
+/// A GUID, or the GUID of a name.
+fn guid(text: &str) -> Result<Guid> {
+    if let Ok(guid) = text.parse() {
+        return Ok(guid);
+    }
+    let guid = wdk_etw_schema::Guid::of_name(text).map_err(|why| anyhow!("`{text}`: {why}"))?;
+    Ok(Guid::from_bytes(guid.0))
+}
+
+/// `WHO[:LEVEL[:ANY[:ALL]]]`.
+fn enablement(text: &str) -> Result<(Guid, EnableParameters)> {
+    let mut parts = text.split(':');
+    let who = parts.next().unwrap_or_default();
+    if who.is_empty() {
+        bail!("`{text}` names nobody; write NAME:LEVEL:ANY:ALL");
+    }
+    let mut number = |what: &str, most: u64, default: u64| {
+        let Some(part) = parts.next() else {
+            return Ok(default);
+        };
+        let parsed = part
+            .strip_prefix("0x")
+            .map_or_else(|| part.parse(), |digits| u64::from_str_radix(digits, 16));
+        parsed
+            .ok()
+            .filter(|number| *number <= most)
+            .ok_or_else(|| anyhow!("in `{text}`, `{part}` is no {what}, which is 0 to {most}"))
+    };
+    let level = number("level", u64::from(u8::MAX), u64::from(u8::MAX))?;
+    let parameters = EnableParameters {
+        level: u8::try_from(level)?,
+        match_any: number("match-any mask", u64::MAX, 0)?,
+        match_all: number("match-all mask", u64::MAX, 0)?,
+        ..EnableParameters::default()
+    };
+    if parts.next().is_some() {
+        bail!("`{text}` has too many parts; write NAME:LEVEL:ANY:ALL");
+    }
+    Ok((guid(who)?, parameters))
+}
+
+/// Enables what the command line names for the session.
+fn enable(
+    kernel: &Kernel,
+    session: SessionHandle,
+    matches: &ArgMatches,
+) -> Result<Vec<(SessionHandle, Target)>> {
+    let mut enabled = Vec::new();
+    let kinds = [
+        ("enable", Target::Provider as fn(Guid) -> Target),
+        ("group", Target::Group),
+    ];
+    for (argument, target) in kinds {
+        for text in matches.get_many::<String>(argument).into_iter().flatten() {
+            let (guid, parameters) = enablement(text)?;
+            let target = target(guid);
+            kernel.enable(session, target, parameters)?;
+            enabled.push((session, target));
+        }
+    }
+    if enabled.is_empty() {
+        bail!("nothing is enabled; name a provider with `--enable NAME` or a group with `--group`");
+    }
+    Ok(enabled)
+}
+
+fn run(matches: &ArgMatches) -> Result<()> {
+    let path = |name: &str| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
+    let sys = path("driver").context("there is no driver")?;
+    let etl = path("etl").context("there is no place for the trace")?;
+    let script = match path("script") {
+        None => Script::life_of_a_device(),
+        Some(path) => {
+            let text = fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            Script::parse(&text).with_context(|| path.display().to_string())?
+        }
+    };
+    let kernel = Kernel::new();
+    let name = matches
+        .get_one::<String>("session")
+        .map_or("testkernel", String::as_str);
+    let session = kernel.start_session(SessionConfig::to_file(name, etl))?;
+    let enabled = enable(&kernel, session, matches)?;
+    let outcome = drive(&kernel, sys, matches, &script, &enabled);
+    for line in kernel.debug_output().concat().lines() {
+        println!("driver: {line}");
+    }
+    outcome?;
+    let report = kernel.stop_session(session)?;
+    let statistics = kernel.statistics();
+    println!(
+        "{} calls into the kernel, {} pool blocks allocated and freed, {} notifications",
+        statistics.calls, statistics.allocations, statistics.notifications
+    );
+    println!(
+        "{} events in {}, {} lost",
+        report.events,
+        report.file.display(),
+        report.events_lost
+    );
+    println!("To see them: etl dump {}", report.file.display());
+    Ok(())
+}
+
+fn drive(
+    kernel: &Kernel,
+    sys: &Path,
+    matches: &ArgMatches,
+    script: &Script,
+    enabled: &[(SessionHandle, Target)],
+) -> Result<()> {
+    let driver = match matches.get_one::<String>("service") {
+        Some(service) => kernel.load_as(sys, service)?,
+        None => kernel.load(sys)?,
+    };
+    for done in script.run(kernel, &driver, enabled)? {
+        println!("{done}");
+    }
+    driver.unload()?;
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let matches = command().get_matches();
+    let result = match matches.subcommand() {
+        Some(("run", matches)) => run(matches),
+        // clap has let nothing else through.
+        _ => Err(anyhow!("there is no such command")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The command line.
+
+mod common;
+
+use std::{fs, path::Path, process::Command};
+
+use etl_file::Trace;
+
+/// Runs `testkernel run` with the sample driver; whether it succeeded, and what it said.
+fn run(folder: &Path, script: &str, arguments: &[&str]) -> (bool, String) {
+    let file = folder.join("script.txt");
+    fs::write(&file, script).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+        .arg("run")
+        .arg(common::sample())
+        .arg("--script")
+        .arg(&file)
+        .arg("--etl")
+        .arg(folder.join("out.etl"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+const SCRIPT: &str = r#"
+# One client.
+add-device
+open 10 11
+write "hello"
+expect success
+read 3
+expect success "hel"
+ioctl 0x22E000 hex:0102 8
+expect success hex:0102
+ioctl 0x222FFC
+expect 0xC0000010
+advance 35
+power-cycle
+capture-state
+close
+remove
+"#;
+
+#[test]
+fn a_script_drives_a_driver_and_leaves_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let (good, said) = run(
+        folder.path(),
+        SCRIPT,
+        &["--enable", "WdkEtw.SampleDriver:5"],
+    );
+    assert!(good, "{said}");
+    assert!(
+        said.contains("line 5: write of 5 bytes ended with STATUS_SUCCESS"),
+        "{said}"
+    );
+    assert!(
+        said.contains("line 11: ioctl 0x222ffc ended with STATUS_INVALID_DEVICE_REQUEST"),
+        "{said}"
+    );
+    let trace = Trace::open(folder.path().join("out.etl")).unwrap();
+    let events = trace.events().count();
+    assert!(events > 15, "{events}");
+    assert!(said.contains(&format!("{events} events in ")), "{said}");
+    // By the group, and less of it.
+    let group = ["--group", "WdkEtw.SampleGroup:4:0x1"];
+    let (good, said) = run(folder.path(), SCRIPT, &group);
+    assert!(good, "{said}");
+    let fewer = Trace::open(folder.path().join("out.etl"))
+        .unwrap()
+        .events()
+        .count();
+    assert!(fewer > 0 && fewer < events, "{fewer} of {events}");
+}
+
+#[test]
+fn what_is_wrong_is_said_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let enable = ["--enable", "WdkEtw.SampleDriver"];
+    let cases: [(&str, &[&str], &str); 8] = [
+        ("add-device\nopne", &enable, "line 2: `opne` is no step"),
+        (
+            "open",
+            &enable,
+            "line 1: there is no device; `add-device` comes first",
+        ),
+        (
+            "add-device\nwrite \"x\"",
+            &enable,
+            "line 2: the device is not open",
+        ),
+        (
+            "add-device\nopen\nread 1\nexpect 0xC0000001",
+            &enable,
+            "line 4: expected 0xC0000001",
+        ),
+        ("", &[], "nothing is enabled"),
+        (
+            "",
+            &["--enable", "Größe"],
+            "`Größe`: a name that is not ASCII",
+        ),
+        (
+            "",
+            &["--enable", "A:300"],
+            "`300` is no level, which is 0 to 255",
+        ),
+        ("", &["--enable", "A:1:2:3:4"], "too many parts"),
+    ];
+    for (script, arguments, sentence) in cases {
+        let (good, said) = run(folder.path(), script, arguments);
+        assert!(!good && said.contains(sentence), "{said}");
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+        .args(["run", "/nowhere.sys", "--enable", "A", "--etl"])
+        .arg(folder.path().join("none.etl"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        !output.status.success() && said.contains("/nowhere.sys"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_driver_that_crashes_is_reported_and_not_the_end_of_the_world() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+        .arg("run")
+        .arg(common::probe())
+        .args(["--service", "read-null", "--enable", "A", "--etl"])
+        .arg(folder.path().join("crash.etl"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("bugcheck 0x1E") && said.contains("read_null"),
+        "{said}"
+    );
+}
