@@ -42,6 +42,11 @@
     reason = "the locks are held for whole steps, so that no step is seen half done"
 )]
 
+/// The guide's example, which must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/test-your-driver.md")]
+pub struct Guide;
+
 mod abi;
 mod clock;
 mod etw;
