@@ -15,17 +15,26 @@ use crate::decode::{Decoded, Fields, Problem, decode, serialize_fields};
 use crate::guid::Guid;
 use crate::manifest::Catalog;
 use crate::read::{Event, Other, Trace};
+use crate::select::Selection;
 use crate::show::Hex;
 use crate::time::FileTime;
 
-/// Writes a trace: its header, then its events in the order of time.
+/// Writes a trace: its header, then the events that are wanted in the order of time.
 ///
 /// # Errors
 /// Whatever `out` fails with.
-pub fn write_lines(trace: &Trace, catalog: &Catalog, out: &mut impl Write) -> io::Result<()> {
+pub fn write_lines(
+    trace: &Trace,
+    catalog: &Catalog,
+    selection: &Selection,
+    out: &mut impl Write,
+) -> io::Result<()> {
     write_line(&HeaderLine::new(trace), out)?;
     for event in trace.events_by_time() {
-        write_line(&EventLine::new(event, &decode(event, catalog)), out)?;
+        let decoded = decode(event, catalog);
+        if selection.wants(&decoded) {
+            write_line(&EventLine::new(event, &decoded), out)?;
+        }
     }
     Ok(())
 }

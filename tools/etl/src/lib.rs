@@ -12,8 +12,12 @@
 //! - [`read`]: traces, damaged ones included.
 //! - [`mod@decode`]: what an event means, by its own metadata or by a manifest.
 //! - [`manifest`]: manifests (`.man`).
-//! - [`table`] and [`json`]: events for people, and for programs.
+//! - [`select`]: choosing events.
+//! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: events for people, programs,
+//!   spreadsheets and timelines; [`stats`]: their numbers.
 
+pub mod chrome;
+pub mod csv;
 mod cursor;
 pub mod decode;
 pub mod guid;
@@ -23,7 +27,9 @@ mod layout;
 pub mod manifest;
 pub mod read;
 pub mod record;
+pub mod select;
 mod show;
+pub mod stats;
 pub mod table;
 pub mod time;
 pub mod write;
@@ -34,4 +40,5 @@ pub use header::LogFileHeader;
 pub use manifest::Catalog;
 pub use read::{Event, Trace};
 pub use record::{EventDescriptor, EventRecord, ExtendedItem};
+pub use select::Selection;
 pub use time::{Clock, ClockType, FileTime};

@@ -8,10 +8,32 @@ use clap::builder::EnumValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValue, value_parser};
 use etl_file::manifest::LoadError;
 use etl_file::read::ReadError;
-use etl_file::{Catalog, Decoded, Trace, decode, json, table};
+use etl_file::{Catalog, Decoded, Guid, Selection, Trace, chrome, csv, decode, json, stats, table};
 
 /// The command line.
 fn command() -> Command {
+    let file = Arg::new("file")
+        .value_name("FILE")
+        .help("The .etl file")
+        .required(true)
+        .value_parser(value_parser!(PathBuf));
+    let man = Arg::new("man")
+        .long("man")
+        .value_name("FILE")
+        .help("A manifest of a provider; may be given several times")
+        .action(ArgAction::Append)
+        .value_parser(value_parser!(PathBuf));
+    let several = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name(value)
+            .help(help)
+            .action(ArgAction::Append)
+    };
+    let stats = Command::new("stats")
+        .about("Counts the events of a file, by provider, event and level")
+        .arg(file.clone())
+        .arg(man.clone());
     let dump = Command::new("dump")
         .about("Prints the events of a file in the order of time")
         .long_about(
@@ -20,13 +42,7 @@ fn command() -> Command {
              providers. What is damaged is named on the standard error output, after all that \
              could be read.",
         )
-        .arg(
-            Arg::new("file")
-                .value_name("FILE")
-                .help("The .etl file")
-                .required(true)
-                .value_parser(value_parser!(PathBuf)),
-        )
+        .arg(file)
         .arg(
             Arg::new("format")
                 .long("format")
@@ -34,13 +50,37 @@ fn command() -> Command {
                 .default_value("table")
                 .value_parser(EnumValueParser::<Format>::new()),
         )
+        .arg(man)
+        .arg(several(
+            "provider",
+            "NAME|GUID",
+            "Only events of this provider; may be given several times",
+        ))
+        .arg(several(
+            "event",
+            "NAME|ID",
+            "Only events of this name or id; may be given several times",
+        ))
         .arg(
-            Arg::new("man")
-                .long("man")
-                .value_name("FILE")
-                .help("A manifest of a provider; may be given several times")
-                .action(ArgAction::Append)
-                .value_parser(value_parser!(PathBuf)),
+            Arg::new("level")
+                .long("level")
+                .value_name("LEVEL")
+                .help("Only events up to this level")
+                .value_parser(value_parser!(u8)),
+        )
+        .arg(
+            Arg::new("keyword")
+                .long("keyword")
+                .value_name("MASK")
+                .help("Only events with one of these keywords, or without any")
+                .value_parser(mask),
+        )
+        .arg(
+            Arg::new("activity")
+                .long("activity")
+                .value_name("GUID")
+                .help("Only events of this activity, and those that come from it")
+                .value_parser(|text: &str| text.parse::<Guid>().map_err(|error| error.to_string())),
         )
         .arg(
             Arg::new("width")
@@ -58,6 +98,14 @@ fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(dump)
+        .subcommand(stats)
+}
+
+/// A number, hexadecimal with `0x`.
+fn mask(text: &str) -> Result<u64, String> {
+    text.strip_prefix("0x")
+        .map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16))
+        .map_err(|error| error.to_string())
 }
 
 /// How to print.
@@ -65,11 +113,13 @@ fn command() -> Command {
 enum Format {
     Table,
     Json,
+    Csv,
+    Chrome,
 }
 
 impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Table, Self::Json]
+        &[Self::Table, Self::Json, Self::Csv, Self::Chrome]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -78,6 +128,11 @@ impl ValueEnum for Format {
             Self::Json => {
                 PossibleValue::new("json").help("A line for the header, then one for each event")
             }
+            Self::Csv => {
+                PossibleValue::new("csv").help("A line of headings, then one for each event")
+            }
+            Self::Chrome => PossibleValue::new("chrome")
+                .help("For chrome://tracing and Perfetto: activities are spans"),
         })
     }
 }
@@ -95,11 +150,13 @@ enum Failure {
 
 fn main() -> ExitCode {
     let matches = command().get_matches();
-    // The command line requires the one subcommand there is.
-    let Some(("dump", arguments)) = matches.subcommand() else {
-        return ExitCode::from(2);
+    let result = match matches.subcommand() {
+        Some(("dump", arguments)) => dump(arguments),
+        Some(("stats", arguments)) => stats(arguments),
+        // The command line requires one of the subcommands.
+        _ => return ExitCode::from(2),
     };
-    match dump(arguments) {
+    match result {
         Ok(code) => code,
         // Whoever reads the output has seen enough.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -112,49 +169,103 @@ fn main() -> ExitCode {
     }
 }
 
-fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
-    let mut catalog = Catalog::new();
-    for manifest in arguments.get_many::<PathBuf>("man").unwrap_or_default() {
-        catalog.load(manifest)?;
+/// A file that was asked for, with what decodes it.
+struct Input<'a> {
+    file: &'a Path,
+    trace: Trace,
+    catalog: Catalog,
+}
+
+impl<'a> Input<'a> {
+    fn open(arguments: &'a ArgMatches) -> Result<Self, Failure> {
+        let mut catalog = Catalog::new();
+        for manifest in arguments.get_many::<PathBuf>("man").unwrap_or_default() {
+            catalog.load(manifest)?;
+        }
+        let file = arguments
+            .get_one::<PathBuf>("file")
+            .map_or_else(|| Path::new(""), PathBuf::as_path);
+        let trace = Trace::open(file).map_err(|source| Failure::Read {
+            file: file.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            file,
+            trace,
+            catalog,
+        })
     }
-    let file = arguments
-        .get_one::<PathBuf>("file")
-        .map_or_else(|| Path::new(""), PathBuf::as_path);
+
+    /// The events that are wanted, in the order of time.
+    fn events(&self, selection: &Selection) -> Vec<Decoded> {
+        let events = self.trace.events_by_time().into_iter();
+        events
+            .map(|event| decode(event, &self.catalog))
+            .filter(|event| selection.wants(event))
+            .collect()
+    }
+
+    /// Says what is damaged; the exit code says whether something is.
+    fn finish(&self) -> ExitCode {
+        for damage in self.trace.damages() {
+            complain(&format_args!("{}: {damage}", self.file.display()));
+        }
+        if self.trace.damages().is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn selection(arguments: &ArgMatches) -> Selection {
+    let several = |name: &str| {
+        let values = arguments.get_many::<String>(name).unwrap_or_default();
+        values.cloned().collect()
+    };
+    Selection {
+        providers: several("provider"),
+        events: several("event"),
+        level: arguments.get_one("level").copied(),
+        keyword: arguments.get_one("keyword").copied(),
+        activity: arguments.get_one("activity").copied(),
+    }
+}
+
+fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
+    let input = Input::open(arguments)?;
+    let selection = selection(arguments);
     let format = arguments
         .get_one("format")
         .copied()
         .unwrap_or(Format::Table);
-    let trace = Trace::open(file).map_err(|source| Failure::Read {
-        file: file.to_owned(),
-        source,
-    })?;
     let stdout = io::stdout();
     let width = arguments.get_one("width").copied();
     let width = width.or_else(|| terminal_width(&stdout));
     let mut out = io::BufWriter::new(stdout.lock());
     match format {
         Format::Table => {
-            let events: Vec<Decoded> = trace
-                .events_by_time()
-                .into_iter()
-                .map(|event| decode(event, &catalog))
-                .collect();
-            write!(out, "{}", table::summary(&trace))?;
+            let events = input.events(&selection);
+            write!(out, "{}", table::summary(&input.trace))?;
             if !events.is_empty() {
                 writeln!(out, "{}", table::render(&events, width))?;
             }
         }
-        Format::Json => json::write_lines(&trace, &catalog, &mut out)?,
+        Format::Json => json::write_lines(&input.trace, &input.catalog, &selection, &mut out)?,
+        Format::Csv => csv::write_events(&input.events(&selection), &mut out)?,
+        Format::Chrome => chrome::write_events(&input.events(&selection), &mut out)?,
     }
     out.flush()?;
-    for damage in trace.damages() {
-        complain(&format_args!("{}: {damage}", file.display()));
-    }
-    Ok(if trace.damages().is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(input.finish())
+}
+
+fn stats(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
+    let input = Input::open(arguments)?;
+    let events = input.events(&Selection::default());
+    let mut out = io::stdout().lock();
+    write!(out, "{}", stats::render(&input.trace, &events))?;
+    out.flush()?;
+    Ok(input.finish())
 }
 
 /// The width of the terminal, if the output goes to one.

@@ -177,3 +177,101 @@ fn reader_that_has_seen_enough_is_no_error() {
     assert_eq!(text(&output.stderr), "");
     assert_eq!(output.status.code(), Some(0));
 }
+
+/// The events that a selection leaves, as JSON lines without the header.
+fn selected(arguments: &[&str]) -> Vec<serde_json::Value> {
+    let sample = sample(|_| {});
+    let manifest = manifest();
+    let mut all = vec!["dump", &sample.path, "--format", "json", "--man"];
+    all.push(manifest.to_str().unwrap());
+    all.extend(arguments);
+    let output = etl(&all);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let lines = text(&output.stdout);
+    let lines = lines.lines().skip(1);
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn events_are_selected() {
+    assert_eq!(selected(&[]).len(), 20);
+    // Ten are of each provider; those of the manifest's start and stop in turn.
+    let described = selected(&["--provider", "contoso.sample"]);
+    assert_eq!(described.len(), 10);
+    assert!(described.iter().all(|event| event["event"] == "Progress"));
+    assert_eq!(selected(&["--event", "RequestStart"]).len(), 5);
+    assert_eq!(
+        selected(&["--event", "RequestStart", "--event", "2"]).len(),
+        10
+    );
+    assert_eq!(selected(&["--level", "4"]).len(), 10);
+    assert_eq!(selected(&["--keyword", "0x1"]).len(), 10);
+    assert_eq!(selected(&["--keyword", "0x2"]).len(), 20);
+    let activity = "a1a1a1a1-a1a1-a1a1-a1a1-a1a1a1a1a1a1";
+    assert_eq!(
+        selected(&["--activity", activity]).len(),
+        5,
+        "it is a related one"
+    );
+    let bad = etl(&["dump", "x.etl", "--keyword", "many"]);
+    assert_eq!(bad.status.code(), Some(2));
+}
+
+#[test]
+fn csv_has_a_line_for_each_event() {
+    let sample = sample(|_| {});
+    let output = etl(&["dump", &sample.path, "--format", "csv"]);
+    assert_eq!(output.status.code(), Some(0));
+    let mut reader = csv::Reader::from_reader(output.stdout.as_slice());
+    let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 20);
+    assert_eq!(&rows[0][5], "Progress");
+    assert!(rows[0][13].contains("text=\"half\""), "{}", &rows[0][13]);
+}
+
+#[test]
+fn a_timeline_has_spans_and_instants() {
+    let sample = sample(|_| {});
+    let output = etl(&["dump", &sample.path, "--format", "chrome"]);
+    assert_eq!(output.status.code(), Some(0));
+    let file: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let events = file["traceEvents"].as_array().unwrap();
+    assert_eq!(events.len(), 20);
+    let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
+    assert_eq!((of("b"), of("e"), of("i")), (5, 5, 10));
+    let times: Vec<_> = events
+        .iter()
+        .map(|event| event["ts"].as_f64().unwrap())
+        .collect();
+    assert!(times[0] == 0.0 && times.is_sorted(), "{times:?}");
+    let start = events.iter().find(|event| event["ph"] == "b").unwrap();
+    assert_eq!(start["id"], "b2b2b2b2-b2b2-b2b2-b2b2-b2b2b2b2b2b2");
+    assert!(start["args"].is_object());
+}
+
+#[test]
+fn statistics_count_by_provider_event_and_level() {
+    let sample = sample(|_| {});
+    let manifest = manifest();
+    let output = etl(&["stats", &sample.path, "--man", manifest.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = text(&output.stdout);
+    let row = |name: &str| {
+        let line = said
+            .lines()
+            .find(|line| line.contains(name))
+            .unwrap_or_default();
+        line.split(['│', '┆'])
+            .map(|cell| cell.trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(row("Progress")[4], "10");
+    assert_eq!(row("RequestStart")[4], "5");
+    assert!(
+        said.contains("20 events, ") && said.contains("events a second"),
+        "{said}"
+    );
+    assert!(said.contains("Lost: 0 events, 0 buffers"), "{said}");
+}

@@ -4,7 +4,7 @@ mod fixture;
 
 use etl_file::read::{DamageKind, OtherKind, PointerSize, ReadError, Record};
 use etl_file::write::{Buffer, LogFile, Losses};
-use etl_file::{Catalog, ClockType, EventRecord, Guid, Trace, json};
+use etl_file::{Catalog, ClockType, EventRecord, Guid, Selection, Trace, json};
 
 const SIZE: usize = 0x1000;
 
@@ -32,7 +32,7 @@ fn outside(trace: &Trace, buffer: u32) -> Vec<i64> {
 /// Everything that can be done with a trace.
 fn exercise(trace: &Trace) {
     let mut out = Vec::new();
-    json::write_lines(trace, &Catalog::new(), &mut out).unwrap();
+    json::write_lines(trace, &Catalog::new(), &Selection::default(), &mut out).unwrap();
     let events: Vec<_> = trace
         .events_by_time()
         .into_iter()

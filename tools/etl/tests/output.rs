@@ -5,7 +5,7 @@ mod fixture;
 mod shared;
 
 use etl_file::write::Losses;
-use etl_file::{Catalog, ClockType, Decoded, Trace, decode, json, table};
+use etl_file::{Catalog, ClockType, Decoded, Selection, Trace, decode, json, table};
 
 fn generated() -> Trace {
     let header = fixture::header(ClockType::Qpc, 0x1000, 2);
@@ -37,7 +37,7 @@ fn rendered(trace: &Trace, catalog: &Catalog, width: Option<u16>) -> String {
 
 fn lines(trace: &Trace, catalog: &Catalog) -> String {
     let mut out = Vec::new();
-    json::write_lines(trace, catalog, &mut out).unwrap();
+    json::write_lines(trace, catalog, &Selection::default(), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

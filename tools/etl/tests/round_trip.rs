@@ -8,7 +8,7 @@ use etl_file::read::PointerSize;
 use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError};
 use etl_file::{
     Catalog, ClockType, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader,
-    Trace, decode, json, table,
+    Selection, Trace, decode, json, table,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -112,7 +112,7 @@ fn exercise(trace: &Trace) {
         .map(|event| decode(event, &catalog))
         .collect();
     assert!(!table::render(&events, None).is_empty());
-    json::write_lines(trace, &catalog, &mut Vec::new()).unwrap();
+    json::write_lines(trace, &catalog, &Selection::default(), &mut Vec::new()).unwrap();
 }
 
 proptest! {

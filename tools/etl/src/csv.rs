@@ -1,0 +1,67 @@
+//! Events for spreadsheets: CSV, one event a line.
+
+use std::io::{self, Write};
+
+use crate::decode::Decoded;
+
+/// The columns.
+const COLUMNS: [&str; 14] = [
+    "time",
+    "processor",
+    "process",
+    "thread",
+    "provider",
+    "event",
+    "id",
+    "level",
+    "keyword",
+    "opcode",
+    "task",
+    "activity",
+    "related activity",
+    "fields",
+];
+
+/// Writes events: a line of headings, then one line for each. Fields are one column,
+/// `name=value` separated by blanks, since events have different ones.
+///
+/// # Errors
+/// Whatever `out` fails with.
+pub fn write_events(events: &[Decoded], out: impl Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(COLUMNS)?;
+    for event in events {
+        let fields: Vec<_> = event
+            .fields
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let name_or =
+            |name: &Option<String>, number: u64| name.clone().unwrap_or_else(|| number.to_string());
+        let provider = event.provider.to_string();
+        let descriptor = &event.descriptor;
+        let activity = if event.activity.is_null() {
+            String::new()
+        } else {
+            event.activity.to_string()
+        };
+        let related = event.related_activity.map(|related| related.to_string());
+        writer.write_record([
+            event.time.to_string(),
+            event.processor.to_string(),
+            event.process_id.to_string(),
+            event.thread_id.to_string(),
+            event.provider_name.clone().unwrap_or(provider),
+            event.event_name.clone().unwrap_or_default(),
+            descriptor.id.to_string(),
+            name_or(&event.level_name, descriptor.level.into()),
+            format!("{:#x}", descriptor.keyword),
+            name_or(&event.opcode_name, descriptor.opcode.into()),
+            name_or(&event.task_name, descriptor.task.into()),
+            activity,
+            related.unwrap_or_default(),
+            fields.join(" "),
+        ])?;
+    }
+    writer.flush()
+}
