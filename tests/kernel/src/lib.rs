@@ -70,7 +70,7 @@ mod wdfldr;
 pub use crate::{
     etw::{
         ControlError, EnableParameters, EventFilters, EventIdFilter, EventNameFilter, FilterData,
-        GroupDenial, Guid, SessionConfig, SessionHandle, SessionReport, Target,
+        GroupDenial, Guid, Output, SessionConfig, SessionHandle, SessionReport, Target,
     },
     faults::Fault,
     image::{LoadError, check_image},

@@ -210,7 +210,9 @@ impl Kernel {
             // Nobody waits any more when sending fails, so nothing is lost.
             let on_bugcheck = Box::new(move |bugcheck| drop(stopped.send(Err(bugcheck))));
             thread.run_job(identity, on_bugcheck, || {
-                drop(answer.send(Ok(job(thread))));
+                let result = job(thread);
+                controller::tell_of_full_sessions(thread);
+                drop(answer.send(Ok(result)));
             });
         }));
         assert!(sent.is_ok(), "the processor outlives the machine's handles");
@@ -288,6 +290,18 @@ impl Kernel {
     pub fn stop_session(&self, session: SessionHandle) -> Result<SessionReport, KernelError> {
         Ok(self.run(Identity::SYSTEM, move |thread| {
             controller::stop(thread, session)
+        })??)
+    }
+
+    /// Writes what a session has in its buffers (`ControlTrace`): for a session in memory,
+    /// a file of what it holds now.
+    ///
+    /// # Errors
+    ///
+    /// When the session is not running, or its file cannot be written.
+    pub fn flush_session(&self, session: SessionHandle) -> Result<(), KernelError> {
+        Ok(self.run(Identity::SYSTEM, move |thread| {
+            controller::flush(thread, session)
         })??)
     }
 

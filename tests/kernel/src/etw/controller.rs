@@ -106,7 +106,7 @@ pub fn start(thread: &Thread, config: SessionConfig) -> Result<SessionHandle, Co
         });
     let others = etw.sessions.values();
     if others
-        .filter(|session| session.private == config.private)
+        .filter(|session| session.private() == config.private)
         .count()
         >= most
     {
@@ -270,32 +270,62 @@ pub fn capture_state(
     Ok(())
 }
 
-/// Stops a session: what it enabled is told so, with a null source (3.1.8,
-/// R-E2), and its file is finished.
-pub fn stop(thread: &Thread, session: SessionHandle) -> Result<SessionReport, ControlError> {
+/// Writes what a session has in its buffers (`ControlTrace` with
+/// `EVENT_TRACE_CONTROL_FLUSH`).
+pub fn flush(thread: &Thread, session: SessionHandle) -> Result<(), ControlError> {
+    let mut etw = thread.shared().etw();
+    let session = etw.sessions.get_mut(&session.0);
+    session
+        .ok_or(ControlError::NotRunning)?
+        .flush_now(&thread.shared().clock)
+}
+
+/// Tells what sessions enable that stopped by themselves, their files being full (6.4.4).
+pub fn tell_of_full_sessions(thread: &Thread) {
+    let full: Vec<u16> = {
+        let mut etw = thread.shared().etw();
+        let sessions = etw.sessions.iter_mut();
+        sessions
+            .filter_map(|(id, session)| session.take_full().then_some(*id))
+            .collect()
+    };
+    for session in full {
+        release(thread, session);
+    }
+}
+
+/// Takes all that a session enables away, and tells it so, with a null source (3.1.8,
+/// R-E2).
+fn release(thread: &Thread, session: u16) {
     let targets: Vec<Target> = {
         let mut etw = thread.shared().etw();
-        if !etw.sessions.contains_key(&session.0) {
-            return Err(ControlError::NotRunning);
-        }
         let mut targets: Vec<Target> = etw
             .enablements
             .iter()
-            .filter(|(_, sessions)| sessions.contains_key(&session.0))
+            .filter(|(_, sessions)| sessions.contains_key(&session))
             .map(|(target, _)| *target)
             .collect();
         targets.sort_by_key(|target| format!("{target:?}"));
         for target in &targets {
-            etw.forget(*target, session.0);
+            etw.forget(*target, session);
         }
         targets
     };
     for target in targets {
-        let reached = thread.shared().etw().reached_by(target, session.0);
+        let reached = thread.shared().etw().reached_by(target, session);
         for handle in reached {
             runtime::notify(thread, handle, false, Guid::NULL);
         }
     }
+}
+
+/// Stops a session: what it enabled is told so, with a null source (3.1.8,
+/// R-E2), and its file is finished.
+pub fn stop(thread: &Thread, session: SessionHandle) -> Result<SessionReport, ControlError> {
+    if !thread.shared().etw().sessions.contains_key(&session.0) {
+        return Err(ControlError::NotRunning);
+    }
+    release(thread, session.0);
     let session = thread.shared().etw().sessions.remove(&session.0);
     session
         .ok_or(ControlError::NotRunning)?

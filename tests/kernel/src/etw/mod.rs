@@ -16,7 +16,7 @@ pub use self::{
     exports::exports,
     filters::{EventFilters, EventIdFilter, EventNameFilter},
     runtime::{Etw, GroupDenial, Target, report_left_registered},
-    session::{SessionConfig, SessionReport},
+    session::{Output, SessionConfig, SessionReport},
 };
 pub use etl_file::Guid;
 

@@ -118,7 +118,12 @@ fn interested(thread: &Thread, handle: u64, event: EventDescriptor, filter: u64)
         .enablements_of_handle(handle)
         .into_iter()
         .filter(|(session, one)| {
-            filter & instance_bit(*session) == 0 && one.enablement.wants(event.level, event.keyword)
+            filter & instance_bit(*session) == 0
+                && etw
+                    .sessions
+                    .get(session)
+                    .is_some_and(|session| !session.is_full())
+                && one.enablement.wants(event.level, event.keyword)
         })
         .map(|(session, _)| session)
         .collect();
@@ -267,7 +272,7 @@ fn deliver(
     let mut failed = None;
     for session in sessions {
         if let Some(session) = etw.sessions.get_mut(session)
-            && let Err(error) = session.append(&record)
+            && let Err(error) = session.append(&record, &thread.shared().clock)
         {
             failed = Some(error);
         }
