@@ -60,7 +60,8 @@ impl World {
         let device = driver.add_device().unwrap();
         let file = device.open(CLIENT).unwrap();
         for number in 0..WRITES {
-            file.write(&vec![1; 1 + number as usize]).unwrap();
+            let length = usize::try_from(number + 1).unwrap();
+            file.write(&vec![1; length]).unwrap();
             between(number);
         }
         file.close().unwrap();
@@ -126,7 +127,7 @@ fn a_session_stops_when_its_file_has_its_size() {
     // The provider was told once, with the write that filled the file.
     let (first, last) = (notifications[0], notifications[notifications.len() - 1]);
     assert_eq!(last - first, 1);
-    assert_eq!(notifications[report.events as usize], last);
+    assert_eq!(notifications[usize::try_from(report.events).unwrap()], last);
 }
 
 // R-O12

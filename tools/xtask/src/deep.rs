@@ -29,6 +29,8 @@ const PROVIDER_TESTS: &[&str] = &[
 
 /// How many cases a property test tries, instead of 256.
 const CASES: &str = "4096";
+/// Random orders of sessions, requests and unloading that are tried, instead of 20.
+const SEEDS: &str = "1000";
 /// Preemptions that the model checker tries in each run, instead of 3.
 const PREEMPTIONS: &str = "8";
 
@@ -100,6 +102,15 @@ pub fn run() -> Result<()> {
                 ])
                 .args(["--lib", "--test", "declared"])
                 .env("PROPTEST_CASES", CASES),
+        )
+    })?;
+    loud_step("try many more orders of sessions and requests", || {
+        process::run(
+            Command::new("cargo")
+                .current_dir(root())
+                .args(["test", "--package", "etw-testkernel", "--test", "stress"])
+                .env("WDK_ETW_DRIVERS", target().join("drivers"))
+                .env("WDK_ETW_SEEDS", SEEDS),
         )
     })?;
     loud_step("model-check with more preemptions", || {
