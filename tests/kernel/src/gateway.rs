@@ -8,14 +8,17 @@
 
 use std::{collections::HashMap, ffi::c_void, num::NonZeroUsize, ptr::NonNull, sync::OnceLock};
 
-use iced_x86::code_asm::{CodeAssembler, qword_ptr, r8, r9, rax, rcx, rdx, rsp};
+use iced_x86::code_asm::{CodeAssembler, qword_ptr, r8, r9, r10, r11, rax, rcx, rdx, rsp};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
 
-use crate::{irql::Irql, kmdf, ntoskrnl, thread, wdfldr};
+use crate::{irql::Irql, kmdf, ntoskrnl, stack, thread, wdfldr};
 
 /// The exporting module of the framework's function table's entries. They are
 /// no exports: their gateways are found by index.
 pub const KMDF: &str = "Wdf01000.sys";
+
+/// The module of what the framework does not export at all.
+const KMDF_ITSELF: &str = "Wdf01000.sys (internal)";
 
 /// A routine that a driver can call.
 pub struct Ddi {
@@ -72,6 +75,11 @@ impl Gateways {
         self.addresses.get(number).copied()
     }
 
+    /// The framework's own unload routine, which a driver object holds.
+    pub fn framework_unload(&self) -> u64 {
+        self.addresses.last().copied().unwrap_or(0)
+    }
+
     /// The framework's function table: one gateway per entry.
     pub fn kmdf_table(&self) -> &[u64] {
         &self.kmdf_table
@@ -91,6 +99,13 @@ impl Gateways {
                 target,
             }));
         }
+        // The last one is no entry of the table, and found by its place.
+        ddis.push(Ddi {
+            module: KMDF_ITSELF,
+            name: "FxDriverUnload",
+            ceiling: Irql::PASSIVE_LEVEL,
+            target: kmdf::framework_unload as *const () as u64,
+        });
         let code: Vec<Vec<u8>> = ddis
             .iter()
             .enumerate()
@@ -117,24 +132,38 @@ impl Gateways {
     }
 }
 
-/// The gateway's instructions: keep the four register arguments, tell
-/// [`thread::enter`] the gateway's number and the return address, restore the
-/// arguments, and jump. The code is position-independent.
+/// The gateway's instructions. They leave the driver's stack for the one that this
+/// program's code runs on, tell [`thread::enter`] the gateway's number, the return address
+/// and the driver's stack pointer, and call the routine with the arguments as they were; of
+/// those on the stack, the first six. The code is position-independent.
 fn assemble(number: usize, target: u64) -> Vec<u8> {
     /// Room for the callee's register arguments, and for alignment.
     const SHADOW: i32 = 0x28;
-    /// Four saved registers lie between the shadow space and the return address.
-    const RETURN_ADDRESS: i32 = SHADOW + 4 * 8;
+    /// Room for a routine's register arguments, and six more.
+    const ARGUMENTS: i32 = 0x50;
+    let range = i32::try_from(stack::RANGE).unwrap_or(i32::MAX);
     let enter = thread::enter as *const () as u64;
     let build = || -> Result<Vec<u8>, iced_x86::IcedError> {
         let mut a = CodeAssembler::new(64)?;
+        // r10: the driver's stack pointer; r11: the end of the range that its stack is in.
+        a.mov(r10, rsp)?;
+        a.mov(r11, rsp)?;
+        a.and(r11, -range)?;
+        a.add(r11, range)?;
+        a.mov(rsp, qword_ptr(r11 + stack::HOST))?;
+        a.push(r11)?;
+        a.push(qword_ptr(r11 + stack::DRIVER))?;
+        // A routine may call the driver, which goes on below where it is now.
+        a.mov(qword_ptr(r11 + stack::DRIVER), r10)?;
+        a.push(r10)?;
         a.push(rcx)?;
         a.push(rdx)?;
         a.push(r8)?;
         a.push(r9)?;
         a.sub(rsp, SHADOW)?;
         a.mov(rcx, number as u64)?;
-        a.mov(rdx, qword_ptr(rsp + RETURN_ADDRESS))?;
+        a.mov(rdx, qword_ptr(r10))?;
+        a.mov(r8, r10)?;
         a.mov(rax, enter)?;
         a.call(rax)?;
         a.add(rsp, SHADOW)?;
@@ -142,8 +171,22 @@ fn assemble(number: usize, target: u64) -> Vec<u8> {
         a.pop(r8)?;
         a.pop(rdx)?;
         a.pop(rcx)?;
+        a.pop(r10)?;
+        a.sub(rsp, ARGUMENTS)?;
+        for argument in 0..6 {
+            // The driver's are behind the return address and the shadow space.
+            a.mov(rax, qword_ptr(r10 + 0x28 + 8 * argument))?;
+            a.mov(qword_ptr(rsp + 0x20 + 8 * argument), rax)?;
+        }
         a.mov(rax, target)?;
-        a.jmp(rax)?;
+        a.call(rax)?;
+        a.add(rsp, ARGUMENTS)?;
+        a.pop(r10)?;
+        a.pop(r11)?;
+        a.mov(rcx, qword_ptr(r11 + stack::DRIVER))?;
+        a.mov(qword_ptr(r11 + stack::DRIVER), r10)?;
+        a.mov(rsp, rcx)?;
+        a.ret()?;
         a.assemble(0)
     };
     build().expect("a fixed sequence of instructions always assembles")

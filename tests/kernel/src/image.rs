@@ -11,6 +11,7 @@ use std::{
     num::NonZeroUsize,
     path::{Path, PathBuf},
     ptr::NonNull,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
@@ -18,7 +19,9 @@ use object::{
     LittleEndian as LE,
     pe::{
         IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_RELOCS_STRIPPED, IMAGE_REL_BASED_ABSOLUTE,
-        IMAGE_REL_BASED_DIR64, IMAGE_SCN_MEM_EXECUTE, IMAGE_SCN_MEM_WRITE, IMAGE_SUBSYSTEM_NATIVE,
+        IMAGE_REL_BASED_DIR64, IMAGE_SCN_MEM_DISCARDABLE, IMAGE_SCN_MEM_EXECUTE,
+        IMAGE_SCN_MEM_NOT_PAGED, IMAGE_SCN_MEM_WRITE, IMAGE_SUBSYSTEM_NATIVE, ImageSectionHeader,
+        SectionFlags,
     },
     read::pe::{ImageNtHeaders, ImageOptionalHeader, ImageThunkData, Import, PeFile64},
 };
@@ -77,6 +80,20 @@ pub struct Image {
     size: NonZeroUsize,
     entry: u64,
     imports: Vec<String>,
+    /// Sections that Windows pages out: they are named `PAGE...`.
+    pageable: Vec<Section>,
+    /// Sections that are gone once the driver has started.
+    discardable: Vec<Section>,
+    started: AtomicBool,
+}
+
+/// A section with a life of its own.
+#[derive(Clone, Copy)]
+struct Section {
+    /// The offset of its pages in the image, and their length.
+    start: usize,
+    length: usize,
+    protection: ProtFlags,
 }
 
 // SAFETY: the mapping is plain memory of the process; the pointer to it is
@@ -161,6 +178,65 @@ impl Image {
         self.place_of(address, |offset| offset)
     }
 
+    fn is_in(&self, sections: &[Section], address: u64) -> bool {
+        address
+            .checked_sub(self.base())
+            .and_then(|offset| usize::try_from(offset).ok())
+            .is_some_and(|offset| {
+                let mut sections = sections.iter();
+                sections.any(|one| (one.start..one.start + one.length).contains(&offset))
+            })
+    }
+
+    /// Whether an address is in a section that is paged.
+    pub fn is_pageable(&self, address: u64) -> bool {
+        self.is_in(&self.pageable, address)
+    }
+
+    /// Whether an address is in a section that goes once the driver has started.
+    pub fn is_discardable(&self, address: u64) -> bool {
+        self.is_in(&self.discardable, address)
+    }
+
+    /// Whether an address is in a section that is gone.
+    pub fn is_discarded(&self, address: u64) -> bool {
+        self.started.load(Ordering::Acquire) && self.is_discardable(address)
+    }
+
+    fn protect_section(&self, section: Section, protection: ProtFlags) {
+        // SAFETY: the section is within the mapping, as loading checked.
+        let address = unsafe { self.mapping.byte_add(section.start) };
+        // SAFETY: the pages are the image's own; a driver that uses them while they are
+        // not accessible faults, which is what is wanted.
+        unsafe { mprotect(address, section.length, protection) }
+            .expect("the protection of the image's own pages can be set");
+    }
+
+    /// Whether it has sections that are paged.
+    pub const fn has_pageable(&self) -> bool {
+        !self.pageable.is_empty()
+    }
+
+    /// Makes its pageable sections inaccessible, or accessible again.
+    pub fn set_pageable_accessible(&self, accessible: bool) {
+        for section in &self.pageable {
+            let protection = if accessible {
+                section.protection
+            } else {
+                ProtFlags::PROT_NONE
+            };
+            self.protect_section(*section, protection);
+        }
+    }
+
+    /// The driver has started: discards what is only there for that.
+    pub fn discard(&self) {
+        for section in &self.discardable {
+            self.protect_section(*section, ProtFlags::PROT_NONE);
+        }
+        self.started.store(true, Ordering::Release);
+    }
+
     fn place_of(&self, address: u64, symbol_at: impl Fn(u32) -> u32) -> Option<Place> {
         let offset = u32::try_from(address.checked_sub(self.base())?).ok()?;
         self.contains(address).then(|| Place {
@@ -188,6 +264,32 @@ impl Drop for Image {
 /// When the file cannot be loaded as a driver.
 pub fn check_image(path: &Path) -> Result<(), LoadError> {
     Image::load(path).map(drop)
+}
+
+/// What a section's pages allow.
+fn protection(section: &ImageSectionHeader) -> ProtFlags {
+    let characteristics = section.characteristics.get(LE);
+    let mut protection = ProtFlags::PROT_READ;
+    if characteristics.contains(IMAGE_SCN_MEM_WRITE) {
+        protection |= ProtFlags::PROT_WRITE;
+    }
+    if characteristics.contains(IMAGE_SCN_MEM_EXECUTE) {
+        protection |= ProtFlags::PROT_EXEC;
+    }
+    protection
+}
+
+/// The sections that `wanted` picks by their names and characteristics.
+fn sections(pe: &PeFile64, wanted: impl Fn(&[u8], SectionFlags) -> bool) -> Vec<Section> {
+    pe.section_table()
+        .iter()
+        .filter(|section| wanted(section.raw_name(), section.characteristics.get(LE)))
+        .map(|section| Section {
+            start: section.virtual_address.get(LE) as usize,
+            length: (section.virtual_size.get(LE) as usize).next_multiple_of(PAGE),
+            protection: protection(section),
+        })
+        .collect()
 }
 
 /// The parts of loading, over one file's bytes.
@@ -232,6 +334,14 @@ impl Loader<'_> {
             size,
             entry: mapping.as_ptr() as u64 + u64::from(headers.address_of_entry_point()),
             imports: self.imports(&pe)?,
+            pageable: sections(&pe, |name, flags| {
+                name.starts_with(b"PAGE") && !flags.contains(IMAGE_SCN_MEM_NOT_PAGED)
+            }),
+            // Relocations are discarded as well, and nobody looks at them.
+            discardable: sections(&pe, |name, flags| {
+                name == b"INIT" || (flags.contains(IMAGE_SCN_MEM_DISCARDABLE) && name != b".reloc")
+            }),
+            started: AtomicBool::new(false),
         };
         self.relocate(&pe, &mut bytes, image.base())?;
         self.bind(&pe, &mut bytes)?;
@@ -439,14 +549,7 @@ impl Loader<'_> {
             ProtFlags::PROT_READ,
         )];
         for section in pe.section_table().iter() {
-            let characteristics = section.characteristics.get(LE);
-            let mut protection = ProtFlags::PROT_READ;
-            if characteristics.contains(IMAGE_SCN_MEM_WRITE) {
-                protection |= ProtFlags::PROT_WRITE;
-            }
-            if characteristics.contains(IMAGE_SCN_MEM_EXECUTE) {
-                protection |= ProtFlags::PROT_EXEC;
-            }
+            let protection = protection(section);
             ranges.push((
                 section.virtual_address.get(LE) as usize,
                 section.virtual_size.get(LE) as usize,

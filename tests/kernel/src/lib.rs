@@ -48,6 +48,8 @@
 pub struct Guide;
 
 mod abi;
+mod access;
+mod arena;
 mod clock;
 mod etw;
 mod faults;
@@ -55,11 +57,14 @@ mod gateway;
 mod image;
 mod irql;
 mod kmdf;
+mod lent;
 mod machine;
 mod memory;
 mod ntoskrnl;
 mod pool;
+mod schedule;
 pub mod script;
+mod stack;
 mod status;
 mod symbols;
 mod thread;
@@ -69,16 +74,22 @@ mod wdfldr;
 
 pub use crate::{
     etw::{
-        ControlError, EnableParameters, EventFilters, EventIdFilter, EventNameFilter, FilterData,
-        GroupDenial, Guid, Output, SessionConfig, SessionHandle, SessionReport, Target,
+        ClockType, ControlError, EnableParameters, EventFilters, EventIdFilter, EventNameFilter,
+        FilterData, GroupDenial, Guid, ImplicitActivity, OpenPoints, Output, PagedSession,
+        RT_LOST_EVENT, RealTime, SessionConfig, SessionHandle, SessionReport, SessionStatistics,
+        Target,
     },
     faults::Fault,
     image::{LoadError, check_image},
     irql::Irql,
     kmdf::Completion,
-    machine::{Device, Driver, File, Kernel, KernelError, Request, Statistics},
+    machine::{
+        Consumer, Device, Driver, File, Kernel, KernelConfig, KernelError, Request, Statistics,
+        Work,
+    },
+    schedule::Schedule,
     script::Script,
     status::NtStatus,
     thread::Identity,
-    verifier::{BugCheck, Rule, Violation, Violations},
+    verifier::{BugCheck, Rule, Severity, Violation, Violations},
 };

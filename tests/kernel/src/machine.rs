@@ -1,8 +1,14 @@
 //! The machine: what a test loads drivers into and uses their devices on.
 
 use std::{
+    collections::BTreeMap,
+    ops::{Deref, DerefMut},
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        mpsc,
+    },
     time::{Duration, SystemTime},
 };
 
@@ -10,58 +16,209 @@ use zerocopy::IntoBytes;
 
 use crate::{
     abi::{DriverExtension, DriverObject, UnicodeString},
+    arena::Arena,
     clock::{self, Clock},
     etw::{
-        ControlError, EnableParameters, Etw, GroupDenial, Guid, SessionConfig, SessionHandle,
-        SessionReport, Target, controller, report_left_registered,
+        Activities, ControlError, EnableParameters, Etw, GroupDenial, Guid, Mailbox, OpenPoints,
+        Routes, Session, SessionConfig, SessionHandle, SessionReport, SessionStatistics, Target,
+        controller, report_left_registered,
     },
     faults::{Fault, Faults},
+    gateway::Gateways,
     image::{Image, LoadError},
     kmdf::{self, Completion, Framework, IoRequest, RequestKind},
+    lent::Lent,
     memory,
     pool::{Block, Pool},
+    schedule::{Baton, Schedule},
     status::NtStatus,
-    thread::{Call, Identity, Thread},
+    thread::{self, Call, Identity, Thread},
     verifier::{BugCheck, Rule, Verifier, Violation, Violations},
 };
 
+/// How many events are looked at more closely, which takes time.
+const CLOSER_LOOKS: u32 = 20_000;
+
+/// What a machine is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelConfig {
+    /// What its clock shows at first: the same run has the same timestamps.
+    pub start: SystemTime,
+    /// How many processors it has, 1 to 64. All but the first run what
+    /// [`Kernel::together`] gives them.
+    pub processors: u16,
+    /// What is not documented of ETW.
+    pub open_points: OpenPoints,
+    /// Whether each block of non-paged pool ends where inaccessible memory begins, and is
+    /// inaccessible once it is freed.
+    pub special_pool: bool,
+    /// Whether the filters that enable callbacks get lead past their end.
+    pub hostile_filters: bool,
+}
+
+impl Default for KernelConfig {
+    /// One processor, and the present time.
+    fn default() -> Self {
+        Self {
+            start: SystemTime::now(),
+            processors: 1,
+            open_points: OpenPoints::default(),
+            special_pool: false,
+            hostile_filters: false,
+        }
+    }
+}
+
 /// What the machine's threads share.
 pub struct Shared {
+    /// What it is made of.
+    pub config: KernelConfig,
     /// The clock.
-    pub clock: Clock,
+    pub clock: Arc<Clock>,
     /// What is found wrong.
     pub verifier: Verifier,
     /// Routines that are to fail.
     pub faults: Faults,
     /// The framework's objects.
     pub framework: Mutex<Framework>,
-    images: Mutex<Vec<Arc<Image>>>,
+    /// Where events go.
+    pub routes: Routes,
+    /// The activity ids.
+    pub activities: Activities,
+    /// Pool that is paged.
+    pub paged: Arena,
+    images: RwLock<Vec<Arc<Image>>>,
     pool: Mutex<Pool>,
     etw: Mutex<Etw>,
+    lent: Mutex<Lent>,
     printed: Mutex<Vec<String>>,
+    /// The most of the stack that was used, by what was called.
+    stacks: Mutex<BTreeMap<String, usize>>,
+    /// Bits of sessions that providers were told in filters.
+    instances: AtomicU64,
+    no_page_faults: AtomicBool,
+    closer_looks: AtomicU32,
+    calls: AtomicU64,
+    /// Whether threads run at once, so that none may close pageable memory.
+    parallel: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The ETW runtime, while it is locked. What was changed meanwhile shows in the routes
+/// before it is unlocked.
+pub struct EtwGuard<'a> {
+    etw: MutexGuard<'a, Etw>,
+    routes: &'a Routes,
+    changed: bool,
+}
+
+impl Deref for EtwGuard<'_> {
+    type Target = Etw;
+
+    fn deref(&self) -> &Etw {
+        &self.etw
+    }
+}
+
+impl DerefMut for EtwGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Etw {
+        self.changed = true;
+        &mut self.etw
+    }
+}
+
+impl Drop for EtwGuard<'_> {
+    fn drop(&mut self) {
+        if self.changed {
+            self.routes.replace(self.etw.routes());
+        }
+    }
 }
 
 impl Shared {
     /// The pool.
     pub fn pool(&self) -> MutexGuard<'_, Pool> {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.pool)
     }
 
     /// The ETW runtime. The lock is never held over a call of the driver.
-    pub fn etw(&self) -> MutexGuard<'_, Etw> {
-        self.etw.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn etw(&self) -> EtwGuard<'_> {
+        EtwGuard {
+            etw: lock(&self.etw),
+            routes: &self.routes,
+            changed: false,
+        }
     }
 
-    fn images(&self) -> MutexGuard<'_, Vec<Arc<Image>>> {
-        self.images.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What callbacks were lent.
+    pub fn lent(&self) -> MutexGuard<'_, Lent> {
+        lock(&self.lent)
+    }
+
+    /// The images that are loaded.
+    pub fn images(&self) -> RwLockReadGuard<'_, Vec<Arc<Image>>> {
+        self.images.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn images_mut(&self) -> RwLockWriteGuard<'_, Vec<Arc<Image>>> {
+        self.images.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a line that a driver printed.
     pub fn print(&self, line: String) {
-        self.printed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(line);
+        lock(&self.printed).push(line);
+    }
+
+    /// Notes how much of the stack a call of the driver used.
+    pub fn note_stack(&self, what: &str, bytes: usize) {
+        let mut stacks = lock(&self.stacks);
+        if let Some(most) = stacks.get_mut(what) {
+            *most = bytes.max(*most);
+        } else {
+            stacks.insert(what.to_owned(), bytes);
+        }
+    }
+
+    /// Notes that a provider was told of a session by its bit.
+    pub fn tell_of_instance(&self, bit: u64) {
+        self.instances.fetch_or(bit, Ordering::Relaxed);
+    }
+
+    /// The bits of sessions that providers were told.
+    pub fn instances(&self) -> u64 {
+        self.instances.load(Ordering::Relaxed)
+    }
+
+    /// Whether drivers run where page faults are not allowed.
+    pub fn page_faults_forbidden(&self) -> bool {
+        self.no_page_faults.load(Ordering::Relaxed)
+    }
+
+    /// Whether one more event is looked at closely.
+    pub fn looks_closer(&self) -> bool {
+        self.closer_looks.load(Ordering::Relaxed) < CLOSER_LOOKS
+            && self.closer_looks.fetch_add(1, Ordering::Relaxed) < CLOSER_LOOKS
+    }
+
+    /// Whether a number is an address of memory that drivers can reach.
+    pub fn is_kernel_address(&self, value: u64) -> bool {
+        Arena::non_paged().contains(value)
+            || self.paged.contains(value)
+            || self.is_driver_code(value)
+    }
+
+    /// Closes or opens pageable memory, where there is one thread at a time.
+    pub fn set_pageable_accessible(&self, accessible: bool) {
+        if self.parallel.load(Ordering::Relaxed) {
+            return;
+        }
+        self.paged.set_accessible(accessible);
+        for image in self.images().iter().filter(|image| image.has_pageable()) {
+            image.set_pageable_accessible(accessible);
+        }
     }
 
     /// A return address in words: image, offset and, where known, symbol.
@@ -141,6 +298,51 @@ pub struct Statistics {
     pub registrations: usize,
 }
 
+/// A piece of work for [`Kernel::together`].
+pub type Work = Box<dyn FnOnce() + Send>;
+
+/// How a piece of work ended.
+enum End {
+    Done,
+    Panicked(Box<dyn std::any::Any + Send>),
+    Stopped(BugCheck),
+}
+
+/// Runs a piece of work on a thread of its own.
+fn run_piece(
+    shared: Arc<Shared>,
+    processor: u16,
+    baton: Option<(Arc<Baton>, usize)>,
+    over: &mpsc::Sender<End>,
+    piece: Work,
+) {
+    if let Some((baton, number)) = &baton {
+        baton.wait(*number);
+    }
+    let thread = Thread::become_current(shared, processor, baton.clone());
+    let stopped = over.clone();
+    thread.watch(Box::new(move |bugcheck| {
+        // Nobody waits any more when sending fails.
+        drop(stopped.send(End::Stopped(bugcheck)));
+    }));
+    let end = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(piece)) {
+        Ok(()) => thread
+            .shared()
+            .verifier
+            .crashed()
+            .map_or(End::Done, End::Stopped),
+        Err(payload) => End::Panicked(payload),
+    };
+    thread
+        .shared()
+        .calls
+        .fetch_add(thread.take_calls(), Ordering::Relaxed);
+    drop(over.send(end));
+    if let Some((baton, number)) = baton {
+        baton.finish(number);
+    }
+}
+
 /// A stand-in kernel. Its handles ([`Driver`], [`Device`], [`File`]) may be used
 /// from any thread; driver code runs on the machine's one processor.
 #[derive(Clone)]
@@ -156,42 +358,119 @@ impl Default for Kernel {
 }
 
 impl Kernel {
-    /// A machine whose clock starts at the present time.
+    /// A machine of one processor whose clock starts at the present time.
     #[must_use]
     pub fn new() -> Self {
-        Self::starting_at(SystemTime::now())
+        Self::with_config(KernelConfig::default())
     }
 
     /// A machine whose clock starts at `time`: the same run has the same
     /// timestamps.
+    #[must_use]
+    pub fn starting_at(time: SystemTime) -> Self {
+        Self::with_config(KernelConfig {
+            start: time,
+            ..KernelConfig::default()
+        })
+    }
+
+    /// A machine that is made as one likes.
     ///
     /// # Panics
     ///
-    /// When the system has no thread left.
+    /// When it has no processor or more than 64, or the system has no thread left.
     #[must_use]
-    pub fn starting_at(time: SystemTime) -> Self {
+    pub fn with_config(config: KernelConfig) -> Self {
+        assert!(
+            (1..=64).contains(&config.processors),
+            "a machine has 1 to 64 processors, not {}",
+            config.processors
+        );
         let shared = Arc::new(Shared {
-            clock: Clock::starting_at(time),
+            clock: Arc::new(Clock::starting_at(config.start)),
             verifier: Verifier::default(),
             faults: Faults::default(),
             framework: Mutex::default(),
-            images: Mutex::default(),
-            pool: Mutex::default(),
-            etw: Mutex::default(),
+            routes: Routes::default(),
+            activities: Activities::default(),
+            paged: Arena::reserve(),
+            images: RwLock::default(),
+            pool: Mutex::new(Pool::new(config.special_pool)),
+            etw: Mutex::new(Etw::new(config.open_points)),
+            lent: Mutex::default(),
             printed: Mutex::default(),
+            stacks: Mutex::default(),
+            instances: AtomicU64::new(0),
+            no_page_faults: AtomicBool::new(false),
+            closer_looks: AtomicU32::new(0),
+            calls: AtomicU64::new(0),
+            parallel: AtomicBool::new(false),
+            config,
         });
         let (jobs, inbox) = mpsc::channel::<Job>();
         let machine = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("processor 0".to_owned())
             .spawn(move || {
-                let thread = Thread::become_current(machine);
+                let thread = Thread::become_current(machine, 0, None);
                 for job in inbox {
                     job(&thread);
                 }
             })
             .expect("a thread for the processor");
         Self { shared, jobs }
+    }
+
+    /// Runs several pieces of work together, each on a thread of its own, and waits until
+    /// all are done. They use the machine as ever.
+    ///
+    /// # Errors
+    ///
+    /// When the machine stops.
+    ///
+    /// # Panics
+    ///
+    /// When one of them does, or the system has no thread left.
+    pub fn together(&self, schedule: Schedule, work: Vec<Work>) -> Result<(), KernelError> {
+        if let Some(bugcheck) = self.shared.verifier.crashed() {
+            return Err(bugcheck.into());
+        }
+        let baton = match schedule {
+            Schedule::Seeded(seed) => Some(Arc::new(Baton::new(work.len(), seed))),
+            Schedule::Parallel => None,
+        };
+        let parallel = schedule == Schedule::Parallel;
+        self.shared.parallel.store(parallel, Ordering::Relaxed);
+        let (over, ends) = mpsc::channel();
+        let count = work.len();
+        for (number, piece) in work.into_iter().enumerate() {
+            let processor = if parallel {
+                u16::try_from(number).unwrap_or(0) % self.shared.config.processors
+            } else {
+                0
+            };
+            let shared = Arc::clone(&self.shared);
+            let baton = baton.clone().map(|baton| (baton, number));
+            let over = over.clone();
+            std::thread::Builder::new()
+                .name(format!("thread {number}"))
+                .spawn(move || run_piece(shared, processor, baton, &over, piece))
+                .expect("a thread for the work");
+        }
+        let mut result = Ok(());
+        for _ in 0..count {
+            match ends.recv() {
+                Ok(End::Done) => {}
+                Ok(End::Panicked(payload)) => std::panic::resume_unwind(payload),
+                Ok(End::Stopped(bugcheck)) => {
+                    result = Err(bugcheck.into());
+                    break;
+                }
+                Err(mpsc::RecvError) => break,
+            }
+        }
+        self.shared.parallel.store(false, Ordering::Relaxed);
+        result
     }
 
     /// Runs a job on the machine's processor and waits for its end, or for the
@@ -204,6 +483,17 @@ impl Kernel {
         if let Some(bugcheck) = self.shared.verifier.crashed() {
             return Err(bugcheck);
         }
+        // A thread of the machine's own does it itself.
+        if let Some(thread) = thread::try_current()
+            && Arc::ptr_eq(thread.shared(), &self.shared)
+        {
+            thread.turn_may_end();
+            return Ok(thread.as_identity(identity, || {
+                let result = job(&thread);
+                controller::after_job(&thread);
+                result
+            }));
+        }
         let (answer, result) = mpsc::sync_channel(1);
         let stopped = answer.clone();
         let sent = self.jobs.send(Box::new(move |thread| {
@@ -211,7 +501,11 @@ impl Kernel {
             let on_bugcheck = Box::new(move |bugcheck| drop(stopped.send(Err(bugcheck))));
             thread.run_job(identity, on_bugcheck, || {
                 let result = job(thread);
-                controller::tell_of_full_sessions(thread);
+                controller::after_job(thread);
+                let shared = thread.shared();
+                shared
+                    .calls
+                    .fetch_add(thread.take_calls(), Ordering::Relaxed);
                 drop(answer.send(Ok(result)));
             });
         }));
@@ -246,7 +540,7 @@ impl Kernel {
     /// As [`Self::load`].
     pub fn load_as(&self, path: &Path, service: &str) -> Result<Driver, KernelError> {
         let image = Arc::new(Image::load(path)?);
-        self.shared.images().push(Arc::clone(&image));
+        self.shared.images_mut().push(Arc::clone(&image));
         let objects = Arc::new(DriverMemory::new(&image, service));
         let driver = Driver {
             kernel: self.clone(),
@@ -258,6 +552,7 @@ impl Kernel {
             NtStatus::from_register(thread.call_driver("DriverEntry", image.entry(), arguments))
         })?;
         if status.is_success() {
+            driver.image.discard();
             return Ok(driver);
         }
         let violations = driver.forget()?;
@@ -301,7 +596,7 @@ impl Kernel {
     /// When the session is not running, or its file cannot be written.
     pub fn flush_session(&self, session: SessionHandle) -> Result<(), KernelError> {
         Ok(self.run(Identity::SYSTEM, move |thread| {
-            controller::flush(thread, session)
+            controller::running(thread, session)?.flush()
         })??)
     }
 
@@ -391,10 +686,7 @@ impl Kernel {
     /// Gives a thread an activity id, as a program does with its own thread
     /// (`EventActivityIdControl`): events that name no activity carry it.
     pub fn set_thread_activity(&self, identity: Identity, activity: Guid) {
-        self.shared
-            .etw()
-            .activities
-            .insert(identity.thread, activity);
+        self.shared.activities.set(identity.thread, activity);
     }
 
     /// Lets time pass on an idle machine: timers that come due fire.
@@ -406,6 +698,10 @@ impl Kernel {
         self.run(Identity::IDLE, move |thread| {
             let clock = &thread.shared().clock;
             let until = clock.last().saturating_add(clock::ticks(duration));
+            while let Some(flush) = controller::next_flush(thread).filter(|at| *at <= until) {
+                kmdf::run_timers(thread, flush.max(clock.last()));
+                controller::flush_what_is_due(thread);
+            }
             kmdf::run_timers(thread, until);
         })?;
         Ok(())
@@ -417,7 +713,7 @@ impl Kernel {
         let (allocations, frees) = self.shared.pool().counts();
         let etw = self.shared.etw();
         Statistics {
-            calls: self.shared.verifier.calls(),
+            calls: self.shared.calls.load(Ordering::Relaxed),
             allocations,
             frees,
             notifications: etw.notifications,
@@ -428,11 +724,109 @@ impl Kernel {
     /// What drivers printed with `DbgPrint`, oldest first.
     #[must_use]
     pub fn debug_output(&self) -> Vec<String> {
-        self.shared
-            .printed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.shared.printed).clone()
+    }
+
+    /// What the verifier saw that is wrong and does not stop a machine, each once for every
+    /// place in a driver that it comes from.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Violation> {
+        self.shared.verifier.warnings()
+    }
+
+    /// The most bytes of the 24 KiB of kernel stack that drivers used, by what was called.
+    /// What the kernel itself would use is not in it.
+    #[must_use]
+    pub fn stack_use(&self) -> BTreeMap<String, usize> {
+        lock(&self.shared.stacks).clone()
+    }
+
+    /// Says whether drivers run where page faults are not allowed, as in the path of paging:
+    /// events have to be written with `EVENT_WRITE_FLAG_NO_FAULTING` then.
+    pub fn forbid_page_faults(&self, forbidden: bool) {
+        let flag = &self.shared.no_page_faults;
+        flag.store(forbidden, Ordering::Relaxed);
+    }
+
+    /// What a session has done so far (`ControlTrace` with `EVENT_TRACE_CONTROL_QUERY`).
+    ///
+    /// # Errors
+    ///
+    /// When the session is not running.
+    pub fn query_session(&self, session: SessionHandle) -> Result<SessionStatistics, KernelError> {
+        self.with_session(session, |session| Ok(session.statistics()))
+    }
+
+    /// Keeps a session's full buffers from being written, as a disk that is too slow does,
+    /// or lets them go again.
+    ///
+    /// # Errors
+    ///
+    /// When the session is not running.
+    pub fn hold_writer(&self, session: SessionHandle, hold: bool) -> Result<(), KernelError> {
+        self.with_session(session, move |session| {
+            session.hold_writer(hold);
+            Ok(())
+        })
+    }
+
+    /// Makes the next so many buffers of a session impossible to write to its file. They are
+    /// lost.
+    ///
+    /// # Errors
+    ///
+    /// When the session is not running.
+    pub fn fail_writes(&self, session: SessionHandle, buffers: u32) -> Result<(), KernelError> {
+        self.with_session(session, move |session| {
+            session.fail_writes(buffers);
+            Ok(())
+        })
+    }
+
+    /// Attaches a consumer to a session that delivers in real time (`OpenTrace`,
+    /// `ProcessTrace`).
+    ///
+    /// # Errors
+    ///
+    /// When the session is not running, or does not deliver in real time.
+    pub fn open_consumer(&self, session: SessionHandle) -> Result<Consumer, KernelError> {
+        let (session, mailbox) = self.with_session(session, |session| {
+            session
+                .attach()
+                .map(|mailbox| (Arc::clone(session), mailbox))
+        })?;
+        Ok(Consumer { session, mailbox })
+    }
+
+    fn with_session<R: Send + 'static>(
+        &self,
+        session: SessionHandle,
+        body: impl FnOnce(&Arc<Session>) -> Result<R, ControlError> + Send + 'static,
+    ) -> Result<R, KernelError> {
+        Ok(self.run(Identity::SYSTEM, move |thread| {
+            body(&controller::running(thread, session)?)
+        })??)
+    }
+}
+
+/// A consumer in real time.
+pub struct Consumer {
+    session: Arc<Session>,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Consumer {
+    /// The events that were delivered since this was last asked: whole buffers, as they
+    /// were flushed. Losses are told by events of [`crate::RT_LOST_EVENT`].
+    #[must_use]
+    pub fn take(&self) -> Vec<etl_file::EventRecord> {
+        self.mailbox.take()
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        self.session.detach(&self.mailbox);
     }
 }
 
@@ -566,7 +960,7 @@ impl Driver {
             if object.driver_unload == 0 {
                 return false;
             }
-            if object.driver_unload == kmdf::framework_unload as *const () as u64 {
+            if object.driver_unload == Gateways::get().framework_unload() {
                 kmdf::framework_unload(address);
             } else {
                 thread.call_driver("DriverUnload", object.driver_unload, [address]);
@@ -591,7 +985,7 @@ impl Driver {
             let shared = thread.shared();
             let name = image.name();
             let belongs = |call: &Call| image.contains(call.return_address);
-            let leaks = shared.pool().take_leaks(belongs);
+            let leaks = shared.pool().take_leaks(&shared.paged, belongs);
             let mut violations: Vec<Violation> = leaks
                 .into_iter()
                 .map(|leak| Violation {
@@ -610,7 +1004,7 @@ impl Driver {
                 .collect();
             violations.extend(report_left_registered(thread, belongs, &name));
             shared
-                .images()
+                .images_mut()
                 .retain(|loaded| !Arc::ptr_eq(loaded, &image));
             violations
         })

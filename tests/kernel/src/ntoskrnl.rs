@@ -7,7 +7,7 @@ use crate::{
     irql::Irql,
     kmdf::read_unicode_string,
     memory,
-    pool::{FreeError, Tag},
+    pool::{FreeError, Tag, Wanted},
     thread::{self, Thread},
     verifier::Rule,
 };
@@ -15,6 +15,7 @@ use crate::{
 /// The module's name.
 pub const MODULE: &str = "ntoskrnl.exe";
 
+const POOL_FLAG_UNINITIALIZED: u64 = 0x2;
 const POOL_FLAG_NON_PAGED: u64 = 0x40;
 const POOL_FLAG_NON_PAGED_EXECUTE: u64 = 0x80;
 const POOL_FLAG_PAGED: u64 = 0x100;
@@ -174,7 +175,14 @@ extern "win64" fn ex_allocate_pool2(flags: u64, size: u64, tag: u64) -> u64 {
         return 0;
     }
     let tag = Tag(low_half(tag));
-    thread.shared().pool().allocate(size, tag, paged, call)
+    let wanted = Wanted {
+        size,
+        tag,
+        paged,
+        uninitialized: flags & POOL_FLAG_UNINITIALIZED != 0,
+    };
+    let shared = thread.shared();
+    shared.pool().allocate(wanted, &shared.paged, call)
 }
 
 extern "win64" fn ex_free_pool(address: u64) -> u64 {
@@ -191,7 +199,20 @@ extern "win64" fn ex_free_pool_with_tag(address: u64, tag: u64) -> u64 {
 fn free(thread: &Thread, address: u64, tag: Option<Tag>) {
     let call = thread.call();
     let from = || thread.shared().place(call.return_address);
-    let result = thread.shared().pool().free(address, call);
+    let shared = thread.shared();
+    let is_paged = shared.pool().is_paged(address) == Some(true);
+    if is_paged && call.irql > Irql::APC_LEVEL {
+        thread.stop(
+            Rule::IrqlTooHigh,
+            format!(
+                "{} was called at {} from {} for a block of paged pool",
+                call.name(),
+                call.irql,
+                from()
+            ),
+        );
+    }
+    let result = shared.pool().free(address, &shared.paged, call);
     match result {
         Ok(found) => {
             if let Some(tag) = tag.filter(|tag| tag.0 != 0 && *tag != found) {
@@ -303,6 +324,17 @@ extern "win64" fn ke_bug_check_ex(code: u64, p1: u64, p2: u64, p3: u64, p4: u64)
 /// since 1601.
 extern "win64" fn ke_delay_execution_thread(_mode: u64, _alertable: u64, interval: u64) -> u64 {
     let thread = thread::current();
+    if thread.is_in_enable_callback() {
+        let call = thread.call();
+        thread.stop(
+            Rule::EnableCallbackBlocks,
+            format!(
+                "{} was called from {} in an enable callback, which must not wait",
+                call.name(),
+                thread.shared().place(call.return_address)
+            ),
+        );
+    }
     let interval: i64 = thread.read(interval);
     let clock = &thread.shared().clock;
     let until = if interval < 0 {

@@ -1,57 +1,18 @@
-//! Kernel memory: the pool that drivers allocate from, and blocks of memory
-//! that the kernel lends them.
+//! The pool that drivers allocate from.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     fmt,
-    sync::atomic::AtomicU64,
 };
 
-use crate::thread::Call;
+pub use crate::arena::Block;
+use crate::{
+    arena::{Arena, UNINITIALIZED},
+    thread::Call,
+};
 
 /// How many freed blocks are remembered, to tell a double free from a wild one.
 const REMEMBERED: usize = 4096;
-
-/// The smallest piece of pool. Drivers write to it behind the compiler's back,
-/// which atomics allow for.
-#[derive(Default)]
-#[repr(align(16))]
-pub struct Unit(#[expect(dead_code, reason = "only its address is used")] [AtomicU64; 2]);
-
-/// A page of memory.
-#[repr(align(4096))]
-pub struct Page(#[expect(dead_code, reason = "only its address is used")] [Unit; 256]);
-
-/// Zeroed memory with a fixed address: 16-byte aligned as pool is, and
-/// page-aligned from a page's size on.
-pub enum Block {
-    /// Less than a page.
-    Small(Box<[Unit]>),
-    /// A page or more.
-    Pages(Box<[Page]>),
-}
-
-impl Block {
-    /// A block of at least `size` bytes.
-    pub fn zeroed(size: usize) -> Self {
-        if size < size_of::<Page>() {
-            let count = size.div_ceil(size_of::<Unit>()).max(1);
-            Self::Small((0..count).map(|_| Unit::default()).collect())
-        } else {
-            let count = size.div_ceil(size_of::<Page>());
-            let page = || Page(core::array::from_fn(|_| Unit::default()));
-            Self::Pages((0..count).map(|_| page()).collect())
-        }
-    }
-
-    /// The first byte's address.
-    pub fn address(&self) -> u64 {
-        match self {
-            Self::Small(units) => units.as_ptr() as u64,
-            Self::Pages(pages) => pages.as_ptr() as u64,
-        }
-    }
-}
 
 /// A pool tag: four characters that name an allocation's purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,17 +32,42 @@ impl fmt::Display for Tag {
     }
 }
 
+/// What a driver asks for.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    /// Bytes.
+    pub size: usize,
+    /// Its tag.
+    pub tag: Tag,
+    /// Whether it is from paged pool.
+    pub paged: bool,
+    /// Whether the driver does without zeros.
+    pub uninitialized: bool,
+}
+
 /// One allocation.
+#[derive(Clone, Copy)]
 pub struct Allocation {
-    block: Block,
     /// Bytes asked for.
     pub size: usize,
     /// Its tag.
     pub tag: Tag,
     /// Whether it is from paged pool.
     pub paged: bool,
+    guarded: bool,
     /// The call that allocated it.
     pub allocated_by: Call,
+}
+
+/// A block that was freed.
+#[derive(Clone, Copy)]
+pub struct Freed {
+    address: u64,
+    size: usize,
+    /// Its tag.
+    pub tag: Tag,
+    /// The call that freed it.
+    pub by: Call,
 }
 
 /// Why a block was not freed.
@@ -93,27 +79,51 @@ pub enum FreeError {
 }
 
 /// The pool.
-#[derive(Default)]
 pub struct Pool {
-    live: HashMap<u64, Allocation>,
-    freed: VecDeque<(u64, Tag, Call)>,
+    /// Every block between pages that cannot be accessed, and freed ones inaccessible.
+    special: bool,
+    live: BTreeMap<u64, Allocation>,
+    freed: VecDeque<Freed>,
     allocations: u64,
     frees: u64,
 }
 
 impl Pool {
-    /// Allocates zeroed memory and returns its address.
-    pub fn allocate(&mut self, size: usize, tag: Tag, paged: bool, by: Call) -> u64 {
-        let block = Block::zeroed(size);
-        let address = block.address();
-        self.freed.retain(|(freed, ..)| *freed != address);
+    /// An empty pool.
+    pub const fn new(special: bool) -> Self {
+        Self {
+            special,
+            live: BTreeMap::new(),
+            freed: VecDeque::new(),
+            allocations: 0,
+            frees: 0,
+        }
+    }
+
+    /// Allocates memory and returns its address. Paged pool is in `paged`.
+    pub fn allocate(&mut self, wanted: Wanted, paged: &Arena, by: Call) -> u64 {
+        let fill = if wanted.uninitialized {
+            UNINITIALIZED
+        } else {
+            0
+        };
+        // Paged memory is closed and opened as a whole, which would open guards.
+        let guarded = self.special && !wanted.paged;
+        let address = if wanted.paged {
+            paged.allocate(wanted.size, fill)
+        } else if guarded {
+            Arena::non_paged().allocate_guarded(wanted.size, fill)
+        } else {
+            Arena::non_paged().allocate(wanted.size, fill)
+        };
+        self.freed.retain(|freed| freed.address != address);
         self.live.insert(
             address,
             Allocation {
-                block,
-                size,
-                tag,
-                paged,
+                size: wanted.size,
+                tag: wanted.tag,
+                paged: wanted.paged,
+                guarded,
                 allocated_by: by,
             },
         );
@@ -122,34 +132,74 @@ impl Pool {
     }
 
     /// Frees the block at `address`.
-    pub fn free(&mut self, address: u64, by: Call) -> Result<Tag, FreeError> {
+    pub fn free(&mut self, address: u64, paged: &Arena, by: Call) -> Result<Tag, FreeError> {
         let Some(allocation) = self.live.remove(&address) else {
             return Err(self
                 .freed
                 .iter()
                 .rev()
-                .find(|(freed, ..)| *freed == address)
-                .map_or(FreeError::NotPool, |(_, tag, call)| {
-                    FreeError::Twice(*tag, *call)
+                .find(|freed| freed.address == address)
+                .map_or(FreeError::NotPool, |freed| {
+                    FreeError::Twice(freed.tag, freed.by)
                 }));
         };
-        debug_assert_eq!(allocation.block.address(), address);
+        give_back(address, &allocation, paged);
         if self.freed.len() == REMEMBERED {
             self.freed.pop_front();
         }
-        self.freed.push_back((address, allocation.tag, by));
+        self.freed.push_back(Freed {
+            address,
+            size: allocation.size,
+            tag: allocation.tag,
+            by,
+        });
         self.frees += 1;
         Ok(allocation.tag)
     }
 
+    /// Whether a live block is from paged pool.
+    pub fn is_paged(&self, address: u64) -> Option<bool> {
+        self.live.get(&address).map(|allocation| allocation.paged)
+    }
+
+    /// The freed block that an address lies in, unless it has become another.
+    pub fn freed_at(&self, address: u64) -> Option<Freed> {
+        let in_live = self
+            .live
+            .range(..=address)
+            .next_back()
+            .is_some_and(|(start, live)| address - start < live.size.max(1) as u64);
+        if in_live {
+            return None;
+        }
+        self.freed
+            .iter()
+            .rev()
+            .find(|freed| {
+                address
+                    .checked_sub(freed.address)
+                    .is_some_and(|offset| offset < freed.size.max(1) as u64)
+            })
+            .copied()
+    }
+
     /// Takes the live blocks that `belongs` names out of the pool, in the order of
     /// their addresses.
-    pub fn take_leaks(&mut self, belongs: impl Fn(&Call) -> bool) -> Vec<Allocation> {
-        let mut leaks: Vec<(u64, Allocation)> = self
+    pub fn take_leaks(
+        &mut self,
+        paged: &Arena,
+        belongs: impl Fn(&Call) -> bool,
+    ) -> Vec<Allocation> {
+        let leaks: Vec<(u64, Allocation)> = self
             .live
-            .extract_if(|_, allocation| belongs(&allocation.allocated_by))
+            .iter()
+            .filter(|(_, allocation)| belongs(&allocation.allocated_by))
+            .map(|(address, allocation)| (*address, *allocation))
             .collect();
-        leaks.sort_by_key(|(address, _)| *address);
+        for (address, allocation) in &leaks {
+            self.live.remove(address);
+            give_back(*address, allocation, paged);
+        }
         leaks
             .into_iter()
             .map(|(_, allocation)| allocation)
@@ -159,5 +209,15 @@ impl Pool {
     /// How many blocks were allocated and freed so far.
     pub const fn counts(&self) -> (u64, u64) {
         (self.allocations, self.frees)
+    }
+}
+
+fn give_back(address: u64, allocation: &Allocation, paged: &Arena) {
+    if allocation.paged {
+        paged.free(address, allocation.size);
+    } else if allocation.guarded {
+        Arena::non_paged().free_guarded(address, allocation.size);
+    } else {
+        Arena::non_paged().free(address, allocation.size);
     }
 }

@@ -52,6 +52,8 @@ statuses! {
     NOT_SUPPORTED = 0xC000_00BB;
     /// The request was cancelled.
     CANCELLED = 0xC000_0120;
+    /// What is stored for a consumer in real time has its size.
+    LOG_FILE_FULL = 0xC000_0188;
     /// The framework object lacks a parent that its kind needs.
     WDF_PARENT_NOT_SPECIFIED = 0xC020_0206;
 }

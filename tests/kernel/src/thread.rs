@@ -9,10 +9,14 @@ use std::{
 };
 
 use crate::{
+    clock,
+    etw::Guid,
     gateway::Gateways,
     irql::Irql,
     machine::Shared,
-    verifier::{BugCheck, Rule},
+    schedule::{self, Baton},
+    stack::Stack,
+    verifier::{BugCheck, Rule, Violation},
 };
 
 /// How many of a thread's last calls a bugcheck reports.
@@ -49,6 +53,8 @@ pub struct Call {
     pub return_address: u64,
     /// The caller's IRQL.
     pub irql: Irql,
+    /// The caller's stack pointer.
+    pub stack: u64,
 }
 
 impl Call {
@@ -61,7 +67,7 @@ impl Call {
 }
 
 /// Tells whoever waits for a job that the machine stopped.
-type OnBugCheck = Box<dyn FnOnce(BugCheck)>;
+pub type OnBugCheck = Box<dyn FnOnce(BugCheck)>;
 
 /// The state of a thread that runs driver code.
 pub struct Thread {
@@ -70,6 +76,21 @@ pub struct Thread {
     irql: Cell<Irql>,
     call: Cell<Call>,
     history: RefCell<VecDeque<Call>>,
+    /// How many calls of the kernel this thread's drivers made.
+    calls: Cell<u64>,
+    /// The processor that the thread is on.
+    processor: u16,
+    /// Whose turn it is, where threads take turns, and which of them this is.
+    baton: Option<(Arc<Baton>, usize)>,
+    stack: Stack,
+    /// How many calls of the driver are under way.
+    depth: Cell<u32>,
+    /// How many of them are of enable callbacks.
+    callbacks: Cell<u32>,
+    /// Whether `EtwRegister` is under way, which has not stored its handle yet.
+    registering: Cell<bool>,
+    /// The id that was the thread's before `EVENT_ACTIVITY_CTRL_CREATE_SET_ID`.
+    replaced_activity: Cell<Option<Guid>>,
     /// Wakes whoever waits for the job that this thread runs.
     on_bugcheck: RefCell<Option<OnBugCheck>>,
 }
@@ -85,24 +106,31 @@ thread_local! {
 /// When driver code reaches the kernel on a thread that is not the machine's,
 /// which no driver can bring about.
 pub fn current() -> Rc<Thread> {
-    CURRENT.with_borrow(|current| {
-        Rc::clone(
-            current
-                .as_ref()
-                .expect("driver code runs on the machine's threads only"),
-        )
-    })
+    try_current().expect("driver code runs on the machine's threads only")
+}
+
+/// The thread that this code runs on, if it is a machine's.
+pub fn try_current() -> Option<Rc<Thread>> {
+    CURRENT.with_borrow(Clone::clone)
 }
 
 /// The gateways call this before every routine that a driver calls.
-pub extern "win64" fn enter(number: u64, return_address: u64) {
+pub extern "win64" fn enter(number: u64, return_address: u64, stack: u64) {
     let thread = current();
+    if thread.shared.verifier.has_crashed() {
+        park();
+    }
+    if thread.irql.get() < Irql::DISPATCH_LEVEL {
+        thread.turn_may_end();
+    }
     let call = Call {
         number: usize::try_from(number).unwrap_or(usize::MAX),
         return_address,
         irql: thread.irql.get(),
+        stack,
     };
     thread.call.set(call);
+    thread.calls.set(thread.calls.get() + 1);
     {
         let mut history = thread.history.borrow_mut();
         if history.len() == HISTORY {
@@ -110,7 +138,6 @@ pub extern "win64" fn enter(number: u64, return_address: u64) {
         }
         history.push_back(call);
     }
-    thread.shared.verifier.count_call();
     let Some(ddi) = Gateways::get().ddi(call.number) else {
         thread.stop(Rule::Internal, format!("gateway {number} leads nowhere"));
     };
@@ -130,8 +157,20 @@ pub extern "win64" fn enter(number: u64, return_address: u64) {
 
 impl Thread {
     /// Makes this operating system thread one of the machine's.
-    pub fn become_current(shared: Arc<Shared>) -> Rc<Self> {
+    pub fn become_current(
+        shared: Arc<Shared>,
+        processor: u16,
+        baton: Option<(Arc<Baton>, usize)>,
+    ) -> Rc<Self> {
         let thread = Rc::new(Self {
+            calls: Cell::new(0),
+            processor,
+            baton,
+            stack: Stack::new(),
+            depth: Cell::new(0),
+            callbacks: Cell::new(0),
+            registering: Cell::new(false),
+            replaced_activity: Cell::new(None),
             shared,
             identity: Cell::new(Identity::SYSTEM),
             irql: Cell::new(Irql::PASSIVE_LEVEL),
@@ -139,6 +178,7 @@ impl Thread {
                 number: usize::MAX,
                 return_address: 0,
                 irql: Irql::PASSIVE_LEVEL,
+                stack: 0,
             }),
             history: RefCell::new(VecDeque::with_capacity(HISTORY)),
             on_bugcheck: RefCell::new(None),
@@ -166,6 +206,140 @@ impl Thread {
     /// The driver's call that is being served.
     pub const fn call(&self) -> Call {
         self.call.get()
+    }
+
+    /// The processor that the thread is on.
+    pub const fn processor(&self) -> u16 {
+        self.processor
+    }
+
+    /// The stack that driver code runs on.
+    pub const fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// Takes how many calls of the kernel the thread's drivers made since this was last
+    /// asked.
+    pub fn take_calls(&self) -> u64 {
+        self.calls.take()
+    }
+
+    /// A point where another thread's turn may come.
+    pub fn turn_may_end(&self) {
+        if let Some((baton, number)) = &self.baton {
+            baton.point(*number);
+        }
+    }
+
+    /// Waits for another thread, by asking again and again. `what` completes "waits for".
+    pub fn wait_for<T>(&self, what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
+        let mut looks = 0;
+        loop {
+            if let Some(found) = ready() {
+                return found;
+            }
+            if self.shared.verifier.has_crashed() {
+                park();
+            }
+            let hopeless = match &self.baton {
+                Some((baton, number)) => !baton.give_way(*number),
+                None => looks > schedule::LOOKS,
+            };
+            if hopeless {
+                let call = self.call();
+                self.stop(
+                    Rule::Deadlock,
+                    format!(
+                        "{} was called from {}, and waits for {what}, which nothing brings about",
+                        call.name(),
+                        self.shared.place(call.return_address)
+                    ),
+                );
+            }
+            if self.baton.is_none() {
+                schedule::pause(looks);
+            }
+            looks += 1;
+        }
+    }
+
+    /// Whether an enable callback runs on this thread.
+    pub const fn is_in_enable_callback(&self) -> bool {
+        self.callbacks.get() > 0
+    }
+
+    /// Calls an enable callback by `body`, and sees that it does not take long (2.14).
+    pub fn in_enable_callback(&self, body: impl FnOnce() -> u64) {
+        /// A callback that lets so much time pass has waited for something.
+        const LONGEST: std::time::Duration = std::time::Duration::from_secs(1);
+        let start = self.shared.clock.last();
+        self.callbacks.set(self.callbacks.get() + 1);
+        body();
+        self.callbacks.set(self.callbacks.get() - 1);
+        let took = self.shared.clock.last() - start;
+        if took > clock::ticks(LONGEST) {
+            self.stop(
+                Rule::EnableCallbackBlocks,
+                format!(
+                    "an enable callback took {} ms; it must not wait",
+                    took / (clock::Clock::FREQUENCY / 1000)
+                ),
+            );
+        }
+    }
+
+    /// Whether `EtwRegister` is under way on this thread.
+    pub const fn is_registering(&self) -> bool {
+        self.registering.get()
+    }
+
+    /// Runs a part of `EtwRegister` that comes before the handle is stored.
+    pub fn while_registering(&self, body: impl FnOnce()) {
+        let before = self.registering.replace(true);
+        body();
+        self.registering.set(before);
+    }
+
+    /// Notes the id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` replaced, or that the thread has
+    /// it again.
+    pub fn note_replaced_activity(&self, replaced: Option<Guid>) {
+        self.replaced_activity.set(replaced);
+    }
+
+    /// The id that was replaced, if it was.
+    pub const fn replaced_activity(&self) -> Option<Guid> {
+        self.replaced_activity.get()
+    }
+
+    /// Keeps a warning, once for each rule and caller.
+    pub fn warn(&self, rule: Rule, sentence: impl FnOnce() -> String) {
+        let call = self.call();
+        let verifier = &self.shared.verifier;
+        if verifier.is_new(rule, call.return_address) {
+            let place = self.shared.place(call.return_address);
+            verifier.warn(Violation {
+                rule,
+                message: format!(
+                    "{} was called at {} from {place} {}",
+                    call.name(),
+                    call.irql,
+                    sentence()
+                ),
+            });
+        }
+    }
+
+    /// Closes or opens pageable memory as the IRQL changes.
+    fn page(&self, from: Irql, to: Irql) {
+        let (before, after) = (from < Irql::DISPATCH_LEVEL, to < Irql::DISPATCH_LEVEL);
+        if before != after {
+            self.shared.set_pageable_accessible(after);
+        }
+    }
+
+    /// From now on a bugcheck goes to `on_bugcheck`.
+    pub fn watch(&self, on_bugcheck: OnBugCheck) {
+        self.on_bugcheck.replace(Some(on_bugcheck));
     }
 
     /// Runs a job as `identity`; a bugcheck meanwhile goes to `on_bugcheck`.
@@ -197,6 +371,7 @@ impl Thread {
                 ),
             );
         }
+        self.page(from, to);
         self.irql.replace(to)
     }
 
@@ -214,7 +389,7 @@ impl Thread {
                 ),
             );
         }
-        self.irql.set(to);
+        self.page(self.irql.replace(to), to);
         if to < Irql::DISPATCH_LEVEL {
             crate::kmdf::run_dpcs(self);
         }
@@ -240,15 +415,51 @@ impl Thread {
             );
         }
         let before = self.irql();
-        let result = call_win64(address, all);
+        let outermost = self.depth.get() == 0;
+        let activity = outermost.then(|| self.activity());
+        self.depth.set(self.depth.get() + 1);
+        // SAFETY: the address was checked to be in code of a driver that is still mapped;
+        // that the routine there keeps the Windows calling convention is the driver's
+        // compiler's part. Drivers run on this thread's stack only by this call.
+        let result = unsafe { self.stack.call(address, &all) };
+        self.depth.set(self.depth.get() - 1);
         let after = self.irql();
         if before != after {
+            let rule = if self.is_in_enable_callback() {
+                Rule::EnableCallbackIrql
+            } else {
+                Rule::CallbackIrql
+            };
             self.stop(
-                Rule::CallbackIrql,
+                rule,
                 format!("{what} was called at {before} and returned at {after}"),
             );
         }
+        if let Some(activity) = activity {
+            self.shared.note_stack(what, self.stack.take_most_used());
+            if self.activity() != activity {
+                self.warn_of_activity(what);
+            }
+        }
         result
+    }
+
+    /// The thread's activity id.
+    fn activity(&self) -> Guid {
+        self.shared.activities.of_thread(self.identity().thread)
+    }
+
+    fn warn_of_activity(&self, what: &str) {
+        let verifier = &self.shared.verifier;
+        if verifier.is_new(Rule::ActivityNotRestored, 0) {
+            verifier.warn(Violation {
+                rule: Rule::ActivityNotRestored,
+                message: format!(
+                    "{what} returned with another activity id than it was called with; whatever \
+                     the thread does next will carry it"
+                ),
+            });
+        }
     }
 
     /// As [`Self::call_driver`], at a raised IRQL.
@@ -304,20 +515,13 @@ impl Thread {
         if let Some(tell) = self.on_bugcheck.take() {
             tell(bugcheck);
         }
-        loop {
-            std::thread::park();
-        }
+        park()
     }
 }
 
-/// Calls code of the Windows calling convention. The callee reads as many of
-/// the arguments as it declares; the rest lie in registers and stack slots that
-/// the convention lets a caller fill as it likes.
-fn call_win64(address: u64, a: [u64; 8]) -> u64 {
-    type Routine = extern "win64" fn(u64, u64, u64, u64, u64, u64, u64, u64) -> u64;
-    // SAFETY: `call_driver` checked that the address is in the executable code of
-    // a driver that is still mapped; that the routine there keeps the Windows
-    // calling convention is the driver's compiler's part.
-    let routine: Routine = unsafe { core::mem::transmute::<u64, Routine>(address) };
-    routine(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7])
+/// The machine has stopped, and the thread with it.
+fn park() -> ! {
+    loop {
+        std::thread::park();
+    }
 }

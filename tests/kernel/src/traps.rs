@@ -17,7 +17,7 @@ use nix::{
 
 use crate::{
     irql::Irql,
-    memory,
+    memory, stack,
     thread::{self, Thread},
 };
 
@@ -40,6 +40,11 @@ static BEFORE: OnceLock<[SigAction; SIGNALS.len()]> = OnceLock::new();
 const EXCEPTION_NOT_HANDLED: u32 = 0x1E;
 /// `DRIVER_IRQL_NOT_LESS_OR_EQUAL`.
 const IRQL_NOT_LESS_OR_EQUAL: u32 = 0xD1;
+
+/// `UNEXPECTED_KERNEL_MODE_TRAP`, and its parameter for a fault that cannot be told on the
+/// stack that is left.
+const UNEXPECTED_KERNEL_MODE_TRAP: u32 = 0x7F;
+const DOUBLE_FAULT: u64 = 8;
 
 /// `STATUS_*` of the exceptions.
 const ACCESS_VIOLATION: u64 = 0xC000_0005;
@@ -74,6 +79,12 @@ pub fn watch_this_thread() {
     let stack = Box::leak(vec![0_u8; REPORT_STACK].into_boxed_slice());
     let top = stack.as_mut_ptr_range().end.addr() as u64;
     REPORT_ON.set(top & !0xF);
+    watch();
+}
+
+/// Handles faults of the process from now on. Those of a thread that is not the machine's
+/// are handled only where [`memory`] expects them.
+pub fn watch() {
     BEFORE.get_or_init(|| {
         SIGNALS.map(|signal| {
             let action = SigAction::new(
@@ -111,13 +122,18 @@ fn register(registers: &mut Registers, number: libc::c_int) -> &mut u64 {
 }
 
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the system passed it to this handler.
+    let registers = unsafe { registers(context) };
+    let at = register(registers, libc::REG_RIP);
+    if let Some(after) = memory::after_fault(*at) {
+        *at = after;
+        return;
+    }
     let top = REPORT_ON.get();
     if top == 0 || TRAP.get().is_some() {
         leave_to_others(signal, info, context);
         return;
     }
-    // SAFETY: the system passed it to this handler.
-    let registers = unsafe { registers(context) };
     // SAFETY: the system passes the information that goes with the signal.
     let info = unsafe { &*info };
     // SAFETY: it is a fault's, so it has an address.
@@ -178,6 +194,16 @@ fn report(thread: &Thread, trap: Trap) -> ! {
         )
     });
     let irql = thread.irql();
+    if thread.stack().is_below(trap.address) {
+        thread.bugcheck(
+            UNEXPECTED_KERNEL_MODE_TRAP,
+            [DOUBLE_FAULT, trap.at, trap.stack, trap.address],
+            format!(
+                "the {} KiB of the kernel stack are used up, at {irql}, at {place}",
+                stack::SIZE / 1024
+            ),
+        );
+    }
     let (status, what) = match trap.signal {
         libc::SIGILL => (ILLEGAL_INSTRUCTION, "an illegal instruction".to_owned()),
         libc::SIGFPE => (INTEGER_DIVIDE_BY_ZERO, "a division by zero".to_owned()),
@@ -191,8 +217,11 @@ fn report(thread: &Thread, trap: Trap) -> ! {
             (
                 ACCESS_VIOLATION,
                 format!(
-                    "{access} of 0x{:016X}, which cannot be accessed",
-                    trap.address
+                    "{access} of 0x{:016X}, which {}",
+                    trap.address,
+                    shared
+                        .about(trap.address)
+                        .unwrap_or_else(|| "cannot be accessed".to_owned())
                 ),
             )
         }

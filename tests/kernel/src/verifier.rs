@@ -1,10 +1,11 @@
 //! What the kernel finds wrong with a driver.
 
 use std::{
+    collections::HashSet,
     fmt,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
@@ -17,53 +18,182 @@ const BAD_POOL_CALLER: u32 = 0xC2;
 /// `IRQL_NOT_LESS_OR_EQUAL`.
 const IRQL_NOT_LESS_OR_EQUAL: u32 = 0xA;
 
-/// A rule that a driver broke.
+/// How much a broken rule matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
-    /// V01: `EtwRegister` above `PASSIVE_LEVEL`.
-    EtwRegisterIrql,
-    /// V02: `EtwUnregister` above `PASSIVE_LEVEL`.
-    EtwUnregisterIrql,
-    /// V03: `EtwSetInformation` above `PASSIVE_LEVEL`.
-    EtwSetInformationIrql,
-    /// V04: a provider is still registered when its driver is unloaded.
-    ProviderLeftRegistered,
-    /// V05: a registration handle is used after `EtwUnregister`.
-    HandleReleased,
-    /// V06: `EtwUnregister` from the registration's own enable callback.
-    UnregisterInCallback,
-    /// V12: a registration handle that was never given out.
-    HandleNeverIssued,
-    /// V40..V43, V61: an address that cannot be accessed.
-    BadAddress,
-    /// V60: an activity control code above its IRQL.
-    ActivityIrql,
+pub enum Severity {
+    /// The machine stops, as a real one would or might.
+    Stop,
+    /// The machine goes on, and what happened is kept (see [`crate::Kernel::warnings`]).
+    Warning,
+}
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $name:ident = $number:literal $severity:ident;)*) => {
+        /// A rule that a driver broke.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Rule {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Rule {
+            /// Every rule.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// The rule's number among the ETW verifier rules, or nothing.
+            #[must_use]
+            pub const fn number(self) -> &'static str {
+                match self {
+                    $(Self::$name => $number,)*
+                }
+            }
+
+            /// How much it matters.
+            #[must_use]
+            pub const fn severity(self) -> Severity {
+                match self {
+                    $(Self::$name => Severity::$severity,)*
+                }
+            }
+        }
+    };
+}
+
+rules! {
+    /// `EtwRegister` above `PASSIVE_LEVEL`.
+    EtwRegisterIrql = "V01" Stop;
+    /// `EtwUnregister` above `PASSIVE_LEVEL`.
+    EtwUnregisterIrql = "V02" Stop;
+    /// `EtwSetInformation` above `PASSIVE_LEVEL`.
+    EtwSetInformationIrql = "V03" Stop;
+    /// A provider is still registered when its driver is unloaded.
+    ProviderLeftRegistered = "V04" Stop;
+    /// A registration handle is used after `EtwUnregister`.
+    HandleReleased = "V05" Stop;
+    /// `EtwUnregister` from the registration's own enable callback.
+    UnregisterInCallback = "V06" Stop;
+    /// `EtwRegister` overwrites a handle that was not released.
+    HandleOverwritten = "V07" Warning;
+    /// `EtwRegister` with a pointer that is in user space. A null one is refused, and noted.
+    RegisterPointer = "V08" Stop;
+    /// The enable callback is in a section that was discarded, or its context in memory that
+    /// was freed.
+    DiscardedCode = "V09" Stop;
+    /// A provider is registered and unregistered again and again.
+    RegistrationChurn = "V10" Warning;
+    /// What a failed `EtwRegister` left in the handle's place is used as a handle.
+    HandleOfFailure = "V11" Warning;
+    /// A registration handle that was never given out.
+    HandleNeverIssued = "V12" Stop;
+    /// The enable callback returned at another IRQL.
+    EnableCallbackIrql = "V20" Stop;
+    /// The enable callback waits, or takes a lock that is held over `EtwUnregister` or
+    /// `EtwSetInformation`.
+    EnableCallbackBlocks = "V21" Stop;
+    /// Filter data or a source id was used after the enable callback had returned.
+    LoanKept = "V22" Stop;
+    /// The provider acts on a control code that it cannot know.
+    ActsOnUnknownCode = "V23" Warning;
+    /// The provider takes another session's disable for its own.
+    DisablesItself = "V24" Warning;
+    /// The provider takes level 0 for "nothing but level 0".
+    LevelZeroTakenLiterally = "V25" Warning;
+    /// A request to capture state changes the enabled state.
+    CaptureChangesState = "V26" Warning;
+    /// The provider writes with a handle that `EtwRegister` has not stored yet.
+    HandleNotYetStored = "V27" Stop;
+    /// The provider follows a chain of filters past its end.
+    FilterOverrun = "V28" Stop;
+    /// An enable callback runs after `EtwUnregister` has returned: this kernel's own fault.
+    CallbackAfterUnregister = "V29" Stop;
+    /// Traits whose sizes contradict each other, or whose name is no text. They are refused.
+    MalformedTraits = "V30" Warning;
+    /// Traits are set a second time.
+    TraitsSetTwice = "V31" Warning;
+    /// Traits of more than 255 bytes.
+    LargeTraits = "V32" Warning;
+    /// A trait of type 0, or of one that is Microsoft's to define.
+    ReservedTrait = "V33" Warning;
+    /// A group trait that is no GUID, or more than one.
+    GroupTrait = "V34" Warning;
+    /// `EventProviderUseDescriptorType` with anything but one byte, 0 or 1.
+    DescriptorTypeSwitch = "V35" Warning;
+    /// `EtwSetInformation` with a class that does not exist.
+    InformationClass = "V36" Warning;
+    /// Data descriptors have types before types mean anything.
+    TypeTooEarly = "V37" Warning;
+    /// Channel 12 without traits, or channel 11 without an event's description.
+    Channel = "V38" Warning;
+    /// Data in pageable memory above `APC_LEVEL`.
+    PageableData = "V40" Stop;
+    /// Data in user space.
+    UserSpaceData = "V41" Stop;
+    /// More than 128 data descriptors. The event is refused.
+    TooManyDescriptors = "V42" Warning;
+    /// Data descriptors, or data, that are null.
+    NullData = "V43" Stop;
+    /// An event that is larger than 64 KB, or than a session's buffer.
+    LargeEvent = "V44" Warning;
+    /// Reserved fields of a data descriptor are not zero.
+    ReservedBytes = "V45" Warning;
+    /// A data descriptor's type is none that exists.
+    UnknownType = "V46" Warning;
+    /// Flags of a write that do not exist.
+    UnknownFlags = "V47" Warning;
+    /// A write keeps an event from sessions that were never told of.
+    UnknownFilterBits = "V48" Warning;
+    /// An event's level, keyword, opcode or channel is not the provider's to use.
+    ReservedDescriptorValue = "V49" Warning;
+    /// A failed write changes what the driver does, or what it writes later.
+    FailureChangesDriver = "V50" Warning;
+    /// An event is written where page faults are not allowed, without saying so.
+    FaultingWrite = "V51" Warning;
+    /// An event without an activity id at `DISPATCH_LEVEL` or above.
+    ImplicitActivity = "V52" Warning;
+    /// An event that describes itself wrongly.
+    Description = "V53" Warning;
+    /// Data that was freed, or whose stack frame is gone.
+    FreedData = "V54" Stop;
+    /// Data that nobody wrote, or addresses of kernel memory.
+    LeakingData = "V55" Warning;
+    /// An activity control code above its IRQL.
+    ActivityIrql = "V60" Stop;
+    /// `EtwActivityIdControl` with a pointer that is in user space or pageable. A null one is
+    /// refused, and noted.
+    ActivityPointer = "V61" Stop;
+    /// An activity control code that does not exist.
+    ActivityCode = "V62" Warning;
+    /// The thread's activity id was not restored.
+    ActivityNotRestored = "V63" Warning;
+    /// The id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` returns was taken for the new one.
+    OldActivityUsed = "V64" Warning;
+    /// An address that cannot be accessed.
+    BadAddress = "" Stop;
     /// A routine was called above its highest IRQL.
-    IrqlTooHigh,
+    IrqlTooHigh = "" Stop;
     /// Pool is still allocated when the driver is unloaded.
-    PoolLeak,
+    PoolLeak = "" Stop;
     /// A block was freed twice, or was no pool block.
-    BadFree,
+    BadFree = "" Stop;
     /// A handle is of another kind, or names nothing.
-    BadHandle,
+    BadHandle = "" Stop;
     /// A request was completed twice.
-    RequestCompletedTwice,
+    RequestCompletedTwice = "" Stop;
     /// A request was never completed.
-    RequestNotCompleted,
+    RequestNotCompleted = "" Stop;
     /// A callback returned at another IRQL.
-    CallbackIrql,
+    CallbackIrql = "" Stop;
     /// A callback's address is no driver code.
-    BadCallback,
+    BadCallback = "" Stop;
     /// The IRQL was "raised" downwards.
-    IrqlNotRaised,
+    IrqlNotRaised = "" Stop;
     /// The IRQL was "lowered" upwards, or a lock released that was not held.
-    IrqlNotLowered,
-    /// A spin lock was acquired by its owner.
-    Deadlock,
+    IrqlNotLowered = "" Stop;
+    /// A spin lock was acquired by its owner, or threads wait for each other.
+    Deadlock = "" Stop;
     /// A routine that the stand-in kernel does not provide.
-    NotProvided,
+    NotProvided = "" Stop;
     /// A fault of the stand-in kernel's own.
-    Internal,
+    Internal = "" Stop;
 }
 
 impl Rule {
@@ -75,22 +205,6 @@ impl Rule {
             "EtwUnregister" => Self::EtwUnregisterIrql,
             "EtwSetInformation" => Self::EtwSetInformationIrql,
             _ => Self::IrqlTooHigh,
-        }
-    }
-
-    /// The rule's number among the ETW verifier rules, or nothing.
-    #[must_use]
-    pub const fn number(self) -> &'static str {
-        match self {
-            Self::EtwRegisterIrql => "V01",
-            Self::EtwUnregisterIrql => "V02",
-            Self::EtwSetInformationIrql => "V03",
-            Self::ProviderLeftRegistered => "V04",
-            Self::HandleReleased => "V05",
-            Self::UnregisterInCallback => "V06",
-            Self::HandleNeverIssued => "V12",
-            Self::ActivityIrql => "V60",
-            _ => "",
         }
     }
 
@@ -168,22 +282,46 @@ impl fmt::Display for Violations {
     }
 }
 
+/// Warnings that are kept; later ones are counted only by their being as many.
+const MOST_WARNINGS: usize = 1000;
+
 /// The machine's verifier.
 #[derive(Default)]
 pub struct Verifier {
-    calls: AtomicU64,
+    has_crashed: AtomicBool,
     crash: Mutex<Option<BugCheck>>,
+    warnings: Mutex<Warnings>,
+}
+
+#[derive(Default)]
+struct Warnings {
+    all: Vec<Violation>,
+    /// Which rules were broken from where: one warning for each is enough.
+    known: HashSet<(Rule, u64)>,
 }
 
 impl Verifier {
-    /// Notes that a driver called the kernel.
-    pub fn count_call(&self) {
-        self.calls.fetch_add(1, Ordering::Relaxed);
+    /// Whether a warning for this rule and this caller is a new one.
+    pub fn is_new(&self, rule: Rule, caller: u64) -> bool {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        warnings.all.len() < MOST_WARNINGS && warnings.known.insert((rule, caller))
     }
 
-    /// How many calls were checked.
-    pub fn calls(&self) -> u64 {
-        self.calls.load(Ordering::Relaxed)
+    /// Keeps a warning.
+    pub fn warn(&self, violation: Violation) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        warnings.all.push(violation);
+    }
+
+    /// The warnings so far.
+    pub fn warnings(&self) -> Vec<Violation> {
+        let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        warnings.all.clone()
+    }
+
+    /// Whether the machine has stopped.
+    pub fn has_crashed(&self) -> bool {
+        self.has_crashed.load(Ordering::Acquire)
     }
 
     /// Notes the bugcheck that stopped the machine; the first one stays.
@@ -192,6 +330,7 @@ impl Verifier {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get_or_insert_with(|| bugcheck.clone());
+        self.has_crashed.store(true, Ordering::Release);
     }
 
     /// The bugcheck that stopped the machine, if one did.

@@ -200,7 +200,7 @@ fn sizes_and_names_that_cannot_be_are_refused() {
         (
             "d.etl",
             Output::Memory { buffers: 1 },
-            "two buffers at least",
+            "at least two buffers",
         ),
     ] {
         let error = world.start(file, output).unwrap_err().to_string();

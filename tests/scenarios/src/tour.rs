@@ -172,6 +172,11 @@ pub fn drive(sys: &Path, out: &Path, progress: &mut dyn FnMut(&str)) -> Result<T
         &statistics.frees,
     )?;
     expect("registrations left", &0, &statistics.registrations)?;
+    expect("warnings of the verifier", &Vec::new(), &kernel.warnings())?;
+    let deepest = kernel.stack_use().into_values().max().unwrap_or(0);
+    verified.push(format!(
+        "it used {deepest} of the 24,576 bytes of kernel stack at most"
+    ));
     verified.push(format!(
         "{} calls into the kernel were each made at an IRQL that the routine allows",
         statistics.calls

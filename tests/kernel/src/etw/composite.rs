@@ -11,6 +11,8 @@ pub struct Enablement {
     pub match_all: u64,
     /// Whether events without a keyword are dropped.
     pub ignore_keyword_0: bool,
+    /// Whether `match_all` counts where `match_any` is 0 (O2).
+    pub all_without_any: bool,
 }
 
 /// What a provider is told: the least restrictive values (3.2.3, R-E4).
@@ -51,8 +53,17 @@ impl Enablement {
             keyword,
             self.widest_level(),
             self.widest_any(),
-            self.match_all,
+            self.effective_all(),
         )
+    }
+
+    /// The match-all mask as it counts (3.4.4).
+    const fn effective_all(self) -> u64 {
+        if self.match_any == 0 && !self.all_without_any {
+            0
+        } else {
+            self.match_all
+        }
     }
 }
 
@@ -70,7 +81,7 @@ impl Composite {
             .map(|one| Self {
                 level: one.widest_level(),
                 match_any: one.widest_any(),
-                match_all: one.match_all,
+                match_all: one.effective_all(),
             })
             .reduce(|a, b| Self {
                 level: a.level.max(b.level),
@@ -90,7 +101,21 @@ mod tests {
             match_any,
             match_all,
             ignore_keyword_0: false,
+            all_without_any: true,
         }
+    }
+
+    // O2
+    #[test]
+    fn match_all_without_match_any_is_a_switch() {
+        let strict = enablement(4, 0, 2);
+        assert!(!strict.wants(4, 1) && strict.wants(4, 3));
+        let lax = Enablement {
+            all_without_any: false,
+            ..strict
+        };
+        assert!(lax.wants(4, 1));
+        assert_eq!(Composite::of([lax]).map(|all| all.match_all), Some(0));
     }
 
     // R-E4

@@ -1,13 +1,17 @@
 //! What a controller does: starts and stops sessions, and enables providers.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use super::{
     Guid,
     composite::Enablement,
     filters::EventFilters,
-    runtime::{self, Etw, SessionEnablement, Target},
-    session::{Session, SessionConfig, SessionReport},
+    open_points::PagedSession,
+    runtime::{self, Cause, Etw, RunningSession, SessionEnablement, Target},
+    session::{
+        Session,
+        config::{SessionConfig, SessionReport},
+    },
 };
 use crate::thread::Thread;
 
@@ -17,6 +21,8 @@ const MOST_SESSIONS: usize = 64;
 const MOST_PRIVATE: usize = 4;
 /// Sessions that enable one provider (3.6.1, R-O8).
 const MOST_PER_PROVIDER: usize = 8;
+/// Processes that a filter can list (1.1.12).
+const MOST_PROCESSES: usize = 8;
 /// Bytes of a schematized filter (3.5.7).
 const LARGEST_FILTER: usize = 1024;
 
@@ -52,6 +58,14 @@ pub struct EnableParameters {
     pub filter: Option<FilterData>,
     /// Filters for the runtime to evaluate; not for groups.
     pub events: EventFilters,
+    /// `EVENT_ENABLE_PROPERTY_EXCLUDE_INPRIVATE`: keep out events that are marked as
+    /// private browsing's.
+    pub exclude_in_private: bool,
+    /// `EVENT_ENABLE_PROPERTY_STACK_TRACE`: accepted; stacks are not captured here.
+    pub stack_walk: bool,
+    /// Processes that alone are to be enabled (`EVENT_FILTER_TYPE_PID`), eight at most. A
+    /// driver is none of them (3.5.12).
+    pub only_processes: Vec<u32>,
 }
 
 /// Why a controller's call failed.
@@ -75,6 +89,9 @@ pub enum ControlError {
     /// `ERROR_BAD_LENGTH` or `ERROR_INVALID_PARAMETER`.
     #[error("{0} (error 87)")]
     InvalidParameter(String),
+    /// `ERROR_BAD_PATHNAME`: a session that has neither a file nor consumers.
+    #[error("a session has a file, or delivers in real time (error 161)")]
+    BadPathname,
     /// `ERROR_WMI_INSTANCE_NOT_FOUND`: the session was stopped.
     #[error("the session is not running (error 4201)")]
     NotRunning,
@@ -91,11 +108,13 @@ pub enum ControlError {
 /// Starts a session.
 pub fn start(thread: &Thread, config: SessionConfig) -> Result<SessionHandle, ControlError> {
     let mut etw = thread.shared().etw();
-    if etw
-        .sessions
-        .values()
-        .any(|session| session.name().eq_ignore_ascii_case(&config.name))
-    {
+    if etw.sessions.values().any(|running| {
+        running
+            .session
+            .config()
+            .name
+            .eq_ignore_ascii_case(&config.name)
+    }) {
         return Err(ControlError::AlreadyExists(config.name));
     }
     // Private sessions do not count among those of the system (3.6.3).
@@ -106,16 +125,23 @@ pub fn start(thread: &Thread, config: SessionConfig) -> Result<SessionHandle, Co
         });
     let others = etw.sessions.values();
     if others
-        .filter(|session| session.private() == config.private)
+        .filter(|running| running.session.config().private == config.private)
         .count()
         >= most
     {
         return Err(too_many);
     }
     let id = etw.sessions_started + 1;
-    let session = Session::start(id, config, &thread.shared().clock)?;
+    let shared = thread.shared();
+    let session = Session::start(id, config, &shared.clock, shared.config.processors)?;
     etw.sessions_started = id;
-    etw.sessions.insert(id, session);
+    etw.sessions.insert(
+        id,
+        RunningSession {
+            session: Arc::new(session),
+            disallowed: HashSet::new(),
+        },
+    );
     Ok(SessionHandle(id))
 }
 
@@ -139,19 +165,33 @@ pub fn enable(
     if let Some(complaint) = parameters.events.complaint() {
         return Err(ControlError::InvalidParameter(complaint));
     }
+    if parameters.only_processes.len() > MOST_PROCESSES {
+        return Err(ControlError::InvalidParameter(format!(
+            "a filter by process has {MOST_PROCESSES} processes at most, not {}",
+            parameters.only_processes.len()
+        )));
+    }
     let reached = {
         let mut etw = thread.shared().etw();
         let Some(running) = etw.sessions.get(&session.0) else {
             return Err(ControlError::NotRunning);
         };
-        refuse_for_groups(target, running, parameters)?;
-        let sessions = etw.enablements.entry(target).or_default();
-        if let Target::Provider(guid) = target
-            && !sessions.contains_key(&session.0)
-            && sessions.len() >= MOST_PER_PROVIDER
+        refuse_for_groups(target, &running.session, parameters)?;
+        if running.session.config().paged_memory
+            && etw.open.paged_session == PagedSession::CannotEnable
         {
-            return Err(ControlError::TooManyForProvider(guid));
+            return Err(ControlError::InvalidParameter(
+                "a session in paged memory cannot enable drivers (6.1.11)".to_owned(),
+            ));
         }
+        refuse_the_ninth(&etw, target, session.0)?;
+        // A driver is no process: a filter by process does not enable it (3.5.12).
+        if !parameters.only_processes.is_empty() {
+            etw.forget(target, session.0);
+            return Ok(());
+        }
+        let all_without_any = etw.open.match_all_without_any;
+        let sessions = etw.enablements.entry(target).or_default();
         sessions.insert(
             session.0,
             SessionEnablement {
@@ -160,20 +200,38 @@ pub fn enable(
                     match_any: parameters.match_any,
                     match_all: parameters.match_all,
                     ignore_keyword_0: parameters.ignore_keyword_0,
+                    all_without_any,
                 },
                 filter: parameters.filter.clone(),
-                events: parameters.events.clone(),
+                events: Arc::new(parameters.events.clone()),
+                exclude_in_private: parameters.exclude_in_private,
+                stack_walk: parameters.stack_walk,
             },
         );
         etw.reached_by(target, session.0)
     };
     for handle in reached {
-        runtime::notify(
-            thread,
-            handle,
-            false,
-            parameters.source.unwrap_or(Guid::NULL),
-        );
+        let cause = Cause {
+            source: parameters.source.unwrap_or(Guid::NULL),
+            ..Cause::CHANGE
+        };
+        runtime::notify(thread, handle, cause);
+    }
+    Ok(())
+}
+
+/// Refuses a session that would be the ninth to enable a provider (3.6.1).
+fn refuse_the_ninth(etw: &Etw, target: Target, session: u16) -> Result<(), ControlError> {
+    let providers = match target {
+        Target::Provider(guid) => HashSet::from([guid]),
+        Target::Group(group) if etw.open.group_counts_to_the_eight => etw.members(group),
+        Target::Group(_) => return Ok(()),
+    };
+    for provider in providers {
+        let sessions = etw.sessions_on(provider);
+        if !sessions.contains(&session) && sessions.len() >= MOST_PER_PROVIDER {
+            return Err(ControlError::TooManyForProvider(provider));
+        }
     }
     Ok(())
 }
@@ -221,7 +279,7 @@ pub fn set_disallow_list(
             .collect()
     };
     for handle in changed {
-        runtime::notify(thread, handle, false, Guid::NULL);
+        runtime::notify(thread, handle, Cause::CHANGE);
     }
     Ok(())
 }
@@ -245,7 +303,11 @@ pub fn disable(
         }
     };
     for handle in reached {
-        runtime::notify(thread, handle, false, source.unwrap_or(Guid::NULL));
+        let cause = Cause {
+            source: source.unwrap_or(Guid::NULL),
+            ..Cause::CHANGE
+        };
+        runtime::notify(thread, handle, cause);
     }
     Ok(())
 }
@@ -265,33 +327,68 @@ pub fn capture_state(
         etw.reached_by(target, session.0)
     };
     for handle in reached {
-        runtime::notify(thread, handle, true, source.unwrap_or(Guid::NULL));
+        let cause = Cause {
+            capture: true,
+            source: source.unwrap_or(Guid::NULL),
+            ..Cause::CHANGE
+        };
+        runtime::notify(thread, handle, cause);
     }
     Ok(())
 }
 
-/// Writes what a session has in its buffers (`ControlTrace` with
-/// `EVENT_TRACE_CONTROL_FLUSH`).
-pub fn flush(thread: &Thread, session: SessionHandle) -> Result<(), ControlError> {
-    let mut etw = thread.shared().etw();
-    let session = etw.sessions.get_mut(&session.0);
-    session
-        .ok_or(ControlError::NotRunning)?
-        .flush_now(&thread.shared().clock)
+/// A session that runs.
+pub fn running(thread: &Thread, session: SessionHandle) -> Result<Arc<Session>, ControlError> {
+    let etw = thread.shared().etw();
+    let running = etw.sessions.get(&session.0);
+    running
+        .map(|running| Arc::clone(&running.session))
+        .ok_or(ControlError::NotRunning)
+}
+
+/// What sessions bring about by themselves, once nothing else is under way.
+pub fn after_job(thread: &Thread) {
+    tell_of_full_sessions(thread);
+    flush_what_is_due(thread);
 }
 
 /// Tells what sessions enable that stopped by themselves, their files being full (6.4.4).
-pub fn tell_of_full_sessions(thread: &Thread) {
+fn tell_of_full_sessions(thread: &Thread) {
     let full: Vec<u16> = {
-        let mut etw = thread.shared().etw();
-        let sessions = etw.sessions.iter_mut();
+        let etw = thread.shared().etw();
+        let sessions = etw.sessions.iter();
         sessions
-            .filter_map(|(id, session)| session.take_full().then_some(*id))
+            .filter_map(|(id, running)| running.session.take_full().then_some(*id))
             .collect()
     };
     for session in full {
         release(thread, session);
     }
+}
+
+/// Flushes the buffers of sessions whose flush timers have come due (6.3.8).
+pub fn flush_what_is_due(thread: &Thread) {
+    let now = thread.shared().clock.last();
+    let sessions: Vec<Arc<Session>> = {
+        let etw = thread.shared().etw();
+        let sessions = etw.sessions.values();
+        sessions
+            .filter(|running| running.session.flush_due().is_some_and(|due| due <= now))
+            .map(|running| Arc::clone(&running.session))
+            .collect()
+    };
+    for session in sessions {
+        session.flush_if_due(now);
+    }
+}
+
+/// How long it is to the next flush by a timer, if there is one.
+pub fn next_flush(thread: &Thread) -> Option<i64> {
+    let etw = thread.shared().etw();
+    let sessions = etw.sessions.values();
+    sessions
+        .filter_map(|running| running.session.flush_due())
+        .min()
 }
 
 /// Takes all that a session enables away, and tells it so, with a null source (3.1.8,
@@ -314,7 +411,7 @@ fn release(thread: &Thread, session: u16) {
     for target in targets {
         let reached = thread.shared().etw().reached_by(target, session);
         for handle in reached {
-            runtime::notify(thread, handle, false, Guid::NULL);
+            runtime::notify(thread, handle, Cause::CHANGE);
         }
     }
 }
@@ -327,9 +424,7 @@ pub fn stop(thread: &Thread, session: SessionHandle) -> Result<SessionReport, Co
     }
     release(thread, session.0);
     let session = thread.shared().etw().sessions.remove(&session.0);
-    session
-        .ok_or(ControlError::NotRunning)?
-        .finish(&thread.shared().clock)
+    session.ok_or(ControlError::NotRunning)?.session.finish()
 }
 
 impl Etw {
@@ -350,18 +445,5 @@ impl Etw {
         self.registration_at(handle)
             .map(|registration| self.enablements_of(registration))
             .unwrap_or_default()
-    }
-
-    /// A new activity id: unique until the machine's end, and no GUID (6.5.4).
-    pub const fn create_activity_id(&mut self) -> Guid {
-        self.activities_created += 1;
-        let mut bytes = [0; 16];
-        if let Some(low) = bytes.first_chunk_mut::<8>() {
-            *low = self.activities_created.to_le_bytes();
-        }
-        if let Some(high) = bytes.last_chunk_mut::<8>() {
-            *high = *b"\x80testkrn";
-        }
-        Guid::from_bytes(bytes)
     }
 }

@@ -58,14 +58,25 @@ pub fn exports() -> Vec<Export> {
 extern "win64" fn etw_register(provider: u64, callback: u64, context: u64, slot: u64) -> u64 {
     let thread = thread::current();
     if provider == 0 || slot == 0 {
+        thread.warn(Rule::RegisterPointer, || {
+            "without a place for the provider's id, or for the handle".to_owned()
+        });
         return NtStatus::INVALID_PARAMETER.to_register();
     }
-    if let Some(status) = thread.shared().faults.take("EtwRegister") {
-        return status.to_register();
-    }
+    thread.check_address("a provider's id", provider, 16);
+    thread.check_address("the place for a handle", slot, 8);
     let provider = Guid::from_bytes(thread.read(provider));
     // A slot that cannot be written is found out before anything is made.
-    thread.read::<u64>(slot);
+    let before: u64 = thread.read(slot);
+    if let Some(status) = thread.shared().faults.take("EtwRegister") {
+        thread.shared().etw().left_by_failures.insert(before);
+        return status.to_register();
+    }
+    if before != 0 {
+        thread.warn(Rule::HandleOverwritten, || {
+            format!("with a place for the handle that holds 0x{before:016X}, which is lost")
+        });
+    }
     let handle = runtime::register(&thread, provider, callback, context);
     thread.write(slot, &handle);
     NtStatus::SUCCESS.to_register()
@@ -117,6 +128,7 @@ fn set_information(
     if information == 0 && length != 0 {
         return NtStatus::INVALID_PARAMETER;
     }
+    thread.check_address("information", information, u64::from(length));
     let bytes = match memory::read_bytes(information, length as usize) {
         Ok(bytes) => bytes,
         Err(error) => thread.stop_for_address(error),
@@ -124,36 +136,39 @@ fn set_information(
     match class {
         BINARY_TRACK_INFO => NtStatus::SUCCESS,
         SET_TRAITS => runtime::set_traits(thread, handle, bytes),
-        USE_DESCRIPTOR_TYPE => match *bytes {
-            [on @ (0 | 1)] => {
+        USE_DESCRIPTOR_TYPE => {
+            if let [on @ (0 | 1)] = *bytes {
                 if let Ok(registration) = thread.shared().etw().registration(handle) {
                     registration.honours_types = on == 1;
                 }
                 NtStatus::SUCCESS
+            } else {
+                thread.warn(Rule::DescriptorTypeSwitch, || {
+                    format!("to switch descriptor types with the bytes {bytes:02x?}")
+                });
+                NtStatus::INVALID_PARAMETER
             }
-            _ => NtStatus::INVALID_PARAMETER,
-        },
-        _ => NtStatus::INVALID_DEVICE_REQUEST,
+        }
+        _ => {
+            thread.warn(Rule::InformationClass, || {
+                format!("with the class {class}, which does not exist")
+            });
+            NtStatus::INVALID_DEVICE_REQUEST
+        }
     }
 }
 
 /// Whether any session wants the event (1.3.26: never false for one that would
 /// be recorded).
 fn is_enabled(thread: &Thread, handle: u64, wants: impl Fn(&composite::Enablement) -> bool) -> u64 {
-    let mut etw = thread.shared().etw();
-    let found = etw.registration(handle).map(drop).map(|()| {
-        let enablements = etw.enablements_of_handle(handle);
-        enablements.iter().any(|(_, one)| wants(&one.enablement))
-    });
-    drop(etw);
-    match found {
-        Ok(enabled) => u64::from(enabled),
-        Err(HandleError::Null) => 0,
-        Err(error) => {
-            runtime::refuse(thread, handle, &error);
-            0
-        }
+    if let Some(route) = thread.shared().routes.get(handle) {
+        return u64::from(route.reaches.iter().any(|reach| wants(&reach.enablement)));
     }
+    let error = thread.shared().etw().registration(handle).err();
+    if let Some(error @ (HandleError::Released | HandleError::NeverIssued)) = error {
+        runtime::refuse(thread, handle, &error);
+    }
+    0
 }
 
 extern "win64" fn etw_event_enabled(handle: u64, descriptor: u64) -> u64 {
@@ -174,7 +189,9 @@ extern "win64" fn etw_write(
     count: u64,
     data: u64,
 ) -> u64 {
-    write_event(handle, descriptor, activity, 0, count, data, 0)
+    let thread = thread::current();
+    let call = write_call(&thread, handle, descriptor, (activity, 0), (count, data));
+    write::write(&thread, &call).to_register()
 }
 
 extern "win64" fn etw_write_transfer(
@@ -185,14 +202,17 @@ extern "win64" fn etw_write_transfer(
     count: u64,
     data: u64,
 ) -> u64 {
-    write_event(handle, descriptor, activity, related, count, data, 0)
+    let thread = thread::current();
+    let ids = (activity, related);
+    let call = write_call(&thread, handle, descriptor, ids, (count, data));
+    write::write(&thread, &call).to_register()
 }
 
 extern "win64" fn etw_write_ex(
     handle: u64,
     descriptor: u64,
     filter: u64,
-    _flags: u64,
+    flags: u64,
     activity: u64,
     related: u64,
     count: u64,
@@ -202,31 +222,44 @@ extern "win64" fn etw_write_ex(
     if let Some(status) = thread.shared().faults.take("EtwWriteEx") {
         return status.to_register();
     }
-    // The flags choose what is captured beside an event; nothing is, here.
-    write_event(handle, descriptor, activity, related, count, data, filter)
-}
-
-fn write_event(
-    handle: u64,
-    descriptor: u64,
-    activity: u64,
-    related: u64,
-    count: u64,
-    data: u64,
-    filter: u64,
-) -> u64 {
-    let thread = thread::current();
-    let guid = |address: u64| (address != 0).then(|| Guid::from_bytes(thread.read(address)));
     let call = WriteCall {
-        handle,
-        descriptor,
-        activity: guid(activity),
-        related: guid(related),
-        count: low_half(count),
-        data,
         filter,
+        flags: low_half(flags),
+        ..write_call(
+            &thread,
+            handle,
+            descriptor,
+            (activity, related),
+            (count, data),
+        )
     };
     write::write(&thread, &call).to_register()
+}
+
+/// The arguments of a write without flags and filter; ids and data by their addresses.
+fn write_call(
+    thread: &Thread,
+    handle: u64,
+    descriptor: u64,
+    (activity, related): (u64, u64),
+    (count, data): (u64, u64),
+) -> WriteCall {
+    WriteCall {
+        handle,
+        descriptor,
+        activity: guid(thread, "an activity id", activity),
+        related: guid(thread, "a related activity id", related),
+        count: low_half(count),
+        data,
+        filter: 0,
+        flags: 0,
+    }
+}
+
+/// The id at an address, if there is one.
+fn guid(thread: &Thread, what: &str, address: u64) -> Option<Guid> {
+    thread.check_address(what, address, if address == 0 { 0 } else { 16 });
+    (address != 0).then(|| Guid::from_bytes(thread.read(address)))
 }
 
 extern "win64" fn etw_write_string(
@@ -248,7 +281,7 @@ extern "win64" fn etw_write_string(
             return NtStatus::INTEGER_OVERFLOW.to_register();
         }
     }
-    let activity = (activity != 0).then(|| Guid::from_bytes(thread.read(activity)));
+    let activity = guid(&thread, "an activity id", activity);
     let descriptor = EventDescriptor {
         id: 0,
         version: 0,
@@ -278,7 +311,16 @@ fn activity_id_control(thread: &Thread, code: u32, address: u64) -> NtStatus {
     const GET_SET: u32 = 4;
     const CREATE_SET: u32 = 5;
     let call = thread.call();
-    if !(GET..=CREATE_SET).contains(&code) || address == 0 {
+    if !(GET..=CREATE_SET).contains(&code) {
+        thread.warn(Rule::ActivityCode, || {
+            format!("with the code {code}, which does not exist")
+        });
+        return NtStatus::INVALID_PARAMETER;
+    }
+    if address == 0 {
+        thread.warn(Rule::ActivityPointer, || {
+            "without an activity id".to_owned()
+        });
         return NtStatus::INVALID_PARAMETER;
     }
     if code != CREATE && call.irql > Irql::APC_LEVEL {
@@ -293,20 +335,22 @@ fn activity_id_control(thread: &Thread, code: u32, address: u64) -> NtStatus {
             ),
         );
     }
+    thread.check_address("an activity id", address, 16);
     let given = Guid::from_bytes(thread.read(address));
     let this = thread.identity().thread;
     let result = {
-        let mut etw = thread.shared().etw();
-        let present = etw.activities.get(&this).copied().unwrap_or(Guid::NULL);
+        let activities = &thread.shared().activities;
+        let present = activities.of_thread(this);
         let (result, set) = match code {
             GET => (Some(present), None),
             SET => (None, Some(given)),
-            CREATE => (Some(etw.create_activity_id()), None),
+            CREATE => (Some(activities.create()), None),
             GET_SET => (Some(present), Some(given)),
-            _ => (Some(present), Some(etw.create_activity_id())),
+            _ => (Some(present), Some(activities.create())),
         };
         if let Some(set) = set {
-            etw.activities.insert(this, set);
+            activities.set(this, set);
+            thread.note_replaced_activity((code == CREATE_SET).then_some(present));
         }
         result
     };

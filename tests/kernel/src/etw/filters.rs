@@ -96,6 +96,7 @@ impl EventFilters {
                     match_any: filter.match_any,
                     match_all: filter.match_all,
                     ignore_keyword_0: false,
+                    all_without_any: true,
                 };
                 !looked_at.wants(event.level, event.keyword)
                     || filter.names.iter().any(|listed| listed == name) == filter.keep

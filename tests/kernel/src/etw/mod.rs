@@ -3,22 +3,33 @@
 //! Numbers in comments such as 3.2.3 are those of the behaviour facts that the
 //! project collected; R- ids are its requirements.
 
+mod activities;
+mod checks;
 mod composite;
 pub mod controller;
 mod exports;
 mod filters;
+mod open_points;
+mod routes;
 mod runtime;
 mod session;
 mod write;
 
 pub use self::{
+    activities::Activities,
     controller::{ControlError, EnableParameters, FilterData, SessionHandle},
     exports::exports,
     filters::{EventFilters, EventIdFilter, EventNameFilter},
-    runtime::{Etw, GroupDenial, Target, report_left_registered},
-    session::{Output, SessionConfig, SessionReport},
+    open_points::{GroupDenial, ImplicitActivity, OpenPoints, PagedSession},
+    routes::Routes,
+    runtime::{Etw, Target, report_left_registered},
+    session::{
+        Session,
+        config::{Output, RealTime, SessionConfig, SessionReport, SessionStatistics},
+        realtime::{Mailbox, RT_LOST_EVENT},
+    },
 };
-pub use etl_file::Guid;
+pub use etl_file::{ClockType, Guid};
 
 /// `EVENT_CONTROL_CODE_DISABLE_PROVIDER`.
 const DISABLE: u32 = 0;

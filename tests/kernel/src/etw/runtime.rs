@@ -1,6 +1,11 @@
 //! Registrations, and telling them what sessions want of them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+    sync::atomic::{AtomicU64, Ordering},
+    thread::ThreadId,
+};
 
 use zerocopy::IntoBytes;
 
@@ -9,6 +14,8 @@ use super::{
     composite::{Composite, Enablement},
     controller::FilterData,
     filters::EventFilters,
+    open_points::{GroupDenial, OpenPoints},
+    routes::{Reach, Route},
     session::Session,
 };
 use crate::{
@@ -44,18 +51,11 @@ pub struct SessionEnablement {
     /// The schematized filter, which the provider evaluates.
     pub filter: Option<FilterData>,
     /// The filters that the runtime evaluates.
-    pub events: EventFilters,
-}
-
-/// What becomes of traits that name a group which the driver may not join (5.8). That it
-/// is denied is documented, and not what else happens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GroupDenial {
-    /// None of them are set.
-    #[default]
-    RefusesAll,
-    /// All but the group are set; the call fails all the same.
-    RefusesTheGroup,
+    pub events: Arc<EventFilters>,
+    /// `EVENT_ENABLE_PROPERTY_EXCLUDE_INPRIVATE`.
+    pub exclude_in_private: bool,
+    /// `EVENT_ENABLE_PROPERTY_STACK_TRACE`: asked for, and not captured here.
+    pub stack_walk: bool,
 }
 
 /// A registration: what one `EtwRegister` made.
@@ -65,13 +65,30 @@ pub struct Registration {
     callback: u64,
     context: u64,
     /// The blob of provider traits, once it is set.
-    pub traits: Option<Vec<u8>>,
+    pub traits: Option<Arc<[u8]>>,
     /// The group that the traits name.
     group: Option<Guid>,
     /// Whether the types of data descriptors mean something (4.3.6).
     pub honours_types: bool,
     registered_by: Call,
-    in_callback: bool,
+    /// The thread that its enable callback runs on.
+    in_callback: Option<ThreadId>,
+    /// How many events were written with its handle.
+    writes: Arc<AtomicU64>,
+}
+
+/// A session that runs.
+pub struct RunningSession {
+    pub session: Arc<Session>,
+    /// The providers that it does not reach by groups.
+    pub disallowed: HashSet<Guid>,
+}
+
+impl RunningSession {
+    /// Whether it gets no events of drivers (3.6.4, 6.1.11).
+    fn is_out_of_reach(&self) -> bool {
+        self.session.is_private() || self.session.config().paged_memory
+    }
 }
 
 /// The ETW runtime of a machine.
@@ -80,16 +97,18 @@ pub struct Etw {
     registrations: BTreeMap<u64, Registration>,
     released: HashSet<u64>,
     issued: u64,
+    /// What failed calls of `EtwRegister` left in the handles' places.
+    pub left_by_failures: HashSet<u64>,
+    /// How many registrations of a provider ended after a few events.
+    short_lived: HashMap<Guid, u32>,
+    /// What is not documented, and how it is to be here.
+    pub open: OpenPoints,
     /// The sessions that run, by id.
-    pub sessions: BTreeMap<u16, Session>,
+    pub sessions: BTreeMap<u16, RunningSession>,
     /// Ids of sessions are not used twice.
     pub sessions_started: u16,
     /// Who enables what.
     pub enablements: HashMap<Target, BTreeMap<u16, SessionEnablement>>,
-    /// The activity ids of threads that have one.
-    pub activities: HashMap<u32, Guid>,
-    /// How many activity ids were created.
-    pub activities_created: u64,
     /// How many notifications were delivered.
     pub notifications: u64,
     /// The groups that no driver may join.
@@ -117,6 +136,14 @@ struct Notification {
 }
 
 impl Etw {
+    /// A runtime with the open points as they are to be.
+    pub fn new(open: OpenPoints) -> Self {
+        Self {
+            open,
+            ..Self::default()
+        }
+    }
+
     /// The registration behind a handle.
     pub fn registration(&mut self, handle: u64) -> Result<&mut Registration, HandleError> {
         if handle == 0 {
@@ -149,12 +176,19 @@ impl Etw {
     /// (5.4: where both, each counts). A session's disallow list keeps it from reaching a
     /// provider by a group (5.9), and a private session reaches no driver (3.6.4).
     pub fn enablements_of(&self, registration: &Registration) -> Vec<(u16, &SessionEnablement)> {
-        let reaches = |target: Target, session: u16| {
-            self.sessions.get(&session).is_some_and(|session| {
-                !session.is_private()
+        let direct = self
+            .enablements
+            .get(&Target::Provider(registration.provider));
+        let is_direct = |session| direct.is_some_and(|sessions| sessions.contains_key(&session));
+        let reaches = |target: Target, id: u16| {
+            self.sessions.get(&id).is_some_and(|running| {
+                !running.is_out_of_reach()
                     && match target {
                         Target::Provider(_) => true,
-                        Target::Group(_) => !session.disallowed.contains(&registration.provider),
+                        Target::Group(_) => {
+                            let replaced = self.open.direct_replaces_group && is_direct(id);
+                            !replaced && !running.disallowed.contains(&registration.provider)
+                        }
                     }
             })
         };
@@ -185,7 +219,7 @@ impl Etw {
     /// The registrations that a session reaches by a target, in the order they were made.
     pub fn reached_by(&self, target: Target, session: u16) -> Vec<u64> {
         let session = self.sessions.get(&session);
-        if session.is_some_and(Session::is_private) {
+        if session.is_some_and(RunningSession::is_out_of_reach) {
             return Vec::new();
         }
         self.registrations
@@ -205,7 +239,14 @@ impl Etw {
     fn notification(&self, handle: u64, capture: bool) -> Option<Notification> {
         let registration = self.registrations.get(&handle)?;
         let enablements = self.enablements_of(registration);
-        let composite = Composite::of(enablements.iter().map(|(_, one)| one.enablement));
+        let mut composite = Composite::of(enablements.iter().map(|(_, one)| one.enablement));
+        // O1
+        if self.open.level_0_is_told
+            && enablements.iter().all(|(_, one)| one.enablement.level == 0)
+            && let Some(composite) = &mut composite
+        {
+            composite.level = 0;
+        }
         let code = match (capture, composite) {
             (true, _) => CAPTURE_STATE,
             (false, Some(_)) => ENABLE,
@@ -226,6 +267,78 @@ impl Etw {
                 .filter_map(|(session, one)| Some((session, one.filter.clone()?)))
                 .collect(),
         })
+    }
+}
+
+impl Etw {
+    /// The routes of all registrations.
+    pub fn routes(&self) -> HashMap<u64, Arc<Route>> {
+        self.registrations
+            .iter()
+            .map(|(handle, registration)| (*handle, Arc::new(self.route(registration))))
+            .collect()
+    }
+
+    fn route(&self, registration: &Registration) -> Route {
+        let mut reaches: Vec<Reach> = self
+            .enablements_of(registration)
+            .into_iter()
+            .filter_map(|(id, one)| {
+                Some(Reach {
+                    session: Arc::clone(&self.sessions.get(&id)?.session),
+                    enablement: one.enablement,
+                    events: Arc::clone(&one.events),
+                    exclude_in_private: one.exclude_in_private,
+                    stack_walk: one.stack_walk,
+                })
+            })
+            .collect();
+        reaches.sort_by_key(|reach| reach.session.id());
+        Route {
+            provider: registration.provider,
+            traits: registration.traits.clone(),
+            honours_types: registration.honours_types,
+            writes: Arc::clone(&registration.writes),
+            reaches,
+        }
+    }
+
+    /// The sessions that count to those that can enable a provider (3.6.1, O9).
+    pub fn sessions_on(&self, provider: Guid) -> HashSet<u16> {
+        let direct = self.enablements.get(&Target::Provider(provider));
+        let groups = self
+            .registrations
+            .values()
+            .filter(|registration| {
+                self.open.group_counts_to_the_eight && registration.provider == provider
+            })
+            .filter_map(|registration| self.enablements.get(&Target::Group(registration.group?)));
+        direct
+            .into_iter()
+            .chain(groups)
+            .flat_map(|sessions| sessions.keys().copied())
+            .collect()
+    }
+
+    /// Whether a registration that ends is one of many that wrote a few events (2.18).
+    fn churns(&mut self, registration: &Registration) -> bool {
+        const FEW_EVENTS: std::ops::RangeInclusive<u64> = 1..=4;
+        const MANY: u32 = 8;
+        if !FEW_EVENTS.contains(&registration.writes.load(Ordering::Relaxed)) {
+            return false;
+        }
+        let ended = self.short_lived.entry(registration.provider).or_default();
+        *ended += 1;
+        *ended >= MANY
+    }
+
+    /// The providers that are registered as members of a group.
+    pub fn members(&self, group: Guid) -> HashSet<Guid> {
+        self.registrations
+            .values()
+            .filter(|registration| registration.group == Some(group))
+            .map(|registration| registration.provider)
+            .collect()
     }
 }
 
@@ -261,41 +374,92 @@ fn filter_chain(filters: &[(u16, FilterData)]) -> Vec<u8> {
     chain
 }
 
-/// Tells a registration what has become of it: calls its enable callback, at
-/// `PASSIVE_LEVEL` on a system thread.
-pub fn notify(thread: &Thread, handle: u64, capture: bool, source: Guid) {
-    let notification = {
-        let mut etw = thread.shared().etw();
-        let Some(notification) = etw.notification(handle, capture) else {
-            return;
-        };
-        if notification.callback == 0 {
-            return;
-        }
-        etw.notifications += 1;
-        if let Ok(registration) = etw.registration(handle) {
-            registration.in_callback = true;
-        }
-        notification
+/// What a notification says beside the state.
+#[derive(Clone, Copy)]
+pub struct Cause {
+    /// Whether state is to be captured.
+    pub capture: bool,
+    /// What the controller said of itself.
+    pub source: Guid,
+    /// Whether filters are told.
+    pub filters: bool,
+}
+
+impl Cause {
+    /// A change of the sessions' state, by a controller that says nothing of itself.
+    pub const CHANGE: Self = Self {
+        capture: false,
+        source: Guid::NULL,
+        filters: true,
     };
-    let loan = Loan::new(thread, source, &notification.filters);
+}
+
+/// Tells a registration what has become of it: calls its enable callback, at
+/// `PASSIVE_LEVEL` on a system thread. Notifications to one registration come one after
+/// another, each with the state that holds when its turn has come (2.9).
+pub fn notify(thread: &Thread, handle: u64, cause: Cause) {
+    let this = std::thread::current().id();
+    let turn = || -> Option<(Option<Notification>, Option<ThreadId>)> {
+        let mut etw = thread.shared().etw();
+        let running_on = etw.registration_at(handle).and_then(|one| one.in_callback);
+        if running_on.is_some_and(|other| other != this) {
+            return None;
+        }
+        let notification = etw.notification(handle, cause.capture);
+        let notification = notification.filter(|one| one.callback != 0);
+        if notification.is_some() {
+            etw.notifications += 1;
+            if let Ok(registration) = etw.registration(handle) {
+                registration.in_callback = Some(this);
+            }
+        }
+        Some((notification, running_on))
+    };
+    let (notification, outer) = thread.wait_for("a notification to end", turn);
+    let Some(mut notification) = notification else {
+        return;
+    };
+    if !cause.filters {
+        notification.filters.clear();
+    }
+    check_callback(thread, &notification);
+    let loan = Loan::new(thread, cause.source, &notification.filters);
     let composite = notification.composite;
-    thread.call_driver(
-        "the enable callback",
-        notification.callback,
-        [
-            loan.source.address(),
-            u64::from(notification.code),
-            u64::from(composite.level),
-            composite.match_any,
-            composite.match_all,
-            loan.filter_address(),
-            notification.context,
-        ],
-    );
-    loan.take_back();
+    thread.in_enable_callback(|| {
+        thread.call_driver(
+            "the enable callback",
+            notification.callback,
+            [
+                loan.source.address(),
+                u64::from(notification.code),
+                u64::from(composite.level),
+                composite.match_any,
+                composite.match_all,
+                loan.filter_address(),
+                notification.context,
+            ],
+        )
+    });
+    loan.take_back(thread);
     if let Ok(registration) = thread.shared().etw().registration(notification.handle) {
-        registration.in_callback = false;
+        registration.in_callback = outer;
+    }
+}
+
+/// A registration's callback and its context must be there as long as it is (2.1).
+fn check_callback(thread: &Thread, notification: &Notification) {
+    let shared = thread.shared();
+    let gone = [
+        ("code", notification.callback),
+        ("context", notification.context),
+    ]
+    .into_iter()
+    .find_map(|(what, address)| Some((what, address, shared.about_what_is_gone(address)?)));
+    if let Some((what, address, why)) = gone {
+        thread.stop(
+            Rule::DiscardedCode,
+            format!("an enable callback's {what} at 0x{address:016X} {why}"),
+        );
     }
 }
 
@@ -303,30 +467,43 @@ pub fn notify(thread: &Thread, handle: u64, capture: bool, source: Guid) {
 struct Loan {
     source: Block,
     chain: Block,
-    chain_length: usize,
+    /// Where the chain ends.
+    end: u64,
     descriptor: Option<Block>,
 }
 
 impl Loan {
     fn new(thread: &Thread, source: Guid, filters: &[(u16, FilterData)]) -> Self {
         let put = |bytes: &[u8]| {
-            let block = Block::zeroed(bytes.len());
+            let block = Block::guarded(bytes.len());
             if let Err(error) = memory::write_bytes(block.address(), bytes) {
                 thread.stop_for_address(error);
             }
             block
         };
-        let bytes = filter_chain(filters);
-        let chain = put(&bytes);
+        let shared = thread.shared();
+        let mut bytes = filter_chain(filters);
+        if shared.config.hostile_filters {
+            mislead(&mut bytes);
+        }
+        // It ends where the memory does.
+        let room = bytes.len().next_multiple_of(16) - bytes.len();
+        let chain = put(&[vec![0; room], bytes.clone()].concat());
+        let start = chain.address() + room as u64;
         let descriptor = EventFilterDescriptor {
-            pointer: chain.address(),
+            pointer: start,
             size: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
             kind: SCHEMATIZED,
         };
+        let end = start + bytes.len() as u64;
+        for (session, _) in filters {
+            shared.tell_of_instance(instance_bit(*session));
+        }
+        shared.lent().lend_filter(end);
         Self {
             source: put(&source.to_bytes()),
             chain,
-            chain_length: bytes.len(),
+            end,
             descriptor: (!filters.is_empty()).then(|| put(descriptor.as_bytes())),
         }
     }
@@ -335,17 +512,34 @@ impl Loan {
         self.descriptor.as_ref().map_or(0, Block::address)
     }
 
-    /// Spoils the memory, so that a driver that kept a pointer reads nonsense.
-    fn take_back(self) {
-        const POISON: u8 = 0xDD;
-        let spoil = |block: &Block, length: usize| {
-            let spoilt = memory::write_bytes(block.address(), &vec![POISON; length]);
-            debug_assert!(spoilt.is_ok(), "the kernel's own memory is writable");
-        };
-        spoil(&self.source, 16);
-        spoil(&self.chain, self.chain_length);
+    /// Takes the memory back: who kept a pointer to it faults there.
+    fn take_back(self, thread: &Thread) {
+        let mut lent = thread.shared().lent();
+        lent.filter_is_back(self.end);
+        lent.take_back(self.source.address(), 16);
+        lent.take_back(self.chain.address(), self.end - self.chain.address());
         if let Some(descriptor) = &self.descriptor {
-            spoil(descriptor, size_of::<EventFilterDescriptor>());
+            let size = size_of::<EventFilterDescriptor>() as u64;
+            lent.take_back(descriptor.address(), size);
+        }
+    }
+}
+
+/// Makes a chain of filters lead past its end.
+fn mislead(chain: &mut [u8]) {
+    /// Where `NextOffset` is in a header.
+    const NEXT_OFFSET: usize = 20;
+    let mut at = 0;
+    while let Some(next) = chain.get_mut(at + NEXT_OFFSET..at + NEXT_OFFSET + 4) {
+        let Ok(bytes) = <[u8; 4]>::try_from(&*next) else {
+            return;
+        };
+        match u32::from_le_bytes(bytes) {
+            0 => {
+                next.copy_from_slice(&0x1000_u32.to_le_bytes());
+                return;
+            }
+            step => at += step as usize,
         }
     }
 }
@@ -367,26 +561,35 @@ pub fn register(thread: &Thread, provider: Guid, callback: u64, context: u64) ->
                 group: None,
                 honours_types: false,
                 registered_by: thread.call(),
-                in_callback: false,
+                in_callback: None,
+                writes: Arc::default(),
             },
         );
         let enabled = !etw.enablements_of_handle(handle).is_empty();
         (handle, enabled)
     };
     if enabled {
-        notify(thread, handle, false, Guid::NULL);
+        let cause = Cause {
+            filters: thread.shared().etw().open.filters_at_registration,
+            ..Cause::CHANGE
+        };
+        thread.while_registering(|| notify(thread, handle, cause));
     }
     handle
 }
 
-/// Ends a registration.
+/// Ends a registration, after its enable callback has returned wherever it runs (2.12).
 pub fn unregister(thread: &Thread, handle: u64) -> NtStatus {
     let call = thread.call();
-    let in_callback = match thread.shared().etw().registration(handle) {
-        Ok(registration) => Ok(registration.in_callback),
-        Err(error) => Err(error),
+    let this = std::thread::current().id();
+    let known = || match thread.shared().etw().registration(handle) {
+        Ok(registration) => match registration.in_callback {
+            Some(other) if other != this => None,
+            mine => Some(Ok(mine.is_some())),
+        },
+        Err(error) => Some(Err(error)),
     };
-    match in_callback {
+    match thread.wait_for("an enable callback to return", known) {
         Ok(true) => thread.stop(
             Rule::UnregisterInCallback,
             format!(
@@ -396,9 +599,30 @@ pub fn unregister(thread: &Thread, handle: u64) -> NtStatus {
             ),
         ),
         Ok(false) => {
-            let mut etw = thread.shared().etw();
-            etw.registrations.remove(&handle);
-            etw.released.insert(handle);
+            let churn;
+            let tell = {
+                let mut etw = thread.shared().etw();
+                let enabled = !etw.enablements_of_handle(handle).is_empty();
+                let registration = etw.registrations.remove(&handle);
+                etw.released.insert(handle);
+                churn = registration.as_ref().is_some_and(|one| etw.churns(one));
+                registration
+                    .filter(|_| enabled && etw.open.disabled_at_unregistration)
+                    .filter(|registration| registration.callback != 0)
+            };
+            if churn {
+                thread.warn(Rule::RegistrationChurn, || {
+                    "again: the provider is registered for every few events".to_owned()
+                });
+            }
+            // O5: the registration is gone, and its callback may still be told so.
+            if let Some(registration) = tell {
+                let loan = Loan::new(thread, Guid::NULL, &[]);
+                let source = loan.source.address();
+                let arguments = [source, u64::from(DISABLE), 0, 0, 0, 0, registration.context];
+                thread.call_driver("the enable callback", registration.callback, arguments);
+                loan.take_back(thread);
+            }
             NtStatus::SUCCESS
         }
         Err(error) => refuse(thread, handle, &error),
@@ -421,6 +645,12 @@ pub fn refuse(thread: &Thread, handle: u64, error: &HandleError) -> NtStatus {
                 from()
             ),
         ),
+        HandleError::NeverIssued if thread.shared().etw().left_by_failures.contains(&handle) => {
+            thread.warn(Rule::HandleOfFailure, || {
+                format!("with 0x{handle:016X}, which is no handle: EtwRegister had failed")
+            });
+            NtStatus::INVALID_HANDLE
+        }
         HandleError::NeverIssued => thread.stop(
             Rule::HandleNeverIssued,
             format!(
@@ -434,9 +664,16 @@ pub fn refuse(thread: &Thread, handle: u64, error: &HandleError) -> NtStatus {
 
 /// Sets a registration's traits, once (R-T3, R-T4), and with them its group.
 pub fn set_traits(thread: &Thread, handle: u64, blob: Vec<u8>) -> NtStatus {
-    let Some(CheckedTraits { group }) = check_traits(&blob) else {
-        return NtStatus::INVALID_PARAMETER;
+    let CheckedTraits { group, doubtful } = match check_traits(&blob) {
+        Ok(checked) => checked,
+        Err((rule, what)) => {
+            thread.warn(rule, || format!("with traits {what}"));
+            return NtStatus::INVALID_PARAMETER;
+        }
     };
+    for (rule, what) in doubtful {
+        thread.warn(rule, || format!("with traits {what}"));
+    }
     let joined = {
         let mut etw = thread.shared().etw();
         let denial = group.and_then(|group| etw.denied_groups.get(&group).copied());
@@ -444,12 +681,17 @@ pub fn set_traits(thread: &Thread, handle: u64, blob: Vec<u8>) -> NtStatus {
             return NtStatus::INVALID_HANDLE;
         };
         if registration.traits.is_some() {
-            return NtStatus::INVALID_PARAMETER;
+            let status = etw.open.second_traits;
+            drop(etw);
+            thread.warn(Rule::TraitsSetTwice, || {
+                "for a registration that has traits already".to_owned()
+            });
+            return status;
         }
         if denial == Some(GroupDenial::RefusesAll) {
             return NtStatus::ACCESS_DENIED;
         }
-        registration.traits = Some(blob);
+        registration.traits = Some(blob.into());
         registration.honours_types = true;
         if denial.is_some() {
             return NtStatus::ACCESS_DENIED;
@@ -462,43 +704,78 @@ pub fn set_traits(thread: &Thread, handle: u64, blob: Vec<u8>) -> NtStatus {
     };
     // Membership takes effect now, and so does the group's enablement (5.6).
     if joined {
-        notify(thread, handle, false, Guid::NULL);
+        notify(thread, handle, Cause::CHANGE);
     }
     NtStatus::SUCCESS
 }
 
 /// A blob of traits that is well-formed.
 #[derive(Debug, PartialEq, Eq)]
-struct CheckedTraits {
+pub struct CheckedTraits {
     /// The group that it names.
-    group: Option<Guid>,
+    pub group: Option<Guid>,
+    /// What is accepted, and should not be there.
+    pub doubtful: Vec<(Rule, String)>,
 }
 
-/// Checks a blob of traits (R-T1, R-T2, R-T5); nothing if it is malformed.
-fn check_traits(blob: &[u8]) -> Option<CheckedTraits> {
+/// Checks a blob of traits (R-T1, R-T2, R-T5). An error is the rule that it breaks, and
+/// what is wrong, to follow "traits".
+pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
     const GROUP: u8 = 1;
-    let (size, rest) = blob.split_first_chunk::<2>()?;
-    if usize::from(u16::from_le_bytes(*size)) != blob.len() {
-        return None;
+    /// More is copied into every event than should be (4.3.4).
+    const ADVISED: usize = 255;
+    let malformed = |what: String| Err((Rule::MalformedTraits, what));
+    let Some((size, rest)) = blob.split_first_chunk::<2>() else {
+        return malformed(format!("of {} bytes, which have no size", blob.len()));
+    };
+    let says = usize::from(u16::from_le_bytes(*size));
+    if says != blob.len() {
+        return malformed(format!("of {} bytes that say they are {says}", blob.len()));
     }
-    let name = rest.iter().position(|byte| *byte == 0)?;
-    std::str::from_utf8(rest.get(..name)?).ok()?;
-    let mut rest = rest.get(name + 1..)?;
+    let Some(end) = rest.iter().position(|byte| *byte == 0) else {
+        return malformed("whose name does not end".to_owned());
+    };
+    let (name, rest) = rest.split_at(end);
+    if std::str::from_utf8(name).is_err() {
+        return malformed("whose name is not UTF-8".to_owned());
+    }
+    let mut doubtful = Vec::new();
+    if blob.len() > ADVISED {
+        doubtful.push((
+            Rule::LargeTraits,
+            format!("of {} bytes, which every event carries", blob.len()),
+        ));
+    }
+    let mut rest = rest.get(1..).unwrap_or_default();
     let mut group = None;
     while !rest.is_empty() {
-        let (size, _) = rest.split_first_chunk::<2>()?;
-        let size = usize::from(u16::from_le_bytes(*size));
-        let one = rest.get(..size)?;
-        let (kind, data) = one.get(2..)?.split_first()?;
-        if *kind == GROUP {
-            let bytes: [u8; 16] = data.try_into().ok()?;
-            if group.replace(Guid::from_bytes(bytes)).is_some() {
-                return None;
+        let at = blob.len() - rest.len();
+        let size = rest.first_chunk::<2>().copied().map(u16::from_le_bytes);
+        let one = size
+            .and_then(|size| rest.get(..usize::from(size)))
+            .and_then(|one| one.get(2..)?.split_first());
+        let Some((kind, data)) = one else {
+            return malformed(format!("of which the one at offset {at} does not fit"));
+        };
+        match *kind {
+            GROUP => {
+                let Ok(bytes) = <[u8; 16]>::try_from(data) else {
+                    let what = format!("whose group has {} bytes, not 16", data.len());
+                    return Err((Rule::GroupTrait, what));
+                };
+                if group.replace(Guid::from_bytes(bytes)).is_some() {
+                    return Err((Rule::GroupTrait, "that name two groups".to_owned()));
+                }
             }
+            0 | 2..=127 => doubtful.push((
+                Rule::ReservedTrait,
+                format!("of type {kind}, which is not a driver's to use"),
+            )),
+            _ => {}
         }
-        rest = rest.get(size..)?;
+        rest = rest.get(data.len() + 3..).unwrap_or_default();
     }
-    Some(CheckedTraits { group })
+    Ok(CheckedTraits { group, doubtful })
 }
 
 /// Reports and removes the registrations of a driver that is gone, whose
@@ -558,11 +835,15 @@ mod tests {
     #[test]
     fn traits_are_checked_and_the_group_found() {
         let checked = check_traits(&example()).expect("well-formed");
+        assert_eq!(checked.doubtful, []);
         let group = checked.group.expect("a group");
         assert_eq!(group.to_string(), "faaf2f61-9b26-4591-9bb1-b9b8bae2d34c");
         assert_eq!(
             check_traits(b"\x05\0ab\0"),
-            Some(CheckedTraits { group: None })
+            Ok(CheckedTraits {
+                group: None,
+                doubtful: Vec::new()
+            })
         );
     }
 
@@ -571,12 +852,12 @@ mod tests {
         let good = example();
         for length in 0..good.len() {
             let mut cut = good[..length].to_vec();
-            assert_eq!(check_traits(&cut), None, "the size field says more");
+            assert!(check_traits(&cut).is_err(), "the size field says more");
             if length >= 2 {
                 cut[..2].copy_from_slice(&u16::try_from(length).unwrap().to_le_bytes());
                 // Only cuts between whole traits are whole blobs.
                 assert_eq!(
-                    check_traits(&cut).is_some(),
+                    check_traits(&cut).is_ok(),
                     [17, 36].contains(&length),
                     "{length}"
                 );

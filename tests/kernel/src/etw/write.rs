@@ -1,15 +1,21 @@
 //! Writing an event: from a driver's call to the sessions' buffers.
 
+use std::sync::{Arc, atomic::Ordering};
+
 use etl_file::{EventRecord, ExtendedItem, record::ext_type};
+use zerocopy::IntoBytes;
 
 use super::{
-    Guid,
+    Guid, checks,
     filters::{Subject, name_of},
-    runtime::{self, Etw, HandleError, instance_bit},
+    open_points::ImplicitActivity,
+    routes::{Reach, Route},
+    runtime,
+    session::{NoRoom, Session},
 };
 use crate::{
     abi::{EventDataDescriptor, EventDescriptor},
-    memory,
+    irql::Irql,
     status::NtStatus,
     thread::Thread,
     verifier::Rule,
@@ -17,12 +23,12 @@ use crate::{
 
 /// More descriptors than this are refused (1.1.12).
 const MOST_DESCRIPTORS: u32 = 128;
-/// An event, its header and items included, is counted by 16 bits (6.2.1).
-const LARGEST_EVENT: usize = u16::MAX as usize;
 /// `EVENT_DATA_DESCRIPTOR` types (6.6.1).
-const EVENT_METADATA: u8 = 1;
-const PROVIDER_METADATA: u8 = 2;
-const TIMESTAMP_OVERRIDE: u8 = 3;
+pub const EVENT_METADATA: u8 = 1;
+pub const PROVIDER_METADATA: u8 = 2;
+pub const TIMESTAMP_OVERRIDE: u8 = 3;
+/// `EVENT_WRITE_FLAG_INPRIVATE` (6.1.9).
+const IN_PRIVATE: u32 = 2;
 
 /// The arguments of a write.
 pub struct WriteCall {
@@ -39,43 +45,61 @@ pub struct WriteCall {
     pub data: u64,
     /// Bits of the sessions that the provider keeps the event from.
     pub filter: u64,
+    /// `EVENT_WRITE_FLAG_*`.
+    pub flags: u32,
 }
 
 /// What the data descriptors amount to.
 #[derive(Default)]
-struct Content {
-    payload: Vec<u8>,
-    event_metadata: Option<Vec<u8>>,
-    provider_metadata: Option<Vec<u8>>,
-    timestamp: Option<i64>,
+pub struct Content {
+    pub payload: Vec<u8>,
+    pub event_metadata: Option<Vec<u8>>,
+    pub provider_metadata: Option<Vec<u8>>,
+    pub timestamp: Option<i64>,
+}
+
+/// The route of a handle, or what a call with it comes to.
+fn route(thread: &Thread, handle: u64) -> Result<Arc<Route>, NtStatus> {
+    if let Some(route) = thread.shared().routes.get(handle) {
+        return Ok(route);
+    }
+    checks::handle_in_registration(thread, handle);
+    let error = thread.shared().etw().registration(handle).err();
+    Err(error.map_or(NtStatus::INVALID_HANDLE, |error| {
+        runtime::refuse(thread, handle, &error)
+    }))
 }
 
 /// Writes an event to every session that wants it.
 pub fn write(thread: &Thread, call: &WriteCall) -> NtStatus {
-    let honours_types = match thread.shared().etw().registration(call.handle) {
-        Ok(registration) => Ok(registration.honours_types),
-        Err(error) => Err(error),
+    let route = match route(thread, call.handle) {
+        Ok(route) => route,
+        Err(status) => return status,
     };
-    let honours_types = match honours_types {
-        Ok(honours_types) => honours_types,
-        Err(error) => return runtime::refuse(thread, call.handle, &error),
-    };
+    route.writes.fetch_add(1, Ordering::Relaxed);
     // Arguments are checked before anything is asked of sessions (1.3.15).
     if call.descriptor == 0 || call.count > MOST_DESCRIPTORS || (call.count != 0 && call.data == 0)
     {
+        checks::refused_arguments(thread, call);
         return NtStatus::INVALID_PARAMETER;
     }
     let descriptor: EventDescriptor = thread.read(call.descriptor);
-    let sessions = interested(thread, call.handle, descriptor, call.filter);
+    let descriptors = data_descriptors(thread, call);
+    checks::arguments(thread, call, &route, &descriptor, &descriptors);
+    let interested = interested(&route, descriptor, call.filter, call.flags);
+    if interested.is_empty() {
+        return NtStatus::SUCCESS;
+    }
+    let content = gather(thread, &descriptors, route.honours_types);
+    checks::content(thread, &content);
+    let sessions = filtered(&interested, descriptor, &content);
     if sessions.is_empty() {
         return NtStatus::SUCCESS;
     }
-    let content = gather(thread, call, honours_types);
-    let sessions = filtered(thread, call.handle, descriptor, &content, sessions);
-    if sessions.is_empty() {
-        return NtStatus::SUCCESS;
+    for reach in interested.iter().filter(|reach| reach.stack_walk) {
+        reach.session.count_stack();
     }
-    deliver(thread, call, descriptor, content, &sessions)
+    deliver(thread, call, &route, descriptor, content, &sessions)
 }
 
 /// Writes a string as an event that carries nothing else.
@@ -86,14 +110,10 @@ pub fn write_string(
     activity: Option<Guid>,
     text: Vec<u8>,
 ) -> NtStatus {
-    let known = thread.shared().etw().registration(handle).err();
-    if let Some(error) = known {
-        return runtime::refuse(thread, handle, &error);
-    }
-    let sessions = interested(thread, handle, descriptor, 0);
-    if sessions.is_empty() {
-        return NtStatus::SUCCESS;
-    }
+    let route = match route(thread, handle) {
+        Ok(route) => route,
+        Err(status) => return status,
+    };
     let call = WriteCall {
         handle,
         descriptor: 0,
@@ -102,119 +122,212 @@ pub fn write_string(
         count: 0,
         data: 0,
         filter: 0,
+        flags: 0,
     };
+    checks::arguments(thread, &call, &route, &descriptor, &[]);
+    let interested = interested(&route, descriptor, 0, 0);
     let content = Content {
         payload: text,
         ..Content::default()
     };
-    deliver(thread, &call, descriptor, content, &sessions)
+    let sessions = filtered(&interested, descriptor, &content);
+    if sessions.is_empty() {
+        return NtStatus::SUCCESS;
+    }
+    deliver(thread, &call, &route, descriptor, content, &sessions)
 }
 
-/// The sessions that want an event (6.1.1): each is asked by its own level and
-/// keywords (3.4.8), once, whichever of its enablements lets the event through.
-fn interested(thread: &Thread, handle: u64, event: EventDescriptor, filter: u64) -> Vec<u16> {
-    let etw = thread.shared().etw();
-    let mut sessions: Vec<u16> = etw
-        .enablements_of_handle(handle)
-        .into_iter()
-        .filter(|(session, one)| {
-            filter & instance_bit(*session) == 0
-                && etw
-                    .sessions
-                    .get(session)
-                    .is_some_and(|session| !session.is_full())
-                && one.enablement.wants(event.level, event.keyword)
+/// The ways that an event passes by level, keywords, and what the provider says (6.1.1):
+/// each session is asked by its own (3.4.8).
+fn interested(route: &Route, event: EventDescriptor, filter: u64, flags: u32) -> Vec<&Reach> {
+    route
+        .reaches
+        .iter()
+        .filter(|reach| {
+            filter & runtime::instance_bit(reach.session.id()) == 0
+                && !(reach.exclude_in_private && flags & IN_PRIVATE != 0)
+                && reach.enablement.wants(event.level, event.keyword)
+                && !reach.session.is_full()
         })
-        .map(|(session, _)| session)
-        .collect();
-    sessions.sort_unstable();
-    sessions.dedup();
-    sessions
+        .collect()
 }
 
-/// Those of the sessions whose filters let the event pass too, whichever of their
-/// enablements it passes by.
-fn filtered(
-    thread: &Thread,
-    handle: u64,
+/// The sessions whose filters let the event pass too, by whichever of their ways, once
+/// each.
+fn filtered<'a>(
+    interested: &[&'a Reach],
     event: EventDescriptor,
     content: &Content,
-    mut sessions: Vec<u16>,
-) -> Vec<u16> {
-    let etw = thread.shared().etw();
+) -> Vec<&'a Session> {
     let subject = Subject {
         id: event.id,
         level: event.level,
         keyword: event.keyword,
         name: content.event_metadata.as_deref().and_then(name_of),
     };
-    let enablements = etw.enablements_of_handle(handle);
-    sessions.retain(|session| {
-        enablements.iter().any(|(of, one)| {
-            of == session
-                && one.enablement.wants(event.level, event.keyword)
-                && one.events.pass(subject)
-        })
-    });
+    let mut sessions: Vec<&Session> = interested
+        .iter()
+        .filter(|reach| reach.events.is_empty() || reach.events.pass(subject))
+        .map(|reach| &*reach.session)
+        .collect();
+    sessions.dedup_by_key(|session| session.id());
     sessions
 }
 
+/// The array of data descriptors.
+fn data_descriptors(thread: &Thread, call: &WriteCall) -> Vec<EventDataDescriptor> {
+    let empty = EventDataDescriptor {
+        pointer: 0,
+        size: 0,
+        kind: 0,
+        reserved_1: 0,
+        reserved_2: 0,
+    };
+    let mut descriptors = vec![empty; call.count as usize];
+    thread.read_into(call.data, descriptors.as_mut_bytes());
+    descriptors
+}
+
 /// Collects what the data descriptors point at.
-fn gather(thread: &Thread, call: &WriteCall, honours_types: bool) -> Content {
+fn gather(thread: &Thread, descriptors: &[EventDataDescriptor], honours_types: bool) -> Content {
     let mut content = Content::default();
-    let bad = |error| thread.stop_for_address(error);
-    for number in 0..u64::from(call.count) {
-        let at = call.data + number * size_of::<EventDataDescriptor>() as u64;
-        let descriptor: EventDataDescriptor = thread.read(at);
-        let read = || match memory::read_bytes(descriptor.pointer, descriptor.size as usize) {
-            Ok(bytes) => bytes,
-            Err(error) => bad(error),
+    let largest = thread.shared().config.open_points.largest_event;
+    for descriptor in descriptors {
+        let size = descriptor.size as usize;
+        if descriptor.pointer == 0 && size != 0 {
+            checks::null_data(thread, size);
+        }
+        let read = |into: &mut Vec<u8>| {
+            // What is too large already needs no more reading.
+            let size = size.min(largest + 1);
+            let start = into.len();
+            into.resize(start + size, 0);
+            thread.read_into(
+                descriptor.pointer,
+                into.get_mut(start..).unwrap_or_default(),
+            );
+        };
+        let read_whole = || {
+            let mut bytes = Vec::new();
+            read(&mut bytes);
+            bytes
         };
         match descriptor.kind {
-            EVENT_METADATA if honours_types => content.event_metadata = Some(read()),
-            PROVIDER_METADATA if honours_types => content.provider_metadata = Some(read()),
+            EVENT_METADATA if honours_types => content.event_metadata = Some(read_whole()),
+            PROVIDER_METADATA if honours_types => content.provider_metadata = Some(read_whole()),
             TIMESTAMP_OVERRIDE if honours_types => {
-                let bytes: Option<[u8; 8]> = read().try_into().ok();
+                let bytes: Option<[u8; 8]> = read_whole().try_into().ok();
                 content.timestamp = bytes.map(i64::from_le_bytes);
             }
-            _ => content.payload.extend_from_slice(&read()),
+            _ => read(&mut content.payload),
         }
-        // What is too large already needs no more reading.
-        if content.payload.len() > LARGEST_EVENT {
+        if content.payload.len() > largest {
             break;
         }
     }
     content
 }
 
-/// Builds the record and puts it into every session's buffer, or into none
-/// (6.1.3, R-O11).
+/// The activity id of an event that names none (6.5.1).
+fn implicit_activity(thread: &Thread) -> Guid {
+    let shared = thread.shared();
+    let at_dispatch = thread.irql() >= Irql::DISPATCH_LEVEL;
+    if at_dispatch && shared.config.open_points.activity_at_dispatch == ImplicitActivity::Null {
+        return Guid::NULL;
+    }
+    shared.activities.of_thread(thread.identity().thread)
+}
+
+/// Builds the record and puts it into every session's buffer. Unless a session is
+/// independent, all of them take it or none (6.1.3, 6.1.4, R-O11).
 fn deliver(
     thread: &Thread,
     call: &WriteCall,
+    route: &Route,
     descriptor: EventDescriptor,
     content: Content,
-    sessions: &[u16],
+    sessions: &[&Session],
 ) -> NtStatus {
-    let identity = thread.identity();
-    let timestamp = content
-        .timestamp
-        .unwrap_or_else(|| thread.shared().clock.counter());
-    let mut etw = thread.shared().etw();
-    let activity = call
-        .activity
-        .or_else(|| etw.activities.get(&identity.thread).copied())
-        .unwrap_or(Guid::NULL);
-    let (provider, traits) = match etw.registration(call.handle) {
-        Ok(registration) => (registration.provider, registration.traits.clone()),
-        Err(HandleError::Null | HandleError::Released | HandleError::NeverIssued) => {
-            return NtStatus::INVALID_HANDLE;
+    let open = &thread.shared().config.open_points;
+    let mut record = record(thread, call, route, descriptor, content);
+    let size = record.encoded_size();
+    if size > open.largest_event {
+        for session in sessions {
+            session.count_lost();
         }
+        checks::too_large(thread, size);
+        return NtStatus::INTEGER_OVERFLOW;
+    }
+    let may_grow = thread.irql() < Irql::DISPATCH_LEVEL;
+    let processor = thread.processor();
+    let mut reserved = Vec::with_capacity(sessions.len());
+    let mut refused: Option<NoRoom> = None;
+    let mut fitting = true;
+    for session in sessions {
+        match session.reserve(processor, size, may_grow) {
+            Ok(reservation) => reserved.push((*session, reservation)),
+            Err(NoRoom::Ended) => {}
+            // It has stopped by itself while the event was on its way.
+            Err(NoRoom::Stopped) => session.count_lost(),
+            Err(why) => {
+                session.count_lost();
+                fitting &= why != NoRoom::NeverFits;
+                // An independent session's failure is its own.
+                if !session.config().independent {
+                    refused.get_or_insert(why);
+                }
+            }
+        }
+    }
+    if !fitting {
+        checks::too_large_for_a_buffer(thread, size);
+    }
+    if refused.is_some() {
+        reserved.retain(|(session, _)| {
+            let stays = session.config().independent;
+            if !stays && open.all_count_the_loss {
+                session.count_lost();
+            }
+            stays
+        });
+    }
+    let recorded = !reserved.is_empty();
+    // The moment is the same for all, and later than that of every event before it in
+    // these buffers.
+    let counter = record.timestamp;
+    let counter = if counter == 0 {
+        thread.shared().clock.counter()
+    } else {
+        counter
     };
-    let mut items = Vec::new();
+    for (_, reservation) in reserved {
+        if let Err(error) = reservation.record(&mut record, counter) {
+            let what = format!("a reserved buffer did not take an event: {error}");
+            thread.stop(Rule::Internal, what);
+        }
+    }
+    match refused {
+        None => NtStatus::SUCCESS,
+        Some(_) if recorded && open.success_if_an_independent_session_records => NtStatus::SUCCESS,
+        Some(NoRoom::NeverFits) => NtStatus::BUFFER_OVERFLOW,
+        Some(NoRoom::StoreFull) => NtStatus::LOG_FILE_FULL,
+        Some(_) => NtStatus::NO_MEMORY,
+    }
+}
+
+/// The record of an event; its timestamp is 0 unless the event brings its own.
+fn record(
+    thread: &Thread,
+    call: &WriteCall,
+    route: &Route,
+    descriptor: EventDescriptor,
+    content: Content,
+) -> EventRecord {
+    let identity = thread.identity();
+    let mut extended = Vec::new();
     let mut add = |ext_type, data: Option<Vec<u8>>| {
         if let Some(data) = data {
-            items.push(ExtendedItem { ext_type, data });
+            extended.push(ExtendedItem { ext_type, data });
         }
     };
     add(
@@ -222,13 +335,14 @@ fn deliver(
         call.related.map(|related| related.to_bytes().to_vec()),
     );
     // Traits that were set win over those that a descriptor carries (4.4.5).
+    let traits = route.traits.as_deref().map(<[u8]>::to_vec);
     add(ext_type::PROV_TRAITS, traits.or(content.provider_metadata));
     add(ext_type::EVENT_SCHEMA_TL, content.event_metadata);
-    let record = EventRecord {
+    EventRecord {
         thread_id: identity.thread,
         process_id: identity.process,
-        timestamp,
-        provider,
+        timestamp: content.timestamp.unwrap_or(0),
+        provider: route.provider,
         descriptor: etl_file::EventDescriptor {
             id: descriptor.id,
             version: descriptor.version,
@@ -238,51 +352,9 @@ fn deliver(
             task: descriptor.task,
             keyword: descriptor.keyword,
         },
-        activity_id: activity,
-        extended: items,
+        activity_id: call.activity.unwrap_or_else(|| implicit_activity(thread)),
+        extended,
         user_data: content.payload,
         ..EventRecord::default()
-    };
-    let count_lost = |etw: &mut Etw, session: u16| {
-        if let Some(session) = etw.sessions.get_mut(&session) {
-            session.count_lost();
-        }
-    };
-    if record.encoded_size() > LARGEST_EVENT {
-        for session in sessions {
-            count_lost(&mut etw, *session);
-        }
-        return NtStatus::INTEGER_OVERFLOW;
     }
-    let without_room: Vec<u16> = sessions
-        .iter()
-        .copied()
-        .filter(|session| {
-            etw.sessions
-                .get(session)
-                .is_some_and(|session| !session.has_room_for(&record))
-        })
-        .collect();
-    if !without_room.is_empty() {
-        for session in without_room {
-            count_lost(&mut etw, session);
-        }
-        return NtStatus::BUFFER_OVERFLOW;
-    }
-    let mut failed = None;
-    for session in sessions {
-        if let Some(session) = etw.sessions.get_mut(session)
-            && let Err(error) = session.append(&record, &thread.shared().clock)
-        {
-            failed = Some(error);
-        }
-    }
-    drop(etw);
-    if let Some(error) = failed {
-        thread.stop(
-            Rule::Internal,
-            format!("a session's file could not be written: {error}"),
-        );
-    }
-    NtStatus::SUCCESS
 }

@@ -278,7 +278,7 @@ fn create_driver(
     if config.init_flags & NO_DISPATCH_OVERRIDE == 0 {
         let mut object: DriverObject = thread.read(driver_object);
         object.driver_unload = if pnp || config.unload != 0 {
-            framework_unload as *const () as u64
+            Gateways::get().framework_unload()
         } else {
             0
         };

@@ -14,7 +14,6 @@ use super::{
 };
 use crate::{
     abi::{ContextTypeInfo, ObjectAttributes},
-    memory,
     pool::Block,
     status::NtStatus,
     thread::{self, Thread},
@@ -344,34 +343,6 @@ pub fn delete(thread: &Thread, root: u64) {
 }
 
 impl Thread {
-    /// Reads a structure that the driver passed; a bad address stops the machine.
-    pub fn read<T: zerocopy::FromBytes + zerocopy::IntoBytes>(&self, address: u64) -> T {
-        match memory::read(address) {
-            Ok(value) => value,
-            Err(error) => self.stop_for_address(error),
-        }
-    }
-
-    /// Writes a result where the driver asked for it.
-    pub fn write<T: zerocopy::IntoBytes + zerocopy::Immutable>(&self, address: u64, value: &T) {
-        if let Err(error) = memory::write(address, value) {
-            self.stop_for_address(error);
-        }
-    }
-
-    /// Stops the machine for an address that cannot be accessed.
-    pub fn stop_for_address(&self, error: memory::BadAddress) -> ! {
-        let call = self.call();
-        self.stop(
-            Rule::BadAddress,
-            format!(
-                "{} was called from {} with a bad pointer: {error}",
-                call.name(),
-                self.shared().place(call.return_address)
-            ),
-        )
-    }
-
     /// Runs `body` on the data of the object that the driver named; a handle of
     /// another kind stops the machine.
     pub fn with<T: Data, R>(&self, handle: u64, body: impl FnOnce(&mut T) -> R) -> R {

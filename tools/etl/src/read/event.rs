@@ -47,18 +47,18 @@ pub struct Event {
 }
 
 /// An event record's bytes taken apart.
-pub(super) struct ParsedEvent {
-    pub(super) record: EventRecord,
-    pub(super) flags: u16,
+pub struct ParsedEvent {
+    pub record: EventRecord,
+    pub flags: u16,
     /// Offset in the record of an extended item that runs over its end.
-    pub(super) bad_item: Option<usize>,
+    pub bad_item: Option<usize>,
 }
 
 /// `Flags` bit: extended items precede the user data.
 const FLAG_EXTENDED_INFO: u16 = 1;
 
 /// Reads a record of [`layout::EVENT_HEADER`] bytes or more.
-pub(super) fn parse(bytes: &[u8]) -> Option<ParsedEvent> {
+pub fn parse(bytes: &[u8]) -> Option<ParsedEvent> {
     let mut c = Cursor::new(bytes);
     c.take(4)?; // size and header type
     let flags = c.u16()?;

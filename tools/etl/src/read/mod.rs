@@ -13,6 +13,7 @@ mod trace;
 
 pub use buffer::BufferInfo;
 pub use error::{Damage, DamageKind, ReadError};
+pub(crate) use event::parse as parse_event;
 pub use event::{Event, PointerSize};
 pub use header::TraceHeader;
 pub use other::{Other, OtherKind};

@@ -1,6 +1,7 @@
 //! A session's buffer in memory.
 
 use crate::layout;
+use crate::read::parse_event as parse;
 use crate::record::{EncodeError, EventRecord};
 
 /// A buffer of one processor, filled in memory and flushed to a log file as a
@@ -52,6 +53,13 @@ impl Buffer {
         }
     }
 
+    /// The buffer, for the processor of this index.
+    #[must_use]
+    pub const fn on_processor(mut self, processor: u16) -> Self {
+        self.processor = processor;
+        self
+    }
+
     /// Appends a record, or leaves the buffer as it is.
     ///
     /// Within a buffer, time stamps should not decrease: the caller appends in
@@ -62,18 +70,7 @@ impl Buffer {
     /// [`AppendError::NeverFits`] and [`AppendError::Encode`] if it fits in
     /// none.
     pub fn try_append(&mut self, record: &EventRecord) -> Result<(), AppendError> {
-        let size = record.encoded_size();
-        if size > layout::MAX_RECORD {
-            return Err(EncodeError::TooLarge { size }.into());
-        }
-        let size = layout::align8(size);
-        let capacity = self.capacity();
-        if size > capacity {
-            return Err(AppendError::NeverFits { size, capacity });
-        }
-        if size > capacity - self.records.len() {
-            return Err(AppendError::Full);
-        }
+        self.check(record.encoded_size())?;
         record.encode_into(&mut self.records)?;
         self.records.resize(layout::align8(self.records.len()), 0);
         self.count += 1;
@@ -130,6 +127,42 @@ impl Buffer {
         &self.records
     }
 
+    /// The events, in the order they were appended.
+    #[must_use]
+    pub fn events(&self) -> Vec<EventRecord> {
+        let mut events = Vec::new();
+        let mut rest = self.records.as_slice();
+        while let Some(size) = rest.first_chunk::<2>() {
+            let size = usize::from(u16::from_le_bytes(*size));
+            let Some(parsed) = rest.get(..size).and_then(parse) else {
+                break; // not reached: only whole records are appended
+            };
+            events.push(parsed.record);
+            rest = rest.get(layout::align8(size)..).unwrap_or_default();
+        }
+        events
+    }
+
+    /// Whether a record that takes `size` bytes fits now. See
+    /// [`EventRecord::encoded_size`].
+    ///
+    /// # Errors
+    /// As [`try_append`](Self::try_append).
+    pub const fn check(&self, size: usize) -> Result<(), AppendError> {
+        if size > layout::MAX_RECORD {
+            return Err(AppendError::Encode(EncodeError::TooLarge { size }));
+        }
+        let size = layout::align8(size);
+        let capacity = self.capacity();
+        if size > capacity {
+            return Err(AppendError::NeverFits { size, capacity });
+        }
+        if size > capacity - self.records.len() {
+            return Err(AppendError::Full);
+        }
+        Ok(())
+    }
+
     /// Forgets the records and keeps the memory.
     pub fn reset(&mut self) {
         self.records.clear();
@@ -139,10 +172,8 @@ impl Buffer {
     }
 
     /// Room for records in an empty buffer.
-    fn capacity(&self) -> usize {
-        usize::try_from(self.size).map_or(usize::MAX, |size| {
-            size.saturating_sub(layout::BUFFER_HEADER)
-        })
+    const fn capacity(&self) -> usize {
+        (self.size as usize).saturating_sub(layout::BUFFER_HEADER)
     }
 }
 
@@ -167,6 +198,7 @@ mod tests {
         buffer.try_append(&record(20, 8)).unwrap();
         assert_eq!(buffer.used(), 72 + 88 + 88);
         assert_eq!(buffer.count(), 2);
+        assert_eq!(buffer.events(), [record(10, 1), record(20, 8)]);
         assert_eq!(buffer.first_timestamp(), Some(10));
         assert_eq!(buffer.last_timestamp(), Some(20));
     }

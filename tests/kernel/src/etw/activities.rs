@@ -1,0 +1,45 @@
+//! Activity ids: those of threads, and new ones.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use super::Guid;
+
+/// The activity ids of a machine.
+#[derive(Default)]
+pub struct Activities {
+    threads: RwLock<HashMap<u32, Guid>>,
+    created: AtomicU64,
+}
+
+impl Activities {
+    /// A thread's activity id; null for none (6.5.1).
+    pub fn of_thread(&self, thread: u32) -> Guid {
+        let threads = self.threads.read().unwrap_or_else(PoisonError::into_inner);
+        threads.get(&thread).copied().unwrap_or(Guid::NULL)
+    }
+
+    /// Gives a thread an activity id.
+    pub fn set(&self, thread: u32, activity: Guid) {
+        let mut threads = self.threads.write().unwrap_or_else(PoisonError::into_inner);
+        threads.insert(thread, activity);
+    }
+
+    /// A new activity id: unique until the machine's end, and no GUID (6.5.4).
+    pub fn create(&self) -> Guid {
+        let number = self.created.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut bytes = [0; 16];
+        if let Some(low) = bytes.first_chunk_mut::<8>() {
+            *low = number.to_le_bytes();
+        }
+        if let Some(high) = bytes.last_chunk_mut::<8>() {
+            *high = *b"\x80testkrn";
+        }
+        Guid::from_bytes(bytes)
+    }
+}
