@@ -53,6 +53,14 @@ impl Faults {
             .push(fault);
     }
 
+    /// Forgets the faults that have not come yet.
+    pub fn clear(&self) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+
     /// What a call of a routine is to return, if it is to fail.
     pub fn take(&self, routine: &str) -> Option<NtStatus> {
         let mut faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);

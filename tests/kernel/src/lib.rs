@@ -51,6 +51,7 @@ mod abi;
 mod access;
 mod arena;
 mod clock;
+pub mod conformance;
 mod etw;
 mod faults;
 mod gateway;

@@ -649,6 +649,32 @@ impl Kernel {
         })??)
     }
 
+    /// Tells a provider or group a control code of an enable callback that is none of those
+    /// there are, as a later Windows may.
+    ///
+    /// # Errors
+    ///
+    /// When the machine stops.
+    pub fn send_control_code(&self, target: Target, code: u32) -> Result<(), KernelError> {
+        self.run(Identity::SYSTEM, move |thread| {
+            controller::send_code(thread, target, code);
+        })?;
+        Ok(())
+    }
+
+    /// How often a provider that is registered was used to write an event, whether or not
+    /// a session wanted it.
+    #[must_use]
+    pub fn writes_of(&self, provider: Guid) -> u64 {
+        self.shared.etw().writes_of(provider)
+    }
+
+    /// Whether a driver is told level 0 where every session asks for it
+    /// ([`OpenPoints::level_0_is_told`]), from the next notification on.
+    pub fn tell_level_0(&self, told: bool) {
+        self.shared.etw().open.level_0_is_told = told;
+    }
+
     /// Sets the providers that a session does not reach by groups, in place of those before
     /// (`TraceSetInformation` with `TraceSetDisallowList`).
     ///
@@ -681,6 +707,11 @@ impl Kernel {
         }
         self.shared.faults.add(fault);
         Ok(())
+    }
+
+    /// Forgets the faults that were injected and have not come yet.
+    pub fn clear_faults(&self) {
+        self.shared.faults.clear();
     }
 
     /// Gives a thread an activity id, as a program does with its own thread

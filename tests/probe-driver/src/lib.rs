@@ -10,8 +10,14 @@
     clippy::cast_possible_truncation,
     reason = "sizes of the WDK's structures fit the fields that hold them"
 )]
+#![allow(
+    clippy::missing_const_for_fn,
+    reason = "nothing here is for the compiler to run"
+)]
 
 extern crate wdk_panic;
+
+mod etw;
 
 use core::{
     ffi::c_void,
@@ -123,7 +129,7 @@ pub unsafe extern "system" fn driver_entry(
         REGISTRATION.store(use_up_the_stack(1), Ordering::Relaxed);
     } else if is_service(path, "panic") {
         panic!("as the service name says");
-    } else {
+    } else if !etw::run(|name| is_service(path, name)) {
         REGISTRATION.store(register(), Ordering::Relaxed);
     }
     status
@@ -251,10 +257,6 @@ fn call_null() {
     nowhere();
 }
 
-#[allow(
-    clippy::missing_const_for_fn,
-    reason = "it is not for the compiler to run"
-)]
 fn copy_from_nowhere() {
     let length = core::hint::black_box(600_usize);
     let mut bytes = [0_u8; 600];
@@ -291,6 +293,7 @@ fn use_up_the_stack(depth: u64) -> u64 {
 
 /// `EvtDriverUnload`.
 extern "C" fn unload(_driver: WDFDRIVER) {
+    etw::unregister();
     let handle = REGISTRATION.swap(0, Ordering::Relaxed);
     if handle != 0 {
         // SAFETY: the handle came from `register`, and nothing uses it any more.

@@ -337,6 +337,19 @@ pub fn capture_state(
     Ok(())
 }
 
+/// Tells what a target reaches a control code that no controller can send, as a later
+/// Windows may (3.2.5).
+pub fn send_code(thread: &Thread, target: Target, code: u32) {
+    let reached = thread.shared().etw().registered_as(target);
+    for handle in reached {
+        let cause = Cause {
+            code: Some(code),
+            ..Cause::CHANGE
+        };
+        runtime::notify(thread, handle, cause);
+    }
+}
+
 /// A session that runs.
 pub fn running(thread: &Thread, session: SessionHandle) -> Result<Arc<Session>, ControlError> {
     let etw = thread.shared().etw();

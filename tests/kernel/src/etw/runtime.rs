@@ -216,6 +216,15 @@ impl Etw {
             .collect()
     }
 
+    /// The registrations that a target is about, in the order they were made.
+    pub fn registered_as(&self, target: Target) -> Vec<u64> {
+        self.registrations
+            .iter()
+            .filter(|(_, registration)| Self::targets(registration).any(|one| one == target))
+            .map(|(handle, _)| *handle)
+            .collect()
+    }
+
     /// The registrations that a session reaches by a target, in the order they were made.
     pub fn reached_by(&self, target: Target, session: u16) -> Vec<u64> {
         let session = self.sessions.get(&session);
@@ -332,6 +341,15 @@ impl Etw {
         *ended >= MANY
     }
 
+    /// How often a provider's registrations were used to write an event.
+    pub fn writes_of(&self, provider: Guid) -> u64 {
+        self.registrations
+            .values()
+            .filter(|registration| registration.provider == provider)
+            .map(|registration| registration.writes.load(Ordering::Relaxed))
+            .sum()
+    }
+
     /// The providers that are registered as members of a group.
     pub fn members(&self, group: Guid) -> HashSet<Guid> {
         self.registrations
@@ -383,6 +401,8 @@ pub struct Cause {
     pub source: Guid,
     /// Whether filters are told.
     pub filters: bool,
+    /// A control code to tell in place of the one that is true.
+    pub code: Option<u32>,
 }
 
 impl Cause {
@@ -391,6 +411,7 @@ impl Cause {
         capture: false,
         source: Guid::NULL,
         filters: true,
+        code: None,
     };
 }
 
@@ -431,7 +452,7 @@ pub fn notify(thread: &Thread, handle: u64, cause: Cause) {
             notification.callback,
             [
                 loan.source.address(),
-                u64::from(notification.code),
+                u64::from(cause.code.unwrap_or(notification.code)),
                 u64::from(composite.level),
                 composite.match_any,
                 composite.match_all,

@@ -1,0 +1,362 @@
+//! Each rule of the verifier, broken by a driver, and found out.
+//!
+//! The probe driver's services are named after the rules that they break.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use etw_testkernel::{
+    BugCheck, EnableParameters, Fault, FilterData, Guid, Kernel, KernelConfig, KernelError,
+    NtStatus, Rule, SessionConfig, Severity, Target, Violation,
+};
+
+/// What was found.
+#[derive(Debug)]
+struct Found {
+    bugcheck: Option<BugCheck>,
+    warnings: Vec<Violation>,
+}
+
+fn provider() -> Target {
+    let guid: Guid = "7c1a1b2e-0e5f-4b7c-9c62-5d0a7a3f10c4".parse().unwrap();
+    Target::Provider(guid)
+}
+
+/// Runs the probe driver as a service, with its provider enabled before it is there and
+/// again when it runs.
+fn run(service: &str, config: KernelConfig) -> Found {
+    let kernel = Kernel::with_config(config);
+    let folder = tempfile::tempdir().unwrap();
+    let bugcheck = match drive(&kernel, service, &folder.path().join("rules.etl")) {
+        Ok(()) => None,
+        Err(KernelError::BugCheck(bugcheck)) => Some(bugcheck),
+        Err(error) => panic!("{service}: {error}"),
+    };
+    Found {
+        bugcheck,
+        warnings: kernel.warnings(),
+    }
+}
+
+fn drive(kernel: &Kernel, service: &str, file: &std::path::Path) -> Result<(), KernelError> {
+    let session = kernel.start_session(SessionConfig {
+        buffer_kb: 4,
+        ..SessionConfig::to_file("rules", file)
+    })?;
+    let mut parameters = EnableParameters {
+        filter: Some(FilterData {
+            id: 1,
+            version: 0,
+            data: vec![1, 2, 3],
+        }),
+        ..EnableParameters::default()
+    };
+    if service == "v11" {
+        kernel.inject(Fault::next("EtwRegister", NtStatus::NO_MEMORY))?;
+    }
+    kernel.forbid_page_faults(service.starts_with("v51"));
+    kernel.enable(session, provider(), parameters.clone())?;
+    let driver = kernel.load_as(&common::probe(), service)?;
+    parameters.level = 4;
+    kernel.enable(session, provider(), parameters)?;
+    driver.unload()?;
+    kernel.stop_session(session)?;
+    Ok(())
+}
+
+/// The services that stop the machine, with the rule and a part of the sentence.
+const STOPS: &[(&str, Rule, &str)] = &[
+    (
+        "registered-at-dispatch",
+        Rule::EtwRegisterIrql,
+        "EtwRegister was called at DISPATCH_LEVEL",
+    ),
+    (
+        "v02",
+        Rule::EtwUnregisterIrql,
+        "EtwUnregister was called at DISPATCH_LEVEL",
+    ),
+    (
+        "v03",
+        Rule::EtwSetInformationIrql,
+        "EtwSetInformation was called at DISPATCH_LEVEL",
+    ),
+    (
+        "stale-handle",
+        Rule::HandleReleased,
+        "which EtwUnregister had released",
+    ),
+    (
+        "v06",
+        Rule::UnregisterInCallback,
+        "where it would wait for itself",
+    ),
+    ("v08", Rule::RegisterPointer, "which is not in system space"),
+    (
+        "v09",
+        Rule::DiscardedCode,
+        "discarded when the driver had started",
+    ),
+    ("v09-context", Rule::DiscardedCode, "that ExFreePool freed"),
+    (
+        "v12",
+        Rule::HandleNeverIssued,
+        "which EtwRegister never gave out",
+    ),
+    (
+        "v20",
+        Rule::EnableCallbackIrql,
+        "was called at PASSIVE_LEVEL (0) and returned at DISPATCH",
+    ),
+    ("v21", Rule::EnableCallbackBlocks, "KeDelayExecutionThread"),
+    (
+        "v22",
+        Rule::LoanKept,
+        "was lent to an enable callback that has returned",
+    ),
+    (
+        "v27-garbage",
+        Rule::HandleNotYetStored,
+        "inside EtwRegister",
+    ),
+    (
+        "v28",
+        Rule::FilterOverrun,
+        "past the end of the filter data",
+    ),
+    ("v40", Rule::PageableData, "is in paged pool"),
+    (
+        "v40-section",
+        Rule::PageableData,
+        "is in a pageable section",
+    ),
+    (
+        "v41",
+        Rule::UserSpaceData,
+        "event data at 0x000000007FFE0000",
+    ),
+    ("v43", Rule::NullData, "8 bytes of data at address 0"),
+    ("v54", Rule::FreedData, "that ExFreePool freed"),
+    ("v54-stack", Rule::FreedData, "below the stack pointer"),
+    ("v60", Rule::ActivityIrql, "with code 1 at DISPATCH_LEVEL"),
+    ("v61", Rule::ActivityPointer, "which is not in system space"),
+    ("v61-paged", Rule::PageableData, "is in paged pool"),
+];
+
+/// The services that are warned of.
+const WARNINGS: &[(&str, Rule, &str)] = &[
+    ("v07", Rule::HandleOverwritten, "which is lost"),
+    ("v08-null", Rule::RegisterPointer, "without a place"),
+    (
+        "v10",
+        Rule::RegistrationChurn,
+        "registered for every few events",
+    ),
+    ("v11", Rule::HandleOfFailure, "EtwRegister had failed"),
+    (
+        "v27",
+        Rule::HandleNotYetStored,
+        "has not stored the handle yet",
+    ),
+    (
+        "v30",
+        Rule::MalformedTraits,
+        "of 4 bytes that say they are 5",
+    ),
+    ("v31", Rule::TraitsSetTwice, "has traits already"),
+    ("v32", Rule::LargeTraits, "of 300 bytes"),
+    ("v33", Rule::ReservedTrait, "of type 5"),
+    ("v34", Rule::GroupTrait, "has 2 bytes, not 16"),
+    ("v35", Rule::DescriptorTypeSwitch, "[01, 00]"),
+    ("v36", Rule::InformationClass, "the class 7"),
+    ("v37", Rule::TypeTooEarly, "data descriptor 0 of type 1"),
+    ("v38", Rule::Channel, "channel 12"),
+    ("v38-described", Rule::Channel, "channel 11"),
+    ("v42", Rule::TooManyDescriptors, "129 data descriptors"),
+    (
+        "v43-array",
+        Rule::NullData,
+        "1 data descriptors that are null",
+    ),
+    ("v44", Rule::LargeEvent, "65,535 is the most"),
+    (
+        "v44-buffer",
+        Rule::LargeEvent,
+        "more than a session's buffer holds",
+    ),
+    (
+        "v45",
+        Rule::ReservedBytes,
+        "reserved bytes of data descriptor 0",
+    ),
+    ("v46", Rule::UnknownType, "of type 9"),
+    ("v47", Rule::UnknownFlags, "the flags 0x8"),
+    ("v48", Rule::UnknownFilterBits, "sessions 0x10000000000"),
+    ("v49", Rule::ReservedDescriptorValue, "level 0"),
+    ("v49-keyword", Rule::ReservedDescriptorValue, "no keyword"),
+    (
+        "v49-high",
+        Rule::ReservedDescriptorValue,
+        "keyword bits 0x1000000000000000",
+    ),
+    ("v49-level", Rule::ReservedDescriptorValue, "level 9"),
+    ("v49-opcode", Rule::ReservedDescriptorValue, "opcode 250"),
+    ("v49-channel", Rule::ReservedDescriptorValue, "channel 5"),
+    (
+        "v51",
+        Rule::FaultingWrite,
+        "without EVENT_WRITE_FLAG_NO_FAULTING",
+    ),
+    ("v52", Rule::ImplicitActivity, "without an activity id"),
+    (
+        "v53",
+        Rule::Description,
+        "7 bytes of an event's description",
+    ),
+    ("v53-order", Rule::Description, "do not come first"),
+    ("v53-payload", Rule::Description, "2 bytes of data more"),
+    ("v55", Rule::LeakingData, "nobody has written"),
+    (
+        "v55-address",
+        Rule::LeakingData,
+        "of kernel memory at offset 0",
+    ),
+    ("v61-null", Rule::ActivityPointer, "without an activity id"),
+    ("v62", Rule::ActivityCode, "the code 9"),
+    (
+        "v63",
+        Rule::ActivityNotRestored,
+        "another activity id than it was called with",
+    ),
+    ("v64", Rule::OldActivityUsed, "which is the one before"),
+];
+
+#[test]
+fn what_stops_a_machine_stops_it_by_the_rule() {
+    for (service, rule, part) in STOPS {
+        let config = KernelConfig {
+            hostile_filters: *service == "v28",
+            ..KernelConfig::default()
+        };
+        let found = run(service, config);
+        let Some(bugcheck) = &found.bugcheck else {
+            panic!("{service} was not caught: {found:?}");
+        };
+        let tag = format!("[{}]", rule.number());
+        assert!(bugcheck.message.contains(&tag), "{service}: {bugcheck}");
+        assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
+        assert!(
+            bugcheck.message.contains("etw_probe_driver")
+                || *service == "v09-context"
+                || *service == "v20",
+            "{service}: {bugcheck} has no place"
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_and_goes_on_is_kept() {
+    for (service, rule, part) in WARNINGS {
+        let found = run(service, KernelConfig::default());
+        assert_eq!(found.bugcheck, None, "{service}");
+        let [warning] = found.warnings.as_slice() else {
+            panic!("{service} has not one warning: {:#?}", found.warnings);
+        };
+        assert_eq!(warning.rule, *rule, "{service}: {warning}");
+        assert!(warning.message.contains(part), "{service}: {warning}");
+        let tag = format!("[{}]", rule.number());
+        assert!(warning.to_string().ends_with(&tag), "{service}: {warning}");
+    }
+}
+
+#[test]
+fn a_driver_that_does_right_is_clean() {
+    for service in ["well-behaved", "v51-good", "paged-at-passive"] {
+        let found = run(service, KernelConfig::default());
+        assert_eq!(found.bugcheck, None, "{service}");
+        assert_eq!(found.warnings, [], "{service}");
+    }
+}
+
+/// The rules that other tests break, and where.
+const ELSEWHERE: &[(Rule, &str)] = &[
+    (Rule::ProviderLeftRegistered, "verifier.rs"),
+    (Rule::ActsOnUnknownCode, "conformance.rs"),
+    (Rule::DisablesItself, "conformance.rs"),
+    (Rule::LevelZeroTakenLiterally, "conformance.rs"),
+    (Rule::CaptureChangesState, "conformance.rs"),
+    (Rule::FailureChangesDriver, "conformance.rs"),
+    // A fault that only the stand-in kernel itself could have.
+    (Rule::CallbackAfterUnregister, "stress.rs"),
+];
+
+#[test]
+fn every_numbered_rule_is_broken_by_some_test() {
+    let tables = STOPS.iter().chain(WARNINGS).map(|(_, rule, _)| *rule);
+    let tested: BTreeSet<&str> = tables
+        .chain(ELSEWHERE.iter().map(|(rule, _)| *rule))
+        .map(Rule::number)
+        .collect();
+    for rule in Rule::ALL {
+        let number = rule.number();
+        assert!(
+            number.is_empty() || tested.contains(number),
+            "{rule:?} ({number}) has no driver that breaks it"
+        );
+    }
+    for (service, rule, _) in WARNINGS {
+        // What is documented to be refused is refused here, and noted.
+        let refused = ["v08-null", "v27", "v43-array", "v61-null"].contains(service);
+        assert!(refused || rule.severity() == Severity::Warning, "{service}");
+    }
+}
+
+/// A fault of the processor: its code, and parts of its sentence.
+fn traps(service: &str, config: KernelConfig, code: u32, parts: &[&str]) {
+    let found = run(service, config);
+    let bugcheck = found
+        .bugcheck
+        .unwrap_or_else(|| panic!("{service} was not caught"));
+    assert_eq!(bugcheck.code, code, "{service}: {bugcheck}");
+    for part in parts {
+        assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
+    }
+}
+
+#[test]
+fn pageable_memory_is_out_of_reach_at_dispatch_level() {
+    let parts = ["a read of", "pageable memory", "DISPATCH_LEVEL (2)"];
+    traps(
+        "paged-pool-at-dispatch",
+        KernelConfig::default(),
+        0xD1,
+        &parts,
+    );
+    let parts = ["the execution of", "pageable memory", "pageable_code"];
+    traps(
+        "page-code-at-dispatch",
+        KernelConfig::default(),
+        0xD1,
+        &parts,
+    );
+}
+
+#[test]
+fn special_pool_shows_what_plain_pool_hides() {
+    let special = KernelConfig {
+        special_pool: true,
+        ..KernelConfig::default()
+    };
+    let parts = [
+        "a read of",
+        "'Leak'",
+        "that ExFreePool freed",
+        "reads_freed_pool",
+    ];
+    traps("freed-pool-read", special, 0x1E, &parts);
+    let parts = ["a write of", "writes_behind_a_block"];
+    traps("past-a-block", special, 0x1E, &parts);
+    let plain = run("freed-pool-read", KernelConfig::default());
+    assert_eq!(plain.bugcheck, None, "plain pool hides it");
+}
