@@ -3,8 +3,8 @@
 use core::{ptr, slice, sync::atomic::Ordering};
 
 use etw_sample_interface::{
-    CAPACITY, IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_GET_STATISTICS, IOCTL_SET_TIMER, Statistics,
-    TimerControl,
+    Burst, CAPACITY, IOCTL_BURST, IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_GET_STATISTICS,
+    IOCTL_SET_TIMER, LARGEST_BURST, Statistics, TimerControl,
 };
 use wdk_etw::Activity;
 use wdk_sys::{
@@ -261,6 +261,7 @@ extern "C" fn device_control(
         },
         IOCTL_SET_TIMER => set_timer(device, request),
         IOCTL_GET_STATISTICS => get_statistics(device, request),
+        IOCTL_BURST => burst(request),
         _ => Err(STATUS_INVALID_DEVICE_REQUEST),
     };
     stop(request, code, result);
@@ -327,6 +328,21 @@ fn set_timer(device: &Device, request: WDFREQUEST) -> Result<usize, NTSTATUS> {
         0 => timer::stop(device),
         1 => timer::start(device),
         _ => return Err(STATUS_INVALID_PARAMETER),
+    }
+    Ok(0)
+}
+
+/// Writes as many events as the sender wants.
+fn burst(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
+    let input = Buffer::input(request, size_of::<Burst>())?;
+    // SAFETY: the request is completed after this, and nothing writes to its buffer.
+    let input = unsafe { input.bytes() };
+    let burst = Burst::read_from_bytes(input).map_err(|_| STATUS_INVALID_BUFFER_SIZE)?;
+    if burst.count > LARGEST_BURST {
+        return Err(STATUS_INVALID_PARAMETER);
+    }
+    for number in 0..burst.count {
+        trace::burst(burst.sender, number);
     }
     Ok(0)
 }

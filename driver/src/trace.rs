@@ -11,8 +11,8 @@ use zerocopy::IntoBytes;
 use crate::debug;
 
 pub use self::provider::{
-    PowerState, d0_entry, d0_exit, device_added, driver_failed, driver_loaded, driver_unloaded,
-    file_cleaned_up, file_closed, file_created,
+    PowerState, burst, d0_entry, d0_exit, device_added, driver_failed, driver_loaded,
+    driver_unloaded, file_cleaned_up, file_closed, file_created,
 };
 
 /// The provider. Events of the driver's and the device's life have ids, and so they are in
@@ -36,6 +36,9 @@ mod provider {
     /// The driver's and the device's coming and going.
     #[keyword]
     pub const LIFECYCLE: Keyword = Keyword::bit(3);
+    /// Events that are asked for, to be many.
+    #[keyword]
+    pub const LOAD: Keyword = Keyword::bit(4);
 
     #[tasks]
     enum Task {
@@ -132,6 +135,10 @@ mod provider {
     #[event(level = Verbose, keyword = TIMER)]
     pub fn timer_ticked(ticks: u64);
 
+    /// One of the events that somebody asked for.
+    #[event(level = Verbose, keyword = LOAD)]
+    pub fn burst(sender: u32, number: u32);
+
     /// What a session that asks gets to know.
     #[event(level = Info, keyword = LIFECYCLE, opcode = DcStart)]
     pub fn state(events_failed: u64);
@@ -148,6 +155,7 @@ const _: () = {
     assert!(provider::POWER.bits() == keyword::POWER);
     assert!(provider::TIMER.bits() == keyword::TIMER);
     assert!(provider::LIFECYCLE.bits() == keyword::LIFECYCLE);
+    assert!(provider::LOAD.bits() == keyword::LOAD);
 };
 
 /// The first bytes of what was written are enough to tell one write from another.

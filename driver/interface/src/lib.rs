@@ -26,6 +26,8 @@ pub mod keyword {
     pub const TIMER: u64 = 1 << 2;
     /// The driver's and the device's coming and going.
     pub const LIFECYCLE: u64 = 1 << 3;
+    /// Events that are asked for, to be many.
+    pub const LOAD: u64 = 1 << 4;
 }
 
 /// The interface class that the device registers, as the fields of a GUID:
@@ -67,6 +69,12 @@ pub const IOCTL_SET_TIMER: u32 = ctl_code(0x802, WRITE);
 /// Reads the device's counters: a [`Statistics`] comes out.
 pub const IOCTL_GET_STATISTICS: u32 = ctl_code(0x803, READ);
 
+/// Writes events, to see how a session copes: a [`Burst`] goes in.
+pub const IOCTL_BURST: u32 = ctl_code(0x804, WRITE);
+
+/// The most events of one burst.
+pub const LARGEST_BURST: u32 = 10_000_000;
+
 /// Milliseconds from one tick of the timer to the next, and until the first.
 pub const TIMER_PERIOD_MS: u32 = 10;
 
@@ -76,6 +84,16 @@ pub const TIMER_PERIOD_MS: u32 = 10;
 pub struct TimerControl {
     /// 1 to start the timer, 0 to stop it; anything else is refused.
     pub run: u32,
+}
+
+/// The input of [`IOCTL_BURST`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Burst {
+    /// How many events to write, up to [`LARGEST_BURST`].
+    pub count: u32,
+    /// What the events say of who asked for them, besides their numbers.
+    pub sender: u32,
 }
 
 /// The output of [`IOCTL_GET_STATISTICS`].
@@ -104,11 +122,13 @@ mod tests {
         assert_eq!(IOCTL_ECHO_IN_DPC, 0x0022_E004);
         assert_eq!(IOCTL_SET_TIMER, 0x0022_A008);
         assert_eq!(IOCTL_GET_STATISTICS, 0x0022_600C);
+        assert_eq!(IOCTL_BURST, 0x0022_A010);
     }
 
     #[test]
     fn structures_have_no_padding() {
         assert_eq!(size_of::<TimerControl>(), 4);
+        assert_eq!(size_of::<Burst>(), 8);
         assert_eq!(size_of::<Statistics>(), 32);
     }
 }

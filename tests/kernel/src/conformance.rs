@@ -33,9 +33,10 @@ struct Check<'a> {
     found: Vec<Violation>,
 }
 
-/// Checks what a provider that is registered makes of notifications: control codes that it
-/// cannot know (V23), another session's disable (V24), level 0 (V25), requests to capture
-/// state (V26), and writes that fail (V50).
+/// Checks what a provider that is registered makes of its notifications.
+///
+/// They are: control codes that it cannot know (V23), another session's disable (V24), level
+/// 0 (V25), and requests to capture state (V26). Writes that fail (V50) are tried as well.
 ///
 /// `work` makes the driver write events, the same each time, and returns what else it did,
 /// for instance the bytes that a device answered. No session may enable the provider
@@ -90,7 +91,7 @@ impl Check<'_> {
         Ok((after - before, answer))
     }
 
-    fn complain(&mut self, rule: Rule, what: String) {
+    fn complain(&mut self, rule: Rule, what: &str) {
         self.found.push(Violation {
             rule,
             message: format!("the provider {{{}}} {what}", self.provider),
@@ -103,7 +104,7 @@ impl Check<'_> {
         if events != self.events {
             let expected = self.events;
             let what = format!("wrote {events} events after {when}, where it wrote {expected}");
-            self.complain(rule, what);
+            self.complain(rule, &what);
         }
         Ok(())
     }
@@ -115,7 +116,7 @@ impl Check<'_> {
         let writes = self.kernel.writes_of(self.provider) - before;
         if writes != 0 {
             let what = format!("wrote {writes} events after {when}, with nobody there to read");
-            self.complain(rule, what);
+            self.complain(rule, &what);
         }
         Ok(())
     }
@@ -198,7 +199,7 @@ impl Check<'_> {
         let (_, answer) = self.work()?;
         self.kernel.clear_faults();
         if answer != self.answer {
-            let what = "did something else when its writes failed".to_owned();
+            let what = "did something else when its writes failed";
             self.complain(Rule::FailureChangesDriver, what);
         }
         self.expect_the_same(Rule::FailureChangesDriver, "its writes had failed")

@@ -1,0 +1,624 @@
+//! Sessions' buffers: how many there are, when they are written, and what is counted when
+//! there are not enough.
+
+mod common;
+#[path = "../../../tools/etl/tests/common/mod.rs"]
+mod oracles;
+
+use std::{path::Path, time::Duration};
+
+use etl_file::Trace;
+use etw_sample_interface::{Burst, IOCTL_BURST, keyword};
+use etw_testkernel::{
+    ClockType, Consumer, Device, Driver, EnableParameters, File, Identity, Kernel, KernelConfig,
+    NtStatus, OpenPoints, Output, PagedSession, RT_LOST_EVENT, RealTime, Schedule, SessionConfig,
+    SessionHandle, Target, Work,
+};
+use zerocopy::IntoBytes;
+
+const CLIENT: Identity = Identity {
+    process: 20,
+    thread: 21,
+};
+
+/// A machine with the sample driver, and a file open on its device.
+struct World {
+    kernel: Kernel,
+    folder: tempfile::TempDir,
+    driver: Driver,
+    device: Device,
+    file: File,
+}
+
+impl World {
+    fn new(config: KernelConfig) -> Self {
+        let kernel = Kernel::with_config(config);
+        let driver = kernel.load(&common::sample()).unwrap();
+        let device = driver.add_device().unwrap();
+        let file = device.open(CLIENT).unwrap();
+        Self {
+            kernel,
+            folder: tempfile::tempdir().unwrap(),
+            driver,
+            device,
+            file,
+        }
+    }
+
+    fn config(&self, name: &str) -> SessionConfig {
+        SessionConfig {
+            buffer_kb: 4,
+            ..SessionConfig::to_file(name, self.folder.path().join(format!("{name}.etl")))
+        }
+    }
+
+    /// A session that gets the events of bursts.
+    fn session(&self, config: SessionConfig) -> SessionHandle {
+        let session = self.kernel.start_session(config).unwrap();
+        self.enable(session);
+        session
+    }
+
+    fn enable(&self, session: SessionHandle) {
+        let parameters = EnableParameters {
+            level: 5,
+            match_any: keyword::LOAD,
+            ..EnableParameters::default()
+        };
+        let target = Target::Provider(etw_scenarios::provider());
+        self.kernel.enable(session, target, parameters).unwrap();
+    }
+
+    fn burst(&self, count: u32) {
+        burst(&self.file, 1, count);
+    }
+
+    /// How many events the driver knows that ETW did not take.
+    fn failed(&self) -> u64 {
+        let answer = self
+            .file
+            .device_control(etw_sample_interface::IOCTL_GET_STATISTICS, &[], 64)
+            .unwrap();
+        u64::from_le_bytes(answer.output[24..32].try_into().unwrap())
+    }
+
+    fn leave(self) {
+        self.file.close().unwrap();
+        self.device.remove().unwrap();
+        self.driver.unload().unwrap();
+    }
+}
+
+fn burst(file: &File, sender: u32, count: u32) {
+    let input = Burst { count, sender };
+    let done = file
+        .device_control(IOCTL_BURST, input.as_bytes(), 0)
+        .unwrap();
+    assert_eq!(done.status, NtStatus::SUCCESS);
+}
+
+/// The numbers in a file's events of a sender, by time. Other people's decoders see as many
+/// events.
+fn numbers(file: &Path, sender: u32) -> Vec<u32> {
+    let trace = Trace::open(file).unwrap();
+    assert_eq!(trace.damages(), []);
+    assert_eq!(
+        oracles::assert_foreign_decoders_agree(file),
+        trace.events().count()
+    );
+    let events = trace.events_by_time().into_iter();
+    events
+        .map(|event| event.record.user_data.as_slice())
+        .filter(|data| data[..4] == sender.to_le_bytes())
+        .map(|data| u32::from_le_bytes(data[4..8].try_into().unwrap()))
+        .collect()
+}
+
+fn count(consumer: &Consumer) -> usize {
+    consumer.take().len()
+}
+
+// R-O10; V75
+#[test]
+fn buffers_are_raised_to_what_processors_need_and_grow_to_their_most() {
+    let world = World::new(KernelConfig {
+        processors: 4,
+        ..KernelConfig::default()
+    });
+    let session = world.session(SessionConfig {
+        maximum_buffers: 10,
+        ..world.config("grow")
+    });
+    let before = world.kernel.query_session(session).unwrap();
+    assert_eq!((before.buffers, before.free_buffers), (8, 4));
+    world.kernel.hold_writer(session, true).unwrap();
+    world.burst(1000);
+    let held = world.kernel.query_session(session).unwrap();
+    assert_eq!((held.buffers, held.free_buffers), (10, 0));
+    assert!(held.events_lost > 0);
+    assert_eq!(held.events + u64::from(held.events_lost), 1000);
+    world.kernel.hold_writer(session, false).unwrap();
+    world.burst(10);
+    let report = world.kernel.stop_session(session).unwrap();
+    assert_eq!(report.events, held.events + 10);
+    assert_eq!(u64::from(report.events_lost), world.failed());
+    let numbers = numbers(&report.file, 1);
+    assert_eq!(numbers.len() as u64, report.events);
+    // Those that were kept are the first.
+    let kept = numbers.len() - 10;
+    assert!(
+        numbers[..kept]
+            .iter()
+            .copied()
+            .eq(0..u32::try_from(kept).unwrap())
+    );
+    let trace = Trace::open(&report.file).unwrap();
+    assert_eq!(trace.header().events_lost, report.events_lost);
+    world.leave();
+}
+
+#[test]
+fn a_flush_timer_writes_what_is_there() {
+    let world = World::new(KernelConfig::default());
+    let session = world.session(SessionConfig {
+        flush_timer: Duration::from_secs(2),
+        ..world.config("timer")
+    });
+    world.burst(3);
+    let written = |kernel: &Kernel| kernel.query_session(session).unwrap().buffers_written;
+    assert_eq!(written(&world.kernel), 0);
+    world.kernel.advance(Duration::from_millis(1900)).unwrap();
+    assert_eq!(written(&world.kernel), 0);
+    world.kernel.advance(Duration::from_millis(200)).unwrap();
+    assert_eq!(written(&world.kernel), 2, "the header's and one");
+    world.burst(3);
+    world.kernel.advance(Duration::from_secs(10)).unwrap();
+    assert_eq!(
+        written(&world.kernel),
+        3,
+        "nothing is written where nothing is"
+    );
+    let report = world.kernel.stop_session(session).unwrap();
+    assert_eq!(numbers(&report.file, 1), [0, 1, 2, 0, 1, 2]);
+    world.leave();
+}
+
+#[test]
+fn a_file_that_cannot_be_written_loses_buffers_that_are_counted() {
+    let world = World::new(KernelConfig::default());
+    let session = world.session(world.config("broken"));
+    world.kernel.fail_writes(session, 2).unwrap();
+    world.burst(500);
+    let report = world.kernel.stop_session(session).unwrap();
+    assert_eq!(report.log_buffers_lost, 2);
+    assert!(report.events_in_lost_buffers > 0);
+    assert_eq!(report.events + report.events_in_lost_buffers, 500);
+    assert!(
+        report
+            .file_error
+            .unwrap()
+            .contains("cannot write the log file")
+    );
+    let trace = Trace::open(&report.file).unwrap();
+    assert_eq!(trace.header().buffers_lost, 2);
+    assert_eq!(trace.events().count() as u64, report.events);
+    assert_eq!(world.failed(), 0, "the writes had succeeded");
+    world.leave();
+}
+
+// V73
+#[test]
+fn an_event_goes_to_all_sessions_or_to_none() {
+    let world = World::new(KernelConfig::default());
+    let roomy = world.session(world.config("roomy"));
+    let tight = world.session(SessionConfig {
+        maximum_buffers: 2,
+        ..world.config("tight")
+    });
+    let apart = world.session(SessionConfig {
+        independent: true,
+        ..world.config("apart")
+    });
+    world.kernel.hold_writer(tight, true).unwrap();
+    world.burst(300);
+    let failed = world.failed();
+    world.kernel.hold_writer(tight, false).unwrap();
+    let stop = |session| world.kernel.stop_session(session).unwrap();
+    let (roomy, tight, apart) = (stop(roomy), stop(tight), stop(apart));
+    assert!(tight.events_lost > 0);
+    assert_eq!(u64::from(tight.events_lost), failed);
+    assert_eq!(tight.events, roomy.events);
+    assert_eq!(numbers(&tight.file, 1), numbers(&roomy.file, 1));
+    // O6: the session that had room does not count what another one had none for.
+    assert_eq!(roomy.events_lost, 0);
+    // The independent session is outside that bargain.
+    assert_eq!((apart.events, apart.events_lost), (300, 0));
+    world.leave();
+}
+
+#[test]
+fn what_an_independent_session_cannot_take_others_do() {
+    let world = World::new(KernelConfig::default());
+    let normal = world.session(world.config("normal"));
+    let apart = world.session(SessionConfig {
+        independent: true,
+        maximum_buffers: 2,
+        ..world.config("apart")
+    });
+    world.kernel.hold_writer(apart, true).unwrap();
+    world.burst(300);
+    assert_eq!(world.failed(), 0, "its failure is nobody's");
+    let normal = world.kernel.stop_session(normal).unwrap();
+    assert_eq!((normal.events, normal.events_lost), (300, 0));
+    let apart = world.kernel.stop_session(apart).unwrap();
+    assert!(apart.events_lost > 0);
+    assert_eq!(apart.events + u64::from(apart.events_lost), 300);
+    world.leave();
+}
+
+// O6
+#[test]
+fn how_partial_failures_are_told_is_a_switch() {
+    for (success, all) in [(false, true), (true, false)] {
+        let world = World::new(KernelConfig {
+            open_points: OpenPoints {
+                success_if_an_independent_session_records: success,
+                all_count_the_loss: all,
+                ..OpenPoints::default()
+            },
+            ..KernelConfig::default()
+        });
+        let roomy = world.session(world.config("roomy"));
+        let tight = world.session(SessionConfig {
+            maximum_buffers: 2,
+            ..world.config("tight")
+        });
+        let apart = world.session(SessionConfig {
+            independent: true,
+            ..world.config("apart")
+        });
+        world.kernel.hold_writer(tight, true).unwrap();
+        world.burst(300);
+        let failed = world.failed();
+        let stop = |session| world.kernel.stop_session(session).unwrap();
+        let (roomy, tight, apart) = (stop(roomy), stop(tight), stop(apart));
+        assert_eq!(failed == 0, success);
+        assert_eq!(roomy.events_lost == tight.events_lost, all);
+        assert_eq!(apart.events, 300);
+        world.leave();
+    }
+}
+
+#[test]
+fn timestamps_count_what_the_session_asked_for() {
+    let world = World::new(KernelConfig::default());
+    let counter = world.session(world.config("counter"));
+    let system = world.session(SessionConfig {
+        clock: ClockType::SystemTime,
+        ..world.config("system")
+    });
+    world.burst(5);
+    let [counter, system] = [counter, system].map(|session| {
+        let report = world.kernel.stop_session(session).unwrap();
+        assert_eq!(numbers(&report.file, 1), [0, 1, 2, 3, 4]);
+        Trace::open(&report.file).unwrap()
+    });
+    assert_eq!(counter.header().session.clock, ClockType::Qpc);
+    assert_eq!(system.header().session.clock, ClockType::SystemTime);
+    for (one, other) in counter.events().zip(system.events()) {
+        assert_ne!(one.record.timestamp, other.record.timestamp);
+        assert_eq!(one.time, other.time, "the moment is the same");
+    }
+    world.leave();
+}
+
+// R-O12
+#[test]
+fn consumers_get_what_is_flushed_and_what_was_stored_before_them() {
+    let world = World::new(KernelConfig::default());
+    let session = world.session(SessionConfig {
+        buffer_kb: 4,
+        ..SessionConfig::to_consumers("live")
+    });
+    world.burst(5);
+    world.kernel.advance(Duration::from_millis(1100)).unwrap();
+    let consumer = world.kernel.open_consumer(session).unwrap();
+    assert_eq!(count(&consumer), 5, "what was stored");
+    world.burst(7);
+    assert_eq!(count(&consumer), 0, "delivery is at the flush");
+    world.kernel.advance(Duration::from_millis(1100)).unwrap();
+    assert_eq!(count(&consumer), 7, "after a second");
+    drop(consumer);
+    world.burst(1);
+    let report = world.kernel.stop_session(session).unwrap();
+    assert_eq!((report.events, report.real_time_buffers_lost), (13, 0));
+    assert_eq!(report.files, [] as [std::path::PathBuf; 0]);
+    world.leave();
+}
+
+#[test]
+fn a_store_that_is_full_fails_writes_until_a_consumer_comes() {
+    let world = World::new(KernelConfig::default());
+    let session = world.session(SessionConfig {
+        buffer_kb: 4,
+        real_time: Some(RealTime {
+            most_stored: 2,
+            most_unread: 1000,
+        }),
+        ..SessionConfig::to_consumers("stored")
+    });
+    world.burst(400);
+    let statistics = world.kernel.query_session(session).unwrap();
+    assert!(statistics.events_lost > 0);
+    assert_eq!(statistics.events + u64::from(statistics.events_lost), 400);
+    assert_eq!(world.failed(), u64::from(statistics.events_lost));
+    let consumer = world.kernel.open_consumer(session).unwrap();
+    world.burst(3);
+    world.kernel.flush_session(session).unwrap();
+    let events = consumer.take();
+    let lost: Vec<u8> = events
+        .iter()
+        .filter(|event| event.provider == RT_LOST_EVENT)
+        .map(|event| event.descriptor.opcode)
+        .collect();
+    assert_eq!(lost, [32], "that events were lost");
+    let real = events.len() - lost.len();
+    assert_eq!(real as u64, statistics.events + 3);
+    world.kernel.stop_session(session).unwrap();
+    world.leave();
+}
+
+#[test]
+fn a_consumer_that_does_not_read_loses_buffers_and_the_file_does_not() {
+    let world = World::new(KernelConfig::default());
+    let session = world.session(SessionConfig {
+        real_time: Some(RealTime {
+            most_stored: 1,
+            most_unread: 2,
+        }),
+        ..world.config("both")
+    });
+    let consumer = world.kernel.open_consumer(session).unwrap();
+    world.burst(500);
+    let read = consumer.take();
+    world.burst(1);
+    world.kernel.flush_session(session).unwrap();
+    let rest = consumer.take();
+    assert_eq!(rest[0].provider, RT_LOST_EVENT);
+    assert_eq!(rest[0].descriptor.opcode, 33, "that a buffer was lost");
+    let report = world.kernel.stop_session(session).unwrap();
+    assert!(report.real_time_buffers_lost > 0);
+    assert!(read.len() < 500);
+    assert_eq!((report.events, report.events_lost), (501, 0));
+    assert_eq!(numbers(&report.file, 1).len(), 501);
+    world.leave();
+}
+
+/// Bursts from several threads at once; what the session reports, and the numbers of each
+/// sender.
+fn bursts(config: impl FnOnce(&World) -> SessionConfig, each: u32) -> (World, SessionHandle) {
+    let world = World::new(KernelConfig {
+        processors: 4,
+        ..KernelConfig::default()
+    });
+    let session = world.session(config(&world));
+    let files: Vec<File> = (0..3)
+        .map(|number| {
+            let thread = 100 + number;
+            let process = 50;
+            world.device.open(Identity { process, thread }).unwrap()
+        })
+        .collect();
+    let work = files
+        .into_iter()
+        .zip(1_u32..)
+        .map(|(file, sender)| -> Work {
+            Box::new(move || {
+                burst(&file, sender, each);
+                file.close().unwrap();
+            })
+        })
+        .collect();
+    world.kernel.together(Schedule::Parallel, work).unwrap();
+    (world, session)
+}
+
+#[test]
+fn processors_fill_buffers_of_their_own_at_once() {
+    let (world, session) = bursts(
+        |world| SessionConfig {
+            writer_thread: true,
+            maximum_buffers: 4000,
+            ..world.config("parallel")
+        },
+        2000,
+    );
+    let report = world.kernel.stop_session(session).unwrap();
+    assert_eq!((report.events, report.events_lost), (6000, 0));
+    let trace = Trace::open(&report.file).unwrap();
+    assert_eq!(trace.header().session.processors, 4);
+    for processor in 0..3 {
+        let stamps: Vec<i64> = trace
+            .events()
+            .filter(|event| event.processor == processor)
+            .map(|event| event.record.timestamp)
+            .collect();
+        assert!(stamps.len() >= 2000);
+        assert!(stamps.is_sorted(), "in order on its processor");
+    }
+    for sender in 1..=3 {
+        let sent = numbers(&report.file, sender);
+        assert!(sent.into_iter().eq(0..2000), "of sender {sender}");
+    }
+    world.leave();
+}
+
+#[test]
+fn one_stream_for_all_processors_is_in_order() {
+    let (world, session) = bursts(
+        |world| SessionConfig {
+            per_processor: false,
+            maximum_buffers: 4000,
+            ..world.config("one")
+        },
+        500,
+    );
+    let report = world.kernel.stop_session(session).unwrap();
+    assert_eq!(report.events, 1500);
+    let trace = Trace::open(&report.file).unwrap();
+    assert_eq!(trace.header().session.processors, 1);
+    let stamps: Vec<i64> = trace.events().map(|event| event.record.timestamp).collect();
+    assert!(stamps.is_sorted());
+    world.leave();
+}
+
+#[test]
+fn a_writer_that_cannot_keep_up_loses_events_that_are_counted() {
+    let (world, session) = bursts(
+        |world| SessionConfig {
+            writer_thread: true,
+            maximum_buffers: 8,
+            ..world.config("slow")
+        },
+        20_000,
+    );
+    let report = world.kernel.stop_session(session).unwrap();
+    assert_eq!(report.events + u64::from(report.events_lost), 60_000);
+    let trace = Trace::open(&report.file).unwrap();
+    assert_eq!(trace.events().count() as u64, report.events);
+    assert_eq!(trace.header().events_lost, report.events_lost);
+    assert_eq!(u64::from(report.events_lost), world.failed());
+    world.leave();
+}
+
+// V74, O10
+#[test]
+fn sessions_in_paged_memory_get_nothing_of_drivers() {
+    let world = World::new(KernelConfig::default());
+    let session = world.session(SessionConfig {
+        paged_memory: true,
+        ..world.config("paged")
+    });
+    world.burst(5);
+    assert_eq!(world.kernel.stop_session(session).unwrap().events, 0);
+    world.leave();
+
+    let world = World::new(KernelConfig {
+        open_points: OpenPoints {
+            paged_session: PagedSession::CannotEnable,
+            ..OpenPoints::default()
+        },
+        ..KernelConfig::default()
+    });
+    let config = SessionConfig {
+        paged_memory: true,
+        ..world.config("paged")
+    };
+    let session = world.kernel.start_session(config).unwrap();
+    let target = Target::Provider(etw_scenarios::provider());
+    let refused = world
+        .kernel
+        .enable(session, target, EnableParameters::default());
+    assert!(refused.unwrap_err().to_string().contains("paged memory"));
+    world.leave();
+}
+
+// V74
+#[test]
+fn a_filter_by_process_never_enables_a_driver() {
+    let world = World::new(KernelConfig::default());
+    let session = world.session(world.config("pid"));
+    let parameters = EnableParameters {
+        only_processes: vec![CLIENT.process],
+        ..EnableParameters::default()
+    };
+    let target = Target::Provider(etw_scenarios::provider());
+    world.kernel.enable(session, target, parameters).unwrap();
+    world.burst(5);
+    assert_eq!(world.kernel.stop_session(session).unwrap().events, 0);
+    world.leave();
+}
+
+#[test]
+fn stacks_are_accepted_and_not_captured() {
+    let world = World::new(KernelConfig::default());
+    let session = world.session(world.config("stacks"));
+    let parameters = EnableParameters {
+        level: 5,
+        match_any: keyword::LOAD,
+        stack_walk: true,
+        ..EnableParameters::default()
+    };
+    let target = Target::Provider(etw_scenarios::provider());
+    world.kernel.enable(session, target, parameters).unwrap();
+    world.burst(5);
+    let report = world.kernel.stop_session(session).unwrap();
+    assert_eq!((report.events, report.stacks_not_captured), (5, 5));
+    world.leave();
+}
+
+// V76
+#[test]
+fn memory_keeps_the_newest_and_never_fails() {
+    let world = World::new(KernelConfig::default());
+    let session = world.session(SessionConfig {
+        output: Output::Memory { buffers: 4 },
+        ..world.config("ring")
+    });
+    world.burst(2000);
+    assert_eq!(world.failed(), 0);
+    world.kernel.flush_session(session).unwrap();
+    let report = world.kernel.stop_session(session).unwrap();
+    assert_eq!((report.events, report.events_lost), (2000, 0));
+    let kept = numbers(&report.file, 1);
+    assert!(kept.len() < 2000);
+    let first = 2000 - u32::try_from(kept.len()).unwrap();
+    assert!(kept.into_iter().eq(first..2000));
+    world.leave();
+}
+
+// 6.4.2, 6.4.8
+#[test]
+fn what_excludes_what_is_refused() {
+    let world = World::new(KernelConfig::default());
+    let base = || world.config("refused");
+    for (config, part) in [
+        (
+            SessionConfig {
+                output: Output::Consumers,
+                ..base()
+            },
+            "a session has a file",
+        ),
+        (
+            SessionConfig {
+                output: Output::Memory { buffers: 4 },
+                real_time: Some(RealTime::default()),
+                ..base()
+            },
+            "no consumers in real time",
+        ),
+        (
+            SessionConfig {
+                private: Some(1),
+                independent: true,
+                ..base()
+            },
+            "nor independent",
+        ),
+        (
+            SessionConfig {
+                clock: ClockType::CpuCycles,
+                ..base()
+            },
+            "timestamps",
+        ),
+    ] {
+        let error = world.kernel.start_session(config).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    let file = world.kernel.start_session(base()).unwrap();
+    let error = world.kernel.open_consumer(file).err().unwrap().to_string();
+    assert!(error.contains("does not deliver in real time"), "{error}");
+    world.leave();
+}
