@@ -31,7 +31,12 @@ STACK_SIZE = 0x10_0000
 DATA = 0x30_0000_0000
 #: Where a function under test returns to.
 END = STUBS + 0xF000
+#: The stack pointer when a function under test starts.
+ENTRY = STACK + STACK_SIZE - 0x108
 TEXT = b"\\Device\\0001"
+#: A caller's request: the number of bytes, and where the text is.
+REQUEST = DATA + 0x100
+VALUES = [0xC000_0001, 4096, DATA, len(TEXT)]
 ARGUMENTS = [UC_X86_REG_RCX, UC_X86_REG_RDX, UC_X86_REG_R8, UC_X86_REG_R9]
 
 
@@ -49,6 +54,7 @@ class Machine:
         self.cpu.mem_map(STACK, STACK_SIZE)
         self.cpu.mem_map(DATA, PAGE)
         self.cpu.mem_write(DATA, TEXT)
+        self.cpu.mem_write(REQUEST, struct.pack("<QQQ", *VALUES[1:]))
         self.stubs = {}
         for module in self.pe.DIRECTORY_ENTRY_IMPORT:
             for entry in module.imports:
@@ -81,11 +87,15 @@ class Machine:
             return self.register(ARGUMENTS[number])
         return self.word(self.register(UC_X86_REG_RSP) + 8 + 8 * number)
 
-    def on_instruction(self, _cpu, address, _size, _user):
+    def on_instruction(self, _cpu, address, size, _user):
         if self.base <= address < self.base + self.size:
             self.count += 1
+            self.lowest = min(self.lowest, self.register(UC_X86_REG_RSP))
+            if self.not_taken is not None and address != self.not_taken:
+                self.taken += 1
             code = bytes(self.cpu.mem_read(address, 2))
             branch = 0x70 <= code[0] <= 0x7F or (code[0] == 0x0F and 0x80 <= code[1] <= 0x8F)
+            self.not_taken = address + size if branch else None
             # What keeps a handle while a write uses it: a locked instruction, and the branch
             # on what it found.
             if code[0] == 0xF0 or (self.after_lock and branch):
@@ -106,7 +116,10 @@ class Machine:
             for module in self.pe.DIRECTORY_ENTRY_IMPORT
             for entry in module.imports
         )
-        if inside and not imported and self.check is None:
+        if not inside or imported:
+            return
+        self.loads += 1
+        if self.check is None:
             self.check = self.count
             self.check_rsp = self.register(UC_X86_REG_RSP)
 
@@ -123,9 +136,11 @@ class Machine:
             first = 6 if name == "EtwWriteEx" else 4
             self.traits_of_write = self.traits.get(self.argument(0), b"")
             self.written(self.argument(first) & 0xFFFFFFFF, self.argument(first + 1))
-        elif name in ("Other", "Another"):
+        elif name.startswith(("Other", "Another")):
             result = self.argument(0)
-            self.other_rsp = self.register(UC_X86_REG_RSP)
+        elif name == "Evaluate":
+            result = self.argument(0)
+            self.evaluated += 1
         elif name == "memcpy":
             data = self.cpu.mem_read(self.argument(1), self.argument(2))
             self.cpu.mem_write(self.argument(0), bytes(data))
@@ -144,6 +159,7 @@ class Machine:
         self.writes.append(
             {
                 "instructions": self.count - self.check + 1,
+                # Below the caller's frame, as the check finds it.
                 "stack": self.check_rsp - (self.register(UC_X86_REG_RSP) + 8),
                 "pieces": pieces,
                 "traits": self.traits_of_write,
@@ -155,9 +171,13 @@ class Machine:
         self.check = None
         self.check_rsp = None
         self.branch = None
-        self.other_rsp = None
         self.writes = []
-        rsp = STACK + STACK_SIZE - 0x108
+        self.loads = 0
+        self.taken = 0
+        self.not_taken = None
+        self.evaluated = 0
+        rsp = ENTRY
+        self.lowest = rsp
         self.locked = 0
         self.after_lock = False
         self.cpu.mem_write(rsp, struct.pack("<Q", END))
@@ -171,11 +191,14 @@ class Machine:
 
     def run(self, name):
         """Calls an exported function with the reference event's values."""
-        self.call(self.exports[name], [0xC000_0001, 4096, DATA, len(TEXT)])
+        self.call(self.exports[name], [REQUEST] if name.endswith("_request") else VALUES)
         return {
             "instructions": self.count,
             "check": None if self.branch is None else self.branch - self.check + 1,
-            "frame": None if self.other_rsp is None else STACK + STACK_SIZE - 0x108 - self.other_rsp,
+            "frame": ENTRY - self.lowest,
+            "loads": self.loads,
+            "taken": self.taken,
+            "evaluated": self.evaluated,
             "writes": self.writes,
             "locked": self.locked,
         }
@@ -196,9 +219,10 @@ STATES = {
 #: EventProviderSetTraits of EVENT_INFO_CLASS.
 SET_TRAITS = 2
 WAYS = ["described", "manifest", "peer"]
+CALLERS = ["five", "four", "request", "leaf"]
 
 
-def record(write):
+def record(write, traits):
     """The bytes of the event's record in a buffer: header, items, payload."""
 
     def item(data):
@@ -207,7 +231,7 @@ def record(write):
 
     described = b"".join(data for kind, data in write["pieces"] if kind == 1)
     payload = b"".join(data for kind, data in write["pieces"] if kind == 0)
-    return 80 + item(described) + item(write["traits"]) + len(payload)
+    return 80 + item(described) + item(traits) + len(payload)
 
 
 def sections(path):
@@ -230,25 +254,38 @@ def main():
     machine.call(machine.exports["ours_register"], [])
     machine.call(machine.exports["peer_register"], [])
     states = {}
+    frames = {}
+    traits = b""
     for state, notification in STATES.items():
         machine.switch(*notification)
         states[state] = {}
         for way in WAYS:
-            for caller in ("nl", "leaf"):
+            evaluated = machine.run(f"{way}_evaluated")["evaluated"]
+            for caller in CALLERS:
                 without = machine.run(f"without_{caller}")
                 event = machine.run(f"{way}_{caller}")
-                measured = {
-                    "delta": event["instructions"] - without["instructions"],
-                    "check": event["check"],
-                    "frame": None if event["frame"] is None else event["frame"] - without["frame"],
-                }
+                # A write that happens although it should not, or the other way round, is no
+                # cheap event but a broken one.
+                if len(event["writes"]) != evaluated or evaluated != (state == "enabled"):
+                    sys.exit(f"{way}, {caller}, {state}: {len(event['writes'])} writes")
+                measured = {"delta": event["instructions"] - without["instructions"]}
                 if event["writes"]:
                     (write,) = event["writes"]
+                    traits = traits or write["traits"]
                     measured["to call"] = write["instructions"]
-                    measured["stack"] = write["stack"]
+                    measured["stack"] = write["stack"] + frames[way, caller]
                     measured["descriptors"] = len(write["pieces"])
                     measured["rundown"] = event["locked"]
-                    measured["record"] = record(write)
+                    measured["record"] = record(write, write["traits"])
+                    measured["record with traits"] = record(write, traits)
+                else:
+                    # While nothing is written, what is below is all the caller's.
+                    frames[way, caller] = event["frame"] - without["frame"]
+                    measured["frame"] = frames[way, caller]
+                    measured["check"] = event["check"]
+                    measured["loads"] = event["loads"]
+                    measured["taken"] = event["taken"]
+                    measured["evaluated"] = evaluated
                 states[state][f"{way} {caller}"] = measured
     base = sections(sys.argv[1])
     sizes = {}

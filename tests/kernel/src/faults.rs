@@ -1,6 +1,9 @@
 //! Faults on demand: routines that fail as they would on a bad day.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use crate::status::NtStatus;
 
@@ -42,12 +45,17 @@ impl Fault {
 
 /// The faults that are still to come.
 #[derive(Default)]
-pub struct Faults(Mutex<Vec<Fault>>);
+pub struct Faults {
+    pending: Mutex<Vec<Fault>>,
+    /// Whether there are any: most machines never have one, and every write asks.
+    any: AtomicBool,
+}
 
 impl Faults {
     /// Adds a fault.
     pub fn add(&self, fault: Fault) {
-        self.0
+        self.any.store(true, Ordering::Release);
+        self.pending
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(fault);
@@ -55,7 +63,7 @@ impl Faults {
 
     /// Forgets the faults that have not come yet.
     pub fn clear(&self) {
-        self.0
+        self.pending
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
@@ -63,7 +71,10 @@ impl Faults {
 
     /// What a call of a routine is to return, if it is to fail.
     pub fn take(&self, routine: &str) -> Option<NtStatus> {
-        let mut faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.any.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut faults = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let at = faults.iter().position(|fault| fault.routine == routine)?;
         let fault = faults.get_mut(at)?;
         if fault.after > 0 {

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::{
+    build::{self, Profile},
     environment::BENCH,
     process::{output_of, root, run_quietly, target},
     progress::step,
@@ -76,67 +77,120 @@ fn measure(toolchain: &Toolchain) -> Result<Value> {
 /// The ways of writing, in the order of the table's columns.
 const WAYS: [&str; 3] = ["described", "manifest", "peer"];
 
+/// The callers that the event is measured in: as `count.py` calls them, as the table does, and
+/// whether the goals are about them. In the others the shape of the caller costs something
+/// that any event in it would: a frame, room for a fifth argument, loads of the values.
+const CALLERS: [(&str, &str, bool); 4] = [
+    ("five", "five arguments", true),
+    ("four", "four arguments", false),
+    ("request", "a request", false),
+    ("leaf", "leaf", false),
+];
+
+/// What sessions may want of a provider without getting the event.
+const WITHOUT: [(&str, &str); 3] = [
+    ("disabled", "disabled"),
+    ("by level", "filtered by level"),
+    ("by keyword", "filtered by keyword"),
+];
+
 /// A figure of every way to write, in one state and caller.
 fn figures(measured: &Value, state: &str, caller: &str, name: &str) -> [Option<f64>; 3] {
     WAYS.map(|way| measured["states"][state][format!("{way} {caller}")][name].as_f64())
 }
 
-/// What an event costs that nobody gets.
-fn filtered(measured: &Value) -> impl Iterator<Item = Row> {
-    let states = [
-        ("disabled", "disabled"),
-        ("by level", "filtered by level"),
-        ("by keyword", "filtered by keyword"),
-    ];
-    let parts = [
-        ("the check, instructions", "nl", "check", 3.0),
-        ("difference, caller with other calls", "nl", "delta", 4.0),
-        ("difference, leaf", "leaf", "delta", 9.0),
-        ("stack of the caller, bytes", "nl", "frame", 0.0),
-    ];
-    states.into_iter().flat_map(move |(state, title)| {
-        parts.map(|(what, caller, name, most)| Row {
-            what: format!("{title}: {what}"),
-            most: Some(most),
-            figures: figures(measured, state, caller, name),
-        })
+/// The most that a figure is in any caller and any state in which the event is not written;
+/// nothing if it is missing in one of them.
+fn most_without(measured: &Value, name: &str) -> [Option<f64>; 3] {
+    let mut all = WITHOUT.iter().flat_map(|(state, _)| {
+        CALLERS
+            .iter()
+            .map(|(caller, ..)| figures(measured, state, caller, name))
+    });
+    let first = all.next().unwrap_or_default();
+    all.fold(first, |most, figures| {
+        let [described, manifest, peer] = figures;
+        let [most_described, most_manifest, most_peer] = most;
+        [
+            (described, most_described),
+            (manifest, most_manifest),
+            (peer, most_peer),
+        ]
+        .map(|(one, other)| one.zip(other).map(|(one, other)| one.max(other)))
     })
+}
+
+/// What an event costs that nobody gets.
+fn filtered(measured: &Value) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (state, title) in WITHOUT {
+        rows.push(Row {
+            what: format!("{title}: the check, instructions"),
+            most: Some(3.0),
+            figures: figures(measured, state, "five", "check"),
+        });
+        rows.extend(CALLERS.map(|(caller, name, goal)| Row {
+            what: format!("{title}: difference, {name}"),
+            most: match caller {
+                "leaf" => Some(9.0),
+                _ => goal.then_some(4.0),
+            },
+            figures: figures(measured, state, caller, "delta"),
+        }));
+    }
+    let never = [
+        ("loads of the provider's state", "loads", 1.0),
+        ("branches taken", "taken", 0.0),
+        ("arguments evaluated", "evaluated", 0.0),
+    ];
+    rows.extend(never.map(|(what, name, most)| Row {
+        what: format!("not written: {what}, at most"),
+        most: Some(most),
+        figures: most_without(measured, name),
+    }));
+    rows.extend(CALLERS.map(|(caller, name, goal)| Row {
+        what: format!("not written: stack of the caller, {name}, bytes"),
+        most: goal.then_some(0.0),
+        figures: figures(measured, "disabled", caller, "frame"),
+    }));
+    rows
 }
 
 /// What an event costs that somebody gets.
 fn enabled(measured: &Value) -> Vec<Row> {
-    let of = |name| figures(measured, "enabled", "nl", name);
-    let mut stack = of("stack");
-    for (sum, frame) in stack.iter_mut().zip(of("frame")) {
-        *sum = sum.zip(frame).map(|(below, frame)| below + frame);
-    }
-    [
-        ("data descriptors", Some(4.0), of("descriptors")),
-        (
-            "from the check to the call of ETW, instructions",
-            Some(46.0),
-            of("to call"),
-        ),
-        (
-            "all of it, difference, caller with other calls",
-            None,
-            of("delta"),
-        ),
-        (
-            "of these, to keep the handle while the write uses it",
-            None,
-            of("rundown"),
-        ),
-        ("stack, bytes", Some(160.0), stack),
-        ("record in the buffer, bytes", None, of("record")),
-    ]
-    .into_iter()
-    .map(|(what, most, figures)| Row {
+    let in_callers = |what: &'static str, name: &'static str, most: Option<f64>| {
+        CALLERS.map(|(caller, title, goal)| Row {
+            what: format!("enabled: {what}, {title}"),
+            most: most.filter(|_| goal),
+            figures: figures(measured, "enabled", caller, name),
+        })
+    };
+    // The same in every caller.
+    let once = |what: &str, name: &str, most: Option<f64>| Row {
         what: format!("enabled: {what}"),
         most,
-        figures,
-    })
-    .collect()
+        figures: figures(measured, "enabled", "five", name),
+    };
+    let mut rows = vec![once("data descriptors", "descriptors", Some(4.0))];
+    rows.extend(in_callers(
+        "instructions from the check to the call of ETW",
+        "to call",
+        Some(46.0),
+    ));
+    rows.extend(in_callers("difference", "delta", None));
+    rows.push(once(
+        "of these, to keep the handle while the write uses it",
+        "rundown",
+        None,
+    ));
+    rows.extend(in_callers("bytes of stack", "stack", Some(160.0)));
+    rows.push(once("record in the buffer, bytes", "record", None));
+    rows.push(once(
+        "the same where the provider has traits, bytes",
+        "record with traits",
+        None,
+    ));
+    rows
 }
 
 /// What an event costs in the image.
@@ -156,7 +210,7 @@ fn sizes(measured: &Value) -> impl Iterator<Item = Row> {
 
 /// What a record in a manifest costs, against one that describes itself.
 fn ratio(measured: &Value) -> Row {
-    let [described, manifest, _] = figures(measured, "enabled", "nl", "record");
+    let [described, manifest, _] = figures(measured, "enabled", "five", "record");
     Row {
         what: "record, manifest against TraceLogging".to_owned(),
         most: Some(0.6),
@@ -201,11 +255,15 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
          The event: `ReadComplete`, level 4, keyword 2, a status (32 bits), a number of bytes (64 \
          bits)\nand a text of 12 bytes, no activity; provider `Contoso.Driver`. A *difference* is \
          a function\nwith the event minus the same function without it, so register allocation in \
-         the rest of the\nfunction is in it. The caller with other calls makes one before and one \
-         after, of a routine with\nfive arguments, and uses the event's values there too; the leaf \
-         only computes. *An event more* is\nan eighth of what eight events with the same types of \
-         fields add to the image. The peer is the\npublished crate `tracelogging` 1.2.4 with \
-         `kernel_mode`, built and run the same way in the same run.\n\n",
+         the rest of the\nfunction is in it, and it depends on the function. There are four. *Five \
+         arguments* calls a routine\nbefore the event and another after it, with five arguments, \
+         the event's values among them; its\nframe has room for a fifth argument in any case. *Four \
+         arguments* does the same with four, all in\nregisters. *A request* has the values in a \
+         structure that it is passed, and the status from the\ncall before. *Leaf* only computes. \
+         The goals are\nabout the first, and the leaf's instructions. Stack is what comes on top of the same function without the\nevent. *An event more* is an \
+         eighth of what eight events with the same types of fields add to the\nimage. The peer is \
+         the published crate `tracelogging` 1.2.4 with `kernel_mode`, built and run the\nsame way \
+         in the same run.\n\n",
     );
     let compiler = match toolchain {
         Toolchain::Installed { .. } => "rustc",
@@ -220,6 +278,7 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
     text.push_str("| | TraceLogging | manifest | peer | goal | |\n|---|--:|--:|--:|--:|---|\n");
     let mut missed = 0;
     let rows = filtered(measured)
+        .into_iter()
         .chain(enabled(measured))
         .chain(sizes(measured))
         .chain([ratio(measured)]);
@@ -234,11 +293,62 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
         )?;
     }
     text.push_str(
-        "\nThe peer hands over a handle that another processor may just be releasing; keeping it \
-         costs the\nthree instructions above. Its code is in line, at the price of bytes for each \
-         event and of the\ncaller's stack.\n",
+        "\nWhat the shape of a caller costs, any event in it costs: a caller whose own calls have \
+         four\narguments gets room for a fifth, and one that has the values in memory has to load \
+         them. A provider\nall of whose events are in a manifest does without traits, and the last \
+         row is about its record; the\nrecord with traits is that of a provider that needs them, \
+         for a group for instance.\n\nThe peer hands over a handle that another processor may \
+         just be releasing; keeping it costs the\nthree instructions above. Its code is in line, \
+         at the price of bytes for each event and of the\ncaller's stack.\n",
     );
     Ok((text, missed))
+}
+
+/// Runs the stand-in kernel against the clock: events from the sample driver into a file.
+fn throughput() -> Result<Value> {
+    let mut build = Command::new(env!("CARGO"));
+    build.current_dir(root()).args([
+        "build",
+        "--release",
+        "--package",
+        "etw-testkernel",
+        "--example",
+        "throughput",
+    ]);
+    run_quietly(&mut build)?;
+    let sys = build::drivers(Profile::Release).join("etw_sample_driver.sys");
+    let output = Command::new(target().join("release/examples/throughput"))
+        .arg(&sys)
+        .output()
+        .context("the throughput example cannot be started")?;
+    ensure!(
+        output.status.success(),
+        "the throughput example failed:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).context("its output is no JSON")
+}
+
+/// What the throughput came to. The figures are those of the machine it ran on, so they are
+/// shown, and nothing fails for them.
+fn throughput_table(measured: &Value) -> String {
+    let rate = |name: &str| measured[name].as_f64().unwrap_or(0.0) / 1e6;
+    let processors = std::thread::available_parallelism().map_or(0, usize::from);
+    format!(
+        "\n# How fast the stand-in kernel takes events\n\nFrom the sample driver's burst into a \
+         session's file, with a thread that writes the file, on the\nmachine of {processors} \
+         processors that ran this last; the best of three runs each. The goal is a million\na \
+         second from each thread, where there are processors for the threads and the writer.\n\n\
+         | | |\n|---|--:|\n\
+         | one thread, millions of events a second | {:.2} |\n\
+         | two threads, millions of events a second in all | {:.2} |\n\
+         | events that were lost, all of them counted | {} |\n\
+         | cost of an event in a file of ten times the size, the writer in line | {:.2} times |\n",
+        rate("one"),
+        rate("two"),
+        measured["lost"],
+        measured["growth"].as_f64().unwrap_or(f64::NAN)
+    )
 }
 
 /// Measures, prints, and keeps the result.
@@ -246,7 +356,12 @@ pub fn run() -> Result<()> {
     let toolchain = step("find the cross toolchain", Toolchain::find_or_install)?;
     step("install the emulator", || BENCH.install())?;
     let measured = step("build the images and execute them", || measure(&toolchain))?;
-    let (text, missed) = table(&measured, &toolchain)?;
+    step("build the sample driver", || {
+        build::build(&toolchain, build::SAMPLE, Profile::Release)
+    })?;
+    let fast = step("run the stand-in kernel against the clock", throughput)?;
+    let (mut text, missed) = table(&measured, &toolchain)?;
+    text.push_str(&throughput_table(&fast));
     println!("\n{text}");
     let path = root().join(RESULT);
     fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;

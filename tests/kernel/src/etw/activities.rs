@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -14,18 +14,24 @@ use super::Guid;
 #[derive(Default)]
 pub struct Activities {
     threads: RwLock<HashMap<u32, Guid>>,
+    /// Whether any thread ever had one: every event that names none asks.
+    any: AtomicBool,
     created: AtomicU64,
 }
 
 impl Activities {
     /// A thread's activity id; null for none (6.5.1).
     pub fn of_thread(&self, thread: u32) -> Guid {
+        if !self.any.load(Ordering::Acquire) {
+            return Guid::NULL;
+        }
         let threads = self.threads.read().unwrap_or_else(PoisonError::into_inner);
         threads.get(&thread).copied().unwrap_or(Guid::NULL)
     }
 
     /// Gives a thread an activity id.
     pub fn set(&self, thread: u32, activity: Guid) {
+        self.any.store(true, Ordering::Release);
         let mut threads = self.threads.write().unwrap_or_else(PoisonError::into_inner);
         threads.insert(thread, activity);
     }

@@ -1,8 +1,12 @@
 //! The code that the benchmark measures.
 //!
-//! For each way to write the reference event there are two callers, with the event and
-//! without: one that calls something else before and after (`nl`), as most code of drivers
-//! does, and one that only computes (`leaf`). What the event costs is the difference.
+//! For each way to write the reference event there are callers, with the event and without;
+//! what the event costs is the difference. It depends on the caller, so there are several:
+//! three that call something else before and after, as most code of drivers does, and one
+//! that only computes (`leaf`). Of the three, one calls routines with five arguments (`five`),
+//! so that its frame has room for a fifth argument in any case; one calls routines with four,
+//! all in registers (`four`); and one has the event's values in a request that it is passed,
+//! and the status from the call before (`request`).
 //!
 //! The reference event: name `ReadComplete`, level 4, keyword 2, a status (32 bits), a
 //! number of bytes (64 bits), and a text. Callers use the same values besides, as drivers do.
@@ -28,6 +32,17 @@ unsafe extern "system" {
     /// Something else again.
     fn Another(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
 
+    /// With four arguments, all in registers.
+    fn OtherOfFour(status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
+    /// Something else of the kind.
+    fn AnotherOfFour(status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
+    /// Does something with a request.
+    fn OtherOfRequest(request: *const Request) -> u32;
+    /// Finishes a request.
+    fn AnotherOfRequest(request: *const Request, status: u32) -> u32;
+    /// Evaluates an argument of an event.
+    fn Evaluate(bytes: u64) -> u64;
+
     fn memcpy(to: *mut c_void, from: *const c_void, count: usize) -> *mut c_void;
     fn memmove(to: *mut c_void, from: *const c_void, count: usize) -> *mut c_void;
     fn memset(to: *mut c_void, value: i32, count: usize) -> *mut c_void;
@@ -39,6 +54,14 @@ unsafe extern "system" {
     fn EtwSetInformation(a: usize, b: usize, c: usize, d: usize) -> u32;
     fn EtwWriteTransfer(a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> u32;
     fn EtwActivityIdControl(a: usize, b: usize) -> u32;
+}
+
+/// What a caller knows of a request.
+#[repr(C)]
+pub struct Request {
+    bytes: u64,
+    start: *const u8,
+    length: usize,
 }
 
 /// What the compiler's own code and the peer call by name.
@@ -74,6 +97,36 @@ fn another(status: u32, bytes: u64, start: *const u8, length: usize) -> u32 {
     unsafe { Another(0, status, bytes, start, length) }
 }
 
+/// Calls something else, with arguments in registers only.
+fn other_of_four(status: u32, bytes: u64, start: *const u8, length: usize) -> u32 {
+    // SAFETY: the benchmark provides it.
+    unsafe { OtherOfFour(status, bytes, start, length) }
+}
+
+/// Calls something else again, with arguments in registers only.
+fn another_of_four(status: u32, bytes: u64, start: *const u8, length: usize) -> u32 {
+    // SAFETY: the benchmark provides it.
+    unsafe { AnotherOfFour(status, bytes, start, length) }
+}
+
+/// Does something with a request.
+fn other_of_request(request: &Request) -> u32 {
+    // SAFETY: the benchmark provides it.
+    unsafe { OtherOfRequest(request) }
+}
+
+/// Finishes a request.
+fn another_of_request(request: &Request, status: u32) -> u32 {
+    // SAFETY: the benchmark provides it.
+    unsafe { AnotherOfRequest(request, status) }
+}
+
+/// A value that is known to be evaluated only if this is called.
+fn evaluate(bytes: u64) -> u64 {
+    // SAFETY: the benchmark provides it.
+    unsafe { Evaluate(bytes) }
+}
+
 /// The text that a caller passes.
 ///
 /// # Safety
@@ -93,9 +146,9 @@ fn mixed(status: u32, bytes: u64) -> u64 {
 
 /// Makes the callers of a way to write the reference event.
 macro_rules! callers {
-    ($write:ident: $nl:ident, $leaf:ident) => {
+    ($write:ident: $five:ident, $four:ident, $request:ident, $leaf:ident, $evaluated:ident) => {
         #[unsafe(no_mangle)]
-        pub unsafe extern "system" fn $nl(
+        pub unsafe extern "system" fn $five(
             status: u32,
             bytes: u64,
             start: *const u8,
@@ -105,6 +158,29 @@ macro_rules! callers {
             // SAFETY: the caller says so.
             $write!(status, bytes, unsafe { crate::text(start, length) });
             done ^ crate::another(status, bytes, start, length)
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "system" fn $four(
+            status: u32,
+            bytes: u64,
+            start: *const u8,
+            length: usize,
+        ) -> u32 {
+            let done = crate::other_of_four(status, bytes, start, length);
+            // SAFETY: the caller says so.
+            $write!(status, bytes, unsafe { crate::text(start, length) });
+            done ^ crate::another_of_four(status, bytes, start, length)
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "system" fn $request(request: &crate::Request) -> u32 {
+            let status = crate::other_of_request(request);
+            $write!(status, request.bytes, {
+                // SAFETY: the caller says so.
+                unsafe { crate::text(request.start, request.length) }
+            });
+            crate::another_of_request(request, status)
         }
 
         #[unsafe(no_mangle)]
@@ -118,15 +194,30 @@ macro_rules! callers {
             $write!(status, bytes, unsafe { crate::text(start, length) });
             crate::mixed(status, bytes)
         }
+
+        /// One of the event's arguments is a call.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "system" fn $evaluated(
+            status: u32,
+            bytes: u64,
+            start: *const u8,
+            length: usize,
+        ) {
+            $write!(status, crate::evaluate(bytes), {
+                // SAFETY: the caller says so.
+                unsafe { crate::text(start, length) }
+            });
+        }
     };
 }
 
 pub(crate) use callers;
 
 macro_rules! nothing {
-    ($status:expr, $bytes:expr, $text:expr) => {{
-        let _unused = ($status, $bytes, $text);
-    }};
+    ($status:expr, $bytes:expr, $text:expr) => {
+        // Named, but not evaluated.
+        let _unused = || ($status, $bytes, $text);
+    };
 }
 
-callers!(nothing: without_nl, without_leaf);
+callers!(nothing: without_five, without_four, without_request, without_leaf, without_evaluated);

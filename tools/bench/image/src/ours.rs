@@ -67,14 +67,18 @@ macro_rules! described {
         emit!(trace::read_complete($status, $bytes, $text))
     };
 }
-callers!(described: described_nl, described_leaf);
+callers!(
+    described: described_five, described_four, described_request, described_leaf, described_evaluated
+);
 
 macro_rules! in_manifest {
     ($status:expr, $bytes:expr, $text:expr) => {
         emit!(manifest::read_complete($status, $bytes, $text))
     };
 }
-callers!(in_manifest: manifest_nl, manifest_leaf);
+callers!(
+    in_manifest: manifest_five, manifest_four, manifest_request, manifest_leaf, manifest_evaluated
+);
 
 /// Writes one event, or nine, between the same calls: the difference is what eight events
 /// cost in the image.

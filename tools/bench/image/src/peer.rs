@@ -19,7 +19,9 @@ macro_rules! peer {
         )
     };
 }
-callers!(peer: peer_nl, peer_leaf);
+callers!(
+    peer: peer_five, peer_four, peer_request, peer_leaf, peer_evaluated
+);
 
 /// Writes one event, or nine, between the same calls: the difference is what eight events
 /// cost in the image.
