@@ -112,7 +112,12 @@ impl Image {
             path: path.to_owned(),
             error,
         })?;
-        Loader { path, data: &data }.load()
+        Self::from_bytes(path, &data)
+    }
+
+    /// Maps a file's bytes; `path` is what errors call them.
+    fn from_bytes(path: &Path, data: &[u8]) -> Result<Self, LoadError> {
+        Loader { path, data }.load()
     }
 
     /// The file name, such as `etw_sample_driver.sys`.
@@ -188,6 +193,16 @@ impl Drop for Image {
 /// When the file cannot be loaded as a driver.
 pub fn check_image(path: &Path) -> Result<(), LoadError> {
     Image::load(path).map(drop)
+}
+
+/// The same for a driver's image in memory. Errors call it by `name`; no file of that
+/// name is read.
+///
+/// # Errors
+///
+/// When the bytes cannot be loaded as a driver.
+pub fn check_image_bytes(name: &Path, data: &[u8]) -> Result<(), LoadError> {
+    Image::from_bytes(name, data).map(drop)
 }
 
 /// The parts of loading, over one file's bytes.

@@ -67,13 +67,20 @@ mod traps;
 mod verifier;
 mod wdfldr;
 
+/// Doors for the fuzz targets; no part of what the crate promises.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::etw::{CheckedTraits, check_traits};
+}
+
 pub use crate::{
     etw::{
         ControlError, EnableParameters, EventFilters, EventIdFilter, EventNameFilter, FilterData,
         GroupDenial, Guid, Output, SessionConfig, SessionHandle, SessionReport, Target,
     },
     faults::Fault,
-    image::{LoadError, check_image},
+    image::{LoadError, check_image, check_image_bytes},
     irql::Irql,
     kmdf::Completion,
     machine::{Device, Driver, File, Kernel, KernelError, Request, Statistics},

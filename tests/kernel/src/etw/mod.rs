@@ -11,6 +11,8 @@ mod runtime;
 mod session;
 mod write;
 
+#[cfg(feature = "fuzzing")]
+pub use self::runtime::{CheckedTraits, check_traits};
 pub use self::{
     controller::{ControlError, EnableParameters, FilterData, SessionHandle},
     exports::exports,

@@ -469,13 +469,13 @@ pub fn set_traits(thread: &Thread, handle: u64, blob: Vec<u8>) -> NtStatus {
 
 /// A blob of traits that is well-formed.
 #[derive(Debug, PartialEq, Eq)]
-struct CheckedTraits {
+pub struct CheckedTraits {
     /// The group that it names.
-    group: Option<Guid>,
+    pub group: Option<Guid>,
 }
 
 /// Checks a blob of traits (R-T1, R-T2, R-T5); nothing if it is malformed.
-fn check_traits(blob: &[u8]) -> Option<CheckedTraits> {
+pub fn check_traits(blob: &[u8]) -> Option<CheckedTraits> {
     const GROUP: u8 = 1;
     let (size, rest) = blob.split_first_chunk::<2>()?;
     if usize::from(u16::from_le_bytes(*size)) != blob.len() {

@@ -1,0 +1,49 @@
+//! What the loader makes of images of a few KiB.
+
+#[path = "small_image/mod.rs"]
+mod image;
+
+use std::path::Path;
+
+use etw_testkernel::{LoadError, check_image_bytes};
+use image::{Image, OPTIONAL_HEADER};
+
+fn checked(bytes: &[u8]) -> Result<(), LoadError> {
+    check_image_bytes(Path::new("small.sys"), bytes)
+}
+
+#[test]
+fn a_small_driver_is_loaded_from_memory() {
+    checked(&Image::default().build()).unwrap();
+    let without = Image {
+        relocations: false,
+        ..Image::default()
+    };
+    checked(&without.build()).unwrap();
+}
+
+#[test]
+fn what_is_refused_is_called_by_the_name_that_was_given() {
+    let mut bytes = Image::default().build();
+    // SizeOfImage
+    bytes[OPTIONAL_HEADER + 56..][..4].fill(0);
+    let error = checked(&bytes).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "small.sys: not a loadable PE image: SizeOfImage is 0 bytes"
+    );
+}
+
+#[test]
+fn an_import_that_is_not_provided_is_named_with_its_module() {
+    let image = Image {
+        imports: &[("ntoskrnl.exe", &["DbgPrint", "NoSuchRoutine"])],
+        ..Image::default()
+    };
+    match checked(&image.build()).unwrap_err() {
+        LoadError::MissingImports { imports, .. } => {
+            assert_eq!(imports, ["ntoskrnl.exe!NoSuchRoutine"]);
+        }
+        error => panic!("{error}"),
+    }
+}
