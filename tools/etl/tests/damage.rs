@@ -303,6 +303,25 @@ fn with_records(records: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
+fn damages_come_in_the_order_of_the_file() {
+    let mut file = sample();
+    let last = file.len() - SIZE;
+    put(&mut file, last + 72, &[1, 2, 3, 4]);
+    file.truncate(last + 200);
+    let trace = Trace::parse(&file).unwrap();
+    let damages: Vec<_> = trace.damages().iter().map(|d| (d.offset, d.kind)).collect();
+    let (record, end) = (last as u64 + 72, file.len() as u64);
+    let marker = 0x0403_0201;
+    assert_eq!(
+        damages,
+        [
+            (record, DamageKind::NotARecord { marker }),
+            (end, DamageKind::Truncated { present: 200 }),
+        ]
+    );
+}
+
+#[test]
 fn other_records_are_listed_with_kind_and_size() {
     let time = 0x1122_3344_i64.to_le_bytes();
     let at_16 = [&[0; 8], &time[..]].concat();
