@@ -384,3 +384,13 @@ fn arrays_without_data_do_not_multiply_without_end() {
     assert_eq!(payload.error.unwrap().kind, Kind::TooManyValues);
     assert_eq!(payload.leftover, [1]);
 }
+
+#[test]
+fn names_in_errors_cannot_act_on_a_terminal() {
+    let name = "\u{1b}[2J\n";
+    let payload = decode(vec![field(name, InType::Int8, OutType::Default)], &[]);
+    assert_eq!(
+        payload.error.unwrap().to_string(),
+        r"field `\u{1b}[2J\n` at payload offset 0: the data end within it"
+    );
+}
