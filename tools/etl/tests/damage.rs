@@ -442,3 +442,31 @@ fn circular_file_overwrites_its_oldest_buffer() {
     let flags: Vec<u16> = trace.buffers().iter().map(|b| b.flags).collect();
     assert_eq!(flags, [0x21, 0x21, 0x20, 0x20], "the newest is marked");
 }
+
+#[test]
+fn the_oldest_buffer_is_the_one_written_longest_ago() {
+    let mut header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    header.log_file_mode = etl_file::header::log_file_mode::CIRCULAR;
+    let start = header.start_clock;
+    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
+    let buffer = |n: u32| {
+        let mut buffer = Buffer::new(0x1000, 0);
+        let event = fixture::manifest_event(n, start + i64::from(n));
+        buffer.try_append(&event).unwrap();
+        buffer
+    };
+    log.append(&buffer(0), start).unwrap();
+    log.append(&buffer(1), start).unwrap();
+    log.replace_oldest(&buffer(2), start).unwrap();
+    // The file may grow after it went round.
+    log.append(&buffer(3), start).unwrap();
+    log.replace_oldest(&buffer(4), start).unwrap();
+    log.replace_oldest(&buffer(5), start).unwrap();
+    let file = log.finish(etl_file::write::Finish::default()).unwrap();
+    let trace = Trace::parse(file.get_ref()).unwrap();
+    let times: Vec<i64> = trace
+        .events()
+        .map(|event| event.record.timestamp - start)
+        .collect();
+    assert_eq!(times, [5, 4, 3]);
+}
