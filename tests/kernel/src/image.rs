@@ -13,6 +13,7 @@ use std::{
     ptr::NonNull,
 };
 
+use etl_file::show::Escaped;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use object::{
     LittleEndian as LE,
@@ -60,7 +61,7 @@ pub enum LoadError {
     #[error(
         "{}: the stand-in kernel does not provide {}",
         path.display(),
-        imports.join(", ")
+        Escaped(&imports.join(", "))
     )]
     MissingImports {
         /// The file.
@@ -303,7 +304,8 @@ impl Loader<'_> {
             .ok_or_else(|| self.malformed("the headers are larger than the image"))?
             .copy_from_slice(headers);
         for section in pe.section_table().iter() {
-            let name = String::from_utf8_lossy(section.raw_name()).into_owned();
+            let name = String::from_utf8_lossy(section.raw_name());
+            let name = Escaped(&name);
             let start = section.virtual_address.get(LE) as usize;
             let content = section.pe_data(self.data).map_err(|error| {
                 self.malformed(format_args!(

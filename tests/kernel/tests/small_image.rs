@@ -6,7 +6,7 @@ mod image;
 use std::path::Path;
 
 use etw_testkernel::{LoadError, check_image_bytes};
-use image::{Image, OPTIONAL_HEADER};
+use image::{Image, OPTIONAL_HEADER, SECTIONS};
 
 fn checked(bytes: &[u8]) -> Result<(), LoadError> {
     check_image_bytes(Path::new("small.sys"), bytes)
@@ -32,6 +32,28 @@ fn what_is_refused_is_called_by_the_name_that_was_given() {
         error,
         "small.sys: not a loadable PE image: SizeOfImage is 0 bytes"
     );
+}
+
+#[test]
+fn names_in_an_image_cannot_act_on_a_terminal() {
+    let image = Image {
+        imports: &[("\u{1b}[2J", &["\n"])],
+        ..Image::default()
+    };
+    let error = checked(&image.build()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        r"small.sys: the stand-in kernel does not provide \u{1b}[2J!\n"
+    );
+    let mut image = Image {
+        code: b"\x1b[2J\0\0\0\0",
+        ..Image::default()
+    }
+    .build();
+    // PointerToRawData of the first section
+    image[SECTIONS + 20..][..4].fill(0x7F);
+    let error = checked(&image).unwrap_err().to_string();
+    assert!(error.contains(r"section \u{1b}[2J at"), "{error}");
 }
 
 #[test]

@@ -260,7 +260,7 @@ mod tests {
         let value = Value::Struct(members.collect());
         assert_eq!(
             serde_json::to_string(&value).unwrap(),
-            r##"{"x":1,"x#3":2,"x#2":3,"x#4":4}"##
+            r#"{"x":1,"x#3":2,"x#2":3,"x#4":4}"#
         );
     }
 
