@@ -1,10 +1,12 @@
 //! What must hold of text that goes to people.
 
-/// Fails if a text holds a character that acts on a terminal, lines and tabs aside.
+/// Fails if a text holds a character that acts on a terminal, or reorders or hides the text
+/// around it; lines and tabs aside.
 pub fn assert_harmless(text: &str) {
-    let acting = text
-        .chars()
-        .find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+    let acting = text.chars().find(|c| {
+        let hides = matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{FEFF}');
+        hides || c.is_control() && !matches!(c, '\n' | '\t')
+    });
     assert_eq!(acting, None, "in {text:?}");
 }
 
