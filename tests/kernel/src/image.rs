@@ -30,6 +30,14 @@ const PAGE: usize = 4096;
 /// Larger images are refused: a damaged header must not exhaust memory.
 const LARGEST_IMAGE: usize = 256 << 20;
 
+/// With more imports an image is refused: modules may share one list of names, so that a small
+/// file could have any number of imports. The largest drivers have some thousands.
+const MOST_IMPORTS: usize = 16_384;
+
+/// An import whose name, or module's name, has more bytes is refused: all of them may have
+/// the same long one.
+const LONGEST_NAME: usize = 4096;
+
 /// Why a file was not loaded as a driver.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -371,6 +379,15 @@ impl Loader<'_> {
         Ok(())
     }
 
+    /// The text of a module's name or a routine's.
+    fn import_name(&self, bytes: &[u8]) -> Result<String, LoadError> {
+        if bytes.len() > LONGEST_NAME {
+            let length = bytes.len();
+            return Err(self.malformed(format_args!("imports: a name has {length} bytes")));
+        }
+        Ok(String::from_utf8_lossy(bytes).into_owned())
+    }
+
     /// Calls `each` with module, name and slot (an RVA) of every import.
     fn for_each_import(
         &self,
@@ -382,9 +399,10 @@ impl Loader<'_> {
             return Ok(());
         };
         let mut descriptors = table.descriptors().map_err(broken)?;
+        let mut count = 0;
         while let Some(descriptor) = descriptors.next().map_err(broken)? {
             let module = table.name(descriptor.name.get(LE)).map_err(broken)?;
-            let module = String::from_utf8_lossy(module).into_owned();
+            let module = self.import_name(module)?;
             let names = match descriptor.original_first_thunk.get(LE) {
                 0 => descriptor.first_thunk.get(LE),
                 lookup => lookup,
@@ -399,9 +417,15 @@ impl Loader<'_> {
                     .import::<object::pe::ImageNtHeaders64>(thunk)
                     .map_err(broken)?;
                 let name = match import {
-                    Import::Name(_, name) => String::from_utf8_lossy(name).into_owned(),
+                    Import::Name(_, name) => self.import_name(name)?,
                     Import::Ordinal(_) => format!("#{}", thunk.ordinal()),
                 };
+                count += 1;
+                if count > MOST_IMPORTS {
+                    return Err(
+                        self.malformed(format_args!("imports: there are more than {MOST_IMPORTS}"))
+                    );
+                }
                 each(&module, &name, slot);
                 slot += 8;
             }

@@ -6,7 +6,7 @@ mod image;
 use std::path::Path;
 
 use etw_testkernel::{LoadError, check_image_bytes};
-use image::{Image, OPTIONAL_HEADER, SECTIONS};
+use image::{IMPORTS, Image, OPTIONAL_HEADER, SECTIONS};
 
 fn checked(bytes: &[u8]) -> Result<(), LoadError> {
     check_image_bytes(Path::new("small.sys"), bytes)
@@ -67,5 +67,47 @@ fn an_import_that_is_not_provided_is_named_with_its_module() {
             assert_eq!(imports, ["ntoskrnl.exe!NoSuchRoutine"]);
         }
         error => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_small_file_cannot_have_imports_without_end() {
+    let one: (&str, &[&str]) = ("ntoskrnl.exe", &["DbgPrint"]);
+    let many = ["DbgPrint"; 100];
+    let mut imports = [one; 200];
+    imports[199] = ("ntoskrnl.exe", &many);
+    let mut bytes = Image {
+        imports: &imports,
+        ..Image::default()
+    }
+    .build();
+    checked(&bytes).unwrap();
+    // All modules get the last one's names.
+    let last = bytes[IMPORTS + 199 * 20..][..20].to_vec();
+    for number in 0..199 {
+        bytes[IMPORTS + number * 20..][..20].copy_from_slice(&last);
+    }
+    let error = checked(&bytes).unwrap_err().to_string();
+    assert!(
+        error.ends_with("imports: there are more than 16384"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_name_that_no_routine_can_have_is_not_copied() {
+    let (long, longer) = ("x".repeat(4096), "x".repeat(4097));
+    let with = |module: &str, name: &str| {
+        let image = Image {
+            imports: &[(module, &[name])],
+            ..Image::default()
+        };
+        checked(&image.build()).unwrap_err()
+    };
+    let taken = with(&long, &long);
+    assert!(matches!(taken, LoadError::MissingImports { .. }), "{taken}");
+    for error in [with(&longer, "x"), with("x", &longer)] {
+        let text = error.to_string();
+        assert!(text.ends_with("imports: a name has 4097 bytes"), "{text}");
     }
 }

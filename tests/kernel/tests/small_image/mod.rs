@@ -13,6 +13,9 @@ pub const OPTIONAL_HEADER: usize = 0x58;
 /// Where the section table starts in the file: after 16 data directories.
 pub const SECTIONS: usize = OPTIONAL_HEADER + 112 + 16 * 8;
 
+/// Where the section of read-only data starts in the file, with the import table.
+pub const IMPORTS: usize = 3 * FILE_PAGE;
+
 /// What is in an image.
 pub struct Image<'a> {
     /// Names of routines by the module that they are imported from.
@@ -45,12 +48,12 @@ impl Image<'_> {
         // The entry point says that all is well: `xor eax, eax; ret`.
         let code = vec![0x31, 0xC0, 0xC3];
         let mut sections: Vec<Section> = vec![(*self.code, 0x6000_0020, code)];
-        let at = rva(sections.len());
+        let at = end(&sections);
         let imports = self.import_table(at);
         let import_size = imports.len();
         sections.push((*b".rdata\0\0", 0x4000_0040, imports));
-        let data_at = rva(sections.len());
-        let pointer = 0x1_4000_0000_u64 + u64::from(rva(0));
+        let data_at = end(&sections);
+        let pointer = 0x1_4000_0000_u64 + u64::from(PAGE);
         sections.push((*b".data\0\0\0", 0xC000_0040, pointer.to_le_bytes().to_vec()));
         let mut directories = [(0, 0); 16];
         directories[1] = (at, import_size);
@@ -60,7 +63,7 @@ impl Image<'_> {
             // A pointer of 64 bits at the start of the data, and padding.
             block.extend(0xA000_u16.to_le_bytes());
             block.extend([0; 2]);
-            directories[5] = (rva(sections.len()), block.len());
+            directories[5] = (end(&sections), block.len());
             sections.push((*b".reloc\0\0", 0x4200_0040, block));
         }
         file(&sections, &directories)
@@ -103,9 +106,12 @@ impl Image<'_> {
     }
 }
 
-/// Where a section starts in memory; each has a page.
-fn rva(number: usize) -> u32 {
-    PAGE * (1 + u32::try_from(number).expect("sections are few"))
+/// Where the last section ends in memory: sections start on pages, behind that of the headers.
+fn end(sections: &[Section]) -> u32 {
+    sections.iter().fold(PAGE, |end, (_, _, bytes)| {
+        let size = u32::try_from(bytes.len()).expect("images are small");
+        end + size.next_multiple_of(PAGE)
+    })
 }
 
 /// The whole file: headers, then the sections.
@@ -128,8 +134,8 @@ fn file(sections: &[Section], directories: &[(u32, usize); 16]) -> Vec<u8> {
         word(FILE_PAGE), // SizeOfCode
         0,
         0,
-        rva(0), // AddressOfEntryPoint
-        rva(0), // BaseOfCode
+        PAGE, // AddressOfEntryPoint
+        PAGE, // BaseOfCode
     ] {
         out.extend(field.to_le_bytes());
     }
@@ -140,7 +146,7 @@ fn file(sections: &[Section], directories: &[(u32, usize); 16]) -> Vec<u8> {
         out.extend(version.to_le_bytes());
     }
     out.extend([0; 4]);
-    out.extend(rva(sections.len()).to_le_bytes()); // SizeOfImage
+    out.extend(end(sections).to_le_bytes()); // SizeOfImage
     out.extend(word(FILE_PAGE * 2).to_le_bytes()); // SizeOfHeaders
     out.extend([0; 4]); // CheckSum
     out.extend(1_u16.to_le_bytes()); // native
@@ -159,7 +165,7 @@ fn file(sections: &[Section], directories: &[(u32, usize); 16]) -> Vec<u8> {
     for (number, (name, characteristics, bytes)) in sections.iter().enumerate() {
         out.extend(name);
         out.extend(word(bytes.len()).to_le_bytes());
-        out.extend(rva(number).to_le_bytes());
+        out.extend(end(&sections[..number]).to_le_bytes());
         let size = bytes.len().next_multiple_of(FILE_PAGE);
         out.extend(word(size).to_le_bytes());
         out.extend(word(place).to_le_bytes());
