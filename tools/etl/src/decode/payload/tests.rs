@@ -420,6 +420,6 @@ fn small_events_do_not_take_much_memory() {
     let mut parts = field("parts", InType::Struct, OutType::Default);
     parts.count = Count::Fixed(60_000);
     parts.fields = vec![member(InType::UInt8), member(InType::Null)];
-    let payload = decode(vec![parts], &[7; 60_000]);
+    let payload = decode(vec![parts], &vec![7; 60_000]);
     assert_eq!(payload.error, None);
 }
