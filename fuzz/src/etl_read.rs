@@ -17,8 +17,15 @@ use crate::{
 /// Describes the provider of the manifest events among the seeds.
 const MANIFEST: &str = include_str!("../../tools/etl/tests/fixture/sample.man");
 
-/// Buffers that hold the largest record.
-const BUFFER: u32 = 0x1_1000;
+/// The manifest, read once.
+static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
+    let mut catalog = Catalog::new();
+    catalog.add(MANIFEST).expect("the manifest is well-formed");
+    catalog
+});
+
+/// A buffer that holds the largest record.
+const LARGEST_BUFFER: usize = 0x1_1000;
 /// Events that are written again: more of them find nothing new.
 const REWRITTEN: usize = 16;
 /// Events that tables and the like are made of: more of them only take longer.
@@ -33,11 +40,6 @@ pub fn check(data: &[u8]) {
     };
     check_places(&trace, data.len());
     check_rewriting(&trace);
-    static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-        let mut catalog = Catalog::new();
-        catalog.add(MANIFEST).expect("the manifest is well-formed");
-        catalog
-    });
     let events = trace.events_by_time();
     assert!(events.is_sorted_by_key(|event| event.record.timestamp));
     assert_eq!(events.len(), trace.events().count());
@@ -112,19 +114,26 @@ fn check_places(trace: &Trace, length: usize) {
 
 /// Writes the first events to a file of their own, and reads it.
 fn check_rewriting(trace: &Trace) {
+    let records = || trace.events().take(REWRITTEN).map(|event| &event.record);
+    // A size that holds them all, unless they are very large: small files are written sooner.
+    let sizes = records().map(|record| record.encoded_size().next_multiple_of(8));
+    let size = (sizes.sum::<usize>() + 72)
+        .next_multiple_of(1024)
+        .clamp(0x1000, LARGEST_BUFFER);
+    let buffer_size = u32::try_from(size).expect("it is clamped");
     let header = LogFileHeader {
-        buffer_size: BUFFER,
+        buffer_size,
         ..LogFileHeader::default()
     };
     let mut log = LogFile::create(io::Cursor::new(Vec::new()), header).expect("a valid header");
-    let mut buffer = Buffer::new(BUFFER, 0);
+    let mut buffer = Buffer::new(buffer_size, 0);
     let mut written = Vec::new();
-    for event in trace.events().take(REWRITTEN) {
-        match buffer.try_append(&event.record) {
-            Ok(()) => written.push(&event.record),
+    for record in records() {
+        match buffer.try_append(record) {
+            Ok(()) => written.push(record),
             // Items without their padding at the end of the largest record: with it, it is
             // too large.
-            Err(AppendError::Encode(_)) => assert!(event.record.encoded_size() > 0xFFFF),
+            Err(AppendError::Encode(_)) => assert!(record.encoded_size() > 0xFFFF),
             Err(AppendError::Full) => break,
             Err(error) => panic!("{error}"),
         }

@@ -23,7 +23,7 @@ pub struct Session {
 /// What a session chooses.
 #[derive(Arbitrary, Debug)]
 struct Header {
-    /// The size of a buffer in KiB is this plus 4; or as it is, if that is odd enough.
+    /// The size of a buffer in KiB is this plus 4, unless there is an odd one.
     kib: u8,
     odd_size: Option<u32>,
     processors: u8,
@@ -111,7 +111,9 @@ impl Event {
 impl Header {
     fn header(&self) -> LogFileHeader {
         LogFileHeader {
-            buffer_size: self.odd_size.unwrap_or(1024 * (4 + u32::from(self.kib))),
+            buffer_size: self
+                .odd_size
+                .unwrap_or_else(|| 1024 * (4 + u32::from(self.kib))),
             processors: u32::from(self.processors),
             clock: ClockType::from_raw(u32::from(self.clock)),
             perf_frequency: self.perf_frequency,

@@ -18,10 +18,9 @@ pub fn check(data: &[u8]) {
             for line in &lines {
                 assert!(Script::parse(line).is_ok(), "{line:?} alone is refused");
             }
-            let commented: String = lines
-                .iter()
-                .map(|line| format!("\t {line} # c\n"))
-                .collect();
+            let commented: Vec<String> =
+                lines.iter().map(|line| format!("\t {line} # c")).collect();
+            let commented = commented.join("\n");
             assert_eq!(Script::parse(&commented).ok().as_ref(), Some(script));
             let windows = lines.join("\r\n");
             assert_eq!(Script::parse(&windows).ok().as_ref(), Some(script));

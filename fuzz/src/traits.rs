@@ -45,7 +45,8 @@ pub fn check(blob: &[u8]) {
 }
 
 /// The offset that an error names, or 0.
-pub fn offset(error: &MetadataError) -> usize {
+#[must_use]
+pub const fn offset(error: &MetadataError) -> usize {
     match *error {
         MetadataError::Size { present, .. } => present,
         MetadataError::UnterminatedName { offset }
