@@ -475,6 +475,7 @@ pub struct CheckedTraits {
 }
 
 /// Checks a blob of traits (R-T1, R-T2, R-T5); nothing if it is malformed.
+#[must_use]
 pub fn check_traits(blob: &[u8]) -> Option<CheckedTraits> {
     const GROUP: u8 = 1;
     let (size, rest) = blob.split_first_chunk::<2>()?;
