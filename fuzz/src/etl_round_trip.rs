@@ -23,8 +23,8 @@ pub struct Session {
 /// What a session chooses.
 #[derive(Arbitrary, Debug)]
 struct Header {
-    /// The size of a buffer in KiB is this plus 4, unless there is an odd one.
-    kib: u8,
+    /// Which of the sizes of a buffer it is, unless there is an odd one.
+    size: u8,
     odd_size: Option<u32>,
     processors: u8,
     clock: u8,
@@ -113,7 +113,7 @@ impl Header {
         LogFileHeader {
             buffer_size: self
                 .odd_size
-                .unwrap_or_else(|| 1024 * (4 + u32::from(self.kib))),
+                .unwrap_or_else(|| 1024 * kib(self.size.into())),
             processors: u32::from(self.processors),
             clock: ClockType::from_raw(u32::from(self.clock)),
             perf_frequency: self.perf_frequency,
@@ -144,6 +144,13 @@ impl Header {
     }
 }
 
+/// Sizes of a buffer in KiB: small ones, which are written soon, and one that holds the largest
+/// record.
+const fn kib(number: u32) -> u32 {
+    let sizes = [4, 5, 8, 16, 66];
+    sizes[number as usize % sizes.len()]
+}
+
 /// A header as it can be read: a name of a time zone ends at a NUL and has 31 UTF-16 units at
 /// most, and files are not read in real time.
 fn as_read(mut header: LogFileHeader) -> LogFileHeader {
@@ -164,7 +171,7 @@ fn as_read(mut header: LogFileHeader) -> LogFileHeader {
 fn mended(header: LogFileHeader) -> LogFileHeader {
     let clean = |name: &str| -> String { name.chars().filter(|c| *c != '\0').take(64).collect() };
     let mut mended = LogFileHeader {
-        buffer_size: (header.buffer_size / 1024).clamp(4, 1024) * 1024,
+        buffer_size: 1024 * kib(header.buffer_size),
         processors: header.processors.clamp(1, 4),
         clock: ClockType::from_raw(header.clock.raw() % 3 + 1),
         perf_frequency: header.perf_frequency.saturating_abs().max(1),
