@@ -238,6 +238,7 @@ impl Loader<'_> {
         }
         let mut bytes = vec![0; size.next_multiple_of(PAGE)];
         self.copy_sections(&pe, &mut bytes)?;
+        let imports = self.imports(&pe)?;
         let size = NonZeroUsize::new(bytes.len()).ok_or_else(|| self.malformed("no pages"))?;
         // SAFETY: a fresh anonymous mapping aliases nothing.
         let mapping = unsafe {
@@ -255,7 +256,7 @@ impl Loader<'_> {
             mapping,
             size,
             entry: mapping.as_ptr() as u64 + u64::from(headers.address_of_entry_point()),
-            imports: self.imports(&pe)?,
+            imports,
         };
         self.relocate(&pe, &mut bytes, image.base())?;
         self.bind(&pe, &mut bytes)?;

@@ -3,7 +3,7 @@
 #[path = "small_image/mod.rs"]
 mod image;
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use etw_testkernel::{LoadError, check_image_bytes};
 use image::{IMPORTS, Image, OPTIONAL_HEADER, SECTIONS};
@@ -110,4 +110,26 @@ fn a_name_that_no_routine_can_have_is_not_copied() {
         let text = error.to_string();
         assert!(text.ends_with("imports: a name has 4097 bytes"), "{text}");
     }
+}
+
+/// Bytes of addresses that this process has in use.
+fn mapped() -> u64 {
+    let numbers = fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = numbers.split(' ').next().unwrap().parse().unwrap();
+    pages * 4096
+}
+
+#[test]
+fn what_a_refused_image_was_mapped_at_is_given_back() {
+    const SIZE: u32 = 64 << 20;
+    let mut bytes = Image::default().build();
+    // SizeOfImage, and the place of the first module's name
+    bytes[OPTIONAL_HEADER + 56..][..4].copy_from_slice(&SIZE.to_le_bytes());
+    bytes[IMPORTS + 12..][..4].fill(0x7F);
+    let before = mapped();
+    for _ in 0..100 {
+        let error = checked(&bytes).unwrap_err().to_string();
+        assert!(error.contains("imports: "), "{error}");
+    }
+    assert!(mapped() < before + 10 * u64::from(SIZE));
 }
