@@ -14,6 +14,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use etl_file::show::Escaped;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use object::{
     LittleEndian as LE,
@@ -31,6 +32,14 @@ use crate::gateway::Gateways;
 const PAGE: usize = 4096;
 /// Larger images are refused: a damaged header must not exhaust memory.
 const LARGEST_IMAGE: usize = 256 << 20;
+
+/// With more imports an image is refused: modules may share one list of names, so that a small
+/// file could have any number of imports. The largest drivers have some thousands.
+const MOST_IMPORTS: usize = 16_384;
+
+/// An import whose name, or module's name, has more bytes is refused: all of them may have
+/// the same long one.
+const LONGEST_NAME: usize = 4096;
 
 /// Why a file was not loaded as a driver.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +72,7 @@ pub enum LoadError {
     #[error(
         "{}: the stand-in kernel does not provide {}",
         path.display(),
-        imports.join(", ")
+        Escaped(&imports.join(", "))
     )]
     MissingImports {
         /// The file.
@@ -129,7 +138,12 @@ impl Image {
             path: path.to_owned(),
             error,
         })?;
-        Loader { path, data: &data }.load()
+        Self::from_bytes(path, &data)
+    }
+
+    /// Maps a file's bytes; `path` is what errors call them.
+    fn from_bytes(path: &Path, data: &[u8]) -> Result<Self, LoadError> {
+        Loader { path, data }.load()
     }
 
     /// The file name, such as `etw_sample_driver.sys`.
@@ -292,6 +306,16 @@ fn sections(pe: &PeFile64, wanted: impl Fn(&[u8], SectionFlags) -> bool) -> Vec<
         .collect()
 }
 
+/// The same for a driver's image in memory. Errors call it by `name`; no file of that
+/// name is read.
+///
+/// # Errors
+///
+/// When the bytes cannot be loaded as a driver.
+pub fn check_image_bytes(name: &Path, data: &[u8]) -> Result<(), LoadError> {
+    Image::from_bytes(name, data).map(drop)
+}
+
 /// The parts of loading, over one file's bytes.
 struct Loader<'a> {
     path: &'a Path,
@@ -316,6 +340,7 @@ impl Loader<'_> {
         }
         let mut bytes = vec![0; size.next_multiple_of(PAGE)];
         self.copy_sections(&pe, &mut bytes)?;
+        let imports = self.imports(&pe)?;
         let size = NonZeroUsize::new(bytes.len()).ok_or_else(|| self.malformed("no pages"))?;
         // SAFETY: a fresh anonymous mapping aliases nothing.
         let mapping = unsafe {
@@ -333,7 +358,7 @@ impl Loader<'_> {
             mapping,
             size,
             entry: mapping.as_ptr() as u64 + u64::from(headers.address_of_entry_point()),
-            imports: self.imports(&pe)?,
+            imports,
             pageable: sections(&pe, |name, flags| {
                 name.starts_with(b"PAGE") && !flags.contains(IMAGE_SCN_MEM_NOT_PAGED)
             }),
@@ -398,7 +423,8 @@ impl Loader<'_> {
             .ok_or_else(|| self.malformed("the headers are larger than the image"))?
             .copy_from_slice(headers);
         for section in pe.section_table().iter() {
-            let name = String::from_utf8_lossy(section.raw_name()).into_owned();
+            let name = String::from_utf8_lossy(section.raw_name());
+            let name = Escaped(&name);
             let start = section.virtual_address.get(LE) as usize;
             let content = section.pe_data(self.data).map_err(|error| {
                 self.malformed(format_args!(
@@ -464,6 +490,15 @@ impl Loader<'_> {
         Ok(())
     }
 
+    /// The text of a module's name or a routine's.
+    fn import_name(&self, bytes: &[u8]) -> Result<String, LoadError> {
+        if bytes.len() > LONGEST_NAME {
+            let length = bytes.len();
+            return Err(self.malformed(format_args!("imports: a name has {length} bytes")));
+        }
+        Ok(String::from_utf8_lossy(bytes).into_owned())
+    }
+
     /// Calls `each` with module, name and slot (an RVA) of every import.
     fn for_each_import(
         &self,
@@ -475,9 +510,10 @@ impl Loader<'_> {
             return Ok(());
         };
         let mut descriptors = table.descriptors().map_err(broken)?;
+        let mut count = 0;
         while let Some(descriptor) = descriptors.next().map_err(broken)? {
             let module = table.name(descriptor.name.get(LE)).map_err(broken)?;
-            let module = String::from_utf8_lossy(module).into_owned();
+            let module = self.import_name(module)?;
             let names = match descriptor.original_first_thunk.get(LE) {
                 0 => descriptor.first_thunk.get(LE),
                 lookup => lookup,
@@ -492,9 +528,15 @@ impl Loader<'_> {
                     .import::<object::pe::ImageNtHeaders64>(thunk)
                     .map_err(broken)?;
                 let name = match import {
-                    Import::Name(_, name) => String::from_utf8_lossy(name).into_owned(),
+                    Import::Name(_, name) => self.import_name(name)?,
                     Import::Ordinal(_) => format!("#{}", thunk.ordinal()),
                 };
+                count += 1;
+                if count > MOST_IMPORTS {
+                    return Err(
+                        self.malformed(format_args!("imports: there are more than {MOST_IMPORTS}"))
+                    );
+                }
                 each(&module, &name, slot);
                 slot += 8;
             }

@@ -73,6 +73,13 @@ mod traps;
 mod verifier;
 mod wdfldr;
 
+/// Doors for the fuzz targets; no part of what the crate promises.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::etw::{CheckedTraits, check_traits};
+}
+
 pub use crate::{
     etw::{
         ClockType, ControlError, EnableParameters, EventFilters, EventIdFilter, EventNameFilter,
@@ -81,7 +88,7 @@ pub use crate::{
         Target,
     },
     faults::Fault,
-    image::{LoadError, check_image},
+    image::{LoadError, check_image, check_image_bytes},
     irql::Irql,
     kmdf::Completion,
     machine::{

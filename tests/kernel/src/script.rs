@@ -19,6 +19,8 @@
 
 use std::{fmt, time::Duration};
 
+use etl_file::show::Escaped;
+
 use crate::{
     Completion, Device, Driver, File, Guid, Identity, Kernel, KernelError, NtStatus, SessionHandle,
     Target,
@@ -225,9 +227,9 @@ impl Script {
         let mut steps = Vec::new();
         for (at, line) in text.lines().enumerate() {
             let line_number = at + 1;
-            let refuse = |problem| ScriptError {
+            let refuse = |problem: String| ScriptError {
                 line: line_number,
-                problem: Problem::Syntax(problem),
+                problem: Problem::Syntax(Escaped(&problem).to_string()),
             };
             let words = words(line).map_err(refuse)?;
             if !words.is_empty() {
@@ -416,6 +418,8 @@ mod tests {
                 ["line 1", "`open` is no step, or has other arguments"],
             ),
             ("ioctl 0x100000000", ["line 1", "not a number that fits"]),
+            // What is quoted cannot act on a terminal.
+            ("\u{1b}[2J", ["line 1", r"`\u{1b}[2J` is no step"]),
         ] {
             let error = Script::parse(text).unwrap_err().to_string();
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::show::Escaped;
+
 /// A GUID, kept in the byte order of its structure in memory and on disk: the
 /// first three fields are little-endian, the last eight bytes are in order.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -75,7 +77,10 @@ impl serde::Serialize for Guid {
 /// The text is not a GUID of the form `00112233-4455-6677-8899-aabbccddeeff`,
 /// with or without braces.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a GUID (00112233-4455-6677-8899-aabbccddeeff, braces allowed)")]
+#[error(
+    "`{}` is not a GUID (00112233-4455-6677-8899-aabbccddeeff, braces allowed)",
+    Escaped(text)
+)]
 pub struct ParseGuidError {
     text: String,
 }

@@ -13,6 +13,7 @@
 //! - [`mod@decode`]: what an event means, by its own metadata or by a manifest.
 //! - [`manifest`]: manifests (`.man`).
 //! - [`select`]: choosing events.
+//! - [`show`]: bytes and untrusted text, as people see them.
 //! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: events for people, programs,
 //!   spreadsheets and timelines; [`stats`]: their numbers.
 
@@ -28,7 +29,7 @@ pub mod manifest;
 pub mod read;
 pub mod record;
 pub mod select;
-mod show;
+pub mod show;
 pub mod stats;
 pub mod table;
 pub mod time;

@@ -7,6 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use crate::decode::Decoded;
 use crate::read::Trace;
+use crate::show::Escaped;
 
 /// What is counted of one kind of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,11 +46,11 @@ pub fn render(trace: &Trace, events: &[Decoded]) -> String {
     }
     for ((provider, event, level), count) in &counts {
         table.add_row([
-            provider,
-            event,
-            level,
-            &count.events.to_string(),
-            &count.bytes.to_string(),
+            Escaped(provider).to_string(),
+            Escaped(event).to_string(),
+            Escaped(level).to_string(),
+            count.events.to_string(),
+            count.bytes.to_string(),
         ]);
     }
     let header = trace.header();

@@ -303,6 +303,25 @@ fn with_records(records: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
+fn damages_come_in_the_order_of_the_file() {
+    let mut file = sample();
+    let last = file.len() - SIZE;
+    put(&mut file, last + 72, &[1, 2, 3, 4]);
+    file.truncate(last + 200);
+    let trace = Trace::parse(&file).unwrap();
+    let damages: Vec<_> = trace.damages().iter().map(|d| (d.offset, d.kind)).collect();
+    let (record, end) = (last as u64 + 72, file.len() as u64);
+    let marker = 0x0403_0201;
+    assert_eq!(
+        damages,
+        [
+            (record, DamageKind::NotARecord { marker }),
+            (end, DamageKind::Truncated { present: 200 }),
+        ]
+    );
+}
+
+#[test]
 fn other_records_are_listed_with_kind_and_size() {
     let time = 0x1122_3344_i64.to_le_bytes();
     let at_16 = [&[0; 8], &time[..]].concat();
@@ -422,4 +441,32 @@ fn circular_file_overwrites_its_oldest_buffer() {
     assert_eq!(times, [4, 5, 6]);
     let flags: Vec<u16> = trace.buffers().iter().map(|b| b.flags).collect();
     assert_eq!(flags, [0x21, 0x21, 0x20, 0x20], "the newest is marked");
+}
+
+#[test]
+fn the_oldest_buffer_is_the_one_written_longest_ago() {
+    let mut header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    header.log_file_mode = etl_file::header::log_file_mode::CIRCULAR;
+    let start = header.start_clock;
+    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
+    let buffer = |n: u32| {
+        let mut buffer = Buffer::new(0x1000, 0);
+        let event = fixture::manifest_event(n, start + i64::from(n));
+        buffer.try_append(&event).unwrap();
+        buffer
+    };
+    log.append(&buffer(0), start).unwrap();
+    log.append(&buffer(1), start).unwrap();
+    log.replace_oldest(&buffer(2), start).unwrap();
+    // The file may grow after it went round.
+    log.append(&buffer(3), start).unwrap();
+    log.replace_oldest(&buffer(4), start).unwrap();
+    log.replace_oldest(&buffer(5), start).unwrap();
+    let file = log.finish(etl_file::write::Finish::default()).unwrap();
+    let trace = Trace::parse(file.get_ref()).unwrap();
+    let times: Vec<i64> = trace
+        .events()
+        .map(|event| event.record.timestamp - start)
+        .collect();
+    assert_eq!(times, [5, 4, 3]);
 }

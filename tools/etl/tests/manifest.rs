@@ -370,3 +370,19 @@ fn document_of_another_kind_is_refused() {
     let error = Catalog::new().add("").unwrap_err();
     assert_eq!((error.line, error.column), (1, 1));
 }
+
+#[test]
+fn what_an_error_quotes_cannot_act_on_a_terminal() {
+    let refused = |text: &str| Catalog::new().add(text).unwrap_err().to_string();
+    let provider = |guid: &str| {
+        refused(&format!(
+            "<instrumentationManifest><instrumentation><events><provider name='p' guid='{guid}'/>\
+             </events></instrumentation></instrumentationManifest>"
+        ))
+    };
+    assert!(provider("&#x9b;2J").contains(r"`\u{9b}2J` is not a GUID"));
+    assert!(provider("&#10;").contains(r"`\n` is not a GUID"));
+    let error = refused("<a \0='b'/>");
+    assert!(error.contains("the XML is malformed"), "{error}");
+    assert!(!error.contains('\0'), "{error:?}");
+}

@@ -5,7 +5,7 @@ mod fixture;
 mod shared;
 
 use etl_file::write::Losses;
-use etl_file::{Catalog, ClockType, Decoded, Selection, Trace, decode, json, table};
+use etl_file::{Catalog, ClockType, Decoded, Selection, Trace, decode, json, stats, table};
 
 fn generated() -> Trace {
     let header = fixture::header(ClockType::Qpc, 0x1000, 2);
@@ -104,6 +104,25 @@ fn events_of_several_days_show_the_day() {
     let shown = table::render(&events, None);
     assert!(shown.contains("Time (UTC)"), "{shown}");
     assert!(shown.contains("1601-01-01T00:00:00.0000000Z"), "{shown}");
+}
+
+#[test]
+fn names_cannot_act_on_a_terminal() {
+    let trace = generated();
+    let mut events: Vec<Decoded> = trace
+        .events_by_time()
+        .into_iter()
+        .map(|event| decode(event, &Catalog::new()))
+        .collect();
+    for event in &mut events {
+        event.provider_name = Some("\u{1b}[2J".to_owned());
+        event.event_name = Some("\u{202e}".to_owned());
+        event.level_name = Some("\r".to_owned());
+    }
+    for shown in [table::render(&events, None), stats::render(&trace, &events)] {
+        assert!(!shown.contains(['\u{1b}', '\u{202e}', '\r']), "{shown:?}");
+        assert!(shown.contains(r"\u{1b}[2J"), "{shown}");
+    }
 }
 
 #[test]

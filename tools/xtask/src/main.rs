@@ -10,6 +10,7 @@ mod deep;
 mod demo;
 mod doctor;
 mod environment;
+mod fuzz;
 mod packages;
 mod process;
 mod progress;
@@ -61,6 +62,18 @@ fn command_line() -> Command {
         )
         .subcommand(Command::new("bench").about("Count what events cost, beside a peer"))
         .subcommand(
+            Command::new("fuzz")
+                .about("Throw made-up input at everything that reads bytes from elsewhere")
+                .arg(
+                    Arg::new("minutes")
+                        .long("minutes")
+                        .help("How long, all targets together")
+                        .value_name("N")
+                        .default_value("8")
+                        .value_parser(value_parser!(u64).range(1..=10_000)),
+                ),
+        )
+        .subcommand(
             Command::new("build")
                 .about("Build a driver's .sys alone")
                 .arg(
@@ -87,6 +100,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
         }
         "test" => test::run(arguments.get_flag("deep")),
         "bench" => bench::run(),
+        "fuzz" => fuzz::run(arguments.get_one("minutes").copied().unwrap_or(8)),
         "build" => {
             let package = arguments.get_one::<String>("package");
             let profile = if arguments.get_flag("release") {

@@ -15,6 +15,8 @@ mod runtime;
 mod session;
 mod write;
 
+#[cfg(feature = "fuzzing")]
+pub use self::runtime::{CheckedTraits, check_traits};
 pub use self::{
     activities::Activities,
     controller::{ControlError, EnableParameters, FilterData, SessionHandle},

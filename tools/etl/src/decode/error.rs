@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::cursor::Cursor;
+use crate::show::Escaped;
 
 /// Provider traits or `TraceLogging` metadata that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +56,7 @@ pub enum MetadataError {
 
 /// User data that do not match their schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("field `{field}` at payload offset {offset}: {kind}")]
+#[error("field `{}` at payload offset {offset}: {kind}", Escaped(field))]
 pub struct PayloadError {
     /// The field that could not be decoded.
     pub field: Arc<str>,
@@ -78,7 +79,7 @@ pub enum PayloadErrorKind {
     #[error("its encoding is the provider's own")]
     Custom,
     /// The field that gives the count or the length is not there.
-    #[error("its size is that of `{0}`, which is no earlier number")]
+    #[error("its size is that of `{}`, which is no earlier number", Escaped(.0))]
     NoSuchNumber(Arc<str>),
     /// A string of UTF-16 units has an odd number of bytes.
     #[error("a UTF-16 string cannot have {0} bytes")]

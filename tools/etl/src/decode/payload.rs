@@ -17,6 +17,11 @@ use crate::time::{FileTime, SystemTime};
 const BUDGET: usize = 16 << 20;
 /// What a value costs beside its name.
 const VALUE_COST: usize = 16;
+/// Values without data that any event may have.
+const EMPTY_VALUES: usize = 1024;
+/// Values without data that an event may have for each byte of its data. Without such a
+/// limit, a file full of small events could take any amount of memory.
+const EMPTY_VALUES_PER_BYTE: usize = 4;
 
 /// Fields with their names.
 pub type Fields = Vec<(Arc<str>, Value)>;
@@ -41,6 +46,8 @@ impl Schema {
             c: Cursor::new(user_data),
             pointer_size,
             budget: BUDGET,
+            empty: EMPTY_VALUES
+                .saturating_add(user_data.len().saturating_mul(EMPTY_VALUES_PER_BYTE)),
             numbers: Vec::new(),
         };
         let mut fields = Fields::new();
@@ -69,6 +76,8 @@ struct Decoder<'a> {
     c: Cursor<'a>,
     pointer_size: PointerSize,
     budget: usize,
+    /// Values without data that there may still be.
+    empty: usize,
     /// The numbers decoded so far, which counts and lengths refer to.
     numbers: Vec<(Arc<str>, u64)>,
 }
@@ -123,14 +132,20 @@ impl Decoder<'_> {
     /// One value of a field, whatever its count.
     fn one(&mut self, field: &Field) -> Result<Value, PayloadError> {
         let offset = self.c.position();
-        self.value(field).map_err(|fault| match fault {
-            Fault::Here(kind) => PayloadError {
-                field: Arc::clone(&field.name),
-                offset,
-                kind,
-            },
+        let located = |kind| PayloadError {
+            field: Arc::clone(&field.name),
+            offset,
+            kind,
+        };
+        let value = self.value(field).map_err(|fault| match fault {
+            Fault::Here(kind) => located(kind),
             Fault::Member(error) => error,
-        })
+        })?;
+        if self.c.position() == offset {
+            let left = self.empty.checked_sub(1);
+            self.empty = left.ok_or_else(|| located(Kind::TooManyValues))?;
+        }
+        Ok(value)
     }
 
     fn value(&mut self, field: &Field) -> Result<Value, Fault> {

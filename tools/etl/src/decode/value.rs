@@ -1,6 +1,6 @@
 //! Values of fields.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -199,11 +199,13 @@ impl Serialize for Value {
 }
 
 /// Gives named values as an object. A name that came before is told apart by
-/// its number, so that no value is hidden: `x`, `x#2`.
+/// its number, so that no value is hidden: `x`, `x#2`; numbers whose names are
+/// others' own are left out.
 pub fn serialize_fields<S: Serializer>(
     fields: &[(Arc<str>, Value)],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
+    let own: HashSet<&str> = fields.iter().map(|(name, _)| name.as_ref()).collect();
     let mut seen: HashMap<&str, usize> = HashMap::new();
     let mut map = serializer.serialize_map(Some(fields.len()))?;
     for (name, value) in fields {
@@ -211,9 +213,14 @@ pub fn serialize_fields<S: Serializer>(
         *nth += 1;
         if *nth == 1 {
             map.serialize_entry(name.as_ref(), value)?;
-        } else {
-            map.serialize_entry(&format!("{name}#{nth}"), value)?;
+            continue;
         }
+        let mut numbered = format!("{name}#{nth}");
+        while own.contains(numbered.as_str()) {
+            *nth += 1;
+            numbered = format!("{name}#{nth}");
+        }
+        map.serialize_entry(&numbered, value)?;
     }
     map.end()
 }
@@ -244,6 +251,17 @@ mod tests {
         let value = Value::Struct(vec![member(1), member(2)]);
         assert_eq!(serde_json::to_string(&value).unwrap(), r#"{"x":1,"x#2":2}"#);
         assert_eq!(value.to_string(), "{x=1, x=2}");
+    }
+
+    #[test]
+    fn a_number_makes_no_name_that_another_field_has() {
+        let members = ["x", "x", "x#2", "x"].into_iter().zip(1..);
+        let members = members.map(|(name, value)| (name.into(), Value::UInt(value)));
+        let value = Value::Struct(members.collect());
+        assert_eq!(
+            serde_json::to_string(&value).unwrap(),
+            r#"{"x":1,"x#3":2,"x#2":3,"x#4":4}"#
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::guid::ParseGuidError;
+use crate::show::Escaped;
 
 /// A manifest file could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -48,13 +49,13 @@ pub struct ManifestError {
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestErrorKind {
     /// It is not well-formed XML.
-    #[error("the XML is malformed: {0}")]
+    #[error("the XML is malformed: {}", Escaped(.0))]
     Xml(String),
     /// Its outermost element is another one.
-    #[error("`{0}` is not an instrumentationManifest")]
+    #[error("`{}` is not an instrumentationManifest", Escaped(.0))]
     NotAManifest(String),
     /// An attribute is missing.
-    #[error("`{element}` lacks the attribute `{attribute}`")]
+    #[error("`{}` lacks the attribute `{attribute}`", Escaped(element))]
     MissingAttribute {
         /// The element.
         element: String,
@@ -62,7 +63,7 @@ pub enum ManifestErrorKind {
         attribute: &'static str,
     },
     /// An attribute is not a number, or not one in its range.
-    #[error("`{text}` is not a number from 0 to {max}")]
+    #[error("`{}` is not a number from 0 to {max}", Escaped(text))]
     Number {
         /// The attribute's text.
         text: String,
@@ -73,7 +74,7 @@ pub enum ManifestErrorKind {
     #[error(transparent)]
     Guid(#[from] ParseGuidError),
     /// A reference to a definition that is not there.
-    #[error("there is no {what} `{name}`")]
+    #[error("there is no {what} `{}`", Escaped(name))]
     Unknown {
         /// What is referred to.
         what: &'static str,
@@ -81,7 +82,7 @@ pub enum ManifestErrorKind {
         name: String,
     },
     /// A definition that is there already.
-    #[error("the {what} `{name}` is defined twice")]
+    #[error("the {what} `{}` is defined twice", Escaped(name))]
     Duplicate {
         /// What is defined.
         what: &'static str,
@@ -90,7 +91,7 @@ pub enum ManifestErrorKind {
     },
     /// A count or a length that refers to a field which is no number, or not
     /// before it.
-    #[error("`{0}` is not an earlier field of an integer type")]
+    #[error("`{}` is not an earlier field of an integer type", Escaped(.0))]
     SizeField(String),
     /// Bytes without a length.
     #[error("a win:Binary field needs a length")]
@@ -99,6 +100,6 @@ pub enum ManifestErrorKind {
     #[error("the keyword mask {0:#x} is not exactly one bit")]
     KeywordMask(u64),
     /// An element that cannot be there.
-    #[error("`{0}` cannot be in a template")]
+    #[error("`{}` cannot be in a template", Escaped(.0))]
     TemplateElement(String),
 }

@@ -87,8 +87,10 @@ impl Catalog {
     }
 }
 
-/// The text of a file by its byte order mark.
-fn text(bytes: &[u8]) -> Option<String> {
+/// The text of a manifest file's bytes: UTF-16 by its byte order mark, or else UTF-8.
+/// None if they are no such text.
+#[must_use]
+pub fn text(bytes: &[u8]) -> Option<String> {
     let utf16 = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
         let (units, []) = bytes.as_chunks::<2>() else {
             return None;

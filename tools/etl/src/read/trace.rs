@@ -155,6 +155,8 @@ impl Trace {
                 },
             });
         }
+        // Where a buffer is cut off is known before its records are.
+        self.damages.sort_by_key(|damage| damage.offset);
     }
 
     /// Reads one buffer; `chunk` may be cut short by the end of the file.

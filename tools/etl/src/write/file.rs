@@ -1,5 +1,6 @@
 //! The log file of a session.
 
+use std::collections::VecDeque;
 use std::io::{self, Seek, SeekFrom, Write};
 
 use super::buffer::Buffer;
@@ -80,8 +81,8 @@ pub struct LogFile<W> {
     next_sequence: i64,
     /// The slot that was written last, and its flags.
     last: (u32, u16),
-    /// The data slot that a replacement overwrites.
-    oldest: u32,
+    /// The data slots, those written longest ago first.
+    by_age: VecDeque<u32>,
     losses: Losses,
     pending_flags: u16,
 }
@@ -112,7 +113,7 @@ impl<W: Write + Seek> LogFile<W> {
             buffers: 1,
             next_sequence: 1,
             last: (0, flags),
-            oldest: 1,
+            by_age: VecDeque::new(),
             losses: Losses::default(),
             pending_flags: 0,
         })
@@ -131,6 +132,7 @@ impl<W: Write + Seek> LogFile<W> {
         self.patch_u32(file_offset::BUFFERS_WRITTEN, buffers)?;
         self.out.flush()?;
         self.buffers = buffers;
+        self.by_age.push_back(slot);
         Ok(())
     }
 
@@ -143,13 +145,10 @@ impl<W: Write + Seek> LogFile<W> {
     /// overwritten buffer may be lost.
     pub fn replace_oldest(&mut self, buffer: &Buffer, flush_time: i64) -> Result<(), WriteError> {
         self.check(buffer)?;
-        if self.buffers == 1 {
-            return Err(WriteError::NothingToReplace);
-        }
-        let slot = self.oldest;
+        let slot = *self.by_age.front().ok_or(WriteError::NothingToReplace)?;
         self.write_slot(slot, buffer, flush_time)?;
         self.out.flush()?;
-        self.oldest = if slot + 1 < self.buffers { slot + 1 } else { 1 };
+        self.by_age.rotate_left(1);
         Ok(())
     }
 

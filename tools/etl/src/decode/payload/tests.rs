@@ -384,3 +384,42 @@ fn arrays_without_data_do_not_multiply_without_end() {
     assert_eq!(payload.error.unwrap().kind, Kind::TooManyValues);
     assert_eq!(payload.leftover, [1]);
 }
+
+#[test]
+fn names_in_errors_cannot_act_on_a_terminal() {
+    let name = "\u{1b}[2J\n";
+    let payload = decode(vec![field(name, InType::Int8, OutType::Default)], &[]);
+    assert_eq!(
+        payload.error.unwrap().to_string(),
+        r"field `\u{1b}[2J\n` at payload offset 0: the data end within it"
+    );
+}
+
+/// How many values there are, those within others included.
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(values) => values.iter().map(count).sum(),
+        Value::Struct(members) => members.iter().map(|(_, value)| count(value)).sum(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn small_events_do_not_take_much_memory() {
+    let array = |name: &str| Field {
+        count: Count::Fixed(u16::MAX),
+        ..field(name, InType::Null, OutType::Default)
+    };
+    // Metadata of 60 bytes say so; a file has thousands of such events.
+    let payload = decode(vec![array(""); 15], &[1, 2, 3]);
+    let values: usize = payload.fields.iter().map(|(_, value)| count(value)).sum();
+    assert!(values < 10_000, "{values}");
+    assert_eq!(payload.error.unwrap().kind, Kind::TooManyValues);
+    // Values that have data may have others without data among them.
+    let member = |in_type| field("m", in_type, OutType::Default);
+    let mut parts = field("parts", InType::Struct, OutType::Default);
+    parts.count = Count::Fixed(60_000);
+    parts.fields = vec![member(InType::UInt8), member(InType::Null)];
+    let payload = decode(vec![parts], &vec![7; 60_000]);
+    assert_eq!(payload.error, None);
+}

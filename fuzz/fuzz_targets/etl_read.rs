@@ -1,0 +1,4 @@
+//! See [`etw_fuzz::etl_read`].
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| etw_fuzz::etl_read::check(data));

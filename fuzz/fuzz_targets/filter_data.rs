@@ -1,0 +1,4 @@
+//! See [`etw_fuzz::filter_data`].
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| etw_fuzz::filter_data::check(data));

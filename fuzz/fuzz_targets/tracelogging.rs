@@ -1,0 +1,4 @@
+//! See [`etw_fuzz::tracelogging`].
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| etw_fuzz::tracelogging::check(data));

@@ -1,0 +1,231 @@
+//! Any bytes as an .etl file: reading, decoding, and every way of printing.
+
+use std::{io, sync::LazyLock};
+
+use etl_file::{
+    Catalog, Decoded, Event, LogFileHeader, Selection, Trace, chrome, csv, decode, json,
+    read::{PointerSize, ReadError, Record},
+    stats, table,
+    write::{AppendError, Buffer, Finish, LogFile},
+};
+
+use crate::{
+    payload::assert_same_shape,
+    text::{assert_harmless, assert_sentence},
+};
+
+/// Describes the provider of the manifest events among the seeds.
+const MANIFEST: &str = include_str!("../../tools/etl/tests/fixture/sample.man");
+
+/// The manifest, read once.
+static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
+    let mut catalog = Catalog::new();
+    catalog.add(MANIFEST).expect("the manifest is well-formed");
+    catalog
+});
+
+/// A buffer that holds the largest record.
+const LARGEST_BUFFER: usize = 0x1_1000;
+/// Events that are written again: more of them find nothing new.
+const REWRITTEN: usize = 16;
+/// Events that tables and the like are made of: more of them only take longer.
+const PRINTED: usize = 64;
+
+/// What is read lies in the file; what is damaged is named with its place; events that are
+/// written again are the same; and what is printed reads back.
+pub fn check(data: &[u8]) {
+    let trace = match Trace::parse(data) {
+        Ok(trace) => trace,
+        Err(error) => return check_refusal(&error, data.len()),
+    };
+    check_places(&trace, data.len());
+    check_rewriting(&trace);
+    let events = trace.events_by_time();
+    assert!(events.is_sorted_by_key(|event| event.record.timestamp));
+    assert_eq!(events.len(), trace.events().count());
+    let decoded: Vec<Decoded> = events
+        .iter()
+        .take(PRINTED)
+        .map(|event| decode(event, &CATALOG))
+        .collect();
+    for (event, decoded) in events.iter().zip(&decoded) {
+        check_decoded(event, decoded);
+    }
+    if events.len() <= PRINTED {
+        check_json(&trace, &CATALOG, &events, &decoded);
+    }
+    check_csv(&decoded);
+    check_chrome(&decoded);
+    let width = data.last().map(|byte| u16::from(*byte));
+    for width in [None, width] {
+        assert_harmless(&table::render(&decoded, width));
+    }
+    assert_harmless(&table::summary(&trace));
+    assert_harmless(&stats::render(&trace, &decoded));
+}
+
+fn place(offset: u64) -> usize {
+    usize::try_from(offset).expect("offsets are those of a file in memory")
+}
+
+fn check_refusal(error: &ReadError, length: usize) {
+    assert_sentence(error);
+    match error {
+        ReadError::Io(error) => panic!("no file is read: {error}"),
+        ReadError::TooShort { offset, .. } | ReadError::NoHeaderEvent { offset } => {
+            assert!(place(*offset) <= length, "{error}");
+        }
+        ReadError::BufferSize { .. } | ReadError::Compressed => {}
+    }
+}
+
+fn check_places(trace: &Trace, length: usize) {
+    let buffers = trace.buffers();
+    let size = buffers.first().expect("there is a first buffer").size;
+    let count = length.div_ceil(size as usize);
+    assert!(buffers.len() <= count);
+    for buffer in buffers {
+        assert!(buffer.offset.is_multiple_of(u64::from(size)));
+        assert!(place(buffer.offset) < length);
+    }
+    let in_order = |places: &[u64]| assert!(places.is_sorted(), "{places:?}");
+    let mut places = Vec::new();
+    for record in trace.records() {
+        let (offset, size, buffer) = match record {
+            Record::Event(event) => (event.offset, 80, event.buffer),
+            Record::Other(other) => (other.offset, other.size.into(), other.buffer),
+        };
+        assert!(place(offset) + size <= length, "a record at {offset:#x}");
+        assert_eq!(
+            offset / u64::from(trace.buffers()[0].size),
+            u64::from(buffer)
+        );
+        places.push(offset);
+    }
+    in_order(&places);
+    places.clear();
+    for damage in trace.damages() {
+        assert_sentence(damage);
+        assert!(place(damage.offset) <= length, "{damage}");
+        places.push(damage.offset);
+    }
+    in_order(&places);
+}
+
+/// Writes the first events to a file of their own, and reads it.
+fn check_rewriting(trace: &Trace) {
+    let records = || trace.events().take(REWRITTEN).map(|event| &event.record);
+    // A size that holds them all, unless they are very large: small files are written sooner.
+    let sizes = records().map(|record| record.encoded_size().next_multiple_of(8));
+    let size = (sizes.sum::<usize>() + 72)
+        .next_multiple_of(1024)
+        .clamp(0x1000, LARGEST_BUFFER);
+    let buffer_size = u32::try_from(size).expect("it is clamped");
+    let header = LogFileHeader {
+        buffer_size,
+        ..LogFileHeader::default()
+    };
+    let mut log = LogFile::create(io::Cursor::new(Vec::new()), header).expect("a valid header");
+    let mut buffer = Buffer::new(buffer_size, 0);
+    let mut written = Vec::new();
+    for record in records() {
+        match buffer.try_append(record) {
+            Ok(()) => written.push(record),
+            // Items without their padding at the end of the largest record: with it, it is
+            // too large.
+            Err(AppendError::Encode(_)) => assert!(record.encoded_size() > 0xFFFF),
+            Err(AppendError::Full) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    if !buffer.is_empty() {
+        log.append(&buffer, 0).expect("memory takes everything");
+    }
+    let file = log
+        .finish(Finish::default())
+        .expect("memory takes everything")
+        .into_inner();
+    let again = Trace::parse(&file).expect("it was just written");
+    assert_eq!(again.damages(), []);
+    assert!(again.events().map(|event| &event.record).eq(written));
+}
+
+fn check_decoded(event: &Event, decoded: &Decoded) {
+    let user_data = &event.record.user_data;
+    assert!(user_data.ends_with(&decoded.leftover));
+    for problem in &decoded.problems {
+        assert_sentence(problem);
+    }
+    let named: u64 = event.record.descriptor.keyword & !decoded.keywords.unnamed;
+    assert_eq!(named == 0, decoded.keywords.names.is_empty());
+}
+
+fn check_json(trace: &Trace, catalog: &Catalog, events: &[&Event], decoded: &[Decoded]) {
+    let mut out = Vec::new();
+    json::write_lines(trace, catalog, &Selection::default(), &mut out).expect("memory");
+    let text = std::str::from_utf8(&out).expect("JSON is UTF-8");
+    let mut lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("each line is JSON"));
+    let header = lines.next().expect("a header");
+    assert_eq!(header["events"].as_u64(), Some(events.len() as u64));
+    let damages = header["damages"].as_array().expect("damages");
+    assert_eq!(damages.len(), trace.damages().len());
+    let mut count = 0;
+    for ((line, event), decoded) in lines.zip(events).zip(decoded) {
+        count += 1;
+        assert_eq!(line["offset"].as_u64(), Some(event.offset));
+        assert_eq!(line["timestamp"].as_i64(), Some(event.record.timestamp));
+        let payload = line["payload"].as_str().expect("the payload's digits");
+        assert_eq!(payload.len(), 2 * event.record.user_data.len());
+        assert_eq!(
+            line["pointer_size"] == 4,
+            event.pointer_size == PointerSize::Four
+        );
+        let fields = line["fields"].as_object().expect("fields by name");
+        assert_eq!(fields.len(), decoded.fields.len(), "{line}");
+        for (name, value) in &decoded.fields {
+            // Of several fields of one name, the later ones get others.
+            let same = decoded.fields.iter().filter(|(other, _)| other == name);
+            if same.count() == 1 && !name.contains('#') {
+                let found = fields.get(name.as_ref()).expect("the field");
+                assert_same_shape(value, found);
+            }
+        }
+    }
+    assert_eq!(count, events.len());
+    assert_eq!(text.lines().count(), events.len() + 1);
+}
+
+fn check_csv(decoded: &[Decoded]) {
+    let mut out = Vec::new();
+    csv::write_events(decoded, &mut out).expect("memory takes everything");
+    let mut reader = ::csv::Reader::from_reader(out.as_slice());
+    let columns = reader.headers().expect("a line of headings").len();
+    let mut rows = 0;
+    for (row, event) in reader.records().zip(decoded) {
+        let row = row.expect("a row like the headings");
+        rows += 1;
+        assert_eq!(row.len(), columns);
+        assert_eq!(row[0], event.time.to_string());
+        assert_eq!(row[5], *event.event_name.as_deref().unwrap_or_default());
+        assert_eq!(row[6], event.descriptor.id.to_string());
+    }
+    assert_eq!(rows, decoded.len());
+}
+
+fn check_chrome(decoded: &[Decoded]) {
+    let mut out = Vec::new();
+    chrome::write_events(decoded, &mut out).expect("memory takes everything");
+    let file: serde_json::Value = serde_json::from_slice(&out).expect("it is JSON");
+    let entries = file["traceEvents"].as_array().expect("events");
+    assert_eq!(entries.len(), decoded.len());
+    for (entry, event) in entries.iter().zip(decoded) {
+        assert_eq!(entry["pid"].as_u64(), Some(event.process_id.into()));
+        let time = entry["ts"].as_f64().expect("a time");
+        assert!(time >= 0.0, "times count from the first event");
+        assert_eq!(entry["ph"] != "i", entry.get("id").is_some());
+        let arguments = entry["args"].as_object().expect("fields by name");
+        assert_eq!(arguments.len(), event.fields.len());
+    }
+}

@@ -1,0 +1,210 @@
+//! Any bytes as filter data, by way of a provider's enable callback.
+//!
+//! The callback gets them where ETW would pass them: behind an `EVENT_FILTER_DESCRIPTOR`,
+//! in memory of just their size, so that `AddressSanitizer` sees a look beyond their end.
+
+use std::{
+    cell::RefCell,
+    ffi::c_void,
+    sync::{
+        Once,
+        atomic::{AtomicPtr, AtomicUsize, Ordering},
+    },
+};
+
+use wdk_etw::{FilterData, Guid, Hooks, Notification, Provider, Registered, guid, traits};
+
+/// `EVENT_FILTER_TYPE_SCHEMATIZED`.
+const SCHEMATIZED: u32 = 0x8000_0000;
+/// What a filter may have at most, as the library documents it.
+const MOST_BYTES: usize = 64 * 1024;
+/// Room of the copies that are made.
+const ROOM: usize = 64;
+
+/// Bytes of `EVENT_FILTER_HEADER`.
+const HEADER: usize = 24;
+
+/// A filter as it is expected, and found: id, version, instance, data.
+type Found = (u16, u8, u64, Vec<u8>);
+
+/// What the hook saw of the filter data.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    kind: u32,
+    bytes: Vec<u8>,
+    filters: Option<Vec<Found>>,
+}
+
+thread_local! {
+    static SEEN: RefCell<Option<Seen>> = const { RefCell::new(None) };
+}
+
+static PROVIDER: Provider = Provider::new(
+    guid!("5d1f3c1e-4ad6-4f0e-9b53-2f6d2c3a7e10"),
+    &traits!("Fuzzed.Filters"),
+)
+.with_hooks(Hooks {
+    on_enable: Some(look),
+    ..Hooks::NONE
+});
+
+/// The hook: reads all there is, and checks the copy.
+fn look(_: &Provider, notification: &Notification<'_>) {
+    let seen = notification.filter.as_ref().map(|filter| {
+        let copy = filter.copied::<ROOM>();
+        let kept = filter.bytes().len().min(ROOM);
+        assert_eq!(copy.data().bytes(), &filter.bytes()[..kept]);
+        assert_eq!(copy.missing(), filter.bytes().len() - kept);
+        assert_eq!(copy.data().kind(), filter.kind());
+        if copy.missing() == 0 {
+            assert_eq!(walked(&copy.data()), walked(filter));
+        }
+        Seen {
+            kind: filter.kind(),
+            bytes: filter.bytes().to_vec(),
+            filters: walked(filter),
+        }
+    });
+    SEEN.set(seen);
+}
+
+fn walked(filter: &FilterData<'_>) -> Option<Vec<Found>> {
+    let found = filter
+        .schematized()?
+        .map(|(header, data)| (header.id, header.version, header.instance_id, data.to_vec()));
+    Some(found.collect())
+}
+
+/// The first byte says of which type the filter is; the rest is its data.
+pub fn check(data: &[u8]) {
+    let Some((kind, data)) = data.split_first() else {
+        return;
+    };
+    let kind = match kind % 4 {
+        0 => 0x8000_0200, // EVENT_FILTER_TYPE_EVENT_ID
+        _ => SCHEMATIZED,
+    };
+    notify(kind, data);
+    let seen = SEEN.take();
+    let expected = (data.len() <= MOST_BYTES).then(|| Seen {
+        kind,
+        bytes: data.to_vec(),
+        filters: (kind == SCHEMATIZED).then(|| expected(data)),
+    });
+    assert_eq!(seen, expected);
+}
+
+/// The filters by the words of the format: each header says where its data end, and where the
+/// next one starts, from its own start; 0 is none.
+fn expected(data: &[u8]) -> Vec<Found> {
+    let dword = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().expect("4 bytes"));
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at + HEADER <= data.len() {
+        let size = dword(at + 16) as usize;
+        let next = dword(at + 20) as usize;
+        if size < HEADER || size > data.len() - at {
+            break;
+        }
+        found.push((
+            u16::from_le_bytes([data[at], data[at + 1]]),
+            data[at + 2],
+            u64::from_le_bytes(data[at + 8..at + 16].try_into().expect("8 bytes")),
+            data[at + HEADER..at + size].to_vec(),
+        ));
+        if next < HEADER {
+            break;
+        }
+        at += next;
+    }
+    assert!(found.len() <= data.len() / HEADER, "the walk went back");
+    found
+}
+
+type Callback =
+    unsafe extern "system" fn(*const Guid, u32, u8, u64, u64, *const Descriptor, *mut c_void);
+
+/// `EVENT_FILTER_DESCRIPTOR`.
+#[repr(C)]
+struct Descriptor {
+    address: u64,
+    size: u32,
+    kind: u32,
+}
+
+/// The callback that the provider registered, and its context.
+static CALLBACK: AtomicUsize = AtomicUsize::new(0);
+static CONTEXT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Registers the provider once, and notifies it as ETW does.
+fn notify(kind: u32, data: &[u8]) {
+    /// `EVENT_CONTROL_CODE_ENABLE_PROVIDER`.
+    const ENABLE: u32 = 1;
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        let registered = PROVIDER.register();
+        assert!(matches!(registered, Ok(Registered::Complete)));
+    });
+    let bytes: Box<[u8]> = data.into();
+    let descriptor = Descriptor {
+        address: bytes.as_ptr().expose_provenance() as u64,
+        size: u32::try_from(bytes.len()).expect("the fuzzer's inputs are small"),
+        kind,
+    };
+    let callback = CALLBACK.load(Ordering::Relaxed);
+    // SAFETY: `EtwRegister` has put a callback there.
+    let callback = unsafe { std::mem::transmute::<*const (), Callback>(callback as *const ()) };
+    let context = CONTEXT.load(Ordering::Relaxed);
+    // SAFETY: callback and context belong together, and the descriptor and what it describes
+    // are valid for the call.
+    unsafe { callback(&Guid::NULL, ENABLE, 5, 1, 0, &raw const descriptor, context) };
+}
+
+// The routines of ntoskrnl.exe that the library calls.
+
+// SAFETY: the library calls the routine by this name; nothing else has it.
+#[unsafe(no_mangle)]
+extern "system" fn EtwRegister(
+    _provider: &Guid,
+    callback: Callback,
+    context: *mut c_void,
+    handle: &mut u64,
+) -> i32 {
+    CALLBACK.store(callback as usize, Ordering::Relaxed);
+    CONTEXT.store(context, Ordering::Relaxed);
+    *handle = 1;
+    0
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+const extern "system" fn EtwUnregister(_handle: u64) -> i32 {
+    0
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+const extern "system" fn EtwSetInformation(
+    _handle: u64,
+    _class: i32,
+    _information: *const c_void,
+    _length: u32,
+) -> i32 {
+    0
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+const extern "system" fn ExAllocatePool2(_flags: u64, _bytes: usize, _tag: u32) -> *mut c_void {
+    std::ptr::null_mut()
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+const extern "system" fn ExFreePoolWithTag(_block: *mut c_void, _tag: u32) {}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+const extern "system" fn KeGetCurrentIrql() -> u8 {
+    0
+}

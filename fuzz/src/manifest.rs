@@ -1,0 +1,70 @@
+//! Any bytes as a manifest.
+
+use etl_file::{Catalog, Guid, manifest};
+
+use crate::{payload, text::assert_sentence};
+
+/// User data that every event of the manifest is decoded with: small counts and lengths, text
+/// and zeros.
+const USER_DATA: &[u8] = b"\x02\0\0\0\x01\0\0\0a\0b\0\0\0text\0\x04\0\0\0\0\0\0\0\x03\x00\xFF\xFE\x01\x02\
+    \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+
+/// Errors name a place in the text, and do not depend on its encoding; events of what was read
+/// decode.
+pub fn check(data: &[u8]) {
+    let Some(text) = manifest::text(data) else {
+        return;
+    };
+    let mut utf16 = vec![0xFF, 0xFE];
+    utf16.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
+    assert_eq!(manifest::text(&utf16).as_ref(), Some(&text));
+    let mut catalog = Catalog::new();
+    match catalog.add(&text) {
+        Ok(()) => {
+            let mut again = catalog.clone();
+            assert!(again.add(&text).is_ok(), "it replaces what is known");
+            for guid in guids(&text) {
+                decode_events(&catalog, guid);
+            }
+        }
+        Err(error) => {
+            assert_sentence(&error);
+            let row = usize::try_from(error.line).expect("rows are few");
+            let column = usize::try_from(error.column).expect("columns are few");
+            let line = text
+                .split('\n')
+                .nth(row.checked_sub(1).expect("lines count from 1"))
+                .expect("the text has the line");
+            assert!(
+                (1..=line.chars().count() + 1).contains(&column),
+                "{error} is not in {line:?}"
+            );
+            for guid in guids(&text) {
+                assert!(catalog.provider(guid).is_none(), "{guid} is half read");
+            }
+        }
+    }
+}
+
+/// Everything in the text that could be a provider's GUID.
+fn guids(text: &str) -> Vec<Guid> {
+    let quoted = text.split(['"', '\'']);
+    quoted.filter_map(|text| text.parse().ok()).collect()
+}
+
+/// Decodes the events of a provider with low ids.
+fn decode_events(catalog: &Catalog, guid: Guid) {
+    let Some(provider) = catalog.provider(guid) else {
+        return;
+    };
+    assert!(provider.guid == guid || provider.control_guid == Some(guid));
+    for (id, version) in (0..64).flat_map(|id| [(id, 0), (id, 1)]) {
+        let definition = provider.event(id, version);
+        let schema = definition.map(|definition| &definition.schema);
+        assert_eq!(schema, catalog.schema(guid, id, version));
+        if let Some(schema) = schema {
+            payload::check(schema, USER_DATA);
+            payload::check(schema, &[]);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Any bytes as a driver's image.
+
+use std::path::Path;
+
+use etw_testkernel::{LoadError, check_image_bytes};
+
+use crate::text::assert_sentence;
+
+/// Images that say they are larger are left out: they are mapped in full, which takes the
+/// fuzzer's time and finds nothing.
+const LARGEST: u32 = 1 << 20;
+
+/// What is refused is refused with a sentence that names the file, and again when it is tried
+/// again: what a first try mapped and protected is gone.
+pub fn check(data: &[u8]) {
+    if size_of_image(data).is_some_and(|size| size > LARGEST) {
+        return;
+    }
+    let name = Path::new("fuzzed.sys");
+    let first = check_image_bytes(name, data).map_err(|error| explained(&error));
+    let second = check_image_bytes(name, data).map_err(|error| error.to_string());
+    assert_eq!(first, second);
+    // Whatever was taken has what makes a driver of it.
+    if first.is_ok() {
+        assert_eq!(data.first_chunk(), Some(b"MZ"));
+        assert!(size_of_image(data).is_some_and(|size| size > 0));
+    }
+}
+
+/// An error's text, after a look at it.
+fn explained(error: &LoadError) -> String {
+    assert_sentence(error);
+    let text = error.to_string();
+    assert!(text.starts_with("fuzzed.sys: "), "{text}");
+    match error {
+        LoadError::File { .. } => panic!("no file is read: {text}"),
+        LoadError::MissingImports { imports, .. } => assert!(!imports.is_empty(), "{text}"),
+        LoadError::Malformed { what, .. } | LoadError::NotADriver { what, .. } => {
+            assert!(!what.is_empty(), "{text}");
+        }
+    }
+    text
+}
+
+/// `SizeOfImage` of the optional header.
+fn size_of_image(data: &[u8]) -> Option<u32> {
+    let dword = |at: usize| {
+        let bytes = data.get(at..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*bytes))
+    };
+    let headers = usize::try_from(dword(0x3C)?).ok()?;
+    dword(headers.checked_add(0x50)?)
+}

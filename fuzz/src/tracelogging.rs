@@ -1,0 +1,128 @@
+//! Any bytes as `TraceLogging` metadata with an event's user data behind them.
+
+use etl_file::{
+    Catalog, Event, EventRecord, ExtendedItem, FileTime, decode,
+    decode::{Count, Field, InType, OutType, Schema},
+    read::PointerSize,
+    record::ext_type,
+};
+
+use crate::{payload, text::assert_sentence, traits::offset};
+
+/// A chain bit: a byte follows.
+const CHAIN: u8 = 0x80;
+
+/// Metadata that are read, written again and read again are the same; user data decode with
+/// them to what prints, and errors lie within.
+pub fn check(data: &[u8]) {
+    let schema = match Schema::parse_trace_logging(data) {
+        Ok(schema) => schema,
+        Err(error) => {
+            assert_sentence(&error);
+            assert!(offset(&error) <= data.len(), "{error}");
+            return;
+        }
+    };
+    let size = usize::from(u16::from_le_bytes([data[0], data[1]]));
+    let (metadata, user_data) = data.split_at(size);
+    assert_eq!(Schema::parse_trace_logging(metadata).as_ref(), Ok(&schema));
+    if let Some(again) = encode(&schema) {
+        assert_eq!(Schema::parse_trace_logging(&again), Ok(schema.clone()));
+    }
+    payload::check(&schema, user_data);
+    let event = event(metadata, user_data);
+    let decoded = decode(&event, &Catalog::new());
+    assert_eq!(decoded.event_name.as_ref(), Some(&schema.event_name));
+    let alone = schema.decode(user_data, event.pointer_size);
+    assert_eq!(decoded.leftover, alone.leftover);
+    assert_eq!(decoded.fields.len(), alone.fields.len());
+    assert_eq!(decoded.problems.is_empty(), alone.error.is_none());
+}
+
+/// The event that carries these.
+fn event(metadata: &[u8], user_data: &[u8]) -> Event {
+    Event {
+        record: EventRecord {
+            extended: vec![ExtendedItem {
+                ext_type: ext_type::EVENT_SCHEMA_TL,
+                data: metadata.to_vec(),
+            }],
+            user_data: user_data.to_vec(),
+            ..EventRecord::default()
+        },
+        time: FileTime::default(),
+        processor: 0,
+        buffer: 1,
+        offset: 0,
+        pointer_size: PointerSize::Eight,
+        flags: 0,
+    }
+}
+
+/// A schema's metadata; none if they are too long, as mended names can make them.
+fn encode(schema: &Schema) -> Option<Vec<u8>> {
+    let mut blob = vec![0, 0];
+    encode_tags(schema.tags, &mut blob);
+    blob.extend(schema.event_name.as_bytes());
+    blob.push(0);
+    for field in &schema.fields {
+        encode_field(field, &mut blob);
+    }
+    let size = u16::try_from(blob.len()).ok()?;
+    blob[..2].copy_from_slice(&size.to_le_bytes());
+    Some(blob)
+}
+
+/// 28 bits in four bytes, the most significant first.
+fn encode_tags(tags: u32, blob: &mut Vec<u8>) {
+    for (shift, more) in [(21, CHAIN), (14, CHAIN), (7, CHAIN), (0, 0)] {
+        let bits = u8::try_from(tags >> shift & 0x7F).expect("seven bits");
+        blob.push(bits | more);
+    }
+}
+
+fn encode_field(field: &Field, blob: &mut Vec<u8>) {
+    blob.extend(field.name.as_bytes());
+    blob.push(0);
+    let count = match field.count {
+        Count::Scalar => 0,
+        Count::Fixed(_) => 0x20,
+        Count::Variable => 0x40,
+        Count::Custom(_) => 0x60,
+        Count::Field(_) => panic!("metadata have no such count"),
+    };
+    blob.push(in_code(field.in_type) | count | CHAIN);
+    let out = if field.in_type == InType::Struct {
+        u8::try_from(field.fields.len()).expect("a structure has 127 members at most")
+    } else {
+        out_code(field.out_type)
+    };
+    blob.push(out | CHAIN);
+    encode_tags(field.tags, blob);
+    match &field.count {
+        Count::Fixed(count) => blob.extend(count.to_le_bytes()),
+        Count::Custom(bytes) => {
+            let size = u16::try_from(bytes.len()).expect("it was read after its size");
+            blob.extend(size.to_le_bytes());
+            blob.extend(bytes);
+        }
+        _ => {}
+    }
+    for member in &field.fields {
+        encode_field(member, blob);
+    }
+}
+
+/// The code of an encoding: the one that reads as it.
+fn in_code(in_type: InType) -> u8 {
+    (0..32)
+        .find(|code| InType::from_code(*code) == in_type)
+        .expect("it was read from a code")
+}
+
+/// A code that reads as this meaning.
+fn out_code(out_type: OutType) -> u8 {
+    (0..128)
+        .find(|code| OutType::from_trace_logging(*code) == out_type)
+        .expect("it was read from a code")
+}

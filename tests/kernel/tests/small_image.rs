@@ -1,0 +1,135 @@
+//! What the loader makes of images of a few KiB.
+
+#[path = "small_image/mod.rs"]
+mod image;
+
+use std::{fs, path::Path};
+
+use etw_testkernel::{LoadError, check_image_bytes};
+use image::{IMPORTS, Image, OPTIONAL_HEADER, SECTIONS};
+
+fn checked(bytes: &[u8]) -> Result<(), LoadError> {
+    check_image_bytes(Path::new("small.sys"), bytes)
+}
+
+#[test]
+fn a_small_driver_is_loaded_from_memory() {
+    checked(&Image::default().build()).unwrap();
+    let without = Image {
+        relocations: false,
+        ..Image::default()
+    };
+    checked(&without.build()).unwrap();
+}
+
+#[test]
+fn what_is_refused_is_called_by_the_name_that_was_given() {
+    let mut bytes = Image::default().build();
+    // SizeOfImage
+    bytes[OPTIONAL_HEADER + 56..][..4].fill(0);
+    let error = checked(&bytes).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "small.sys: not a loadable PE image: SizeOfImage is 0 bytes"
+    );
+}
+
+#[test]
+fn names_in_an_image_cannot_act_on_a_terminal() {
+    let image = Image {
+        imports: &[("\u{1b}[2J", &["\n"])],
+        ..Image::default()
+    };
+    let error = checked(&image.build()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        r"small.sys: the stand-in kernel does not provide \u{1b}[2J!\n"
+    );
+    let mut image = Image {
+        code: b"\x1b[2J\0\0\0\0",
+        ..Image::default()
+    }
+    .build();
+    // PointerToRawData of the first section
+    image[SECTIONS + 20..][..4].fill(0x7F);
+    let error = checked(&image).unwrap_err().to_string();
+    assert!(error.contains(r"section \u{1b}[2J at"), "{error}");
+}
+
+#[test]
+fn an_import_that_is_not_provided_is_named_with_its_module() {
+    let image = Image {
+        imports: &[("ntoskrnl.exe", &["DbgPrint", "NoSuchRoutine"])],
+        ..Image::default()
+    };
+    match checked(&image.build()).unwrap_err() {
+        LoadError::MissingImports { imports, .. } => {
+            assert_eq!(imports, ["ntoskrnl.exe!NoSuchRoutine"]);
+        }
+        error => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_small_file_cannot_have_imports_without_end() {
+    let one: (&str, &[&str]) = ("ntoskrnl.exe", &["DbgPrint"]);
+    let many = ["DbgPrint"; 100];
+    let mut imports = [one; 200];
+    imports[199] = ("ntoskrnl.exe", &many);
+    let mut bytes = Image {
+        imports: &imports,
+        ..Image::default()
+    }
+    .build();
+    checked(&bytes).unwrap();
+    // All modules get the last one's names.
+    let last = bytes[IMPORTS + 199 * 20..][..20].to_vec();
+    for number in 0..199 {
+        bytes[IMPORTS + number * 20..][..20].copy_from_slice(&last);
+    }
+    let error = checked(&bytes).unwrap_err().to_string();
+    assert!(
+        error.ends_with("imports: there are more than 16384"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_name_that_no_routine_can_have_is_not_copied() {
+    let (long, longer) = ("x".repeat(4096), "x".repeat(4097));
+    let with = |module: &str, name: &str| {
+        let image = Image {
+            imports: &[(module, &[name])],
+            ..Image::default()
+        };
+        checked(&image.build()).unwrap_err()
+    };
+    let taken = with(&long, &long);
+    assert!(matches!(taken, LoadError::MissingImports { .. }), "{taken}");
+    for error in [with(&longer, "x"), with("x", &longer)] {
+        let text = error.to_string();
+        assert!(text.ends_with("imports: a name has 4097 bytes"), "{text}");
+    }
+}
+
+/// Bytes of addresses that this process has in use.
+fn mapped() -> u64 {
+    let numbers = fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = numbers.split(' ').next().unwrap().parse().unwrap();
+    pages * 4096
+}
+
+#[test]
+fn what_a_refused_image_was_mapped_at_is_given_back() {
+    const SIZE: u32 = 64 << 20;
+    let mut bytes = Image::default().build();
+    // SizeOfImage, and the place of the first module's name
+    bytes[OPTIONAL_HEADER + 56..][..4].copy_from_slice(&SIZE.to_le_bytes());
+    bytes[IMPORTS + 12..][..4].fill(0x7F);
+    let before = mapped();
+    for _ in 0..100 {
+        let error = checked(&bytes).unwrap_err().to_string();
+        assert!(error.contains("imports: "), "{error}");
+    }
+    assert!(mapped() < before + 10 * u64::from(SIZE));
+}

@@ -1,0 +1,217 @@
+//! `cargo xtask fuzz`: throws made-up input at everything that reads bytes from elsewhere.
+//!
+//! The targets are in `fuzz/`, a workspace of its own; what they check is said there. One
+//! runs after the other, on one core, each for its share of the time.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    process::{output_of, root, run_quietly, target},
+    progress::{loud_step, step},
+};
+
+/// Memory that a target may take, in MiB; more is a finding.
+const MOST_MEMORY: u32 = 2048;
+/// Seconds that one input may take; more is a finding.
+const LONGEST: u32 = 20;
+/// What is built with `cargo fuzz`: sanitizers want the target named.
+const HOST: &str = "x86_64-unknown-linux-gnu";
+
+/// Lines of a finding's report that are shown.
+const SHOWN_LINES: usize = 15;
+
+/// What a target made of its time.
+struct Run {
+    target: String,
+    executions: u64,
+    coverage: u64,
+    /// What the fuzzer said, if it stopped at a finding.
+    finding: Option<String>,
+}
+
+fn folder() -> PathBuf {
+    root().join("fuzz")
+}
+
+/// A command of cargo-fuzz in the targets' workspace.
+fn cargo_fuzz(command: &str) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo
+        .current_dir(folder())
+        .args(["+nightly", "fuzz", command]);
+    cargo
+}
+
+/// Fails if the tools are missing, and says how to get them.
+fn find_tools() -> Result<()> {
+    ensure!(
+        output_of(Command::new("cargo").args(["+nightly", "--version"])).is_some(),
+        "fuzzing needs Rust's nightly toolchain: `rustup toolchain install nightly`"
+    );
+    ensure!(
+        output_of(&mut {
+            let mut cargo = Command::new("cargo");
+            cargo.args(["fuzz", "--version"]);
+            cargo
+        })
+        .is_some(),
+        "fuzzing needs cargo-fuzz: `cargo install cargo-fuzz --locked`"
+    );
+    Ok(())
+}
+
+/// Names of the targets.
+fn targets() -> Result<Vec<String>> {
+    let list = output_of(&mut cargo_fuzz("list")).context("`cargo fuzz list` fails")?;
+    let targets: Vec<String> = list.lines().map(str::to_owned).collect();
+    ensure!(!targets.is_empty(), "there are no targets in fuzz/");
+    Ok(targets)
+}
+
+/// Builds all targets.
+fn build() -> Result<PathBuf> {
+    let built_in = target().join("fuzz");
+    run_quietly(cargo_fuzz("build").arg("--target-dir").arg(&built_in))?;
+    Ok(built_in)
+}
+
+/// Runs a target that is built for some seconds.
+fn run_target(name: &str, built_in: &Path, seconds: u64) -> Result<Run> {
+    let folder = folder();
+    let corpus = folder.join("corpus").join(name);
+    let findings = folder.join("artifacts").join(name);
+    for folder in [&corpus, &findings] {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    // The program itself, not `cargo fuzz run`: what is built stays as it is while it runs.
+    let program = built_in.join(HOST).join("release").join(name);
+    let mut command = Command::new(&program);
+    command
+        .current_dir(&folder)
+        .arg(&corpus)
+        .arg(folder.join("seeds").join(name))
+        .arg(format!("-artifact_prefix={}/", findings.display()))
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-rss_limit_mb={MOST_MEMORY}"))
+        .arg(format!("-timeout={LONGEST}"))
+        .arg("-print_final_stats=1");
+    let words = folder.join("dictionaries").join(format!("{name}.dict"));
+    if words.exists() {
+        command.arg(format!("-dict={}", words.display()));
+    }
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start {}", program.display()))?;
+    Ok(read_run(name, &output))
+}
+
+/// What the fuzzer's output says.
+fn read_run(name: &str, output: &Output) -> Run {
+    let log = String::from_utf8_lossy(&output.stderr);
+    Run {
+        target: name.to_owned(),
+        executions: number_after(&log, "stat::number_of_executed_units:").unwrap_or(0),
+        coverage: number_after(&log, " cov:").unwrap_or(0),
+        finding: (!output.status.success()).then(|| finding(&log)),
+    }
+}
+
+/// The number after the last of some words in a text.
+fn number_after(text: &str, words: &str) -> Option<u64> {
+    let (_, rest) = text.rsplit_once(words)?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// What is to be read of a finding: how it failed, and which file brings it back.
+fn finding(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    let start = lines
+        .iter()
+        .position(|line| line.contains("panicked at") || line.contains("ERROR: "));
+    let start = start.unwrap_or_else(|| lines.len().saturating_sub(SHOWN_LINES));
+    let mut shown: Vec<&str> = lines
+        .iter()
+        .copied()
+        .skip(start)
+        .take(SHOWN_LINES)
+        .collect();
+    let file = |line: &&&str| line.contains("Test unit written to");
+    shown.extend(lines.iter().filter(file));
+    shown.join("\n")
+}
+
+/// Runs every target for its share of some minutes.
+pub fn run(minutes: u64) -> Result<()> {
+    step("find cargo-fuzz and the nightly toolchain", find_tools)?;
+    let targets = targets()?;
+    let built_in = step("build the fuzz targets", build)?;
+    let share = Duration::from_secs(minutes * 60) / u32::try_from(targets.len())?;
+    let seconds = share.as_secs().max(1);
+    let mut runs = Vec::new();
+    for name in &targets {
+        let run = loud_step(&format!("fuzz {name} for {seconds} s"), || {
+            run_target(name, &built_in, seconds)
+        })?;
+        if let Some(finding) = &run.finding {
+            eprintln!("{finding}");
+        }
+        runs.push(run);
+    }
+    println!("{:<16} {:>12} {:>10}", "target", "executions", "coverage");
+    for run in &runs {
+        let mark = run.finding.as_ref().map_or("", |_| "  FINDING");
+        println!(
+            "{:<16} {:>12} {:>10}{mark}",
+            run.target, run.executions, run.coverage
+        );
+    }
+    let found = runs.iter().filter(|run| run.finding.is_some()).count();
+    ensure!(
+        found == 0,
+        "{found} of {} targets found something; the inputs are in fuzz/artifacts, and \
+         docs/fuzzing.md says what to do with them",
+        runs.len()
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = "\
+#2\tINITED cov: 12 ft: 13 corp: 1/1b exec/s: 0 rss: 40Mb
+#900\tDONE   cov: 345 ft: 700 corp: 9/1Kb lim: 4 exec/s: 90 rss: 50Mb
+stat::number_of_executed_units: 900
+stat::average_exec_per_sec:     90
+";
+
+    #[test]
+    fn executions_and_the_last_coverage_are_read() {
+        let executed = number_after(LOG, "stat::number_of_executed_units:");
+        assert_eq!(executed, Some(900));
+        assert_eq!(number_after(LOG, " cov:"), Some(345));
+        assert_eq!(number_after(LOG, "crashes:"), None);
+    }
+
+    #[test]
+    fn a_finding_is_shown_from_its_message_with_its_file() {
+        let log = format!(
+            "{LOG}thread panicked at src/x.rs:1:2:\nno!\n{}artifact_prefix='x/'; Test unit \
+             written to x/crash-1\n",
+            "frame\n".repeat(50)
+        );
+        let shown = finding(&log);
+        assert!(shown.starts_with("thread panicked at"), "{shown}");
+        assert!(shown.ends_with("x/crash-1"), "{shown}");
+        assert_eq!(shown.lines().count(), SHOWN_LINES + 1);
+    }
+}
