@@ -1253,12 +1253,23 @@ impl Request {
             .run(self.identity, move |thread| kmdf::outcome(thread, request))?)
     }
 
-    /// How the request ended.
+    /// How the request ended. A thread of [`Kernel::together`] gives the others some time to
+    /// end it.
     ///
     /// # Errors
     ///
     /// [`KernelError::Pending`] if the driver still holds it.
     pub fn finish(self) -> Result<Completion, KernelError> {
-        self.try_finish()?.ok_or(KernelError::Pending)
+        let mut looks = 0;
+        loop {
+            if let Some(completion) = self.try_finish()? {
+                return Ok(completion);
+            }
+            let others = thread::try_current().is_some_and(|thread| thread.give_way(looks));
+            if !others {
+                return Err(KernelError::Pending);
+            }
+            looks += 1;
+        }
     }
 }

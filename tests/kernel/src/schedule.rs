@@ -118,14 +118,13 @@ impl Baton {
 const PATIENCE: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_micros(20);
 
-/// How often to look for something before giving up.
-pub const LOOKS: u128 = PATIENCE.as_micros() / STEP.as_micros();
-
-/// Lets others run for a moment.
-pub fn pause(looks: u128) {
+/// Lets the threads of other processors run for a moment, having done so `looks` times
+/// already; whether there is still hope.
+pub fn pause(looks: u128) -> bool {
     if looks < 100 {
         std::thread::yield_now();
     } else {
         std::thread::sleep(STEP);
     }
+    looks < PATIENCE.as_micros() / STEP.as_micros()
 }

@@ -241,11 +241,7 @@ impl Thread {
             if self.shared.verifier.has_crashed() {
                 park();
             }
-            let hopeless = match &self.baton {
-                Some((baton, number)) => !baton.give_way(*number),
-                None => looks > schedule::LOOKS,
-            };
-            if hopeless {
+            if !self.give_way(looks) {
                 let call = self.call();
                 self.stop(
                     Rule::Deadlock,
@@ -256,10 +252,16 @@ impl Thread {
                     ),
                 );
             }
-            if self.baton.is_none() {
-                schedule::pause(looks);
-            }
             looks += 1;
+        }
+    }
+
+    /// Lets other threads go on, having done so `looks` times already; whether there is a
+    /// point in it.
+    pub fn give_way(&self, looks: u128) -> bool {
+        match &self.baton {
+            Some((baton, number)) => baton.give_way(*number),
+            None => schedule::pause(looks),
         }
     }
 

@@ -1,17 +1,19 @@
 //! Spin locks.
 
+use std::thread::ThreadId;
+
 use super::{
     Entries, Routine,
     object::{Kind, create, read_attributes},
 };
 use crate::{irql::Irql, status::NtStatus, thread, verifier::Rule};
 
-/// A spin lock. One processor runs driver code at a time, so a lock that is
-/// taken when it is wanted again can never become free.
+/// A spin lock. Where one processor runs driver code, one that is taken when it is wanted
+/// can never become free, for whoever holds it cannot be interrupted.
 #[derive(Default)]
 pub struct SpinLockData {
-    /// The owner's IRQL before it acquired the lock.
-    held: Option<Irql>,
+    /// The owner, and its IRQL before it acquired the lock.
+    held: Option<(ThreadId, Irql)>,
 }
 
 pub const ENTRIES: Entries = &[
@@ -37,7 +39,10 @@ extern "win64" fn spin_lock_create(_globals: u64, attributes: u64, lock: u64) ->
 extern "win64" fn spin_lock_acquire(_globals: u64, lock: u64) -> u64 {
     let thread = thread::current();
     let call = thread.call();
-    if thread.with::<SpinLockData, _>(lock, |lock| lock.held.is_some()) {
+    let this = std::thread::current().id();
+    if thread.with::<SpinLockData, _>(lock, |lock| {
+        lock.held.is_some_and(|(owner, _)| owner == this)
+    }) {
         thread.stop(
             Rule::Deadlock,
             format!(
@@ -47,18 +52,29 @@ extern "win64" fn spin_lock_acquire(_globals: u64, lock: u64) -> u64 {
         );
     }
     let before = thread.raise_irql(Irql::DISPATCH_LEVEL);
-    thread.with::<SpinLockData, _>(lock, |lock| lock.held = Some(before));
+    thread.wait_for("a spin lock that is held", || {
+        thread.with::<SpinLockData, _>(lock, |lock| {
+            let free = lock.held.is_none();
+            if free {
+                lock.held = Some((this, before));
+            }
+            free.then_some(())
+        })
+    });
     0
 }
 
 extern "win64" fn spin_lock_release(_globals: u64, lock: u64) -> u64 {
     let thread = thread::current();
     let call = thread.call();
-    let Some(before) = thread.with::<SpinLockData, _>(lock, |lock| lock.held.take()) else {
+    let this = std::thread::current().id();
+    let released =
+        thread.with::<SpinLockData, _>(lock, |lock| lock.held.take_if(|(owner, _)| *owner == this));
+    let Some((_, before)) = released else {
         thread.stop(
             Rule::IrqlNotLowered,
             format!(
-                "WdfSpinLockRelease was called from {} for a lock that is not held",
+                "WdfSpinLockRelease was called from {} for a lock that its caller does not hold",
                 thread.shared().place(call.return_address)
             ),
         );

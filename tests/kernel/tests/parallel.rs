@@ -1,0 +1,420 @@
+//! Threads that use a device, control sessions and load drivers at once, and what holds all
+//! the same: no event outside its session's filter, none missing that was not counted, order
+//! by time on each processor, all memory returned.
+//!
+//! `WDK_ETW_STRESS_SECONDS` says for how long threads run at once, `WDK_ETW_SEEDS` how many
+//! orders of turns are tried.
+
+mod common;
+
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use etl_file::{Event, Trace};
+use etw_sample_interface::{
+    Burst, IOCTL_BURST, IOCTL_ECHO, IOCTL_ECHO_IN_DPC, PROVIDER_GROUP, keyword,
+};
+use etw_testkernel::{
+    Device, EnableParameters, File, Identity, Kernel, KernelConfig, NtStatus, Output, Schedule,
+    SessionConfig, SessionHandle, SessionReport, Target, Work,
+};
+use zerocopy::IntoBytes;
+
+fn provider() -> Target {
+    Target::Provider(etw_scenarios::provider())
+}
+
+fn group() -> Target {
+    Target::Group(PROVIDER_GROUP.parse().unwrap())
+}
+
+/// What tells an event from others.
+type Key = (i64, u8, u64, Vec<u8>);
+
+/// The events of a file, with the check that each processor's are in order.
+fn events(file: &Path) -> Vec<Key> {
+    let trace = Trace::open(file).unwrap();
+    assert_eq!(trace.damages(), [], "{}", file.display());
+    // A circular file starts anywhere; its buffers are numbered.
+    let sequence = |event: &Event| trace.buffers()[event.buffer as usize].sequence;
+    for processor in 0..64 {
+        let mut of_one: Vec<&Event> = trace
+            .events()
+            .filter(|event| event.processor == processor)
+            .collect();
+        of_one.sort_by_key(|event| sequence(event));
+        assert!(
+            of_one.is_sorted_by_key(|event| event.record.timestamp),
+            "processor {processor} of {}",
+            file.display()
+        );
+    }
+    trace
+        .events()
+        .map(|event| {
+            let record = &event.record;
+            let of = &record.descriptor;
+            (
+                record.timestamp,
+                of.level,
+                of.keyword,
+                record.user_data.clone(),
+            )
+        })
+        .collect()
+}
+
+/// One wish of a session's.
+#[derive(Clone, Copy)]
+struct Wish {
+    level: u8,
+    any: u64,
+    all: u64,
+}
+
+impl Wish {
+    const fn wants(self, level: u8, keyword: u64) -> bool {
+        let level = self.level == 0 || level <= self.level;
+        let any = self.any == 0 || keyword & self.any != 0;
+        level && any && keyword & self.all == self.all
+    }
+
+    fn parameters(self) -> EnableParameters {
+        EnableParameters {
+            level: self.level,
+            match_any: self.any,
+            match_all: self.all,
+            ..EnableParameters::default()
+        }
+    }
+}
+
+/// A session that came and went, all that it wished for meanwhile, and its file.
+struct Gone {
+    wishes: Vec<Wish>,
+    file: PathBuf,
+}
+
+/// How much is done in a round.
+#[derive(Clone, Copy)]
+struct Dose {
+    requests: u32,
+    burst: u32,
+    controls: u32,
+    loads: u32,
+}
+
+/// Uses the device. Returns how many events were asked for in bursts.
+fn use_device(file: &File, sender: u32, dose: Dose, mut random: fastrand::Rng) {
+    for _ in 0..dose.requests {
+        let bytes = vec![7; random.usize(1..40)];
+        match random.u8(..6) {
+            0 => drop(file.write(&bytes).unwrap()),
+            1 => drop(file.read(20).unwrap()),
+            2 => drop(file.device_control(IOCTL_ECHO, &bytes, 40).unwrap()),
+            3 => {
+                let done = file.device_control(IOCTL_ECHO_IN_DPC, &bytes, 40).unwrap();
+                // Another one may be in the DPC.
+                let busy = NtStatus::from_bits(0x8000_0011);
+                assert!(
+                    [NtStatus::SUCCESS, busy].contains(&done.status),
+                    "{}",
+                    done.status
+                );
+            }
+            _ => {
+                let burst = Burst {
+                    count: dose.burst,
+                    sender,
+                };
+                let done = file
+                    .device_control(IOCTL_BURST, burst.as_bytes(), 0)
+                    .unwrap();
+                assert_eq!(done.status, NtStatus::SUCCESS);
+            }
+        }
+    }
+}
+
+/// Starts, changes and stops sessions.
+fn control(kernel: &Kernel, folder: &Path, dose: Dose, mut random: fastrand::Rng) -> Vec<Gone> {
+    let mut running: Vec<(SessionHandle, Vec<Wish>)> = Vec::new();
+    let mut gone = Vec::new();
+    let stop = |(handle, wishes): (SessionHandle, Vec<Wish>), gone: &mut Vec<Gone>| {
+        let report = kernel.stop_session(handle).unwrap();
+        gone.push(Gone {
+            wishes,
+            file: report.file,
+        });
+    };
+    for number in 0..dose.controls {
+        match random.u8(..8) {
+            0 | 1 if running.len() < 5 => {
+                let name = format!("session {number}");
+                let config = SessionConfig {
+                    buffer_kb: 4,
+                    maximum_buffers: random.u32(8..64),
+                    writer_thread: random.bool(),
+                    per_processor: random.bool(),
+                    output: if random.u8(..4) == 0 {
+                        Output::Circular { most_kb: 64 }
+                    } else {
+                        Output::Sequential { most_kb: None }
+                    },
+                    ..SessionConfig::to_file(&name, folder.join(format!("{name}.etl")))
+                };
+                running.push((kernel.start_session(config).unwrap(), Vec::new()));
+            }
+            2..=4 if !running.is_empty() => {
+                let at = random.usize(..running.len());
+                let wish = Wish {
+                    level: random.choice([0, 3, 4, 5]).unwrap(),
+                    any: random.choice([0, 1, 8, 16, 17]).unwrap(),
+                    all: random.choice([0, 0, 1]).unwrap(),
+                };
+                let target = if random.bool() { provider() } else { group() };
+                let (handle, wishes) = &mut running[at];
+                wishes.push(wish);
+                kernel.enable(*handle, target, wish.parameters()).unwrap();
+            }
+            5 if !running.is_empty() => {
+                let (handle, _) = running[random.usize(..running.len())];
+                let target = if random.bool() { provider() } else { group() };
+                kernel.disable(handle, target, None).unwrap();
+            }
+            6 if !running.is_empty() => {
+                let (handle, _) = running[random.usize(..running.len())];
+                kernel.capture_state(handle, provider(), None).unwrap();
+                kernel.flush_session(handle).unwrap();
+            }
+            7 if !running.is_empty() => {
+                let at = random.usize(..running.len());
+                stop(running.swap_remove(at), &mut gone);
+            }
+            _ => kernel.advance(Duration::from_millis(5)).unwrap(),
+        }
+    }
+    for one in running {
+        stop(one, &mut gone);
+    }
+    gone
+}
+
+/// Loads and unloads another driver.
+fn load(kernel: &Kernel, dose: Dose) {
+    for _ in 0..dose.loads {
+        let driver = kernel.load(&common::minimal()).unwrap();
+        let device = driver.add_device().unwrap();
+        device.remove().unwrap();
+        driver.unload().unwrap();
+    }
+}
+
+/// What a round left: the file of the session that wants everything.
+struct Round {
+    everything: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+fn constant(kernel: &Kernel, folder: &Path, name: &str, wish: Wish, buffers: u32) -> SessionHandle {
+    let config = SessionConfig {
+        buffer_kb: 16,
+        maximum_buffers: buffers,
+        writer_thread: true,
+        ..SessionConfig::to_file(name, folder.join(format!("{name}.etl")))
+    };
+    let session = kernel.start_session(config).unwrap();
+    kernel
+        .enable(session, provider(), wish.parameters())
+        .unwrap();
+    session
+}
+
+fn open(device: &Device, thread: u32) -> File {
+    device
+        .open(Identity {
+            process: 77,
+            thread,
+        })
+        .unwrap()
+}
+
+const EVERYTHING: Wish = Wish {
+    level: 255,
+    any: 0,
+    all: 0,
+};
+/// What the second session that stays wants.
+const REQUESTS: Wish = Wish {
+    level: 4,
+    any: keyword::REQUEST,
+    all: keyword::REQUEST,
+};
+
+/// A round: everything at once, and then the checks.
+fn round(schedule: Schedule, seed: u64, dose: Dose) -> Round {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let kernel = Kernel::with_config(KernelConfig {
+        start: std::time::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
+        processors: 4,
+        special_pool: random.bool(),
+        ..KernelConfig::default()
+    });
+    let buffers = random.choice([8, 32, 4000]).unwrap();
+    let everything = constant(&kernel, folder.path(), "everything", EVERYTHING, buffers);
+    let requests = constant(&kernel, folder.path(), "requests", REQUESTS, buffers);
+    let driver = kernel.load(&common::sample()).unwrap();
+    let device = driver.add_device().unwrap();
+    let mut work: Vec<Work> = Vec::new();
+    for sender in 1..=2 {
+        let file = open(&device, 100 + sender);
+        let random = random.fork();
+        work.push(Box::new(move || {
+            use_device(&file, sender, dose, random);
+            file.close().unwrap();
+        }));
+    }
+    let gone = Arc::new(Mutex::new(Vec::new()));
+    {
+        let (kernel, gone) = (kernel.clone(), Arc::clone(&gone));
+        let (folder, random) = (folder.path().to_owned(), random.fork());
+        work.push(Box::new(move || {
+            *gone.lock().unwrap() = control(&kernel, &folder, dose, random);
+        }));
+    }
+    {
+        let kernel = kernel.clone();
+        work.push(Box::new(move || load(&kernel, dose)));
+    }
+    kernel.together(schedule, work).unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    let statistics = kernel.statistics();
+    assert_eq!(statistics.allocations, statistics.frees);
+    assert_eq!(statistics.registrations, 0);
+    assert_eq!(kernel.warnings(), []);
+    let everything = kernel.stop_session(everything).unwrap();
+    let requests = kernel.stop_session(requests).unwrap();
+    let gone = std::mem::take(&mut *gone.lock().unwrap());
+    check(&everything, &requests, &gone);
+    Round {
+        everything: everything.file,
+        folder,
+    }
+}
+
+fn check(everything: &SessionReport, requests: &SessionReport, gone: &[Gone]) {
+    for report in [everything, requests] {
+        assert_eq!(report.log_buffers_lost, 0);
+    }
+    let all = events(&everything.file);
+    assert_eq!(all.len() as u64, everything.events);
+    // An event is in all sessions that want it, or in none.
+    let mut wanted: Vec<&Key> = all
+        .iter()
+        .filter(|(_, level, keyword, _)| REQUESTS.wants(*level, *keyword))
+        .collect();
+    let found = events(&requests.file);
+    assert_eq!(found.len() as u64, requests.events);
+    let mut found: Vec<&Key> = found.iter().collect();
+    wanted.sort();
+    found.sort();
+    assert_eq!(wanted, found);
+    // A burst counts up, and what is missing was counted by some session.
+    let mut missing = 0;
+    for sender in 1..=2_u32 {
+        let mut last: Option<u32> = None;
+        let mut numbers: Vec<(i64, u32)> = all
+            .iter()
+            .filter(|(_, _, keyword, data)| {
+                *keyword == keyword::LOAD && data[..4] == sender.to_le_bytes()
+            })
+            .map(|(time, _, _, data)| (*time, u32::from_le_bytes(data[4..8].try_into().unwrap())))
+            .collect();
+        numbers.sort_unstable();
+        for (_, number) in numbers {
+            if let Some(before) = last
+                && number > before
+            {
+                missing += u64::from(number - before - 1);
+            }
+            last = Some(number);
+        }
+    }
+    let nothing_lost = everything.events_lost == 0 && requests.events_lost == 0 && gone.is_empty();
+    assert!(
+        !nothing_lost || missing == 0,
+        "{missing} events are missing"
+    );
+    let known: HashSet<&Key> = all.iter().collect();
+    for session in gone {
+        for event in events(&session.file) {
+            assert!(known.contains(&event), "{event:?} is not in all sessions");
+            let mut wishes = session.wishes.iter();
+            assert!(
+                wishes.any(|wish| wish.wants(event.1, event.2)),
+                "{event:?} was never wished for"
+            );
+        }
+    }
+}
+
+// R-O10, R-O11, R-E4, R-G3; V29
+#[test]
+fn what_holds_while_everything_happens_at_once() {
+    let seconds = std::env::var("WDK_ETW_STRESS_SECONDS").ok();
+    let seconds: u64 = seconds.map_or(3, |text| text.parse().expect("a number of seconds"));
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let dose = Dose {
+        requests: 60,
+        burst: 300,
+        controls: 60,
+        loads: 10,
+    };
+    let mut rounds = 0;
+    while rounds == 0 || Instant::now() < end {
+        round(Schedule::Parallel, rounds, dose);
+        rounds += 1;
+    }
+    println!("{rounds} rounds");
+}
+
+#[test]
+fn what_holds_in_whatever_order_turns_are_taken() {
+    let seeds = std::env::var("WDK_ETW_SEEDS").ok();
+    let seeds: u64 = seeds.map_or(20, |text| text.parse().expect("a number of seeds"));
+    let dose = Dose {
+        requests: 12,
+        burst: 5,
+        controls: 25,
+        loads: 2,
+    };
+    for seed in 0..seeds {
+        println!("seed {seed}");
+        round(Schedule::Seeded(seed), seed, dose);
+    }
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let dose = Dose {
+        requests: 12,
+        burst: 5,
+        controls: 25,
+        loads: 2,
+    };
+    let run = |seed| {
+        let round = round(Schedule::Seeded(seed), 5, dose);
+        let events = events(&round.everything);
+        drop(round.folder);
+        events
+    };
+    let first = run(1);
+    assert_eq!(first, run(1));
+    assert_ne!(first, run(2), "another seed is another order");
+}
