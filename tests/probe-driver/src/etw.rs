@@ -13,8 +13,8 @@ use wdk_sys::{
     PEVENT_FILTER_DESCRIPTOR, POOL_FLAG_NON_PAGED, POOL_FLAG_PAGED, POOL_FLAG_UNINITIALIZED,
     POOL_FLAGS, REGHANDLE, WDFSPINLOCK, call_unsafe_wdf_function_binding,
     ntddk::{
-        EtwActivityIdControl, EtwRegister, EtwSetInformation, EtwUnregister, EtwWriteEx,
-        ExAllocatePool2, ExFreePool, KeDelayExecutionThread,
+        EtwActivityIdControl, EtwEventEnabled, EtwProviderEnabled, EtwRegister, EtwSetInformation,
+        EtwUnregister, EtwWriteEx, ExAllocatePool2, ExFreePool, KeDelayExecutionThread,
     },
 };
 
@@ -364,7 +364,113 @@ fn writes_in_registration(handle: usize) {
 fn sets_traits_twice() {
     let handle = register(Some(quiet));
     set(handle, SET_TRAITS, &TRAITS);
-    set(handle, SET_TRAITS, &TRAITS);
+    say("second traits", set(handle, SET_TRAITS, &TRAITS));
+}
+
+/// Prints a status.
+fn say(what: &str, status: NTSTATUS) {
+    wdk::println!("{what}: {:08X}", status.cast_unsigned());
+}
+
+/// Writes an event with data of a size.
+fn write_sized(what: &str, handle: REGHANDLE, size: usize) {
+    let block = allocate(POOL_FLAG_NON_PAGED, size);
+    say(what, write(handle, &[Piece::at(block, size)]));
+    free(block);
+}
+
+/// Calls every routine in ways that come to different results, and prints them.
+fn prints_results() {
+    let mut slot = 0;
+    let null = ptr::null_mut();
+    say(
+        "register without a slot",
+        register_at(Some(quiet), null, ptr::null_mut()),
+    );
+    say("register", register_at(Some(quiet), null, &raw mut slot));
+    HANDLE.store(slot, Ordering::Relaxed);
+    say("write without a handle", write(0, &[]));
+    say("write", write(slot, &[Piece::of(&[1])]));
+    let silent = EVENT_DESCRIPTOR { Level: 5, ..EVENT };
+    say(
+        "write what nobody wants",
+        write_all(&silent, &Rest::with(slot), &[]),
+    );
+    let piece = Piece::of(&TRAITS);
+    say("write 128 pieces", write(slot, &[piece; 128]));
+    say("write 129 pieces", write(slot, &[piece; 129]));
+    // SAFETY: none; a write without an event is refused.
+    let status = unsafe {
+        EtwWriteEx(
+            slot,
+            ptr::null(),
+            0,
+            0,
+            ptr::null(),
+            ptr::null(),
+            0,
+            ptr::null_mut(),
+        )
+    };
+    say("write no event", status);
+    write_sized("write 3944 bytes", slot, 3944);
+    write_sized("write 3945 bytes", slot, 3945);
+    write_sized("write 8000 bytes", slot, 8000);
+    write_sized("write 70000 bytes", slot, 70_000);
+    say("set traits without a handle", set(0, SET_TRAITS, &TRAITS));
+    // SAFETY: none; a length without an address is refused.
+    let status = unsafe { EtwSetInformation(slot, SET_TRAITS, null, 4) };
+    say("set no traits of a length", status);
+    say("set cut traits", set(slot, SET_TRAITS, &TRAITS[..3]));
+    say("set a class that is not there", set(slot, 9, &[1]));
+    say("track the binary", set(slot, 0, &[]));
+    say(
+        "use types by two bytes",
+        set(slot, USE_DESCRIPTOR_TYPE, &[1, 1]),
+    );
+    say("use types by 2", set(slot, USE_DESCRIPTOR_TYPE, &[2]));
+    say("use types", set(slot, USE_DESCRIPTOR_TYPE, &[1]));
+    say("set traits", set(slot, SET_TRAITS, &TRAITS));
+    for (what, handle, level, keyword) in [
+        ("enabled without a handle", 0, 4, 1),
+        ("enabled", slot, 4, 1),
+        ("enabled beyond the level", slot, 5, 1),
+        ("enabled beyond the keywords", slot, 4, 2),
+        ("enabled at all", slot, 0, 0),
+    ] {
+        // SAFETY: the routine takes any arguments.
+        let enabled = unsafe { EtwProviderEnabled(handle, level, keyword) };
+        say(what, i32::from(enabled));
+    }
+    // SAFETY: the event is static.
+    let enabled = unsafe { EtwEventEnabled(slot, &raw const silent) };
+    say("event enabled beyond the level", i32::from(enabled));
+    let mut activity = ACTIVITY;
+    say("get an activity", control(GET_ID, &raw mut activity));
+    say(
+        "an activity code that is not there",
+        control(6, &raw mut activity),
+    );
+    say("no activity", control(CREATE_ID, ptr::null_mut()));
+    // SAFETY: the routine takes any handle, and refuses this one.
+    say("unregister without a handle", unsafe { EtwUnregister(0) });
+    // SAFETY: the handle is registered, and is not used any more.
+    say("unregister", unsafe {
+        EtwUnregister(HANDLE.swap(0, Ordering::Relaxed))
+    });
+}
+
+/// Writes until ETW takes no more, and prints what it says then.
+fn writes_until_it_fails() {
+    let handle = register(Some(quiet));
+    for _ in 0..4000 {
+        let status = write(handle, &[Piece::of(&TRAITS)]);
+        if !NT_SUCCESS(status) {
+            say("at last", status);
+            return;
+        }
+    }
+    say("at last", 0);
 }
 
 fn sets_large_traits() {
@@ -771,6 +877,8 @@ const FAULTS: &[(&str, fn())] = &[
     }),
     ("v63", keeps_its_activity),
     ("v64", takes_the_old_activity),
+    ("results", prints_results),
+    ("until-it-fails", writes_until_it_fails),
     ("freed-pool-read", reads_freed_pool),
     ("past-a-block", writes_behind_a_block),
     ("paged-pool-at-dispatch", reads_paged_pool_at_dispatch),

@@ -1,0 +1,405 @@
+//! What each routine of ETW returns: every status that the documentation names, by what
+//! brings it about, or on demand; and the points that it leaves open, with both answers.
+
+mod common;
+
+use etl_file::Trace;
+use etw_sample_interface::PROVIDER_GROUP;
+use etw_testkernel::{
+    EnableParameters, Fault, FilterData, Guid, Identity, ImplicitActivity, Kernel, KernelConfig,
+    KernelError, NtStatus, OpenPoints, RealTime, SessionConfig, SessionHandle, Target,
+};
+
+fn provider() -> Target {
+    let guid: Guid = "7c1a1b2e-0e5f-4b7c-9c62-5d0a7a3f10c4".parse().unwrap();
+    Target::Provider(guid)
+}
+
+/// Level 4 and keyword 1, with a filter.
+fn parameters() -> EnableParameters {
+    EnableParameters {
+        level: 4,
+        match_any: 1,
+        filter: Some(FilterData {
+            id: 1,
+            version: 0,
+            data: vec![1, 2, 3],
+        }),
+        ..EnableParameters::default()
+    }
+}
+
+struct World {
+    kernel: Kernel,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    fn new(open_points: OpenPoints) -> Self {
+        Self {
+            kernel: Kernel::with_config(KernelConfig {
+                open_points,
+                ..KernelConfig::default()
+            }),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn config(&self, name: &str) -> SessionConfig {
+        SessionConfig {
+            buffer_kb: 4,
+            ..SessionConfig::to_file(name, self.folder.path().join(format!("{name}.etl")))
+        }
+    }
+
+    fn session(&self, config: SessionConfig) -> SessionHandle {
+        let session = self.kernel.start_session(config).unwrap();
+        self.kernel
+            .enable(session, provider(), parameters())
+            .unwrap();
+        session
+    }
+
+    /// Loads and unloads the probe driver as a service; what it printed.
+    fn run(&self, service: &str) -> Vec<String> {
+        let driver = self.kernel.load_as(&common::probe(), service).unwrap();
+        driver.unload().unwrap();
+        let printed = self.kernel.debug_output().concat();
+        printed.lines().map(str::to_owned).collect()
+    }
+}
+
+#[test]
+fn each_routine_returns_what_is_documented() {
+    let world = World::new(OpenPoints::default());
+    world.session(world.config("results"));
+    let expected = [
+        ("register without a slot", NtStatus::INVALID_PARAMETER), // 1.3.4
+        ("register", NtStatus::SUCCESS),                          // 1.3.3
+        ("write without a handle", NtStatus::INVALID_HANDLE),     // 1.3.14
+        ("write", NtStatus::SUCCESS),
+        ("write what nobody wants", NtStatus::SUCCESS), // 1.3.13
+        ("write 128 pieces", NtStatus::SUCCESS),        // 1.1.12
+        ("write 129 pieces", NtStatus::INVALID_PARAMETER), // 1.3.15
+        ("write no event", NtStatus::INVALID_PARAMETER), // 1.3.16
+        // V75: with its header of 80 bytes, the first fills a buffer of 4 KB less 72 bytes.
+        ("write 3944 bytes", NtStatus::SUCCESS), // 6.2.2
+        ("write 3945 bytes", NtStatus::BUFFER_OVERFLOW),
+        ("write 8000 bytes", NtStatus::BUFFER_OVERFLOW), // 1.3.18
+        ("write 70000 bytes", NtStatus::INTEGER_OVERFLOW), // 1.3.17
+        ("set traits without a handle", NtStatus::INVALID_HANDLE), // 1.3.8
+        ("set no traits of a length", NtStatus::INVALID_PARAMETER), // 1.3.10
+        ("set cut traits", NtStatus::INVALID_PARAMETER), // 4.3.1
+        (
+            "set a class that is not there",
+            NtStatus::INVALID_DEVICE_REQUEST,
+        ), // 1.3.8
+        ("track the binary", NtStatus::SUCCESS),
+        ("use types by two bytes", NtStatus::INVALID_PARAMETER), // 1.3.11
+        ("use types by 2", NtStatus::INVALID_PARAMETER),
+        ("use types", NtStatus::SUCCESS),
+        ("set traits", NtStatus::SUCCESS),
+        ("enabled without a handle", NtStatus(0)), // 1.3.25
+        ("enabled", NtStatus(1)),
+        ("enabled beyond the level", NtStatus(0)),
+        ("enabled beyond the keywords", NtStatus(0)),
+        ("enabled at all", NtStatus(1)), // 1.3.27
+        ("event enabled beyond the level", NtStatus(0)),
+        ("get an activity", NtStatus::SUCCESS),
+        (
+            "an activity code that is not there",
+            NtStatus::INVALID_PARAMETER,
+        ), // 1.3.28
+        ("no activity", NtStatus::INVALID_PARAMETER),
+        ("unregister without a handle", NtStatus::INVALID_HANDLE), // 1.3.24
+        ("unregister", NtStatus::SUCCESS),
+    ];
+    let expected: Vec<String> = expected
+        .iter()
+        .map(|(what, status)| format!("{what}: {:08X}", status.0.cast_unsigned()))
+        .collect();
+    assert_eq!(world.run("results"), expected);
+}
+
+// 1.3.12
+#[test]
+fn without_a_session_writes_succeed() {
+    let world = World::new(OpenPoints::default());
+    assert_eq!(world.run("until-it-fails"), ["at last: 00000000"]);
+}
+
+// 1.3.19, 1.3.20
+#[test]
+fn writes_say_why_no_session_can_take_them() {
+    let world = World::new(OpenPoints::default());
+    let session = world.session(world.config("held"));
+    world.kernel.hold_writer(session, true).unwrap();
+    assert_eq!(world.run("until-it-fails"), ["at last: C0000017"]);
+
+    let world = World::new(OpenPoints::default());
+    world.session(SessionConfig {
+        buffer_kb: 4,
+        real_time: Some(RealTime {
+            most_stored: 1,
+            most_unread: 1,
+        }),
+        ..SessionConfig::to_consumers("stored")
+    });
+    assert_eq!(world.run("until-it-fails"), ["at last: C0000188"]);
+}
+
+#[test]
+fn every_routine_can_be_made_to_fail_with_any_status() {
+    for (routine, line) in [
+        ("EtwRegister", "register"),
+        ("EtwWriteEx", "write"),
+        ("EtwSetInformation", "set traits without a handle"),
+        ("EtwActivityIdControl", "get an activity"),
+        ("EtwUnregister", "unregister without a handle"),
+    ] {
+        let world = World::new(OpenPoints::default());
+        // The first call of a write is the one without a handle.
+        let after = u32::from(routine == "EtwWriteEx");
+        world
+            .kernel
+            .inject(Fault {
+                after,
+                ..Fault::next(routine, NtStatus::INSUFFICIENT_RESOURCES)
+            })
+            .unwrap();
+        let expected = format!("{line}: C000009A");
+        let printed = world.run("results");
+        assert!(printed.contains(&expected), "{routine}: {printed:#?}");
+    }
+    let unknown = Kernel::new().inject(Fault::next("EtwSing", NtStatus::NO_MEMORY));
+    assert!(matches!(unknown, Err(KernelError::NoSuchFault("EtwSing"))));
+}
+
+/// The lines that tell of notifications, with the session enabled before the driver is
+/// there.
+fn told(open_points: OpenPoints, parameters: EnableParameters) -> Vec<String> {
+    let world = World::new(open_points);
+    let session = world.kernel.start_session(world.config("told")).unwrap();
+    world
+        .kernel
+        .enable(session, provider(), parameters)
+        .unwrap();
+    world.run("well-behaved")
+}
+
+// O1
+#[test]
+fn level_0_is_told_as_255_or_as_it_is() {
+    for (level_0_is_told, level) in [(false, 255), (true, 0)] {
+        let open_points = OpenPoints {
+            level_0_is_told,
+            ..OpenPoints::default()
+        };
+        let [line] = &told(open_points, EnableParameters::default())[..] else {
+            panic!("one notification");
+        };
+        assert!(
+            line.starts_with(&format!("code 1 level {level} any")),
+            "{line}"
+        );
+    }
+}
+
+// O2
+#[test]
+fn match_all_counts_without_match_any_or_does_not() {
+    for (match_all_without_any, all) in [(true, 6), (false, 0)] {
+        let open_points = OpenPoints {
+            match_all_without_any,
+            ..OpenPoints::default()
+        };
+        let parameters = EnableParameters {
+            match_all: 6,
+            ..EnableParameters::default()
+        };
+        let [line] = &told(open_points, parameters)[..] else {
+            panic!("one notification");
+        };
+        assert!(line.contains(&format!(" all {all} ")), "{line}");
+    }
+}
+
+// O3
+#[test]
+fn a_second_set_of_traits_fails_with_a_status_of_choice() {
+    for status in [NtStatus::INVALID_PARAMETER, NtStatus::ACCESS_DENIED] {
+        let world = World::new(OpenPoints {
+            second_traits: status,
+            ..OpenPoints::default()
+        });
+        let expected = format!("second traits: {:08X}", status.0.cast_unsigned());
+        assert_eq!(world.run("v31"), [expected]);
+    }
+}
+
+// O4
+#[test]
+fn filters_are_told_at_registration_or_are_not() {
+    for (filters_at_registration, size) in [(true, 27), (false, 0)] {
+        let open_points = OpenPoints {
+            filters_at_registration,
+            ..OpenPoints::default()
+        };
+        let [line] = &told(open_points, parameters())[..] else {
+            panic!("one notification");
+        };
+        assert!(line.ends_with(&format!("filter {size}")), "{line}");
+    }
+}
+
+// O5
+#[test]
+fn unregistering_tells_of_the_end_or_does_not() {
+    for (disabled_at_unregistration, count) in [(false, 1), (true, 2)] {
+        let open_points = OpenPoints {
+            disabled_at_unregistration,
+            ..OpenPoints::default()
+        };
+        let lines = told(open_points, parameters());
+        assert_eq!(lines.len(), count, "{lines:?}");
+        if disabled_at_unregistration {
+            assert!(lines[1].starts_with("code 0 level 0 any 0 all 0 source 0 "));
+        }
+    }
+}
+
+// O7
+#[test]
+fn how_large_an_event_can_be_is_a_switch() {
+    let world = World::new(OpenPoints {
+        largest_event: 4000,
+        ..OpenPoints::default()
+    });
+    world.session(SessionConfig {
+        buffer_kb: 16,
+        ..world.config("large")
+    });
+    let printed = world.run("results");
+    assert!(
+        printed.contains(&"write 8000 bytes: C0000095".to_owned()),
+        "{printed:#?}"
+    );
+}
+
+// O8
+#[test]
+fn the_activity_of_who_is_interrupted_is_recorded_or_is_not() {
+    let activity: Guid = "11111111-2222-3333-4444-555555555555".parse().unwrap();
+    for (choice, expected) in [
+        (ImplicitActivity::OfTheThread, activity),
+        (ImplicitActivity::Null, Guid::NULL),
+    ] {
+        let world = World::new(OpenPoints {
+            activity_at_dispatch: choice,
+            ..OpenPoints::default()
+        });
+        let session = world.session(world.config("activity"));
+        world.kernel.set_thread_activity(Identity::SYSTEM, activity);
+        world.run("v52");
+        let report = world.kernel.stop_session(session).unwrap();
+        let trace = Trace::open(&report.file).unwrap();
+        let found: Vec<Guid> = trace
+            .events()
+            .map(|event| event.record.activity_id)
+            .collect();
+        assert_eq!(found, [expected]);
+    }
+}
+
+// O9, V70
+#[test]
+fn groups_count_to_the_eight_or_do_not() {
+    for group_counts_to_the_eight in [false, true] {
+        let world = World::new(OpenPoints {
+            group_counts_to_the_eight,
+            ..OpenPoints::default()
+        });
+        let driver = world.kernel.load(&common::sample()).unwrap();
+        let group = Target::Group(PROVIDER_GROUP.parse().unwrap());
+        let direct = Target::Provider(etw_scenarios::provider());
+        let all = EnableParameters::default();
+        let start = |number: u32| {
+            let config = world.config(&format!("session {number}"));
+            world.kernel.start_session(config).unwrap()
+        };
+        for number in 0..8 {
+            let session = start(number);
+            world.kernel.enable(session, group, all.clone()).unwrap();
+        }
+        let ninth = start(8);
+        for target in [direct, group] {
+            let enabled = world.kernel.enable(ninth, target, all.clone());
+            assert_eq!(enabled.is_err(), group_counts_to_the_eight);
+            if let Err(error) = enabled {
+                assert!(error.to_string().contains("1450"), "{error}");
+            }
+        }
+        driver.unload().unwrap();
+    }
+}
+
+// O9
+#[test]
+fn enabling_a_provider_adds_to_its_group_or_replaces_it() {
+    for (direct_replaces_group, events) in [(false, 2), (true, 0)] {
+        let world = World::new(OpenPoints {
+            direct_replaces_group,
+            ..OpenPoints::default()
+        });
+        let session = world.kernel.start_session(world.config("both")).unwrap();
+        let target = Target::Group(PROVIDER_GROUP.parse().unwrap());
+        let parameters = |level| EnableParameters {
+            level,
+            ..EnableParameters::default()
+        };
+        world.kernel.enable(session, target, parameters(5)).unwrap();
+        let target = Target::Provider(etw_scenarios::provider());
+        world.kernel.enable(session, target, parameters(1)).unwrap();
+        let driver = world.kernel.load(&common::sample()).unwrap();
+        driver.unload().unwrap();
+        assert_eq!(world.kernel.stop_session(session).unwrap().events, events);
+    }
+}
+
+// V71
+#[test]
+fn there_are_64_sessions() {
+    let world = World::new(OpenPoints::default());
+    let start = |number: u32| {
+        world
+            .kernel
+            .start_session(SessionConfig::to_consumers(format!("session {number}")))
+    };
+    let sessions: Vec<_> = (0..64).map(|number| start(number).unwrap()).collect();
+    let refused = start(64).unwrap_err().to_string();
+    assert!(refused.contains("1450"), "{refused}");
+    world.kernel.stop_session(sessions[3]).unwrap();
+    start(65).unwrap();
+}
+
+// V78, V77
+#[test]
+fn keyword_0_is_one_sessions_to_ignore() {
+    let world = World::new(OpenPoints::default());
+    let session = |name: &str, ignore_keyword_0| {
+        let session = world.kernel.start_session(world.config(name)).unwrap();
+        let parameters = EnableParameters {
+            ignore_keyword_0,
+            ..EnableParameters::default()
+        };
+        world
+            .kernel
+            .enable(session, provider(), parameters)
+            .unwrap();
+        session
+    };
+    let (takes, ignores) = (session("takes", false), session("ignores", true));
+    world.run("v49-keyword");
+    let events = |session| world.kernel.stop_session(session).unwrap().events;
+    assert_eq!((events(takes), events(ignores)), (1, 0));
+}
