@@ -16,14 +16,22 @@
 //! | `power-cycle` | takes the device out of its working state and back |
 //! | `capture-state` | asks what is enabled to describe its state |
 //! | `remove` | removes the device |
+//!
+//! Several clients can do it together ([`Clients`]): each does what is between `open` and
+//! `close` with a file of its own, taking turns by a seed; the first one alone does the steps
+//! there that are not requests, and all that is outside.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use etl_file::show::Escaped;
 
 use crate::{
-    Completion, Device, Driver, File, Guid, Identity, Kernel, KernelError, NtStatus, SessionHandle,
-    Target,
+    Completion, Device, Driver, File, Guid, Identity, Kernel, KernelError, NtStatus, Schedule,
+    SessionHandle, Target, Work,
 };
 
 /// A script that was read.
@@ -178,10 +186,35 @@ fn status_of(word: &str) -> Result<NtStatus, String> {
     number::<u32>(word).map(|bits| NtStatus(bits.cast_signed()))
 }
 
+/// Who does a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clients {
+    /// How many, 1 or more.
+    pub count: u32,
+    /// What decides whose turn it is.
+    pub seed: u64,
+}
+
+impl Clients {
+    /// One client.
+    pub const ONE: Self = Self { count: 1, seed: 0 };
+}
+
+/// What a client works with.
+#[derive(Clone, Copy)]
+struct World<'a> {
+    kernel: &'a Kernel,
+    /// None for clients that share a device of it.
+    driver: Option<&'a Driver>,
+    enabled: &'a [(SessionHandle, Target)],
+    /// Which of the clients it is, from 1; 0 for the only one.
+    client: u32,
+}
+
 /// What a script has opened.
 #[derive(Default)]
 struct Hands {
-    device: Option<Device>,
+    device: Option<Arc<Device>>,
     file: Option<File>,
     last: Option<Completion>,
 }
@@ -191,6 +224,8 @@ struct Hands {
 pub struct Done {
     /// The script's line.
     pub line: usize,
+    /// Which of several clients made it, from 1; 0 for the only one.
+    pub client: u32,
     /// The request.
     pub request: String,
     /// Its end.
@@ -199,10 +234,14 @@ pub struct Done {
 
 impl fmt::Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}", self.line)?;
+        if self.client != 0 {
+            write!(f, ", client {}", self.client)?;
+        }
         write!(
             f,
-            "line {}: {} ended with {} and {} bytes",
-            self.line, self.request, self.completion.status, self.completion.information
+            ": {} ended with {} and {} bytes",
+            self.request, self.completion.status, self.completion.information
         )
     }
 }
@@ -240,7 +279,8 @@ impl Script {
     }
 
     /// Does what the script says, and then closes and removes what it left. `enabled` is
-    /// what a `capture-state` is for.
+    /// what a `capture-state` is for. Of several clients, the requests come in the order in
+    /// which they ended.
     ///
     /// # Errors
     ///
@@ -250,21 +290,31 @@ impl Script {
         kernel: &Kernel,
         driver: &Driver,
         enabled: &[(SessionHandle, Target)],
+        clients: Clients,
     ) -> Result<Vec<Done>, ScriptError> {
         let mut hands = Hands::default();
         let mut done = Vec::new();
-        for (line, step) in &self.steps {
-            let result = hands.take_step(step, kernel, driver, enabled);
-            let request = result.map_err(|problem| ScriptError {
-                line: *line,
-                problem,
-            })?;
-            if let (Some(request), Some(completion)) = (request, &hands.last) {
-                done.push(Done {
-                    line: *line,
-                    request,
-                    completion: completion.clone(),
-                });
+        let world = World {
+            kernel,
+            driver: Some(driver),
+            enabled,
+            client: 0,
+        };
+        let mut rest = self.steps.as_slice();
+        while let Some((first, _)) = rest.split_first() {
+            let alone = clients.count <= 1 || !matches!(first.1, Step::Open(_));
+            let length = if alone {
+                1
+            } else {
+                let close = rest.iter().position(|(_, step)| *step == Step::Close);
+                close.map_or(rest.len(), |at| at + 1)
+            };
+            let (steps, after) = rest.split_at(length);
+            rest = after;
+            if alone {
+                hands.take_steps(steps, world, &mut |one| done.push(one))?;
+            } else {
+                done.extend(hands.share(steps, world, clients)?);
             }
         }
         let line = self.steps.last().map_or(1, |(line, _)| *line);
@@ -277,14 +327,91 @@ impl Script {
 }
 
 impl Hands {
-    /// Does one step; the request that it was, if it was one.
-    fn take_step(
+    /// Does steps one after another, and tells of the requests.
+    fn take_steps(
         &mut self,
-        step: &Step,
-        kernel: &Kernel,
-        driver: &Driver,
-        enabled: &[(SessionHandle, Target)],
-    ) -> Result<Option<String>, Problem> {
+        steps: &[(usize, Step)],
+        world: World<'_>,
+        tell: &mut dyn FnMut(Done),
+    ) -> Result<(), ScriptError> {
+        for (line, step) in steps {
+            let result = self.take_step(step, world);
+            let request = result.map_err(|problem| ScriptError {
+                line: *line,
+                problem,
+            })?;
+            if let (Some(request), Some(completion)) = (request, &self.last) {
+                tell(Done {
+                    line: *line,
+                    client: world.client,
+                    request,
+                    completion: completion.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Has several clients do steps, each with a file of its own.
+    fn share(
+        &self,
+        steps: &[(usize, Step)],
+        world: World<'_>,
+        clients: Clients,
+    ) -> Result<Vec<Done>, ScriptError> {
+        type Shared<T> = Arc<Mutex<T>>;
+        fn with<T, R>(shared: &Shared<T>, body: impl FnOnce(&mut T) -> R) -> R {
+            body(&mut shared.lock().unwrap_or_else(PoisonError::into_inner))
+        }
+        let line = steps.first().map_or(1, |(line, _)| *line);
+        let done: Shared<Vec<Done>> = Arc::default();
+        let failed: Shared<Option<ScriptError>> = Arc::default();
+        let work = (1..=clients.count)
+            .map(|client| -> Work {
+                let steps: Vec<(usize, Step)> = steps
+                    .iter()
+                    .filter(|(_, step)| client == 1 || step.is_every_clients())
+                    .map(|(line, step)| (*line, step.clone().of_client(client)))
+                    .collect();
+                let mut hands = Self {
+                    device: self.device.clone(),
+                    ..Self::default()
+                };
+                let (kernel, enabled) = (world.kernel.clone(), world.enabled.to_vec());
+                let (done, failed) = (Arc::clone(&done), Arc::clone(&failed));
+                Box::new(move || {
+                    let world = World {
+                        kernel: &kernel,
+                        driver: None,
+                        enabled: &enabled,
+                        client,
+                    };
+                    let tell = &mut |one| with(&done, |done| done.push(one));
+                    let result = hands.take_steps(&steps, world, tell);
+                    // What is open is closed, and the first error is the one that counts.
+                    let closed = hands.close().map_err(|error| ScriptError {
+                        line,
+                        problem: error.into(),
+                    });
+                    if let Err(error) = result.and(closed) {
+                        with(&failed, |failed| failed.get_or_insert(error).line);
+                    }
+                })
+            })
+            .collect();
+        world
+            .kernel
+            .together(Schedule::Seeded(clients.seed), work)
+            .map_err(|error| ScriptError {
+                line,
+                problem: error.into(),
+            })?;
+        let error = with(&failed, Option::take);
+        error.map_or_else(|| Ok(with(&done, std::mem::take)), Err)
+    }
+
+    /// Does one step; the request that it was, if it was one.
+    fn take_step(&mut self, step: &Step, world: World<'_>) -> Result<Option<String>, Problem> {
         let device = self.device.as_ref().ok_or(Problem::Order(
             "there is no device; `add-device` comes first",
         ));
@@ -295,12 +422,11 @@ impl Hands {
         let mut request = None;
         match step {
             Step::AddDevice => {
-                if device.is_ok() {
-                    return Err(Problem::Order(
-                        "there is a device already; `remove` it first",
-                    ));
-                }
-                self.device = Some(driver.add_device()?);
+                let driver = world.driver.filter(|_| device.is_err());
+                let driver = driver.ok_or(Problem::Order(
+                    "there is a device already; `remove` it first",
+                ))?;
+                self.device = Some(Arc::new(driver.add_device()?));
             }
             Step::Open(identity) => {
                 if file.is_ok() {
@@ -325,15 +451,15 @@ impl Hands {
             Step::Expect(status, data) => self.expect(*status, data.as_deref())?,
             Step::Close => {
                 file?;
-                if let Some(file) = self.file.take() {
-                    file.close()?;
-                }
+                self.close()?;
             }
-            Step::Advance(time) => kernel.advance(*time)?,
+            Step::Advance(time) => world.kernel.advance(*time)?,
             Step::PowerCycle => device?.power_cycle()?,
             Step::CaptureState => {
-                for (session, target) in enabled {
-                    kernel.capture_state(*session, *target, None::<Guid>)?;
+                for (session, target) in world.enabled {
+                    world
+                        .kernel
+                        .capture_state(*session, *target, None::<Guid>)?;
                 }
             }
             Step::Remove => {
@@ -364,12 +490,43 @@ impl Hands {
         })
     }
 
+    /// Closes the file, if one is open.
+    fn close(&mut self) -> Result<(), KernelError> {
+        self.file.take().map_or(Ok(()), File::close)
+    }
+
     /// Closes and removes what there is.
     fn put_down(&mut self) -> Result<(), KernelError> {
-        if let Some(file) = self.file.take() {
-            file.close()?;
+        self.close()?;
+        // The clients that shared it are done.
+        let device = self.device.take().and_then(Arc::into_inner);
+        device.map_or(Ok(()), Device::remove)
+    }
+}
+
+impl Step {
+    /// Whether every client does it that shares the steps around it.
+    const fn is_every_clients(&self) -> bool {
+        matches!(
+            self,
+            Self::Open(_)
+                | Self::Write(_)
+                | Self::Read(_)
+                | Self::Control(..)
+                | Self::Expect(..)
+                | Self::Close
+        )
+    }
+
+    /// The step as a client does it, whose threads are its own.
+    fn of_client(self, client: u32) -> Self {
+        match self {
+            Self::Open(identity) => Self::Open(Identity {
+                process: identity.process,
+                thread: identity.thread + 4 * (client - 1),
+            }),
+            other => other,
         }
-        self.device.take().map_or(Ok(()), Device::remove)
     }
 }
 

@@ -76,6 +76,44 @@ fn a_script_drives_a_driver_and_leaves_a_trace() {
 }
 
 #[test]
+fn clients_take_turns_by_the_seed() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |seed: &str| {
+        let arguments = [
+            "--enable",
+            "WdkEtw.SampleDriver:5",
+            "--clients",
+            "3",
+            "--seed",
+            seed,
+            "--special-pool",
+        ];
+        let (good, said) = run(
+            folder.path(),
+            "add-device\nopen\nwrite \"a\"\nread 1\nwrite \"b\"\nioctl 0x22E000 \"c\" 9\nexpect success \"c\"\nclose",
+            &arguments,
+        );
+        assert!(good, "{said}");
+        let requests: Vec<String> = said
+            .lines()
+            .filter(|line| line.contains(", client "))
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(requests.len(), 3 * 4, "{said}");
+        for client in 1..=3 {
+            let of = format!("line 6, client {client}: ioctl 0x22e000 ended with STATUS_SUCCESS");
+            assert!(said.contains(&of), "{said}");
+        }
+        assert!(said.contains("bytes of kernel stack at most"), "{said}");
+        requests
+    };
+    let first = run("1");
+    assert_eq!(first, run("1"));
+    let others: Vec<_> = ["2", "3", "4"].map(run).into();
+    assert!(others.iter().any(|other| *other != first), "{first:#?}");
+}
+
+#[test]
 fn what_is_wrong_is_said_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let enable = ["--enable", "WdkEtw.SampleDriver"];

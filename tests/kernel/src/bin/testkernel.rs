@@ -9,7 +9,8 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use etw_testkernel::{
-    EnableParameters, Guid, Kernel, Script, SessionConfig, SessionHandle, Target,
+    EnableParameters, Guid, Kernel, KernelConfig, Script, SessionConfig, SessionHandle, Target,
+    script::Clients,
 };
 
 fn command() -> Command {
@@ -55,6 +56,28 @@ fn command() -> Command {
                 .value_name("NAME")
                 .help("The session's name")
                 .default_value("testkernel"),
+        )
+        .arg(
+            Arg::new("clients")
+                .long("clients")
+                .value_name("N")
+                .help("So many clients do what the script does with an open device, in turns")
+                .default_value("1")
+                .value_parser(value_parser!(u32).range(1..=64)),
+        )
+        .arg(
+            Arg::new("seed")
+                .long("seed")
+                .value_name("N")
+                .help("What decides whose turn it is; the same number is the same run")
+                .default_value("0")
+                .value_parser(value_parser!(u64)),
+        )
+        .arg(
+            Arg::new("special-pool")
+                .long("special-pool")
+                .help("Guard every block of pool, to find accesses beside it and after its end")
+                .action(ArgAction::SetTrue),
         )
         .arg(
             Arg::new("service")
@@ -147,7 +170,10 @@ fn run(matches: &ArgMatches) -> Result<()> {
             Script::parse(&text).with_context(|| path.display().to_string())?
         }
     };
-    let kernel = Kernel::new();
+    let kernel = Kernel::with_config(KernelConfig {
+        special_pool: matches.get_flag("special-pool"),
+        ..KernelConfig::default()
+    });
     let name = matches
         .get_one::<String>("session")
         .map_or("testkernel", String::as_str);
@@ -157,6 +183,9 @@ fn run(matches: &ArgMatches) -> Result<()> {
     for line in kernel.debug_output().concat().lines() {
         println!("driver: {line}");
     }
+    for warning in kernel.warnings() {
+        println!("warning: {warning}");
+    }
     outcome?;
     let report = kernel.stop_session(session)?;
     let statistics = kernel.statistics();
@@ -164,6 +193,13 @@ fn run(matches: &ArgMatches) -> Result<()> {
         "{} calls into the kernel, {} pool blocks allocated and freed, {} notifications",
         statistics.calls, statistics.allocations, statistics.notifications
     );
+    if let Some((what, bytes)) = kernel
+        .stack_use()
+        .into_iter()
+        .max_by_key(|(_, bytes)| *bytes)
+    {
+        println!("{bytes} of 24576 bytes of kernel stack at most, by {what}");
+    }
     println!(
         "{} events in {}, {} lost",
         report.events,
@@ -185,7 +221,11 @@ fn drive(
         Some(service) => kernel.load_as(sys, service)?,
         None => kernel.load(sys)?,
     };
-    for done in script.run(kernel, &driver, enabled)? {
+    let clients = Clients {
+        count: matches.get_one("clients").copied().unwrap_or(1),
+        seed: matches.get_one("seed").copied().unwrap_or(0),
+    };
+    for done in script.run(kernel, &driver, enabled, clients)? {
         println!("{done}");
     }
     driver.unload()?;
