@@ -50,19 +50,12 @@ fn run(sys: &Path, threads: u16, each: u32, writer_thread: bool) -> Run {
     };
     let target = Target::Provider(etw_scenarios::provider());
     kernel.enable(session, target, parameters).expect("enabled");
-    let files: Vec<_> = (0..u32::from(threads))
-        .map(|number| {
-            let thread = 100 + number;
-            device
+    let work = (1..=u32::from(threads))
+        .map(|sender| -> Work {
+            let thread = 100 + sender;
+            let file = device
                 .open(Identity { process: 9, thread })
-                .expect("a file")
-        })
-        .collect();
-    let start = Instant::now();
-    let work = files
-        .into_iter()
-        .zip(1..)
-        .map(|(file, sender)| -> Work {
+                .expect("a file");
             Box::new(move || {
                 let input = Burst {
                     count: each,
@@ -76,6 +69,7 @@ fn run(sys: &Path, threads: u16, each: u32, writer_thread: bool) -> Run {
             })
         })
         .collect();
+    let start = Instant::now();
     kernel
         .together(Schedule::Parallel, work)
         .expect("the bursts");

@@ -10,12 +10,13 @@ use std::{
     num::NonZeroUsize,
     ptr::NonNull,
     sync::{
-        Mutex, OnceLock, PoisonError,
+        OnceLock,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use parking_lot::Mutex;
 
 pub const PAGE: usize = 4096;
 /// Addresses of an arena; memory is only used for those that are given out.
@@ -149,7 +150,7 @@ impl Arena {
     /// A block of at least `size` bytes, filled with `fill`. The arena is accessible.
     pub fn allocate(&self, size: usize, fill: u8) -> u64 {
         let size = rounded(size);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let rested = state
             .free
             .get_mut(&size)
@@ -177,7 +178,7 @@ impl Arena {
         let offset = self.offset(address);
         self.fill(offset, size, FREED);
         self.live.fetch_sub(1, Ordering::Relaxed);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.free.entry(size).or_default().push_back(offset);
     }
 
@@ -189,7 +190,7 @@ impl Arena {
     /// bytes), as from special pool.
     pub fn allocate_guarded(&self, size: usize, fill: u8) -> u64 {
         let pages = size.max(1).next_multiple_of(PAGE);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let rested = state
             .guarded_free
             .get_mut(&pages)
@@ -216,7 +217,7 @@ impl Arena {
         let offset = self.offset(address) / PAGE * PAGE;
         self.protect(offset, pages, ProtFlags::PROT_NONE);
         self.live.fetch_sub(1, Ordering::Relaxed);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state
             .guarded_free
             .entry(pages)

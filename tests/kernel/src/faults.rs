@@ -1,9 +1,8 @@
 //! Faults on demand: routines that fail as they would on a bad day.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
 
 use crate::status::NtStatus;
 
@@ -55,18 +54,12 @@ impl Faults {
     /// Adds a fault.
     pub fn add(&self, fault: Fault) {
         self.any.store(true, Ordering::Release);
-        self.pending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(fault);
+        self.pending.lock().push(fault);
     }
 
     /// Forgets the faults that have not come yet.
     pub fn clear(&self) {
-        self.pending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        self.pending.lock().clear();
     }
 
     /// What a call of a routine is to return, if it is to fail.
@@ -74,7 +67,7 @@ impl Faults {
         if !self.any.load(Ordering::Acquire) {
             return None;
         }
-        let mut faults = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut faults = self.pending.lock();
         let at = faults.iter().position(|fault| fault.routine == routine)?;
         let fault = faults.get_mut(at)?;
         if fault.after > 0 {

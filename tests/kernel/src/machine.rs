@@ -5,13 +5,14 @@ use std::{
     ops::{Deref, DerefMut},
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        Arc,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
-        mpsc,
     },
     time::{Duration, SystemTime},
 };
 
+use crossbeam_channel::{RecvError, Sender};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use zerocopy::IntoBytes;
 
 use crate::{
@@ -103,10 +104,6 @@ pub struct Shared {
     parallel: AtomicBool,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The ETW runtime, while it is locked. What was changed meanwhile shows in the routes
 /// before it is unlocked.
 pub struct EtwGuard<'a> {
@@ -141,13 +138,13 @@ impl Drop for EtwGuard<'_> {
 impl Shared {
     /// The pool.
     pub fn pool(&self) -> MutexGuard<'_, Pool> {
-        lock(&self.pool)
+        self.pool.lock()
     }
 
     /// The ETW runtime. The lock is never held over a call of the driver.
     pub fn etw(&self) -> EtwGuard<'_> {
         EtwGuard {
-            etw: lock(&self.etw),
+            etw: self.etw.lock(),
             routes: &self.routes,
             changed: false,
         }
@@ -155,26 +152,26 @@ impl Shared {
 
     /// What callbacks were lent.
     pub fn lent(&self) -> MutexGuard<'_, Lent> {
-        lock(&self.lent)
+        self.lent.lock()
     }
 
     /// The images that are loaded.
     pub fn images(&self) -> RwLockReadGuard<'_, Vec<Arc<Image>>> {
-        self.images.read().unwrap_or_else(PoisonError::into_inner)
+        self.images.read()
     }
 
     fn images_mut(&self) -> RwLockWriteGuard<'_, Vec<Arc<Image>>> {
-        self.images.write().unwrap_or_else(PoisonError::into_inner)
+        self.images.write()
     }
 
     /// Keeps a line that a driver printed.
     pub fn print(&self, line: String) {
-        lock(&self.printed).push(line);
+        self.printed.lock().push(line);
     }
 
     /// Notes how much of the stack a call of the driver used.
     pub fn note_stack(&self, what: &str, bytes: usize) {
-        let mut stacks = lock(&self.stacks);
+        let mut stacks = self.stacks.lock();
         if let Some(most) = stacks.get_mut(what) {
             *most = bytes.max(*most);
         } else {
@@ -313,7 +310,7 @@ fn run_piece(
     shared: Arc<Shared>,
     processor: u16,
     baton: Option<(Arc<Baton>, usize)>,
-    over: &mpsc::Sender<End>,
+    over: &Sender<End>,
     piece: Work,
 ) {
     if let Some((baton, number)) = &baton {
@@ -348,7 +345,7 @@ fn run_piece(
 #[derive(Clone)]
 pub struct Kernel {
     shared: Arc<Shared>,
-    jobs: mpsc::Sender<Job>,
+    jobs: Sender<Job>,
 }
 
 impl Default for Kernel {
@@ -407,7 +404,7 @@ impl Kernel {
             parallel: AtomicBool::new(false),
             config,
         });
-        let (jobs, inbox) = mpsc::channel::<Job>();
+        let (jobs, inbox) = crossbeam_channel::unbounded::<Job>();
         let machine = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("processor 0".to_owned())
@@ -441,7 +438,7 @@ impl Kernel {
         };
         let parallel = schedule == Schedule::Parallel;
         self.shared.parallel.store(parallel, Ordering::Relaxed);
-        let (over, ends) = mpsc::channel();
+        let (over, ends) = crossbeam_channel::unbounded();
         let count = work.len();
         for (number, piece) in work.into_iter().enumerate() {
             let processor = if parallel {
@@ -466,7 +463,7 @@ impl Kernel {
                     result = Err(bugcheck.into());
                     break;
                 }
-                Err(mpsc::RecvError) => break,
+                Err(RecvError) => break,
             }
         }
         self.shared.parallel.store(false, Ordering::Relaxed);
@@ -494,7 +491,7 @@ impl Kernel {
                 result
             }));
         }
-        let (answer, result) = mpsc::sync_channel(1);
+        let (answer, result) = crossbeam_channel::bounded(1);
         let stopped = answer.clone();
         let sent = self.jobs.send(Box::new(move |thread| {
             // Nobody waits any more when sending fails, so nothing is lost.
@@ -755,7 +752,7 @@ impl Kernel {
     /// What drivers printed with `DbgPrint`, oldest first.
     #[must_use]
     pub fn debug_output(&self) -> Vec<String> {
-        lock(&self.shared.printed).clone()
+        self.shared.printed.lock().clone()
     }
 
     /// What the verifier saw that is wrong and does not stop a machine, each once for every
@@ -769,7 +766,7 @@ impl Kernel {
     /// What the kernel itself would use is not in it.
     #[must_use]
     pub fn stack_use(&self) -> BTreeMap<String, usize> {
-        lock(&self.shared.stacks).clone()
+        self.shared.stacks.lock().clone()
     }
 
     /// Says whether drivers run where page faults are not allowed, as in the path of paging:

@@ -1,9 +1,8 @@
 //! How several threads of the machine run together.
 
-use std::{
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 /// How threads run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,18 +49,11 @@ impl Baton {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits for the thread's turn.
     pub fn wait(&self, thread: usize) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.running != thread {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
     }
 
@@ -78,7 +70,7 @@ impl Baton {
     /// A point where the turn can end.
     pub fn point(&self, thread: usize) {
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.fruitless = 0;
             if state.random.u8(..4) != 0 {
                 return;
@@ -91,7 +83,7 @@ impl Baton {
     /// The thread cannot go on; whether another may.
     pub fn give_way(&self, thread: usize) -> bool {
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.fruitless += 1;
             if state.fruitless > HOPELESS * state.alive.len() {
                 return false;
@@ -104,7 +96,7 @@ impl Baton {
 
     /// The thread has done its part.
     pub fn finish(&self, thread: usize) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.fruitless = 0;
         if let Some(alive) = state.alive.get_mut(thread) {
             *alive = false;

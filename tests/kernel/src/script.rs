@@ -21,13 +21,11 @@
 //! `close` with a file of its own, taking turns by a seed; the first one alone does the steps
 //! there that are not requests, and all that is outside.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use etl_file::show::Escaped;
+
+use parking_lot::Mutex;
 
 use crate::{
     Completion, Device, Driver, File, Guid, Identity, Kernel, KernelError, NtStatus, Schedule,
@@ -361,7 +359,7 @@ impl Hands {
     ) -> Result<Vec<Done>, ScriptError> {
         type Shared<T> = Arc<Mutex<T>>;
         fn with<T, R>(shared: &Shared<T>, body: impl FnOnce(&mut T) -> R) -> R {
-            body(&mut shared.lock().unwrap_or_else(PoisonError::into_inner))
+            body(&mut shared.lock())
         }
         let line = steps.first().map_or(1, |(line, _)| *line);
         let done: Shared<Vec<Done>> = Arc::default();

@@ -3,11 +3,10 @@
 use std::{
     collections::HashSet,
     fmt,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
 };
+
+use parking_lot::Mutex;
 
 /// `DRIVER_VERIFIER_DETECTED_VIOLATION`.
 const VERIFIER_STOP: u32 = 0xC4;
@@ -303,19 +302,19 @@ struct Warnings {
 impl Verifier {
     /// Whether a warning for this rule and this caller is a new one.
     pub fn is_new(&self, rule: Rule, caller: u64) -> bool {
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warnings = self.warnings.lock();
         warnings.all.len() < MOST_WARNINGS && warnings.known.insert((rule, caller))
     }
 
     /// Keeps a warning.
     pub fn warn(&self, violation: Violation) {
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warnings = self.warnings.lock();
         warnings.all.push(violation);
     }
 
     /// The warnings so far.
     pub fn warnings(&self) -> Vec<Violation> {
-        let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let warnings = self.warnings.lock();
         warnings.all.clone()
     }
 
@@ -326,18 +325,12 @@ impl Verifier {
 
     /// Notes the bugcheck that stopped the machine; the first one stays.
     pub fn crash(&self, bugcheck: &BugCheck) {
-        self.crash
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert_with(|| bugcheck.clone());
+        self.crash.lock().get_or_insert_with(|| bugcheck.clone());
         self.has_crashed.store(true, Ordering::Release);
     }
 
     /// The bugcheck that stopped the machine, if one did.
     pub fn crashed(&self) -> Option<BugCheck> {
-        self.crash
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.crash.lock().clone()
     }
 }

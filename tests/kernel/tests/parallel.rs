@@ -108,7 +108,7 @@ struct Dose {
     loads: u32,
 }
 
-/// Uses the device. Returns how many events were asked for in bursts.
+/// Uses the device.
 fn use_device(file: &File, sender: u32, dose: Dose, mut random: fastrand::Rng) {
     for _ in 0..dose.requests {
         let bytes = vec![7; random.usize(1..40)];
@@ -117,13 +117,13 @@ fn use_device(file: &File, sender: u32, dose: Dose, mut random: fastrand::Rng) {
             1 => drop(file.read(20).unwrap()),
             2 => drop(file.device_control(IOCTL_ECHO, &bytes, 40).unwrap()),
             3 => {
-                let done = file.device_control(IOCTL_ECHO_IN_DPC, &bytes, 40).unwrap();
+                let answer = file.device_control(IOCTL_ECHO_IN_DPC, &bytes, 40).unwrap();
                 // Another one may be in the DPC.
                 let busy = NtStatus::from_bits(0x8000_0011);
                 assert!(
-                    [NtStatus::SUCCESS, busy].contains(&done.status),
+                    [NtStatus::SUCCESS, busy].contains(&answer.status),
                     "{}",
-                    done.status
+                    answer.status
                 );
             }
             _ => {
@@ -131,10 +131,10 @@ fn use_device(file: &File, sender: u32, dose: Dose, mut random: fastrand::Rng) {
                     count: dose.burst,
                     sender,
                 };
-                let done = file
+                let answer = file
                     .device_control(IOCTL_BURST, burst.as_bytes(), 0)
                     .unwrap();
-                assert_eq!(done.status, NtStatus::SUCCESS);
+                assert_eq!(answer.status, NtStatus::SUCCESS);
             }
         }
     }

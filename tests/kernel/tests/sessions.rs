@@ -402,17 +402,10 @@ fn bursts(config: impl FnOnce(&World) -> SessionConfig, each: u32) -> (World, Se
         ..KernelConfig::default()
     });
     let session = world.session(config(&world));
-    let files: Vec<File> = (0..3)
-        .map(|number| {
-            let thread = 100 + number;
-            let process = 50;
-            world.device.open(Identity { process, thread }).unwrap()
-        })
-        .collect();
-    let work = files
-        .into_iter()
-        .zip(1_u32..)
-        .map(|(file, sender)| -> Work {
+    let work = (1..=3)
+        .map(|sender| -> Work {
+            let (process, thread) = (50, 100 + sender);
+            let file = world.device.open(Identity { process, thread }).unwrap();
             Box::new(move || {
                 burst(&file, sender, each);
                 file.close().unwrap();

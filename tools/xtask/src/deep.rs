@@ -31,6 +31,8 @@ const PROVIDER_TESTS: &[&str] = &[
 const CASES: &str = "4096";
 /// Random orders of sessions, requests and unloading that are tried, instead of 20.
 const SEEDS: &str = "1000";
+/// Seconds for which threads use the stand-in kernel at once, instead of 3.
+const SECONDS: &str = "60";
 /// Preemptions that the model checker tries in each run, instead of 3.
 const PREEMPTIONS: &str = "8";
 
@@ -83,11 +85,24 @@ pub fn run() -> Result<()> {
     loud_step("test the .etl reader under AddressSanitizer", || {
         process::run(&mut sanitized("address", &["etl-file"], &["--lib"]))
     })?;
+    let suppressions = root().join("tools/xtask/tsan-suppressions.txt");
+    let options = format!("suppressions={} halt_on_error=1", suppressions.display());
     loud_step("test the provider under ThreadSanitizer", || {
-        let suppressions = root().join("tools/xtask/tsan-suppressions.txt");
-        let options = format!("suppressions={} halt_on_error=1", suppressions.display());
-        process::run(sanitized("thread", &["wdk-etw"], PROVIDER_TESTS).env("TSAN_OPTIONS", options))
+        process::run(
+            sanitized("thread", &["wdk-etw"], PROVIDER_TESTS).env("TSAN_OPTIONS", &options),
+        )
     })?;
+    loud_step(
+        "use the stand-in kernel at once under ThreadSanitizer",
+        || {
+            process::run(
+                sanitized("thread", &["etw-testkernel"], &["--test", "parallel"])
+                    .env("TSAN_OPTIONS", &options)
+                    .env("WDK_ETW_DRIVERS", target().join("drivers"))
+                    .env("WDK_ETW_STRESS_SECONDS", SECONDS),
+            )
+        },
+    )?;
     loud_step("try many more cases of every property", || {
         process::run(
             Command::new("cargo")
@@ -108,8 +123,10 @@ pub fn run() -> Result<()> {
         process::run(
             Command::new("cargo")
                 .current_dir(root())
-                .args(["test", "--package", "etw-testkernel", "--test", "stress"])
+                .args(["test", "--package", "etw-testkernel"])
+                .args(["--test", "stress", "--test", "parallel"])
                 .env("WDK_ETW_DRIVERS", target().join("drivers"))
+                .env("WDK_ETW_STRESS_SECONDS", SECONDS)
                 .env("WDK_ETW_SEEDS", SEEDS),
         )
     })?;

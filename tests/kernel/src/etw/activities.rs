@@ -2,11 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
+
+use parking_lot::RwLock;
 
 use super::Guid;
 
@@ -25,14 +24,14 @@ impl Activities {
         if !self.any.load(Ordering::Acquire) {
             return Guid::NULL;
         }
-        let threads = self.threads.read().unwrap_or_else(PoisonError::into_inner);
+        let threads = self.threads.read();
         threads.get(&thread).copied().unwrap_or(Guid::NULL)
     }
 
     /// Gives a thread an activity id.
     pub fn set(&self, thread: u32, activity: Guid) {
         self.any.store(true, Ordering::Release);
-        let mut threads = self.threads.write().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = self.threads.write();
         threads.insert(thread, activity);
     }
 

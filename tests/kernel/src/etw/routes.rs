@@ -5,8 +5,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, RwLock, atomic::AtomicU64},
+    sync::{Arc, atomic::AtomicU64},
 };
+
+use parking_lot::RwLock;
 
 use super::{Guid, composite::Enablement, filters::EventFilters, session::Session};
 
@@ -41,14 +43,14 @@ pub struct Routes(RwLock<HashMap<u64, Arc<Route>>>);
 impl Routes {
     /// Where events go that are written with a handle.
     pub fn get(&self, handle: u64) -> Option<Arc<Route>> {
-        let routes = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let routes = self.0.read();
         routes.get(&handle).cloned()
     }
 
     /// Puts other routes in place of all that there were.
     pub fn replace(&self, routes: HashMap<u64, Arc<Route>>) {
         let before = {
-            let mut present = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            let mut present = self.0.write();
             std::mem::replace(&mut *present, routes)
         };
         // What they held goes without anyone waiting for it.

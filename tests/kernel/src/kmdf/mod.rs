@@ -10,10 +10,9 @@ mod queue;
 mod request;
 mod timer;
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{MutexGuard, PoisonError},
-};
+use std::collections::{HashMap, VecDeque};
+
+use parking_lot::MutexGuard;
 
 pub use self::{
     device::{add_device, power_cycle, remove_device, sddl},
@@ -100,10 +99,7 @@ extern "win64" fn not_provided() -> u64 {
 /// The machine's framework. The lock is never held over a call of the driver
 /// nor over a stop.
 pub fn lock_framework(shared: &Shared) -> MutexGuard<'_, Framework> {
-    shared
-        .framework
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
+    shared.framework.lock()
 }
 
 /// DPCs that wait for the IRQL to fall, by handle.

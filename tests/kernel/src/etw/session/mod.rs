@@ -10,17 +10,18 @@ mod sink;
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering},
-        mpsc,
     },
     thread::JoinHandle,
 };
 
+use crossbeam_channel::Sender;
 use etl_file::{
     ClockType, EventRecord,
     write::{AppendError, Buffer, Losses, WriteError},
 };
+use parking_lot::{Mutex, MutexGuard};
 
 use self::{
     config::{Output, SessionConfig, SessionReport, SessionStatistics},
@@ -106,12 +107,12 @@ enum ToWriter {
     /// A full buffer.
     Full(Buffer),
     /// To answer when everything before is done.
-    Done(mpsc::SyncSender<()>),
+    Done(Sender<()>),
 }
 
 /// The thread that writes a session's full buffers.
 struct Writer {
-    to: mpsc::Sender<ToWriter>,
+    to: Sender<ToWriter>,
     thread: JoinHandle<()>,
 }
 
@@ -120,7 +121,7 @@ pub struct Session {
     inner: Arc<Inner>,
     writer: Mutex<Option<Writer>>,
     /// The way to the writer's thread, for who writes events.
-    to_writer: Option<mpsc::Sender<ToWriter>>,
+    to_writer: Option<Sender<ToWriter>>,
 }
 
 /// Room for an event in a session's buffer, until it is given up.
@@ -135,10 +136,6 @@ const fn stamp(config: &SessionConfig, clock: &Clock, counter: i64) -> i64 {
         ClockType::SystemTime => clock.file_time(counter),
         _ => counter,
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Session {
@@ -178,7 +175,7 @@ impl Session {
             inner.config.output,
             Output::Memory { .. } | Output::Consumers
         ) {
-            let mut sink = lock(&inner.sink);
+            let mut sink = inner.sink.lock();
             sink.create_file().map_err(|error| failed(&sink, error))?;
         }
         let inner = Arc::new(inner);
@@ -249,7 +246,7 @@ impl Session {
         let Some(in_use) = inner.in_use.get(stream) else {
             return Err(NoRoom::NoBuffer);
         };
-        let mut buffer = lock(in_use);
+        let mut buffer = in_use.lock();
         if inner.ended.load(Ordering::Acquire) {
             return Err(NoRoom::Ended);
         }
@@ -298,15 +295,15 @@ impl Session {
     pub fn flush(&self) -> Result<(), ControlError> {
         let inner = &*self.inner;
         if matches!(inner.config.output, Output::Memory { .. }) {
-            let in_use: Vec<_> = inner.in_use.iter().map(lock).collect();
-            let mut sink = lock(&inner.sink);
+            let in_use: Vec<_> = inner.in_use.iter().map(Mutex::lock).collect();
+            let mut sink = inner.sink.lock();
             return sink
                 .write_memory(&in_use, &inner.counts)
                 .map_err(|error| failed(&sink, error));
         }
         inner.rearm();
         for in_use in &inner.in_use {
-            let mut buffer = lock(in_use);
+            let mut buffer = in_use.lock();
             if buffer.is_empty() || self.is_full() {
                 continue;
             }
@@ -322,7 +319,7 @@ impl Session {
 
     fn wait_for_writer(&self) {
         if let Some(writer) = &self.to_writer {
-            let (done, finished) = mpsc::sync_channel(1);
+            let (done, finished) = crossbeam_channel::bounded(1);
             if writer.send(ToWriter::Done(done)).is_ok() {
                 // The thread answers, or is gone.
                 let _answered = finished.recv();
@@ -352,7 +349,7 @@ impl Session {
         self.wait_for_writer();
         let inner = &*self.inner;
         let free = {
-            let mut sink = lock(&inner.sink);
+            let mut sink = inner.sink.lock();
             if hold {
                 sink.held = true;
                 Vec::new()
@@ -360,17 +357,17 @@ impl Session {
                 sink.release(&inner.counts, &inner.full)
             }
         };
-        lock(&inner.spare).free.extend(free);
+        inner.spare.lock().free.extend(free);
     }
 
     /// Makes the next buffers impossible to write.
     pub fn fail_writes(&self, buffers: u32) {
-        lock(&self.inner.sink).failing += buffers;
+        self.inner.sink.lock().failing += buffers;
     }
 
     /// Attaches a consumer.
     pub fn attach(&self) -> Result<Arc<Mailbox>, ControlError> {
-        let mut sink = lock(&self.inner.sink);
+        let mut sink = self.inner.sink.lock();
         let Some(deliveries) = &mut sink.deliveries else {
             return Err(ControlError::InvalidParameter(format!(
                 "the session \"{}\" does not deliver in real time",
@@ -384,7 +381,7 @@ impl Session {
 
     /// Detaches a consumer.
     pub fn detach(&self, mailbox: &Arc<Mailbox>) {
-        if let Some(deliveries) = &mut lock(&self.inner.sink).deliveries {
+        if let Some(deliveries) = &mut self.inner.sink.lock().deliveries {
             deliveries.detach(mailbox);
         }
     }
@@ -393,11 +390,11 @@ impl Session {
     pub fn statistics(&self) -> SessionStatistics {
         let inner = &*self.inner;
         let (buffers, free_buffers) = {
-            let spare = lock(&inner.spare);
+            let spare = inner.spare.lock();
             let free = u32::try_from(spare.free.len()).unwrap_or(u32::MAX);
             (spare.made, free)
         };
-        let sink = lock(&inner.sink);
+        let sink = inner.sink.lock();
         let counts = &inner.counts;
         SessionStatistics {
             events: counts.events.load(Ordering::Relaxed),
@@ -419,18 +416,18 @@ impl Session {
             self.hold_writer(false);
             self.flush()?;
         }
-        let writer = lock(&self.writer).take();
+        let writer = self.writer.lock().take();
         if let Some(writer) = writer {
             writer.stop();
         }
         let inner = &*self.inner;
         {
-            let mut sink = lock(&inner.sink);
+            let mut sink = inner.sink.lock();
             sink.finish_file(&inner.counts)
                 .map_err(|error| failed(&sink, error))?;
         }
         let statistics = self.statistics();
-        let sink = lock(&inner.sink);
+        let sink = inner.sink.lock();
         Ok(SessionReport {
             name: inner.config.name.clone(),
             file: sink.path().to_owned(),
@@ -458,7 +455,7 @@ fn failed(sink: &Sink, error: WriteError) -> ControlError {
 impl Inner {
     /// Makes the buffers that there are from the start.
     fn make_spare(&self, size: u32) {
-        let mut spare = lock(&self.spare);
+        let mut spare = self.spare.lock();
         while spare.made < self.config.minimum_buffers {
             spare.free.push(Buffer::new(size, 0));
             spare.made += 1;
@@ -467,7 +464,7 @@ impl Inner {
 
     /// An empty buffer, if there is one or may be made.
     fn take_spare(&self, size: u32, processor: u16, may_grow: bool) -> Option<Buffer> {
-        let mut spare = lock(&self.spare);
+        let mut spare = self.spare.lock();
         // Memory that is being filled and memory that is kept are the session's own limit.
         let unlimited = matches!(self.config.output, Output::Memory { .. });
         if let Some(buffer) = spare.free.pop() {
@@ -482,7 +479,7 @@ impl Inner {
 
     fn put(&self, buffer: Buffer) {
         let (free, store_full) = {
-            let mut sink = lock(&self.sink);
+            let mut sink = self.sink.lock();
             let free = sink.put(buffer, &self.counts, &self.full);
             let store_full = sink
                 .deliveries
@@ -493,7 +490,7 @@ impl Inner {
         if matches!(self.config.output, Output::Consumers) {
             self.store_full.store(store_full, Ordering::Release);
         }
-        lock(&self.spare).free.extend(free);
+        self.spare.lock().free.extend(free);
     }
 
     fn rearm(&self) {
@@ -506,7 +503,7 @@ impl Inner {
 
 impl Writer {
     fn start(inner: Arc<Inner>) -> Result<Self, ControlError> {
-        let (to, inbox) = mpsc::channel();
+        let (to, inbox) = crossbeam_channel::unbounded();
         let name = format!("writer of session {}", inner.id);
         let path = inner.config.file.clone();
         let thread = std::thread::Builder::new()

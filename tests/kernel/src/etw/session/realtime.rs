@@ -1,11 +1,9 @@
 //! Consumers in real time.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use etl_file::{EventDescriptor, EventRecord, Guid};
+use parking_lot::Mutex;
 
 use super::config::RealTime;
 
@@ -43,19 +41,15 @@ struct Unread {
 }
 
 impl Mailbox {
-    fn lock(&self) -> MutexGuard<'_, Unread> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Everything that was delivered, in order.
     pub fn take(&self) -> Vec<EventRecord> {
-        let mut unread = self.lock();
+        let mut unread = self.0.lock();
         unread.deliveries.drain(..).flatten().collect()
     }
 
     /// Delivers a buffer; whether there was room for it.
     fn deliver(&self, mut events: Delivery) -> bool {
-        let mut unread = self.lock();
+        let mut unread = self.0.lock();
         if unread.deliveries.len() >= unread.most {
             unread.dropped = true;
             return false;

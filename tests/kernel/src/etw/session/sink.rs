@@ -5,7 +5,7 @@ use std::{
     fs::File,
     path::{Path, PathBuf},
     sync::{
-        Arc, MutexGuard,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -14,6 +14,7 @@ use etl_file::{
     FileTime, LogFileHeader,
     write::{Buffer, Finish, LogFile, Losses, WriteError},
 };
+use parking_lot::MutexGuard;
 
 use super::{
     Counts,
