@@ -75,7 +75,7 @@ pub use crate::{
     faults::Fault,
     image::{LoadError, check_image},
     irql::Irql,
-    kmdf::Completion,
+    kmdf::{Completion, RegistryValue},
     machine::{Device, Driver, File, Kernel, KernelError, Request, Statistics},
     script::Script,
     status::NtStatus,

@@ -50,6 +50,8 @@ pub enum Rule {
     RequestCompletedTwice,
     /// A request was never completed.
     RequestNotCompleted,
+    /// A request was used as its state does not allow.
+    RequestMisused,
     /// A callback returned at another IRQL.
     CallbackIrql,
     /// A callback's address is no driver code.
@@ -100,6 +102,7 @@ impl Rule {
             Self::BadHandle
             | Self::RequestCompletedTwice
             | Self::RequestNotCompleted
+            | Self::RequestMisused
             | Self::NotProvided => WDF_VIOLATION,
             Self::IrqlNotRaised | Self::IrqlNotLowered => IRQL_NOT_LESS_OR_EQUAL,
             _ => VERIFIER_STOP,
