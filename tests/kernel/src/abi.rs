@@ -201,6 +201,13 @@ abi! {
         automatic_serialization as "AutomaticSerialization": u8,
         reserved_1: [u8; 7],
     }
+    WorkItemConfig as "_WDF_WORKITEM_CONFIG" {
+        size as "Size": u32,
+        reserved: u32,
+        function as "EvtWorkItemFunc": u64,
+        automatic_serialization as "AutomaticSerialization": u8,
+        reserved_1: [u8; 7],
+    }
     /// Two words of parameters' union stand for the members that requests of
     /// the kinds served here have.
     RequestParameters as "_WDF_REQUEST_PARAMETERS" {

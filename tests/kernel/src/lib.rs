@@ -90,7 +90,7 @@ pub use crate::{
     faults::Fault,
     image::{LoadError, check_image, check_image_bytes},
     irql::Irql,
-    kmdf::Completion,
+    kmdf::{Completion, RegistryValue},
     machine::{
         Consumer, Device, Driver, File, Kernel, KernelConfig, KernelError, Request, Statistics,
         Work,

@@ -27,7 +27,7 @@ use crate::{
     faults::{Fault, Faults},
     gateway::Gateways,
     image::{Image, LoadError},
-    kmdf::{self, Completion, Framework, IoRequest, RequestKind},
+    kmdf::{self, Completion, Framework, IoRequest, RegistryValue, RequestKind},
     lent::Lent,
     memory,
     pool::{Block, Pool},
@@ -487,6 +487,7 @@ impl Kernel {
             thread.turn_may_end();
             return Ok(thread.as_identity(identity, || {
                 let result = job(&thread);
+                kmdf::run_work(&thread);
                 controller::after_job(&thread);
                 result
             }));
@@ -498,6 +499,7 @@ impl Kernel {
             let on_bugcheck = Box::new(move |bugcheck| drop(stopped.send(Err(bugcheck))));
             thread.run_job(identity, on_bugcheck, || {
                 let result = job(thread);
+                kmdf::run_work(thread);
                 controller::after_job(thread);
                 let shared = thread.shared();
                 shared
@@ -858,6 +860,51 @@ impl Drop for Consumer {
     }
 }
 
+impl Kernel {
+    /// Sets a value of a service's parameters key in the registry, which a driver
+    /// opens with `WdfDriverOpenParametersRegistryKey`. Services are known by the
+    /// name that a driver is loaded as, before it is loaded or after.
+    pub fn set_parameter(&self, service: &str, name: &str, value: impl Into<RegistryValue>) {
+        kmdf::lock_framework(&self.shared)
+            .parameters
+            .set(service, name, value.into());
+    }
+
+    /// A value of a service's parameters key, as it is now.
+    #[must_use]
+    pub fn parameter(&self, service: &str, name: &str) -> Option<RegistryValue> {
+        kmdf::lock_framework(&self.shared)
+            .parameters
+            .get(service, name)
+    }
+
+    /// Opens a device by a path (`CreateFile`): its name or a symbolic link, for
+    /// instance `\\.\MyDevice`, and what follows is the file's name. It reaches
+    /// control devices, too.
+    ///
+    /// # Errors
+    ///
+    /// When nothing has this name, or the driver refuses.
+    pub fn open(&self, path: &str, identity: Identity) -> Result<File, KernelError> {
+        let path = path.to_owned();
+        let handle = self
+            .run(identity, move |thread| {
+                let (device, name) =
+                    kmdf::find_device(thread, &path).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
+                kmdf::create_file(thread, device, &name)
+            })?
+            .map_err(|status| KernelError::Status {
+                routine: "opening the device",
+                status,
+            })?;
+        Ok(File {
+            kernel: self.clone(),
+            identity,
+            handle,
+        })
+    }
+}
+
 /// The structures that a driver's entry point gets.
 struct DriverMemory {
     object: Block,
@@ -1055,7 +1102,9 @@ impl Device {
         let device = self.handle;
         let handle = self
             .kernel
-            .run(identity, move |thread| kmdf::create_file(thread, device))?
+            .run(identity, move |thread| {
+                kmdf::create_file(thread, device, "")
+            })?
             .map_err(|status| KernelError::Status {
                 routine: "opening the device",
                 status,
@@ -1109,6 +1158,46 @@ impl Device {
         let device = self.handle;
         self.kernel.run(Identity::SYSTEM, move |thread| {
             kmdf::remove_device(thread, device);
+        })?;
+        Ok(())
+    }
+
+    /// Opens a file of the device's from a process: the name is what stands after the
+    /// device in the path, for instance `\channel`.
+    ///
+    /// # Errors
+    ///
+    /// When the driver refuses it.
+    pub fn open_file(&self, name: &str, identity: Identity) -> Result<File, KernelError> {
+        let device = self.handle;
+        let name = name.to_owned();
+        let handle = self
+            .kernel
+            .run(identity, move |thread| {
+                kmdf::create_file(thread, device, &name)
+            })?
+            .map_err(|status| KernelError::Status {
+                routine: "opening the device",
+                status,
+            })?;
+        Ok(File {
+            kernel: self.kernel.clone(),
+            identity,
+            handle,
+        })
+    }
+
+    /// Pulls the device out: the driver hears of it when it is gone. Files that are
+    /// open keep the device's object; it goes with the last one.
+    ///
+    /// # Errors
+    ///
+    /// When the machine stops, for instance over a request that was never
+    /// completed.
+    pub fn surprise_remove(self) -> Result<(), KernelError> {
+        let device = self.handle;
+        self.kernel.run(Identity::SYSTEM, move |thread| {
+            kmdf::surprise_remove(thread, device);
         })?;
         Ok(())
     }
@@ -1268,5 +1357,18 @@ impl Request {
             }
             looks += 1;
         }
+    }
+
+    /// Cancels the request (`CancelIoEx`): one that waits in a queue ends, and the
+    /// driver is called for one that it holds and made cancelable.
+    ///
+    /// # Errors
+    ///
+    /// When the machine stops.
+    pub fn cancel(&self) -> Result<(), KernelError> {
+        let request = self.handle;
+        self.kernel
+            .run(self.identity, move |thread| kmdf::cancel(thread, request))?;
+        Ok(())
     }
 }

@@ -20,16 +20,22 @@ macro_rules! statuses {
 statuses! {
     /// The call did what was asked.
     SUCCESS = 0x0000_0000;
+    /// A wait ended without what it waited for. It is no failure.
+    TIMEOUT = 0x0000_0102;
     /// The request will be completed later.
     PENDING = 0x0000_0103;
     /// A name or event is larger than a buffer (a warning, so a failure).
     BUFFER_OVERFLOW = 0x8000_0005;
+    /// There is no further entry (a warning, so a failure).
+    NO_MORE_ENTRIES = 0x8000_001A;
     /// A structure's size field is not the size of the structure.
     INFO_LENGTH_MISMATCH = 0xC000_0004;
     /// A handle that names nothing.
     INVALID_HANDLE = 0xC000_0008;
     /// An argument that the call cannot take.
     INVALID_PARAMETER = 0xC000_000D;
+    /// There is no such device, or no longer.
+    NO_SUCH_DEVICE = 0xC000_000E;
     /// A request that the device or call does not know.
     INVALID_DEVICE_REQUEST = 0xC000_0010;
     /// No memory.
@@ -38,6 +44,10 @@ statuses! {
     ACCESS_DENIED = 0xC000_0022;
     /// A caller's buffer is shorter than the call needs.
     BUFFER_TOO_SMALL = 0xC000_0023;
+    /// A value or object is of another type.
+    OBJECT_TYPE_MISMATCH = 0xC000_0024;
+    /// Nothing has this name.
+    OBJECT_NAME_NOT_FOUND = 0xC000_0034;
     /// An object of that name is there already.
     OBJECT_NAME_COLLISION = 0xC000_0035;
     /// A security descriptor is wrong, or has nothing to protect.
@@ -54,8 +64,18 @@ statuses! {
     CANCELLED = 0xC000_0120;
     /// What is stored for a consumer in real time has its size.
     LOG_FILE_FULL = 0xC000_0188;
+    /// The device or queue is in no state for this.
+    INVALID_DEVICE_STATE = 0xC000_0184;
+    /// What was looked for is not there.
+    NOT_FOUND = 0xC000_0225;
+    /// The queue is stopped, or its device is not in its working state.
+    WDF_PAUSED = 0xC020_0203;
+    /// The queue accepts no requests.
+    WDF_BUSY = 0xC020_0204;
+    /// The queue has no callback that could get its requests.
+    WDF_NO_CALLBACK = 0xC020_020B;
     /// The framework object lacks a parent that its kind needs.
-    WDF_PARENT_NOT_SPECIFIED = 0xC020_0206;
+    WDF_PARENT_NOT_SPECIFIED = 0xC020_0212;
 }
 
 impl NtStatus {

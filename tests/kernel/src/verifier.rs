@@ -179,6 +179,8 @@ rules! {
     RequestCompletedTwice = "" Stop;
     /// A request was never completed.
     RequestNotCompleted = "" Stop;
+    /// A request was used as its state does not allow.
+    RequestMisused = "" Stop;
     /// A callback returned at another IRQL.
     CallbackIrql = "" Stop;
     /// A callback's address is no driver code.
@@ -213,6 +215,7 @@ impl Rule {
             Self::BadHandle
             | Self::RequestCompletedTwice
             | Self::RequestNotCompleted
+            | Self::RequestMisused
             | Self::NotProvided => WDF_VIOLATION,
             Self::IrqlNotRaised | Self::IrqlNotLowered => IRQL_NOT_LESS_OR_EQUAL,
             _ => VERIFIER_STOP,

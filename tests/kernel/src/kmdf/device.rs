@@ -1,13 +1,16 @@
 //! Devices: what a driver says of one before it is created, the device itself,
 //! and its way into and out of its working state (D0).
 
+use std::collections::HashMap;
+
 use super::{
     Entries, Routine,
     driver::{self, DriverData, read_unicode_string},
     lock_framework,
     object::{self, Kind, create, read_attributes},
     queue::{self, QueueData},
-    request::{self, RequestData},
+    request::{self, RequestData, RequestKind},
+    work::{Work, queue_work},
 };
 use crate::{
     abi::{FileObjectConfig, ObjectAttributes, PnpPowerCallbacks},
@@ -36,6 +39,8 @@ pub struct DeviceInit {
     name: Option<String>,
     exclusive: bool,
     characteristics: u32,
+    /// The driver whose control device this becomes.
+    control_of: Option<u64>,
 }
 
 impl DeviceInit {
@@ -49,14 +54,29 @@ impl DeviceInit {
     }
 }
 
+/// Whether the device's hardware is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presence {
+    There,
+    /// It is gone, or was declared failed.
+    Gone,
+    /// And the device was shut down: the object goes with the last open file.
+    ShutDown,
+}
+
 /// A device.
 pub struct DeviceData {
     init: DeviceInit,
     /// The queue that gets requests.
     pub default_queue: Option<u64>,
+    /// The queues that get requests of one kind, by `WDF_REQUEST_TYPE`.
+    queues: HashMap<u32, u64>,
     interfaces: Vec<[u8; 16]>,
     links: Vec<String>,
     in_d0: bool,
+    /// Whether a control device is finished: before, nobody can open it.
+    is_finished: bool,
+    presence: Presence,
 }
 
 impl DeviceData {
@@ -78,9 +98,27 @@ impl DeviceData {
         self.in_d0
     }
 
-    /// What the device can be found by: interfaces, links, name, SDDL.
+    /// Whether the device has no hardware: the driver made it for itself.
+    pub const fn is_control(&self) -> bool {
+        self.init.control_of.is_some()
+    }
+
+    /// Whether the device can be found, by an interface, a link or its name, and
+    /// opened.
     pub const fn is_reachable(&self) -> bool {
-        !self.interfaces.is_empty() || !self.links.is_empty() || self.init.name.is_some()
+        let is_named =
+            !self.interfaces.is_empty() || !self.links.is_empty() || self.init.name.is_some();
+        is_named
+            && matches!(self.presence, Presence::There)
+            && (self.is_finished || !self.is_control())
+    }
+
+    /// What is left of a path after the device's name or one of its links.
+    fn rest_of<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let names = self.links.iter().chain(&self.init.name);
+        names
+            .filter_map(|name| strip_name(plain(path), plain(name)))
+            .min_by_key(|rest| rest.len())
     }
 
     /// Whether one file at a time may be open.
@@ -92,6 +130,27 @@ impl DeviceData {
     pub fn sddl(&self) -> Option<&str> {
         self.init.sddl.as_deref()
     }
+}
+
+/// A path without what only says where links are.
+fn plain(path: &str) -> &str {
+    [
+        r"\\.\",
+        r"\\?\",
+        r"\??\",
+        r"\DosDevices\Global\",
+        r"\DosDevices\",
+    ]
+    .iter()
+    .find_map(|prefix| strip_name(path, prefix))
+    .unwrap_or(path)
+}
+
+/// What follows a name in a path; names are compared without regard to case.
+fn strip_name<'a>(path: &'a str, name: &str) -> Option<&'a str> {
+    let (head, rest) = path.split_at_checked(name.len())?;
+    let ends = rest.is_empty() || rest.starts_with('\\') || name.ends_with('\\');
+    (ends && head.eq_ignore_ascii_case(name)).then_some(rest)
 }
 
 pub const ENTRIES: Entries = &[
@@ -124,6 +183,17 @@ pub const ENTRIES: Entries = &[
     ("WdfDeviceCreateSymbolicLink", Routine::Three(create_link)),
     ("WdfDeviceGetDefaultQueue", Routine::Two(get_default_queue)),
     ("WdfDeviceGetDriver", Routine::Two(get_driver)),
+    (
+        "WdfDeviceConfigureRequestDispatching",
+        Routine::Four(configure_dispatching),
+    ),
+    ("WdfDeviceSetFailed", Routine::Three(set_failed)),
+    ("WdfDeviceInitFree", Routine::Two(init_free)),
+    (
+        "WdfControlDeviceInitAllocate",
+        Routine::Three(control_init_allocate),
+    ),
+    ("WdfControlFinishInitializing", Routine::Two(control_finish)),
 ];
 
 impl Thread {
@@ -267,17 +337,21 @@ extern "win64" fn device_create(
         return NtStatus::INVALID_SECURITY_DESCR.to_register();
     }
     let init = thread.with_init(init_handle, core::mem::take);
+    let control_of = init.control_of;
     let attributes = read_attributes(&thread, attributes);
     if attributes.is_some_and(|attributes| attributes.parent != 0) {
         return NtStatus::INVALID_PARAMETER.to_register();
     }
-    let parent = driver::driver_of(&thread);
+    let parent = control_of.or_else(|| driver::driver_of(&thread));
     let kind = Kind::Device(Box::new(DeviceData {
         init,
         default_queue: None,
+        queues: HashMap::new(),
         interfaces: Vec::new(),
         links: Vec::new(),
         in_d0: false,
+        is_finished: false,
+        presence: Presence::There,
     }));
     match create(&thread, kind, attributes.as_ref(), parent) {
         Ok(handle) => {
@@ -320,6 +394,90 @@ extern "win64" fn get_driver(_globals: u64, device: u64) -> u64 {
         .unwrap_or(0)
 }
 
+/// The `WDF_REQUEST_TYPE` of a request.
+const fn request_type(kind: RequestKind) -> u32 {
+    match kind {
+        RequestKind::Create => 0,
+        RequestKind::Read => 3,
+        RequestKind::Write => 4,
+        RequestKind::DeviceControl { .. } => 14,
+    }
+}
+
+/// One queue can get the requests of each kind.
+extern "win64" fn configure_dispatching(
+    _globals: u64,
+    device: u64,
+    queue: u64,
+    request_type: u64,
+) -> u64 {
+    /// Creates, reads, writes, device controls and internal ones.
+    const TYPES: [u32; 5] = [0, 3, 4, 14, 15];
+    let thread = thread::current();
+    thread.with::<QueueData, _>(queue, |_| ());
+    let request_type = low_half(request_type);
+    if !TYPES.contains(&request_type) || device_of(&thread, queue) != Some(device) {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    let status = thread.with::<DeviceData, _>(device, |device| {
+        match device.queues.insert(request_type, queue) {
+            None => NtStatus::SUCCESS,
+            Some(before) => {
+                device.queues.insert(request_type, before);
+                NtStatus::WDF_BUSY
+            }
+        }
+    });
+    status.to_register()
+}
+
+/// The system treats a failed device as one that was pulled out, once the present
+/// step is over.
+extern "win64" fn set_failed(_globals: u64, device: u64, _action: u64) -> u64 {
+    let thread = thread::current();
+    thread.with::<DeviceData, _>(device, |_| ());
+    queue_work(&thread, Work::FailedDevice(device));
+    0
+}
+
+/// A fresh `WDFDEVICE_INIT`.
+fn allocate_init(thread: &Thread, init: DeviceInit) -> u64 {
+    let mut framework = lock_framework(thread.shared());
+    let handle = FIRST_INIT + framework.inits_issued * 0x40;
+    framework.inits_issued += 1;
+    framework.inits.insert(handle, init);
+    handle
+}
+
+extern "win64" fn init_free(_globals: u64, init: u64) -> u64 {
+    let thread = thread::current();
+    thread.with_init(init, |_| ());
+    lock_framework(thread.shared()).inits.remove(&init);
+    0
+}
+
+extern "win64" fn control_init_allocate(_globals: u64, driver: u64, sddl: u64) -> u64 {
+    let thread = thread::current();
+    thread.with::<DriverData, _>(driver, |_| ());
+    let sddl = read_unicode_string(&thread, sddl);
+    if !sddl.starts_with("D:") {
+        return 0;
+    }
+    allocate_init(
+        &thread,
+        DeviceInit {
+            sddl: Some(sddl),
+            control_of: Some(driver),
+            ..DeviceInit::default()
+        },
+    )
+}
+
+extern "win64" fn control_finish(_globals: u64, device: u64) -> u64 {
+    thread::current().with::<DeviceData, _>(device, |device| device.is_finished = true);
+    0
+}
+
 /// Calls a callback that returns a status, if the driver gave it.
 fn call_optional<const N: usize>(
     thread: &Thread,
@@ -342,21 +500,18 @@ pub fn add_device(thread: &Thread, driver_object: u64) -> Result<u64, NtStatus> 
     if device_add == 0 {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
-    let (init, devices) = {
-        let mut framework = lock_framework(thread.shared());
-        let init = FIRST_INIT + framework.inits_issued * 0x40;
-        framework.inits_issued += 1;
-        framework.inits.insert(init, DeviceInit::default());
-        (init, framework.all::<DeviceData>())
-    };
+    let init = allocate_init(thread, DeviceInit::default());
+    let devices = lock_framework(thread.shared()).all::<DeviceData>();
     let added = call_optional(thread, "EvtDriverDeviceAdd", device_add, [driver, init]);
     let device = {
         let mut framework = lock_framework(thread.shared());
         framework.inits.remove(&init);
-        framework
-            .all::<DeviceData>()
-            .into_iter()
-            .find(|device| !devices.contains(device))
+        framework.all::<DeviceData>().into_iter().find(|device| {
+            !devices.contains(device)
+                && framework
+                    .get::<DeviceData>(*device)
+                    .is_ok_and(|device| !device.is_control())
+        })
     };
     let Some(device) = device else {
         return Err(if added.is_success() {
@@ -380,7 +535,8 @@ fn pnp_power(thread: &Thread, device: u64) -> Option<PnpPowerCallbacks> {
 /// Prepares the hardware (it has no resources) and enters D0.
 fn start(thread: &Thread, device: u64) -> Result<(), NtStatus> {
     let check = |status: NtStatus| status.is_success().then_some(()).ok_or(status);
-    if let Some(calls) = pnp_power(thread, device) {
+    let calls = pnp_power(thread, device);
+    if let Some(calls) = calls {
         check(call_optional(
             thread,
             "EvtDevicePrepareHardware",
@@ -399,60 +555,110 @@ fn start(thread: &Thread, device: u64) -> Result<(), NtStatus> {
             calls.d0_entry_post_interrupts,
             [device, D3_FINAL],
         ))?;
-        check(call_optional(
-            thread,
-            "EvtDeviceSelfManagedIoInit",
-            calls.self_managed_io_init,
-            [device],
-        ))?;
     }
-    thread.with::<DeviceData, _>(device, |device| device.in_d0 = true);
-    Ok(())
+    enter_d0(thread, device);
+    let init = calls.map_or(0, |calls| calls.self_managed_io_init);
+    check(call_optional(
+        thread,
+        "EvtDeviceSelfManagedIoInit",
+        init,
+        [device],
+    ))
 }
 
-/// Takes the device out of D0 and deletes it, as when it is removed in order.
-pub fn remove_device(thread: &Thread, device: u64) {
+/// The device works: its queues do, too.
+fn enter_d0(thread: &Thread, device: u64) {
+    thread.with::<DeviceData, _>(device, |device| device.in_d0 = true);
+    queue::resume_for_power(thread, device);
+}
+
+/// Takes the device out of D0, to `target`.
+fn leave_d0(thread: &Thread, device: u64, target: u64) -> NtStatus {
     let calls = pnp_power(thread, device);
-    if let Some(calls) = calls {
-        call_optional(thread, "EvtDeviceQueryRemove", calls.query_remove, [device]);
-        call_optional(
-            thread,
-            "EvtDeviceSelfManagedIoSuspend",
-            calls.self_managed_io_suspend,
-            [device],
-        );
-    }
+    let suspend = calls.map_or(0, |calls| calls.self_managed_io_suspend);
+    call_optional(thread, "EvtDeviceSelfManagedIoSuspend", suspend, [device]);
     thread.with::<DeviceData, _>(device, |device| device.in_d0 = false);
-    queue::purge(thread, device);
-    if let Some(calls) = calls {
-        call_optional(
-            thread,
-            "EvtDeviceD0ExitPreInterruptsDisabled",
-            calls.d0_exit_pre_interrupts,
-            [device, D3_FINAL],
-        );
-        call_optional(thread, "EvtDeviceD0Exit", calls.d0_exit, [device, D3_FINAL]);
-        call_optional(
-            thread,
-            "EvtDeviceReleaseHardware",
-            calls.release_hardware,
-            [device, 0],
-        );
-        call_optional(
-            thread,
-            "EvtDeviceSelfManagedIoFlush",
-            calls.self_managed_io_flush,
-            [device],
-        );
-        call_optional(
-            thread,
-            "EvtDeviceSelfManagedIoCleanup",
-            calls.self_managed_io_cleanup,
-            [device],
-        );
+    queue::stop_for_power(thread, device);
+    let Some(calls) = calls else {
+        return NtStatus::SUCCESS;
+    };
+    call_optional(
+        thread,
+        "EvtDeviceD0ExitPreInterruptsDisabled",
+        calls.d0_exit_pre_interrupts,
+        [device, target],
+    );
+    call_optional(thread, "EvtDeviceD0Exit", calls.d0_exit, [device, target])
+}
+
+/// Takes the device out of its working state for good: out of D0, if it is there,
+/// without its hardware, and with nothing in its power-managed queues.
+fn shut_down(thread: &Thread, device: u64) {
+    if thread.with::<DeviceData, _>(device, |device| device.in_d0) {
+        leave_d0(thread, device, D3_FINAL);
     }
+    let calls = pnp_power(thread, device);
+    let release = calls.map_or(0, |calls| calls.release_hardware);
+    call_optional(thread, "EvtDeviceReleaseHardware", release, [device, 0]);
+    queue::purge_for_removal(thread, device, true);
+    let flush = calls.map_or(0, |calls| calls.self_managed_io_flush);
+    call_optional(thread, "EvtDeviceSelfManagedIoFlush", flush, [device]);
+}
+
+/// Takes away a device that is shut down.
+fn clean_up(thread: &Thread, device: u64) {
+    queue::purge_for_removal(thread, device, false);
+    let cleanup = pnp_power(thread, device).map_or(0, |calls| calls.self_managed_io_cleanup);
+    call_optional(thread, "EvtDeviceSelfManagedIoCleanup", cleanup, [device]);
     report_requests_left(thread, device);
     object::delete(thread, device);
+}
+
+/// Whether a device is there, and not gone with its last file still open.
+fn is_present(thread: &Thread, device: u64) -> bool {
+    lock_framework(thread.shared())
+        .get::<DeviceData>(device)
+        .is_ok_and(|device| device.presence == Presence::There)
+}
+
+/// Removes the device, as when the user asks for it: out of D0, and away. A device
+/// that went before stays gone.
+pub fn remove_device(thread: &Thread, device: u64) {
+    if !is_present(thread, device) {
+        return;
+    }
+    let query = pnp_power(thread, device).map_or(0, |calls| calls.query_remove);
+    call_optional(thread, "EvtDeviceQueryRemove", query, [device]);
+    shut_down(thread, device);
+    clean_up(thread, device);
+}
+
+/// Takes the hardware away, as when it is pulled out: the driver is told, the device
+/// is shut down, and goes when the last file on it is closed.
+pub fn surprise_remove(thread: &Thread, device: u64) {
+    if !is_present(thread, device) {
+        return;
+    }
+    thread.with::<DeviceData, _>(device, |device| device.presence = Presence::Gone);
+    let surprise = pnp_power(thread, device).map_or(0, |calls| calls.surprise_removal);
+    call_optional(thread, "EvtDeviceSurpriseRemoval", surprise, [device]);
+    shut_down(thread, device);
+    thread.with::<DeviceData, _>(device, |device| device.presence = Presence::ShutDown);
+    finish_surprise_removal(thread, device);
+}
+
+/// Takes away a device whose hardware is gone and whose last file is closed.
+pub fn finish_surprise_removal(thread: &Thread, device: u64) {
+    let is_over = {
+        let mut framework = lock_framework(thread.shared());
+        let is_open = request::is_open(&mut framework, device);
+        framework
+            .get::<DeviceData>(device)
+            .is_ok_and(|device| device.presence == Presence::ShutDown && !is_open)
+    };
+    if is_over {
+        clean_up(thread, device);
+    }
 }
 
 /// A driver must complete every request that it was given.
@@ -463,7 +669,10 @@ fn report_requests_left(thread: &Thread, device: u64) {
         requests.into_iter().find_map(|handle| {
             let data = framework.get::<RequestData>(handle).ok()?;
             let description = request::describe(data);
-            let queue = data.is_open().then_some(data.queue()).flatten()?;
+            let queue = data.queue()?;
+            if framework.ended.contains_key(&handle) {
+                return None;
+            }
             (framework.ancestor::<DeviceData>(queue) == Some(device)).then_some(description)
         })
     };
@@ -476,21 +685,44 @@ fn report_requests_left(thread: &Thread, device: u64) {
 }
 
 /// Sends a device to a lower power state and back: `EvtDeviceD0Exit`, then
-/// `EvtDeviceD0Entry`.
+/// `EvtDeviceD0Entry`, and what comes with them.
 pub fn power_cycle(thread: &Thread, device: u64) -> NtStatus {
-    let Some(calls) = pnp_power(thread, device) else {
-        return NtStatus::SUCCESS;
-    };
-    thread.with::<DeviceData, _>(device, |device| device.in_d0 = false);
-    let status = call_optional(thread, "EvtDeviceD0Exit", calls.d0_exit, [device, D3]);
+    if !is_present(thread, device) {
+        return NtStatus::NO_SUCH_DEVICE;
+    }
+    let status = leave_d0(thread, device, D3);
     if !status.is_success() {
         return status;
     }
-    let status = call_optional(thread, "EvtDeviceD0Entry", calls.d0_entry, [device, D3]);
-    if status.is_success() {
-        thread.with::<DeviceData, _>(device, |device| device.in_d0 = true);
+    let calls = pnp_power(thread, device);
+    if let Some(calls) = calls {
+        for (name, callback) in [
+            ("EvtDeviceD0Entry", calls.d0_entry),
+            (
+                "EvtDeviceD0EntryPostInterruptsEnabled",
+                calls.d0_entry_post_interrupts,
+            ),
+        ] {
+            let status = call_optional(thread, name, callback, [device, D3]);
+            if !status.is_success() {
+                return status;
+            }
+        }
     }
-    status
+    enter_d0(thread, device);
+    let restart = calls.map_or(0, |calls| calls.self_managed_io_restart);
+    call_optional(thread, "EvtDeviceSelfManagedIoRestart", restart, [device])
+}
+
+/// The device that a path leads to, and what is left of the path.
+pub fn find_device(thread: &Thread, path: &str) -> Option<(u64, String)> {
+    let mut framework = lock_framework(thread.shared());
+    let devices = framework.all::<DeviceData>();
+    devices.into_iter().find_map(|handle| {
+        let device = framework.get::<DeviceData>(handle).ok()?;
+        let rest = device.rest_of(path)?.to_owned();
+        Some((handle, rest))
+    })
 }
 
 /// The device that a queue or file belongs to.
@@ -498,13 +730,25 @@ pub fn device_of(thread: &Thread, handle: u64) -> Option<u64> {
     lock_framework(thread.shared()).ancestor::<DeviceData>(handle)
 }
 
-/// Whether a device has a queue for requests.
-pub fn queue_of(thread: &Thread, device: u64) -> Option<u64> {
-    let queue = thread.with::<DeviceData, _>(device, |device| device.default_queue)?;
+/// The queue that gets a device's requests of this kind and no others, unless it was
+/// deleted.
+pub fn queue_for(thread: &Thread, device: u64, kind: RequestKind) -> Option<u64> {
+    let queue = thread.with::<DeviceData, _>(device, |device| {
+        device.queues.get(&request_type(kind)).copied()
+    })?;
     lock_framework(thread.shared())
-        .get::<QueueData>(queue)
-        .is_ok()
+        .exists(queue)
         .then_some(queue)
+}
+
+/// The queue that gets a device's requests of this kind.
+pub fn queue_of(thread: &Thread, device: u64, kind: RequestKind) -> Option<u64> {
+    queue_for(thread, device, kind).or_else(|| {
+        let queue = thread.with::<DeviceData, _>(device, |device| device.default_queue)?;
+        lock_framework(thread.shared())
+            .exists(queue)
+            .then_some(queue)
+    })
 }
 
 /// The security descriptor that the driver gave a device.

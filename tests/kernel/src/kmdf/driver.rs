@@ -41,6 +41,15 @@ pub struct DriverData {
     /// The `DRIVER_OBJECT`'s address.
     driver_object: u64,
     registry_path: Block,
+    /// The last part of that path.
+    service: String,
+}
+
+impl DriverData {
+    /// The service's name.
+    pub fn service(&self) -> String {
+        self.service.clone()
+    }
 }
 
 pub const ENTRIES: Entries = &[
@@ -106,10 +115,15 @@ fn bind_client(
     NtStatus::SUCCESS
 }
 
-/// Fresh globals: the driver's name is the last part of its registry path.
-fn new_globals(thread: &Thread, registry_path: u64) -> DriverGlobals {
+/// The service's name: the last part of its registry path.
+fn service_of(thread: &Thread, registry_path: u64) -> String {
     let path = read_unicode_string(thread, registry_path);
-    let service = path.rsplit('\\').next().unwrap_or_default();
+    path.rsplit('\\').next().unwrap_or_default().to_owned()
+}
+
+/// Fresh globals, with the service's name for the driver's.
+fn new_globals(thread: &Thread, registry_path: u64) -> DriverGlobals {
+    let service = service_of(thread, registry_path);
     let mut name = [0; 32];
     let room = name.len() - 1;
     for (slot, byte) in name.iter_mut().take(room).zip(service.bytes()) {
@@ -258,6 +272,7 @@ fn create_driver(
         unload: config.unload,
         driver_object,
         registry_path: copy_path(thread, registry_path),
+        service: service_of(thread, registry_path),
     });
     let handle = create(thread, kind, attributes.as_ref(), None)?;
 

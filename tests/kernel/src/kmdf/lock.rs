@@ -1,12 +1,18 @@
-//! Spin locks.
+//! Spin locks and wait locks.
 
 use std::thread::ThreadId;
 
 use super::{
-    Entries, Routine,
+    Entries, Routine, lock_framework,
     object::{Kind, create, read_attributes},
+    wait,
 };
-use crate::{irql::Irql, status::NtStatus, thread, verifier::Rule};
+use crate::{
+    irql::Irql,
+    status::NtStatus,
+    thread::{self, Thread},
+    verifier::Rule,
+};
 
 /// A spin lock. Where one processor runs driver code, one that is taken when it is wanted
 /// can never become free, for whoever holds it cannot be interrupted.
@@ -16,24 +22,37 @@ pub struct SpinLockData {
     held: Option<(ThreadId, Irql)>,
 }
 
+/// A wait lock.
+#[derive(Default)]
+pub struct WaitLockData {
+    held: bool,
+}
+
 pub const ENTRIES: Entries = &[
     ("WdfSpinLockCreate", Routine::Three(spin_lock_create)),
     ("WdfSpinLockAcquire", Routine::Two(spin_lock_acquire)),
     ("WdfSpinLockRelease", Routine::Two(spin_lock_release)),
+    ("WdfWaitLockCreate", Routine::Three(wait_lock_create)),
+    ("WdfWaitLockAcquire", Routine::Three(wait_lock_acquire)),
+    ("WdfWaitLockRelease", Routine::Two(wait_lock_release)),
 ];
 
-extern "win64" fn spin_lock_create(_globals: u64, attributes: u64, lock: u64) -> u64 {
-    let thread = thread::current();
-    let attributes = read_attributes(&thread, attributes);
-    let kind = Kind::SpinLock(SpinLockData::default());
-    let parent = super::driver::driver_of(&thread);
-    match create(&thread, kind, attributes.as_ref(), parent) {
+/// Makes a lock, the driver's unless the attributes say otherwise.
+fn create_lock(thread: &Thread, kind: Kind, attributes: u64, lock: u64) -> NtStatus {
+    let attributes = read_attributes(thread, attributes);
+    let parent = super::driver::driver_of(thread);
+    match create(thread, kind, attributes.as_ref(), parent) {
         Ok(handle) => {
             thread.write(lock, &handle);
-            NtStatus::SUCCESS.to_register()
+            NtStatus::SUCCESS
         }
-        Err(status) => status.to_register(),
+        Err(status) => status,
     }
+}
+
+extern "win64" fn spin_lock_create(_globals: u64, attributes: u64, lock: u64) -> u64 {
+    let kind = Kind::SpinLock(SpinLockData::default());
+    create_lock(&thread::current(), kind, attributes, lock).to_register()
 }
 
 extern "win64" fn spin_lock_acquire(_globals: u64, lock: u64) -> u64 {
@@ -80,5 +99,75 @@ extern "win64" fn spin_lock_release(_globals: u64, lock: u64) -> u64 {
         );
     };
     thread.lower_irql(before);
+    0
+}
+
+extern "win64" fn wait_lock_create(_globals: u64, attributes: u64, lock: u64) -> u64 {
+    let kind = Kind::WaitLock(WaitLockData::default());
+    create_lock(&thread::current(), kind, attributes, lock).to_register()
+}
+
+/// A timeout is in units of 100 ns: negative ones from now on, others since 1601,
+/// and 0 for a try.
+extern "win64" fn wait_lock_acquire(_globals: u64, lock: u64, timeout: u64) -> u64 {
+    let thread = thread::current();
+    let call = thread.call();
+    let timeout: Option<i64> = (timeout != 0).then(|| thread.read(timeout));
+    let place = || thread.shared().place(call.return_address);
+    if timeout != Some(0) && call.irql > Irql::PASSIVE_LEVEL {
+        thread.stop(
+            Rule::IrqlTooHigh,
+            format!(
+                "WdfWaitLockAcquire was called to wait at {} from {}; the highest IRQL it may \
+                 wait at is {}",
+                call.irql,
+                place(),
+                Irql::PASSIVE_LEVEL
+            ),
+        );
+    }
+    let take = |lock: &mut WaitLockData| !core::mem::replace(&mut lock.held, true);
+    if thread.with::<WaitLockData, _>(lock, take) {
+        return NtStatus::SUCCESS.to_register();
+    }
+    let clock = &thread.shared().clock;
+    let Some(timeout) = timeout else {
+        thread.stop(
+            Rule::Deadlock,
+            format!(
+                "WdfWaitLockAcquire was called from {} for a lock that its caller holds",
+                place()
+            ),
+        );
+    };
+    let deadline = match timeout {
+        0 => return NtStatus::TIMEOUT.to_register(),
+        ..0 => clock.last().saturating_sub(timeout),
+        _ => timeout.saturating_sub(clock.boot_time()),
+    };
+    let taken = wait::wait_until(&thread, Some(deadline), |thread| {
+        lock_framework(thread.shared())
+            .get::<WaitLockData>(lock)
+            .is_ok_and(take)
+    });
+    if taken {
+        NtStatus::SUCCESS.to_register()
+    } else {
+        NtStatus::TIMEOUT.to_register()
+    }
+}
+
+extern "win64" fn wait_lock_release(_globals: u64, lock: u64) -> u64 {
+    let thread = thread::current();
+    let call = thread.call();
+    if !thread.with::<WaitLockData, _>(lock, |lock| core::mem::take(&mut lock.held)) {
+        thread.stop(
+            Rule::Deadlock,
+            format!(
+                "WdfWaitLockRelease was called from {} for a lock that is not held",
+                thread.shared().place(call.return_address)
+            ),
+        );
+    }
     0
 }

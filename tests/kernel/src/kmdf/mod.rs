@@ -1,26 +1,35 @@
 //! The Kernel-Mode Driver Framework, as a driver sees it: the function table,
-//! framework objects, devices, queues, requests, timers, DPCs and locks.
+//! framework objects, devices, queues, requests, timers, DPCs, work items, locks,
+//! memory, strings and registry keys.
 
+mod buffer;
 mod device;
 mod driver;
 mod lock;
 mod names;
 mod object;
 mod queue;
+mod registry;
 mod request;
 mod timer;
+mod wait;
+mod work;
 
 use std::collections::{HashMap, VecDeque};
 
 use parking_lot::MutexGuard;
 
 pub use self::{
-    device::{add_device, power_cycle, remove_device, sddl},
+    device::{add_device, find_device, power_cycle, remove_device, sddl, surprise_remove},
     driver::{bind, framework_unload, read_unicode_string, unbind},
     names::FUNCTIONS,
     object::Framework,
-    request::{Completion, IoRequest, RequestKind, close_file, create_file, outcome, submit},
+    registry::RegistryValue,
+    request::{
+        Completion, IoRequest, RequestKind, cancel, close_file, create_file, outcome, submit,
+    },
     timer::{run_dpcs, run_timers},
+    work::run_work,
 };
 use crate::{gateway::Export, machine::Shared, thread, verifier::Rule};
 
@@ -28,13 +37,16 @@ use crate::{gateway::Export, machine::Shared, thread, verifier::Rule};
 /// provided as a routine that says so and stops the machine.
 pub fn entries() -> Vec<Export> {
     let provided: HashMap<&str, u64> = [
+        buffer::ENTRIES,
         driver::ENTRIES,
         device::ENTRIES,
         lock::ENTRIES,
         object::ENTRIES,
         queue::ENTRIES,
+        registry::ENTRIES,
         request::ENTRIES,
         timer::ENTRIES,
+        work::ENTRIES,
     ]
     .into_iter()
     .flatten()
@@ -66,6 +78,7 @@ enum Routine {
     Four(extern "win64" fn(u64, u64, u64, u64) -> u64),
     Five(extern "win64" fn(u64, u64, u64, u64, u64) -> u64),
     Six(extern "win64" fn(u64, u64, u64, u64, u64, u64) -> u64),
+    Seven(extern "win64" fn(u64, u64, u64, u64, u64, u64, u64) -> u64),
 }
 
 impl Routine {
@@ -76,6 +89,7 @@ impl Routine {
             Self::Four(routine) => routine as *const () as u64,
             Self::Five(routine) => routine as *const () as u64,
             Self::Six(routine) => routine as *const () as u64,
+            Self::Seven(routine) => routine as *const () as u64,
         }
     }
 }

@@ -4,13 +4,16 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{
     DpcQueue, Entries, Routine,
+    buffer::MemoryData,
     device::{DeviceData, DeviceInit},
-    driver::{Client, DriverData},
-    lock::SpinLockData,
-    lock_framework,
+    driver::{self, Client, DriverData},
+    lock::{SpinLockData, WaitLockData},
+    lock_framework, queue,
     queue::QueueData,
-    request::{FileData, RequestData},
-    timer::{DpcData, TimerData},
+    registry::{KeyData, Parameters, TextData},
+    request::{Ended, FileData, RequestData},
+    timer::{self, DpcData, TimerData},
+    work::{self, Work, WorkItemData},
 };
 use crate::{
     abi::{ContextTypeInfo, ObjectAttributes},
@@ -34,6 +37,11 @@ pub enum Kind {
     Timer(TimerData),
     Dpc(DpcData),
     SpinLock(SpinLockData),
+    WaitLock(WaitLockData),
+    WorkItem(WorkItemData),
+    Memory(MemoryData),
+    Key(KeyData),
+    Text(TextData),
     General,
 }
 
@@ -49,6 +57,11 @@ impl Kind {
             Self::Timer(_) => "WDFTIMER",
             Self::Dpc(_) => "WDFDPC",
             Self::SpinLock(_) => "WDFSPINLOCK",
+            Self::WaitLock(_) => "WDFWAITLOCK",
+            Self::WorkItem(_) => "WDFWORKITEM",
+            Self::Memory(_) => "WDFMEMORY",
+            Self::Key(_) => "WDFKEY",
+            Self::Text(_) => "WDFSTRING",
             Self::General => "WDFOBJECT",
         }
     }
@@ -85,6 +98,11 @@ data! {
     Timer(TimerData) as "WDFTIMER";
     Dpc(DpcData) as "WDFDPC";
     SpinLock(SpinLockData) as "WDFSPINLOCK";
+    WaitLock(WaitLockData) as "WDFWAITLOCK";
+    WorkItem(WorkItemData) as "WDFWORKITEM";
+    Memory(MemoryData) as "WDFMEMORY";
+    Key(KeyData) as "WDFKEY";
+    Text(TextData) as "WDFSTRING";
 }
 
 struct Context {
@@ -100,6 +118,12 @@ struct Object {
     contexts: Vec<Context>,
     cleanup: Vec<u64>,
     destroy: Vec<u64>,
+    /// `WDF_EXECUTION_LEVEL`; 0 or 1 for the parent's.
+    execution_level: u32,
+    /// References that the driver took and has not given back.
+    references: u32,
+    /// Whether it was deleted: what is left of it goes with the last reference.
+    deleted: bool,
 }
 
 /// Everything that the framework keeps.
@@ -115,6 +139,12 @@ pub struct Framework {
     pub inits: HashMap<u64, DeviceInit>,
     /// How many of those there were.
     pub inits_issued: u64,
+    /// What is to run on a system thread after the present step.
+    pub work: VecDeque<Work>,
+    /// How requests ended whose senders have not asked yet.
+    pub ended: HashMap<u64, Ended>,
+    /// The services' parameters in the registry.
+    pub parameters: Parameters,
 }
 
 /// A handle that is not what a routine takes.
@@ -141,6 +171,9 @@ impl Framework {
                 contexts: Vec::new(),
                 cleanup: Vec::new(),
                 destroy: Vec::new(),
+                execution_level: 0,
+                references: 0,
+                deleted: false,
             },
         );
         handle
@@ -162,6 +195,17 @@ impl Framework {
                     found: Some(name),
                 })
             }
+        }
+    }
+
+    /// Takes an object away.
+    fn forget(&mut self, handle: u64) {
+        if let Some(object) = self.objects.remove(&handle)
+            && let Some(parent) = object
+                .parent
+                .and_then(|parent| self.objects.get_mut(&parent))
+        {
+            parent.children.retain(|child| *child != handle);
         }
     }
 
@@ -199,17 +243,36 @@ impl Framework {
         handles
     }
 
-    /// The object and everything below it, children before their parents.
-    fn subtree(&self, root: u64) -> Vec<u64> {
-        let mut order = Vec::new();
-        let mut queue = VecDeque::from([root]);
-        while let Some(handle) = queue.pop_front() {
-            if let Some(object) = self.objects.get(&handle) {
-                order.push(handle);
-                queue.extend(object.children.iter().rev());
+    /// Whether the object's callbacks, or those of an object above it, are to be
+    /// called at `PASSIVE_LEVEL` only.
+    pub fn is_passive(&self, handle: u64) -> bool {
+        const PASSIVE: u32 = 2;
+        const DISPATCH: u32 = 3;
+        let mut at = Some(handle);
+        while let Some(object) = at.and_then(|handle| self.objects.get(&handle)) {
+            match object.execution_level {
+                PASSIVE => return true,
+                DISPATCH => return false,
+                _ => at = object.parent,
             }
         }
-        order.reverse();
+        false
+    }
+
+    /// The object and everything below it, children before their parents, and
+    /// brothers by age.
+    fn subtree(&self, root: u64) -> Vec<u64> {
+        let mut order = Vec::new();
+        // Each entry says whether its children are in the order already.
+        let mut stack = vec![(root, false)];
+        while let Some((handle, entered)) = stack.pop() {
+            if entered {
+                order.push(handle);
+            } else if let Some(object) = self.objects.get(&handle) {
+                stack.push((handle, true));
+                stack.extend(object.children.iter().rev().map(|child| (*child, false)));
+            }
+        }
         order
     }
 }
@@ -242,7 +305,11 @@ pub fn create(
         framework.insert(kind, parent)
     };
     if let Some(attributes) = attributes {
-        add_context(thread, handle, attributes)?;
+        if let Some(object) = lock_framework(thread.shared()).objects.get_mut(&handle) {
+            object.execution_level = attributes.execution_level;
+        }
+        add_context(thread, handle, attributes)
+            .inspect_err(|_| lock_framework(thread.shared()).forget(handle))?;
     }
     Ok(handle)
 }
@@ -307,12 +374,29 @@ const fn unique_type(address: u64, info: &ContextTypeInfo) -> u64 {
     }
 }
 
+/// An object's children of a kind, oldest first.
+pub fn children<T: Data>(thread: &Thread, handle: u64) -> Vec<u64> {
+    let mut framework = lock_framework(thread.shared());
+    let children = framework
+        .objects
+        .get(&handle)
+        .map(|object| object.children.clone())
+        .unwrap_or_default();
+    children
+        .into_iter()
+        .filter(|child| framework.get::<T>(*child).is_ok())
+        .collect()
+}
+
 /// Deletes an object and everything below it: cleanup callbacks first, children
-/// before parents, then destroy callbacks in the same order.
+/// before parents, then destroy callbacks in the same order. What the driver holds
+/// a reference to is destroyed when it gives the last one back.
 pub fn delete(thread: &Thread, root: u64) {
     let order = lock_framework(thread.shared()).subtree(root);
     for handle in &order {
-        super::timer::stop_before_delete(thread, *handle);
+        timer::stop_before_delete(thread, *handle);
+        work::finish_before_delete(thread, *handle);
+        queue::purge_before_delete(thread, *handle);
         let callbacks = lock_framework(thread.shared())
             .objects
             .get_mut(handle)
@@ -323,23 +407,30 @@ pub fn delete(thread: &Thread, root: u64) {
         }
     }
     for handle in &order {
-        let callbacks = lock_framework(thread.shared())
+        let is_held = lock_framework(thread.shared())
             .objects
             .get_mut(handle)
-            .map(|object| core::mem::take(&mut object.destroy))
-            .unwrap_or_default();
-        for callback in callbacks {
-            thread.call_driver("EvtDestroyCallback", callback, [*handle]);
-        }
-        let mut framework = lock_framework(thread.shared());
-        if let Some(object) = framework.objects.remove(handle)
-            && let Some(parent) = object
-                .parent
-                .and_then(|parent| framework.objects.get_mut(&parent))
-        {
-            parent.children.retain(|child| child != handle);
+            .is_some_and(|object| {
+                object.deleted = true;
+                object.references > 0
+            });
+        if !is_held {
+            destroy(thread, *handle);
         }
     }
+}
+
+/// Calls an object's destroy callbacks and takes it away.
+fn destroy(thread: &Thread, handle: u64) {
+    let callbacks = lock_framework(thread.shared())
+        .objects
+        .get_mut(&handle)
+        .map(|object| core::mem::take(&mut object.destroy))
+        .unwrap_or_default();
+    for callback in callbacks {
+        thread.call_driver("EvtDestroyCallback", callback, [handle]);
+    }
+    lock_framework(thread.shared()).forget(handle);
 }
 
 impl Thread {
@@ -351,6 +442,21 @@ impl Thread {
             Ok(result) => result,
             Err(error) => self.stop_for_handle(&error),
         }
+    }
+
+    /// Runs `body` on an object of whatever kind; a handle of none stops the machine.
+    fn with_object<R>(&self, handle: u64, body: impl FnOnce(&mut Object) -> R) -> R {
+        let result = lock_framework(self.shared())
+            .objects
+            .get_mut(&handle)
+            .map(body);
+        result.unwrap_or_else(|| {
+            self.stop_for_handle(&BadHandle {
+                handle,
+                expected: "WDFOBJECT",
+                found: None,
+            })
+        })
     }
 
     /// Stops the machine for a wrong handle.
@@ -385,12 +491,15 @@ pub const ENTRIES: Entries = &[
         "WdfObjectContextGetObject",
         Routine::Two(context_get_object),
     ),
+    ("WdfObjectReferenceActual", Routine::Five(reference)),
+    ("WdfObjectDereferenceActual", Routine::Five(dereference)),
 ];
 
 extern "win64" fn object_create(_globals: u64, attributes: u64, object: u64) -> u64 {
     let thread = thread::current();
     let attributes = read_attributes(&thread, attributes);
-    match create(&thread, Kind::General, attributes.as_ref(), None) {
+    let parent = driver::driver_of(&thread);
+    match create(&thread, Kind::General, attributes.as_ref(), parent) {
         Ok(handle) => {
             thread.write(object, &handle);
             NtStatus::SUCCESS.to_register()
@@ -401,14 +510,70 @@ extern "win64" fn object_create(_globals: u64, attributes: u64, object: u64) -> 
 
 extern "win64" fn object_delete(_globals: u64, handle: u64) -> u64 {
     let thread = thread::current();
-    if !lock_framework(thread.shared()).exists(handle) {
-        thread.stop_for_handle(&BadHandle {
-            handle,
-            expected: "WDFOBJECT",
-            found: None,
-        });
+    let (kind, deleted, is_frameworks) = thread.with_object(handle, |object| {
+        let is_frameworks = match &object.kind {
+            Kind::Driver(_) | Kind::File(_) | Kind::Request(_) => true,
+            Kind::Device(device) => !device.is_control(),
+            Kind::Queue(queue) => queue.is_default(),
+            _ => false,
+        };
+        (object.kind.name(), object.deleted, is_frameworks)
+    });
+    let problem = if deleted {
+        "was deleted before"
+    } else if is_frameworks {
+        "is the framework's to delete"
+    } else {
+        delete(&thread, handle);
+        return 0;
+    };
+    let call = thread.call();
+    thread.stop(
+        Rule::BadHandle,
+        format!(
+            "WdfObjectDelete was called from {} with 0x{handle:016X}, a {kind} that {problem}",
+            thread.shared().place(call.return_address)
+        ),
+    )
+}
+
+/// Takes a reference in the driver's name.
+pub fn add_reference(thread: &Thread, handle: u64) {
+    thread.with_object(handle, |object| object.references += 1);
+}
+
+extern "win64" fn reference(_globals: u64, handle: u64, _tag: u64, _line: u64, _file: u64) -> u64 {
+    add_reference(&thread::current(), handle);
+    0
+}
+
+extern "win64" fn dereference(
+    _globals: u64,
+    handle: u64,
+    _tag: u64,
+    _line: u64,
+    _file: u64,
+) -> u64 {
+    let thread = thread::current();
+    let left = thread.with_object(handle, |object| {
+        object.references = object.references.checked_sub(1)?;
+        Some(object.deleted && object.references == 0)
+    });
+    match left {
+        Some(false) => {}
+        Some(true) => destroy(&thread, handle),
+        None => {
+            let call = thread.call();
+            thread.stop(
+                Rule::BadHandle,
+                format!(
+                    "WdfObjectDereferenceActual was called from {} with 0x{handle:016X}, which \
+                     the driver holds no reference to",
+                    thread.shared().place(call.return_address)
+                ),
+            );
+        }
     }
-    delete(&thread, handle);
     0
 }
 

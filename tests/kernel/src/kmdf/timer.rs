@@ -138,7 +138,8 @@ extern "win64" fn dpc_cancel(_globals: u64, dpc: u64, wait: u64) -> u64 {
     u64::from(was_queued)
 }
 
-extern "win64" fn get_parent<T: super::object::Data>(_globals: u64, handle: u64) -> u64 {
+/// The parent of an object of a known kind.
+pub extern "win64" fn get_parent<T: super::object::Data>(_globals: u64, handle: u64) -> u64 {
     let thread = thread::current();
     thread.with::<T, _>(handle, |_| ());
     lock_framework(thread.shared()).parent(handle).unwrap_or(0)
@@ -179,6 +180,16 @@ pub fn run_dpcs(thread: &Thread) {
             thread.call_driver_at(Irql::DISPATCH_LEVEL, "EvtDpcFunc", function, [handle]);
         }
     }
+}
+
+/// When the next timer fires, as a reading of the counter.
+pub fn next_due(thread: &Thread) -> Option<i64> {
+    let mut framework = lock_framework(thread.shared());
+    let timers = framework.all::<TimerData>();
+    timers
+        .into_iter()
+        .filter_map(|handle| framework.get::<TimerData>(handle).ok()?.due)
+        .min()
 }
 
 /// Fires the timers that are due up to `until` (a reading of the counter), the

@@ -249,6 +249,15 @@ pub type PUNICODE_STRING = *mut UNICODE_STRING;
 
 pub type UNICODE_STRING = _UNICODE_STRING;
 
+pub mod _WDF_DEVICE_FAILED_ACTION {
+    pub type Type = ::core::ffi::c_int;
+    pub const WdfDeviceFailedUndefined: Type = 0;
+    pub const WdfDeviceFailedAttemptRestart: Type = 1;
+    pub const WdfDeviceFailedNoRestart: Type = 2;
+}
+
+pub use self::_WDF_DEVICE_FAILED_ACTION::Type as WDF_DEVICE_FAILED_ACTION;
+
 pub mod _WDF_DEVICE_IO_TYPE {
     pub type Type = ::core::ffi::c_int;
     pub const WdfDeviceIoUndefined: Type = 0;
@@ -300,6 +309,17 @@ pub struct _WDF_DRIVER_GLOBALS {
 pub type PWDF_DRIVER_GLOBALS = *mut _WDF_DRIVER_GLOBALS;
 
 pub type WDF_DRIVER_GLOBALS = _WDF_DRIVER_GLOBALS;
+
+pub mod _WDF_DRIVER_INIT_FLAGS {
+    pub type Type = ::core::ffi::c_int;
+    pub const WdfDriverInitNonPnpDriver: Type = 1;
+    pub const WdfDriverInitNoDispatchOverride: Type = 2;
+    pub const WdfVerifyOn: Type = 4;
+    pub const WdfVerifierOn: Type = 8;
+    pub const WdfDriverInitCompanion: Type = 16;
+}
+
+pub use self::_WDF_DRIVER_INIT_FLAGS::Type as WDF_DRIVER_INIT_FLAGS;
 
 pub mod _WDF_EXECUTION_LEVEL {
     pub type Type = ::core::ffi::c_int;
@@ -555,6 +575,16 @@ pub struct _WDF_REQUEST_PARAMETERS__bindgen_ty_1__bindgen_ty_5 {
     pub IoControlCode: ULONG,
     pub Arg4: PVOID,
 }
+
+pub mod _WDF_REQUEST_STOP_ACTION_FLAGS {
+    pub type Type = ::core::ffi::c_int;
+    pub const WdfRequestStopActionInvalid: Type = 0;
+    pub const WdfRequestStopActionSuspend: Type = 1;
+    pub const WdfRequestStopActionPurge: Type = 2;
+    pub const WdfRequestStopRequestCancelable: Type = 268435456;
+}
+
+pub use self::_WDF_REQUEST_STOP_ACTION_FLAGS::Type as WDF_REQUEST_STOP_ACTION_FLAGS;
 
 pub mod _WDF_REQUEST_TYPE {
     pub type Type = ::core::ffi::c_int;
@@ -949,6 +979,14 @@ pub type PFN_WDFDEVICESETDEVICEINTERFACESTATE = ::core::option::Option<
     ),
 >;
 
+pub type PFN_WDFDEVICESETFAILED = ::core::option::Option<
+    unsafe extern "C" fn(
+        DriverGlobals: PWDF_DRIVER_GLOBALS,
+        Device: WDFDEVICE,
+        FailedAction: WDF_DEVICE_FAILED_ACTION,
+    ),
+>;
+
 pub type PFN_WDFDEVICEWDMGETDEVICEOBJECT = ::core::option::Option<
     unsafe extern "C" fn(DriverGlobals: PWDF_DRIVER_GLOBALS, Device: WDFDEVICE) -> PDEVICE_OBJECT,
 >;
@@ -1040,6 +1078,17 @@ pub type PFN_WDFIOQUEUEDRAINSYNCHRONOUSLY = ::core::option::Option<
     unsafe extern "C" fn(DriverGlobals: PWDF_DRIVER_GLOBALS, Queue: WDFQUEUE),
 >;
 
+pub type PFN_WDFIOQUEUEFINDREQUEST = ::core::option::Option<
+    unsafe extern "C" fn(
+        DriverGlobals: PWDF_DRIVER_GLOBALS,
+        Queue: WDFQUEUE,
+        FoundRequest: WDFREQUEST,
+        FileObject: WDFFILEOBJECT,
+        Parameters: PWDF_REQUEST_PARAMETERS,
+        OutRequest: *mut WDFREQUEST,
+    ) -> NTSTATUS,
+>;
+
 pub type PFN_WDFIOQUEUEGETDEVICE = ::core::option::Option<
     unsafe extern "C" fn(DriverGlobals: PWDF_DRIVER_GLOBALS, Queue: WDFQUEUE) -> WDFDEVICE,
 >;
@@ -1075,10 +1124,28 @@ pub type PFN_WDFIOQUEUEREADYNOTIFY = ::core::option::Option<
     ) -> NTSTATUS,
 >;
 
+pub type PFN_WDFIOQUEUERETRIEVEFOUNDREQUEST = ::core::option::Option<
+    unsafe extern "C" fn(
+        DriverGlobals: PWDF_DRIVER_GLOBALS,
+        Queue: WDFQUEUE,
+        FoundRequest: WDFREQUEST,
+        OutRequest: *mut WDFREQUEST,
+    ) -> NTSTATUS,
+>;
+
 pub type PFN_WDFIOQUEUERETRIEVENEXTREQUEST = ::core::option::Option<
     unsafe extern "C" fn(
         DriverGlobals: PWDF_DRIVER_GLOBALS,
         Queue: WDFQUEUE,
+        OutRequest: *mut WDFREQUEST,
+    ) -> NTSTATUS,
+>;
+
+pub type PFN_WDFIOQUEUERETRIEVEREQUESTBYFILEOBJECT = ::core::option::Option<
+    unsafe extern "C" fn(
+        DriverGlobals: PWDF_DRIVER_GLOBALS,
+        Queue: WDFQUEUE,
+        FileObject: WDFFILEOBJECT,
         OutRequest: *mut WDFREQUEST,
     ) -> NTSTATUS,
 >;
@@ -1096,6 +1163,19 @@ pub type PFN_WDFIOQUEUESTOP = ::core::option::Option<
     ),
 >;
 
+pub type PFN_WDFIOQUEUESTOPANDPURGE = ::core::option::Option<
+    unsafe extern "C" fn(
+        DriverGlobals: PWDF_DRIVER_GLOBALS,
+        Queue: WDFQUEUE,
+        StopAndPurgeComplete: PFN_WDF_IO_QUEUE_STATE,
+        Context: WDFCONTEXT,
+    ),
+>;
+
+pub type PFN_WDFIOQUEUESTOPANDPURGESYNCHRONOUSLY = ::core::option::Option<
+    unsafe extern "C" fn(DriverGlobals: PWDF_DRIVER_GLOBALS, Queue: WDFQUEUE),
+>;
+
 pub type PFN_WDFIOQUEUESTOPSYNCHRONOUSLY = ::core::option::Option<
     unsafe extern "C" fn(DriverGlobals: PWDF_DRIVER_GLOBALS, Queue: WDFQUEUE),
 >;
@@ -1109,6 +1189,15 @@ pub type PFN_WDFLOOKASIDELISTCREATE = ::core::option::Option<
         MemoryAttributes: PWDF_OBJECT_ATTRIBUTES,
         PoolTag: ULONG,
         Lookaside: *mut WDFLOOKASIDE,
+    ) -> NTSTATUS,
+>;
+
+pub type PFN_WDFMEMORYASSIGNBUFFER = ::core::option::Option<
+    unsafe extern "C" fn(
+        DriverGlobals: PWDF_DRIVER_GLOBALS,
+        Memory: WDFMEMORY,
+        Buffer: PVOID,
+        BufferSize: usize,
     ) -> NTSTATUS,
 >;
 

@@ -1,0 +1,36 @@
+//! Waits. One processor runs driver code, and a wait keeps it: what a driver waits
+//! for can come from work that is queued, and from timers that come due meanwhile.
+
+use super::{timer, work};
+use crate::thread::Thread;
+
+/// After so many steps without what it waits for, a wait is taken for endless: a
+/// periodic timer would keep it going for ever.
+const PATIENCE: u32 = 10_000;
+
+/// Waits until `ready`, or until the counter reads `deadline`. Returns whether it
+/// was ready; without a deadline, `false` means that nothing is left on this
+/// machine that could make it so.
+pub fn wait_until(
+    thread: &Thread,
+    deadline: Option<i64>,
+    mut ready: impl FnMut(&Thread) -> bool,
+) -> bool {
+    for _ in 0..PATIENCE {
+        if ready(thread) {
+            return true;
+        }
+        if work::run_one(thread) {
+            continue;
+        }
+        let due = timer::next_due(thread);
+        match due.filter(|due| deadline.is_none_or(|deadline| *due <= deadline)) {
+            Some(due) => timer::run_timers(thread, due),
+            None => break,
+        }
+    }
+    if let Some(deadline) = deadline {
+        thread.shared().clock.move_to(deadline);
+    }
+    ready(thread)
+}
