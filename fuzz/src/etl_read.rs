@@ -28,8 +28,10 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
 const LARGEST_BUFFER: usize = 0x1_1000;
 /// Events that are written again: more of them find nothing new.
 const REWRITTEN: usize = 16;
-/// Events that tables and the like are made of: more of them only take longer.
+/// Events that are printed: more of them only take longer.
 const PRINTED: usize = 64;
+/// Events that tables are made of, which takes the longest.
+const TABLED: usize = 4;
 
 /// What is read lies in the file; what is damaged is named with its place; events that are
 /// written again are the same; and what is printed reads back.
@@ -57,8 +59,9 @@ pub fn check(data: &[u8]) {
     check_csv(&decoded);
     check_chrome(&decoded);
     let width = data.last().map(|byte| u16::from(*byte));
+    let few = decoded.get(..TABLED).unwrap_or(&decoded);
     for width in [None, width] {
-        assert_harmless(&table::render(&decoded, width));
+        assert_harmless(&table::render(few, width));
     }
     assert_harmless(&table::summary(&trace));
     assert_harmless(&stats::render(&trace, &decoded));

@@ -25,7 +25,9 @@ pub fn run(deep: bool) -> Result<()> {
     let toolchain = step("find the cross toolchain", Toolchain::find_or_install)?;
     step("install the foreign decoders", || ORACLES.install())?;
     step("check the format", || {
-        run_quietly(&mut cargo(&["fmt", "--all", "--check"]))
+        run_quietly(&mut cargo(&["fmt", "--all", "--check"]))?;
+        let fuzz = ["--manifest-path", "fuzz/Cargo.toml"];
+        run_quietly(cargo(&["fmt", "--check"]).args(fuzz))
     })?;
     step("lint the host crates", || {
         run_quietly(&mut cargo(&[
