@@ -354,6 +354,42 @@ fn unmarking_what_is_not_cancelable_stops_the_machine() {
 }
 
 #[test]
+fn a_forwarded_request_is_no_longer_the_drivers() {
+    let bench = Bench::new();
+    let kept = bench.send(commands::KEEP);
+    bench.assert_status(commands::FORWARD, NtStatus::SUCCESS);
+    assert_eq!(bench.ask(commands::STATE), [11, 1, 0]);
+    assert!(is_pending(&kept));
+    let bugcheck = bench.stops(commands::COMPLETE);
+    assert_says(
+        &bugcheck,
+        &["WdfRequestComplete", "waits in a queue", "does not own it"],
+    );
+}
+
+#[test]
+fn a_request_is_not_the_drivers_to_delete() {
+    let bugcheck = Bench::new().stops(commands::DELETE);
+    assert_says(
+        &bugcheck,
+        &["WdfObjectDelete", "WDFREQUEST", "the framework's to delete"],
+    );
+}
+
+#[test]
+fn a_request_that_is_never_completed_stops_the_removal() {
+    let bench = Bench::new();
+    let _write = bench.file.start_write(b"one").unwrap();
+    let Err(KernelError::BugCheck(bugcheck)) = bench.device.remove() else {
+        panic!("the machine did not stop");
+    };
+    assert_says(
+        &bugcheck,
+        &["was removed", "a write of 3 bytes", "never completed"],
+    );
+}
+
+#[test]
 fn work_items_run_after_the_step_that_queued_them() {
     let bench = Bench::new();
     let request = bench.send(commands::WORK);

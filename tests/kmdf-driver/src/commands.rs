@@ -65,5 +65,7 @@ pub const FIND: u32 = control(27);
 pub const DEREFERENCE: u32 = control(28);
 /// Completes the request from a timer, and waits for that with a queue that stops.
 pub const STOP_AND_WAIT: u32 = control(29);
-/// Forwards the request to the stopped queue that accepts nothing.
+/// Forwards the kept request to the manual queue.
 pub const FORWARD: u32 = control(30);
+/// Deletes the request, which is not the driver's to delete.
+pub const DELETE: u32 = control(31);

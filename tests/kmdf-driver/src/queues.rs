@@ -149,7 +149,7 @@ extern "C" fn state(_queue: WDFQUEUE, context: WDFCONTEXT) {
     wdk::println!("{what}");
 }
 
-fn context(number: usize) -> WDFCONTEXT {
+const fn context(number: usize) -> WDFCONTEXT {
     ptr::without_provenance_mut(number)
 }
 
@@ -191,7 +191,6 @@ extern "C" fn device_control(
         }
         commands::RETRIEVE_OF_FILE => retrieve_of_file(request),
         commands::FIND => find(request),
-        commands::FORWARD => forward(request),
         commands::STOP => {
             wdf!(WdfIoQueueStop, manual, Some(state), context(1));
             complete(request, STATUS_SUCCESS);
@@ -259,6 +258,15 @@ fn keep_or_release(queue: WDFQUEUE, request: WDFREQUEST, input: usize, code: ULO
         commands::COMPLETE => {
             KEPT.store(ptr::null_mut(), Ordering::Relaxed);
             complete(kept, STATUS_SUCCESS);
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::FORWARD => {
+            let manual = MANUAL.load(Ordering::Relaxed);
+            let status = wdf!(WdfRequestForwardToIoQueue, kept, manual);
+            answer_status(request, status);
+        }
+        commands::DELETE => {
+            wdf!(WdfObjectDelete, request.cast());
             complete(request, STATUS_SUCCESS);
         }
         commands::IS_CANCELED => {
