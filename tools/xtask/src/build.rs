@@ -37,6 +37,8 @@ impl Profile {
 pub const SAMPLE: (&str, &str) = ("etw-sample-driver", "etw_sample_driver");
 /// The driver whose service name picks what it does.
 pub const PROBE: (&str, &str) = ("etw-probe-driver", "etw_probe_driver");
+/// The driver that uses the framework as its device controls say.
+pub const KMDF: (&str, &str) = ("etw-kmdf-driver", "etw_kmdf_driver");
 
 /// The driver of the guide.
 pub const MINIMAL: (&str, &str) = ("etw-minimal-driver", "etw_minimal_driver");

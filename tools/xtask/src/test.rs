@@ -46,6 +46,8 @@ pub fn run(deep: bool) -> Result<()> {
             "--package",
             build::PROBE.0,
             "--package",
+            build::KMDF.0,
+            "--package",
             build::MINIMAL.0,
         ]);
         with_standin(&mut command)
@@ -66,6 +68,7 @@ pub fn run(deep: bool) -> Result<()> {
         (build::SAMPLE, Profile::Debug),
         (build::SAMPLE, Profile::Release),
         (build::PROBE, Profile::Release),
+        (build::KMDF, Profile::Release),
         (build::MINIMAL, Profile::Release),
     ] {
         let title = format!("build {}.sys ({})", driver.1, profile.folder());

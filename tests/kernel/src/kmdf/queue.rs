@@ -371,6 +371,8 @@ fn halt(thread: &Thread, queue: u64, halt: Halt, callback: u64, context: u64) {
 
 /// As [`halt`], and waits for the end.
 fn halt_and_wait(thread: &Thread, queue: u64, how: Halt) {
+    // Callbacks make calls of their own meanwhile.
+    let call = thread.call();
     halt(thread, queue, how, 0, 0);
     let is_over = wait::wait_until(thread, None, |thread| {
         lock_framework(thread.shared())
@@ -390,7 +392,6 @@ fn halt_and_wait(thread: &Thread, queue: u64, how: Halt) {
         let description = left.map_or_else(String::new, |request| {
             thread.with::<RequestData, _>(request, |request| request::describe(request))
         });
-        let call = thread.call();
         thread.stop(
             Rule::Deadlock,
             format!(

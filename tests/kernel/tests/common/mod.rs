@@ -43,6 +43,11 @@ pub fn probe() -> PathBuf {
     driver("release", "etw_probe_driver.sys")
 }
 
+/// The driver that uses the framework as its device controls say.
+pub fn kmdf() -> PathBuf {
+    driver("release", "etw_kmdf_driver.sys")
+}
+
 /// A Python interpreter with the foreign decoders.
 pub fn python() -> PathBuf {
     let path = env::var_os("WDK_ETW_PYTHON")

@@ -1,0 +1,55 @@
+//! A control device: one without hardware, which the driver makes for itself.
+
+use core::ptr;
+
+use wdk_sys::{
+    NT_SUCCESS, NTSTATUS, STATUS_INSUFFICIENT_RESOURCES, WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE,
+    WDFDRIVER,
+};
+
+use crate::{
+    device::configure_files,
+    framework::{counted, utf16, wdf},
+    queues,
+};
+
+const SDDL: [u16; 15] = utf16(b"D:P(A;;GA;;;SY)");
+const NAME: [u16; 19] = utf16(br"\Device\KmdfControl");
+const LINK: [u16; 23] = utf16(br"\DosDevices\KmdfControl");
+
+/// Makes the device.
+pub fn create(driver: WDFDRIVER) -> NTSTATUS {
+    let sddl = counted(&SDDL);
+    let mut init = wdf!(WdfControlDeviceInitAllocate, driver, &raw const sddl);
+    if init.is_null() {
+        return STATUS_INSUFFICIENT_RESOURCES;
+    }
+    let name = counted(&NAME);
+    let status = wdf!(WdfDeviceInitAssignName, init, &raw const name);
+    if !NT_SUCCESS(status) {
+        wdf!(WdfDeviceInitFree, init);
+        return status;
+    }
+    configure_files(init);
+    let mut device: WDFDEVICE = ptr::null_mut();
+    let status = wdf!(
+        WdfDeviceCreate,
+        &raw mut init,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut device
+    );
+    if !NT_SUCCESS(status) {
+        wdf!(WdfDeviceInitFree, init);
+        return status;
+    }
+    let link = counted(&LINK);
+    let status = wdf!(WdfDeviceCreateSymbolicLink, device, &raw const link);
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    let status = queues::create(device);
+    if NT_SUCCESS(status) {
+        wdf!(WdfControlFinishInitializing, device);
+    }
+    status
+}

@@ -1,0 +1,156 @@
+//! The device: its callbacks for plug and play and power, and its files.
+
+use core::ptr;
+
+use wdk_sys::{
+    GUID, NT_SUCCESS, NTSTATUS, PWDFDEVICE_INIT, STATUS_SUCCESS, WDF_FILEOBJECT_CONFIG,
+    WDF_NO_OBJECT_ATTRIBUTES, WDF_PNPPOWER_EVENT_CALLBACKS, WDF_POWER_DEVICE_STATE, WDFCMRESLIST,
+    WDFDEVICE, WDFDRIVER, WDFFILEOBJECT, WDFOBJECT, WDFREQUEST,
+};
+
+use crate::{
+    framework::{attributes, complete, counted, utf16, wdf},
+    queues,
+};
+
+/// `{5f8a2f0e-7d1c-4d6e-9a53-0c4b7c8f2a11}`.
+static INTERFACE: GUID = GUID {
+    Data1: 0x5f8a_2f0e,
+    Data2: 0x7d1c,
+    Data3: 0x4d6e,
+    Data4: [0x9a, 0x53, 0x0c, 0x4b, 0x7c, 0x8f, 0x2a, 0x11],
+};
+
+const LINK: [u16; 20] = utf16(br"\DosDevices\KmdfTest");
+
+/// Callbacks that print their name and succeed.
+macro_rules! told {
+    ($($name:ident($($type:ty),*) -> NTSTATUS;)*) => {$(
+        extern "C" fn $name(_device: WDFDEVICE $(, _: $type)*) -> NTSTATUS {
+            wdk::println!(stringify!($name));
+            STATUS_SUCCESS
+        }
+    )*};
+    ($($name:ident($type:ty);)*) => {$(
+        extern "C" fn $name(_object: $type) {
+            wdk::println!(stringify!($name));
+        }
+    )*};
+}
+
+told! {
+    prepare_hardware(WDFCMRESLIST, WDFCMRESLIST) -> NTSTATUS;
+    release_hardware(WDFCMRESLIST) -> NTSTATUS;
+    io_init() -> NTSTATUS;
+    io_suspend() -> NTSTATUS;
+    io_restart() -> NTSTATUS;
+    query_remove() -> NTSTATUS;
+}
+
+told! {
+    io_flush(WDFDEVICE);
+    io_cleanup(WDFDEVICE);
+    surprise_removal(WDFDEVICE);
+    device_cleanup(WDFOBJECT);
+    device_destroy(WDFOBJECT);
+    file_cleanup(WDFFILEOBJECT);
+    file_close(WDFFILEOBJECT);
+}
+
+extern "C" fn d0_entry(_device: WDFDEVICE, state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
+    wdk::println!("d0_entry from {state}");
+    STATUS_SUCCESS
+}
+
+extern "C" fn d0_entry_post(_device: WDFDEVICE, _state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
+    wdk::println!("d0_entry_post_interrupts");
+    STATUS_SUCCESS
+}
+
+extern "C" fn d0_exit_pre(_device: WDFDEVICE, _state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
+    wdk::println!("d0_exit_pre_interrupts");
+    STATUS_SUCCESS
+}
+
+extern "C" fn d0_exit(_device: WDFDEVICE, state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
+    wdk::println!("d0_exit to {state}");
+    STATUS_SUCCESS
+}
+
+extern "C" fn file_create(_device: WDFDEVICE, request: WDFREQUEST, _file: WDFFILEOBJECT) {
+    wdk::println!("file_create");
+    complete(request, STATUS_SUCCESS);
+}
+
+/// Says that the driver wants to know of its files.
+pub fn configure_files(init: PWDFDEVICE_INIT) {
+    let mut files = WDF_FILEOBJECT_CONFIG {
+        Size: size_of::<WDF_FILEOBJECT_CONFIG>() as u32,
+        EvtDeviceFileCreate: Some(file_create),
+        EvtFileClose: Some(file_close),
+        EvtFileCleanup: Some(file_cleanup),
+        AutoForwardCleanupClose: wdk_sys::_WDF_TRI_STATE::WdfUseDefault,
+        FileObjectClass: wdk_sys::_WDF_FILEOBJECT_CLASS::WdfFileObjectWdfCannotUseFsContexts,
+    };
+    wdf!(
+        WdfDeviceInitSetFileObjectConfig,
+        init,
+        &raw mut files,
+        WDF_NO_OBJECT_ATTRIBUTES
+    );
+}
+
+/// `EvtDriverDeviceAdd`.
+pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
+    let mut callbacks = WDF_PNPPOWER_EVENT_CALLBACKS {
+        Size: size_of::<WDF_PNPPOWER_EVENT_CALLBACKS>() as u32,
+        EvtDeviceD0Entry: Some(d0_entry),
+        EvtDeviceD0EntryPostInterruptsEnabled: Some(d0_entry_post),
+        EvtDeviceD0Exit: Some(d0_exit),
+        EvtDeviceD0ExitPreInterruptsDisabled: Some(d0_exit_pre),
+        EvtDevicePrepareHardware: Some(prepare_hardware),
+        EvtDeviceReleaseHardware: Some(release_hardware),
+        EvtDeviceSelfManagedIoCleanup: Some(io_cleanup),
+        EvtDeviceSelfManagedIoFlush: Some(io_flush),
+        EvtDeviceSelfManagedIoInit: Some(io_init),
+        EvtDeviceSelfManagedIoSuspend: Some(io_suspend),
+        EvtDeviceSelfManagedIoRestart: Some(io_restart),
+        EvtDeviceSurpriseRemoval: Some(surprise_removal),
+        EvtDeviceQueryRemove: Some(query_remove),
+        ..WDF_PNPPOWER_EVENT_CALLBACKS::default()
+    };
+    wdf!(
+        WdfDeviceInitSetPnpPowerEventCallbacks,
+        init,
+        &raw mut callbacks
+    );
+    configure_files(init);
+    let mut attributes = attributes();
+    attributes.EvtCleanupCallback = Some(device_cleanup);
+    attributes.EvtDestroyCallback = Some(device_destroy);
+    let mut device: WDFDEVICE = ptr::null_mut();
+    let status = wdf!(
+        WdfDeviceCreate,
+        &raw mut init,
+        &raw mut attributes,
+        &raw mut device
+    );
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    let link = counted(&LINK);
+    let status = wdf!(WdfDeviceCreateSymbolicLink, device, &raw const link);
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    let status = wdf!(
+        WdfDeviceCreateDeviceInterface,
+        device,
+        &raw const INTERFACE,
+        ptr::null()
+    );
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    queues::create(device)
+}
