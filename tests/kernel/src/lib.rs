@@ -59,6 +59,7 @@ mod image;
 mod irql;
 mod kmdf;
 mod lent;
+mod lock_order;
 mod machine;
 mod memory;
 mod ntoskrnl;

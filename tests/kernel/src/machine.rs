@@ -29,6 +29,7 @@ use crate::{
     image::{Image, LoadError},
     kmdf::{self, Completion, Framework, IoRequest, RegistryValue, RequestKind},
     lent::Lent,
+    lock_order::LockOrder,
     memory,
     pool::{Block, Pool},
     schedule::{Baton, Schedule},
@@ -92,6 +93,7 @@ pub struct Shared {
     pool: Mutex<Pool>,
     etw: Mutex<Etw>,
     lent: Mutex<Lent>,
+    lock_order: Mutex<LockOrder>,
     printed: Mutex<Vec<String>>,
     /// The most of the stack that was used, by what was called.
     stacks: Mutex<BTreeMap<String, usize>>,
@@ -148,6 +150,16 @@ impl Shared {
             routes: &self.routes,
             changed: false,
         }
+    }
+
+    /// Whether threads run at once.
+    pub fn is_parallel(&self) -> bool {
+        self.parallel.load(Ordering::Relaxed)
+    }
+
+    /// Which locks were held where callbacks are waited for, and which callbacks took.
+    pub fn lock_order(&self) -> MutexGuard<'_, LockOrder> {
+        self.lock_order.lock()
     }
 
     /// What callbacks were lent.
@@ -209,7 +221,7 @@ impl Shared {
 
     /// Closes or opens pageable memory, where there is one thread at a time.
     pub fn set_pageable_accessible(&self, accessible: bool) {
-        if self.parallel.load(Ordering::Relaxed) {
+        if self.is_parallel() {
             return;
         }
         self.paged.set_accessible(accessible);
@@ -395,6 +407,7 @@ impl Kernel {
             pool: Mutex::new(Pool::new(config.special_pool)),
             etw: Mutex::new(Etw::new(config.open_points)),
             lent: Mutex::default(),
+            lock_order: Mutex::default(),
             printed: Mutex::default(),
             stacks: Mutex::default(),
             instances: AtomicU64::new(0),

@@ -89,6 +89,8 @@ pub struct Thread {
     callbacks: Cell<u32>,
     /// Whether `EtwRegister` is under way, which has not stored its handle yet.
     registering: Cell<bool>,
+    /// Wait locks that the thread's drivers hold.
+    wait_locks: RefCell<Vec<u64>>,
     /// The id that was the thread's before `EVENT_ACTIVITY_CTRL_CREATE_SET_ID`.
     replaced_activity: Cell<Option<Guid>>,
     /// Wakes whoever waits for the job that this thread runs.
@@ -170,6 +172,7 @@ impl Thread {
             depth: Cell::new(0),
             callbacks: Cell::new(0),
             registering: Cell::new(false),
+            wait_locks: RefCell::default(),
             replaced_activity: Cell::new(None),
             shared,
             identity: Cell::new(Identity::SYSTEM),
@@ -256,6 +259,11 @@ impl Thread {
         }
     }
 
+    /// Whether other threads run together with this one.
+    pub fn has_company(&self) -> bool {
+        self.baton.is_some() || self.shared.is_parallel()
+    }
+
     /// Lets other threads go on, having done so `looks` times already; whether there is a
     /// point in it.
     pub fn give_way(&self, looks: u128) -> bool {
@@ -285,6 +293,47 @@ impl Thread {
                 format!(
                     "an enable callback took {} ms; it must not wait",
                     took / (clock::Clock::FREQUENCY / 1000)
+                ),
+            );
+        }
+    }
+
+    /// A driver has acquired a wait lock on this thread. An enable callback must not, if the
+    /// lock is ever held over a call that waits for that callback (2.14).
+    pub fn note_wait_lock(&self, lock: u64) {
+        self.wait_locks.borrow_mut().push(lock);
+        if self.is_in_enable_callback() {
+            let with = self.shared.lock_order().in_callbacks(lock);
+            self.stop_for_lock_order(with);
+        }
+    }
+
+    /// A driver has released a wait lock, on whatever thread.
+    pub fn note_wait_lock_released(&self, lock: u64) {
+        let mut held = self.wait_locks.borrow_mut();
+        if let Some(at) = held.iter().rposition(|one| *one == lock) {
+            held.remove(at);
+        }
+    }
+
+    /// A call that waits for enable callbacks starts, with whatever locks are held.
+    pub fn note_wait_for_callbacks(&self) {
+        for lock in &*self.wait_locks.borrow() {
+            let with = self.shared.lock_order().over_waits(*lock);
+            self.stop_for_lock_order(with);
+        }
+    }
+
+    fn stop_for_lock_order(&self, is_inverted: bool) {
+        if is_inverted {
+            let call = self.call();
+            self.stop(
+                Rule::EnableCallbackBlocks,
+                format!(
+                    "{} was called from {}: a wait lock that an enable callback acquires is held \
+                     over a call that waits for enable callbacks to return",
+                    call.name(),
+                    self.shared.place(call.return_address)
                 ),
             );
         }

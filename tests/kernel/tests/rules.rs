@@ -111,6 +111,11 @@ const STOPS: &[(&str, Rule, &str)] = &[
     ),
     ("v21", Rule::EnableCallbackBlocks, "KeDelayExecutionThread"),
     (
+        "v21-lock",
+        Rule::EnableCallbackBlocks,
+        "a wait lock that an enable callback acquires",
+    ),
+    (
         "v22",
         Rule::LoanKept,
         "was lent to an enable callback that has returned",

@@ -11,7 +11,8 @@ use core::{
 use wdk_sys::{
     EVENT_DESCRIPTOR, GUID, LARGE_INTEGER, LPCGUID, NT_SUCCESS, NTSTATUS, PETWENABLECALLBACK,
     PEVENT_FILTER_DESCRIPTOR, POOL_FLAG_NON_PAGED, POOL_FLAG_PAGED, POOL_FLAG_UNINITIALIZED,
-    POOL_FLAGS, REGHANDLE, WDFSPINLOCK, call_unsafe_wdf_function_binding,
+    POOL_FLAGS, REGHANDLE, WDF_NO_OBJECT_ATTRIBUTES, WDFSPINLOCK, WDFWAITLOCK,
+    call_unsafe_wdf_function_binding,
     ntddk::{
         EtwActivityIdControl, EtwEventEnabled, EtwProviderEnabled, EtwRegister, EtwSetInformation,
         EtwUnregister, EtwWriteEx, ExAllocatePool2, ExFreePool, KeDelayExecutionThread,
@@ -256,6 +257,52 @@ extern "C" fn waits(
     let mut interval = LARGE_INTEGER { QuadPart: -10_000 };
     // SAFETY: the interval is a local.
     let _status = unsafe { KeDelayExecutionThread(0, 0, &raw mut interval) };
+}
+
+/// The wait lock that [`takes_a_lock`] takes.
+static LOCK: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+fn hold(lock: WDFWAITLOCK) {
+    // SAFETY: the lock was created, and a null time is for ever.
+    let _status =
+        unsafe { call_unsafe_wdf_function_binding!(WdfWaitLockAcquire, lock, ptr::null_mut()) };
+}
+
+fn let_go(lock: WDFWAITLOCK) {
+    // SAFETY: the lock is held.
+    unsafe { call_unsafe_wdf_function_binding!(WdfWaitLockRelease, lock) };
+}
+
+/// V21: takes a lock that is held over `EtwUnregister`.
+extern "C" fn takes_a_lock(
+    _source: LPCGUID,
+    _code: u32,
+    _level: u8,
+    _any: u64,
+    _all: u64,
+    _filter: PEVENT_FILTER_DESCRIPTOR,
+    _context: *mut c_void,
+) {
+    let lock = LOCK.load(Ordering::Relaxed).cast();
+    hold(lock);
+    let_go(lock);
+}
+
+fn holds_a_lock_over_unregister() {
+    let mut lock: WDFWAITLOCK = ptr::null_mut();
+    // SAFETY: the out-parameter is a local.
+    let _status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfWaitLockCreate,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut lock,
+        )
+    };
+    LOCK.store(lock.cast(), Ordering::Relaxed);
+    register(Some(takes_a_lock));
+    hold(lock);
+    unregister();
+    let_go(lock);
 }
 
 /// V22: looks at what an earlier callback was lent.
@@ -737,6 +784,7 @@ const FAULTS: &[(&str, fn())] = &[
     ("v21", || {
         register(Some(waits));
     }),
+    ("v21-lock", holds_a_lock_over_unregister),
     ("v22", || {
         register(Some(keeps_its_source));
     }),

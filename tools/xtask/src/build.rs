@@ -70,10 +70,38 @@ pub fn with_standin(command: &mut Command) -> &mut Command {
         .arg("-Zlockfile-path")
 }
 
+/// Makes wdk-macros look at the framework's functions again when the stand-in's have changed:
+/// it keeps what it found beside its own build, whatever becomes of wdk-sys.
+fn forget_old_functions(built_in: &Path) -> Result<()> {
+    let now = fs::read(root().join("tools/wdk-standin/wdk-sys/src/types.rs"))
+        .context("the stand-in for wdk-sys cannot be read")?;
+    let known = built_in.join("functions-known.rs");
+    if fs::read(&known).ok().as_ref() == Some(&now) {
+        return Ok(());
+    }
+    for profile in ["debug", "release"] {
+        let Ok(builds) = fs::read_dir(built_in.join(profile).join("build")) else {
+            continue;
+        };
+        for build in builds.flatten() {
+            let is_scratch = build.file_name().to_string_lossy().starts_with("scratch-");
+            if is_scratch {
+                let path = build.path();
+                fs::remove_dir_all(&path)
+                    .with_context(|| format!("cannot remove {}", path.display()))?;
+            }
+        }
+    }
+    fs::create_dir_all(built_in)
+        .and_then(|()| fs::write(&known, now))
+        .with_context(|| format!("cannot write {}", known.display()))
+}
+
 /// Builds a driver; returns its .sys, with its .pdb beside it.
 pub fn build(toolchain: &Toolchain, driver: (&str, &str), profile: Profile) -> Result<PathBuf> {
     let (package, image) = driver;
     let built_in = target().join("driver-build");
+    forget_old_functions(&built_in)?;
     let mut command = toolchain.cargo();
     command.args(["build", "--package", package]);
     with_standin(&mut command)

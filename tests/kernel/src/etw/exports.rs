@@ -84,6 +84,7 @@ extern "win64" fn etw_register(provider: u64, callback: u64, context: u64, slot:
 
 extern "win64" fn etw_unregister(handle: u64) -> u64 {
     let thread = thread::current();
+    thread.note_wait_for_callbacks();
     if let Some(status) = thread.shared().faults.take("EtwUnregister") {
         return status.to_register();
     }
@@ -121,6 +122,7 @@ fn set_information(
     const BINARY_TRACK_INFO: u32 = 0;
     const SET_TRAITS: u32 = 2;
     const USE_DESCRIPTOR_TYPE: u32 = 3;
+    thread.note_wait_for_callbacks();
     let known = thread.shared().etw().registration(handle).err();
     if let Some(error) = known {
         return runtime::refuse(thread, handle, &error);

@@ -25,7 +25,8 @@ pub struct SpinLockData {
 /// A wait lock.
 #[derive(Default)]
 pub struct WaitLockData {
-    held: bool,
+    /// Who acquired it.
+    held: Option<ThreadId>,
 }
 
 pub const ENTRIES: Entries = &[
@@ -126,41 +127,62 @@ extern "win64" fn wait_lock_acquire(_globals: u64, lock: u64, timeout: u64) -> u
             ),
         );
     }
-    let take = |lock: &mut WaitLockData| !core::mem::replace(&mut lock.held, true);
+    let this = std::thread::current().id();
+    let take = |lock: &mut WaitLockData| {
+        let free = lock.held.is_none();
+        if free {
+            lock.held = Some(this);
+        }
+        free
+    };
     if thread.with::<WaitLockData, _>(lock, take) {
+        thread.note_wait_lock(lock);
         return NtStatus::SUCCESS.to_register();
     }
     let clock = &thread.shared().clock;
-    let Some(timeout) = timeout else {
-        thread.stop(
+    let own = thread.with::<WaitLockData, _>(lock, |lock| lock.held == Some(this));
+    let deadline = match timeout {
+        Some(0) => return NtStatus::TIMEOUT.to_register(),
+        Some(time @ ..0) => Some(clock.last().saturating_sub(time)),
+        Some(time) => Some(time.saturating_sub(clock.boot_time())),
+        None if own => thread.stop(
             Rule::Deadlock,
             format!(
                 "WdfWaitLockAcquire was called from {} for a lock that its caller holds",
                 place()
             ),
-        );
+        ),
+        None => None,
     };
-    let deadline = match timeout {
-        0 => return NtStatus::TIMEOUT.to_register(),
-        ..0 => clock.last().saturating_sub(timeout),
-        _ => timeout.saturating_sub(clock.boot_time()),
-    };
-    let taken = wait::wait_until(&thread, Some(deadline), |thread| {
+    let taken = wait::wait_until(&thread, deadline, |thread| {
         lock_framework(thread.shared())
             .get::<WaitLockData>(lock)
             .is_ok_and(take)
     });
     if taken {
+        thread.note_wait_lock(lock);
         NtStatus::SUCCESS.to_register()
-    } else {
+    } else if deadline.is_some() {
         NtStatus::TIMEOUT.to_register()
+    } else {
+        thread.stop(
+            Rule::Deadlock,
+            format!(
+                "WdfWaitLockAcquire was called from {} for a lock that nothing releases",
+                place()
+            ),
+        )
     }
 }
 
 extern "win64" fn wait_lock_release(_globals: u64, lock: u64) -> u64 {
     let thread = thread::current();
     let call = thread.call();
-    if !thread.with::<WaitLockData, _>(lock, |lock| core::mem::take(&mut lock.held)) {
+    thread.note_wait_lock_released(lock);
+    if thread
+        .with::<WaitLockData, _>(lock, |lock| lock.held.take())
+        .is_none()
+    {
         thread.stop(
             Rule::Deadlock,
             format!(

@@ -1,5 +1,5 @@
-//! Waits. One processor runs driver code, and a wait keeps it: what a driver waits
-//! for can come from work that is queued, and from timers that come due meanwhile.
+//! Waits. A wait keeps its processor: what a driver waits for can come from work that is
+//! queued, from timers that come due meanwhile, and from other threads, where there are any.
 
 use super::{timer, work};
 use crate::thread::Thread;
@@ -16,6 +16,7 @@ pub fn wait_until(
     deadline: Option<i64>,
     mut ready: impl FnMut(&Thread) -> bool,
 ) -> bool {
+    let mut looks = 0;
     for _ in 0..PATIENCE {
         if ready(thread) {
             return true;
@@ -24,9 +25,13 @@ pub fn wait_until(
             continue;
         }
         let due = timer::next_due(thread);
-        match due.filter(|due| deadline.is_none_or(|deadline| *due <= deadline)) {
-            Some(due) => timer::run_timers(thread, due),
-            None => break,
+        let due = due.filter(|due| deadline.is_none_or(|deadline| *due <= deadline));
+        if thread.has_company() && thread.give_way(looks) {
+            looks += 1;
+        } else if let Some(due) = due {
+            timer::run_timers(thread, due);
+        } else {
+            break;
         }
     }
     if let Some(deadline) = deadline {

@@ -1,0 +1,27 @@
+//! Wait locks and enable callbacks: the order in which a driver takes the one and waits for
+//! the other.
+
+use std::collections::HashSet;
+
+/// The locks that matter, by their handles.
+#[derive(Default)]
+pub struct LockOrder {
+    /// Held over `EtwUnregister` or `EtwSetInformation`, which wait for callbacks (2.9).
+    over_waits: HashSet<u64>,
+    /// Acquired by callbacks.
+    in_callbacks: HashSet<u64>,
+}
+
+impl LockOrder {
+    /// A lock is held over a call that waits for callbacks; whether a callback takes it.
+    pub fn over_waits(&mut self, lock: u64) -> bool {
+        self.over_waits.insert(lock);
+        self.in_callbacks.contains(&lock)
+    }
+
+    /// A callback acquires a lock; whether it is held over such a call.
+    pub fn in_callbacks(&mut self, lock: u64) -> bool {
+        self.in_callbacks.insert(lock);
+        self.over_waits.contains(&lock)
+    }
+}
