@@ -140,7 +140,7 @@ impl TextData {
     }
 
     /// The string as a driver sees it; its text lives as long as the object.
-    pub fn counted(&self) -> UnicodeString {
+    pub const fn counted(&self) -> UnicodeString {
         UnicodeString {
             length: self.length,
             maximum_length: self.length + 2,

@@ -131,12 +131,12 @@ impl RequestData {
     }
 
     /// Where its input is, and how long it is.
-    pub fn input(&self) -> (u64, u64) {
+    pub const fn input(&self) -> (u64, u64) {
         (self.buffer.address(), self.input_length())
     }
 
     /// Where its output goes, and how long that may be.
-    pub fn output(&self) -> (u64, u64) {
+    pub const fn output(&self) -> (u64, u64) {
         (self.buffer.address(), self.output_length())
     }
 
