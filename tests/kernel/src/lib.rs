@@ -30,11 +30,10 @@
 //! # What it does not do
 //!
 //! It is a test double for what a driver, a controller or a consumer can
-//! observe, not an operating system. One processor runs driver code, and time
-//! passes only by [`Kernel::advance`] and by reading the clock. It knows no
-//! interrupts, DMA, other drivers, or file systems. A routine that it does not
-//! provide is refused by name: at load where it is an import, at the call where
-//! it is an entry of the framework's table.
+//! observe, not an operating system. Time passes only by [`Kernel::advance`], by waits, and
+//! by reading the clock. It knows no interrupts, DMA, other drivers, or file systems. A
+//! routine that it does not provide is refused by name: at load where it is an import, at
+//! the call where it is an entry of the framework's table.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![allow(
