@@ -403,3 +403,87 @@ fn keyword_0_is_one_sessions_to_ignore() {
     let events = |session| world.kernel.stop_session(session).unwrap().events;
     assert_eq!((events(takes), events(ignores)), (1, 0));
 }
+
+// V72, R-E4, R-O3
+#[test]
+fn what_is_told_is_the_composite_after_every_change() {
+    for seed in 0..20 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let world = World::new(OpenPoints::default());
+        let driver = world
+            .kernel
+            .load_as(&common::probe(), "well-behaved")
+            .unwrap();
+        let mut sessions: Vec<(SessionHandle, Option<(u8, u64, u64)>)> = (0..4)
+            .map(|number| {
+                let config = SessionConfig::to_consumers(format!("{seed} {number}"));
+                (world.kernel.start_session(config).unwrap(), None)
+            })
+            .collect();
+        for step in 0..40 {
+            if sessions.is_empty() {
+                break;
+            }
+            let at = random.usize(..sessions.len());
+            let (session, wish) = &mut sessions[at];
+            let was_enabled = wish.is_some();
+            let told_before = world.kernel.statistics().notifications;
+            match random.u8(..10) {
+                0..6 => {
+                    let level = random.u8(..6);
+                    let (match_any, match_all) = (random.u64(..8), random.u64(..4));
+                    *wish = Some((level, match_any, match_all));
+                    let parameters = EnableParameters {
+                        level,
+                        match_any,
+                        match_all,
+                        ..EnableParameters::default()
+                    };
+                    world
+                        .kernel
+                        .enable(*session, provider(), parameters)
+                        .unwrap();
+                }
+                6..9 => {
+                    *wish = None;
+                    world.kernel.disable(*session, provider(), None).unwrap();
+                    assert!(was_enabled || told_before == world.kernel.statistics().notifications);
+                }
+                _ => {
+                    world.kernel.stop_session(*session).unwrap();
+                    sessions.remove(at);
+                }
+            }
+            if world.kernel.statistics().notifications == told_before {
+                continue;
+            }
+            let wishes: Vec<_> = sessions.iter().filter_map(|(_, wish)| *wish).collect();
+            let expected = if wishes.is_empty() {
+                "code 0 level 0 any 0 all 0 ".to_owned()
+            } else {
+                let level = wishes.iter().map(|(level, ..)| match level {
+                    0 => 255,
+                    level => *level,
+                });
+                let any = wishes.iter().map(|(_, any, _)| match any {
+                    0 => u64::MAX,
+                    any => *any,
+                });
+                let all = wishes.iter().map(|(.., all)| *all);
+                format!(
+                    "code 1 level {} any {:x} all {:x} ",
+                    level.max().unwrap(),
+                    any.fold(0, |a, b| a | b),
+                    all.fold(u64::MAX, |a, b| a & b)
+                )
+            };
+            let printed = world.kernel.debug_output().concat();
+            let last = printed.lines().last().unwrap_or_default();
+            assert!(
+                last.starts_with(&expected),
+                "step {step} of seed {seed}: {last}"
+            );
+        }
+        driver.unload().unwrap();
+    }
+}

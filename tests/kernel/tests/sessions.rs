@@ -462,6 +462,9 @@ fn one_stream_for_all_processors_is_in_order() {
     assert_eq!(trace.header().session.processors, 1);
     let stamps: Vec<i64> = trace.events().map(|event| event.record.timestamp).collect();
     assert!(stamps.is_sorted());
+    for sender in 1..=3 {
+        assert!(numbers(&report.file, sender).into_iter().eq(0..500));
+    }
     world.leave();
 }
 

@@ -3,17 +3,12 @@
 //! A start event and the stop event of the same provider and activity are a span; every
 //! other event is an instant. Times are microseconds since the first event.
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 use crate::decode::{Decoded, Fields, serialize_fields};
-use crate::guid::Guid;
-
-/// `EVENT_TRACE_TYPE_START` and `EVENT_TRACE_TYPE_END`.
-const START: u8 = 1;
-const STOP: u8 = 2;
+use crate::spans::spans;
 
 #[derive(Serialize)]
 struct File<'a> {
@@ -46,33 +41,22 @@ impl Serialize for Arguments<'_> {
     }
 }
 
-/// What makes a span: the provider and the activity.
-fn span(event: &Decoded) -> Option<(Guid, Guid)> {
-    (!event.activity.is_null()).then_some((event.provider, event.activity))
-}
-
 /// Writes events, which are in the order of time.
 ///
 /// # Errors
 /// Whatever `out` fails with.
 pub fn write_events(events: &[Decoded], out: impl Write) -> io::Result<()> {
     let first = events.first().map_or(0, |event| event.time.unix_nanos());
-    let with_opcode = |opcode: u8| -> HashSet<(Guid, Guid)> {
-        let ones = events
-            .iter()
-            .filter(|event| event.descriptor.opcode == opcode);
-        ones.filter_map(span).collect()
-    };
     // A span has two ends; what lacks one is shown as an instant.
-    let starts = with_opcode(START);
-    let stops = with_opcode(STOP);
-    let entries = events.iter().map(|event| {
-        let whole = span(event).filter(|key| starts.contains(key) && stops.contains(key));
-        let phase = match (whole, event.descriptor.opcode) {
-            (Some(_), START) => "b",
-            (Some(_), STOP) => "e",
-            _ => "i",
-        };
+    let mut phases = vec!["i"; events.len()];
+    for span in spans(events) {
+        for (at, phase) in [(span.start, "b"), (span.stop, "e")] {
+            if let Some(place) = phases.get_mut(at) {
+                *place = phase;
+            }
+        }
+    }
+    let entries = events.iter().zip(phases).map(|(event, phase)| {
         let provider = event.provider.to_string();
         #[expect(
             clippy::cast_precision_loss,

@@ -1,4 +1,4 @@
-//! `etl`: shows .etl files.
+//! `etl`: shows .etl files, and makes others of them.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -7,22 +7,83 @@ use std::process::ExitCode;
 use clap::builder::EnumValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValue, value_parser};
 use etl_file::manifest::LoadError;
+use etl_file::merge::MergeError;
 use etl_file::read::ReadError;
-use etl_file::{Catalog, Decoded, Guid, Selection, Trace, chrome, csv, decode, json, stats, table};
+use etl_file::{
+    Catalog, Decoded, Guid, Selection, Trace, chrome, csv, decode, json, report, stats, table,
+};
 
 /// The command line.
 fn command() -> Command {
-    let file = Arg::new("file")
+    Command::new("etl")
+        .about("Shows .etl (Event Trace Log) files")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(dump_command())
+        .subcommand(merge_command())
+        .subcommand(report_command())
+        .subcommand(stats_command())
+}
+
+/// The file that a command is about.
+fn file() -> Arg {
+    Arg::new("file")
         .value_name("FILE")
         .help("The .etl file")
         .required(true)
-        .value_parser(value_parser!(PathBuf));
-    let man = Arg::new("man")
+        .value_parser(value_parser!(PathBuf))
+}
+
+/// The files that a command is about.
+fn files() -> Arg {
+    file().help("The .etl files").num_args(1..)
+}
+
+/// The manifests that decode events.
+fn man() -> Arg {
+    Arg::new("man")
         .long("man")
         .value_name("FILE")
         .help("A manifest of a provider; may be given several times")
         .action(ArgAction::Append)
-        .value_parser(value_parser!(PathBuf));
+        .value_parser(value_parser!(PathBuf))
+}
+
+/// The file that a command writes.
+fn out_file(help: &'static str) -> Arg {
+    Arg::new("out")
+        .long("out")
+        .short('o')
+        .value_name("FILE")
+        .help(help)
+        .required(true)
+        .value_parser(value_parser!(PathBuf))
+}
+
+fn merge_command() -> Command {
+    Command::new("merge")
+        .about("Makes one file of several, with their events in the order of time")
+        .arg(files())
+        .arg(out_file("The .etl file to write"))
+}
+
+fn report_command() -> Command {
+    Command::new("report")
+        .about("Makes a page for a browser of one or several files")
+        .arg(files())
+        .arg(man())
+        .arg(out_file("The HTML file to write"))
+}
+
+fn stats_command() -> Command {
+    Command::new("stats")
+        .about("Counts the events of a file, by provider, event and level")
+        .arg(file())
+        .arg(man())
+}
+
+fn dump_command() -> Command {
     let several = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name)
             .long(name)
@@ -30,11 +91,7 @@ fn command() -> Command {
             .help(help)
             .action(ArgAction::Append)
     };
-    let stats = Command::new("stats")
-        .about("Counts the events of a file, by provider, event and level")
-        .arg(file.clone())
-        .arg(man.clone());
-    let dump = Command::new("dump")
+    Command::new("dump")
         .about("Prints the events of a file in the order of time")
         .long_about(
             "Prints the events of a file in the order of time.\n\n\
@@ -42,7 +99,7 @@ fn command() -> Command {
              providers. What is damaged is named on the standard error output, after all that \
              could be read.",
         )
-        .arg(file)
+        .arg(file())
         .arg(
             Arg::new("format")
                 .long("format")
@@ -50,7 +107,7 @@ fn command() -> Command {
                 .default_value("table")
                 .value_parser(EnumValueParser::<Format>::new()),
         )
-        .arg(man)
+        .arg(man())
         .arg(several(
             "provider",
             "NAME|GUID",
@@ -91,14 +148,7 @@ fn command() -> Command {
                      as wide as the events are",
                 )
                 .value_parser(value_parser!(u16)),
-        );
-    Command::new("etl")
-        .about("Shows .etl (Event Trace Log) files")
-        .version(env!("CARGO_PKG_VERSION"))
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(dump)
-        .subcommand(stats)
+        )
 }
 
 /// A number, hexadecimal with `0x`.
@@ -144,6 +194,10 @@ enum Failure {
     Read { file: PathBuf, source: ReadError },
     #[error(transparent)]
     Manifest(#[from] LoadError),
+    #[error("{}: {source}", file.display())]
+    Merge { file: PathBuf, source: MergeError },
+    #[error("cannot write {}: {source}", file.display())]
+    Write { file: PathBuf, source: io::Error },
     #[error("cannot print: {0}")]
     Output(#[from] io::Error),
 }
@@ -152,6 +206,8 @@ fn main() -> ExitCode {
     let matches = command().get_matches();
     let result = match matches.subcommand() {
         Some(("dump", arguments)) => dump(arguments),
+        Some(("merge", arguments)) => merge(arguments),
+        Some(("report", arguments)) => report(arguments),
         Some(("stats", arguments)) => stats(arguments),
         // The command line requires one of the subcommands.
         _ => return ExitCode::from(2),
@@ -266,6 +322,90 @@ fn stats(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     write!(out, "{}", stats::render(&input.trace, &events))?;
     out.flush()?;
     Ok(input.finish())
+}
+
+/// The files that several were asked for.
+fn traces(arguments: &ArgMatches) -> Result<Vec<(&Path, Trace)>, Failure> {
+    let files = arguments.get_many::<PathBuf>("file").unwrap_or_default();
+    files
+        .map(|file| {
+            let trace = Trace::open(file).map_err(|source| Failure::Read {
+                file: file.clone(),
+                source,
+            })?;
+            Ok((file.as_path(), trace))
+        })
+        .collect()
+}
+
+/// Where the output goes.
+fn out(arguments: &ArgMatches) -> &Path {
+    arguments
+        .get_one::<PathBuf>("out")
+        .map_or_else(|| Path::new(""), PathBuf::as_path)
+}
+
+/// Writes a file as a whole, or not at all.
+fn write_file(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let failed = |source| Failure::Write {
+        file: file.to_owned(),
+        source,
+    };
+    let mut beside = file.as_os_str().to_owned();
+    beside.push(".part");
+    std::fs::write(&beside, bytes).map_err(failed)?;
+    std::fs::rename(&beside, file).map_err(failed)
+}
+
+fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
+    let (files, traces): (Vec<&Path>, Vec<Trace>) = traces(arguments)?.into_iter().unzip();
+    let to = out(arguments);
+    let name = to.display().to_string();
+    let merged = etl_file::merge::merge(&traces, &name, io::Cursor::new(Vec::new()));
+    let merged = merged.map_err(|source| Failure::Merge {
+        file: source
+            .trace()
+            .and_then(|trace| files.get(trace).copied())
+            .unwrap_or(to)
+            .to_owned(),
+        source,
+    })?;
+    write_file(to, &merged.into_inner())?;
+    let events: usize = traces.iter().map(|trace| trace.events().count()).sum();
+    writeln!(
+        io::stdout(),
+        "{events} events of {} files in {name}",
+        files.len()
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
+    let mut catalog = Catalog::new();
+    for manifest in arguments.get_many::<PathBuf>("man").unwrap_or_default() {
+        catalog.load(manifest)?;
+    }
+    let traces = traces(arguments)?;
+    let names: Vec<String> = traces
+        .iter()
+        .map(|(file, _)| file.display().to_string())
+        .collect();
+    let inputs: Vec<report::Input<'_>> = traces
+        .iter()
+        .zip(&names)
+        .map(|((_, trace), name)| report::Input { name, trace })
+        .collect();
+    let mut page = Vec::new();
+    report::write(&inputs, &catalog, &mut page)?;
+    write_file(out(arguments), &page)?;
+    let mut code = ExitCode::SUCCESS;
+    for (file, trace) in &traces {
+        for damage in trace.damages() {
+            complain(&format_args!("{}: {damage}", file.display()));
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
 }
 
 /// The width of the terminal, if the output goes to one.

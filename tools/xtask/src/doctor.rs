@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::{
     environment::ORACLES,
+    packages,
     process::{output_of, root},
     progress::step,
     toolchain::Toolchain,
@@ -47,6 +48,11 @@ fn examine() -> Vec<Finding> {
                 .then(|| ORACLES.python().display().to_string()),
         },
         Finding {
+            what: "browser",
+            needed_by: "test",
+            found: packages::browser(),
+        },
+        Finding {
             what: "reference data",
             needed_by: "test",
             found: facts
@@ -61,6 +67,7 @@ pub fn run(install: bool) -> Result<()> {
     if install {
         step("install the cross toolchain", Toolchain::find_or_install)?;
         step("install the foreign decoders", || ORACLES.install())?;
+        step("install the browser", packages::install_browser)?;
     }
     let findings = examine();
     for finding in &findings {

@@ -42,3 +42,19 @@ pub fn install(names: &[&str]) -> Result<()> {
     }
     Ok(())
 }
+
+/// The browser that pages are tested in.
+const BROWSER: &str = "chromium";
+
+/// The browser's version, if it is there.
+pub fn browser() -> Option<String> {
+    output_of(Command::new(BROWSER).arg("--version"))
+}
+
+/// Installs the browser, if it is not there.
+pub fn install_browser() -> Result<()> {
+    if browser().is_none() {
+        install(&[BROWSER])?;
+    }
+    Ok(())
+}

@@ -8,6 +8,7 @@ use crate::{
     build::{self, Profile, with_standin},
     deep,
     environment::ORACLES,
+    packages,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
     requirements,
@@ -24,6 +25,7 @@ fn cargo(arguments: &[&str]) -> Command {
 pub fn run(deep: bool) -> Result<()> {
     let toolchain = step("find the cross toolchain", Toolchain::find_or_install)?;
     step("install the foreign decoders", || ORACLES.install())?;
+    step("install the browser", packages::install_browser)?;
     step("check the format", || {
         run_quietly(&mut cargo(&["fmt", "--all", "--check"]))?;
         let fuzz = ["--manifest-path", "fuzz/Cargo.toml"];
