@@ -3,9 +3,9 @@
 use std::{io, sync::LazyLock};
 
 use etl_file::{
-    Catalog, Decoded, Event, LogFileHeader, Selection, Trace, chrome, csv, decode, json,
+    Catalog, Decoded, Event, LogFileHeader, Selection, Trace, chrome, csv, decode, json, merge,
     read::{PointerSize, ReadError, Record},
-    stats, table,
+    report, stats, table,
     write::{AppendError, Buffer, Finish, LogFile},
 };
 
@@ -57,6 +57,8 @@ pub fn check(data: &[u8]) {
         check_json(&trace, &CATALOG, &events, &decoded);
     }
     check_csv(&decoded);
+    check_report(&trace);
+    check_merge(trace.clone());
     check_chrome(&decoded);
     let width = data.last().map(|byte| u16::from(*byte));
     let few = decoded.get(..TABLED).unwrap_or(&decoded);
@@ -230,5 +232,47 @@ fn check_chrome(decoded: &[Decoded]) {
         assert_eq!(entry["ph"] != "i", entry.get("id").is_some());
         let arguments = entry["args"].as_object().expect("fields by name");
         assert_eq!(arguments.len(), event.fields.len());
+    }
+}
+
+/// A page holds its data as one element, whatever they say.
+fn check_report(trace: &Trace) {
+    if trace.events().count() > PRINTED {
+        return;
+    }
+    let mut page = Vec::new();
+    let input = report::Input {
+        name: "fuzz",
+        trace,
+    };
+    report::write(&[input], &CATALOG, &mut page).expect("memory takes all");
+    let page = String::from_utf8(page).expect("a page is text");
+    assert_eq!(page.matches("<script").count(), 2);
+    assert_eq!(page.matches("</script").count(), 2);
+    let (_, data) = page
+        .split_once("type=\"application/json\">")
+        .expect("the data");
+    let (data, _) = data.split_once("</script>").expect("their end");
+    let data: serde_json::Value = serde_json::from_str(data).expect("the data are JSON");
+    assert_eq!(
+        data["events"].as_array().map(Vec::len),
+        Some(trace.events().count())
+    );
+}
+
+/// A trace merged with itself has every event twice, or is refused.
+fn check_merge(trace: Trace) {
+    let events = trace.events().count();
+    if events > PRINTED || trace.header().session.processors > 64 {
+        return;
+    }
+    let traces = [trace.clone(), trace];
+    match merge::merge(&traces, "merged.etl", io::Cursor::new(Vec::new())) {
+        Ok(file) => {
+            let merged = Trace::parse(&file.into_inner()).expect("what was written is a trace");
+            assert_eq!(merged.damages(), []);
+            assert_eq!(merged.events().count(), 2 * events);
+        }
+        Err(error) => assert_sentence(&error),
     }
 }

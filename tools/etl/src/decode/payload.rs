@@ -51,7 +51,7 @@ impl Schema {
             numbers: Vec::new(),
         };
         let mut fields = Fields::new();
-        for field in &self.fields {
+        for field in &*self.fields {
             let start = decoder.c;
             match decoder.field(field) {
                 Ok(value) => fields.push((Arc::clone(&field.name), value)),

@@ -10,8 +10,8 @@ pub struct Schema {
     pub event_name: String,
     /// The event's 28 tag bits.
     pub tags: u32,
-    /// The fields, in the order of the data.
-    pub fields: Vec<Field>,
+    /// The fields, in the order of the data. Events of one template share them.
+    pub fields: Arc<[Field]>,
 }
 
 /// A field of an event, or a member of a structure.

@@ -38,7 +38,7 @@ impl Schema {
         Ok(Self {
             event_name,
             tags,
-            fields,
+            fields: fields.into(),
         })
     }
 }
@@ -173,7 +173,8 @@ mod tests {
                     count: Count::Fixed(3),
                     ..plain("fix", InType::UInt16)
                 },
-            ],
+            ]
+            .into(),
         };
         assert_eq!(schema, expected);
     }
@@ -215,7 +216,7 @@ mod tests {
                 ..plain("g", InType::UInt32)
             },
         ];
-        assert_eq!(schema.fields, expected);
+        assert_eq!(*schema.fields, expected);
     }
 
     #[test]

@@ -84,7 +84,7 @@ struct ProviderReader<'a, 'input> {
     opcode_names: HashMap<(Option<&'a str>, &'a str), u8>,
     keyword_names: HashMap<&'a str, u64>,
     maps: HashMap<&'a str, Arc<ValueMap>>,
-    templates: HashMap<&'a str, Vec<Field>>,
+    templates: HashMap<&'a str, Arc<[Field]>>,
 }
 
 impl<'a, 'input> ProviderReader<'a, 'input> {
@@ -136,7 +136,14 @@ impl<'a, 'input> ProviderReader<'a, 'input> {
         for template in descend(node, &["templates", "template"]) {
             let tid = required(template, "tid")?;
             let fields = self.fields(template, &mut Vec::new())?;
-            define(template, &mut self.templates, "template", tid, fields, tid)?;
+            define(
+                template,
+                &mut self.templates,
+                "template",
+                tid,
+                fields.into(),
+                tid,
+            )?;
         }
         for event in descend(node, &["events", "event"]) {
             self.event(event)?;
@@ -315,7 +322,7 @@ impl<'a, 'input> ProviderReader<'a, 'input> {
         };
         self.check_names(node)?;
         let fields = match node.attribute("template") {
-            None => Vec::new(),
+            None => Arc::default(),
             Some(tid) => self
                 .templates
                 .get(tid)

@@ -5,6 +5,8 @@ const ROW_HEIGHT = 22;
 const LANE_HEIGHT = 20;
 /** Spans that are drawn; more cannot be told apart on a screen. */
 const MOST_SPANS = 5000;
+/** How much a timeline can be stretched; browsers have widest elements. */
+const MOST_ZOOM = 4096;
 const [TIME, PROVIDER, NAME, LEVEL, PROCESS, THREAD, PROCESSOR, ACTIVITY, TEXT] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
 
 function element(name, text, className) {
@@ -63,9 +65,11 @@ function lanes(spans) {
 
 function showTimeline() {
   const box = document.getElementById('timeline');
+  const inner = document.getElementById('lanes');
   box.dataset.total = data.spans.length;
   if (data.spans.length === 0) {
     document.getElementById('spans-none').hidden = false;
+    document.getElementById('zoom').hidden = true;
     box.hidden = true;
     return;
   }
@@ -81,9 +85,21 @@ function showTimeline() {
     made.title = `${first[NAME]} of ${data.providers[first[PROVIDER]]}, activity ${data.activities[first[ACTIVITY]]}: `
       + `${milliseconds(end[TIME] - first[TIME])} ms from ${milliseconds(first[TIME])} ms`;
     made.addEventListener('click', () => setFilter(data.activities[first[ACTIVITY]]));
-    box.append(made);
+    inner.append(made);
   });
-  box.style.height = `${(Math.max(...places) + 1) * LANE_HEIGHT + 6}px`;
+  inner.style.height = `${(Math.max(...places) + 1) * LANE_HEIGHT + 6}px`;
+  let zoom = 1;
+  const scale = (factor) => {
+    // What is in the middle stays there.
+    const middle = (box.scrollLeft + box.clientWidth / 2) / box.scrollWidth;
+    zoom = Math.min(MOST_ZOOM, Math.max(1, zoom * factor));
+    inner.style.width = `${zoom * 100}%`;
+    box.scrollLeft = middle * box.scrollWidth - box.clientWidth / 2;
+    document.getElementById('zoom-text').textContent = `${milliseconds(last / zoom)} ms in view, of ${milliseconds(last)} ms`;
+  };
+  document.getElementById('zoom-in').addEventListener('click', () => scale(4));
+  document.getElementById('zoom-out').addEventListener('click', () => scale(1 / 4));
+  scale(1);
 }
 
 const columns = [

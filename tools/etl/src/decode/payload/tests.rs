@@ -16,7 +16,7 @@ fn field(name: &str, in_type: InType, out_type: OutType) -> Field {
 
 fn decode(fields: Vec<Field>, data: &[u8]) -> Payload {
     let schema = Schema {
-        fields,
+        fields: fields.into(),
         ..Schema::default()
     };
     schema.decode(data, PointerSize::Eight)
@@ -221,7 +221,7 @@ fn security_identifier_gives_its_own_length() {
 #[test]
 fn pointer_has_the_size_of_the_writer() {
     let schema = Schema {
-        fields: vec![field("p", InType::Pointer, OutType::Default)],
+        fields: vec![field("p", InType::Pointer, OutType::Default)].into(),
         ..Schema::default()
     };
     let payload = schema.decode(&[1, 0, 0, 0, 2], PointerSize::Four);
