@@ -10,6 +10,7 @@ pub mod filter_data;
 pub mod manifest;
 mod payload;
 pub mod pe_load;
+pub mod resources;
 pub mod script;
 mod text;
 pub mod tracelogging;

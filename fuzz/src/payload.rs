@@ -22,7 +22,7 @@ pub fn check(schema: &Schema, user_data: &[u8]) {
                 assert!((at..=user_data.len()).contains(&error.offset), "{error}");
             }
         }
-        for ((name, value), field) in payload.fields.iter().zip(&schema.fields) {
+        for ((name, value), field) in payload.fields.iter().zip(&*schema.fields) {
             assert_eq!(*name, field.name);
             print(value);
         }

@@ -65,7 +65,7 @@ fn encode(schema: &Schema) -> Option<Vec<u8>> {
     encode_tags(schema.tags, &mut blob);
     blob.extend(schema.event_name.as_bytes());
     blob.push(0);
-    for field in &schema.fields {
+    for field in &*schema.fields {
         encode_field(field, &mut blob);
     }
     let size = u16::try_from(blob.len()).ok()?;

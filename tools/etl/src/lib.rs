@@ -23,6 +23,7 @@ mod cursor;
 pub mod decode;
 pub mod guid;
 pub mod header;
+pub mod image;
 pub mod json;
 mod layout;
 pub mod manifest;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::builder::EnumValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValue, value_parser};
+use etl_file::image::ImageError;
 use etl_file::manifest::LoadError;
 use etl_file::merge::MergeError;
 use etl_file::read::ReadError;
@@ -38,6 +39,28 @@ fn file() -> Arg {
 /// The files that a command is about.
 fn files() -> Arg {
     file().help("The .etl files").num_args(1..)
+}
+
+/// The images that decode events.
+fn image() -> Arg {
+    Arg::new("image")
+        .long("image")
+        .value_name("FILE")
+        .help("An image whose resources describe its events; may be given several times")
+        .action(ArgAction::Append)
+        .value_parser(value_parser!(PathBuf))
+}
+
+/// What decodes events.
+fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
+    let mut catalog = Catalog::new();
+    for image in arguments.get_many::<PathBuf>("image").unwrap_or_default() {
+        catalog.load_image(image)?;
+    }
+    for manifest in arguments.get_many::<PathBuf>("man").unwrap_or_default() {
+        catalog.load(manifest)?;
+    }
+    Ok(catalog)
 }
 
 /// The manifests that decode events.
@@ -73,6 +96,7 @@ fn report_command() -> Command {
         .about("Makes a page for a browser of one or several files")
         .arg(files())
         .arg(man())
+        .arg(image())
         .arg(out_file("The HTML file to write"))
 }
 
@@ -81,6 +105,7 @@ fn stats_command() -> Command {
         .about("Counts the events of a file, by provider, event and level")
         .arg(file())
         .arg(man())
+        .arg(image())
 }
 
 fn dump_command() -> Command {
@@ -96,7 +121,7 @@ fn dump_command() -> Command {
         .long_about(
             "Prints the events of a file in the order of time.\n\n\
              TraceLogging events decode by themselves; the others need the manifests of their \
-             providers. What is damaged is named on the standard error output, after all that \
+             providers, or images with the same in their resources. What is damaged is named on the standard error output, after all that \
              could be read.",
         )
         .arg(file())
@@ -108,6 +133,7 @@ fn dump_command() -> Command {
                 .value_parser(EnumValueParser::<Format>::new()),
         )
         .arg(man())
+        .arg(image())
         .arg(several(
             "provider",
             "NAME|GUID",
@@ -194,6 +220,8 @@ enum Failure {
     Read { file: PathBuf, source: ReadError },
     #[error(transparent)]
     Manifest(#[from] LoadError),
+    #[error(transparent)]
+    Image(#[from] ImageError),
     #[error("{}: {source}", file.display())]
     Merge { file: PathBuf, source: MergeError },
     #[error("cannot write {}: {source}", file.display())]
@@ -234,10 +262,7 @@ struct Input<'a> {
 
 impl<'a> Input<'a> {
     fn open(arguments: &'a ArgMatches) -> Result<Self, Failure> {
-        let mut catalog = Catalog::new();
-        for manifest in arguments.get_many::<PathBuf>("man").unwrap_or_default() {
-            catalog.load(manifest)?;
-        }
+        let catalog = catalog(arguments)?;
         let file = arguments
             .get_one::<PathBuf>("file")
             .map_or_else(|| Path::new(""), PathBuf::as_path);
@@ -381,10 +406,7 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
-    let mut catalog = Catalog::new();
-    for manifest in arguments.get_many::<PathBuf>("man").unwrap_or_default() {
-        catalog.load(manifest)?;
-    }
+    let catalog = catalog(arguments)?;
     let traces = traces(arguments)?;
     let names: Vec<String> = traces
         .iter()

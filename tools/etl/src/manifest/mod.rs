@@ -3,7 +3,7 @@
 //! A manifest (`.man`) describes providers in XML: their events with their
 //! templates, and the names of keywords, levels, tasks and opcodes. A
 //! [`Catalog`] holds what was loaded and is asked by provider, event id and
-//! version.
+//! version. Images hold the same in another form (see [`crate::image`]).
 
 mod error;
 pub(crate) mod message;
@@ -59,7 +59,12 @@ impl Catalog {
     /// # Errors
     /// [`ManifestError`] if the text is malformed; the catalog is as before.
     pub fn add(&mut self, manifest: &str) -> Result<(), ManifestError> {
-        let providers = parse::manifest(manifest)?;
+        self.insert(parse::manifest(manifest)?);
+        Ok(())
+    }
+
+    /// Adds providers, in place of those that are known already.
+    pub(crate) fn insert(&mut self, providers: Vec<Provider>) {
         for provider in providers.into_iter().map(Arc::new) {
             // Events carry the control GUID, where there is one. Several
             // providers may share it; then only traits can tell them apart.
@@ -70,7 +75,6 @@ impl Catalog {
             }
             self.providers.insert(provider.guid, provider);
         }
-        Ok(())
     }
 
     /// The provider of a GUID.

@@ -14,12 +14,12 @@ pub struct Provider {
     pub guid: Guid,
     /// The GUID that it is enabled by, if that is another one.
     pub control_guid: Option<Guid>,
-    pub(super) levels: HashMap<u8, String>,
-    pub(super) tasks: HashMap<u16, String>,
+    pub(crate) levels: HashMap<u8, String>,
+    pub(crate) tasks: HashMap<u16, String>,
     /// By task, 0 for all tasks, and value.
-    pub(super) opcodes: HashMap<(u16, u8), String>,
-    pub(super) keywords: Vec<(u64, String)>,
-    pub(super) events: HashMap<(u16, u8), EventDefinition>,
+    pub(crate) opcodes: HashMap<(u16, u8), String>,
+    pub(crate) keywords: Vec<(u64, String)>,
+    pub(crate) events: HashMap<(u16, u8), EventDefinition>,
 }
 
 /// An event of a manifest.

@@ -1,0 +1,108 @@
+//! The message table (`RT_MESSAGETABLE`).
+
+use std::collections::HashMap;
+
+use super::ResourceError;
+use super::bytes::Bytes;
+
+/// Texts by message id.
+#[derive(Debug, Default)]
+pub struct Messages(HashMap<u32, String>);
+
+impl Messages {
+    /// Reads a table.
+    pub fn parse(data: &[u8]) -> Result<Self, ResourceError> {
+        const UTF16: u16 = 1;
+        let table = Bytes::new("MESSAGETABLE", data);
+        let count = table.place(0, "number of blocks")?;
+        let mut messages = HashMap::new();
+        for block in table.entries(4, count, 12, "blocks")? {
+            let (low, high) = (table.u32(block, "block")?, table.u32(block + 4, "block")?);
+            let mut at = table.place(block + 8, "block")?;
+            for id in low..=high {
+                let size = usize::from(table.u16(at, "message")?);
+                let flags = table.u16(at + 2, "message")?;
+                // A message is no smaller than its header, so that the loop has an end.
+                let length = size.checked_sub(4).filter(|length| *length > 0);
+                let length = length.ok_or(ResourceError::Overrun {
+                    resource: "MESSAGETABLE",
+                    what: "message",
+                    offset: at,
+                })?;
+                let text = if flags == UTF16 {
+                    table.text(at + 4, length, "message")?
+                } else {
+                    let bytes = table.slice(at + 4, length, "message")?;
+                    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+                    String::from_utf8_lossy(text).into_owned()
+                };
+                let text = text.strip_suffix("\r\n").unwrap_or(&text);
+                messages.insert(id, text.to_owned());
+                at += size;
+                // Blocks that lie over one another could say the same without end.
+                if messages.len() > data.len() {
+                    return Err(ResourceError::Reference {
+                        what: "block",
+                        offset: block,
+                    });
+                }
+            }
+        }
+        Ok(Self(messages))
+    }
+
+    /// The text of a message.
+    pub fn get(&self, id: u32) -> Option<&str> {
+        self.0.get(&id).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table of one block.
+    fn table(first: u32, texts: &[&str]) -> Vec<u8> {
+        let last = first + u32::try_from(texts.len()).unwrap() - 1;
+        let mut table: Vec<u8> = [1, first, last, 16]
+            .into_iter()
+            .flat_map(u32::to_le_bytes)
+            .collect();
+        for text in texts {
+            let units: Vec<u8> = format!("{text}\r\n\0")
+                .encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect();
+            let size = (4 + units.len()).next_multiple_of(4);
+            table.extend(u16::try_from(size).unwrap().to_le_bytes());
+            table.extend(1_u16.to_le_bytes());
+            let start = table.len();
+            table.extend(units);
+            table.resize(start + size - 4, 0);
+        }
+        table
+    }
+
+    #[test]
+    fn messages_are_found_by_their_ids() {
+        let messages = Messages::parse(&table(0xB000_0001, &["one", "two %1"])).unwrap();
+        assert_eq!(messages.get(0xB000_0001), Some("one"));
+        assert_eq!(messages.get(0xB000_0002), Some("two %1"));
+        assert_eq!(messages.get(0xB000_0003), None);
+    }
+
+    #[test]
+    fn damaged_tables_are_refused_and_end() {
+        let good = table(1, &["one", "two"]);
+        for length in 0..good.len() {
+            assert!(Messages::parse(&good[..length]).is_err(), "{length}");
+        }
+        for at in 0..good.len() {
+            for value in [0, 1, 0x7F, 0xFF] {
+                let mut bad = good.clone();
+                bad[at] = value;
+                let _either = Messages::parse(&bad);
+            }
+        }
+    }
+}
