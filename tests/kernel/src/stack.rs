@@ -10,7 +10,7 @@
 
 use std::{arch::global_asm, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
 
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
 use crate::arena::PAGE;
 
@@ -22,6 +22,9 @@ pub const SIZE: usize = 24 * 1024;
 pub const HOST: i32 = -8;
 /// From the range's end to where this stack's pointer is kept.
 pub const DRIVER: i32 = -16;
+
+/// Bytes that are mapped to find an aligned range in.
+const MAPPED: usize = 2 * RANGE;
 
 /// What the stack is filled with, to see how much of it was used.
 const UNUSED: u64 = 0xA5A5_A5A5_A5A5_A5A5;
@@ -73,8 +76,9 @@ unsafe extern "C" {
     fn etw_testkernel_call(routine: u64, arguments: *const u64, end: u64) -> u64;
 }
 
-/// A kernel stack. A thread of the machine may never end, so it is never unmapped.
+/// A kernel stack.
 pub struct Stack {
+    mapping: NonNull<c_void>,
     /// The range's first address.
     base: u64,
 }
@@ -82,7 +86,7 @@ pub struct Stack {
 impl Stack {
     /// A new stack.
     pub fn new() -> Self {
-        let size = NonZeroUsize::new(2 * RANGE).expect("the size is not zero");
+        let size = NonZeroUsize::new(MAPPED).expect("the size is not zero");
         // SAFETY: a fresh anonymous mapping aliases nothing.
         let mapping: NonNull<c_void> = unsafe {
             mmap_anonymous(
@@ -101,7 +105,7 @@ impl Stack {
         // SAFETY: the page is this stack's, and nothing uses it.
         unsafe { mprotect(guard, PAGE, ProtFlags::PROT_NONE) }
             .expect("the page below a kernel stack can be protected");
-        let stack = Self { base };
+        let stack = Self { mapping, base };
         stack.paint(stack.bottom());
         stack.set(DRIVER, stack.top());
         stack
@@ -170,5 +174,13 @@ impl Stack {
     pub unsafe fn call(&self, routine: u64, arguments: &[u64; 8]) -> u64 {
         // SAFETY: the caller says so, and the range's end is this stack's.
         unsafe { etw_testkernel_call(routine, arguments.as_ptr(), self.end()) }
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: the thread ends, and with it whatever ran on its stack.
+        let unmapped = unsafe { munmap(self.mapping, MAPPED) };
+        debug_assert!(unmapped.is_ok(), "the stack's own mapping is unmapped once");
     }
 }

@@ -8,7 +8,10 @@
 //! A fault on a thread that is not the machine's is left to whoever handled such faults
 //! before.
 
-use std::{cell::Cell, sync::OnceLock};
+use std::{
+    cell::{Cell, RefCell},
+    sync::OnceLock,
+};
 
 use nix::{
     libc,
@@ -22,7 +25,7 @@ use crate::{
 };
 
 /// Bytes of the stack that a trapped thread reports on.
-const REPORT_STACK: usize = 256 * 1024;
+const REPORT_BYTES: usize = 256 * 1024;
 
 /// The signals that faults of the processor come as.
 const SIGNALS: [Signal; 5] = [
@@ -68,6 +71,7 @@ struct Trap {
 
 thread_local! {
     static TRAP: Cell<Option<Trap>> = const { Cell::new(None) };
+    static REPORT_STACK: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     /// The top of the stack that the thread reports on; 0 for a thread that is not the
     /// machine's.
     static REPORT_ON: Cell<u64> = const { Cell::new(0) };
@@ -75,10 +79,11 @@ thread_local! {
 
 /// Makes faults of this thread bugchecks from now on.
 pub fn watch_this_thread() {
-    // A thread of the machine lives as long as the process, and so does its stack.
-    let stack = Box::leak(vec![0_u8; REPORT_STACK].into_boxed_slice());
-    let top = stack.as_mut_ptr_range().end.addr() as u64;
-    REPORT_ON.set(top & !0xF);
+    REPORT_STACK.with_borrow_mut(|stack| {
+        stack.resize(REPORT_BYTES, 0);
+        let top = stack.as_mut_ptr_range().end.addr() as u64;
+        REPORT_ON.set(top & !0xF);
+    });
     watch();
 }
 
