@@ -404,6 +404,9 @@ fn keyword_0_is_one_sessions_to_ignore() {
     assert_eq!((events(takes), events(ignores)), (1, 0));
 }
 
+/// What a session wishes for: level, any keyword, all keywords.
+type Wish = (u8, u64, u64);
+
 // V72, R-E4, R-O3
 #[test]
 fn what_is_told_is_the_composite_after_every_change() {
@@ -414,7 +417,7 @@ fn what_is_told_is_the_composite_after_every_change() {
             .kernel
             .load_as(&common::probe(), "well-behaved")
             .unwrap();
-        let mut sessions: Vec<(SessionHandle, Option<(u8, u64, u64)>)> = (0..4)
+        let mut sessions: Vec<(SessionHandle, Option<Wish>)> = (0..4)
             .map(|number| {
                 let config = SessionConfig::to_consumers(format!("{seed} {number}"));
                 (world.kernel.start_session(config).unwrap(), None)
