@@ -8,13 +8,13 @@ mod oracles;
 use std::{path::Path, time::Duration};
 
 use etl_file::Trace;
-use etw_sample_interface::{Burst, IOCTL_BURST, keyword};
+use etw_sample_interface::{Burst, IOCTL_BURST, IOCTL_GET_STATISTICS, Statistics, keyword};
 use etw_testkernel::{
     ClockType, Consumer, Device, Driver, EnableParameters, File, Identity, Kernel, KernelConfig,
     NtStatus, OpenPoints, Output, PagedSession, RT_LOST_EVENT, RealTime, Schedule, SessionConfig,
     SessionHandle, SessionReport, Target, Work,
 };
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 const CLIENT: Identity = Identity {
     process: 20,
@@ -77,9 +77,11 @@ impl World {
     fn failed(&self) -> u64 {
         let answer = self
             .file
-            .device_control(etw_sample_interface::IOCTL_GET_STATISTICS, &[], 64)
+            .device_control(IOCTL_GET_STATISTICS, &[], size_of::<Statistics>())
             .unwrap();
-        u64::from_le_bytes(answer.output[24..32].try_into().unwrap())
+        Statistics::read_from_bytes(&answer.output)
+            .unwrap()
+            .events_failed
     }
 
     fn leave(self) {
