@@ -1,12 +1,14 @@
 //! Loading and unloading the driver.
 
+use core::ptr;
+
 use wdk_etw::{NtStatus, UnicodeString};
 use wdk_sys::{
-    DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, WDF_DRIVER_CONFIG, WDF_NO_HANDLE,
+    DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, WDF_DRIVER_CONFIG,
     WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER, call_unsafe_wdf_function_binding,
 };
 
-use crate::{debug, device, trace};
+use crate::{debug, device, parameters::Tag, trace};
 
 /// The driver's entry point: the framework calls it once, at `PASSIVE_LEVEL`.
 ///
@@ -21,20 +23,13 @@ pub unsafe extern "system" fn driver_entry(
     driver: &mut DRIVER_OBJECT,
     registry_path: PCUNICODE_STRING,
 ) -> NTSTATUS {
-    // A driver that cannot be traced still does its work.
-    // SAFETY: the system passes a path that stays until this function returns.
-    let path = unsafe { &*registry_path };
-    // SAFETY: a UNICODE_STRING has a buffer of its length.
-    let path = unsafe { UnicodeString::from_raw_parts(path.Buffer, path.Length) };
-    if let Err(error) = trace::register(path) {
-        debug::print(&error);
-    }
     let mut config = WDF_DRIVER_CONFIG {
         Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
         EvtDriverDeviceAdd: Some(device::add),
         EvtDriverUnload: Some(unload),
         ..WDF_DRIVER_CONFIG::default()
     };
+    let mut handle: WDFDRIVER = ptr::null_mut();
     // SAFETY: the driver object and the path are those of this driver, and the
     // configuration lives until the call returns.
     let status = unsafe {
@@ -44,16 +39,24 @@ pub unsafe extern "system" fn driver_entry(
             registry_path,
             WDF_NO_OBJECT_ATTRIBUTES,
             &raw mut config,
-            WDF_NO_HANDLE.cast::<WDFDRIVER>(),
+            &raw mut handle,
         )
     };
-    if NT_SUCCESS(status) {
-        trace::driver_loaded();
-    } else {
-        trace::driver_failed(NtStatus(status));
-        // The framework calls no unload routine for a driver that failed to load.
-        trace::unregister();
+    if !NT_SUCCESS(status) {
+        // The registry, which says what the provider is to be, comes with the framework.
+        debug::print(&NtStatus(status));
+        return status;
     }
+    // SAFETY: the system passes a path that stays until this function returns.
+    let path = unsafe { &*registry_path };
+    // SAFETY: a UNICODE_STRING has a buffer of its length.
+    let path = unsafe { UnicodeString::from_raw_parts(path.Buffer, path.Length) };
+    let tag = Tag::read(handle);
+    // A driver that cannot be traced still does its work.
+    if let Err(error) = trace::register(path, tag.units()) {
+        debug::print(&error);
+    }
+    trace::driver_loaded();
     status
 }
 

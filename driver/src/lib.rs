@@ -16,7 +16,9 @@ mod context;
 mod debug;
 mod device;
 mod entry;
+mod parameters;
 mod queue;
+mod text;
 mod timer;
 mod trace;
 

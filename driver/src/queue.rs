@@ -4,13 +4,14 @@ use core::{ptr, slice, sync::atomic::Ordering};
 
 use etw_sample_interface::{
     Burst, CAPACITY, IOCTL_BURST, IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_GET_STATISTICS,
-    IOCTL_SET_TIMER, LARGEST_BURST, Statistics, TimerControl,
+    IOCTL_SET_TIMER, IOCTL_WAIT, IOCTL_WAKE, LARGEST_BURST, Statistics, TimerControl,
 };
 use wdk_etw::Activity;
 use wdk_sys::{
-    NTSTATUS, PVOID, STATUS_BUFFER_TOO_SMALL, STATUS_DEVICE_BUSY, STATUS_INVALID_BUFFER_SIZE,
-    STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_PARAMETER, STATUS_SUCCESS, ULONG, WDF_DPC_CONFIG,
-    WDF_IO_QUEUE_CONFIG, WDF_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDPC, WDFQUEUE, WDFREQUEST,
+    NTSTATUS, PVOID, STATUS_BUFFER_TOO_SMALL, STATUS_CANCELLED, STATUS_DEVICE_BUSY,
+    STATUS_INVALID_BUFFER_SIZE, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_PARAMETER,
+    STATUS_NOT_FOUND, STATUS_SUCCESS, ULONG, WDF_DPC_CONFIG, WDF_IO_QUEUE_CONFIG,
+    WDF_NO_OBJECT_ATTRIBUTES, WDF_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDPC, WDFQUEUE, WDFREQUEST,
     call_unsafe_wdf_function_binding,
 };
 use zerocopy::{FromBytes, IntoBytes};
@@ -35,7 +36,7 @@ pub fn request_attributes() -> WDF_OBJECT_ATTRIBUTES {
 }
 
 /// Makes the device's queue. Requests are presented as they come, always at
-/// `PASSIVE_LEVEL`, since stopping the timer waits for it.
+/// `PASSIVE_LEVEL`, where they may ask for the thread's activity id.
 pub fn create(device: WDFDEVICE) -> Result<(), NTSTATUS> {
     let mut config = WDF_IO_QUEUE_CONFIG {
         Size: size_of::<WDF_IO_QUEUE_CONFIG>() as ULONG,
@@ -62,6 +63,30 @@ pub fn create(device: WDFDEVICE) -> Result<(), NTSTATUS> {
             ptr::null_mut(),
         )
     })
+}
+
+/// Makes the queue of the requests that wait to be woken. The framework cancels them there,
+/// whatever the device's power.
+pub fn create_waiting(device: WDFDEVICE) -> Result<WDFQUEUE, NTSTATUS> {
+    let mut config = WDF_IO_QUEUE_CONFIG {
+        Size: size_of::<WDF_IO_QUEUE_CONFIG>() as ULONG,
+        DispatchType: wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE::WdfIoQueueDispatchManual,
+        PowerManaged: wdk_sys::_WDF_TRI_STATE::WdfFalse,
+        EvtIoCanceledOnQueue: Some(canceled_while_waiting),
+        ..WDF_IO_QUEUE_CONFIG::default()
+    };
+    let mut queue: WDFQUEUE = ptr::null_mut();
+    // SAFETY: the device is live, and the structures are locals that are copied.
+    check(unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfIoQueueCreate,
+            device,
+            &raw mut config,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut queue,
+        )
+    })?;
+    Ok(queue)
 }
 
 /// Makes the DPC that completes [`IOCTL_ECHO_IN_DPC`].
@@ -262,6 +287,12 @@ extern "C" fn device_control(
         IOCTL_SET_TIMER => set_timer(device, request),
         IOCTL_GET_STATISTICS => get_statistics(device, request),
         IOCTL_BURST => burst(request),
+        IOCTL_WAIT => match wait(device, request) {
+            // The queue of those that wait has the request now.
+            Ok(()) => return,
+            Err(status) => Err(status),
+        },
+        IOCTL_WAKE => wake(device),
         _ => Err(STATUS_INVALID_DEVICE_REQUEST),
     };
     stop(request, code, result);
@@ -345,6 +376,54 @@ fn burst(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
         trace::burst(burst.sender, number);
     }
     Ok(0)
+}
+
+/// Lets a request wait to be woken, or cancelled.
+fn wait(device: &Device, request: WDFREQUEST) -> Result<(), NTSTATUS> {
+    // What it is to return is found out while that can still be refused.
+    Buffer::output(request, size_of::<u64>())?;
+    // SAFETY: the request is this callback's, and the queue lives as long as its device.
+    check(unsafe {
+        call_unsafe_wdf_function_binding!(WdfRequestForwardToIoQueue, request, device.waiting)
+    })
+}
+
+/// Wakes the request that has waited longest.
+fn wake(device: &Device) -> Result<usize, NTSTATUS> {
+    let mut request: WDFREQUEST = ptr::null_mut();
+    // SAFETY: the queue lives as long as its device, and the out-parameter is a local.
+    let found = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfIoQueueRetrieveNextRequest,
+            device.waiting,
+            &raw mut request,
+        )
+    };
+    check(found).map_err(|_| STATUS_NOT_FOUND)?;
+    let number = device.woken.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    let result = Buffer::output(request, size_of::<u64>()).and_then(|output| {
+        // SAFETY: the request is completed below, and its buffer is used here only.
+        let output = unsafe { output.bytes_mut() };
+        number
+            .write_to_prefix(output)
+            .map_err(|_| STATUS_BUFFER_TOO_SMALL)?;
+        Ok(size_of::<u64>())
+    });
+    stop(request, IOCTL_WAIT, result);
+    Ok(0)
+}
+
+/// Cancels the requests that wait, and lets no others wait. At `PASSIVE_LEVEL`.
+pub fn end_waiting(device: &Device) {
+    // SAFETY: the queue lives as long as its device; there is nobody to tell of the end.
+    unsafe {
+        call_unsafe_wdf_function_binding!(WdfIoQueuePurge, device.waiting, None, ptr::null_mut());
+    }
+}
+
+/// `EvtIoCanceledOnQueue`: a request that waited was cancelled, or its device goes.
+extern "C" fn canceled_while_waiting(_queue: WDFQUEUE, request: WDFREQUEST) {
+    stop(request, IOCTL_WAIT, Err(STATUS_CANCELLED));
 }
 
 fn get_statistics(device: &Device, request: WDFREQUEST) -> Result<usize, NTSTATUS> {

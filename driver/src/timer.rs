@@ -26,27 +26,35 @@ pub fn create(device: WDFDEVICE) -> Result<Timer, NTSTATUS> {
     Timer::try_new(&mut config, &mut attributes)
 }
 
-/// A user starts the timer.
+/// A user starts the timer. Of two users at once, what the later one wants is what the timer
+/// does: wish and timer change together.
 pub fn start(device: &Device) {
-    device.timer_wanted.store(true, Ordering::Relaxed);
-    resume(device);
+    device.with_timer(|timer| {
+        device.timer_wanted.store(true, Ordering::Relaxed);
+        // Whether it was running already makes no difference.
+        let _was_running = timer.start(FIRST_TICK);
+    });
 }
 
-/// A user stops the timer. At `PASSIVE_LEVEL`: it waits for a tick that runs.
+/// A user stops the timer. A tick that runs may end a little later.
 pub fn stop(device: &Device) {
-    device.timer_wanted.store(false, Ordering::Relaxed);
-    pause(device);
+    device.with_timer(|timer| {
+        device.timer_wanted.store(false, Ordering::Relaxed);
+        // At `DISPATCH_LEVEL` it must not wait.
+        let _was_running = timer.stop(false);
+    });
 }
 
 /// Goes on ticking, if a user wants the timer to run.
 pub fn resume(device: &Device) {
-    if device.timer_wanted.load(Ordering::Relaxed) {
-        // Whether it was running already makes no difference.
-        let _was_running = device.timer.start(FIRST_TICK);
-    }
+    device.with_timer(|timer| {
+        if device.timer_wanted.load(Ordering::Relaxed) {
+            let _was_running = timer.start(FIRST_TICK);
+        }
+    });
 }
 
-/// Stops ticking until [`resume`]. At `PASSIVE_LEVEL`.
+/// Stops ticking until [`resume`]. At `PASSIVE_LEVEL`: it waits for a tick that runs.
 pub fn pause(device: &Device) {
     // Whether it was running makes no difference.
     let _was_running = device.timer.stop(true);

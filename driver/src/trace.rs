@@ -1,18 +1,23 @@
 //! Everything that this driver can say: its provider and its events.
 
-use etw_sample_interface::{PROVIDER_GROUP, PROVIDER_NAME, keyword};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use etw_sample_interface::{PROVIDER_GROUP, PROVIDER_NAME, Statistics, keyword};
 use wdk_etw::{
     Activity, ActivityId, Control, Guid, Notification, NtStatus, Provider, RegisterError,
     Registered, UnicodeString, emit, guid, guid_of_name,
 };
-use wdk_sys::{NTSTATUS, STATUS_SUCCESS, ULONG};
+use wdk_sys::{
+    NTSTATUS, STATUS_BUFFER_OVERFLOW, STATUS_INTEGER_OVERFLOW, STATUS_NO_MEMORY, STATUS_SUCCESS,
+    ULONG,
+};
 use zerocopy::IntoBytes;
 
 use crate::debug;
 
 pub use self::provider::{
     PowerState, burst, d0_entry, d0_exit, device_added, driver_failed, driver_loaded,
-    driver_unloaded, file_cleaned_up, file_closed, file_created,
+    driver_unloaded, file_cleaned_up, file_closed, file_created, surprise_removed,
 };
 
 /// The provider. Events of the driver's and the device's life have ids, and so they are in
@@ -21,6 +26,8 @@ pub use self::provider::{
     name = "WdkEtw.SampleDriver",
     group = "2e651177-aeab-5ffc-66e2-144601de7da8",
     trait_(128, b"sample"),
+    on_enable = super::count_notification,
+    on_disable = super::count_notification,
     on_capture_state = super::capture_state,
 )]
 mod provider {
@@ -90,6 +97,11 @@ mod provider {
     #[event(id = 6, level = Info, keyword = POWER, task = Device,
         message = "The device leaves D0, for %1.")]
     pub fn d0_exit(state: PowerState);
+
+    /// The device was pulled out.
+    #[event(id = 7, level = Warning, keyword = LIFECYCLE, task = Device,
+        message = "The device was pulled out.")]
+    pub fn surprise_removed();
 
     /// A file was opened.
     #[event(level = Verbose, keyword = REQUEST)]
@@ -161,13 +173,19 @@ const _: () = {
 /// The first bytes of what was written are enough to tell one write from another.
 const SHOWN: usize = 16;
 
+/// Notifications that the provider has got.
+static NOTIFICATIONS: AtomicU64 = AtomicU64::new(0);
+
+/// The type of the trait that says what the administrator wrote in the registry.
+const TAG_TRAIT: u8 = 130;
+
 /// The type of the trait that says which service the driver was loaded as; known at run
 /// time only.
 const SERVICE_TRAIT: u8 = 129;
 
-/// Registers the provider, with the name of the driver's service, in UTF-16, as a trait.
-/// IRQL: `PASSIVE_LEVEL`.
-pub fn register(registry_path: UnicodeString<'_>) -> Result<(), RegisterError> {
+/// Registers the provider, with the name of the driver's service and what the administrator
+/// wrote in the registry, in UTF-16, as traits. IRQL: `PASSIVE_LEVEL`.
+pub fn register(registry_path: UnicodeString<'_>, tag: &[u16]) -> Result<(), RegisterError> {
     const SEPARATOR: u16 = b'\\' as u16;
     let service = registry_path
         .units()
@@ -175,6 +193,11 @@ pub fn register(registry_path: UnicodeString<'_>) -> Result<(), RegisterError> {
         .next();
     let mut traits = *provider::PROVIDER.traits();
     if let Err(error) = traits.push(SERVICE_TRAIT, service.unwrap_or_default().as_bytes()) {
+        debug::print(&error);
+    }
+    if !tag.is_empty()
+        && let Err(error) = traits.push(TAG_TRAIT, tag.as_bytes())
+    {
         debug::print(&error);
     }
     let registered = provider::PROVIDER
@@ -201,13 +224,34 @@ pub fn unregister() {
     }
 }
 
-/// Events that ETW did not take.
-pub fn events_failed() -> u64 {
-    provider::PROVIDER.failures().total()
+/// What is known of the events and of the sessions that want them. IRQL: any.
+pub fn statistics() -> Statistics {
+    let provider = &provider::PROVIDER;
+    let failures = provider.failures();
+    let wanted = provider.composite();
+    Statistics {
+        events_failed: failures.total(),
+        failed_without_memory: failures.with_status(NtStatus(STATUS_NO_MEMORY)),
+        failed_for_a_buffer: failures.with_status(NtStatus(STATUS_BUFFER_OVERFLOW)),
+        failed_for_size: failures.with_status(NtStatus(STATUS_INTEGER_OVERFLOW)),
+        events_cut: failures.cut(),
+        notifications: NOTIFICATIONS.load(Ordering::Relaxed),
+        enabled: u32::from(wanted.is_some()),
+        level: wanted.map_or(0, |wanted| u32::from(wanted.level.0)),
+        match_any: wanted.map_or(0, |wanted| wanted.match_any.bits()),
+        match_all: wanted.map_or(0, |wanted| wanted.match_all.bits()),
+        ..Statistics::default()
+    }
+}
+
+/// A session has enabled the provider, or disabled it.
+fn count_notification(_provider: &Provider, _notification: &Notification<'_>) {
+    NOTIFICATIONS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The state that a session asked for.
 fn capture_state(provider: &Provider, notification: &Notification<'_>) {
+    count_notification(provider, notification);
     if let Control::CaptureState(_) = notification.control {
         emit!(provider::state(provider.failures().total()));
     }

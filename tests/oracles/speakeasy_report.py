@@ -24,6 +24,11 @@ def succeed(_emulator, _name, _function, _parameters):
     return 0
 
 
+def find_nothing(_emulator, _name, _function, _parameters):
+    """STATUS_OBJECT_NAME_NOT_FOUND: the service has no parameters."""
+    return 0xC0000034
+
+
 def allocate(emulator, _name, _function, parameters):
     """ExAllocatePool2: flags, size, tag."""
     return emulator.mem_map(parameters[1], tag="pool")
@@ -34,6 +39,8 @@ def main():
     for module, name, parameters in SUCCEED:
         emulator.add_api_hook(succeed, module, name, argc=parameters)
     emulator.add_api_hook(allocate, "ntoskrnl", "ExAllocatePool2", argc=3)
+    key = "WdfDriverOpenParametersRegistryKey"
+    emulator.add_api_hook(find_nothing, "wdfldr", key, argc=5)
     driver = emulator.load_module(sys.argv[1])
     emulator.run_module(driver, all_entrypoints=False)
     report = emulator.get_report()

@@ -75,6 +75,18 @@ pub const IOCTL_BURST: u32 = ctl_code(0x804, WRITE);
 /// The most events of one burst.
 pub const LARGEST_BURST: u32 = 10_000_000;
 
+/// Waits for [`IOCTL_WAKE`], or to be cancelled: the number of the waking comes out, 8 bytes.
+pub const IOCTL_WAIT: u32 = ctl_code(0x805, READ);
+
+/// Wakes whoever has waited longest; `STATUS_NOT_FOUND` if nobody waits.
+pub const IOCTL_WAKE: u32 = ctl_code(0x806, WRITE);
+
+/// The value of the service's parameters whose text every event carries, as a trait.
+pub const TAG_PARAMETER: &str = "TraceTag";
+
+/// UTF-16 units that the value has at most.
+pub const TAG_CAPACITY: usize = 32;
+
 /// Milliseconds from one tick of the timer to the next, and until the first.
 pub const TIMER_PERIOD_MS: u32 = 10;
 
@@ -110,6 +122,27 @@ pub struct Statistics {
     pub timer_ticks: u64,
     /// Events that ETW did not take.
     pub events_failed: u64,
+    /// Of these: for want of memory, or of a buffer (`STATUS_NO_MEMORY`).
+    pub failed_without_memory: u64,
+    /// Of these: larger than a session's buffer (`STATUS_BUFFER_OVERFLOW`).
+    pub failed_for_a_buffer: u64,
+    /// Of these: larger than an event can be (`STATUS_INTEGER_OVERFLOW`).
+    pub failed_for_size: u64,
+    /// Events whose fields did not fit, and were cut.
+    pub events_cut: u64,
+    /// Requests that wait for [`IOCTL_WAKE`] and were woken.
+    pub woken: u64,
+    /// Notifications of sessions that the provider has got.
+    pub notifications: u64,
+    /// What sessions want of the provider together: whether they want anything (1 or 0), and
+    /// the most detailed level.
+    pub enabled: u32,
+    /// See [`Self::enabled`].
+    pub level: u32,
+    /// Keywords of which some session wants any.
+    pub match_any: u64,
+    /// Keywords that every session wants in each event.
+    pub match_all: u64,
 }
 
 #[cfg(test)]
@@ -123,12 +156,14 @@ mod tests {
         assert_eq!(IOCTL_SET_TIMER, 0x0022_A008);
         assert_eq!(IOCTL_GET_STATISTICS, 0x0022_600C);
         assert_eq!(IOCTL_BURST, 0x0022_A010);
+        assert_eq!(IOCTL_WAIT, 0x0022_6014);
+        assert_eq!(IOCTL_WAKE, 0x0022_A018);
     }
 
     #[test]
     fn structures_have_no_padding() {
         assert_eq!(size_of::<TimerControl>(), 4);
         assert_eq!(size_of::<Burst>(), 8);
-        assert_eq!(size_of::<Statistics>(), 32);
+        assert_eq!(size_of::<Statistics>(), 104);
     }
 }

@@ -8,13 +8,13 @@ mod oracles;
 use std::{path::Path, time::Duration};
 
 use etl_file::Trace;
-use etw_sample_interface::{Burst, IOCTL_BURST, keyword};
+use etw_sample_interface::{Burst, IOCTL_BURST, IOCTL_GET_STATISTICS, Statistics, keyword};
 use etw_testkernel::{
     ClockType, Consumer, Device, Driver, EnableParameters, File, Identity, Kernel, KernelConfig,
     NtStatus, OpenPoints, Output, PagedSession, RT_LOST_EVENT, RealTime, Schedule, SessionConfig,
-    SessionHandle, Target, Work,
+    SessionHandle, SessionReport, Target, Work,
 };
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 const CLIENT: Identity = Identity {
     process: 20,
@@ -77,9 +77,11 @@ impl World {
     fn failed(&self) -> u64 {
         let answer = self
             .file
-            .device_control(etw_sample_interface::IOCTL_GET_STATISTICS, &[], 64)
+            .device_control(IOCTL_GET_STATISTICS, &[], size_of::<Statistics>())
             .unwrap();
-        u64::from_le_bytes(answer.output[24..32].try_into().unwrap())
+        Statistics::read_from_bytes(&answer.output)
+            .unwrap()
+            .events_failed
     }
 
     fn leave(self) {
@@ -206,25 +208,54 @@ fn a_file_that_cannot_be_written_loses_buffers_that_are_counted() {
     world.leave();
 }
 
+/// Three sessions that get the same events: one that has room for all of them, one whose
+/// disk does not write and that has room for a few, and one that is independent of others.
+struct Three {
+    world: World,
+    roomy: SessionHandle,
+    tight: SessionHandle,
+    apart: SessionHandle,
+}
+
+impl Three {
+    fn new(open_points: OpenPoints) -> Self {
+        let world = World::new(KernelConfig {
+            open_points,
+            ..KernelConfig::default()
+        });
+        let roomy = world.session(world.config("roomy"));
+        let tight = world.session(SessionConfig {
+            maximum_buffers: 2,
+            ..world.config("tight")
+        });
+        let apart = world.session(SessionConfig {
+            independent: true,
+            ..world.config("apart")
+        });
+        world.kernel.hold_writer(tight, true).unwrap();
+        Self {
+            world,
+            roomy,
+            tight,
+            apart,
+        }
+    }
+
+    /// The reports of the three, and how many writes failed.
+    fn finish(&self) -> ([SessionReport; 3], u64) {
+        let failed = self.world.failed();
+        let sessions = [self.roomy, self.tight, self.apart];
+        let reports = sessions.map(|session| self.world.kernel.stop_session(session).unwrap());
+        (reports, failed)
+    }
+}
+
 // V73
 #[test]
 fn an_event_goes_to_all_sessions_or_to_none() {
-    let world = World::new(KernelConfig::default());
-    let roomy = world.session(world.config("roomy"));
-    let tight = world.session(SessionConfig {
-        maximum_buffers: 2,
-        ..world.config("tight")
-    });
-    let apart = world.session(SessionConfig {
-        independent: true,
-        ..world.config("apart")
-    });
-    world.kernel.hold_writer(tight, true).unwrap();
-    world.burst(300);
-    let failed = world.failed();
-    world.kernel.hold_writer(tight, false).unwrap();
-    let stop = |session| world.kernel.stop_session(session).unwrap();
-    let (roomy, tight, apart) = (stop(roomy), stop(tight), stop(apart));
+    let three = Three::new(OpenPoints::default());
+    three.world.burst(300);
+    let ([roomy, tight, apart], failed) = three.finish();
     assert!(tight.events_lost > 0);
     assert_eq!(u64::from(tight.events_lost), failed);
     assert_eq!(tight.events, roomy.events);
@@ -233,7 +264,7 @@ fn an_event_goes_to_all_sessions_or_to_none() {
     assert_eq!(roomy.events_lost, 0);
     // The independent session is outside that bargain.
     assert_eq!((apart.events, apart.events_lost), (300, 0));
-    world.leave();
+    three.world.leave();
 }
 
 #[test]
@@ -260,32 +291,17 @@ fn what_an_independent_session_cannot_take_others_do() {
 #[test]
 fn how_partial_failures_are_told_is_a_switch() {
     for (success, all) in [(false, true), (true, false)] {
-        let world = World::new(KernelConfig {
-            open_points: OpenPoints {
-                success_if_an_independent_session_records: success,
-                all_count_the_loss: all,
-                ..OpenPoints::default()
-            },
-            ..KernelConfig::default()
+        let three = Three::new(OpenPoints {
+            success_if_an_independent_session_records: success,
+            all_count_the_loss: all,
+            ..OpenPoints::default()
         });
-        let roomy = world.session(world.config("roomy"));
-        let tight = world.session(SessionConfig {
-            maximum_buffers: 2,
-            ..world.config("tight")
-        });
-        let apart = world.session(SessionConfig {
-            independent: true,
-            ..world.config("apart")
-        });
-        world.kernel.hold_writer(tight, true).unwrap();
-        world.burst(300);
-        let failed = world.failed();
-        let stop = |session| world.kernel.stop_session(session).unwrap();
-        let (roomy, tight, apart) = (stop(roomy), stop(tight), stop(apart));
+        three.world.burst(300);
+        let ([roomy, tight, apart], failed) = three.finish();
         assert_eq!(failed == 0, success);
         assert_eq!(roomy.events_lost == tight.events_lost, all);
         assert_eq!(apart.events, 300);
-        world.leave();
+        three.world.leave();
     }
 }
 

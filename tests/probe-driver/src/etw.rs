@@ -190,73 +190,77 @@ fn control(code: u32, activity: *mut GUID) -> NTSTATUS {
     unsafe { EtwActivityIdControl(code, activity) }
 }
 
-/// An enable callback that does nothing.
-extern "C" fn quiet(
-    _source: LPCGUID,
-    _code: u32,
-    _level: u8,
-    _any: u64,
-    _all: u64,
-    _filter: PEVENT_FILTER_DESCRIPTOR,
-    _context: *mut c_void,
-) {
+/// What an enable callback is told, as far as one here looks at it.
+struct Told {
+    source: LPCGUID,
+    code: u32,
+    level: u8,
+    filter: PEVENT_FILTER_DESCRIPTOR,
+    context: *mut c_void,
 }
 
-/// V06.
-extern "C" fn unregisters_itself(
-    _source: LPCGUID,
-    _code: u32,
-    _level: u8,
-    _any: u64,
-    _all: u64,
-    _filter: PEVENT_FILTER_DESCRIPTOR,
-    _context: *mut c_void,
-) {
-    unregister();
-    // So that this is a call, which has a place to return to, and no jump.
-    black_box(0);
+/// Makes an enable callback.
+macro_rules! callback {
+    ($(#[$attribute:meta])* fn $name:ident($call:ident) $body:block) => {
+        $(#[$attribute])*
+        extern "C" fn $name(
+            source: LPCGUID,
+            code: u32,
+            level: u8,
+            _any: u64,
+            _all: u64,
+            filter: PEVENT_FILTER_DESCRIPTOR,
+            context: *mut c_void,
+        ) {
+            let $call = Told {
+                source,
+                code,
+                level,
+                filter,
+                context,
+            };
+            $body
+        }
+    };
 }
 
-/// V09: the code is only there while the driver starts.
-#[unsafe(link_section = "INIT")]
-extern "C" fn in_a_discarded_section(
-    _source: LPCGUID,
-    _code: u32,
-    _level: u8,
-    _any: u64,
-    _all: u64,
-    _filter: PEVENT_FILTER_DESCRIPTOR,
-    _context: *mut c_void,
-) {
-    black_box(0);
+callback! {
+    /// An enable callback that does nothing.
+    fn quiet(_call) {
+    }
 }
 
-/// V20.
-extern "C" fn stays_at_dispatch(
-    _source: LPCGUID,
-    _code: u32,
-    _level: u8,
-    _any: u64,
-    _all: u64,
-    _filter: PEVENT_FILTER_DESCRIPTOR,
-    _context: *mut c_void,
-) {
-    acquire(create_lock());
+callback! {
+    /// V06.
+    fn unregisters_itself(_call) {
+        unregister();
+        // So that this is a call, which has a place to return to, and no jump.
+        black_box(0);
+    }
 }
 
-/// V21.
-extern "C" fn waits(
-    _source: LPCGUID,
-    _code: u32,
-    _level: u8,
-    _any: u64,
-    _all: u64,
-    _filter: PEVENT_FILTER_DESCRIPTOR,
-    _context: *mut c_void,
-) {
-    let mut interval = LARGE_INTEGER { QuadPart: -10_000 };
-    // SAFETY: the interval is a local.
-    let _status = unsafe { KeDelayExecutionThread(0, 0, &raw mut interval) };
+callback! {
+    /// V09: the code is only there while the driver starts.
+    #[unsafe(link_section = "INIT")]
+    fn in_a_discarded_section(_call) {
+        black_box(0);
+    }
+}
+
+callback! {
+    /// V20.
+    fn stays_at_dispatch(_call) {
+        acquire(create_lock());
+    }
+}
+
+callback! {
+    /// V21.
+    fn waits(_call) {
+        let mut interval = LARGE_INTEGER { QuadPart: -10_000 };
+        // SAFETY: the interval is a local.
+        let _status = unsafe { KeDelayExecutionThread(0, 0, &raw mut interval) };
+    }
 }
 
 /// The wait lock that [`takes_a_lock`] takes.
@@ -273,19 +277,13 @@ fn let_go(lock: WDFWAITLOCK) {
     unsafe { call_unsafe_wdf_function_binding!(WdfWaitLockRelease, lock) };
 }
 
-/// V21: takes a lock that is held over `EtwUnregister`.
-extern "C" fn takes_a_lock(
-    _source: LPCGUID,
-    _code: u32,
-    _level: u8,
-    _any: u64,
-    _all: u64,
-    _filter: PEVENT_FILTER_DESCRIPTOR,
-    _context: *mut c_void,
-) {
-    let lock = LOCK.load(Ordering::Relaxed).cast();
-    hold(lock);
-    let_go(lock);
+callback! {
+    /// V21: takes a lock that is held over `EtwUnregister`.
+    fn takes_a_lock(_call) {
+        let lock = LOCK.load(Ordering::Relaxed).cast();
+        hold(lock);
+        let_go(lock);
+    }
 }
 
 fn holds_a_lock_over_unregister() {
@@ -305,61 +303,43 @@ fn holds_a_lock_over_unregister() {
     let_go(lock);
 }
 
-/// V22: looks at what an earlier callback was lent.
-extern "C" fn keeps_its_source(
-    source: LPCGUID,
-    _code: u32,
-    _level: u8,
-    _any: u64,
-    _all: u64,
-    _filter: PEVENT_FILTER_DESCRIPTOR,
-    _context: *mut c_void,
-) {
-    let before = KEPT.swap(source.cast_mut().cast(), Ordering::Relaxed);
-    if !before.is_null() {
-        // SAFETY: none; this is the fault.
-        unsafe { before.read_volatile() };
+callback! {
+    /// V22: looks at what an earlier callback was lent.
+    fn keeps_its_source(call) {
+        let before = KEPT.swap(call.source.cast_mut().cast(), Ordering::Relaxed);
+        if !before.is_null() {
+            // SAFETY: none; this is the fault.
+            unsafe { before.read_volatile() };
+        }
     }
 }
 
-/// V27: takes for granted that the handle is there.
-extern "C" fn writes_at_once(
-    _source: LPCGUID,
-    _code: u32,
-    _level: u8,
-    _any: u64,
-    _all: u64,
-    _filter: PEVENT_FILTER_DESCRIPTOR,
-    context: *mut c_void,
-) {
-    write(context.addr() as u64, &[]);
+callback! {
+    /// V27: takes for granted that the handle is there.
+    fn writes_at_once(call) {
+        write(call.context.addr() as u64, &[]);
+    }
 }
 
-/// V28: follows the chain of filters wherever it leads.
-extern "C" fn walks_too_far(
-    _source: LPCGUID,
-    _code: u32,
-    _level: u8,
-    _any: u64,
-    _all: u64,
-    filter: PEVENT_FILTER_DESCRIPTOR,
-    _context: *mut c_void,
-) {
-    /// Where `NextOffset` is in an `EVENT_FILTER_HEADER`.
-    const NEXT_OFFSET: usize = 20;
-    // SAFETY: ETW passes none, or a valid descriptor.
-    let Some(filter) = (unsafe { filter.as_ref() }) else {
-        return;
-    };
-    let mut header = ptr::with_exposed_provenance::<u8>(filter.Ptr as usize);
-    loop {
-        let field = header.wrapping_add(NEXT_OFFSET).cast::<[u8; 4]>();
-        // SAFETY: none; that the chain ends somewhere is the fault.
-        let next = u32::from_le_bytes(unsafe { field.read() });
-        if next == 0 {
+callback! {
+    /// V28: follows the chain of filters wherever it leads.
+    fn walks_too_far(call) {
+        /// Where `NextOffset` is in an `EVENT_FILTER_HEADER`.
+        const NEXT_OFFSET: usize = 20;
+        // SAFETY: ETW passes none, or a valid descriptor.
+        let Some(filter) = (unsafe { call.filter.as_ref() }) else {
             return;
+        };
+        let mut header = ptr::with_exposed_provenance::<u8>(filter.Ptr as usize);
+        loop {
+            let field = header.wrapping_add(NEXT_OFFSET).cast::<[u8; 4]>();
+            // SAFETY: none; that the chain ends somewhere is the fault.
+            let next = u32::from_le_bytes(unsafe { field.read() });
+            if next == 0 {
+                return;
+            }
+            header = header.wrapping_add(next as usize);
         }
-        header = header.wrapping_add(next as usize);
     }
 }
 
@@ -676,50 +656,38 @@ static STATE: AtomicU64 = AtomicU64::new(0);
 /// The rule that the provider breaks meanwhile.
 static WRONG: AtomicU64 = AtomicU64::new(0);
 
-/// An enable callback that keeps state, in one of several wrong ways.
-extern "C" fn keeps_state(
-    _source: LPCGUID,
-    code: u32,
-    level: u8,
-    _any: u64,
-    _all: u64,
-    _filter: PEVENT_FILTER_DESCRIPTOR,
-    _context: *mut c_void,
-) {
-    let before = STATE.load(Ordering::Relaxed);
-    let wrong = WRONG.load(Ordering::Relaxed);
-    let enabled = match level {
-        0 if wrong != 25 => 256,
-        level => u64::from(level) + 1,
-    };
-    let after = match code {
-        0 => 0,
-        1 if wrong == 24 && enabled < before => 0,
-        1 => enabled,
-        2 if wrong == 26 => enabled,
-        2 => before,
-        _ if wrong == 23 => 0,
-        _ => before,
-    };
-    STATE.store(after, Ordering::Relaxed);
+callback! {
+    /// An enable callback that keeps state, in one of several wrong ways.
+    fn keeps_state(call) {
+        let before = STATE.load(Ordering::Relaxed);
+        let wrong = WRONG.load(Ordering::Relaxed);
+        let enabled = match call.level {
+            0 if wrong != 25 => 256,
+            level => u64::from(level) + 1,
+        };
+        let after = match call.code {
+            0 => 0,
+            1 if wrong == 24 && enabled < before => 0,
+            1 => enabled,
+            2 if wrong == 26 => enabled,
+            2 => before,
+            _ if wrong == 23 => 0,
+            _ => before,
+        };
+        STATE.store(after, Ordering::Relaxed);
+    }
 }
 
-/// Writes an event if the state is such.
-extern "C" fn prompted(
-    _source: LPCGUID,
-    _code: u32,
-    _level: u8,
-    _any: u64,
-    _all: u64,
-    _filter: PEVENT_FILTER_DESCRIPTOR,
-    _context: *mut c_void,
-) {
-    if STATE.load(Ordering::Relaxed) <= u64::from(EVENT.Level) {
-        return;
-    }
-    let status = write(HANDLE.load(Ordering::Relaxed), &[Piece::of(&[1])]);
-    if !NT_SUCCESS(status) && WRONG.load(Ordering::Relaxed) == 50 {
-        STATE.store(0, Ordering::Relaxed);
+callback! {
+    /// Writes an event if the state is such.
+    fn prompted(_call) {
+        if STATE.load(Ordering::Relaxed) <= u64::from(EVENT.Level) {
+            return;
+        }
+        let status = write(HANDLE.load(Ordering::Relaxed), &[Piece::of(&[1])]);
+        if !NT_SUCCESS(status) && WRONG.load(Ordering::Relaxed) == 50 {
+            STATE.store(0, Ordering::Relaxed);
+        }
     }
 }
 

@@ -236,7 +236,12 @@ fn run_timer(kernel: &Kernel, handle: &File) -> Result<(), TourError> {
             bytes_read: 11,
             bytes_written: 15,
             timer_ticks: 3,
-            events_failed: 0,
+            // Two sessions have enabled the provider, the first one before it was there.
+            notifications: 2,
+            enabled: 1,
+            level: u32::from(VERBOSE),
+            match_any: u64::MAX,
+            ..Statistics::default()
         },
         &counted,
     )

@@ -1,0 +1,83 @@
+//! The service's parameters in the registry.
+
+use core::ptr;
+
+use etw_sample_interface::{TAG_CAPACITY, TAG_PARAMETER};
+use wdk_sys::{
+    KEY_READ, NT_SUCCESS, UNICODE_STRING, WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER, WDFKEY,
+    call_unsafe_wdf_function_binding,
+};
+
+use crate::text::utf16;
+
+/// The value's name.
+const NAME: &[u16; TAG_PARAMETER.len()] = &utf16(TAG_PARAMETER);
+
+/// What the administrator wrote for events to carry; by default nothing.
+pub struct Tag {
+    units: [u16; TAG_CAPACITY],
+    length: usize,
+}
+
+impl Tag {
+    const EMPTY: Self = Self {
+        units: [0; TAG_CAPACITY],
+        length: 0,
+    };
+
+    /// Reads the tag. What is not there, is too long or is no text counts as nothing. IRQL:
+    /// `PASSIVE_LEVEL`.
+    pub fn read(driver: WDFDRIVER) -> Self {
+        let mut key: WDFKEY = ptr::null_mut();
+        // SAFETY: the driver is this one, and the out-parameter is a local.
+        let opened = unsafe {
+            call_unsafe_wdf_function_binding!(
+                WdfDriverOpenParametersRegistryKey,
+                driver,
+                KEY_READ,
+                WDF_NO_OBJECT_ATTRIBUTES,
+                &raw mut key,
+            )
+        };
+        if !NT_SUCCESS(opened) {
+            return Self::EMPTY;
+        }
+        let tag = Self::query(key).unwrap_or(Self::EMPTY);
+        // SAFETY: the key is open, and is not used any more.
+        unsafe { call_unsafe_wdf_function_binding!(WdfRegistryClose, key) };
+        tag
+    }
+
+    fn query(key: WDFKEY) -> Option<Self> {
+        let mut tag = Self::EMPTY;
+        let length = size_of_val(NAME) as u16;
+        let name = UNICODE_STRING {
+            Length: length,
+            MaximumLength: length,
+            Buffer: NAME.as_ptr().cast_mut(),
+        };
+        let mut text = UNICODE_STRING {
+            Length: 0,
+            MaximumLength: size_of_val(&tag.units) as u16,
+            Buffer: tag.units.as_mut_ptr(),
+        };
+        let mut needed = 0;
+        // SAFETY: the key is open, and the strings have the buffers that they say.
+        let status = unsafe {
+            call_unsafe_wdf_function_binding!(
+                WdfRegistryQueryUnicodeString,
+                key,
+                &raw const name,
+                &raw mut needed,
+                &raw mut text,
+            )
+        };
+        tag.length = usize::from(text.Length) / 2;
+        NT_SUCCESS(status).then_some(tag)
+    }
+
+    /// Its UTF-16 units.
+    pub fn units(&self) -> &[u16] {
+        self.units.get(..self.length).unwrap_or_default()
+    }
+}

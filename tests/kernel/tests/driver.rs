@@ -1,0 +1,280 @@
+//! What the sample driver does with its requests, its parameters, and its device's end.
+
+mod common;
+
+use etl_file::Trace;
+use etw_sample_interface::{
+    Burst, IOCTL_BURST, IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_GET_STATISTICS, IOCTL_SET_TIMER,
+    IOCTL_WAIT, IOCTL_WAKE, LARGEST_BURST, Statistics, TAG_PARAMETER, keyword,
+};
+use etw_testkernel::{
+    Device, Driver, EnableParameters, File, Identity, Kernel, NtStatus, SessionConfig,
+    SessionHandle, Target,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+const CLIENT: Identity = Identity {
+    process: 30,
+    thread: 31,
+};
+const BUFFER_TOO_SMALL: NtStatus = NtStatus::BUFFER_TOO_SMALL;
+/// `STATUS_INVALID_BUFFER_SIZE`.
+const INVALID_BUFFER_SIZE: NtStatus = NtStatus::from_bits(0xC000_0206);
+
+/// The driver with its device open, and everything it writes in a session.
+struct World {
+    kernel: Kernel,
+    folder: tempfile::TempDir,
+    session: SessionHandle,
+    driver: Driver,
+    device: Device,
+    file: File,
+}
+
+impl World {
+    fn new() -> Self {
+        Self::with(|_| ())
+    }
+
+    fn with(prepare: impl FnOnce(&Kernel)) -> Self {
+        let kernel = Kernel::new();
+        let folder = tempfile::tempdir().unwrap();
+        let config = SessionConfig::to_file("driver", folder.path().join("driver.etl"));
+        let session = kernel.start_session(config).unwrap();
+        let everything = EnableParameters {
+            level: 5,
+            ..EnableParameters::default()
+        };
+        let provider = Target::Provider(etw_scenarios::provider());
+        kernel.enable(session, provider, everything).unwrap();
+        prepare(&kernel);
+        let driver = kernel.load(&common::sample()).unwrap();
+        let device = driver.add_device().unwrap();
+        let file = device.open(CLIENT).unwrap();
+        Self {
+            kernel,
+            folder,
+            session,
+            driver,
+            device,
+            file,
+        }
+    }
+
+    fn control(&self, code: u32, input: &[u8], output: usize) -> (NtStatus, Vec<u8>) {
+        let done = self.file.device_control(code, input, output).unwrap();
+        (done.status, done.output)
+    }
+
+    fn statistics(&self) -> Statistics {
+        let (status, output) = self.control(IOCTL_GET_STATISTICS, &[], size_of::<Statistics>());
+        assert_eq!(status, NtStatus::SUCCESS);
+        Statistics::read_from_bytes(&output).unwrap()
+    }
+
+    /// Takes everything down; the trace.
+    fn leave(self) -> Trace {
+        self.file.close().unwrap();
+        self.device.remove().unwrap();
+        self.driver.unload().unwrap();
+        finish(&self.kernel, self.session, &self.folder)
+    }
+}
+
+fn finish(kernel: &Kernel, session: SessionHandle, _folder: &tempfile::TempDir) -> Trace {
+    assert_eq!(kernel.warnings(), []);
+    let report = kernel.stop_session(session).unwrap();
+    Trace::open(report.file).unwrap()
+}
+
+/// How many events of a name that describes itself.
+fn named(trace: &Trace, name: &str) -> usize {
+    let catalog = etl_file::Catalog::new();
+    let events = trace.events();
+    events
+        .filter(|event| etl_file::decode(event, &catalog).event_name.as_deref() == Some(name))
+        .count()
+}
+
+#[test]
+fn every_wrong_request_gets_its_status_and_an_event() {
+    let world = World::new();
+    let burst = |count| Burst { count, sender: 0 }.as_bytes().to_vec();
+    let wrong: &[(u32, Vec<u8>, usize, NtStatus)] = &[
+        (0x0022_2FFC, vec![], 0, NtStatus::INVALID_DEVICE_REQUEST),
+        (IOCTL_ECHO, vec![], 8, BUFFER_TOO_SMALL),
+        (IOCTL_ECHO, vec![1, 2, 3], 2, BUFFER_TOO_SMALL),
+        (IOCTL_ECHO, vec![1], 0, BUFFER_TOO_SMALL),
+        (IOCTL_ECHO_IN_DPC, vec![1, 2, 3], 2, BUFFER_TOO_SMALL),
+        (IOCTL_SET_TIMER, vec![], 0, BUFFER_TOO_SMALL),
+        (IOCTL_SET_TIMER, vec![1, 0, 0], 0, BUFFER_TOO_SMALL),
+        (IOCTL_SET_TIMER, vec![1, 0, 0, 0, 0], 0, INVALID_BUFFER_SIZE),
+        (
+            IOCTL_SET_TIMER,
+            vec![2, 0, 0, 0],
+            0,
+            NtStatus::INVALID_PARAMETER,
+        ),
+        (IOCTL_GET_STATISTICS, vec![], 0, BUFFER_TOO_SMALL),
+        (
+            IOCTL_GET_STATISTICS,
+            vec![],
+            size_of::<Statistics>() - 1,
+            BUFFER_TOO_SMALL,
+        ),
+        (IOCTL_BURST, burst(1)[..7].to_vec(), 0, BUFFER_TOO_SMALL),
+        (
+            IOCTL_BURST,
+            [burst(1), vec![0]].concat(),
+            0,
+            INVALID_BUFFER_SIZE,
+        ),
+        (
+            IOCTL_BURST,
+            burst(LARGEST_BURST + 1),
+            0,
+            NtStatus::INVALID_PARAMETER,
+        ),
+        (IOCTL_WAIT, vec![], 7, BUFFER_TOO_SMALL),
+        (IOCTL_WAKE, vec![], 0, NtStatus::NOT_FOUND),
+    ];
+    for (code, input, output, status) in wrong {
+        let (found, bytes) = world.control(*code, input, *output);
+        assert_eq!(found, *status, "0x{code:x} with {input:?} and {output}");
+        assert_eq!(bytes, [] as [u8; 0]);
+    }
+    let trace = world.leave();
+    assert_eq!(named(&trace, "BadRequest"), wrong.len());
+}
+
+#[test]
+fn who_waits_is_woken_in_turn() {
+    let world = World::new();
+    let wait = || world.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
+    let (first, second) = (wait(), wait());
+    assert_eq!(first.try_finish().unwrap(), None);
+    assert_eq!(world.control(IOCTL_WAKE, &[], 0).0, NtStatus::SUCCESS);
+    let woken = first.finish().unwrap();
+    assert_eq!(
+        (woken.status, woken.output),
+        (NtStatus::SUCCESS, 1_u64.to_le_bytes().to_vec())
+    );
+    assert_eq!(second.try_finish().unwrap(), None);
+    // What waits does so whatever the device's power.
+    world.device.power_cycle().unwrap();
+    assert_eq!(world.control(IOCTL_WAKE, &[], 0).0, NtStatus::SUCCESS);
+    assert_eq!(second.finish().unwrap().output, 2_u64.to_le_bytes());
+    assert_eq!(world.statistics().woken, 2);
+    world.leave();
+}
+
+#[test]
+fn waiting_can_be_cancelled_and_ends_its_activity() {
+    let world = World::new();
+    let waits = world.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
+    waits.cancel().unwrap();
+    assert_eq!(waits.finish().unwrap().status, NtStatus::CANCELLED);
+    let waits = world.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
+    let (kernel, session, folder) = (world.kernel, world.session, world.folder);
+    // A file that is closed cancels what waits for it.
+    world.file.close().unwrap();
+    assert_eq!(waits.finish().unwrap().status, NtStatus::CANCELLED);
+    world.device.remove().unwrap();
+    world.driver.unload().unwrap();
+    let trace = finish(&kernel, session, &folder);
+    let catalog = etl_file::Catalog::new();
+    let events: Vec<_> = trace
+        .events_by_time()
+        .into_iter()
+        .map(|event| etl_file::decode(event, &catalog))
+        .collect();
+    assert_eq!(etl_file::spans::spans(&events).len(), 2);
+    assert_eq!(named(&trace, "BadRequest"), 2);
+}
+
+#[test]
+fn a_device_that_is_pulled_out_says_so_and_lets_nobody_wait() {
+    let world = World::new();
+    let waits = world.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
+    let run = [1, 0, 0, 0];
+    assert_eq!(world.control(IOCTL_SET_TIMER, &run, 0).0, NtStatus::SUCCESS);
+    world.device.surprise_remove().unwrap();
+    assert_eq!(waits.finish().unwrap().status, NtStatus::CANCELLED);
+    world.file.close().unwrap();
+    world.driver.unload().unwrap();
+    let trace = finish(&world.kernel, world.session, &world.folder);
+    let pulled_out = |event: &&etl_file::Event| event.record.descriptor.id == 7;
+    assert_eq!(trace.events().filter(pulled_out).count(), 1);
+}
+
+/// The traits of the first event.
+fn traits(trace: &Trace) -> etl_file::decode::ProviderTraits {
+    let event = trace.events().next().unwrap();
+    etl_file::decode::ProviderTraits::parse(event.record.item(12).unwrap()).unwrap()
+}
+
+// R-T5: custom traits, known at run time only.
+#[test]
+fn the_registry_says_what_every_event_carries() {
+    let service = "etw_sample_driver";
+    let tagged = World::with(|kernel| kernel.set_parameter(service, TAG_PARAMETER, "lab 7"));
+    let found = traits(&tagged.leave());
+    let tag: Vec<u8> = "lab 7".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert!(found.others.contains(&(130, tag)), "{:?}", found.others);
+    let without = |prepare: &dyn Fn(&Kernel)| {
+        let found = traits(&World::with(|kernel| prepare(kernel)).leave());
+        assert!(
+            found.others.iter().all(|(kind, _)| *kind != 130),
+            "{:?}",
+            found.others
+        );
+    };
+    without(&|_| ());
+    without(&|kernel| kernel.set_parameter(service, TAG_PARAMETER, "x".repeat(33).as_str()));
+    without(&|kernel| kernel.set_parameter(service, TAG_PARAMETER, 7_u32));
+}
+
+#[test]
+fn statistics_tell_what_sessions_want_and_what_was_lost() {
+    let world = World::new();
+    let before = world.statistics();
+    assert_eq!(
+        (before.enabled, before.level, before.match_any),
+        (1, 5, u64::MAX)
+    );
+    assert_eq!(before.events_failed, 0);
+    let provider = Target::Provider(etw_scenarios::provider());
+    let less = EnableParameters {
+        level: 4,
+        match_any: keyword::REQUEST | keyword::LOAD,
+        match_all: keyword::LOAD,
+        ..EnableParameters::default()
+    };
+    world.kernel.enable(world.session, provider, less).unwrap();
+    let after = world.statistics();
+    assert_eq!(after.notifications, before.notifications + 1);
+    assert_eq!((after.level, after.match_any, after.match_all), (4, 17, 16));
+    world.kernel.disable(world.session, provider, None).unwrap();
+    assert_eq!(world.statistics().enabled, 0);
+    let all = EnableParameters {
+        level: 5,
+        ..EnableParameters::default()
+    };
+    let tight = SessionConfig {
+        buffer_kb: 4,
+        maximum_buffers: 2,
+        ..SessionConfig::to_file("tight", world.folder.path().join("tight.etl"))
+    };
+    let tight = world.kernel.start_session(tight).unwrap();
+    world.kernel.enable(tight, provider, all).unwrap();
+    world.kernel.hold_writer(tight, true).unwrap();
+    let burst = Burst {
+        count: 200,
+        sender: 1,
+    };
+    world.control(IOCTL_BURST, burst.as_bytes(), 0);
+    let lost = world.statistics();
+    assert!(lost.failed_without_memory > 0);
+    assert_eq!(lost.failed_without_memory, lost.events_failed);
+    world.leave();
+}
