@@ -4,7 +4,8 @@ use core::{ptr, slice, sync::atomic::Ordering};
 
 use etw_sample_interface::{
     Burst, CAPACITY, IOCTL_BURST, IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_GET_STATISTICS,
-    IOCTL_SET_TIMER, IOCTL_WAIT, IOCTL_WAKE, LARGEST_BURST, Statistics, TimerControl,
+    IOCTL_SET_TIMER, IOCTL_SIMULATE_READS, IOCTL_WAIT, IOCTL_WAKE, LARGEST_BURST, MOST_READS,
+    Reads, Statistics, TimerControl,
 };
 use wdk_etw::Activity;
 use wdk_sys::{
@@ -287,6 +288,7 @@ extern "C" fn device_control(
         IOCTL_SET_TIMER => set_timer(device, request),
         IOCTL_GET_STATISTICS => get_statistics(device, request),
         IOCTL_BURST => burst(request),
+        IOCTL_SIMULATE_READS => simulate_reads(request),
         IOCTL_WAIT => match wait(device, request) {
             // The queue of those that wait has the request now.
             Ok(()) => return,
@@ -374,6 +376,24 @@ fn burst(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     }
     for number in 0..burst.count {
         trace::burst(burst.sender, number);
+    }
+    Ok(0)
+}
+
+/// Writes the events of reads, of both kinds.
+fn simulate_reads(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
+    let input = Buffer::input(request, size_of::<Reads>())?;
+    // SAFETY: the request is completed after this, and nothing writes to its buffer.
+    let input = unsafe { input.bytes() };
+    let reads = Reads::read_from_bytes(input).map_err(|_| STATUS_INVALID_BUFFER_SIZE)?;
+    if reads.local > MOST_READS || reads.remote > MOST_READS {
+        return Err(STATUS_INVALID_PARAMETER);
+    }
+    for number in 0..reads.local {
+        trace::local_read(number);
+    }
+    for number in 0..reads.remote {
+        trace::remote_read(number);
     }
     Ok(0)
 }

@@ -17,7 +17,8 @@ use crate::debug;
 
 pub use self::provider::{
     PowerState, burst, d0_entry, d0_exit, device_added, driver_failed, driver_loaded,
-    driver_unloaded, file_cleaned_up, file_closed, file_created, surprise_removed,
+    driver_unloaded, file_cleaned_up, file_closed, file_created, local_read, remote_read,
+    surprise_removed,
 };
 
 /// The provider. Events of the driver's and the device's life have ids, and so they are in
@@ -46,6 +47,15 @@ mod provider {
     /// Events that are asked for, to be many.
     #[keyword]
     pub const LOAD: Keyword = Keyword::bit(4);
+    /// Reads of a simulated store.
+    #[keyword]
+    pub const READ: Keyword = Keyword::bit(5);
+    /// What the simulated store has at hand.
+    #[keyword]
+    pub const LOCAL: Keyword = Keyword::bit(6);
+    /// What the simulated store has elsewhere.
+    #[keyword]
+    pub const REMOTE: Keyword = Keyword::bit(7);
 
     #[tasks]
     enum Task {
@@ -151,6 +161,14 @@ mod provider {
     #[event(level = Verbose, keyword = LOAD)]
     pub fn burst(sender: u32, number: u32);
 
+    /// A read of what the simulated store has at hand.
+    #[event(level = Info, keyword = READ | LOCAL)]
+    pub fn local_read(number: u32);
+
+    /// A read of what the simulated store has elsewhere.
+    #[event(level = Info, keyword = READ | REMOTE)]
+    pub fn remote_read(number: u32);
+
     /// What a session that asks gets to know.
     #[event(level = Info, keyword = LIFECYCLE, opcode = DcStart)]
     pub fn state(events_failed: u64);
@@ -168,6 +186,9 @@ const _: () = {
     assert!(provider::TIMER.bits() == keyword::TIMER);
     assert!(provider::LIFECYCLE.bits() == keyword::LIFECYCLE);
     assert!(provider::LOAD.bits() == keyword::LOAD);
+    assert!(provider::READ.bits() == keyword::READ);
+    assert!(provider::LOCAL.bits() == keyword::LOCAL);
+    assert!(provider::REMOTE.bits() == keyword::REMOTE);
 };
 
 /// The first bytes of what was written are enough to tell one write from another.

@@ -28,6 +28,12 @@ pub mod keyword {
     pub const LIFECYCLE: u64 = 1 << 3;
     /// Events that are asked for, to be many.
     pub const LOAD: u64 = 1 << 4;
+    /// Reads of a simulated store; with [`LOCAL`] or with [`REMOTE`].
+    pub const READ: u64 = 1 << 5;
+    /// What the simulated store has at hand.
+    pub const LOCAL: u64 = 1 << 6;
+    /// What the simulated store has elsewhere.
+    pub const REMOTE: u64 = 1 << 7;
 }
 
 /// The interface class that the device registers, as the fields of a GUID:
@@ -81,6 +87,12 @@ pub const IOCTL_WAIT: u32 = ctl_code(0x805, READ);
 /// Wakes whoever has waited longest; `STATUS_NOT_FOUND` if nobody waits.
 pub const IOCTL_WAKE: u32 = ctl_code(0x806, WRITE);
 
+/// Simulates reads of a store, to see how keywords combine: [`Reads`] go in.
+pub const IOCTL_SIMULATE_READS: u32 = ctl_code(0x807, WRITE);
+
+/// The most reads of either kind that are simulated at once.
+pub const MOST_READS: u32 = 1_000;
+
 /// The value of the service's parameters whose text every event carries, as a trait.
 pub const TAG_PARAMETER: &str = "TraceTag";
 
@@ -106,6 +118,16 @@ pub struct Burst {
     pub count: u32,
     /// What the events say of who asked for them, besides their numbers.
     pub sender: u32,
+}
+
+/// The input of [`IOCTL_SIMULATE_READS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Reads {
+    /// Reads with the keywords `READ` and `LOCAL`, up to [`MOST_READS`].
+    pub local: u32,
+    /// Reads with the keywords `READ` and `REMOTE`, up to [`MOST_READS`].
+    pub remote: u32,
 }
 
 /// The output of [`IOCTL_GET_STATISTICS`].
@@ -158,12 +180,14 @@ mod tests {
         assert_eq!(IOCTL_BURST, 0x0022_A010);
         assert_eq!(IOCTL_WAIT, 0x0022_6014);
         assert_eq!(IOCTL_WAKE, 0x0022_A018);
+        assert_eq!(IOCTL_SIMULATE_READS, 0x0022_A01C);
     }
 
     #[test]
     fn structures_have_no_padding() {
         assert_eq!(size_of::<TimerControl>(), 4);
         assert_eq!(size_of::<Burst>(), 8);
+        assert_eq!(size_of::<Reads>(), 8);
         assert_eq!(size_of::<Statistics>(), 104);
     }
 }

@@ -58,8 +58,6 @@ statuses! {
     INSUFFICIENT_RESOURCES = 0xC000_009A;
     /// The device is not ready for requests.
     DEVICE_NOT_READY = 0xC000_00A3;
-    /// Not supported.
-    NOT_SUPPORTED = 0xC000_00BB;
     /// The request was cancelled.
     CANCELLED = 0xC000_0120;
     /// What is stored for a consumer in real time has its size.

@@ -428,6 +428,27 @@ fn memory_objects_carry_a_requests_buffers() {
 }
 
 #[test]
+fn buffers_come_as_the_control_code_says() {
+    const IN_DIRECT: u32 = 1;
+    const OUT_DIRECT: u32 = 2;
+    const NEITHER: u32 = 3;
+    let bench = Bench::new();
+    let send = |method, input: &[u8]| {
+        bench
+            .file
+            .device_control(commands::MEMORY | method, input, 8)
+            .unwrap()
+    };
+    for method in [IN_DIRECT, OUT_DIRECT] {
+        assert_eq!(send(method, b"stressed").output, b"desserts");
+        assert_eq!(send(method, b"").status, NtStatus::BUFFER_TOO_SMALL);
+    }
+    let neither = send(NEITHER, b"stressed");
+    assert_eq!(neither.status, NtStatus::INVALID_DEVICE_REQUEST);
+    assert_eq!(neither.output, b"");
+}
+
+#[test]
 fn objects_are_cleaned_up_and_destroyed_children_first() {
     let bench = Bench::new();
     bench.command(commands::OBJECTS);

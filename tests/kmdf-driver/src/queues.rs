@@ -165,6 +165,9 @@ fn retrieve() -> Result<WDFREQUEST, NTSTATUS> {
     }
 }
 
+/// The bits of a control code that say how its buffers come.
+const METHOD_MASK: ULONG = 3;
+
 extern "C" fn device_control(
     queue: WDFQUEUE,
     request: WDFREQUEST,
@@ -173,6 +176,8 @@ extern "C" fn device_control(
     code: ULONG,
 ) {
     let manual = MANUAL.load(Ordering::Relaxed);
+    // A command is the same whichever way its buffers come.
+    let code = code & !METHOD_MASK;
     match code {
         commands::RETRIEVE => {
             let status = retrieve().map_or_else(

@@ -1,7 +1,6 @@
 //! Comparing a trace with what it must hold.
 
-use etl_file::Decoded;
-use etw_testkernel::Guid;
+use etl_file::{Decoded, Guid};
 
 /// An event that a trace must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +95,7 @@ fn describe(
 }
 
 /// An event of a trace in words. What could not be decoded is part of them.
-fn describe_decoded(event: &Decoded) -> String {
+pub fn describe_decoded(event: &Decoded) -> String {
     let descriptor = event.descriptor;
     let fields: Vec<String> = event
         .fields

@@ -15,10 +15,10 @@ use etw_testkernel::{
 };
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::expect::{Expected, event};
-
-/// The GUID of the sample driver's provider: the standard hash of its name.
-const PROVIDER: &str = "802b686a-519d-5416-5280-4c0ead585fbb";
+use crate::{
+    expect::{Expected, event},
+    provider,
+};
 
 /// A process that uses the device.
 const CLIENT: Identity = Identity {
@@ -245,12 +245,6 @@ fn run_timer(kernel: &Kernel, handle: &File) -> Result<(), TourError> {
         },
         &counted,
     )
-}
-
-/// The sample driver's provider.
-#[must_use]
-pub fn provider() -> Guid {
-    PROVIDER.parse().unwrap_or_default()
 }
 
 fn client_activity() -> Guid {

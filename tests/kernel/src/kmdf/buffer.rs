@@ -3,7 +3,7 @@
 use super::{
     Entries, Routine, driver, lock_framework,
     object::{self, Kind, create, read_attributes},
-    request::RequestData,
+    request::{self, RequestData},
 };
 use crate::{
     memory,
@@ -215,7 +215,9 @@ fn retrieve(
     memory: u64,
     buffer: impl FnOnce(&RequestData) -> (u64, u64),
 ) -> NtStatus {
-    let (address, size) = thread.with::<RequestData, _>(request, |request| buffer(request));
+    let Some((address, size)) = request::buffer_of(thread, request, buffer) else {
+        return NtStatus::INVALID_DEVICE_REQUEST;
+    };
     if size == 0 {
         return NtStatus::BUFFER_TOO_SMALL;
     }

@@ -18,10 +18,12 @@ use crate::{
     verifier::Rule,
 };
 
-/// `METHOD_BUFFERED` in the low bits of a control code: one system buffer for
-/// input and output.
+/// The low bits of a control code: how its buffers reach the driver.
 const METHOD_MASK: u32 = 3;
+/// One system buffer for input and output.
 const METHOD_BUFFERED: u32 = 0;
+/// The sender's own addresses, which the framework hands out to `EvtIoInCallerContext` alone.
+const METHOD_NEITHER: u32 = 3;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +69,8 @@ pub struct RequestData {
     queue: Option<u64>,
     file: Option<u64>,
     buffer: Block,
+    /// What `METHOD_IN_DIRECT` and `METHOD_OUT_DIRECT` map beside the system buffer.
+    mapped: Option<Block>,
     input_length: usize,
     output_length: usize,
     information: u64,
@@ -136,8 +140,15 @@ impl RequestData {
     }
 
     /// Where its output goes, and how long that may be.
-    pub const fn output(&self) -> (u64, u64) {
-        (self.buffer.address(), self.output_length())
+    pub fn output(&self) -> (u64, u64) {
+        let block = self.mapped.as_ref().unwrap_or(&self.buffer);
+        (block.address(), self.output_length())
+    }
+
+    /// Whether the driver gets its buffers from the framework, as it does not with
+    /// `METHOD_NEITHER`.
+    const fn has_buffers(&self) -> bool {
+        !matches!(self.kind, RequestKind::DeviceControl { code } if code & METHOD_MASK == METHOD_NEITHER)
     }
 
     /// Whether the driver has made it cancelable and not been called for it.
@@ -262,12 +273,17 @@ fn make(
     file: Option<u64>,
     request: &IoRequest,
 ) -> Result<u64, NtStatus> {
-    if let RequestKind::DeviceControl { code } = request.kind
-        && code & METHOD_MASK != METHOD_BUFFERED
-    {
-        return Err(NtStatus::NOT_SUPPORTED);
-    }
-    let buffer = Block::zeroed(request.input.len().max(request.output_length));
+    let method = match request.kind {
+        RequestKind::DeviceControl { code } => code & METHOD_MASK,
+        _ => METHOD_BUFFERED,
+    };
+    let mapped = (method != METHOD_BUFFERED).then(|| Block::zeroed(request.output_length));
+    let shared = if mapped.is_some() {
+        request.input.len()
+    } else {
+        request.input.len().max(request.output_length)
+    };
+    let buffer = Block::zeroed(shared);
     memory::write_bytes(buffer.address(), &request.input)
         .map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
     let attributes = thread.with::<DeviceData, _>(device, |device| device.request_attributes());
@@ -276,6 +292,7 @@ fn make(
         queue: None,
         file,
         buffer,
+        mapped,
         input_length: request.input.len(),
         output_length: request.output_length,
         information: 0,
@@ -521,7 +538,7 @@ pub fn end(thread: &Thread, handle: u64, status: NtStatus, information: Option<u
         let completion = Completion {
             status,
             information,
-            output: memory::read_bytes(request.buffer.address(), returned).unwrap_or_default(),
+            output: memory::read_bytes(request.output().0, returned).unwrap_or_default(),
         };
         let ended = Ended {
             description: describe(request),
@@ -743,7 +760,9 @@ extern "win64" fn retrieve_input(
     length: u64,
 ) -> u64 {
     let thread = thread::current();
-    let (address, available) = thread.with::<RequestData, _>(request, |request| request.input());
+    let Some((address, available)) = buffer_of(&thread, request, RequestData::input) else {
+        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+    };
     retrieve(&thread, address, available, minimum, buffer, length).to_register()
 }
 
@@ -755,8 +774,21 @@ extern "win64" fn retrieve_output(
     length: u64,
 ) -> u64 {
     let thread = thread::current();
-    let (address, available) = thread.with::<RequestData, _>(request, |request| request.output());
+    let Some((address, available)) = buffer_of(&thread, request, RequestData::output) else {
+        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+    };
     retrieve(&thread, address, available, minimum, buffer, length).to_register()
+}
+
+/// Where a request's input or output is, if the framework hands it out.
+pub fn buffer_of(
+    thread: &Thread,
+    request: u64,
+    which: impl FnOnce(&RequestData) -> (u64, u64),
+) -> Option<(u64, u64)> {
+    thread.with::<RequestData, _>(request, |request| {
+        request.has_buffers().then(|| which(request))
+    })
 }
 
 /// Hands out a buffer that is neither empty nor shorter than the driver needs.

@@ -1,0 +1,158 @@
+//! How scenarios went, for people and for automation.
+
+use std::{fmt::Write as _, io};
+
+use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
+use serde::Serialize;
+
+/// How one scenario went.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// The scenario's name.
+    pub name: &'static str,
+    /// What it proves when it passes.
+    pub proves: &'static str,
+    /// The requirements it is about.
+    pub requirements: &'static [&'static str],
+    /// Why it failed, if it did.
+    pub failure: Option<String>,
+    /// What was done and what was seen.
+    pub log: Vec<String>,
+}
+
+impl Outcome {
+    /// Whether the scenario saw what it is to show.
+    #[must_use]
+    pub const fn passed(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    /// One line for a scenario that passed; for one that failed, why, and what it saw.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let Some(failure) = &self.failure else {
+            return format!("pass   {}: {}", self.name, self.proves);
+        };
+        let mut text = format!("FAIL   {}: {failure}\n", self.name);
+        // Writing to a string does not fail.
+        _ = writeln!(text, "       It is to show that {}.", self.proves);
+        for line in &self.log {
+            _ = writeln!(text, "       | {line}");
+        }
+        text
+    }
+}
+
+/// How scenarios went.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Each scenario's outcome, in the order they were played.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Report {
+    /// Whether there were scenarios, and all passed.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        !self.outcomes.is_empty() && self.outcomes.iter().all(Outcome::passed)
+    }
+
+    /// How many failed.
+    #[must_use]
+    pub fn failures(&self) -> usize {
+        self.outcomes
+            .iter()
+            .filter(|outcome| !outcome.passed())
+            .count()
+    }
+
+    /// Writes the report as JSON.
+    ///
+    /// # Errors
+    ///
+    /// As the writer.
+    pub fn write_json(&self, mut writer: impl io::Write) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut writer, self)?;
+        writeln!(writer)
+    }
+
+    /// Writes the report in the XML of `JUnit`.
+    ///
+    /// # Errors
+    ///
+    /// As the writer.
+    pub fn write_junit(&self, writer: impl io::Write) -> io::Result<()> {
+        let mut suite = TestSuite::new("etw-scenarios");
+        for outcome in &self.outcomes {
+            let status = outcome
+                .failure
+                .as_ref()
+                .map_or_else(TestCaseStatus::success, |failure| {
+                    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                    status.set_message(failure);
+                    status
+                });
+            let mut case = TestCase::new(outcome.name, status);
+            case.set_classname("scenarios");
+            case.set_system_out(outcome.log.join("\n"));
+            suite.add_test_case(case);
+        }
+        let mut report = quick_junit::Report::new("etw-scenarios");
+        report.add_test_suite(suite);
+        report.serialize(writer).map_err(io::Error::other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let outcome = |name, failure: Option<&str>| Outcome {
+            name,
+            proves: "<this> & that hold",
+            requirements: &["R-X1"],
+            failure: failure.map(str::to_owned),
+            log: vec!["start".to_owned(), "stop".to_owned()],
+        };
+        Report {
+            outcomes: vec![outcome("good", None), outcome("bad", Some("1 < 2"))],
+        }
+    }
+
+    #[test]
+    fn junit_tells_what_failed_and_why() {
+        let mut bytes = Vec::new();
+        report().write_junit(&mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let document = roxmltree::Document::parse(&text).unwrap();
+        let suites = document.root_element();
+        assert_eq!(suites.attribute("tests"), Some("2"));
+        assert_eq!(suites.attribute("failures"), Some("1"));
+        let failure = document
+            .descendants()
+            .find(|node| node.has_tag_name("failure"))
+            .unwrap();
+        assert_eq!(failure.attribute("message"), Some("1 < 2"));
+        assert_eq!(failure.parent().unwrap().attribute("name"), Some("bad"));
+    }
+
+    #[test]
+    fn json_holds_everything() {
+        let mut bytes = Vec::new();
+        report().write_json(&mut bytes).unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(value["outcomes"][1]["failure"], "1 < 2");
+        assert_eq!(value["outcomes"][0]["failure"], serde_json::Value::Null);
+        assert_eq!(value["outcomes"][0]["log"][1], "stop");
+    }
+
+    #[test]
+    fn nothing_played_is_not_passed() {
+        let report = Report {
+            outcomes: Vec::new(),
+        };
+        assert!(!report.passed());
+        assert_eq!(report.failures(), 0);
+    }
+}

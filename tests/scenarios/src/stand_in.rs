@@ -1,0 +1,305 @@
+//! The world of the stand-in kernel.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use etl_file::{Guid, Trace};
+use etw_testkernel::{
+    Completion, ControlError, Device, Driver, EnableParameters, EventFilters, EventIdFilter,
+    Identity, Kernel, KernelError, Request, SessionConfig, SessionHandle, Target,
+};
+use tempfile::TempDir;
+
+use crate::world::{
+    Answer, File, Filter, Ids, Pending, Recording, Room, Session, Source, World, WorldError,
+};
+
+/// The scenarios' client.
+const CLIENT: Identity = Identity {
+    process: 4242,
+    thread: 4244,
+};
+
+/// A stand-in kernel for one driver's image; each scenario gets a new one.
+pub struct StandIn {
+    image: PathBuf,
+    folder: TempDir,
+    kernel: Kernel,
+    driver: Option<(Driver, Device)>,
+    sessions: Vec<Option<(SessionHandle, PathBuf)>>,
+    files: Vec<Option<etw_testkernel::File>>,
+    requests: Vec<Option<Request>>,
+    played: usize,
+}
+
+impl From<KernelError> for WorldError {
+    fn from(error: KernelError) -> Self {
+        let code = match &error {
+            KernelError::Control(error) => code_of(error),
+            _ => None,
+        };
+        Self {
+            what: error.to_string(),
+            code,
+        }
+    }
+}
+
+/// The Windows error code of what a controller was refused.
+const fn code_of(error: &ControlError) -> Option<u32> {
+    Some(match error {
+        ControlError::TooManySessions
+        | ControlError::TooManyPrivate(_)
+        | ControlError::TooManyForProvider(_) => 1450,
+        ControlError::AlreadyExists(_) => 183,
+        ControlError::InvalidParameter(_) => 87,
+        ControlError::BadPathname => 161,
+        ControlError::NotRunning => 4201,
+        ControlError::File { .. } => return None,
+    })
+}
+
+fn other(what: impl Into<String>) -> WorldError {
+    WorldError {
+        what: what.into(),
+        code: None,
+    }
+}
+
+const fn target(source: Source) -> Target {
+    match source {
+        Source::Provider(guid) => Target::Provider(guid),
+        Source::Group(guid) => Target::Group(guid),
+    }
+}
+
+fn answer(completion: Completion) -> Answer {
+    Answer {
+        status: completion.status.0.cast_unsigned(),
+        output: completion.output,
+    }
+}
+
+impl StandIn {
+    /// A world for the driver in `image`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no place for the sessions' files.
+    pub fn new(image: &Path) -> Result<Self, WorldError> {
+        let folder = tempfile::tempdir()
+            .map_err(|error| other(format!("cannot make a folder for traces: {error}")))?;
+        Ok(Self {
+            image: image.to_owned(),
+            folder,
+            kernel: Kernel::new(),
+            driver: None,
+            sessions: Vec::new(),
+            files: Vec::new(),
+            requests: Vec::new(),
+            played: 0,
+        })
+    }
+
+    fn session(&self, session: Session) -> Result<SessionHandle, WorldError> {
+        match self.sessions.get(session.0) {
+            Some(Some((handle, _))) => Ok(*handle),
+            _ => Err(other(format!("session {} does not run", session.0))),
+        }
+    }
+
+    fn file(&self, file: File) -> Result<&etw_testkernel::File, WorldError> {
+        match self.files.get(file.0) {
+            Some(Some(file)) => Ok(file),
+            _ => Err(other(format!("file {} is not open", file.0))),
+        }
+    }
+}
+
+impl World for StandIn {
+    fn load_driver(&mut self) -> Result<(), WorldError> {
+        if self.driver.is_some() {
+            return Err(other("the driver is loaded already"));
+        }
+        let driver = self.kernel.load(&self.image)?;
+        let device = driver.add_device()?;
+        self.driver = Some((driver, device));
+        Ok(())
+    }
+
+    fn unload_driver(&mut self) -> Result<(), WorldError> {
+        let (driver, device) = self
+            .driver
+            .take()
+            .ok_or_else(|| other("the driver is not loaded"))?;
+        device.remove()?;
+        Ok(driver.unload()?)
+    }
+
+    fn start_session(&mut self, name: &str, room: Room) -> Result<Session, WorldError> {
+        let number = self.sessions.len();
+        let path = self
+            .folder
+            .path()
+            .join(format!("{}-{number}.etl", self.played));
+        let config = SessionConfig::to_file(name, &path);
+        let config = match room {
+            Room::Plenty => config,
+            Room::Scarce => SessionConfig {
+                buffer_kb: 4,
+                maximum_buffers: 2,
+                ..config
+            },
+        };
+        let handle = self.kernel.start_session(config)?;
+        if room == Room::Scarce {
+            // Here a writer is as fast as it wants; this one sleeps.
+            self.kernel.hold_writer(handle, true)?;
+        }
+        self.sessions.push(Some((handle, path)));
+        Ok(Session(number))
+    }
+
+    fn stop_session(&mut self, session: Session) -> Result<Recording, WorldError> {
+        let handle = self.session(session)?;
+        let report = self.kernel.stop_session(handle)?;
+        self.sessions[session.0] = None;
+        let trace = Trace::open(&report.file)
+            .map_err(|error| other(format!("{}: {error}", report.file.display())))?;
+        Recording::of(&trace, u64::from(report.events_lost))
+    }
+
+    fn enable(
+        &mut self,
+        session: Session,
+        source: Source,
+        filter: &Filter,
+    ) -> Result<(), WorldError> {
+        let (keep, ids) = match &filter.ids {
+            Some(Ids::Only(ids)) => (true, ids.clone()),
+            Some(Ids::Without(ids)) => (false, ids.clone()),
+            None => (true, Vec::new()),
+        };
+        let parameters = EnableParameters {
+            level: filter.level,
+            match_any: filter.any,
+            match_all: filter.all,
+            events: EventFilters {
+                ids: filter.ids.as_ref().map(|_| EventIdFilter { keep, ids }),
+                ..EventFilters::default()
+            },
+            ..EnableParameters::default()
+        };
+        let session = self.session(session)?;
+        Ok(self.kernel.enable(session, target(source), parameters)?)
+    }
+
+    fn disable(&mut self, session: Session, source: Source) -> Result<(), WorldError> {
+        let session = self.session(session)?;
+        Ok(self.kernel.disable(session, target(source), None)?)
+    }
+
+    fn capture_state(&mut self, session: Session, source: Source) -> Result<(), WorldError> {
+        let session = self.session(session)?;
+        Ok(self.kernel.capture_state(session, target(source), None)?)
+    }
+
+    fn disallow(&mut self, session: Session, providers: &[Guid]) -> Result<(), WorldError> {
+        let session = self.session(session)?;
+        Ok(self.kernel.set_disallow_list(session, providers.to_vec())?)
+    }
+
+    fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), WorldError> {
+        self.kernel
+            .set_thread_activity(CLIENT, activity.unwrap_or_default());
+        Ok(())
+    }
+
+    fn open(&mut self) -> Result<File, WorldError> {
+        let (_, device) = self
+            .driver
+            .as_ref()
+            .ok_or_else(|| other("there is no device"))?;
+        let file = device.open(CLIENT)?;
+        self.files.push(Some(file));
+        Ok(File(self.files.len() - 1))
+    }
+
+    fn close(&mut self, file: File) -> Result<(), WorldError> {
+        match self.files.get_mut(file.0).and_then(Option::take) {
+            Some(file) => Ok(file.close()?),
+            None => Err(other(format!("file {} is not open", file.0))),
+        }
+    }
+
+    fn read(&mut self, file: File, length: usize) -> Result<Answer, WorldError> {
+        Ok(answer(self.file(file)?.read(length)?))
+    }
+
+    fn write(&mut self, file: File, bytes: &[u8]) -> Result<Answer, WorldError> {
+        Ok(answer(self.file(file)?.write(bytes)?))
+    }
+
+    fn start_control(
+        &mut self,
+        file: File,
+        code: u32,
+        input: &[u8],
+        output: usize,
+    ) -> Result<Pending, WorldError> {
+        let request = self.file(file)?.start_device_control(code, input, output)?;
+        self.requests.push(Some(request));
+        Ok(Pending(self.requests.len() - 1))
+    }
+
+    fn cancel(&mut self, request: Pending) -> Result<(), WorldError> {
+        match self.requests.get(request.0) {
+            Some(Some(request)) => Ok(request.cancel()?),
+            _ => Err(other(format!("request {} is over", request.0))),
+        }
+    }
+
+    fn finish(&mut self, request: Pending) -> Result<Answer, WorldError> {
+        match self.requests.get_mut(request.0).and_then(Option::take) {
+            Some(request) => Ok(answer(request.finish()?)),
+            None => Err(other(format!("request {} is over", request.0))),
+        }
+    }
+
+    fn pass(&mut self, time: Duration) -> Result<(), WorldError> {
+        Ok(self.kernel.advance(time)?)
+    }
+
+    fn clear(&mut self) -> Result<(), WorldError> {
+        let result = self.take_down();
+        self.driver = None;
+        self.sessions.clear();
+        self.files.clear();
+        self.requests.clear();
+        self.kernel = Kernel::new();
+        self.played += 1;
+        result
+    }
+}
+
+impl StandIn {
+    /// Ends everything; the machine must have found nothing wrong.
+    fn take_down(&mut self) -> Result<(), WorldError> {
+        for file in self.files.drain(..).flatten() {
+            file.close()?;
+        }
+        if let Some((driver, device)) = self.driver.take() {
+            device.remove()?;
+            driver.unload()?;
+        }
+        for (session, _) in self.sessions.drain(..).flatten() {
+            self.kernel.stop_session(session)?;
+        }
+        if let Some(warning) = self.kernel.warnings().first() {
+            return Err(other(warning.to_string()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! Activities, and events at raised IRQL.
+
+use std::time::Duration;
+
+use etl_file::{Decoded, Guid, spans};
+use etw_sample_interface::{
+    IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_SET_TIMER, IOCTL_WAIT, IOCTL_WAKE, TIMER_PERIOD_MS,
+    TimerControl, keyword,
+};
+use zerocopy::IntoBytes;
+
+use super::{START, STOP, SUCCESS, Scenario, VERBOSE, names, provider, up_to};
+use crate::{
+    stage::{Failure, Stage, holds, same},
+    world::{Filter, Recording, Session},
+};
+
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "activity-of-the-sender",
+        proves: "a request's activity is its own, and comes from what its sender does",
+        requirements: &["R-O6", "R-O7", "R-O4"],
+        run: of_the_sender,
+    },
+    Scenario {
+        name: "activity-across-threads",
+        proves: "requests that wait together, and are ended by others' requests, keep their \
+                 activities apart",
+        requirements: &["R-O6"],
+        run: across_threads,
+    },
+    Scenario {
+        name: "events-at-dispatch-level",
+        proves: "a DPC's event belongs to the request's activity; a timer's events belong to none",
+        requirements: &["R-C2", "R-O7", "R-E8"],
+        run: at_dispatch_level,
+    },
+];
+
+/// What the client says that it is doing.
+const CLIENT: &str = "9d3a6c11-7e0b-4d9e-8b52-6c1f0f6a2e01";
+
+fn requests(stage: &mut Stage<'_>) -> Result<Session, Failure> {
+    let session = stage.start("Activities")?;
+    let filter = Filter {
+        any: keyword::REQUEST | keyword::TIMER,
+        ..up_to(VERBOSE)
+    };
+    stage.enable(session, provider(), &filter)?;
+    Ok(session)
+}
+
+/// The events of device controls.
+fn controls(recording: &Recording) -> Vec<&Decoded> {
+    recording
+        .events
+        .iter()
+        .map(|seen| &seen.event)
+        .filter(|event| event.event_name.as_deref() == Some("DeviceControl"))
+        .collect()
+}
+
+fn of_the_sender(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    stage.load_driver()?;
+    let file = stage.open()?;
+    let session = requests(stage)?;
+    let client: Option<Guid> = CLIENT.parse().ok();
+    stage.set_activity(client)?;
+    stage.control(file, IOCTL_ECHO, b"with", 4)?;
+    stage.set_activity(None)?;
+    stage.control(file, IOCTL_ECHO, b"none", 4)?;
+    let recording = stage.stop(session)?;
+    let events = controls(&recording);
+    let opcodes: Vec<u8> = events.iter().map(|event| event.descriptor.opcode).collect();
+    same("the opcodes", &vec![START, STOP, START, STOP], &opcodes)?;
+    let related: Vec<_> = events.iter().map(|event| event.related_activity).collect();
+    same(
+        "what they come from",
+        &vec![client, None, None, None],
+        &related,
+    )?;
+    let activities: Vec<_> = events.iter().map(|event| event.activity).collect();
+    holds(
+        "their activities",
+        "two, neither of them the sender's or none",
+        &activities,
+        activities[0] == activities[1]
+            && activities[2] == activities[3]
+            && activities[0] != activities[2]
+            && activities
+                .iter()
+                .all(|activity| *activity != Guid::default() && Some(*activity) != client),
+    )
+}
+
+fn across_threads(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    stage.load_driver()?;
+    let (patient, other) = (stage.open()?, stage.open()?);
+    let session = requests(stage)?;
+    let first = stage.start_control(patient, IOCTL_WAIT, &[], 8)?;
+    let second = stage.start_control(patient, IOCTL_WAIT, &[], 8)?;
+    for (request, number) in [(first, 1_u64), (second, 2)] {
+        let answer = stage.control(other, IOCTL_WAKE, &[], 0)?;
+        same("the waking's status", &SUCCESS, &answer.status)?;
+        let woken = stage.finish(request)?;
+        same("the woken's status", &SUCCESS, &woken.status)?;
+        same(
+            "the number of the waking",
+            &number.to_le_bytes().to_vec(),
+            &woken.output,
+        )?;
+    }
+    let recording = stage.stop(session)?;
+    let events: Vec<Decoded> = controls(&recording).into_iter().cloned().collect();
+    let found = spans::spans(&events);
+    same("activities that begin and end", &4, &found.len())?;
+    let starts: Vec<u8> = events
+        .iter()
+        .take(2)
+        .map(|event| event.descriptor.opcode)
+        .collect();
+    same("both wait before one is woken", &vec![START; 2], &starts)?;
+    let stops = |activity| {
+        events
+            .iter()
+            .filter(|event| event.activity == activity && event.descriptor.opcode == STOP)
+            .count()
+    };
+    same(
+        "ends of the first and of the second",
+        &(1, 1),
+        &(stops(events[0].activity), stops(events[1].activity)),
+    )
+}
+
+fn at_dispatch_level(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    stage.load_driver()?;
+    let file = stage.open()?;
+    let session = requests(stage)?;
+    stage.set_activity(CLIENT.parse().ok())?;
+    let answer = stage.control(file, IOCTL_ECHO_IN_DPC, b"deferred", 8)?;
+    same("the echo", &b"deferred".to_vec(), &answer.output)?;
+    let timer = |run| TimerControl { run };
+    stage.control(file, IOCTL_SET_TIMER, timer(1).as_bytes(), 0)?;
+    stage.pass(Duration::from_millis(u64::from(TIMER_PERIOD_MS) * 5))?;
+    stage.control(file, IOCTL_SET_TIMER, timer(0).as_bytes(), 0)?;
+    stage.set_activity(None)?;
+    let recording = stage.stop(session)?;
+    same(
+        "the first events",
+        &vec!["DeviceControl", "DpcRan", "DeviceControl"],
+        &names(&recording)[..3.min(recording.events.len())].to_vec(),
+    )?;
+    let activity = |index: usize| recording.events[index].event.activity;
+    same("the DPC's activity", &activity(0), &activity(1))?;
+    let ticks: Vec<&Decoded> = recording
+        .events
+        .iter()
+        .map(|seen| &seen.event)
+        .filter(|event| event.event_name.as_deref() == Some("TimerTicked"))
+        .collect();
+    holds("ticks", "three or more", &ticks.len(), ticks.len() >= 3)?;
+    for tick in ticks {
+        same("a tick's activity", &Guid::default(), &tick.activity)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! The provider's coming and going, and what it always says of itself.
+
+use etw_sample_interface::{PROVIDER_GROUP, PROVIDER_NAME, keyword};
+
+use super::{INFORMATION, Scenario, VERBOSE, names, provider, up_to};
+use crate::{
+    stage::{Failure, Stage, holds, same},
+    world::Filter,
+};
+
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "enabled-before-it-is-there",
+        proves: "a session that enabled the provider before the driver was loaded gets its first \
+                 event",
+        requirements: &["R-E9", "R-E2"],
+        run: enabled_before,
+    },
+    Scenario {
+        name: "unloaded-while-enabled",
+        proves: "a driver unloads while a session enables its provider, and is traced again when \
+                 it comes back",
+        requirements: &["R-C2", "R-E9"],
+        run: unloaded_while_enabled,
+    },
+    Scenario {
+        name: "session-that-nobody-enables-for",
+        proves: "what nobody asked for is not recorded",
+        requirements: &["R-O9"],
+        run: nothing_asked,
+    },
+    Scenario {
+        name: "traits-in-every-event",
+        proves: "name, group and custom traits travel with every event, manifest-based or not",
+        requirements: &["R-T5", "R-T6", "R-T7", "R-D2"],
+        run: traits,
+    },
+    Scenario {
+        name: "time-and-processes",
+        proves: "events are stamped with rising times, and with the process that caused them",
+        requirements: &["R-O1"],
+        run: time,
+    },
+];
+
+/// The type of the trait that the declaration fixes.
+const FIXED_TRAIT: u8 = 128;
+/// The type of the trait that holds the name of the driver's service.
+const SERVICE_TRAIT: u8 = 129;
+
+fn lifecycle() -> Filter {
+    Filter {
+        any: keyword::LIFECYCLE,
+        ..up_to(VERBOSE)
+    }
+}
+
+const LIFE: [&str; 3] = ["DriverLoaded", "DeviceAdded", "DriverUnloaded"];
+
+fn enabled_before(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    let session = stage.start("Before")?;
+    stage.enable(session, provider(), &lifecycle())?;
+    stage.load_driver()?;
+    let recording = stage.stop(session)?;
+    same("what it got", &LIFE[..2].to_vec(), &names(&recording))
+}
+
+fn unloaded_while_enabled(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    let session = stage.start("Twice")?;
+    stage.enable(session, provider(), &lifecycle())?;
+    for _ in 0..2 {
+        stage.load_driver()?;
+        stage.unload_driver()?;
+    }
+    let recording = stage.stop(session)?;
+    same("what it got", &[LIFE, LIFE].concat(), &names(&recording))
+}
+
+fn nothing_asked(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    let session = stage.start("Deaf")?;
+    stage.load_driver()?;
+    let file = stage.open()?;
+    stage.write(file, b"unheard")?;
+    stage.close(file)?;
+    stage.unload_driver()?;
+    let recording = stage.stop(session)?;
+    same("what it got", &Vec::<&str>::new(), &names(&recording))
+}
+
+fn traits(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    let session = stage.start("Traits")?;
+    stage.enable(session, provider(), &up_to(INFORMATION))?;
+    stage.load_driver()?;
+    let file = stage.open()?;
+    stage.write(file, b"x")?;
+    let recording = stage.stop(session)?;
+    let names = names(&recording);
+    holds(
+        "the events",
+        "some with an id and some that describe themselves",
+        &names,
+        names.contains(&"DriverLoaded") && names.contains(&"Write"),
+    )?;
+    for seen in &recording.events {
+        let of = seen.event.event_name.as_deref().unwrap_or_default();
+        let found = seen.traits.clone().unwrap_or_default();
+        same(
+            format!("the name with {of}"),
+            &PROVIDER_NAME,
+            &found.name.as_str(),
+        )?;
+        same(
+            format!("the group with {of}"),
+            &PROVIDER_GROUP.parse().ok(),
+            &found.group,
+        )?;
+        same(
+            format!("the fixed trait with {of}"),
+            &Some(&(FIXED_TRAIT, b"sample".to_vec())),
+            &found.others.first(),
+        )?;
+        let service = found.others.iter().find(|(kind, _)| *kind == SERVICE_TRAIT);
+        holds(
+            "the service's name",
+            "a trait of type 129 with some UTF-16",
+            &service,
+            service.is_some_and(|(_, name)| !name.is_empty() && name.len().is_multiple_of(2)),
+        )?;
+    }
+    Ok(())
+}
+
+fn time(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    stage.load_driver()?;
+    let file = stage.open()?;
+    let session = stage.start("Time")?;
+    stage.enable(session, provider(), &up_to(INFORMATION))?;
+    for _ in 0..5 {
+        stage.write(file, b"tick")?;
+    }
+    let recording = stage.stop(session)?;
+    same("the events", &vec!["Write"; 5], &names(&recording))?;
+    let processes: Vec<u32> = recording
+        .events
+        .iter()
+        .map(|seen| seen.event.process_id)
+        .collect();
+    holds(
+        "their processes",
+        "one, which is not the system's",
+        &processes,
+        processes
+            .iter()
+            .all(|process| *process == processes[0] && *process > 4),
+    )?;
+    let times: Vec<i64> = recording
+        .events
+        .iter()
+        .map(|seen| seen.event.timestamp)
+        .collect();
+    holds("their times", "rising", &times, times.is_sorted())
+}
