@@ -2,6 +2,8 @@
 
 use etl_file::{Decoded, Guid};
 
+use crate::describe::{describe, describe_decoded};
+
 /// An event that a trace must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
@@ -77,40 +79,6 @@ impl Expected {
             &fields,
         )
     }
-}
-
-fn describe(
-    name: &str,
-    level: u8,
-    keyword: u64,
-    opcode: u8,
-    related: Option<Guid>,
-    fields: &[String],
-) -> String {
-    let related = related.map_or_else(String::new, |related| format!(", related to {related}"));
-    format!(
-        "{name} (level {level}, keyword 0x{keyword:x}, opcode {opcode}{related}) {{{}}}",
-        fields.join(" ")
-    )
-}
-
-/// An event of a trace in words. What could not be decoded is part of them.
-pub fn describe_decoded(event: &Decoded) -> String {
-    let descriptor = event.descriptor;
-    let fields: Vec<String> = event
-        .fields
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .chain((!event.leftover.is_empty()).then(|| format!("{} bytes more", event.leftover.len())))
-        .collect();
-    describe(
-        event.event_name.as_deref().unwrap_or("(no name)"),
-        descriptor.level,
-        descriptor.keyword,
-        descriptor.opcode,
-        event.related_activity,
-        &fields,
-    )
 }
 
 /// Compares the events of a trace with those it must hold, one by one.

@@ -8,8 +8,10 @@
 //! With the feature `stand-in` there is a tour besides: `drive` drives the device through
 //! everything it can do while two sessions trace it; `expected_everything` and
 //! `expected_requests` say which events each session must have recorded, in order, and
-//! [`check`] compares.
+//! `check` compares.
 
+mod describe;
+#[cfg(feature = "stand-in")]
 mod expect;
 mod report;
 mod stage;
@@ -23,19 +25,19 @@ mod world;
 use etl_file::Guid;
 use etw_sample_interface::PROVIDER_GROUP;
 
+#[cfg(feature = "stand-in")]
 pub use crate::{
     expect::{ExpectError, Expected, check},
+    stand_in::StandIn,
+    tour::{Tour, TourError, drive, expected_everything, expected_requests},
+};
+pub use crate::{
     report::{Outcome, Report},
     suite::{Scenario, play, scenarios},
     world::{
         Answer, File, Filter, Ids, MANIFEST, Pending, Recording, Room, Seen, Session, Source,
         World, WorldError,
     },
-};
-#[cfg(feature = "stand-in")]
-pub use crate::{
-    stand_in::StandIn,
-    tour::{Tour, TourError, drive, expected_everything, expected_requests},
 };
 
 /// The GUID of the sample driver's provider: the standard hash of its name.

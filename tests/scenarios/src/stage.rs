@@ -5,7 +5,7 @@ use std::{fmt::Debug, time::Duration};
 use etl_file::Guid;
 
 use crate::{
-    expect::describe_decoded,
+    describe::describe_decoded,
     world::{Answer, File, Filter, Pending, Recording, Room, Session, Source, World, WorldError},
 };
 

@@ -1,0 +1,111 @@
+//! Events of a session in real time (`OpenTrace`, `ProcessTrace`).
+
+use std::{
+    ptr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+};
+
+use windows_sys::Win32::{
+    Foundation::ERROR_CTX_CLOSE_PENDING,
+    System::Diagnostics::Etw::{
+        CloseTrace, EVENT_RECORD, EVENT_TRACE_LOGFILEW, OpenTraceW,
+        PROCESS_TRACE_MODE_EVENT_RECORD, PROCESS_TRACE_MODE_REAL_TIME, PROCESSTRACE_HANDLE,
+        ProcessTrace,
+    },
+};
+
+use crate::{error::Win32Error, wide::wide};
+
+/// Is given each event, on the consumer's thread.
+type Handler = Box<dyn FnMut(&EVENT_RECORD) + Send>;
+
+/// A consumer at work.
+pub struct Consumer {
+    handle: PROCESSTRACE_HANDLE,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), Win32Error>>>,
+}
+
+unsafe extern "system" fn deliver(record: *mut EVENT_RECORD) {
+    // SAFETY: ETW passes a record that lasts as long as this call.
+    let record = unsafe { &*record };
+    let handler = record.UserContext.cast::<Handler>();
+    // SAFETY: the context is the handler that `ProcessTrace`'s thread keeps alive, and that
+    // thread alone calls this.
+    let handler = unsafe { &mut *handler };
+    handler(record);
+}
+
+impl Consumer {
+    /// Attaches to a session. `handler` is given its events until the session stops or this
+    /// value is closed.
+    pub fn attach(
+        session: &str,
+        handler: impl FnMut(&EVENT_RECORD) + Send + 'static,
+    ) -> Result<Self, Win32Error> {
+        let mut name = wide(session);
+        let handler: Box<Handler> = Box::new(Box::new(handler));
+        // It lives until its thread has done with it.
+        let handler = Box::into_raw(handler);
+        let mut file = EVENT_TRACE_LOGFILEW {
+            LoggerName: name.as_mut_ptr(),
+            Context: handler.cast(),
+            ..EVENT_TRACE_LOGFILEW::default()
+        };
+        file.Anonymous1.ProcessTraceMode =
+            PROCESS_TRACE_MODE_REAL_TIME | PROCESS_TRACE_MODE_EVENT_RECORD;
+        file.Anonymous2.EventRecordCallback = Some(deliver);
+        // SAFETY: the name ends with a NUL, and the structure is a local that the call reads.
+        let handle = unsafe { OpenTraceW(&raw mut file) };
+        if handle.Value == u64::MAX {
+            let error = Win32Error::last("OpenTrace");
+            // SAFETY: the pointer came from a box, and no consumer has it.
+            drop(unsafe { Box::from_raw(handler) });
+            return Err(error);
+        }
+        let over = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&over);
+        let context = handler.expose_provenance();
+        let thread = thread::spawn(move || {
+            // SAFETY: the handle was opened for one trace; null stands for no bounds of time.
+            let code = unsafe { ProcessTrace(&raw const handle, 1, ptr::null(), ptr::null()) };
+            let handler = ptr::with_exposed_provenance_mut::<Handler>(context);
+            // SAFETY: the pointer came from a box, and no event comes any more.
+            drop(unsafe { Box::from_raw(handler) });
+            told.store(true, Ordering::Relaxed);
+            Win32Error::check("ProcessTrace", code)
+        });
+        Ok(Self {
+            handle,
+            over,
+            thread: Some(thread),
+        })
+    }
+
+    /// Whether there are no more events.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Lets go of the session, after its last event if it has stopped.
+    pub fn close(mut self) -> Result<(), Win32Error> {
+        // SAFETY: the trace was opened, and is closed once.
+        let code = unsafe { CloseTrace(self.handle) };
+        // It is closed as soon as the thread has delivered what it holds.
+        let closed = if code == ERROR_CTX_CLOSE_PENDING {
+            Ok(())
+        } else {
+            Win32Error::check("CloseTrace", code)
+        };
+        let processed = match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            // The thread's panic was shown where it happened.
+            _ => Ok(()),
+        };
+        processed.and(closed)
+    }
+}

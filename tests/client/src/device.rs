@@ -1,0 +1,332 @@
+//! The sample driver's device, and requests to it.
+
+use std::{
+    cell::UnsafeCell,
+    ptr,
+    rc::{Rc, Weak},
+};
+
+use etw_sample_interface::DEVICE_INTERFACE;
+use etw_scenarios::Answer;
+use windows_sys::{
+    Wdk::{
+        Storage::FileSystem::{NtCancelIoFileEx, NtReadFile, NtWriteFile},
+        System::IO::NtDeviceIoControlFile,
+    },
+    Win32::{
+        Devices::DeviceAndDriverInstallation::{
+            CM_GET_DEVICE_INTERFACE_LIST_PRESENT, CM_Get_Device_Interface_List_SizeW,
+            CM_Get_Device_Interface_ListW, CR_SUCCESS,
+        },
+        Foundation::{
+            CloseHandle, GENERIC_READ, GENERIC_WRITE, HANDLE, INVALID_HANDLE_VALUE, NTSTATUS,
+            STATUS_PENDING, WAIT_OBJECT_0,
+        },
+        Storage::FileSystem::{
+            CreateFileW, FILE_FLAG_OVERLAPPED, FILE_SHARE_READ, FILE_SHARE_WRITE, OPEN_EXISTING,
+        },
+        System::{
+            IO::IO_STATUS_BLOCK,
+            Threading::{CreateEventW, INFINITE, WaitForSingleObject},
+        },
+    },
+    core::GUID,
+};
+
+use crate::{
+    error::{Failure, Win32Error},
+    wide::{list, wide},
+};
+
+/// The paths of the sample driver's devices that are there.
+pub fn paths() -> Vec<String> {
+    let (data1, data2, data3, data4) = DEVICE_INTERFACE;
+    let class = GUID {
+        data1,
+        data2,
+        data3,
+        data4,
+    };
+    let mut length = 0;
+    // SAFETY: the GUID and the out-parameter are locals.
+    let found = unsafe {
+        CM_Get_Device_Interface_List_SizeW(
+            &raw mut length,
+            &raw const class,
+            ptr::null(),
+            CM_GET_DEVICE_INTERFACE_LIST_PRESENT,
+        )
+    };
+    if found != CR_SUCCESS {
+        return Vec::new();
+    }
+    let mut units = vec![0; length as usize];
+    // SAFETY: the room is as large as the length says.
+    let found = unsafe {
+        CM_Get_Device_Interface_ListW(
+            &raw const class,
+            ptr::null(),
+            units.as_mut_ptr(),
+            length,
+            CM_GET_DEVICE_INTERFACE_LIST_PRESENT,
+        )
+    };
+    if found == CR_SUCCESS {
+        list(&units)
+    } else {
+        Vec::new()
+    }
+}
+
+/// A handle, closed with this value.
+#[derive(Debug)]
+struct OwnHandle(HANDLE);
+
+impl Drop for OwnHandle {
+    fn drop(&mut self) {
+        // SAFETY: the handle is this value's alone.
+        unsafe { CloseHandle(self.0) };
+    }
+}
+
+/// An open file of the device.
+#[derive(Debug)]
+pub struct Device(Rc<OwnHandle>);
+
+/// What the system writes to while a request is under way: it stays where it is until the
+/// request is over.
+#[derive(Debug)]
+struct InFlight {
+    status: UnsafeCell<IO_STATUS_BLOCK>,
+    event: OwnHandle,
+    input: Vec<u8>,
+    output: UnsafeCell<Vec<u8>>,
+}
+
+/// A request that was sent.
+#[derive(Debug)]
+pub struct Request {
+    /// The file. Once that is closed, nothing is left to cancel.
+    file: Weak<OwnHandle>,
+    in_flight: Option<Box<InFlight>>,
+    /// What the call itself returned.
+    sent: NTSTATUS,
+}
+
+/// What the kernel is given of a request: where it answers, and the two buffers.
+struct Call {
+    file: HANDLE,
+    event: HANDLE,
+    status: *mut IO_STATUS_BLOCK,
+    input: *const u8,
+    input_length: u32,
+    output: *mut u8,
+    output_length: u32,
+}
+
+impl Device {
+    /// Opens the first of the devices.
+    pub fn open() -> Result<Self, Failure> {
+        let path = paths().into_iter().next().ok_or(Failure::NoDevice)?;
+        let path = wide(path);
+        // SAFETY: the path ends with a NUL; the other pointers may be null.
+        let handle = unsafe {
+            CreateFileW(
+                path.as_ptr(),
+                GENERIC_READ | GENERIC_WRITE,
+                FILE_SHARE_READ | FILE_SHARE_WRITE,
+                ptr::null(),
+                OPEN_EXISTING,
+                FILE_FLAG_OVERLAPPED,
+                ptr::null_mut(),
+            )
+        };
+        if handle == INVALID_HANDLE_VALUE {
+            return Err(Win32Error::last("CreateFile of the sample device").into());
+        }
+        Ok(Self(Rc::new(OwnHandle(handle))))
+    }
+
+    /// Sends a request with `routine`, which is given what the kernel needs.
+    fn start(
+        &self,
+        input: &[u8],
+        output: usize,
+        routine: impl FnOnce(&Call) -> NTSTATUS,
+    ) -> Result<Request, Failure> {
+        // SAFETY: an event without a name or attributes.
+        let event = unsafe { CreateEventW(ptr::null(), 1, 0, ptr::null()) };
+        if event.is_null() {
+            return Err(Win32Error::last("CreateEvent").into());
+        }
+        let in_flight = Box::new(InFlight {
+            status: UnsafeCell::default(),
+            event: OwnHandle(event),
+            input: input.to_vec(),
+            output: UnsafeCell::new(vec![0; output]),
+        });
+        let output_buffer = in_flight.output.get();
+        // SAFETY: nobody else has a reference to it, and the request is not sent yet.
+        let output_buffer = unsafe { &mut *output_buffer };
+        let sent = routine(&Call {
+            file: self.0.0,
+            event,
+            status: in_flight.status.get(),
+            input: in_flight.input.as_ptr(),
+            input_length: u32::try_from(input.len()).unwrap_or(u32::MAX),
+            output: output_buffer.as_mut_ptr(),
+            output_length: u32::try_from(output).unwrap_or(u32::MAX),
+        });
+        Ok(Request {
+            file: Rc::downgrade(&self.0),
+            in_flight: Some(in_flight),
+            sent,
+        })
+    }
+
+    /// Sends a device control.
+    pub fn start_control(
+        &self,
+        code: u32,
+        input: &[u8],
+        output: usize,
+    ) -> Result<Request, Failure> {
+        self.start(input, output, |call| {
+            // SAFETY: the buffers and the status block stay where they are until the request
+            // is over, which `Request` sees to.
+            unsafe {
+                NtDeviceIoControlFile(
+                    call.file,
+                    call.event,
+                    None,
+                    ptr::null(),
+                    call.status,
+                    code,
+                    call.input.cast(),
+                    call.input_length,
+                    call.output.cast(),
+                    call.output_length,
+                )
+            }
+        })
+    }
+
+    /// Sends a device control, and waits for its end.
+    pub fn control(&self, code: u32, input: &[u8], output: usize) -> Result<Answer, Failure> {
+        self.start_control(code, input, output)?.finish()
+    }
+
+    /// Reads.
+    pub fn read(&self, length: usize) -> Result<Answer, Failure> {
+        let start = 0;
+        let request = self.start(&[], length, |call| {
+            // SAFETY: as for a device control; the offset is read before the call returns.
+            unsafe {
+                NtReadFile(
+                    call.file,
+                    call.event,
+                    None,
+                    ptr::null(),
+                    call.status,
+                    call.output.cast(),
+                    call.output_length,
+                    &raw const start,
+                    ptr::null(),
+                )
+            }
+        })?;
+        request.finish()
+    }
+
+    /// Writes.
+    pub fn write(&self, bytes: &[u8]) -> Result<Answer, Failure> {
+        let start = 0;
+        let request = self.start(bytes, 0, |call| {
+            // SAFETY: as for a device control; the offset is read before the call returns.
+            unsafe {
+                NtWriteFile(
+                    call.file,
+                    call.event,
+                    None,
+                    ptr::null(),
+                    call.status,
+                    call.input.cast(),
+                    call.input_length,
+                    &raw const start,
+                    ptr::null(),
+                )
+            }
+        })?;
+        request.finish()
+    }
+}
+
+impl Request {
+    /// Asks for the request's end.
+    pub fn cancel(&self) {
+        let (Some(in_flight), Some(file)) = (&self.in_flight, self.file.upgrade()) else {
+            return;
+        };
+        let mut status = IO_STATUS_BLOCK::default();
+        // A request that is over already cannot be cancelled, which is as good.
+        // SAFETY: the block names the request; the out-parameter is a local.
+        unsafe { NtCancelIoFileEx(file.0, in_flight.status.get(), &raw mut status) };
+    }
+
+    /// Whether the request is over.
+    pub fn is_over(&self) -> bool {
+        let Some(in_flight) = &self.in_flight else {
+            return true;
+        };
+        // SAFETY: the event lives in the request.
+        let signalled = unsafe { WaitForSingleObject(in_flight.event.0, 0) };
+        self.sent != STATUS_PENDING || signalled == WAIT_OBJECT_0
+    }
+
+    /// Waits for the request's end.
+    pub fn finish(mut self) -> Result<Answer, Failure> {
+        let over = self.wait()?;
+        let status = over.status.into_inner();
+        // An error that the call returned at once is not in the block.
+        let code = if self.sent.cast_unsigned() >> 30 == 3 {
+            self.sent
+        } else {
+            // SAFETY: the request is over, so the block holds its status.
+            unsafe { status.Anonymous.Status }
+        };
+        let mut output = over.output.into_inner();
+        let failed = code.cast_unsigned() >> 30 == 3;
+        output.truncate(if failed { 0 } else { status.Information });
+        Ok(Answer {
+            status: code.cast_unsigned(),
+            output,
+        })
+    }
+
+    /// Waits until the kernel touches nothing of the request's any more.
+    fn wait(&mut self) -> Result<Box<InFlight>, Failure> {
+        let pending = self.sent == STATUS_PENDING;
+        let in_flight = self.in_flight.take().expect("a request ends once");
+        if pending {
+            // SAFETY: the event lives in the request.
+            let waited = unsafe { WaitForSingleObject(in_flight.event.0, INFINITE) };
+            if waited != WAIT_OBJECT_0 {
+                // The kernel may still write to it: it is left to the kernel.
+                Box::leak(in_flight);
+                return Err(Win32Error::last("WaitForSingleObject").into());
+            }
+        }
+        Ok(in_flight)
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if self.in_flight.is_some() {
+            self.cancel();
+            if let Err(error) = self.wait() {
+                eprintln!("warning: a request is left behind: {error}");
+            }
+        }
+    }
+}

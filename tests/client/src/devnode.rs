@@ -1,0 +1,143 @@
+//! Starting and stopping the sample driver's device, and with it the driver.
+
+use std::{
+    ptr, thread,
+    time::{Duration, Instant},
+};
+
+use windows_sys::Win32::{
+    Devices::DeviceAndDriverInstallation::{
+        CM_DISABLE_UI_NOT_OK, CM_Disable_DevNode, CM_Enable_DevNode, CM_GETIDLIST_FILTER_SERVICE,
+        CM_Get_Device_ID_List_SizeW, CM_Get_Device_ID_ListW, CM_LOCATE_DEVNODE_PHANTOM,
+        CM_Locate_DevNodeW, CM_MapCrToWin32Err, CONFIGRET, CR_SUCCESS,
+    },
+    Foundation::ERROR_GEN_FAILURE,
+    System::Services::{
+        CloseServiceHandle, OpenSCManagerW, OpenServiceW, QueryServiceStatus, SC_MANAGER_CONNECT,
+        SERVICE_QUERY_STATUS, SERVICE_STATUS, SERVICE_STOPPED,
+    },
+};
+
+use crate::{
+    device,
+    error::{Failure, Win32Error},
+    wide::{list, wide},
+};
+
+/// The driver's service, as its INF names it.
+pub const SERVICE: &str = "etw_sample_driver";
+
+/// How long the driver may take to come or go.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+fn check(call: &'static str, result: CONFIGRET) -> Result<(), Win32Error> {
+    if result == CR_SUCCESS {
+        return Ok(());
+    }
+    // SAFETY: it maps one number to another.
+    let code = unsafe { CM_MapCrToWin32Err(result, ERROR_GEN_FAILURE) };
+    Err(Win32Error { call, code })
+}
+
+/// The first of the devices whose driver is the sample driver, started or not.
+fn locate() -> Result<u32, Failure> {
+    let service = wide(SERVICE);
+    let mut length = 0;
+    // SAFETY: the filter ends with a NUL, and the out-parameter is a local.
+    let found = unsafe {
+        CM_Get_Device_ID_List_SizeW(
+            &raw mut length,
+            service.as_ptr(),
+            CM_GETIDLIST_FILTER_SERVICE,
+        )
+    };
+    check("CM_Get_Device_ID_List_Size", found).map_err(|_| Failure::NoDevice)?;
+    let mut units = vec![0; length as usize];
+    // SAFETY: as above, with room for as much as the length says.
+    let found = unsafe {
+        CM_Get_Device_ID_ListW(
+            service.as_ptr(),
+            units.as_mut_ptr(),
+            length,
+            CM_GETIDLIST_FILTER_SERVICE,
+        )
+    };
+    check("CM_Get_Device_ID_List", found).map_err(|_| Failure::NoDevice)?;
+    let id = list(&units).into_iter().next().ok_or(Failure::NoDevice)?;
+    let id = wide(id);
+    let mut node = 0;
+    // SAFETY: the id ends with a NUL, and the out-parameter is a local.
+    let located =
+        unsafe { CM_Locate_DevNodeW(&raw mut node, id.as_ptr(), CM_LOCATE_DEVNODE_PHANTOM) };
+    check("CM_Locate_DevNode", located)?;
+    Ok(node)
+}
+
+/// Whether the driver is loaded.
+pub fn is_loaded() -> Result<bool, Win32Error> {
+    // SAFETY: null stands for this machine and its database of services.
+    let manager = unsafe { OpenSCManagerW(ptr::null(), ptr::null(), SC_MANAGER_CONNECT) };
+    if manager.is_null() {
+        return Err(Win32Error::last("OpenSCManager"));
+    }
+    let name = wide(SERVICE);
+    // SAFETY: the name ends with a NUL.
+    let service = unsafe { OpenServiceW(manager, name.as_ptr(), SERVICE_QUERY_STATUS) };
+    let result = if service.is_null() {
+        Err(Win32Error::last("OpenService of the sample driver"))
+    } else {
+        let mut status = SERVICE_STATUS::default();
+        // SAFETY: the service is open, and the out-parameter is a local.
+        let found = unsafe { QueryServiceStatus(service, &raw mut status) };
+        let result = if found == 0 {
+            Err(Win32Error::last("QueryServiceStatus"))
+        } else {
+            Ok(status.dwCurrentState != SERVICE_STOPPED)
+        };
+        // SAFETY: it was opened above.
+        unsafe { CloseServiceHandle(service) };
+        result
+    };
+    // SAFETY: it was opened above.
+    unsafe { CloseServiceHandle(manager) };
+    result
+}
+
+/// Waits until something is so.
+fn await_that(
+    what: &'static str,
+    so: impl Fn() -> Result<bool, Win32Error>,
+) -> Result<(), Failure> {
+    const STEP: Duration = Duration::from_millis(20);
+    let end = Instant::now() + PATIENCE;
+    while !so()? {
+        if Instant::now() > end {
+            return Err(etw_scenarios::WorldError {
+                what: format!("{what} within {} seconds", PATIENCE.as_secs()),
+                code: None,
+            }
+            .into());
+        }
+        thread::sleep(STEP);
+    }
+    Ok(())
+}
+
+/// Starts the device; the driver is loaded for it.
+pub fn start() -> Result<(), Failure> {
+    let node = locate()?;
+    // SAFETY: the node was located.
+    check("CM_Enable_DevNode", unsafe { CM_Enable_DevNode(node, 0) })?;
+    await_that("the device did not start", || {
+        Ok(!device::paths().is_empty())
+    })
+}
+
+/// Stops the device, until it is started again; the driver is unloaded.
+pub fn stop() -> Result<(), Failure> {
+    let node = locate()?;
+    // SAFETY: the node was located.
+    let disabled = unsafe { CM_Disable_DevNode(node, CM_DISABLE_UI_NOT_OK) };
+    check("CM_Disable_DevNode", disabled)?;
+    await_that("the driver was not unloaded", || Ok(!is_loaded()?))
+}

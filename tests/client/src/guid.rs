@@ -1,0 +1,38 @@
+//! GUIDs, as windows-sys has them and as the rest of the project has them.
+
+use etl_file::Guid;
+use windows_sys::core::GUID;
+
+/// A GUID for Windows.
+pub const fn to_windows(guid: Guid) -> GUID {
+    // The bytes of both are in the same order: this is their little-endian layout.
+    let b = guid.to_bytes();
+    GUID {
+        data1: u32::from_le_bytes([b[0], b[1], b[2], b[3]]),
+        data2: u16::from_le_bytes([b[4], b[5]]),
+        data3: u16::from_le_bytes([b[6], b[7]]),
+        data4: [b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]],
+    }
+}
+
+/// A GUID of Windows'.
+pub fn from_windows(guid: &GUID) -> Guid {
+    let mut bytes = [0; 16];
+    bytes[..4].copy_from_slice(&guid.data1.to_le_bytes());
+    bytes[4..6].copy_from_slice(&guid.data2.to_le_bytes());
+    bytes[6..8].copy_from_slice(&guid.data3.to_le_bytes());
+    bytes[8..].copy_from_slice(&guid.data4);
+    Guid::from_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back_is_the_same() {
+        let guid = etw_scenarios::provider();
+        assert_eq!(from_windows(&to_windows(guid)), guid);
+        assert_eq!(to_windows(guid).data1, 0x802b_686a);
+    }
+}

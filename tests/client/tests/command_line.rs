@@ -1,0 +1,154 @@
+//! The client as its users start it. Where the system has no ETW and no sample device, as
+//! under Wine, it says so; what it does where they are is what the scenarios show.
+
+use std::{
+    fs,
+    process::{Command, Output},
+};
+
+/// Runs the client.
+fn client(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_etw-sample-client"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+/// What it prints when all is well.
+fn prints(arguments: &[&str]) -> String {
+    let output = client(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What it complains of, and the code it ends with.
+fn complains(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = client(arguments);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("error: "), "{arguments:?}: {errors}");
+    (output.status.code(), errors)
+}
+
+fn is_wine() -> bool {
+    std::env::var_os("WINEPREFIX").is_some()
+}
+
+const COMMANDS: [&str; 10] = [
+    "scenarios",
+    "trace",
+    "record",
+    "send",
+    "status",
+    "enable",
+    "disable",
+    "capture-state",
+    "group",
+    "disallow",
+];
+
+#[test]
+fn it_helps() {
+    let help = prints(&["--help"]);
+    for command in COMMANDS {
+        assert!(help.contains(command), "{command} is not in: {help}");
+        let help = prints(&[command, "--help"]);
+        assert!(
+            help.starts_with(|first: char| first.is_uppercase()),
+            "{help}"
+        );
+    }
+    for request in [
+        "echo", "write", "read", "timer", "burst", "reads", "wait", "wake", "control",
+    ] {
+        assert!(prints(&["send", "--help"]).contains(request));
+        prints(&["send", request, "--help"]);
+    }
+    assert!(prints(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn it_lists_the_scenarios() {
+    let list = prints(&["scenarios", "--list"]);
+    for scenario in etw_scenarios::scenarios() {
+        assert!(list.contains(scenario.name) && list.contains(scenario.proves));
+    }
+    let one = prints(&["scenarios", "--list", "bad-requests"]);
+    assert_eq!(one.lines().count(), 1);
+    let (code, errors) = complains(&["scenarios", "no-such"]);
+    assert_eq!(code, Some(1));
+    assert!(errors.contains("no scenario named \"no-such\""), "{errors}");
+}
+
+#[test]
+fn a_wrong_command_line_is_refused_with_code_2() {
+    for arguments in [
+        &["nonsense"][..],
+        &["enable"],
+        &["enable", "S", "--level", "256"],
+        &["trace", "--any", "much"],
+        &["send", "control", "0x22e000", "abc"],
+    ] {
+        assert_eq!(complains(arguments).0, Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn without_etw_it_says_so() {
+    if !is_wine() {
+        return;
+    }
+    let commands: &[&[&str]] = &[
+        &["trace", "--seconds", "1"],
+        &["record", "--out", "no.etl", "--seconds", "1"],
+        &[
+            "enable", "S", "--level", "4", "--any", "0x3", "--ids", "1,2",
+        ],
+        &["disable", "S", "--group"],
+        &["capture-state", "S"],
+        &["group", "S"],
+        &["group", "S", "--off"],
+        &["disallow", "S"],
+        &["disallow", "S", "--none"],
+        &["disallow", "S", "802b686a-519d-5416-5280-4c0ead585fbb"],
+    ];
+    for arguments in commands {
+        let (code, errors) = complains(arguments);
+        assert_eq!(code, Some(1), "{arguments:?}");
+        assert!(
+            errors.contains("Wine, which has no ETW"),
+            "{arguments:?}: {errors}"
+        );
+    }
+    assert!(!fs::exists("no.etl").unwrap());
+}
+
+#[test]
+fn without_the_device_it_says_so() {
+    if !is_wine() {
+        return;
+    }
+    let commands: &[&[&str]] = &[
+        &["scenarios"],
+        &["status"],
+        &["send", "echo", "text"],
+        &["send", "echo", "--dpc", "text"],
+        &["send", "write", "text"],
+        &["send", "read", "5"],
+        &["send", "timer", "on"],
+        &["send", "burst", "100"],
+        &["send", "burst", "100", "7"],
+        &["send", "reads", "1", "2"],
+        &["send", "wait"],
+        &["send", "wake"],
+        &["send", "control", "0x22e000", "616263", "--room", "3"],
+    ];
+    for arguments in commands {
+        let (code, errors) = complains(arguments);
+        assert_eq!(code, Some(1), "{arguments:?}");
+        assert!(
+            errors.contains("the sample device is not there"),
+            "{arguments:?}: {errors}"
+        );
+    }
+}

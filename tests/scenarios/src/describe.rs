@@ -1,0 +1,38 @@
+//! Events in words, to be compared and to be read.
+
+use etl_file::{Decoded, Guid};
+
+/// An event in words.
+pub fn describe(
+    name: &str,
+    level: u8,
+    keyword: u64,
+    opcode: u8,
+    related: Option<Guid>,
+    fields: &[String],
+) -> String {
+    let related = related.map_or_else(String::new, |related| format!(", related to {related}"));
+    format!(
+        "{name} (level {level}, keyword 0x{keyword:x}, opcode {opcode}{related}) {{{}}}",
+        fields.join(" ")
+    )
+}
+
+/// An event of a trace in words. What could not be decoded is part of them.
+pub fn describe_decoded(event: &Decoded) -> String {
+    let descriptor = event.descriptor;
+    let fields: Vec<String> = event
+        .fields
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .chain((!event.leftover.is_empty()).then(|| format!("{} bytes more", event.leftover.len())))
+        .collect();
+    describe(
+        event.event_name.as_deref().unwrap_or("(no name)"),
+        descriptor.level,
+        descriptor.keyword,
+        descriptor.opcode,
+        event.related_activity,
+        &fields,
+    )
+}
