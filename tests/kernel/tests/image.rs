@@ -9,8 +9,8 @@ use object::{
     LittleEndian as LE,
     pe::{
         IMAGE_DLLCHARACTERISTICS_DYNAMIC_BASE, IMAGE_DLLCHARACTERISTICS_NX_COMPAT,
-        IMAGE_FILE_MACHINE_AMD64, IMAGE_SCN_MEM_EXECUTE, IMAGE_SCN_MEM_WRITE,
-        IMAGE_SUBSYSTEM_NATIVE,
+        IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64, IMAGE_SCN_MEM_EXECUTE,
+        IMAGE_SCN_MEM_WRITE, IMAGE_SUBSYSTEM_NATIVE,
     },
     read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile64},
 };
@@ -77,15 +77,16 @@ fn checksum(file: &[u8], field: usize) -> u32 {
 // R-C1
 #[test]
 fn the_image_is_what_windows_loads_as_a_driver() {
-    for profile in ["debug", "release"] {
+    for (profile, machine) in [
+        ("debug", IMAGE_FILE_MACHINE_AMD64),
+        ("release", IMAGE_FILE_MACHINE_AMD64),
+        ("arm64/release", IMAGE_FILE_MACHINE_ARM64),
+    ] {
         let path = common::driver(profile, "etw_sample_driver.sys");
         let data = fs::read(&path).unwrap();
         let pe = PeFile64::parse(&*data).unwrap();
         let header = pe.nt_headers().optional_header();
-        assert_eq!(
-            pe.nt_headers().file_header().machine.get(LE),
-            IMAGE_FILE_MACHINE_AMD64
-        );
+        assert_eq!(pe.nt_headers().file_header().machine.get(LE), machine);
         assert_eq!(header.subsystem(), IMAGE_SUBSYSTEM_NATIVE);
         let flags = header.dll_characteristics();
         assert!(flags.contains(IMAGE_DLLCHARACTERISTICS_DYNAMIC_BASE));
@@ -132,6 +133,7 @@ fn every_import_is_in_windows_10_2004() {
         ("debug", "etw_sample_driver.sys"),
         ("release", "etw_sample_driver.sys"),
         ("release", "etw_probe_driver.sys"),
+        ("arm64/release", "etw_sample_driver.sys"),
     ] {
         let data = fs::read(common::driver(profile, name)).unwrap();
         let pe = PeFile64::parse(&*data).unwrap();
@@ -234,6 +236,13 @@ fn refusal(bytes: &[u8]) -> LoadError {
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("it was loaded"),
     }
+}
+
+#[test]
+fn an_image_for_another_machine_is_refused() {
+    let data = fs::read(common::driver("arm64/release", "etw_sample_driver.sys")).unwrap();
+    let refusal = refusal(&data).to_string();
+    assert!(refusal.contains("x64"), "{refusal}");
 }
 
 #[test]

@@ -11,9 +11,9 @@ use serde_json::Value;
 use crate::{
     build::{self, Profile},
     environment::BENCH,
-    process::{output_of, root, run_quietly, target},
+    process::{root, run_quietly, target},
     progress::step,
-    toolchain::{TARGET, Toolchain},
+    toolchain::{Machine, Toolchain},
 };
 
 /// Where the last result is kept.
@@ -51,7 +51,9 @@ fn image(toolchain: &Toolchain, feature: Option<&str>) -> Result<PathBuf> {
         command.args(["--features", feature]);
     }
     run_quietly(&mut command)?;
-    let from = built_in.join(TARGET).join("release/bench_image.dll");
+    let from = built_in
+        .join(toolchain.target())
+        .join("release/bench_image.dll");
     let to = built_in.join(format!("{}.dll", feature.unwrap_or("base")));
     fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
     Ok(to)
@@ -265,15 +267,12 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
          the published crate `tracelogging` 1.2.4 with `kernel_mode`, built and run the\nsame way \
          in the same run.\n\n",
     );
-    let compiler = match toolchain {
-        Toolchain::Installed { .. } => "rustc",
-        Toolchain::Debian { .. } => "/usr/bin/rustc",
-    };
-    let version = output_of(Command::new(compiler).arg("--version")).unwrap_or_default();
+    let version = toolchain.version();
     let version = version.split(" (").next().unwrap_or_default();
     writeln!(
         text,
-        "Compiled with {version}, opt-level 3, fat LTO, for {TARGET}.\n"
+        "Compiled with {version}, opt-level 3, fat LTO, for {}.\n",
+        toolchain.target()
     )?;
     text.push_str("| | TraceLogging | manifest | peer | goal | |\n|---|--:|--:|--:|--:|---|\n");
     let mut missed = 0;
@@ -353,7 +352,9 @@ fn throughput_table(measured: &Value) -> String {
 
 /// Measures, prints, and keeps the result.
 pub fn run() -> Result<()> {
-    let toolchain = step("find the cross toolchain", Toolchain::find_or_install)?;
+    let toolchain = step("find the cross toolchain", || {
+        Toolchain::find_or_install(Machine::X64)
+    })?;
     step("install the emulator", || BENCH.install())?;
     let measured = step("build the images and execute them", || measure(&toolchain))?;
     step("build the sample driver", || {

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use crate::{
     process::{root, run_quietly, target},
     progress::step,
-    toolchain::{TARGET, Toolchain},
+    toolchain::{Machine, Toolchain},
 };
 
 /// How a driver is built.
@@ -49,8 +49,10 @@ pub fn drivers(profile: Profile) -> PathBuf {
 }
 
 /// `cargo xtask build`.
-pub fn run(package: &str, profile: Profile) -> Result<()> {
-    let toolchain = step("find the cross toolchain", Toolchain::find_or_install)?;
+pub fn run(package: &str, profile: Profile, machine: Machine) -> Result<()> {
+    let toolchain = step("find the cross toolchain", || {
+        Toolchain::find_or_install(machine)
+    })?;
     let image = package.replace('-', "_");
     let sys = step(&format!("build {image}.sys"), || {
         build(&toolchain, (package, &image), profile)
@@ -112,8 +114,11 @@ pub fn build(toolchain: &Toolchain, driver: (&str, &str), profile: Profile) -> R
         command.arg("--release");
     }
     run_quietly(&mut command)?;
-    let from = built_in.join(TARGET).join(profile.folder());
-    let to = drivers(profile);
+    let from = built_in.join(toolchain.target()).join(profile.folder());
+    let to = match toolchain.machine() {
+        Machine::X64 => drivers(profile),
+        Machine::Arm64 => target().join("drivers/arm64").join(profile.folder()),
+    };
     fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
     let copy = |from: &Path, to: &Path| {
         fs::copy(from, to)

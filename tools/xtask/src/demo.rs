@@ -11,13 +11,15 @@ use crate::{
     build::{self, Profile},
     process::root,
     progress::step,
-    toolchain::Toolchain,
+    toolchain::{Machine, Toolchain},
 };
 
 /// Runs the demo; the sessions' files go to the folder `out`.
 pub fn run(out: &Path) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    let toolchain = step("find the cross toolchain", Toolchain::find_or_install)?;
+    let toolchain = step("find the cross toolchain", || {
+        Toolchain::find_or_install(Machine::X64)
+    })?;
     eprintln!("       {}", toolchain.describe());
     let sys = step(
         "build etw_sample_driver.sys for x86_64-pc-windows-msvc",

@@ -9,7 +9,7 @@ use crate::{
     packages,
     process::{output_of, root},
     progress::step,
-    toolchain::Toolchain,
+    toolchain::{Machine, Toolchain},
 };
 
 /// One thing that the chores need.
@@ -38,7 +38,7 @@ fn examine() -> Vec<Finding> {
         Finding {
             what: "cross toolchain",
             needed_by: "demo, build, test",
-            found: Toolchain::find().map(|toolchain| toolchain.describe()),
+            found: Toolchain::find(Machine::X64).map(|toolchain| toolchain.describe()),
         },
         Finding {
             what: "foreign decoders",
@@ -65,7 +65,9 @@ fn examine() -> Vec<Finding> {
 /// `cargo xtask doctor`.
 pub fn run(install: bool) -> Result<()> {
     if install {
-        step("install the cross toolchain", Toolchain::find_or_install)?;
+        step("install the cross toolchain", || {
+            Toolchain::find_or_install(Machine::X64)
+        })?;
         step("install the foreign decoders", || ORACLES.install())?;
         step("install the browser", packages::install_browser)?;
     }

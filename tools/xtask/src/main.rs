@@ -6,6 +6,7 @@
 
 mod bench;
 mod build;
+mod client;
 mod deep;
 mod demo;
 mod doctor;
@@ -23,7 +24,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use crate::build::Profile;
+use crate::{build::Profile, toolchain::Machine};
 
 /// The command line. (clap's derive macros allow lints that this workspace forbids.)
 fn command_line() -> Command {
@@ -83,8 +84,17 @@ fn command_line() -> Command {
                         .value_name("PACKAGE")
                         .default_value(build::SAMPLE.0),
                 )
+                .arg(
+                    Arg::new("machine")
+                        .long("machine")
+                        .help("What it is to run on")
+                        .value_name("MACHINE")
+                        .default_value(Machine::X64.name())
+                        .value_parser([Machine::X64.name(), Machine::Arm64.name()]),
+                )
                 .arg(flag("release", "Optimized, as it would be shipped")),
         )
+        .subcommand(Command::new("client").about("Build the client, a program for Windows"))
         .subcommand(
             Command::new("doctor")
                 .about("Say what is there of what the other chores need, and what is missing")
@@ -108,8 +118,14 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             } else {
                 Profile::Debug
             };
-            build::run(package.map_or(build::SAMPLE.0, String::as_str), profile)
+            let machine = match arguments.get_one::<String>("machine") {
+                Some(name) if name == Machine::Arm64.name() => Machine::Arm64,
+                _ => Machine::X64,
+            };
+            let package = package.map_or(build::SAMPLE.0, String::as_str);
+            build::run(package, profile, machine)
         }
+        "client" => client::run(),
         "doctor" => doctor::run(arguments.get_flag("install")),
         // clap has let no other name through.
         other => anyhow::bail!("there is no chore named {other}"),

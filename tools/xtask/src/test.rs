@@ -6,13 +6,13 @@ use anyhow::Result;
 
 use crate::{
     build::{self, Profile, with_standin},
-    deep,
+    client, deep,
     environment::ORACLES,
     packages,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
     requirements,
-    toolchain::Toolchain,
+    toolchain::{Machine, Toolchain},
 };
 
 fn cargo(arguments: &[&str]) -> Command {
@@ -23,7 +23,14 @@ fn cargo(arguments: &[&str]) -> Command {
 
 /// Runs every check; with `deep`, those too that take longer.
 pub fn run(deep: bool) -> Result<()> {
-    let toolchain = step("find the cross toolchain", Toolchain::find_or_install)?;
+    let toolchain = step("find the cross toolchain", || {
+        Toolchain::find_or_install(Machine::X64)
+    })?;
+    let arm64 = step("find it for ARM64", || {
+        Toolchain::find_or_install(Machine::Arm64)
+    })?;
+    step("find the client's compiler", client::install_compiler)?;
+    step("install Wine", client::install_wine)?;
     step("install the foreign decoders", || ORACLES.install())?;
     step("install the browser", packages::install_browser)?;
     step("check the format", || {
@@ -59,6 +66,7 @@ pub fn run(deep: bool) -> Result<()> {
             .args(["--", "-D", "warnings"]);
         run_quietly(&mut command)
     })?;
+    step("lint the client", client::lint)?;
     loud_step("find a test for every requirement", requirements::check)?;
     step("build the documentation", || {
         run_quietly(
@@ -76,6 +84,10 @@ pub fn run(deep: bool) -> Result<()> {
         let title = format!("build {}.sys ({})", driver.1, profile.folder());
         step(&title, || build::build(&toolchain, driver, profile))?;
     }
+    step("build etw_sample_driver.sys for ARM64", || {
+        build::build(&arm64, build::SAMPLE, Profile::Release)
+    })?;
+    step("build the client", client::build)?;
     loud_step("test", || {
         process::run(
             cargo(&["test"])
@@ -83,6 +95,7 @@ pub fn run(deep: bool) -> Result<()> {
                 .env("WDK_ETW_DRIVERS", target().join("drivers")),
         )
     })?;
+    loud_step("test the client under Wine", client::test)?;
     loud_step("show what the provider writes to foreign decoders", || {
         process::run(
             cargo(&["test", "--package", "wdk-etw", "--test", "foreign"])
