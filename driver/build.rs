@@ -1,5 +1,11 @@
-//! Links the driver as the WDK does.
+//! Links the driver as the WDK does, with its resources.
 
-fn main() -> Result<(), wdk_build::ConfigError> {
-    wdk_build::configure_wdk_binary_build()
+use std::error::Error;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    wdk_build::configure_wdk_binary_build()?;
+    wdk_etw_build::Image::of_package()?
+        .version(|version| version.company = "The wdk-etw authors".to_owned())
+        .embed()?;
+    Ok(())
 }

@@ -3,7 +3,7 @@
 //! It offers what the published wdk, wdk-alloc, wdk-panic and a driver's own
 //! build script call: the `cfg` that selects the driver model, and the link
 //! options of a KMDF driver. It looks for no WDK, runs no bindgen, and knows one
-//! configuration: KMDF 1.33 for x64.
+//! configuration: KMDF 1.31.
 
 use std::env;
 

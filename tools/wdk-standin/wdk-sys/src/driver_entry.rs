@@ -34,7 +34,7 @@ pub mod globals {
     pub static mut WdfStructureCount: ULONG = 0;
     /// The framework's function table.
     // SAFETY: the name is that of the WDK's entry library, which is not linked.
-    #[unsafe(export_name = "WdfFunctions_01033")]
+    #[unsafe(export_name = "WdfFunctions_01031")]
     pub static mut WdfFunctions: *const WDFFUNC = ptr::null();
     /// The driver's globals in the framework.
     pub static mut WdfDriverGlobals: PWDF_DRIVER_GLOBALS = ptr::null_mut();
@@ -46,7 +46,7 @@ pub mod globals {
     pub static mut WdfDriverMiniportUnloadOverride: WDFFUNC = None;
     /// The oldest minor version that the driver can do with.
     #[allow(clippy::module_name_repetitions, reason = "the name is the WDK's")]
-    pub const WdfMinimumVersionRequired: ULONG = 33;
+    pub const WdfMinimumVersionRequired: ULONG = 31;
 }
 
 /// The version of the framework that the driver was built for.
@@ -124,7 +124,7 @@ static BIND_INFO: Shared<BindInfo> = Shared(UnsafeCell::new(BindInfo {
     component: COMPONENT.as_ptr(),
     version: Version {
         major: 1,
-        minor: 33,
+        minor: globals::WdfMinimumVersionRequired,
         // The framework does not read it.
         build: 0,
     },

@@ -1,7 +1,7 @@
 //! A stand-in for Microsoft's wdk-sys, for machines without the WDK.
 //!
 //! It has the names, types and values of the published crate's generated
-//! bindings, as far as a KMDF 1.33 driver without hardware needs them, so that
+//! bindings, as far as a KMDF 1.31 driver without hardware needs them, so that
 //! wdk, wdk-alloc, wdk-panic and wdk-macros compile unchanged on it. What it has
 //! is tested against data read off Microsoft's headers. Imports come straight
 //! from ntoskrnl.exe and WDFLDR.SYS, with no import library, and the entry code
