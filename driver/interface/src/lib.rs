@@ -8,6 +8,13 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+/// The name of the driver's service, and of its image but for `.sys`.
+pub const SERVICE: &str = "etw_sample_driver";
+
+/// The hardware id of the driver's device, which the plug-and-play manager enumerates from its
+/// root.
+pub const HARDWARE_ID: &str = r"Root\EtwSampleDriver";
+
 /// The name of the driver's ETW provider. Its GUID is the standard hash of this
 /// name.
 pub const PROVIDER_NAME: &str = "WdkEtw.SampleDriver";

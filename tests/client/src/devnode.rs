@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The driver's service, as its INF names it.
-pub const SERVICE: &str = "etw_sample_driver";
+pub use etw_sample_interface::SERVICE;
 
 /// How long the driver may take to come or go.
 const PATIENCE: Duration = Duration::from_secs(15);

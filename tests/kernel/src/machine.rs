@@ -1013,6 +1013,12 @@ impl Driver {
         self.image.imports()
     }
 
+    /// The version of KMDF that the driver was built for, unless it has ended its binding.
+    #[must_use]
+    pub fn framework_version(&self) -> Option<(u32, u32)> {
+        kmdf::version_of(&self.kernel.shared, self.memory.object.address())
+    }
+
     /// Offers the driver a device, as the plug-and-play manager does with a
     /// root-enumerated one, and starts it.
     ///

@@ -12,9 +12,11 @@ mod demo;
 mod doctor;
 mod environment;
 mod fuzz;
+mod inf;
 mod packages;
 mod process;
 mod progress;
+mod recipes;
 mod requirements;
 mod test;
 mod toolchain;
@@ -94,6 +96,14 @@ fn command_line() -> Command {
                 )
                 .arg(flag("release", "Optimized, as it would be shipped")),
         )
+        .subcommand(
+            Command::new("recipes")
+                .about("Write how to trace the sample driver, from its declaration")
+                .arg(flag(
+                    "check",
+                    "Only say whether what is written is up to date",
+                )),
+        )
         .subcommand(Command::new("client").about("Build the client, a program for Windows"))
         .subcommand(
             Command::new("doctor")
@@ -126,6 +136,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             build::run(package, profile, machine)
         }
         "client" => client::run(),
+        "recipes" => recipes::run(arguments.get_flag("check")),
         "doctor" => doctor::run(arguments.get_flag("install")),
         // clap has let no other name through.
         other => anyhow::bail!("there is no chore named {other}"),

@@ -5,10 +5,14 @@ mod event;
 mod items;
 mod module;
 mod settings;
+mod source;
 
 use proc_macro2::{Span, TokenStream};
 
-pub use self::ad_hoc::{AdHoc, ad_hoc};
+pub use self::{
+    ad_hoc::{AdHoc, ad_hoc},
+    source::source,
+};
 use self::{
     event::event,
     items::put_item,

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     abi::{BindInfo, BindInfo2, DriverConfig, DriverGlobals, DriverObject, UnicodeString},
     gateway::Gateways,
+    machine::Shared,
     memory,
     pool::Block,
     status::NtStatus,
@@ -30,6 +31,18 @@ pub struct Client {
     /// Its public globals.
     globals: Block,
     driver_object: u64,
+    /// The framework's version that it was built for.
+    version: (u32, u32),
+}
+
+/// The framework's version that a driver was built for, if it is bound to the framework.
+pub fn version_of(shared: &Shared, driver_object: u64) -> Option<(u32, u32)> {
+    let framework = lock_framework(shared);
+    let client = framework
+        .clients
+        .iter()
+        .find(|client| client.driver_object == driver_object)?;
+    Some(client.version)
 }
 
 /// A driver object.
@@ -111,6 +124,7 @@ fn bind_client(
     lock_framework(thread.shared()).clients.push(Client {
         globals: block,
         driver_object,
+        version: (v1.version[0], v1.version[1]),
     });
     NtStatus::SUCCESS
 }

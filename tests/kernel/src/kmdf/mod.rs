@@ -21,7 +21,7 @@ use parking_lot::MutexGuard;
 
 pub use self::{
     device::{add_device, find_device, power_cycle, remove_device, sddl, surprise_remove},
-    driver::{bind, framework_unload, read_unicode_string, unbind},
+    driver::{bind, framework_unload, read_unicode_string, unbind, version_of},
     names::FUNCTIONS,
     object::Framework,
     registry::RegistryValue,

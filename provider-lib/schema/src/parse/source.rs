@@ -1,0 +1,94 @@
+//! The declarations in a source file.
+
+use quote::ToTokens as _;
+use syn::{Attribute, Item, ItemMod, Meta};
+
+use super::provider;
+use crate::Provider;
+
+/// Reads the providers that a Rust source file declares, in modules in it too.
+///
+/// # Errors
+///
+/// Everything that is wrong with the file or its declarations, each at its place.
+pub fn source(text: &str) -> syn::Result<Vec<Provider>> {
+    let file = syn::parse_file(text)?;
+    let mut providers = Vec::new();
+    collect(&file.items, &mut providers)?;
+    Ok(providers)
+}
+
+/// Whether it is `#[provider]`, by whatever path.
+fn is_provider(attribute: &Attribute) -> bool {
+    let last = attribute.path().segments.last();
+    last.is_some_and(|last| last.ident == "provider")
+}
+
+fn collect(items: &[Item], providers: &mut Vec<Provider>) -> syn::Result<()> {
+    for item in items {
+        let Item::Mod(module) = item else { continue };
+        match module.attrs.iter().position(is_provider) {
+            Some(at) => providers.push(declaration(module, at)?),
+            None => {
+                if let Some((_, items)) = &module.content {
+                    collect(items, providers)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn declaration(module: &ItemMod, attribute: usize) -> syn::Result<Provider> {
+    let mut module = module.clone();
+    let arguments = match module.attrs.remove(attribute).meta {
+        Meta::List(list) => list.tokens,
+        other => {
+            return Err(syn::Error::new_spanned(
+                other,
+                "a provider has a name: `#[provider(name = \"Contoso.Driver\")]`",
+            ));
+        }
+    };
+    provider(arguments, module.into_token_stream())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::source;
+
+    #[test]
+    fn declarations_are_found_wherever_they_are() {
+        let providers = source(
+            r#"
+            mod trace {
+                #[wdk_etw::provider(name = "A")]
+                mod one {
+                    /// It happened.
+                    #[event(level = Info, keyword = none)]
+                    pub fn happened(#[hex] code: u32, text: &str);
+                }
+            }
+            #[provider(name = "B")]
+            pub mod two {}
+            fn other() {}
+            "#,
+        )
+        .unwrap();
+        let names: Vec<&str> = providers.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["A", "B"]);
+        assert_eq!(providers[0].events[0].fields.len(), 2);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let error = source(
+            "#[provider(name = \"A\")]\nmod one {\n    #[event(level = Loud)]\n    fn x();\n}",
+        )
+        .unwrap_err();
+        let start = error.span().start();
+        assert_eq!((start.line, start.column), (3, 20));
+        assert!(source("#[provider]\nmod one {}").is_err());
+        assert!(source("fn (").is_err());
+    }
+}
