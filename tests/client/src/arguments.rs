@@ -18,6 +18,14 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(scenarios())
+        .subcommand(package(
+            "install",
+            "Install the driver from its package, and make its device",
+        ))
+        .subcommand(package(
+            "uninstall",
+            "Remove the device, and the driver's package",
+        ))
         .subcommand(trace())
         .subcommand(record())
         .subcommand(send())
@@ -87,6 +95,16 @@ fn seconds() -> Arg {
         .value_name("N")
         .help("Stop after so many seconds; else with Ctrl+C")
         .value_parser(value_parser!(u64))
+}
+
+fn package(name: &'static str, about: &'static str) -> Command {
+    Command::new(name).about(about).arg(
+        Arg::new("inf")
+            .value_name("INF")
+            .help("The package's INF file")
+            .required(true)
+            .value_parser(value_parser!(PathBuf)),
+    )
 }
 
 fn scenarios() -> Command {

@@ -65,9 +65,12 @@ pub enum Failure {
     /// A call of Windows' failed.
     #[error(transparent)]
     Win32(#[from] Win32Error),
-    /// The system has no ETW.
-    #[error("this is Wine, which has no ETW: run this on Windows")]
-    NoEtw,
+    /// The system has no ETW, and loads no drivers.
+    #[error("this is Wine, which has no ETW and loads no drivers: run this on Windows")]
+    NotWindows,
+    /// The driver package is not there.
+    #[error("there is no INF file {}", .0.display())]
+    NoInf(PathBuf),
     /// The sample driver's device is not there.
     #[error(
         "the sample device is not there: install the driver (docs/vm-guide.md says how), and see \

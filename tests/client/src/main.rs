@@ -14,6 +14,7 @@ mod device;
 mod devnode;
 mod error;
 mod guid;
+mod install;
 mod process;
 mod session;
 mod tdh;

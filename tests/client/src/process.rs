@@ -56,16 +56,16 @@ pub fn is_elevated() -> Result<bool, Win32Error> {
     result
 }
 
-/// Fails where there is no ETW to speak to. Wine's routines of that name say that all is well,
+/// Fails where there is no ETW to speak to and no driver to load. Wine's routines say that all is well,
 /// or end the process.
-pub fn require_etw() -> Result<(), Failure> {
+pub fn require_windows() -> Result<(), Failure> {
     let ntdll = wide("ntdll.dll");
     // SAFETY: the name ends with a NUL.
     let ntdll = unsafe { GetModuleHandleW(ntdll.as_ptr()) };
     // SAFETY: every process has that module, and the name ends with a NUL.
     let version = unsafe { GetProcAddress(ntdll, c"wine_get_version".as_ptr().cast()) };
     if version.is_some() {
-        return Err(Failure::NoEtw);
+        return Err(Failure::NotWindows);
     }
     Ok(())
 }

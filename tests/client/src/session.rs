@@ -114,7 +114,7 @@ pub struct OwnSession {
 impl OwnSession {
     /// Starts a session.
     pub fn start(name: &str, delivery: Delivery<'_>, buffers: Buffers) -> Result<Self, Failure> {
-        process::require_etw()?;
+        process::require_windows()?;
         let mut properties = Properties::new();
         properties.base.BufferSize = buffers.kilobytes;
         properties.base.MinimumBuffers = buffers.least;
@@ -176,7 +176,7 @@ impl Drop for OwnSession {
 impl Session {
     /// Finds a session that runs.
     pub fn named(name: &str) -> Result<Self, Failure> {
-        process::require_etw()?;
+        process::require_windows()?;
         let mut properties = Properties::new();
         let name = wide(name);
         // SAFETY: the name ends with a NUL, and the structure is as large as it says.
@@ -352,7 +352,7 @@ pub struct Registrations {
 
 /// Asks the system about a provider (`TraceGuidQueryInfo`).
 pub fn registrations(provider: Guid) -> Result<Registrations, Failure> {
-    process::require_etw()?;
+    process::require_windows()?;
     let guid = to_windows(provider);
     // As for any such list: the call says how much room it takes.
     let mut room = vec![0_u64; 512];

@@ -34,7 +34,9 @@ fn is_wine() -> bool {
     std::env::var_os("WINEPREFIX").is_some()
 }
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 12] = [
+    "install",
+    "uninstall",
     "scenarios",
     "trace",
     "record",
@@ -47,6 +49,7 @@ const COMMANDS: [&str; 10] = [
     "disallow",
 ];
 
+// R-C6
 #[test]
 fn it_helps() {
     let help = prints(&["--help"]);
@@ -105,6 +108,8 @@ fn without_etw_it_says_so() {
             "enable", "S", "--level", "4", "--any", "0x3", "--ids", "1,2",
         ],
         &["disable", "S", "--group"],
+        &["install", "some.inf"],
+        &["uninstall", "some.inf"],
         &["capture-state", "S"],
         &["group", "S"],
         &["group", "S", "--off"],

@@ -2,6 +2,7 @@
 
 mod control;
 mod events;
+mod install;
 mod scenarios;
 mod send;
 mod status;
@@ -18,6 +19,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         Some(("record", arguments)) => events::record(arguments),
         Some(("send", arguments)) => send::run(arguments),
         Some(("status", _)) => status::run(),
+        Some((command @ ("install" | "uninstall"), arguments)) => install::run(command, arguments),
         Some((command, arguments)) => control::run(command, arguments),
         // clap asks for a command.
         None => Ok(()),
