@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 
 use crate::{
     packages,
-    process::{root, run_quietly, target},
+    process::{output_of, root, run_quietly, target},
     progress::step,
     toolchain::{self, DEBIAN_CARGO, DEBIAN_RUSTC},
 };
@@ -45,6 +45,18 @@ pub fn install_wine() -> Result<()> {
         packages::install(&["wine64"])?;
     }
     Ok(())
+}
+
+/// The compiler for the client's target, if all of it is there.
+pub fn compiler() -> Option<String> {
+    let linker = output_of(Command::new(LINKER).arg("-dumpversion"))?;
+    let compiler = output_of(Command::new(DEBIAN_RUSTC).arg("--version"))?;
+    Some(format!("{compiler}, {LINKER} {linker}"))
+}
+
+/// Wine's version, if it is there.
+pub fn wine() -> Option<String> {
+    output_of(with_wine(Command::new(WINE).arg("--version")))
 }
 
 /// Makes a command one that runs under Wine, with a Windows of its own.

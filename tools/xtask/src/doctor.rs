@@ -5,8 +5,9 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::{
+    client,
     environment::ORACLES,
-    packages,
+    package, packages,
     process::{output_of, root},
     progress::step,
     toolchain::{Machine, Toolchain},
@@ -53,6 +54,26 @@ fn examine() -> Vec<Finding> {
             found: packages::browser(),
         },
         Finding {
+            what: "client's compiler",
+            needed_by: "client, package, test",
+            found: client::compiler(),
+        },
+        Finding {
+            what: "Wine",
+            needed_by: "test",
+            found: client::wine(),
+        },
+        Finding {
+            what: "signing tools",
+            needed_by: "package, test",
+            found: package::signer(),
+        },
+        Finding {
+            what: "cargo-make",
+            needed_by: "Makefile.toml, test",
+            found: packages::cargo_make(),
+        },
+        Finding {
             what: "reference data",
             needed_by: "test",
             found: facts
@@ -70,6 +91,10 @@ pub fn run(install: bool) -> Result<()> {
         })?;
         step("install the foreign decoders", || ORACLES.install())?;
         step("install the browser", packages::install_browser)?;
+        step("install the client's compiler", client::install_compiler)?;
+        step("install Wine", client::install_wine)?;
+        step("install what signs", package::install_tools)?;
+        step("install cargo-make", packages::install_cargo_make)?;
     }
     let findings = examine();
     for finding in &findings {

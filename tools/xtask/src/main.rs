@@ -13,6 +13,7 @@ mod doctor;
 mod environment;
 mod fuzz;
 mod inf;
+mod package;
 mod packages;
 mod process;
 mod progress;
@@ -35,6 +36,12 @@ fn command_line() -> Command {
             .long(name)
             .help(help)
             .action(ArgAction::SetTrue)
+    };
+    let path = |name: &'static str, help: &'static str| {
+        Arg::new(name)
+            .help(help)
+            .required(true)
+            .value_parser(value_parser!(PathBuf))
     };
     Command::new("xtask")
         .bin_name("cargo xtask")
@@ -97,6 +104,16 @@ fn command_line() -> Command {
                 .arg(flag("release", "Optimized, as it would be shipped")),
         )
         .subcommand(
+            Command::new("package")
+                .about("Make the sample driver's package for a test machine, signed, as a zip"),
+        )
+        .subcommand(
+            Command::new("inf")
+                .about("Check a stamped INF file against the driver's image")
+                .arg(path("inf", "The INF file"))
+                .arg(path("image", "The .sys")),
+        )
+        .subcommand(
             Command::new("recipes")
                 .about("Write how to trace the sample driver, from its declaration")
                 .arg(flag(
@@ -136,6 +153,16 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             build::run(package, profile, machine)
         }
         "client" => client::run(),
+        "package" => package::run(),
+        "inf" => {
+            let path = |name| {
+                arguments
+                    .get_one::<PathBuf>(name)
+                    .cloned()
+                    .unwrap_or_default()
+            };
+            package::run_check(&path("inf"), &path("image"))
+        }
         "recipes" => recipes::run(arguments.get_flag("check")),
         "doctor" => doctor::run(arguments.get_flag("install")),
         // clap has let no other name through.

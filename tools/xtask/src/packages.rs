@@ -43,6 +43,24 @@ pub fn install(names: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// What runs `Makefile.toml`, if it is there.
+pub fn cargo_make() -> Option<String> {
+    output_of(Command::new("cargo").args(["make", "--version"]))
+}
+
+/// Installs cargo-make, if it is not there.
+pub fn install_cargo_make() -> Result<()> {
+    if cargo_make().is_none() {
+        run_quietly(
+            Command::new("cargo")
+                // Without TLS, which tasks of ours do not use.
+                .args(["install", "--locked", "--no-default-features", "cargo-make"]),
+        )
+        .context("cargo-make could not be installed")?;
+    }
+    Ok(())
+}
+
 /// The browser that pages are tested in.
 const BROWSER: &str = "chromium";
 

@@ -56,7 +56,7 @@ fn level_name(level: u8) -> String {
 }
 
 /// The bits of all keywords.
-fn every_keyword(provider: &Provider) -> u64 {
+pub fn every_keyword(provider: &Provider) -> u64 {
     provider
         .keywords
         .iter()
@@ -125,6 +125,7 @@ fn tables(provider: &Provider, out: &mut String) -> Result<()> {
 }
 
 /// The guide.
+#[expect(clippy::too_many_lines, reason = "it is one text after the other")]
 fn text(provider: &Provider) -> Result<String> {
     let guid = provider.guid;
     let name = &provider.name;

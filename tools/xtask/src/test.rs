@@ -8,7 +8,7 @@ use crate::{
     build::{self, Profile, with_standin},
     client, deep,
     environment::ORACLES,
-    packages,
+    package, packages,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
     requirements,
@@ -21,6 +21,12 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
+/// Makes the package as its users do.
+fn package_with_cargo_make() -> Result<()> {
+    packages::install_cargo_make()?;
+    process::run(&mut cargo(&["make", "package"]))
+}
+
 /// Runs every check; with `deep`, those too that take longer.
 pub fn run(deep: bool) -> Result<()> {
     let toolchain = step("find the cross toolchain", || {
@@ -31,6 +37,8 @@ pub fn run(deep: bool) -> Result<()> {
     })?;
     step("find the client's compiler", client::install_compiler)?;
     step("install Wine", client::install_wine)?;
+    step("install cargo-make", packages::install_cargo_make)?;
+    step("install what signs", package::install_tools)?;
     step("install the foreign decoders", || ORACLES.install())?;
     step("install the browser", packages::install_browser)?;
     step("check the format", || {
@@ -87,7 +95,7 @@ pub fn run(deep: bool) -> Result<()> {
     step("build etw_sample_driver.sys for ARM64", || {
         build::build(&arm64, build::SAMPLE, Profile::Release)
     })?;
-    step("build the client", client::build)?;
+    loud_step("make the package", package_with_cargo_make)?;
     loud_step("test", || {
         process::run(
             cargo(&["test"])
@@ -96,6 +104,13 @@ pub fn run(deep: bool) -> Result<()> {
         )
     })?;
     loud_step("test the client under Wine", client::test)?;
+    loud_step("take the package apart", || {
+        process::run(
+            cargo(&["test", "--package", "xtask", "--test", "package"])
+                .args(["--", "--ignored"])
+                .env("WDK_ETW_PYTHON", ORACLES.python()),
+        )
+    })?;
     loud_step("show what the provider writes to foreign decoders", || {
         process::run(
             cargo(&["test", "--package", "wdk-etw", "--test", "foreign"])

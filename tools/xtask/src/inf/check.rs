@@ -387,14 +387,13 @@ impl<'a> Check<'a> {
 
     /// What is written to the registry is the device's or the service's own.
     fn registry(&mut self) {
-        let lists: Vec<&Entry> = self
-            .inf
+        let inf = self.inf;
+        let lists = inf
             .sections()
             .iter()
             .flat_map(|section| &section.entries)
-            .filter(|entry| entry.key.as_deref() == Some("AddReg"))
-            .collect();
-        for name in lists.into_iter().flat_map(|entry| &entry.values) {
+            .filter(|entry| entry.key.as_deref() == Some("AddReg"));
+        for name in lists.flat_map(|entry| &entry.values) {
             for entry in self
                 .inf
                 .section(name)

@@ -30,7 +30,7 @@ impl Stamp<'_> {
             let key = line.split('=').next().unwrap_or_default().trim();
             if key.eq_ignore_ascii_case("DriverVer") {
                 let (date, version) = (self.date, self.version);
-                inf.push_str(&format!("DriverVer   = {date},{version}\r\n"));
+                inf.extend(["DriverVer   = ", date, ",", version, "\r\n"]);
             } else if line.starts_with(';') {
                 // What a comment says of the stamps stays.
                 inf.push_str(line);

@@ -1,0 +1,275 @@
+//! The driver package, taken apart: every file of it, with verifiers that others wrote.
+//!
+//! It must have been made (`cargo make package` or `cargo xtask package`), so the test is
+//! ignored unless asked for; `cargo xtask test` makes it and asks.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use tempfile::TempDir;
+use zip::ZipArchive;
+
+const SERVICE: &str = etw_sample_interface::SERVICE;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// The package's files, unpacked.
+struct Package {
+    folder: TempDir,
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl Package {
+    fn unpack() -> Self {
+        let path = target().join(format!(
+            "package/{SERVICE}-{}-x64.zip",
+            env!("CARGO_PKG_VERSION")
+        ));
+        let file = fs::File::open(&path).unwrap_or_else(|_| {
+            panic!("{} is not there: run `cargo make package`", path.display())
+        });
+        let mut zip = ZipArchive::new(file).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = BTreeMap::new();
+        for at in 0..zip.len() {
+            let mut entry = zip.by_index(at).unwrap();
+            let name = entry.name().unwrap();
+            let name = name.strip_prefix(&format!("{SERVICE}/")).unwrap();
+            let name = name.to_owned();
+            let mut data = Vec::new();
+            entry.read_to_end(&mut data).unwrap();
+            fs::write(folder.path().join(&name), &data).unwrap();
+            files.insert(name, data);
+        }
+        Self { folder, files }
+    }
+
+    fn path(&self, extension: &str) -> PathBuf {
+        self.folder.path().join(format!("{SERVICE}.{extension}"))
+    }
+
+    fn text(&self, name: &str) -> &str {
+        str::from_utf8(&self.files[name]).unwrap()
+    }
+
+    /// The certificate as osslsigncode reads it.
+    fn certificate(&self) -> PathBuf {
+        let pem = self.folder.path().join("certificate.pem");
+        let output = Command::new("openssl")
+            .args(["x509", "-inform", "DER", "-in"])
+            .arg(self.path("cer"))
+            .arg("-out")
+            .arg(&pem)
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        pem
+    }
+
+    /// What osslsigncode says of a signature.
+    fn verify(&self, options: &[&Path], file: &Path) -> Output {
+        Command::new("osslsigncode")
+            .args(["verify", "-CAfile"])
+            .arg(self.certificate())
+            .args(options)
+            .arg("-in")
+            .arg(file)
+            .output()
+            .unwrap()
+    }
+}
+
+fn python(script: &str, arguments: &[&Path]) -> String {
+    let interpreter = env::var_os("WDK_ETW_PYTHON")
+        .map_or_else(|| target().join("oracles/bin/python"), PathBuf::from);
+    let output = Command::new(interpreter)
+        .arg("-c")
+        .arg(script)
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+#[ignore = "needs the package"]
+fn it_has_what_its_readme_says() {
+    let package = Package::unpack();
+    let mut expected: Vec<String> = ["cat", "cer", "inf", "man", "pdb", "sys", "wprp"]
+        .map(|extension| format!("{SERVICE}.{extension}"))
+        .to_vec();
+    expected.extend(
+        [
+            "README.txt",
+            "etw-sample-client.exe",
+            "install.cmd",
+            "prepare.cmd",
+        ]
+        .map(str::to_owned),
+    );
+    expected.sort();
+    let there: Vec<String> = package.files.keys().cloned().collect();
+    assert_eq!(there, expected);
+    let readme = package.text("README.txt");
+    for name in there.iter().filter(|name| *name != "README.txt") {
+        assert!(
+            readme.contains(name.as_str()),
+            "{name} is not in the README"
+        );
+    }
+    assert!(readme.contains("WdkEtw.SampleDriver 0xff 5"), "{readme}");
+    // Windows' prompt wants its own line ends.
+    for name in ["README.txt", "install.cmd", "prepare.cmd"] {
+        let text = package.text(name);
+        assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
+    }
+}
+
+#[test]
+#[ignore = "needs the package"]
+fn the_driver_is_signed_and_changes_are_noticed() {
+    let package = Package::unpack();
+    let image = package.path("sys");
+    let output = package.verify(&[], &image);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("SHA256"), "{said}");
+    assert!(said.contains("Page hash"), "{said}");
+    let script = "import lief, sys\n\
+                  pe = lief.PE.parse(sys.argv[1])\n\
+                  print(pe.verify_signature(), len(pe.signatures))\n\
+                  print(pe.signatures[0].content_info.digest.hex() == pe.authentihash_sha256.hex())";
+    assert_eq!(
+        python(script, &[&image]).trim(),
+        "VERIFICATION_FLAGS.OK 1\nTrue"
+    );
+
+    // One byte of the code, and neither believes it any more.
+    let mut data = package.files[&format!("{SERVICE}.sys")].clone();
+    data[0x800] ^= 1;
+    let changed = package.folder.path().join("changed.sys");
+    fs::write(&changed, data).unwrap();
+    assert!(!package.verify(&[], &changed).status.success());
+    assert!(python(script, &[&changed]).contains("BAD_DIGEST"));
+}
+
+#[test]
+#[ignore = "needs the package"]
+fn the_image_is_the_drivers_with_a_version_and_a_checksum() {
+    let package = Package::unpack();
+    let script = "import pefile, sys\n\
+                  pe = pefile.PE(sys.argv[1])\n\
+                  print(hex(pe.FILE_HEADER.Machine), pe.OPTIONAL_HEADER.Subsystem)\n\
+                  print(pe.verify_checksum(), hex(pe.VS_FIXEDFILEINFO[0].FileType))\n\
+                  table = pe.FileInfo[0][0].StringTable[0].entries\n\
+                  print(table[b'OriginalFilename'].decode(), table[b'FileVersion'].decode())";
+    let expected = format!(
+        "0x8664 1\nTrue 0x3\n{SERVICE}.sys {}",
+        env!("CARGO_PKG_VERSION")
+    );
+    assert_eq!(python(script, &[&package.path("sys")]).trim(), expected);
+    let pdb = &package.files[&format!("{SERVICE}.pdb")];
+    assert!(pdb.starts_with(b"Microsoft C/C++ MSF 7.00"));
+    let client = &package.files["etw-sample-client.exe"];
+    assert!(client.starts_with(b"MZ"));
+    let help = Command::new("/usr/lib/wine/wine64")
+        .env("WINEPREFIX", target().join("wine"))
+        .env("WINEDEBUG", "-all")
+        .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
+        .arg(package.folder.path().join("etw-sample-client.exe"))
+        .arg("--help")
+        .output()
+        .unwrap();
+    assert!(help.status.success());
+}
+
+#[test]
+#[ignore = "needs the package"]
+fn the_catalog_has_the_driver_and_the_inf_and_is_signed() {
+    let package = Package::unpack();
+    let catalog = package.path("cat");
+    assert!(package.verify(&[], &catalog).status.success());
+    let image = package.path("sys");
+    let option = [Path::new("-catalog"), &catalog];
+    let output = package.verify(&option, &image);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    let mut data = fs::read(&image).unwrap();
+    data[0x800] ^= 1;
+    let changed = package.folder.path().join("changed.sys");
+    fs::write(&changed, data).unwrap();
+    assert!(!package.verify(&option, &changed).status.success());
+
+    // osslsigncode knows no files without a format of their own. OpenSSL reads the catalog, and
+    // Python hashes.
+    let parsed = Command::new("openssl")
+        .args(["asn1parse", "-inform", "DER", "-in"])
+        .arg(&catalog)
+        .output()
+        .unwrap();
+    let parsed = String::from_utf8(parsed.stdout).unwrap();
+    let script = "import hashlib, sys\n\
+                  print(hashlib.sha1(open(sys.argv[1], 'rb').read()).hexdigest().upper())";
+    let hash = python(script, &[&package.path("inf")]);
+    assert!(
+        parsed.contains(&format!("[HEX DUMP]:{}", hash.trim())),
+        "{parsed}"
+    );
+}
+
+#[test]
+#[ignore = "needs the package"]
+fn the_inf_is_the_drivers() {
+    let package = Package::unpack();
+    let check = |inf: &Path| {
+        Command::new(env!("CARGO_BIN_EXE_xtask"))
+            .arg("inf")
+            .arg(inf)
+            .arg(package.path("sys"))
+            .output()
+            .unwrap()
+    };
+    assert!(check(&package.path("inf")).status.success());
+    let other = package
+        .text(&format!("{SERVICE}.inf"))
+        .replace("= 1.31", "= 1.33");
+    let path = package.folder.path().join("other.inf");
+    fs::write(&path, other).unwrap();
+    let output = check(&path);
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("KmdfLibraryVersion is 1.33"), "{said}");
+}
+
+#[test]
+#[ignore = "needs the package"]
+fn the_manifest_and_the_profile_are_the_providers() {
+    let package = Package::unpack();
+    let provider = "802b686a-519d-5416-5280-4c0ead585fbb";
+    for extension in ["man", "wprp"] {
+        let text = package.text(&format!("{SERVICE}.{extension}"));
+        assert!(text.contains(provider), "{extension}");
+        let script = "import sys, xml.dom.minidom\nxml.dom.minidom.parse(sys.argv[1])";
+        python(script, &[&package.path(extension)]);
+    }
+}
