@@ -4,8 +4,6 @@ use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     wdk_build::configure_wdk_binary_build()?;
-    wdk_etw_build::Image::of_package()?
-        .version(|version| version.company = "The wdk-etw authors".to_owned())
-        .embed()?;
+    wdk_etw_build::Image::of_package()?.embed()?;
     Ok(())
 }
