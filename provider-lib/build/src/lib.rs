@@ -1,8 +1,43 @@
-//! For build scripts of drivers: makes the resources of the driver's image and has them linked,
-//! without the WDK's resource compiler.
+//! For build scripts of drivers that use `wdk-etw`: makes the resources of the driver's image and
+//! has them linked, with no message compiler and no resource compiler.
+//!
+//! ```no_run
+//! // build.rs
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     // wdk_build::configure_wdk_binary_build()?;
+//!     wdk_etw_build::compile("src/trace.rs")?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! What comes out is what mc.exe and rc.exe would make of a manifest with the same events: a
+//! `WEVT_TEMPLATE` resource, a message table and a version resource, so that `tracerpt`, Event
+//! Viewer, Windows Performance Analyzer and `wevtutil` decode the driver's events from its image.
+//! Events that describe themselves (TraceLogging) need none of it.
+//!
+//! It reads and writes manifests, too ([`manifest`]), and makes the resources of those
+//! ([`resources`]), for drivers that have had one before.
 
+pub mod compare;
+pub mod declaration;
 pub mod image;
+pub mod import;
+pub mod manifest;
 pub mod res;
+pub mod resources;
 pub mod version;
 
-pub use image::{BuildError, Image};
+use std::path::PathBuf;
+
+pub use image::{BuildError, Image, declared, manifest_of};
+
+/// Gives the image the resources of the provider that a source file declares, and a version
+/// resource that says what the package's `Cargo.toml` says. To be called from a build script;
+/// the path is from the package's folder.
+///
+/// # Errors
+///
+/// [`BuildError`] says what is wrong; for a mistake in the declaration with line and column.
+pub fn compile(declaration: impl Into<PathBuf>) -> Result<(), BuildError> {
+    Image::of_package()?.declaration(declaration).embed()
+}

@@ -298,11 +298,11 @@ impl Writers<'_> {
             visibility,
             id,
             version,
-            keyword,
             task,
             opcode,
             ..
         } = event;
+        let keyword = self.provider.keyword_mask(event);
         let level = event.level.0;
         // Above 15 are the provider's own channels; 11 and 12 say how the event is
         // encoded, and ETW ignores the others.

@@ -11,6 +11,9 @@ use crate::{
     tracelogging::{self, Types},
 };
 
+/// Channels that keywords have bits for.
+const MOST_CHANNELS: usize = 8;
+
 /// Everything that must hold.
 pub fn provider(provider: &Provider, errors: &mut Errors) {
     unique(
@@ -49,6 +52,12 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
         "number",
         errors,
     );
+    if let Some(channel) = provider.channels.get(MOST_CHANNELS) {
+        errors.at(
+            channel.named.value_span,
+            "a provider has 8 channels at most: each has one of the keywords' highest 8 bits",
+        );
+    }
     for map in &provider.maps {
         unique(
             map.entries

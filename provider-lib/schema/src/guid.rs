@@ -11,7 +11,7 @@ const NAMESPACE: [u8; 16] = [
 ];
 
 /// A GUID, as its 16 bytes lie in memory: the first three fields are little-endian.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Guid(pub [u8; 16]);
 
 impl Guid {

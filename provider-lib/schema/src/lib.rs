@@ -15,6 +15,7 @@ pub mod tracelogging;
 mod traits;
 mod types;
 
+pub use attribute::pascal_case;
 pub use event::{Encoding, Event, Field, Level, STANDARD_LEVELS, STANDARD_OPCODES};
 pub use guid::Guid;
 pub use layout::{Layout, Leaf, MOST_CONTENT, Piece, Wire, Wired};

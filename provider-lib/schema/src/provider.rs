@@ -22,6 +22,9 @@ pub struct Provider {
     pub hooks: Hooks,
     /// Whether the image is to be tracked for its decoding resources.
     pub binary_tracking: bool,
+    /// The file that the image's resources are made of instead of the declaration, from the
+    /// package's folder.
+    pub manifest: Option<String>,
     /// The module's name.
     pub module: Ident,
     /// The module's visibility.
@@ -47,6 +50,24 @@ pub struct Provider {
 }
 
 impl Provider {
+    /// The keywords that an event travels with: its own, and the bit of its channel, by which
+    /// the event log asks for it. The first channel has bit 63, the next 62, and so on.
+    #[must_use]
+    pub fn keyword_mask(&self, event: &Event) -> u64 {
+        const FIRST: usize = 63;
+        let channel = match event.encoding {
+            Encoding::Manifest => event.channel,
+            // These travel in a channel that is none.
+            Encoding::TraceLogging => 0,
+        };
+        let place = self
+            .channels
+            .iter()
+            .position(|one| channel != 0 && one.named.value == channel);
+        let bit = place.and_then(|place| FIRST.checked_sub(place));
+        event.keyword | bit.map_or(0, |bit| 1 << bit)
+    }
+
     /// Whether every registration has traits: those of `TraceLogging` providers have, and
     /// those in a group or with custom traits. Others do without, since traits travel with
     /// every event.

@@ -13,6 +13,7 @@ mod doctor;
 mod environment;
 mod fuzz;
 mod inf;
+mod manifest;
 mod package;
 mod packages;
 mod process;
@@ -26,6 +27,8 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use wdk_etw_build::resources::Version;
 
 use crate::{build::Profile, toolchain::Machine};
 
@@ -108,6 +111,73 @@ fn command_line() -> Command {
                 .about("Make the sample driver's package for a test machine, signed, as a zip"),
         )
         .subcommand(
+            Command::new("manifest")
+                .about("Make, check and import instrumentation manifests")
+                .subcommand_required(true)
+                .arg_required_else_help(true)
+                .subcommand(
+                    Command::new("write")
+                        .about("Write the sample driver's manifest from its declaration")
+                        .arg(flag(
+                            "check",
+                            "Only say whether what is written is up to date",
+                        )),
+                )
+                .subcommand(
+                    Command::new("check")
+                        .about(
+                            "Say whether a declaration or manifest decodes what an older one did",
+                        )
+                        .arg(
+                            Arg::new("base")
+                                .long("base")
+                                .help("The older one: a .man or a .rs")
+                                .value_name("FILE")
+                                .required(true)
+                                .value_parser(value_parser!(PathBuf)),
+                        )
+                        .arg(
+                            Arg::new("now")
+                                .help("The newer one; the sample driver's declaration if not given")
+                                .value_name("FILE")
+                                .value_parser(value_parser!(PathBuf)),
+                        ),
+                )
+                .subcommand(
+                    Command::new("compile")
+                        .about("Make the resources of a .man, or of a .rs with a declaration")
+                        .arg(path("file", "The manifest, or the source"))
+                        .arg(
+                            Arg::new("out")
+                                .long("out")
+                                .help("Where the resources go")
+                                .value_name("FOLDER")
+                                .default_value("target/manifest")
+                                .value_parser(value_parser!(PathBuf)),
+                        )
+                        .arg(
+                            Arg::new("format")
+                                .long("format")
+                                .help("The version of WEVT_TEMPLATE; old SDKs made 3")
+                                .value_name("N")
+                                .default_value("5")
+                                .value_parser(["3", "5"]),
+                        ),
+                )
+                .subcommand(
+                    Command::new("import")
+                        .about("Write the declaration of a manifest's providers in Rust")
+                        .arg(path("file", "The manifest"))
+                        .arg(
+                            Arg::new("out")
+                                .long("out")
+                                .help("Where it goes; else to the standard output")
+                                .value_name("FILE")
+                                .value_parser(value_parser!(PathBuf)),
+                        ),
+                ),
+        )
+        .subcommand(
             Command::new("inf")
                 .about("Check a stamped INF file against the driver's image")
                 .arg(path("inf", "The INF file"))
@@ -154,6 +224,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
         }
         "client" => client::run(),
         "package" => package::run(),
+        "manifest" => run_manifest(arguments),
         "inf" => {
             let path = |name| {
                 arguments
@@ -167,6 +238,26 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
         "doctor" => doctor::run(arguments.get_flag("install")),
         // clap has let no other name through.
         other => anyhow::bail!("there is no chore named {other}"),
+    }
+}
+
+fn run_manifest(arguments: &ArgMatches) -> Result<()> {
+    let Some((chore, arguments)) = arguments.subcommand() else {
+        return Ok(());
+    };
+    let path = |name| arguments.get_one::<PathBuf>(name);
+    let required = |name| path(name).cloned().unwrap_or_default();
+    match chore {
+        "write" => manifest::write(arguments.get_flag("check")),
+        "check" => manifest::check(&required("base"), path("now")),
+        "compile" => {
+            let version = match arguments.get_one::<String>("format").map(String::as_str) {
+                Some("3") => Version::V3,
+                _ => Version::V5,
+            };
+            manifest::compile(&required("file"), &required("out"), version)
+        }
+        _ => manifest::import(&required("file"), path("out")),
     }
 }
 

@@ -38,6 +38,7 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Prov
         encoding: settings.encoding,
         hooks: settings.hooks,
         binary_tracking: settings.binary_tracking,
+        manifest: settings.manifest,
         module: module.ident,
         visibility: module.visibility,
         attributes: module.attributes,

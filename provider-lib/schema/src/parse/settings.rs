@@ -17,6 +17,7 @@ pub struct Settings {
     pub encoding: Option<Encoding>,
     pub hooks: Hooks,
     pub binary_tracking: bool,
+    pub manifest: Option<String>,
 }
 
 fn guid(text: &LitStr) -> syn::Result<Guid> {
@@ -43,11 +44,13 @@ impl Parse for Settings {
         let mut default_encoding = None;
         let mut hooks = Hooks::default();
         let mut binary_tracking = false;
+        let mut manifest: Option<LitStr> = None;
         while !input.is_empty() {
             let word: Ident = input.parse()?;
             match word.to_string().as_str() {
                 "trait_" => traits.push(custom_trait(input)?),
                 "binary_tracking" => binary_tracking = true,
+                "manifest" => manifest = Some(value(input)?),
                 "name" => name = Some(value(input)?),
                 "guid" => written_guid = Some(guid(&value(input)?)?),
                 "group" => group = Some(guid(&value(input)?)?),
@@ -59,7 +62,7 @@ impl Parse for Settings {
                     return Err(syn::Error::new(
                         word.span(),
                         "a provider has `name`, `guid`, `group`, `trait_(type, b\"data\")`, \
-                         `encoding`, `binary_tracking`, `on_enable`, `on_disable` and \
+                         `encoding`, `manifest`, `binary_tracking`, `on_enable`, `on_disable` and \
                          `on_capture_state`",
                     ));
                 }
@@ -97,6 +100,7 @@ impl Parse for Settings {
             encoding: default_encoding,
             hooks,
             binary_tracking,
+            manifest: manifest.map(|path| path.value()),
         })
     }
 }

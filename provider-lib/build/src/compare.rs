@@ -1,0 +1,369 @@
+//! Whether a newer manifest still decodes what an older one's provider has written.
+//!
+//! An event's id and version stand for one layout for ever: traces are kept, and decoded with
+//! whatever resources are at hand.
+
+use std::fmt;
+
+use crate::manifest::{
+    Event, Manifest, Position, Property, PropertyKind, Provider, Size, out_type_name,
+};
+
+/// A change that breaks the decoding of what was written before.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}:{}: {provider}: {what}", at.line, at.column)]
+pub struct Break {
+    /// Where it stands in the newer one.
+    pub at: Position,
+    /// The provider's name.
+    pub provider: String,
+    /// What has changed.
+    pub what: Change,
+}
+
+/// A change of an event that has been there before.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Change {
+    /// The provider is gone, or has another GUID.
+    #[error("the provider with the GUID {0} is gone; its traces can no longer be decoded")]
+    Provider(String),
+    /// The event is gone.
+    #[error(
+        "event {id} of version {version} is gone; keep its declaration, so that older traces are \
+         decoded"
+    )]
+    Gone {
+        /// The id.
+        id: u16,
+        /// The version.
+        version: u8,
+    },
+    /// The event has another layout.
+    #[error(
+        "event {id} of version {version} has another layout: {difference}; give the event with \
+         the new layout the version {next}, and keep the old one"
+    )]
+    Layout {
+        /// The id.
+        id: u16,
+        /// The version.
+        version: u8,
+        /// What is different.
+        difference: String,
+        /// The next version that is free.
+        next: u16,
+    },
+    /// The manifest has another provider.
+    #[error("the manifest has no provider with the GUID {0}")]
+    NotInManifest(String),
+    /// The manifest has no such event.
+    #[error("the manifest has no event {id} of version {version}")]
+    EventNotInManifest {
+        /// The id.
+        id: u16,
+        /// The version.
+        version: u8,
+    },
+    /// The manifest has another layout.
+    #[error("event {id} of version {version} does not lie as the manifest says: {difference}")]
+    Disagrees {
+        /// The id.
+        id: u16,
+        /// The version.
+        version: u8,
+        /// What is different.
+        difference: String,
+    },
+    /// The event says something else of itself.
+    #[error("event {id} of version {version} has another {what}: {now} instead of {before}")]
+    Descriptor {
+        /// The id.
+        id: u16,
+        /// The version.
+        version: u8,
+        /// What.
+        what: &'static str,
+        /// What it was.
+        before: String,
+        /// What it is.
+        now: String,
+    },
+}
+
+/// A field as it lies in an event, in words.
+fn describe(property: &Property, among: &[Property], provider: &Provider) -> String {
+    let size = |size: Size, what: &str| match size {
+        Size::None => String::new(),
+        Size::Fixed(number) => format!(" with {what} {number}"),
+        Size::Field(field) => {
+            let name = among.get(field).map_or("?", |one| one.name.as_str());
+            format!(" with {what} {name}")
+        }
+    };
+    let sizes = size(property.count, "count") + &size(property.length, "length");
+    match &property.kind {
+        PropertyKind::Struct(members) => {
+            let members: Vec<String> = members
+                .iter()
+                .map(|member| describe(member, members, provider))
+                .collect();
+            format!("{} {{ {} }}{sizes}", property.name, members.join(", "))
+        }
+        PropertyKind::Data {
+            in_type,
+            out_type,
+            map,
+            ..
+        } => {
+            let shown = out_type_name(*out_type).unwrap_or("?");
+            let map = map.map_or_else(String::new, |map| {
+                format!(" by the map {}", provider.maps[map].name)
+            });
+            format!("{}: {} as {shown}{map}{sizes}", property.name, in_type.name)
+        }
+    }
+}
+
+fn fields(event: &Event, provider: &Provider) -> Vec<String> {
+    let properties = event
+        .template
+        .map_or(&[][..], |template| &provider.templates[template].properties);
+    properties
+        .iter()
+        .map(|property| describe(property, properties, provider))
+        .collect()
+}
+
+/// The first difference between two lists of fields.
+fn difference(before: &[String], now: &[String]) -> Option<String> {
+    for (number, (old, new)) in (1..).zip(before.iter().zip(now)) {
+        if old != new {
+            return Some(format!("field {number} is `{new}` and was `{old}`"));
+        }
+    }
+    let place = before.len().min(now.len());
+    if let Some(new) = now.get(place) {
+        return Some(format!("there is a field more, `{new}`"));
+    }
+    let old = before.get(place)?;
+    Some(format!("the field `{old}` is gone"))
+}
+
+struct Descriptor {
+    what: &'static str,
+    value: u64,
+}
+
+impl fmt::Display for Descriptor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:#x}", self.value)
+    }
+}
+
+/// What filters and viewers know an event by besides its id.
+fn descriptor(event: &Event, provider: &Provider) -> [Descriptor; 3] {
+    let task = event.task.map_or(0, |at| provider.tasks[at].value);
+    let opcode = event.opcode.map_or(0, |at| provider.opcodes[at].value);
+    let channel = event.channel.map_or(0, |at| provider.channels[at].value);
+    [
+        ("task", u64::from(task)),
+        ("opcode", u64::from(opcode)),
+        ("channel", u64::from(channel)),
+    ]
+    .map(|(what, value)| Descriptor { what, value })
+}
+
+/// How a field lies in an event: what it is called, and how it is shown, make no difference.
+fn shape(property: &Property) -> String {
+    let size = |size: Size| match size {
+        Size::None => String::new(),
+        Size::Fixed(number) => format!("*{number}"),
+        Size::Field(field) => format!("*field {}", field + 1),
+    };
+    let one = match &property.kind {
+        PropertyKind::Struct(members) => {
+            let members: Vec<String> = members.iter().map(shape).collect();
+            format!("{{{}}}", members.join(", "))
+        }
+        PropertyKind::Data { in_type, .. } => {
+            let bytes = |text: &str| text.to_owned();
+            match in_type.name {
+                "win:Int8" | "win:UInt8" => bytes("1 byte"),
+                "win:Int16" | "win:UInt16" => bytes("2 bytes"),
+                "win:Int32" | "win:UInt32" | "win:HexInt32" | "win:Boolean" | "win:Float" => {
+                    bytes("4 bytes")
+                }
+                "win:Int64" | "win:UInt64" | "win:HexInt64" | "win:Double" | "win:Pointer"
+                | "win:FILETIME" => bytes("8 bytes"),
+                "win:GUID" | "win:SYSTEMTIME" => bytes("16 bytes"),
+                "win:CountedAnsiString" | "win:CountedUnicodeString" | "win:CountedBinary" => {
+                    bytes("counted bytes")
+                }
+                // So many bytes, however they are called.
+                "win:Binary" => match property.length {
+                    Size::Fixed(length) => return format!("1 byte*{length}"),
+                    _ => bytes("bytes"),
+                },
+                other => bytes(other),
+            }
+        }
+    };
+    one + &size(property.count) + &size(property.length)
+}
+
+fn shapes(event: &Event, provider: &Provider) -> Vec<String> {
+    let mut shapes: Vec<String> = Vec::new();
+    let properties = event
+        .template
+        .map_or(&[][..], |template| &provider.templates[template].properties);
+    for (at, property) in properties.iter().enumerate() {
+        let is_bytes = matches!(
+            &property.kind,
+            PropertyKind::Data { in_type, .. } if in_type.name == "win:Binary"
+        );
+        let before = at.checked_sub(1).filter(|before| {
+            is_bytes && property.length == Size::Field(*before) && shapes[*before] == "2 bytes"
+        });
+        if before.is_some() {
+            // A length right before bytes is what counted bytes have.
+            shapes.push(String::new());
+            if let Some(length) = shapes.iter_mut().rev().nth(1) {
+                *length = "counted bytes".to_owned();
+            }
+            continue;
+        }
+        shapes.push(shape(property));
+    }
+    shapes.retain(|shape| !shape.is_empty());
+    shapes
+}
+
+/// Where what a driver writes, by its declaration, is not what a manifest says: events that the
+/// manifest does not have, or that lie otherwise.
+#[must_use]
+pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
+    let mut found = Vec::new();
+    for ours in &declared.providers {
+        let mut report = |at, what| {
+            found.push(Break {
+                at,
+                provider: ours.name.clone(),
+                what,
+            });
+        };
+        let Some(theirs) = file.providers.iter().find(|one| one.guid == ours.guid) else {
+            report(ours.at, Change::NotInManifest(ours.guid.to_string()));
+            continue;
+        };
+        for event in &ours.events {
+            let (id, version) = (event.id, event.version);
+            let same = |one: &&Event| (one.id, one.version) == (id, version);
+            let Some(other) = theirs.events.iter().find(same) else {
+                report(event.at, Change::EventNotInManifest { id, version });
+                continue;
+            };
+            let (mine, others) = (shapes(event, ours), shapes(other, theirs));
+            if let Some(difference) = difference(&others, &mine) {
+                report(
+                    event.at,
+                    Change::Disagrees {
+                        id,
+                        version,
+                        difference,
+                    },
+                );
+            }
+            let level =
+                |event: &Event, of: &Provider| event.level.map_or(0, |at| of.levels[at].value);
+            let mut pairs = vec![(
+                "level",
+                u64::from(level(other, theirs)),
+                u64::from(level(event, ours)),
+            )];
+            let (before, now) = (descriptor(other, theirs), descriptor(event, ours));
+            for (before, now) in before.into_iter().zip(now) {
+                pairs.push((before.what, before.value, now.value));
+            }
+            for (what, before, now) in pairs {
+                if before != now {
+                    report(
+                        event.at,
+                        Change::Descriptor {
+                            id,
+                            version,
+                            what,
+                            before: format!("{before:#x}"),
+                            now: format!("{now:#x}"),
+                        },
+                    );
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Everything in a newer manifest that breaks the decoding of what was written before. What a
+/// field's map calls its values, messages, levels and keywords may change.
+#[must_use]
+pub fn breaks(before: &Manifest, now: &Manifest) -> Vec<Break> {
+    let mut found = Vec::new();
+    for old in &before.providers {
+        let Some(new) = now.providers.iter().find(|new| new.guid == old.guid) else {
+            found.push(Break {
+                at: Position::default(),
+                provider: old.name.clone(),
+                what: Change::Provider(old.guid.to_string()),
+            });
+            continue;
+        };
+        for event in &old.events {
+            compare_event(event, old, new, &mut found);
+        }
+    }
+    found.sort_by_key(|one| one.at);
+    found
+}
+
+fn compare_event(event: &Event, old: &Provider, new: &Provider, found: &mut Vec<Break>) {
+    let (id, version) = (event.id, event.version);
+    let same = |one: &&Event| (one.id, one.version) == (id, version);
+    let mut report = |at: Position, what: Change| {
+        found.push(Break {
+            at,
+            provider: new.name.clone(),
+            what,
+        });
+    };
+    let Some(now) = new.events.iter().find(same) else {
+        report(new.at, Change::Gone { id, version });
+        return;
+    };
+    if let Some(difference) = difference(&fields(event, old), &fields(now, new)) {
+        let versions = new.events.iter().filter(|one| one.id == id);
+        let next = versions.map(|one| u16::from(one.version) + 1).max();
+        report(
+            now.at,
+            Change::Layout {
+                id,
+                version,
+                difference,
+                next: next.unwrap_or(0),
+            },
+        );
+    }
+    for (before, after) in descriptor(event, old).into_iter().zip(descriptor(now, new)) {
+        if before.value != after.value {
+            report(
+                now.at,
+                Change::Descriptor {
+                    id,
+                    version,
+                    what: before.what,
+                    before: before.to_string(),
+                    now: after.to_string(),
+                },
+            );
+        }
+    }
+}

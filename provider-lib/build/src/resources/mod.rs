@@ -1,0 +1,72 @@
+//! The resources that decoders read: `WEVT_TEMPLATE` and the message table.
+//!
+//! Their formats are not documented by Microsoft. What is known of them is known from the
+//! resources that mc.exe makes, which these are compared with byte for byte, and from the
+//! libfwevt project's description.
+
+mod binxml;
+mod bytes;
+mod messages;
+mod template;
+mod wevt;
+
+use std::num::TryFromIntError;
+
+use crate::{
+    manifest::Manifest,
+    res::{ENGLISH, MESSAGE_TABLE, Name, Resource, WEVT_TEMPLATE},
+};
+
+pub use binxml::field_of;
+pub use messages::message_ids;
+pub use wevt::{Version, attributes};
+
+/// A resource cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError {
+    /// It is larger than the format can say.
+    #[error("a provider's resources are larger than their format can say: {0}")]
+    TooLarge(#[from] TryFromIntError),
+}
+
+/// The `WEVT_TEMPLATE` resource of a manifest.
+///
+/// # Errors
+///
+/// [`EncodeError::TooLarge`].
+pub fn wevt_template(manifest: &Manifest, version: Version) -> Result<Vec<u8>, EncodeError> {
+    wevt::encode(manifest, &message_ids(manifest), version)
+}
+
+/// The message table of a manifest, or nothing if it has no texts.
+///
+/// # Errors
+///
+/// [`EncodeError::TooLarge`].
+pub fn message_table(manifest: &Manifest) -> Result<Option<Vec<u8>>, EncodeError> {
+    messages::table(manifest, &message_ids(manifest))
+}
+
+/// Both, to be put into an image.
+///
+/// # Errors
+///
+/// [`EncodeError::TooLarge`].
+pub fn resources(manifest: &Manifest) -> Result<Vec<Resource>, EncodeError> {
+    let mut resources = Vec::new();
+    if let Some(data) = message_table(manifest)? {
+        resources.push(Resource {
+            kind: MESSAGE_TABLE,
+            name: Name::Id(1),
+            language: ENGLISH,
+            data,
+        });
+    }
+    resources.push(Resource {
+        kind: WEVT_TEMPLATE,
+        name: Name::Id(1),
+        language: ENGLISH,
+        data: wevt_template(manifest, Version::V5)?,
+    });
+    Ok(resources)
+}

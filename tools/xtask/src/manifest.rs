@@ -1,0 +1,164 @@
+//! `cargo xtask manifest`: manifests and the resources that are made of them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use wdk_etw_build::{
+    BuildError, compare,
+    declaration::Files,
+    import,
+    manifest::{self, Manifest},
+    manifest_of, res,
+    resources::{self, Version},
+};
+
+use crate::process::root;
+
+/// The sample driver's declaration, and the manifest that is made of it.
+const DECLARATION: &str = "driver/src/trace.rs";
+const MANIFEST: &str = "inf/etw_sample_driver.man";
+
+/// Where the sample driver's image is, for tools that take a manifest.
+const IMAGE: &str = r"%SystemRoot%\System32\drivers\etw_sample_driver.sys";
+
+/// What stands at the head of the manifest.
+const COMMENT: &str = "Written by `cargo xtask manifest write` from driver/src/trace.rs. The \
+                       provider's other events are TraceLogging events, which describe themselves.";
+
+fn read_text(path: &Path) -> Result<String> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    // Manifests made on Windows are often in UTF-16.
+    let units = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = bytes
+            .chunks(2)
+            .map(|pair| unit([pair[0], pair.get(1).copied().unwrap_or(0)]))
+            .collect();
+        String::from_utf16(&units).ok()
+    };
+    let text = match bytes.as_slice() {
+        [0xFF, 0xFE, rest @ ..] => units(rest, u16::from_le_bytes),
+        [0xFE, 0xFF, rest @ ..] => units(rest, u16::from_be_bytes),
+        [0xEF, 0xBB, 0xBF, rest @ ..] => String::from_utf8(rest.to_vec()).ok(),
+        other => String::from_utf8(other.to_vec()).ok(),
+    };
+    text.with_context(|| format!("{} is neither UTF-8 nor UTF-16 text", path.display()))
+}
+
+/// Reads a manifest file.
+fn read_manifest(path: &Path) -> Result<Manifest> {
+    manifest::read(&read_text(path)?).map_err(|failures| {
+        let lines: Vec<String> = failures
+            .0
+            .iter()
+            .map(|error| format!("{}:{error}", path.display()))
+            .collect();
+        anyhow::anyhow!("the manifest is not valid:\n{}", lines.join("\n"))
+    })
+}
+
+/// Reads a manifest, or the declaration of one.
+fn read(path: &Path) -> Result<Manifest> {
+    if path.extension().is_some_and(|extension| extension == "rs") {
+        let files = Files {
+            resources: IMAGE,
+            messages: IMAGE,
+        };
+        return match manifest_of(path, &files) {
+            Ok((manifest, _)) => Ok(manifest),
+            // What declares nothing has resources with nothing in them.
+            Err(BuildError::NoProvider(_)) => Ok(Manifest::default()),
+            Err(error) => Err(error.into()),
+        };
+    }
+    read_manifest(path)
+}
+
+/// The sample driver's manifest.
+pub fn sample() -> Result<String> {
+    Ok(manifest::write(&read(&root().join(DECLARATION))?, COMMENT))
+}
+
+/// `manifest write`: the sample driver's manifest, from its declaration.
+pub fn write(only_check: bool) -> Result<()> {
+    let wanted = sample()?;
+    let path = root().join(MANIFEST);
+    if !only_check {
+        fs::write(&path, wanted).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("{}", path.display());
+        return Ok(());
+    }
+    if read_text(&path).ok().as_deref() != Some(wanted.as_str()) {
+        bail!(
+            "{} is stale: run `cargo xtask manifest write` and commit what it writes",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// `manifest check`: whether what was written before is still decoded.
+pub fn check(base: &Path, now: Option<&PathBuf>) -> Result<()> {
+    let sample = root().join(DECLARATION);
+    let now = now.map_or(sample.as_path(), PathBuf::as_path);
+    let breaks = compare::breaks(&read(base)?, &read(now)?);
+    if breaks.is_empty() {
+        println!("{} decodes what {} does", now.display(), base.display());
+        return Ok(());
+    }
+    let lines: Vec<String> = breaks
+        .iter()
+        .map(|one| format!("{}:{one}", now.display()))
+        .collect();
+    bail!(
+        "{} does not decode what {} does:\n{}",
+        now.display(),
+        base.display(),
+        lines.join("\n")
+    );
+}
+
+/// `manifest compile`: the resources of a manifest or a declaration.
+pub fn compile(path: &Path, out: &Path, version: Version) -> Result<()> {
+    let manifest = read(path)?;
+    fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    let stem = path
+        .file_stem()
+        .map_or_else(|| "manifest".into(), |stem| stem.to_string_lossy());
+    let put = |name: String, data: Vec<u8>| {
+        let path = out.join(name);
+        fs::write(&path, data).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("{}", path.display());
+        Ok::<(), anyhow::Error>(())
+    };
+    let template = resources::wevt_template(&manifest, version)?;
+    put(format!("{stem}.wevt.bin"), template.clone())?;
+    let mut all = resources::resources(&manifest)?;
+    for resource in &mut all {
+        if resource.kind == res::WEVT_TEMPLATE {
+            resource.data.clone_from(&template);
+        } else {
+            put(format!("{stem}.msg.bin"), resource.data.clone())?;
+        }
+    }
+    put(format!("{stem}.res"), res::file(&all)?)
+}
+
+/// `manifest import`: a declaration with the events of a manifest.
+pub fn import(path: &Path, out: Option<&PathBuf>) -> Result<()> {
+    let imported = import::declaration(&read_manifest(path)?, path.to_str());
+    for note in &imported.notes {
+        eprintln!("note: {}:{note}", path.display());
+    }
+    match out {
+        Some(out) => {
+            fs::write(out, imported.source)
+                .with_context(|| format!("cannot write {}", out.display()))?;
+            println!("{}", out.display());
+        }
+        None => print!("{}", imported.source),
+    }
+    Ok(())
+}
