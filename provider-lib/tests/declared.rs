@@ -314,6 +314,12 @@ fn a_declaration_says_what_an_event_is() {
     assert_eq!(transferred.keyword(), trace::REQUEST.union(trace::POWER));
     assert_eq!(transferred.channel(), Channel::PROVIDER_METADATA);
     assert_eq!(trace::told::DESCRIPTOR.channel(), Channel(16));
+    // The event log asks for the first channel's events by the highest keyword.
+    assert_eq!(
+        trace::told::DESCRIPTOR.keyword(),
+        trace::REQUEST.union(Keyword::from_bits(1 << 63))
+    );
+    assert!(!Keyword::bit::<47>().intersects(trace::told::DESCRIPTOR.keyword()));
     assert_eq!(trace::POWER, Keyword::bit::<15>());
     let state = trace::state::DESCRIPTOR;
     assert_eq!(

@@ -228,7 +228,7 @@ fn shapes(event: &Event, provider: &Provider) -> Vec<String> {
             // A length right before bytes is what counted bytes have.
             shapes.push(String::new());
             if let Some(length) = shapes.iter_mut().rev().nth(1) {
-                *length = "counted bytes".to_owned();
+                "counted bytes".clone_into(length);
             }
             continue;
         }

@@ -56,7 +56,7 @@ pub fn declaration(manifest: &Manifest, file: Option<&str>) -> Imported {
         } else {
             snake(&provider.symbol)
         };
-        let module = unique(module, &mut modules);
+        let module = unique(&module, &mut modules);
         writer.provider(&module, file);
     }
     imported
@@ -172,8 +172,8 @@ fn pascal(name: &str) -> String {
 }
 
 /// A name that no other has.
-fn unique(name: String, taken: &mut HashSet<String>) -> String {
-    let mut candidate = name.clone();
+fn unique(name: &str, taken: &mut HashSet<String>) -> String {
+    let mut candidate = name.to_owned();
     let mut number = 2;
     while !taken.insert(candidate.clone()) {
         candidate = format!("{name}_{number}");
@@ -378,7 +378,7 @@ impl Writer<'_> {
                 idents.push(None);
                 continue;
             }
-            let ident = unique(shouting(keyword.name.local()), &mut taken);
+            let ident = unique(&shouting(keyword.name.local()), &mut taken);
             self.describe(1, self.value(keyword.message).map(str::to_owned));
             self.line(1, "#[keyword]");
             self.rename(1, &ident, keyword.name.local());
@@ -421,7 +421,7 @@ impl Writer<'_> {
                 idents.push(None);
                 continue;
             }
-            let ident = unique(pascal(task.name.local()), &mut taken);
+            let ident = unique(&pascal(task.name.local()), &mut taken);
             self.describe(2, self.value(task.message).map(str::to_owned));
             self.rename(2, &ident, task.name.local());
             self.line(2, &format!("{ident} = {},", task.value));
@@ -452,7 +452,7 @@ impl Writer<'_> {
             }
             let task = opcode.task.map(|task| provider.tasks[task].name.local());
             let whole = format!("{}_{}", task.unwrap_or_default(), opcode.name.local());
-            let ident = unique(pascal(&whole), &mut taken);
+            let ident = unique(&pascal(&whole), &mut taken);
             by_value.insert(opcode.value, ident.clone());
             list.push((ident.clone(), opcode));
             idents.push(Some(ident));
@@ -493,7 +493,7 @@ impl Writer<'_> {
                 continue;
             }
             let name = channel.id.as_deref().unwrap_or(&channel.name);
-            let ident = unique(pascal(name), &mut taken);
+            let ident = unique(&pascal(name), &mut taken);
             self.describe(2, self.value(channel.message).map(str::to_owned));
             self.line(2, &format!("#[channel({})]", channel.kind));
             self.rename(2, &ident, &channel.name);
@@ -511,7 +511,7 @@ impl Writer<'_> {
         if let Some(known) = self.maps.get(&(map, width)) {
             return known.clone();
         }
-        let ident = unique(pascal(&self.provider.maps[map].name), &mut self.idents);
+        let ident = unique(&pascal(&self.provider.maps[map].name), &mut self.idents);
         self.maps.insert((map, width), ident.clone());
         ident
     }
@@ -547,7 +547,7 @@ impl Writer<'_> {
                     .value(Some(item.message))
                     .unwrap_or_default()
                     .to_owned();
-                let entry = unique(pascal(&name), &mut taken);
+                let entry = unique(&pascal(&name), &mut taken);
                 self.rename(2, &entry, &name);
                 let value = if map.is_bits {
                     format!("1 << {}", item.value.trailing_zeros())
@@ -595,7 +595,7 @@ impl Writer<'_> {
                 }
             }
             let kind = self.field(property, counted.is_some(), owner)?;
-            let ident = unique(snake(&property.name), &mut taken);
+            let ident = unique(&snake(&property.name), &mut taken);
             let rename = if wdk_etw_schema::pascal_case(&ident) == property.name {
                 String::new()
             } else {
@@ -698,7 +698,7 @@ impl Writer<'_> {
 
     fn structure(&mut self, name: &str, members: &[Property], owner: &str) -> Result<Type, String> {
         let (fields, _) = self.fields(members, owner)?;
-        let ident = unique(pascal(&format!("{owner}_{name}")), &mut self.idents);
+        let ident = unique(&pascal(&format!("{owner}_{name}")), &mut self.idents);
         let borrows = fields.iter().any(|field| field.contains('&'));
         let mut source = String::from("\n    #[structure]\n");
         let lifetime = if borrows { "<'a>" } else { "" };
@@ -745,7 +745,7 @@ impl Writer<'_> {
                 provider.channels[channel].name
             ));
         }
-        let ident = unique(snake(&whole), taken);
+        let ident = unique(&snake(&whole), taken);
         let level = event.level.map_or(0, |at| provider.levels[at].value);
         let level = match STANDARD_LEVELS.iter().find(|one| one.1 == level) {
             Some((name, _)) => (*name).to_owned(),

@@ -13,7 +13,7 @@
 //! What comes out is what mc.exe and rc.exe would make of a manifest with the same events: a
 //! `WEVT_TEMPLATE` resource, a message table and a version resource, so that `tracerpt`, Event
 //! Viewer, Windows Performance Analyzer and `wevtutil` decode the driver's events from its image.
-//! Events that describe themselves (TraceLogging) need none of it.
+//! Events that describe themselves (`TraceLogging`) need none of it.
 //!
 //! It reads and writes manifests, too ([`manifest`]), and makes the resources of those
 //! ([`resources`]), for drivers that have had one before.
@@ -31,9 +31,10 @@ use std::path::PathBuf;
 
 pub use image::{BuildError, Image, declared, manifest_of};
 
-/// Gives the image the resources of the provider that a source file declares, and a version
-/// resource that says what the package's `Cargo.toml` says. To be called from a build script;
-/// the path is from the package's folder.
+/// Gives the image the resources of the provider that a source file declares.
+///
+/// It gets a version resource, too, which says what the package's `Cargo.toml` says. To be called
+/// from a build script; the path is from the package's folder.
 ///
 /// # Errors
 ///

@@ -99,6 +99,7 @@ fn template(event: &Event, provider: &Provider) -> Option<Vec<Item>> {
 }
 
 /// Compares with what the crate `evtx` reads.
+#[expect(clippy::too_many_lines, reason = "it is one list after the other")]
 fn assert_evtx_agrees(manifest: &Manifest, data: &[u8]) {
     let ids = resources::message_ids(manifest);
     let id = |text: Option<usize>| text.map(|text| ids[text]);
@@ -225,7 +226,7 @@ fn assert_maps(
             .iter()
             .map(|item| (item.value, ids[item.message]))
             .collect();
-        entries.sort();
+        entries.sort_unstable();
         entries
     };
     let mut by_name: Vec<&manifest::Map> = provider.maps.iter().collect();

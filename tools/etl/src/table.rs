@@ -15,14 +15,21 @@ const VALUE_LENGTH: usize = 160;
 
 /// The columns of the table after the time.
 const COLUMNS: [&str; 8] = [
-    "CPU", "Provider", "Event", "Level", "Keyword", "Opcode", "Activity", "Fields",
+    "CPU",
+    "Provider",
+    "Event",
+    "Level",
+    "Keyword",
+    "Opcode",
+    "Activity",
+    "Message, fields",
 ];
 
 /// A table of events, in the order given.
 ///
 /// `width` is the number of columns of the terminal, which the table then
 /// keeps to; without it each event takes one line, or two if it has a related
-/// activity. Long values are cut, and say by how much.
+/// activity, or a message besides fields. Long values are cut, and say by how much.
 /// Where all events are of one day, the day stands in the heading of the time.
 #[must_use]
 pub fn render(events: &[Decoded], width: Option<u16>) -> String {
@@ -172,7 +179,13 @@ fn fields(event: &Decoded) -> String {
     for problem in &event.problems {
         parts.push(format!("({})", Escaped(&problem.to_string())));
     }
-    parts.join(" ")
+    let fields = parts.join(" ");
+    // A message says in words what the fields say in numbers.
+    match &event.message {
+        Some(message) if fields.is_empty() => shortened(&escaped(message)),
+        Some(message) => format!("{}\n{fields}", shortened(&escaped(message))),
+        None => fields,
+    }
 }
 
 /// The start of a text that is too long for a table.

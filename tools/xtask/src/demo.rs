@@ -9,7 +9,6 @@ use etw_testkernel::SessionReport;
 
 use crate::{
     build::{self, Profile},
-    process::root,
     progress::step,
     toolchain::{Machine, Toolchain},
 };
@@ -28,11 +27,11 @@ pub fn run(out: &Path) -> Result<()> {
     let tour = step("load that file in the stand-in kernel and trace it", || {
         Ok(drive(&sys, out, &mut |what| eprintln!("       {what}"))?)
     })?;
-    let manifest = root().join("inf/etw_sample_driver.man");
+    // The names and messages of its events are in the driver's own resources.
     let mut catalog = Catalog::new();
     catalog
-        .load(&manifest)
-        .with_context(|| format!("cannot use {}", manifest.display()))?;
+        .load_image(&sys)
+        .with_context(|| format!("cannot use {}", sys.display()))?;
     show(&tour.everything, &catalog)?;
     show(&tour.requests, &catalog)?;
     verify(&tour, &catalog)?;
@@ -41,8 +40,8 @@ pub fn run(out: &Path) -> Result<()> {
     println!("The traces:     {file}");
     println!("                {}", tour.requests.file.display());
     println!(
-        "To look again:  cargo run -q -p etl-file --bin etl -- dump {file} --man \
-         inf/etw_sample_driver.man"
+        "To look again:  cargo run -q -p etl-file --bin etl -- dump {file} --image {}",
+        sys.display()
     );
     Ok(())
 }

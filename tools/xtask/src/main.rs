@@ -32,21 +32,117 @@ use wdk_etw_build::resources::Version;
 
 use crate::{build::Profile, toolchain::Machine};
 
+/// An argument that is there or not.
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .help(help)
+        .action(ArgAction::SetTrue)
+}
+
+/// A file that must be given.
+fn path(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .help(help)
+        .required(true)
+        .value_parser(value_parser!(PathBuf))
+}
+
+/// `cargo xtask manifest`.
+fn manifest_chores() -> Command {
+    Command::new("manifest")
+        .about("Make, check and import instrumentation manifests")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            Command::new("write")
+                .about("Write the sample driver's manifest from its declaration")
+                .arg(flag(
+                    "check",
+                    "Only say whether what is written is up to date",
+                )),
+        )
+        .subcommand(
+            Command::new("check")
+                .about("Say whether a declaration or manifest decodes what an older one did")
+                .arg(
+                    Arg::new("base")
+                        .long("base")
+                        .help("The older one: a .man or a .rs")
+                        .value_name("FILE")
+                        .required(true)
+                        .value_parser(value_parser!(PathBuf)),
+                )
+                .arg(
+                    Arg::new("now")
+                        .help("The newer one; the sample driver's declaration if not given")
+                        .value_name("FILE")
+                        .value_parser(value_parser!(PathBuf)),
+                ),
+        )
+        .subcommand(
+            Command::new("compile")
+                .about("Make the resources of a .man, or of a .rs with a declaration")
+                .arg(path("file", "The manifest, or the source"))
+                .arg(
+                    Arg::new("out")
+                        .long("out")
+                        .help("Where the resources go")
+                        .value_name("FOLDER")
+                        .default_value("target/manifest")
+                        .value_parser(value_parser!(PathBuf)),
+                )
+                .arg(
+                    Arg::new("format")
+                        .long("format")
+                        .help("The version of WEVT_TEMPLATE; old SDKs made 3")
+                        .value_name("N")
+                        .default_value("5")
+                        .value_parser(["3", "5"]),
+                ),
+        )
+        .subcommand(
+            Command::new("import")
+                .about("Write the declaration of a manifest's providers in Rust")
+                .arg(path("file", "The manifest"))
+                .arg(
+                    Arg::new("out")
+                        .long("out")
+                        .help("Where it goes; else to the standard output")
+                        .value_name("FILE")
+                        .value_parser(value_parser!(PathBuf)),
+                ),
+        )
+}
+
+/// What is about the driver package.
+fn package_chores(command: Command) -> Command {
+    command
+        .subcommand(
+            Command::new("package")
+                .about("Make the sample driver's package for a test machine, signed, as a zip"),
+        )
+        .subcommand(manifest_chores())
+        .subcommand(
+            Command::new("inf")
+                .about("Check a stamped INF file against the driver's image")
+                .arg(path("inf", "The INF file"))
+                .arg(path("image", "The .sys")),
+        )
+        .subcommand(
+            Command::new("recipes")
+                .about("Write how to trace the sample driver, from its declaration")
+                .arg(flag(
+                    "check",
+                    "Only say whether what is written is up to date",
+                )),
+        )
+        .subcommand(Command::new("client").about("Build the client, a program for Windows"))
+}
+
 /// The command line. (clap's derive macros allow lints that this workspace forbids.)
 fn command_line() -> Command {
-    let flag = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .help(help)
-            .action(ArgAction::SetTrue)
-    };
-    let path = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .help(help)
-            .required(true)
-            .value_parser(value_parser!(PathBuf))
-    };
-    Command::new("xtask")
+    let command = Command::new("xtask")
         .bin_name("cargo xtask")
         .about("The project's chores")
         .subcommand_required(true)
@@ -107,96 +203,11 @@ fn command_line() -> Command {
                 .arg(flag("release", "Optimized, as it would be shipped")),
         )
         .subcommand(
-            Command::new("package")
-                .about("Make the sample driver's package for a test machine, signed, as a zip"),
-        )
-        .subcommand(
-            Command::new("manifest")
-                .about("Make, check and import instrumentation manifests")
-                .subcommand_required(true)
-                .arg_required_else_help(true)
-                .subcommand(
-                    Command::new("write")
-                        .about("Write the sample driver's manifest from its declaration")
-                        .arg(flag(
-                            "check",
-                            "Only say whether what is written is up to date",
-                        )),
-                )
-                .subcommand(
-                    Command::new("check")
-                        .about(
-                            "Say whether a declaration or manifest decodes what an older one did",
-                        )
-                        .arg(
-                            Arg::new("base")
-                                .long("base")
-                                .help("The older one: a .man or a .rs")
-                                .value_name("FILE")
-                                .required(true)
-                                .value_parser(value_parser!(PathBuf)),
-                        )
-                        .arg(
-                            Arg::new("now")
-                                .help("The newer one; the sample driver's declaration if not given")
-                                .value_name("FILE")
-                                .value_parser(value_parser!(PathBuf)),
-                        ),
-                )
-                .subcommand(
-                    Command::new("compile")
-                        .about("Make the resources of a .man, or of a .rs with a declaration")
-                        .arg(path("file", "The manifest, or the source"))
-                        .arg(
-                            Arg::new("out")
-                                .long("out")
-                                .help("Where the resources go")
-                                .value_name("FOLDER")
-                                .default_value("target/manifest")
-                                .value_parser(value_parser!(PathBuf)),
-                        )
-                        .arg(
-                            Arg::new("format")
-                                .long("format")
-                                .help("The version of WEVT_TEMPLATE; old SDKs made 3")
-                                .value_name("N")
-                                .default_value("5")
-                                .value_parser(["3", "5"]),
-                        ),
-                )
-                .subcommand(
-                    Command::new("import")
-                        .about("Write the declaration of a manifest's providers in Rust")
-                        .arg(path("file", "The manifest"))
-                        .arg(
-                            Arg::new("out")
-                                .long("out")
-                                .help("Where it goes; else to the standard output")
-                                .value_name("FILE")
-                                .value_parser(value_parser!(PathBuf)),
-                        ),
-                ),
-        )
-        .subcommand(
-            Command::new("inf")
-                .about("Check a stamped INF file against the driver's image")
-                .arg(path("inf", "The INF file"))
-                .arg(path("image", "The .sys")),
-        )
-        .subcommand(
-            Command::new("recipes")
-                .about("Write how to trace the sample driver, from its declaration")
-                .arg(flag(
-                    "check",
-                    "Only say whether what is written is up to date",
-                )),
-        )
-        .subcommand(Command::new("client").about("Build the client, a program for Windows"))
-        .subcommand(
             Command::new("doctor")
                 .about("Say what is there of what the other chores need, and what is missing")
                 .arg(flag("install", "Install what is missing")),
-        )
+        );
+    package_chores(command)
 }
 
 fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {

@@ -162,3 +162,69 @@ pub fn import(path: &Path, out: Option<&PathBuf>) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_committed_is_what_the_declaration_makes() {
+        write(true).unwrap();
+    }
+
+    #[test]
+    fn the_sample_still_decodes_what_it_wrote() {
+        check(&root().join(MANIFEST), None).unwrap();
+    }
+
+    #[test]
+    fn a_break_is_refused_with_its_place() {
+        let folder = std::env::temp_dir().join(format!("wdk-etw-break-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("older.man");
+        let older = sample().unwrap().replace(
+            "name=\"Status\" inType=\"win:UInt32\" outType=\"win:NTSTATUS\"",
+            "name=\"Status\" inType=\"win:UInt64\"",
+        );
+        fs::write(&path, older).unwrap();
+        let error = check(&path, None).unwrap_err().to_string();
+        assert!(
+            error.contains("trace.rs:") && error.contains("event 3 of version 0"),
+            "{error}"
+        );
+        // In the other encoding of Windows' texts it is the same.
+        let units = sample().unwrap();
+        let units = std::iter::once(0xFEFF).chain(units.encode_utf16());
+        let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
+        fs::write(&path, bytes).unwrap();
+        check(&path, None).unwrap();
+        fs::write(&path, [0xFF, 0x80, 0]).unwrap();
+        let error = check(&path, None).unwrap_err().to_string();
+        assert!(error.contains("neither UTF-8 nor UTF-16"), "{error}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn resources_are_compiled_and_imported() {
+        let folder = std::env::temp_dir().join(format!("wdk-etw-made-{}", std::process::id()));
+        let man = root().join(MANIFEST);
+        compile(&man, &folder, Version::V3).unwrap();
+        for name in ["wevt.bin", "msg.bin", "res"] {
+            let path = folder.join(format!("etw_sample_driver.{name}"));
+            assert!(
+                fs::metadata(&path).unwrap().len() > 100,
+                "{}",
+                path.display()
+            );
+        }
+        let source = folder.join("trace.rs");
+        import(&man, Some(&source)).unwrap();
+        // What is imported agrees with what it was imported from.
+        assert_eq!(read(&source).unwrap().providers.len(), 1);
+        let broken = folder.join("broken.man");
+        fs::write(&broken, "<instrumentationManifest>").unwrap();
+        let error = read(&broken).unwrap_err().to_string();
+        assert!(error.contains("broken.man:1:"), "{error}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -21,6 +21,16 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
+/// Installs what the checks need besides the cross toolchain.
+fn install_tools() -> Result<()> {
+    step("find the client's compiler", client::install_compiler)?;
+    step("install Wine", client::install_wine)?;
+    step("install cargo-make", packages::install_cargo_make)?;
+    step("install what signs", package::install_tools)?;
+    step("install the foreign decoders", || ORACLES.install())?;
+    step("install the browser", packages::install_browser)
+}
+
 /// Makes the package as its users do.
 fn package_with_cargo_make() -> Result<()> {
     packages::install_cargo_make()?;
@@ -35,12 +45,7 @@ pub fn run(deep: bool) -> Result<()> {
     let arm64 = step("find it for ARM64", || {
         Toolchain::find_or_install(Machine::Arm64)
     })?;
-    step("find the client's compiler", client::install_compiler)?;
-    step("install Wine", client::install_wine)?;
-    step("install cargo-make", packages::install_cargo_make)?;
-    step("install what signs", package::install_tools)?;
-    step("install the foreign decoders", || ORACLES.install())?;
-    step("install the browser", packages::install_browser)?;
+    install_tools()?;
     step("check the format", || {
         run_quietly(&mut cargo(&["fmt", "--all", "--check"]))?;
         let fuzz = ["--manifest-path", "fuzz/Cargo.toml"];
@@ -104,6 +109,14 @@ pub fn run(deep: bool) -> Result<()> {
         )
     })?;
     loud_step("test the client under Wine", client::test)?;
+    loud_step("show the drivers' resources to foreign readers", || {
+        process::run(
+            cargo(&["test", "--package", "wdk-etw-build", "--test", "readers"])
+                .args(["--", "--ignored"])
+                .env("WDK_ETW_PYTHON", ORACLES.python())
+                .env("WDK_ETW_DRIVERS", target().join("drivers")),
+        )
+    })?;
     loud_step("take the package apart", || {
         process::run(
             cargo(&["test", "--package", "xtask", "--test", "package"])

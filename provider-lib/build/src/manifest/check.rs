@@ -540,12 +540,11 @@ impl<'a> Check<'a> {
             }
             rest = tail;
             if let Some(format) = tail.strip_prefix('!') {
-                match format.split_once('!') {
-                    Some((_, behind)) => rest = behind,
-                    None => {
-                        self.refuse(at, Rule::MessageFormat(number));
-                        return;
-                    }
+                if let Some((_, behind)) = format.split_once('!') {
+                    rest = behind;
+                } else {
+                    self.refuse(at, Rule::MessageFormat(number));
+                    return;
                 }
             }
         }

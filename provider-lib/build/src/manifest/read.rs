@@ -83,6 +83,11 @@ fn named<'a, 'i>(
     elements(node).filter(move |inner| name(*inner) == wanted)
 }
 
+/// An attribute that need not be there.
+fn optional(node: Xml<'_, '_>, attribute: &str) -> Option<String> {
+    node.attribute(attribute).map(str::to_owned)
+}
+
 /// A number in decimal digits, or in hexadecimal ones after `0x`.
 fn number(text: &str) -> Option<u64> {
     let text = text.trim();
@@ -144,10 +149,6 @@ impl<'a, 'i> Reader<'a, 'i> {
             self.refuse(at, rule);
         }
         text.unwrap_or_default().to_owned()
-    }
-
-    fn optional(&self, node: Xml<'a, 'i>, attribute: &str) -> Option<String> {
-        node.attribute(attribute).map(str::to_owned)
     }
 
     fn optional_number(
@@ -339,7 +340,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
         if let Some(text) = self.message(node) {
             self.manifest.texts[text].message_id = Some(id);
-            self.manifest.texts[text].symbol = self.optional(node, "symbol");
+            self.manifest.texts[text].symbol = optional(node, "symbol");
         }
     }
 
@@ -350,9 +351,9 @@ impl<'a, 'i> Reader<'a, 'i> {
             message: self.message(node),
             resource_file: self.required(node, "resourceFileName"),
             message_file: self.required(node, "messageFileName"),
-            parameter_file: self.optional(node, "parameterFileName"),
+            parameter_file: optional(node, "parameterFileName"),
             control_guid: self.optional_guid(node, "controlGuid"),
-            namespace: self.optional(node, "namespace"),
+            namespace: optional(node, "namespace"),
             at: self.position(node),
             ..Provider::default()
         };
@@ -409,8 +410,8 @@ impl<'a, 'i> Reader<'a, 'i> {
             let value = self.optional_number(node, "value", 16..=255);
             let channel = Channel {
                 name: self.required(node, "name"),
-                id: self.optional(node, "chid"),
-                symbol: self.optional(node, "symbol"),
+                id: optional(node, "chid"),
+                symbol: optional(node, "symbol"),
                 kind: self
                     .word(
                         node,
@@ -433,7 +434,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                     "Application, System, Custom",
                 ),
                 enabled: self.optional_flag(node, "enabled"),
-                access: self.optional(node, "access"),
+                access: optional(node, "access"),
                 inside: self.inside(node),
                 at: self.position(node),
             };
@@ -454,7 +455,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             let level = Level {
                 name: self.qualified(node),
                 value: self.number(node, "value", 16..=255),
-                symbol: self.optional(node, "symbol"),
+                symbol: optional(node, "symbol"),
                 message: self.message(node),
                 standard: false,
                 at: self.position(node),
@@ -469,7 +470,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             let task = Task {
                 name: self.qualified(node),
                 value: self.number(node, "value", 0..=65535),
-                symbol: self.optional(node, "symbol"),
+                symbol: optional(node, "symbol"),
                 event_guid: event_guid.filter(|guid| *guid != Guid::default()),
                 message: self.message(node),
                 standard: false,
@@ -489,7 +490,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 name: self.qualified(node),
                 value: self.number(node, "value", 10..=239),
                 task,
-                symbol: self.optional(node, "symbol"),
+                symbol: optional(node, "symbol"),
                 message: self.message(node),
                 standard: false,
                 at: self.position(node),
@@ -503,7 +504,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             let keyword = Keyword {
                 name: self.qualified(node),
                 mask: self.number(node, "mask", 0..=u64::MAX),
-                symbol: self.optional(node, "symbol"),
+                symbol: optional(node, "symbol"),
                 message: self.message(node),
                 standard: false,
                 at: self.position(node),
@@ -525,7 +526,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             let mut map = Map {
                 name: self.required(node, "name"),
                 is_bits,
-                symbol: self.optional(node, "symbol"),
+                symbol: optional(node, "symbol"),
                 items: Vec::new(),
                 at: self.position(node),
             };
@@ -536,7 +537,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 map.items.push(MapItem {
                     value: self.number(item, "value", 0..=u64::from(u32::MAX)),
                     message: self.message(item).unwrap_or_default(),
-                    symbol: self.optional(item, "symbol"),
+                    symbol: optional(item, "symbol"),
                     at: self.position(item),
                 });
             }
@@ -561,7 +562,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     fn template(&mut self, node: Xml<'a, 'i>, provider: &mut Provider) {
         let mut template = Template {
             id: self.required(node, "tid"),
-            name: self.optional(node, "name"),
+            name: optional(node, "name"),
             at: self.position(node),
             ..Template::default()
         };
@@ -659,15 +660,14 @@ impl<'a, 'i> Reader<'a, 'i> {
         let mut out_type = in_type.default_out_type();
         let shown = node.attribute("outType");
         if let Some(text) = shown {
-            match out_type_value(text) {
-                Some(value) => out_type = value,
-                None => {
-                    let rule = Rule::Unknown {
-                        what: "outType",
-                        name: text.to_owned(),
-                    };
-                    self.refuse_at(node, "outType", rule);
-                }
+            if let Some(value) = out_type_value(text) {
+                out_type = value;
+            } else {
+                let rule = Rule::Unknown {
+                    what: "outType",
+                    name: text.to_owned(),
+                };
+                self.refuse_at(node, "outType", rule);
             }
         }
         let map = node.attribute("map").and_then(|wanted| {
@@ -718,7 +718,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             version: version
                 .and_then(|number| u8::try_from(number).ok())
                 .unwrap_or(0),
-            symbol: self.optional(node, "symbol"),
+            symbol: optional(node, "symbol"),
             message: self.message(node),
             template: self.template_of(node, "tid", provider),
             at: self.position(node),
@@ -734,8 +734,8 @@ impl<'a, 'i> Reader<'a, 'i> {
             version: version
                 .and_then(|number| u8::try_from(number).ok())
                 .unwrap_or(0),
-            symbol: self.optional(node, "symbol"),
-            name: self.optional(node, "name"),
+            symbol: optional(node, "symbol"),
+            name: optional(node, "name"),
             channel: self.channel_of(node, provider),
             level: self.level_of(node, provider),
             task,
@@ -743,7 +743,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             keywords: self.keywords_of(node, provider),
             template: self.template_of(node, "template", provider),
             message: self.message(node),
-            attributes: self.optional(node, "attributes"),
+            attributes: optional(node, "attributes"),
             not_logged: self.optional_flag(node, "notLogged"),
             at: self.position(node),
         };

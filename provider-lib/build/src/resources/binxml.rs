@@ -36,9 +36,9 @@ fn element(node: &Element, types: &[u8], out: &mut Bytes) -> Result<(), TryFromI
     name(&node.name, out)?;
     if has_attributes {
         let list = out.reserve(4);
-        let last = node.attributes.len() - 1;
+        let end = node.attributes.len() - 1;
         for (at, (key, value)) in node.attributes.iter().enumerate() {
-            out.u8(ATTRIBUTE | if at == last { 0 } else { MORE });
+            out.u8(ATTRIBUTE | if at == end { 0 } else { MORE });
             // A name here has no prefix.
             let local = key.split_once(':').map_or(key.as_str(), |(_, local)| local);
             name(local, out)?;
@@ -69,6 +69,7 @@ fn element(node: &Element, types: &[u8], out: &mut Bytes) -> Result<(), TryFromI
 }
 
 /// The field that `%1` and the like stand for, counted from 0.
+#[must_use]
 pub fn field_of(text: &str) -> Option<u16> {
     let (_, after) = text.split_once('%')?;
     let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();

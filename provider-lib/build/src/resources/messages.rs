@@ -1,7 +1,7 @@
 //! The ids of texts, and the message table (`RT_MESSAGETABLE`, documented as
 //! `MESSAGE_RESOURCE_DATA`).
 
-use std::num::TryFromIntError;
+use std::{iter, num::TryFromIntError};
 
 use super::{EncodeError, bytes::Bytes};
 use crate::manifest::{Manifest, Provider, TextRef};
@@ -67,7 +67,7 @@ fn give_provider(ids: &mut Ids, provider: &Provider) {
     // The provider and its channels have no numbers of their own to take.
     let mut next = 1;
     let names = provider.channels.iter().map(|channel| channel.message);
-    for text in [provider.message].into_iter().chain(names) {
+    for text in iter::once(provider.message).chain(names) {
         if ids.give(text, Tag::ProviderOrChannel, next) {
             next += 1;
         }
@@ -120,6 +120,9 @@ fn give_provider(ids: &mut Ids, provider: &Provider) {
     }
 }
 
+/// The bytes that a block of the table starts with.
+const BLOCK: usize = 12;
+
 /// The table of the texts that have ids.
 pub fn table(manifest: &Manifest, ids: &[u32]) -> Result<Option<Vec<u8>>, EncodeError> {
     let mut entries: Vec<(u32, &str)> = ids
@@ -146,7 +149,6 @@ pub fn table(manifest: &Manifest, ids: &[u32]) -> Result<Option<Vec<u8>>, Encode
     }
     let mut out = Bytes::default();
     out.u32(u32::try_from(blocks.len())?);
-    const BLOCK: usize = 12;
     let mut place = out.reserve(blocks.len() * BLOCK);
     for block in blocks {
         let (first, last) = (block[0].0, block[block.len() - 1].0);

@@ -127,7 +127,7 @@ impl<'a> Writer<'a> {
         };
         let mut place = self.out.reserve(places * 8);
         for list in lists {
-            if let List::Events = list {
+            if matches!(list, List::Events) {
                 self.out.align(8);
             }
             let offset = self.out.offset()?;
@@ -153,9 +153,9 @@ impl<'a> Writer<'a> {
     }
 
     /// A list of entries with names behind them; returns the entries' offsets.
-    fn list(&mut self, tag: &[u8; 4], entries: &[Entry<'_>]) -> Result<Vec<u32>, TryFromIntError> {
+    fn list(&mut self, tag: [u8; 4], entries: &[Entry<'_>]) -> Result<Vec<u32>, TryFromIntError> {
         let start = self.out.0.len();
-        self.out.slice(tag);
+        self.out.slice(&tag);
         let length = self.out.reserve(4);
         self.out.u32(u32::try_from(entries.len())?);
         if entries.is_empty() {
@@ -185,7 +185,7 @@ impl<'a> Writer<'a> {
     /// A list in an order; returns the offsets by the items' places.
     fn ordered<T>(
         &mut self,
-        tag: &[u8; 4],
+        tag: [u8; 4],
         items: &'a [T],
         order: &[usize],
         entry: impl Fn(&Self, &'a T) -> Entry<'a>,
@@ -202,7 +202,7 @@ impl<'a> Writer<'a> {
     fn channels(&mut self) -> Result<(), TryFromIntError> {
         let channels = &self.provider.channels;
         let order: Vec<usize> = (0..channels.len()).collect();
-        self.offsets.channels = self.ordered(b"CHAN", channels, &order, |writer, channel| {
+        self.offsets.channels = self.ordered(*b"CHAN", channels, &order, |writer, channel| {
             let mut after = Bytes::default();
             after.u32(u32::from(channel.value));
             after.u32(writer.id(channel.message));
@@ -222,7 +222,7 @@ impl<'a> Writer<'a> {
             (opcode.value, task(opcode.task))
         });
         self.offsets.opcodes =
-            self.ordered(b"OPCO", &provider.opcodes, &order, |writer, opcode| {
+            self.ordered(*b"OPCO", &provider.opcodes, &order, |writer, opcode| {
                 let mut before = Bytes::default();
                 before.u16(task(opcode.task));
                 before.u16(u16::from(opcode.value));
@@ -239,7 +239,7 @@ impl<'a> Writer<'a> {
     fn levels(&mut self) -> Result<(), TryFromIntError> {
         let levels = &self.provider.levels;
         let order = sorted(levels, |level| level.value);
-        self.offsets.levels = self.ordered(b"LEVL", levels, &order, |writer, level| {
+        self.offsets.levels = self.ordered(*b"LEVL", levels, &order, |writer, level| {
             let mut before = Bytes::default();
             before.u32(u32::from(level.value));
             before.u32(writer.id(level.message));
@@ -255,7 +255,7 @@ impl<'a> Writer<'a> {
     fn tasks(&mut self) -> Result<(), TryFromIntError> {
         let tasks = &self.provider.tasks;
         let order: Vec<usize> = (0..tasks.len()).collect();
-        self.offsets.tasks = self.ordered(b"TASK", tasks, &order, |writer, task| {
+        self.offsets.tasks = self.ordered(*b"TASK", tasks, &order, |writer, task| {
             let mut before = Bytes::default();
             before.u32(u32::from(task.value));
             before.u32(writer.id(task.message));
@@ -272,7 +272,7 @@ impl<'a> Writer<'a> {
     fn keywords(&mut self) -> Result<(), TryFromIntError> {
         let keywords = &self.provider.keywords;
         let order = sorted(keywords, |keyword| keyword.mask);
-        self.offsets.keywords = self.ordered(b"KEYW", keywords, &order, |writer, keyword| {
+        self.offsets.keywords = self.ordered(*b"KEYW", keywords, &order, |writer, keyword| {
             let mut before = Bytes::default();
             before.u64(keyword.mask);
             before.u32(writer.id(keyword.message));
@@ -352,9 +352,9 @@ impl<'a> Writer<'a> {
     /// Named queries. Each one's length reaches to the end of its texts, with the others in
     /// between.
     fn queries(&mut self) -> Result<(), TryFromIntError> {
-        let queries: &'a [Query] = &self.provider.queries;
         const HEAD: usize = 20;
         const ITEM: usize = 8;
+        let queries: &'a [Query] = &self.provider.queries;
         let start = self.out.0.len();
         self.out.slice(b"QTAB");
         let length = self.out.reserve(4);
@@ -576,6 +576,7 @@ impl<'a> Writer<'a> {
 }
 
 /// The pairs in an event's attributes; semicolons in quotes do not end one.
+#[must_use]
 pub fn attributes(event: &Event) -> Vec<String> {
     let mut pairs = Vec::new();
     let mut pair = String::new();
@@ -594,7 +595,7 @@ pub fn attributes(event: &Event) -> Vec<String> {
     pairs
 }
 
-fn map_size(map: &Map) -> usize {
+const fn map_size(map: &Map) -> usize {
     const HEAD: usize = 20;
     const ITEM: usize = 8;
     HEAD + map.items.len() * ITEM
