@@ -8,6 +8,7 @@ pub mod etl_read;
 pub mod etl_round_trip;
 pub mod filter_data;
 pub mod manifest;
+pub mod manifest_compile;
 mod payload;
 pub mod pe_load;
 pub mod resources;

@@ -148,6 +148,7 @@ pub use wdk_etw_macros::event;
 /// | `group = "…"` | the GUID of the provider group that the provider is in |
 /// | `trait_(128, b"…")` | a custom trait, of a type from 128 to 255 |
 /// | `encoding = manifest` or `tracelogging` | for events that do not say it themselves |
+/// | `manifest = "…"` | the file, from the package's folder, that `wdk-etw-build` makes the image's resources of instead of the declaration; both must agree |
 /// | `binary_tracking` | [`Provider::with_binary_tracking`] |
 /// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`]; the path is seen from inside the module |
 ///

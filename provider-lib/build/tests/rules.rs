@@ -19,23 +19,28 @@ fn broken(from: &str, to: &str) -> (Vec<String>, (usize, usize)) {
     let at = SOUND.find(from).unwrap();
     let line = text[..at].matches('\n').count() + 1;
     let column = at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1;
-    let failures = match manifest::read(&text) {
-        Err(failures) => failures,
-        Ok(_) => panic!("{to} is accepted"),
+    let Err(failures) = manifest::read(&text) else {
+        panic!("{to} is accepted");
     };
     let errors = failures.0.iter().map(ToString::to_string).collect();
     (errors, (line, column))
 }
 
+/// One text after the other, made of numbers.
+fn repeat(count: usize, text: impl Fn(usize) -> String) -> String {
+    (0..count).map(text).collect::<Vec<String>>().concat()
+}
+
 #[test]
+#[expect(clippy::too_many_lines, reason = "there are many rules")]
 fn each_rule_is_kept() {
-    let many_fields: String = (0..100)
-        .map(|number| format!("<data name=\"F{number}\" inType=\"win:UInt8\"/>"))
-        .collect();
+    let many_fields = repeat(100, |number| {
+        format!("<data name=\"F{number}\" inType=\"win:UInt8\"/>")
+    });
     let many_fields = format!("<template tid=\"T3\">{many_fields}</template><template tid=\"T1\">");
-    let many_channels: String = (0..7)
-        .map(|number| format!("<channel name=\"C{number}\" type=\"Debug\"/>"))
-        .collect();
+    let many_channels = repeat(7, |number| {
+        format!("<channel name=\"C{number}\" type=\"Debug\"/>")
+    });
     let many_channels = format!("{many_channels}<importChannel name=\"System\" chid=\"S\"/>");
     let long = format!(
         "<channel name=\"{}\" type=\"Debug\"/><importChannel name=\"System\" chid=\"S\"/>",
@@ -557,18 +562,16 @@ fn another_document_is_refused() {
 
 #[test]
 fn the_17th_provider_needs_ids_of_its_own() {
-    let providers: String = (0..17)
-        .map(|number| {
-            format!(
-                "<provider name=\"P{number}\" guid=\"{{11111111-2222-3333-4444-{number:012}}}\" \
+    let providers = repeat(17, |number| {
+        format!(
+            "<provider name=\"P{number}\" guid=\"{{11111111-2222-3333-4444-{number:012}}}\" \
                  symbol=\"P{number}\" resourceFileName=\"a\" messageFileName=\"a\" \
                  message=\"$(string.P{number})\"/>"
-            )
-        })
-        .collect();
-    let texts: String = (0..17)
-        .map(|number| format!("<string id=\"P{number}\" value=\"x\"/>"))
-        .collect();
+        )
+    });
+    let texts = repeat(17, |number| {
+        format!("<string id=\"P{number}\" value=\"x\"/>")
+    });
     let text = |table: &str| {
         format!(
             "<instrumentationManifest><instrumentation><events>{table}{providers}</events>\

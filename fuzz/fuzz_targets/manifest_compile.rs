@@ -1,0 +1,4 @@
+//! See [`etw_fuzz::manifest_compile`].
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| etw_fuzz::manifest_compile::check(data));

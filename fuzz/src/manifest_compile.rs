@@ -1,0 +1,76 @@
+//! Any bytes as a manifest that resources are made of.
+
+use etl_file::Catalog;
+use wdk_etw_build::{
+    import,
+    manifest::{self, Failures},
+    resources::{Version, message_table, wevt_template},
+};
+
+use crate::text::assert_sentence;
+
+/// What is refused is refused at a place in the text. What is accepted can be written again, means
+/// the same then, makes resources that the reader of this project reads, and can be imported as a
+/// declaration that is Rust.
+pub fn check(data: &[u8]) {
+    let Some(text) = etl_file::manifest::text(data) else {
+        return;
+    };
+    let read = match manifest::read(&text) {
+        Ok(read) => read,
+        Err(failures) => {
+            check_failures(&failures, &text);
+            return;
+        }
+    };
+    let (Ok(template), Ok(messages)) = (wevt_template(&read, Version::V5), message_table(&read))
+    else {
+        return;
+    };
+    let written = manifest::write(&read, "");
+    let again = match manifest::read(&written) {
+        Ok(again) => again,
+        Err(failures) => panic!("what was written is refused: {failures}\n{written}"),
+    };
+    assert_eq!(wevt_template(&again, Version::V5).as_ref(), Ok(&template));
+    assert_eq!(message_table(&again).as_ref(), Ok(&messages));
+    assert_eq!(manifest::write(&again, ""), written);
+    if let Err(error) = Catalog::new().add_resources(&template, &messages.unwrap_or_default()) {
+        panic!("the resources are not read: {error}");
+    }
+    let imported = import::declaration(&read, None);
+    assert!(
+        wdk_etw_schema::parse::source(&imported.source)
+            .is_ok_and(|providers| providers.len() == read.providers.len())
+            || is_beyond_declarations(&read),
+        "{}\n{:?}",
+        imported.source,
+        wdk_etw_schema::parse::source(&imported.source).map(|_| ())
+    );
+}
+
+/// What a manifest can have and no declaration; names, above all, that are none in Rust's eyes.
+fn is_beyond_declarations(manifest: &manifest::Manifest) -> bool {
+    const MOST_NAME: usize = 100;
+    manifest.providers.iter().any(|provider| {
+        provider.name.len() > MOST_NAME
+            || provider
+                .templates
+                .iter()
+                .any(|template| template.properties.len() > 32)
+            || provider
+                .levels
+                .iter()
+                .any(|level| level.value < 16 && !level.standard)
+    })
+}
+
+fn check_failures(failures: &Failures, text: &str) {
+    assert!(!failures.0.is_empty());
+    let lines = text.split('\n').count();
+    for failure in &failures.0 {
+        assert_sentence(failure);
+        assert!((1..=lines).contains(&failure.at.line), "{failure}");
+        assert!(failure.at.column >= 1, "{failure}");
+    }
+}
