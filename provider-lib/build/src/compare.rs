@@ -6,12 +6,12 @@
 use std::fmt;
 
 use crate::manifest::{
-    Event, Manifest, Position, Property, PropertyKind, Provider, Size, out_type_name,
+    Event, Manifest, Position, Property, PropertyKind, Provider, Size, harmless, out_type_name,
 };
 
 /// A change that breaks the decoding of what was written before.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{}: {provider}: {what}", at.line, at.column)]
+#[error("{}:{}: {}: {}", at.line, at.column, harmless(provider), harmless(&what.to_string()))]
 pub struct Break {
     /// Where it stands in the newer one.
     pub at: Position,
@@ -173,7 +173,7 @@ fn descriptor(event: &Event, provider: &Provider) -> [Descriptor; 3] {
     .map(|(what, value)| Descriptor { what, value })
 }
 
-/// How a field lies in an event: what it is called, and how it is shown, make no difference.
+/// How a field lies in an event: what it is called, and how it is harmless, make no difference.
 fn shape(property: &Property) -> String {
     let size = |size: Size| match size {
         Size::None => String::new(),

@@ -13,7 +13,7 @@ use std::{
 use wdk_etw_schema::{Guid, STANDARD_LEVELS, STANDARD_OPCODES};
 
 use crate::manifest::{
-    Event, Manifest, Position, Property, PropertyKind, Provider, Size, out_type_name,
+    Event, Manifest, Position, Property, PropertyKind, Provider, Size, harmless, out_type_name,
     replace_fields,
 };
 
@@ -28,7 +28,7 @@ pub struct Imported {
 
 /// Something of a manifest that a declaration cannot say.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{}: {what}", at.line, at.column)]
+#[error("{}:{}: {}", at.line, at.column, harmless(what))]
 pub struct Note {
     /// Where it stands in the manifest.
     pub at: Position,

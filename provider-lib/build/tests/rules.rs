@@ -12,6 +12,30 @@ fn the_sound_one_is_sound() {
     assert_eq!(manifest.translations.len(), 1);
 }
 
+#[test]
+fn what_is_written_makes_the_same_resources() {
+    use wdk_etw_build::resources::{Version, message_table, wevt_template};
+    for (from, to) in [
+        ("", ""),
+        // White space at the end of a template's own XML is part of the template's GUID.
+        ("</Code></Own>", "</Code>\n  </Own>"),
+        ("<Code>%1</Code>", "<Code> %1 </Code>"),
+        (
+            "<Code>%1</Code>",
+            "<In a=\"1&lt;\"><Code>%1</Code> and </In>",
+        ),
+        ("<Code>%1</Code>", ""),
+        ("<Code>%1</Code>", "\n"),
+    ] {
+        let manifest = manifest::read(&SOUND.replacen(from, to, 1)).unwrap();
+        let text = manifest::write(&manifest, "");
+        let again = manifest::read(&text).unwrap();
+        let same = wevt_template(&again, Version::V5) == wevt_template(&manifest, Version::V5)
+            && message_table(&again) == message_table(&manifest);
+        assert!(same, "{to}: {text}");
+    }
+}
+
 /// What is said of the manifest with something else in it, with the place of what replaces.
 fn broken(from: &str, to: &str) -> (Vec<String>, (usize, usize)) {
     assert!(SOUND.contains(from), "{from} is not in the manifest");
@@ -535,6 +559,26 @@ fn errors_say_where() {
         let place = format!("{line}:{}: ", column + behind);
         assert!(errors[0].starts_with(&place), "{place} {errors:?}");
     }
+}
+
+#[test]
+fn what_an_event_brings_with_it_stands_where_the_event_does() {
+    // `win:None` has the number that this task takes.
+    let text = SOUND.replace("name=\"Pnp\" value=\"2\"", "name=\"Pnp\" value=\"0\"");
+    let line = text
+        .lines()
+        .position(|line| line.contains("win:None"))
+        .unwrap()
+        + 1;
+    let failures = manifest::read(&text).unwrap_err();
+    assert_eq!(failures.0[0].at.line, line, "{failures}");
+}
+
+#[test]
+fn errors_do_nothing_to_terminals() {
+    let text = SOUND.replace("channel=\"D\"", "channel=\"\u{9b}D\u{202e}\"");
+    let failures = manifest::read(&text).unwrap_err().to_string();
+    assert!(failures.contains("`\\u{9b}D\\u{202e}`"), "{failures}");
 }
 
 #[test]

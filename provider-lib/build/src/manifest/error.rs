@@ -6,12 +6,31 @@ use super::Position;
 
 /// A mistake, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{}: {rule}", at.line, at.column)]
+#[error("{}:{}: {}", at.line, at.column, harmless(&rule.to_string()))]
 pub struct ManifestError {
     /// Where.
     pub at: Position,
     /// What.
     pub rule: Rule,
+}
+
+/// A text from a file as it is safe to print: what controls terminals is written out.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() || is_directional(character) {
+            out.extend(character.escape_unicode());
+        } else {
+            out.push(character);
+        }
+    }
+    out
+}
+
+/// Whether a character reorders or hides the text around it.
+const fn is_directional(character: char) -> bool {
+    matches!(character,
+        '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
 }
 
 /// Everything that is wrong with a manifest, in its order.

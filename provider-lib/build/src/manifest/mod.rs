@@ -9,6 +9,7 @@ mod winmeta;
 mod write;
 
 pub use check::check;
+pub(crate) use error::harmless;
 pub use error::{Failures, ManifestError, Rule};
 pub use read::read;
 pub use types::{IN_TYPES, InType, out_type_name, out_type_value};

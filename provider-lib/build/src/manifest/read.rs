@@ -773,7 +773,8 @@ impl<'a, 'i> Reader<'a, 'i> {
         if found.is_some() {
             return found;
         }
-        if let Some(channel) = winmeta::channel(&mut self.manifest, wanted) {
+        if let Some(mut channel) = winmeta::channel(&mut self.manifest, wanted) {
+            channel.at = self.position(node);
             provider.channels.push(channel);
             return Some(provider.channels.len() - 1);
         }
@@ -792,8 +793,9 @@ impl<'a, 'i> Reader<'a, 'i> {
             return found;
         }
         if wanted.namespace == winmeta::NAMESPACE
-            && let Some(level) = winmeta::level(&mut self.manifest, wanted.local())
+            && let Some(mut level) = winmeta::level(&mut self.manifest, wanted.local())
         {
+            level.at = self.position(node);
             provider.levels.push(level);
             return Some(provider.levels.len() - 1);
         }
@@ -809,8 +811,9 @@ impl<'a, 'i> Reader<'a, 'i> {
             return found;
         }
         if wanted.namespace == winmeta::NAMESPACE
-            && let Some(task) = winmeta::task(&mut self.manifest, wanted.local())
+            && let Some(mut task) = winmeta::task(&mut self.manifest, wanted.local())
         {
+            task.at = self.position(node);
             provider.tasks.push(task);
             return Some(provider.tasks.len() - 1);
         }
@@ -838,8 +841,9 @@ impl<'a, 'i> Reader<'a, 'i> {
             return found;
         }
         if wanted.namespace == winmeta::NAMESPACE
-            && let Some(opcode) = winmeta::opcode(&mut self.manifest, wanted.local())
+            && let Some(mut opcode) = winmeta::opcode(&mut self.manifest, wanted.local())
         {
+            opcode.at = self.position(node);
             provider.opcodes.push(opcode);
             return Some(provider.opcodes.len() - 1);
         }
@@ -862,8 +866,9 @@ impl<'a, 'i> Reader<'a, 'i> {
             if let Some(found) = found {
                 keywords.push(found);
             } else if wanted.namespace == winmeta::NAMESPACE
-                && let Some(keyword) = winmeta::keyword(&mut self.manifest, wanted.local())
+                && let Some(mut keyword) = winmeta::keyword(&mut self.manifest, wanted.local())
             {
+                keyword.at = self.position(node);
                 provider.keywords.push(keyword);
                 keywords.push(provider.keywords.len() - 1);
             } else {

@@ -426,7 +426,7 @@ impl<'a> Writer<'a> {
         self.properties(&template.properties, provider);
         if let Some(own) = &template.user_data {
             self.open("UserData", Attributes::new());
-            self.element(own);
+            self.user_data(own);
             self.close("UserData");
         }
         self.close("template");
@@ -466,38 +466,53 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// An element of a template's own XML: texts stay as they are.
-    fn element(&mut self, element: &Element) {
-        let mut attributes = Attributes::new();
-        for (name, value) in &element.attributes {
-            attributes = attributes.with(name, value);
+    /// The root of a template's own XML: its elements on lines of their own, and the end on one
+    /// of its own only if it was so before, since the template's GUID depends on it.
+    fn user_data(&mut self, root: &Element) {
+        self.indent();
+        if root.nodes.is_empty() {
+            self.tag(&root.name, element_attributes(root), "/>\n");
+            return;
         }
-        let has_elements = element
-            .nodes
-            .iter()
-            .any(|node| matches!(node, Node::Element(_)));
-        if element.nodes.is_empty() {
-            self.empty(&element.name, attributes);
-        } else if has_elements {
-            self.open(&element.name, attributes);
-            for node in &element.nodes {
-                if let Node::Element(inner) = node {
-                    self.element(inner);
-                }
+        self.tag(&root.name, element_attributes(root), ">");
+        self.depth += 1;
+        for node in &root.nodes {
+            if let Node::Element(inner) = node {
+                self.text.push('\n');
+                self.indent();
+                self.element(inner);
             }
-            self.close(&element.name);
-        } else {
+        }
+        self.depth -= 1;
+        if let Some(Node::Text(_)) = root.nodes.last() {
+            self.text.push('\n');
             self.indent();
-            self.tag(&element.name, attributes, ">");
-            for node in &element.nodes {
-                if let Node::Text(text) = node {
-                    self.text.push_str(&escape(text));
+        }
+        self.text.push_str("</");
+        self.text.push_str(&root.name);
+        self.text.push_str(">\n");
+    }
+
+    /// An element in that: everything in it stays as it is.
+    fn element(&mut self, element: &Element) {
+        if element.nodes.is_empty() {
+            self.tag(&element.name, element_attributes(element), "/>");
+            return;
+        }
+        self.tag(&element.name, element_attributes(element), ">");
+        for node in &element.nodes {
+            match node {
+                Node::Element(inner) => self.element(inner),
+                // A parser makes a line feed of a carriage return.
+                Node::Text(text) => {
+                    let text = escape(text).replace('\r', "&#13;");
+                    self.text.push_str(&text);
                 }
             }
-            self.text.push_str("</");
-            self.text.push_str(&element.name);
-            self.text.push_str(">\n");
         }
+        self.text.push_str("</");
+        self.text.push_str(&element.name);
+        self.text.push('>');
     }
 
     fn event(&mut self, event: &Event, provider: &Provider) {
@@ -554,4 +569,13 @@ fn own_opcodes(provider: &Provider, task: Option<usize>) -> Vec<&Opcode> {
         .iter()
         .filter(|opcode| !opcode.standard && opcode.task == task)
         .collect()
+}
+
+fn element_attributes(element: &Element) -> Attributes<'_> {
+    let attributes = element.attributes.iter();
+    Attributes(
+        attributes
+            .map(|(name, value)| (Cow::Borrowed(name.as_str()), value.clone()))
+            .collect(),
+    )
 }
