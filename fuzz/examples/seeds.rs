@@ -18,6 +18,7 @@ fn main() -> io::Result<()> {
     etl_read()?;
     etl_round_trip()?;
     manifest()?;
+    manifest_compile()?;
     pe_load()?;
     filter_data()?;
     traits()?;
@@ -124,6 +125,22 @@ fn etl_round_trip() -> io::Result<()> {
         put("etl_round_trip", &format!("{length}_bytes"), &bytes)?;
     }
     Ok(())
+}
+
+/// A manifest with one of everything, without what only people need.
+fn manifest_compile() -> io::Result<()> {
+    let sound = include_str!("../../provider-lib/build/tests/fixture/sound.man");
+    let lines: Vec<&str> = sound.lines().map(str::trim).collect();
+    // Named queries, filters and translations are left to the other seed, to stay small.
+    let text = lines.concat();
+    let (before, after) = text.split_once("<namedQueries>").expect("it has queries");
+    let (_, after) = after.split_once("</namedQueries>").expect("they end");
+    let (middle, _) = after
+        .split_once("<resources culture=\"de-DE\">")
+        .expect("it is translated");
+    let text = format!("{before}{middle}</localization></instrumentationManifest>");
+    put("manifest_compile", "sound.man", text.as_bytes())?;
+    put("manifest_compile", "odd.man", ODD_MANIFEST.as_bytes())
 }
 
 /// A manifest with what the fixture's lacks.

@@ -15,7 +15,7 @@ pub struct ManifestError {
 }
 
 /// A text from a file as it is safe to print: what controls terminals is written out.
-pub(crate) fn harmless(text: &str) -> String {
+pub fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         if character.is_control() || is_directional(character) {
