@@ -167,7 +167,7 @@ pub struct Channel {
     pub symbol: Option<String>,
     /// `Admin`, `Operational`, `Analytic` or `Debug`; empty for one that is imported.
     pub kind: String,
-    /// Its number; [`read`] gives one to those without.
+    /// Its number; [`read()`] gives one to those without.
     pub value: u8,
     /// Whether the manifest gives the number.
     pub explicit_value: bool,

@@ -7,7 +7,7 @@ pub struct InType {
     pub name: &'static str,
     /// Its number.
     pub value: u8,
-    /// How it can be shown, by [`OUT_TYPES`]; without a word the first.
+    /// How it can be shown, by the numbers of [`out_type_name`]; without a word the first.
     pub out_types: &'static [u8],
     /// Whether a length has a meaning.
     pub has_length: bool,
