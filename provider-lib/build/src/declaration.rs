@@ -386,6 +386,7 @@ impl Writer<'_> {
             count: Size::None,
             length: Size::None,
             kind: PropertyKind::Struct(members.properties),
+            others: Vec::new(),
             at,
         });
     }
@@ -441,6 +442,7 @@ impl Fields {
                 explicit_out_type: true,
                 map,
             },
+            others: Vec::new(),
             at,
         });
     }

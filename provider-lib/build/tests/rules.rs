@@ -99,7 +99,42 @@ fn each_rule_is_kept() {
             "<map value=\"1\"/><valueMap name=\"State\"",
             "`map` cannot stand in `maps`",
         ),
+        (
+            "<levels>",
+            "<levels><other/>",
+            "`other` cannot stand in `levels`",
+        ),
         // Attributes.
+        (
+            "inType=\"win:Int32\"",
+            "intype=\"win:Int32\" inType=\"win:Int32\"",
+            "`data` has no attribute `intype` that means anything",
+        ),
+        (
+            "symbol=\"CONTOSO\"",
+            "symbol=\"1CONTOSO\"",
+            "`1CONTOSO` is no name that C can have",
+        ),
+        (
+            "symbol=\"CONTOSO\"",
+            "symbol=\"CONTOSO\" namespace=\"A..B\"",
+            "`A..B` is no name that C can have",
+        ),
+        (
+            "mask=\"0x2\"",
+            "mask=\"2\"",
+            "`mask` is `2`, and must be in hexadecimal digits",
+        ),
+        (
+            "value=\"0x80000000\"",
+            "value=\"5\"",
+            "`value` is `5`, and must be in hexadecimal digits",
+        ),
+        (
+            "{11111111-2222-3333-4444-555555555555}",
+            "11111111-2222-3333-4444-555555555555",
+            "which is no GUID in braces",
+        ),
         (
             "name=\"Contoso-Driver\" guid",
             "guid",
@@ -627,4 +662,42 @@ fn the_17th_provider_needs_ids_of_its_own() {
     assert!(failures.contains("16 providers"), "{failures}");
     let table = "<messageTable><message value=\"5\" message=\"$(string.P16)\"/></messageTable>";
     assert!(manifest::read(&text(table)).is_ok());
+}
+
+#[test]
+fn what_the_resources_have_no_part_for_is_kept() {
+    for (from, to) in [
+        (
+            "symbol=\"CONTOSO\"",
+            "symbol=\"CONTOSO\" helpLink=\"https://contoso.example/\" source=\"Xml\"",
+        ),
+        ("value=\"13\"", "value=\"13\" mofValue=\"5\""),
+        ("tid=\"T1\"", "tid=\"T1\" tags=\"3\""),
+        ("name=\"Text\"", "name=\"Text\" tags=\"0x4\""),
+        ("format=\"f1\"", "format=\"f1\" symbol=\"P_1\""),
+        (
+            "<event value=\"3\"",
+            "<event suppressProjection=\"true\" value=\"3\"",
+        ),
+        (
+            "isolation=\"System\" enabled=\"true\"/>",
+            "isolation=\"System\" enabled=\"true\"><logging><maxSize>4096</maxSize></logging></channel>",
+        ),
+        (
+            "<messageTable>",
+            "<x:y xmlns:x=\"urn:x\" z=\"1\"/><messageTable>",
+        ),
+    ] {
+        let text = SOUND.replacen(from, to, 1);
+        assert_ne!(text, SOUND);
+        let written = manifest::write(&manifest::read(&text).unwrap(), "");
+        let again = manifest::write(&manifest::read(&written).unwrap(), "");
+        assert_eq!(written, again);
+        let Some(added) = to.split('"').nth(3).filter(|_| !to.contains("x:y")) else {
+            continue;
+        };
+        assert!(written.contains(added), "{to}: {written}");
+    }
+    let written = manifest::write(&manifest::read(SOUND).unwrap(), "");
+    assert!(!written.contains("mofValue"));
 }

@@ -71,6 +71,25 @@ pub enum Rule {
         /// The attribute.
         attribute: &'static str,
     },
+    /// An attribute that means nothing.
+    #[error("`{element}` has no attribute `{attribute}` that means anything")]
+    Attribute {
+        /// The element.
+        element: &'static str,
+        /// The attribute.
+        attribute: String,
+    },
+    /// A symbol that C cannot have.
+    #[error("`{0}` is no name that C can have")]
+    Symbol(String),
+    /// A number that must be in hexadecimal digits.
+    #[error("`{attribute}` is `{text}`, and must be in hexadecimal digits: `0x…`")]
+    Hexadecimal {
+        /// The attribute.
+        attribute: &'static str,
+        /// What it says.
+        text: String,
+    },
     /// An element that cannot stand there.
     #[error("`{inner}` cannot stand in `{outer}`")]
     Element {
@@ -102,7 +121,7 @@ pub enum Rule {
         words: &'static str,
     },
     /// No GUID.
-    #[error("`{attribute}` is `{text}`, which is no GUID")]
+    #[error("`{attribute}` is `{text}`, which is no GUID in braces")]
     Guid {
         /// The attribute.
         attribute: &'static str,

@@ -4,6 +4,7 @@
 mod check;
 mod error;
 mod read;
+mod shape;
 mod types;
 mod winmeta;
 mod write;
@@ -28,6 +29,9 @@ pub struct Position {
     /// The column, in characters.
     pub column: usize,
 }
+
+/// Attributes by their names.
+pub type Others = Vec<(String, String)>;
 
 /// A text in [`Manifest::texts`].
 pub type TextRef = usize;
@@ -116,6 +120,8 @@ pub struct Provider {
     pub filters: Vec<Filter>,
     /// Events.
     pub events: Vec<Event>,
+    /// Attributes that the resources have no part for; they are kept.
+    pub others: Others,
     /// Where it stands.
     pub at: Position,
 }
@@ -240,6 +246,8 @@ pub struct Opcode {
     pub message: Option<TextRef>,
     /// Whether it is one of winmeta.xml's.
     pub standard: bool,
+    /// Attributes that the resources have no part for; they are kept.
+    pub others: Others,
     /// Where it stands.
     pub at: Position,
 }
@@ -298,6 +306,8 @@ pub struct Query {
     pub format: String,
     /// Names and patterns.
     pub items: Vec<(String, String)>,
+    /// Attributes that the resources have no part for; they are kept.
+    pub others: Others,
     /// Where it stands.
     pub at: Position,
 }
@@ -313,6 +323,8 @@ pub struct Template {
     pub properties: Vec<Property>,
     /// XML of the provider's own, with the fields in it.
     pub user_data: Option<Element>,
+    /// Attributes that the resources have no part for; they are kept.
+    pub others: Others,
     /// Where it stands.
     pub at: Position,
 }
@@ -348,6 +360,8 @@ pub struct Property {
     pub length: Size,
     /// What it is.
     pub kind: PropertyKind,
+    /// Attributes that the resources have no part for; they are kept.
+    pub others: Others,
     /// Where it stands.
     pub at: Position,
 }
@@ -430,6 +444,8 @@ pub struct Event {
     pub attributes: Option<String>,
     /// Whether it is never written.
     pub not_logged: Option<bool>,
+    /// Attributes that the resources have no part for; they are kept.
+    pub others: Others,
     /// Where it stands.
     pub at: Position,
 }

@@ -7,9 +7,9 @@ use wdk_etw_schema::Guid;
 
 use super::{
     Channel, Element, Event, Failures, Filter, InType, Keyword, Level, Manifest, ManifestError,
-    Map, MapItem, Node, Opcode, Position, Property, PropertyKind, Provider, QName, Query, Rule,
-    Size, Task, Template, Text, TextRef, Translation, check, out_type_value, types::IN_TYPES,
-    winmeta,
+    Map, MapItem, Node, Opcode, Others, Position, Property, PropertyKind, Provider, QName, Query,
+    Rule, Size, Task, Template, Text, TextRef, Translation, check, out_type_value, shape,
+    types::IN_TYPES, winmeta,
 };
 
 /// The first number of a channel of a provider's own.
@@ -53,6 +53,7 @@ fn parse(text: &str) -> Result<Manifest, Failures> {
         errors: Vec::new(),
     };
     reader.document();
+    reader.errors.sort_by_key(|error| error.at);
     if reader.errors.is_empty() {
         Ok(reader.manifest)
     } else {
@@ -86,6 +87,16 @@ fn named<'a, 'i>(
 /// An attribute that need not be there.
 fn optional(node: Xml<'_, '_>, attribute: &str) -> Option<String> {
     node.attribute(attribute).map(str::to_owned)
+}
+
+/// Attributes that are kept as they are.
+fn others(node: Xml<'_, '_>, names: &[&str]) -> Others {
+    let there = node
+        .attributes()
+        .filter(|attribute| names.contains(&attribute.name()));
+    there
+        .map(|attribute| (attribute.name().to_owned(), attribute.value().to_owned()))
+        .collect()
 }
 
 /// A number in decimal digits, or in hexadecimal ones after `0x`.
@@ -125,16 +136,6 @@ impl<'a, 'i> Reader<'a, 'i> {
 
     fn refuse_at(&mut self, node: Xml<'a, 'i>, attribute: &'static str, rule: Rule) {
         let at = self.attribute_position(node, attribute);
-        self.refuse(at, rule);
-    }
-
-    /// An element that cannot stand where it stands.
-    fn refuse_element(&mut self, inner: Xml<'a, 'i>, outer: Xml<'a, 'i>) {
-        let rule = Rule::Element {
-            inner: name(inner).to_owned(),
-            outer: name(outer).to_owned(),
-        };
-        let at = self.position(inner);
         self.refuse(at, rule);
     }
 
@@ -259,6 +260,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         let reference = node.attribute("message")?;
         let Some(id) = reference
             .strip_prefix("$(string.")
+            .or_else(|| reference.strip_prefix("$(String."))
             .and_then(|rest| rest.strip_suffix(')'))
         else {
             let rule = Rule::TextReference(reference.to_owned());
@@ -286,6 +288,13 @@ impl<'a, 'i> Reader<'a, 'i> {
             let at = self.position(root);
             self.refuse(at, Rule::NotAManifest(name(root).to_owned()));
             return;
+        }
+        for (node, attribute, rule) in shape::check(root) {
+            let at = attribute.map_or_else(
+                || self.position(node),
+                |attribute| self.attribute_position(node, &attribute),
+            );
+            self.refuse(at, rule);
         }
         for resources in named(root, "localization").flat_map(|it| named(it, "resources")) {
             self.resources(resources);
@@ -354,6 +363,10 @@ impl<'a, 'i> Reader<'a, 'i> {
             parameter_file: optional(node, "parameterFileName"),
             control_guid: self.optional_guid(node, "controlGuid"),
             namespace: optional(node, "namespace"),
+            others: others(
+                node,
+                &["helpLink", "source", "warnOnApplicationCompatibilityError"],
+            ),
             at: self.position(node),
             ..Provider::default()
         };
@@ -375,8 +388,8 @@ impl<'a, 'i> Reader<'a, 'i> {
                     provider.group_guid = self.optional_guid(list, "groupGuid");
                     provider.include_name = self.optional_flag(list, "includeName");
                 }
-                "templates" | "filters" | "events" => {}
-                _ => self.refuse_element(list, node),
+                // These speak of what comes before; others have been refused.
+                _ => {}
             }
         }
         number_channels(&mut provider);
@@ -399,10 +412,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             let imported = match name(node) {
                 "channel" => false,
                 "importChannel" => true,
-                _ => {
-                    self.refuse_element(node, list);
-                    continue;
-                }
+                _ => continue,
             };
             if !imported && node.attribute("type").is_none() {
                 self.required(node, "type");
@@ -493,6 +503,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 symbol: optional(node, "symbol"),
                 message: self.message(node),
                 standard: false,
+                others: others(node, &["mofValue"]),
                 at: self.position(node),
             };
             provider.opcodes.push(opcode);
@@ -518,10 +529,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             let is_bits = match name(node) {
                 "valueMap" => false,
                 "bitMap" => true,
-                _ => {
-                    self.refuse_element(node, list);
-                    continue;
-                }
+                _ => continue,
             };
             let mut map = Map {
                 name: self.required(node, "name"),
@@ -553,6 +561,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 items: named(node, "map")
                     .map(|item| (self.required(item, "name"), self.required(item, "value")))
                     .collect(),
+                others: others(node, &["symbol"]),
                 at: self.position(node),
             };
             provider.queries.push(query);
@@ -563,6 +572,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         let mut template = Template {
             id: self.required(node, "tid"),
             name: optional(node, "name"),
+            others: others(node, &["tags"]),
             at: self.position(node),
             ..Template::default()
         };
@@ -603,16 +613,14 @@ impl<'a, 'i> Reader<'a, 'i> {
                     PropertyKind::Struct(self.properties(inner, provider, false))
                 }
                 "UserData" if is_template => continue,
-                _ => {
-                    self.refuse_element(inner, node);
-                    continue;
-                }
+                _ => continue,
             };
             let property = Property {
                 name: self.required(inner, "name"),
                 count: self.size(inner, "count", &names),
                 length: self.size(inner, "length", &names),
                 kind,
+                others: others(inner, &["tags"]),
                 at: self.position(inner),
             };
             properties.push(property);
@@ -745,6 +753,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             message: self.message(node),
             attributes: optional(node, "attributes"),
             not_logged: self.optional_flag(node, "notLogged"),
+            others: others(node, &["suppressProjection"]),
             at: self.position(node),
         };
         provider.events.push(event);

@@ -6,8 +6,8 @@ use std::{borrow::Cow, collections::BTreeMap};
 use quick_xml::escape::escape;
 
 use super::{
-    Channel, Element, Event, Manifest, Map, Node, Opcode, Property, PropertyKind, Provider, QName,
-    Size, Template, TextRef, out_type_name, winmeta,
+    Channel, Element, Event, Manifest, Map, Node, Opcode, Others, Property, PropertyKind, Provider,
+    QName, Size, Template, TextRef, out_type_name, winmeta,
 };
 
 /// The XML of a manifest. What `comment` says stands at its head.
@@ -81,6 +81,13 @@ impl<'a> Attributes<'a> {
 
     fn with(mut self, name: &'a str, value: impl Into<String>) -> Self {
         self.0.push((Cow::Borrowed(name), value.into()));
+        self
+    }
+
+    fn with_others(mut self, others: &'a Others) -> Self {
+        let others = others.iter();
+        self.0
+            .extend(others.map(|(name, value)| (Cow::Borrowed(name.as_str()), value.clone())));
         self
     }
 
@@ -213,6 +220,7 @@ impl<'a> Writer<'a> {
             .with("resourceFileName", &provider.resource_file)
             .with("messageFileName", &provider.message_file)
             .with_optional("parameterFileName", provider.parameter_file.as_deref())
+            .with_others(&provider.others)
             .with_optional("message", self.reference(provider.message));
         self.open("provider", attributes);
         if provider.group_guid.is_some() || provider.include_name.is_some() {
@@ -367,6 +375,7 @@ impl<'a> Writer<'a> {
             opcode.symbol.as_deref(),
             opcode.message,
         );
+        let attributes = attributes.with_others(&opcode.others);
         self.empty("opcode", attributes);
     }
 
@@ -400,7 +409,8 @@ impl<'a> Writer<'a> {
         for query in &provider.queries {
             let attributes = Attributes::new()
                 .with("name", &query.name)
-                .with("format", &query.format);
+                .with("format", &query.format)
+                .with_others(&query.others);
             self.open("patternMap", attributes);
             for (name, value) in &query.items {
                 self.empty(
@@ -417,7 +427,8 @@ impl<'a> Writer<'a> {
     fn template(&mut self, template: &Template, provider: &Provider) {
         let attributes = Attributes::new()
             .with("tid", &template.id)
-            .with_optional("name", template.name.as_deref());
+            .with_optional("name", template.name.as_deref())
+            .with_others(&template.others);
         if template.properties.is_empty() && template.user_data.is_none() {
             self.empty("template", attributes);
             return;
@@ -439,7 +450,9 @@ impl<'a> Writer<'a> {
             Size::Field(field) => Some(properties[field].name.clone()),
         };
         for property in properties {
-            let attributes = Attributes::new().with("name", &property.name);
+            let attributes = Attributes::new()
+                .with("name", &property.name)
+                .with_others(&property.others);
             match &property.kind {
                 PropertyKind::Data {
                     in_type,
@@ -555,6 +568,7 @@ impl<'a> Writer<'a> {
                 "template",
                 event.template.map(|at| provider.templates[at].id.as_str()),
             )
+            .with_others(&event.others)
             .with_optional("attributes", event.attributes.as_deref())
             .with_optional("notLogged", event.not_logged.map(|on| on.to_string()))
             .with_optional("message", self.reference(event.message));
