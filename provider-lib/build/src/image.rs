@@ -105,9 +105,16 @@ fn disagreeing(path: &Path, disagreements: &[Break]) -> String {
 
 /// Reads a file that is text.
 fn read_text(path: &Path) -> Result<String, BuildError> {
-    fs::read_to_string(path).map_err(|error| BuildError::Read {
+    let failed = |error| BuildError::Read {
         path: path.to_owned(),
         error,
+    };
+    let bytes = fs::read(path).map_err(failed)?;
+    manifest::text(&bytes).ok_or_else(|| {
+        failed(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "it is neither UTF-8 nor UTF-16 text",
+        ))
     })
 }
 
@@ -134,11 +141,9 @@ pub fn manifest_of(path: &Path, files: &Files<'_>) -> Result<(Manifest, Vec<Path
     }
     let file = PathBuf::from(file);
     let text = read_text(&file)?;
-    let kept = manifest::read(text.trim_start_matches('\u{feff}')).map_err(|failures| {
-        BuildError::Manifest {
-            path: file.clone(),
-            failures,
-        }
+    let kept = manifest::read(&text).map_err(|failures| BuildError::Manifest {
+        path: file.clone(),
+        failures,
     })?;
     let disagreements = compare::disagreements(&made, &kept);
     if disagreements.is_empty() {

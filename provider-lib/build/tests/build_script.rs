@@ -117,6 +117,14 @@ fn a_manifest_that_is_named_must_be_one_and_agree() {
     let path = write(&folder, "good.man", &good);
     let (_, read) = manifest_of(&source(&path), &FILES).unwrap();
     assert_eq!(read.len(), 2);
+    // In UTF-16 it is the same, and what is no text is refused.
+    let units = std::iter::once(0xFEFF).chain(good.encode_utf16());
+    let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
+    fs::write(&path, &bytes).unwrap();
+    assert!(manifest_of(&source(&path), &FILES).is_ok());
+    fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    let error = manifest_of(&source(&path), &FILES).unwrap_err().to_string();
+    assert!(error.contains("neither UTF-8 nor UTF-16"), "{error}");
     let path = write(
         &folder,
         "other.man",

@@ -31,19 +31,7 @@ const COMMENT: &str = "Written by `cargo xtask manifest write` from driver/src/t
 fn read_text(path: &Path) -> Result<String> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     // Manifests made on Windows are often in UTF-16.
-    let units = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = bytes
-            .chunks(2)
-            .map(|pair| unit([pair[0], pair.get(1).copied().unwrap_or(0)]))
-            .collect();
-        String::from_utf16(&units).ok()
-    };
-    let text = match bytes.as_slice() {
-        [0xFF, 0xFE, rest @ ..] => units(rest, u16::from_le_bytes),
-        [0xFE, 0xFF, rest @ ..] => units(rest, u16::from_be_bytes),
-        [0xEF, 0xBB, 0xBF, rest @ ..] => String::from_utf8(rest.to_vec()).ok(),
-        other => String::from_utf8(other.to_vec()).ok(),
-    };
+    let text = manifest::text(&bytes);
     text.with_context(|| format!("{} is neither UTF-8 nor UTF-16 text", path.display()))
 }
 

@@ -12,7 +12,7 @@ mod write;
 pub use check::check;
 pub(crate) use error::harmless;
 pub use error::{Failures, ManifestError, Rule};
-pub use read::read;
+pub use read::{read, text};
 pub use types::{IN_TYPES, InType, out_type_name, out_type_value};
 pub use winmeta::{STANDARD_LEVELS, STANDARD_OPCODES};
 pub(crate) use winmeta::{standard_level, standard_opcode};

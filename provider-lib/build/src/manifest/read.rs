@@ -15,6 +15,24 @@ use super::{
 /// The first number of a channel of a provider's own.
 const FIRST_CHANNEL: u8 = 16;
 
+/// The text of a file that is in UTF-8 or, with a mark at its start, in UTF-16.
+#[must_use]
+pub fn text(bytes: &[u8]) -> Option<String> {
+    let wide = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let pairs = bytes.chunks(2);
+        let units = pairs.map(|pair| match *pair {
+            [first, second] => Some(unit([first, second])),
+            _ => None,
+        });
+        String::from_utf16(&units.collect::<Option<Vec<u16>>>()?).ok()
+    };
+    match bytes {
+        [0xFF, 0xFE, rest @ ..] => wide(rest, u16::from_le_bytes),
+        [0xFE, 0xFF, rest @ ..] => wide(rest, u16::from_be_bytes),
+        [0xEF, 0xBB, 0xBF, rest @ ..] | rest => String::from_utf8(rest.to_vec()).ok(),
+    }
+}
+
 /// Reads a manifest and checks it.
 ///
 /// # Errors
