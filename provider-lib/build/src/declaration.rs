@@ -77,7 +77,8 @@ fn first_paragraph(docs: &[String]) -> String {
     lines.join(" ")
 }
 
-/// A text as a message: percent signs stand for themselves.
+/// A text as an event's message: percent signs stand for themselves. Names need no such care,
+/// since nothing is put into them.
 fn literal(text: &str) -> String {
     text.replace('%', "%%")
 }
@@ -103,7 +104,7 @@ impl Writer<'_> {
     fn provider(&mut self, files: &Files<'_>) -> manifest::Provider {
         let declaration = self.declaration;
         let at = position(declaration.module.span());
-        let message = self.text("Provider", literal(&declaration.name), at);
+        let message = self.text("Provider", declaration.name.clone(), at);
         let mut provider = manifest::Provider {
             name: declaration.name.clone(),
             guid: declaration.guid,
@@ -130,7 +131,7 @@ impl Writer<'_> {
     fn names(&mut self, provider: &mut manifest::Provider) {
         for task in &self.declaration.tasks {
             let at = position(task.ident.span());
-            let message = self.text(&format!("Task.{}", task.ident), literal(&task.name), at);
+            let message = self.text(&format!("Task.{}", task.ident), task.name.clone(), at);
             provider.tasks.push(manifest::Task {
                 name: QName::plain(&task.name),
                 value: task.value,
@@ -141,11 +142,7 @@ impl Writer<'_> {
         }
         for opcode in &self.declaration.opcodes {
             let at = position(opcode.ident.span());
-            let message = self.text(
-                &format!("Opcode.{}", opcode.ident),
-                literal(&opcode.name),
-                at,
-            );
+            let message = self.text(&format!("Opcode.{}", opcode.ident), opcode.name.clone(), at);
             provider.opcodes.push(manifest::Opcode {
                 name: QName::plain(&opcode.name),
                 value: opcode.value,
@@ -157,7 +154,7 @@ impl Writer<'_> {
         for keyword in &self.declaration.keywords {
             let at = position(keyword.ident.span());
             let id = format!("Keyword.{}", keyword.ident);
-            let message = self.text(&id, literal(&keyword.name), at);
+            let message = self.text(&id, keyword.name.clone(), at);
             provider.keywords.push(manifest::Keyword {
                 name: QName::plain(&keyword.name),
                 mask: 1 << keyword.bit,
@@ -172,11 +169,7 @@ impl Writer<'_> {
         for channel in &self.declaration.channels {
             let named = &channel.named;
             let at = position(named.ident.span());
-            let message = self.text(
-                &format!("Channel.{}", named.ident),
-                literal(&named.name),
-                at,
-            );
+            let message = self.text(&format!("Channel.{}", named.ident), named.name.clone(), at);
             // The system has one list of all channels' names.
             let name = if named.name.contains('/') {
                 named.name.clone()
@@ -206,7 +199,7 @@ impl Writer<'_> {
                 let id = format!("Map.{name}.{}", entry.ident);
                 items.push(manifest::MapItem {
                     value: entry.value,
-                    message: self.text(&id, literal(&entry.name), at),
+                    message: self.text(&id, entry.name.clone(), at),
                     at,
                     ..manifest::MapItem::default()
                 });
