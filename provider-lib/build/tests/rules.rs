@@ -567,6 +567,11 @@ fn each_rule_is_kept() {
             "%2!s",
             "an exclamation mark after %2 starts a format that does not end",
         ),
+        (
+            "%2!s!%n%3",
+            "%\u{e9} %11",
+            "the message speaks of %11, and the event has 10 fields",
+        ),
         ("A=1;", "A;", "are no pairs `name=value`"),
     ];
     let mut missed = Vec::new();

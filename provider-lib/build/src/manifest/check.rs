@@ -529,7 +529,9 @@ impl<'a> Check<'a> {
             let digits = after.bytes().take(2).take_while(u8::is_ascii_digit).count();
             if digits == 0 {
                 // `%n`, `%%` and the like.
-                rest = after.get(1..).unwrap_or_default();
+                let mut characters = after.chars();
+                characters.next();
+                rest = characters.as_str();
                 continue;
             }
             let (number, tail) = after.split_at(digits);

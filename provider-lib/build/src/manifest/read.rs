@@ -1,6 +1,6 @@
 //! From the XML of a manifest.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, iter};
 
 use roxmltree::{Document, Node as Xml, ParsingOptions};
 use wdk_etw_schema::Guid;
@@ -67,6 +67,9 @@ fn parse(text: &str) -> Result<Manifest, Failures> {
     })?;
     let mut reader = Reader {
         document: &document,
+        lines: iter::once(0)
+            .chain(text.match_indices('\n').map(|(end, _)| end + 1))
+            .collect(),
         manifest: Manifest::default(),
         errors: Vec::new(),
     };
@@ -81,6 +84,8 @@ fn parse(text: &str) -> Result<Manifest, Failures> {
 
 struct Reader<'a, 'input> {
     document: &'a Document<'input>,
+    /// Where the text's lines start.
+    lines: Vec<usize>,
     manifest: Manifest,
     errors: Vec<ManifestError>,
 }
@@ -133,10 +138,13 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     fn position_of(&self, offset: usize) -> Position {
-        let at = self.document.text_pos_at(offset);
+        let line = self.lines.partition_point(|start| *start <= offset);
+        let start = self.lines.get(line.wrapping_sub(1)).copied().unwrap_or(0);
+        let text = self.document.input_text();
+        let before = text.get(start..offset).unwrap_or_default();
         Position {
-            line: at.row as usize,
-            column: at.col as usize,
+            line,
+            column: before.chars().count() + 1,
         }
     }
 
