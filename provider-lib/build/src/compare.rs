@@ -116,18 +116,19 @@ fn describe(property: &Property, among: &[Property], provider: &Provider) -> Str
             ..
         } => {
             let shown = out_type_name(*out_type).unwrap_or("?");
-            let map = map.map_or_else(String::new, |map| {
-                format!(" by the map {}", provider.maps[map].name)
-            });
+            // What a map is called makes no difference, but what its values stand for does.
+            let map = match map.map(|map| provider.maps[map].is_bits) {
+                None => "",
+                Some(false) => " by a map",
+                Some(true) => " by a map of bits",
+            };
             format!("{}: {} as {shown}{map}{sizes}", property.name, in_type.name)
         }
     }
 }
 
 fn fields(event: &Event, provider: &Provider) -> Vec<String> {
-    let properties = event
-        .template
-        .map_or(&[][..], |template| &provider.templates[template].properties);
+    let properties = properties(event, provider);
     properties
         .iter()
         .map(|property| describe(property, properties, provider))
@@ -173,69 +174,95 @@ fn descriptor(event: &Event, provider: &Provider) -> [Descriptor; 3] {
     .map(|(what, value)| Descriptor { what, value })
 }
 
-/// How a field lies in an event: what it is called, and how it is harmless, make no difference.
-fn shape(property: &Property) -> String {
+/// How fields lie in an event: what they are called, and how they are shown, make no difference.
+///
+/// A length right before bytes is what counted bytes have; the two are one here, and what refers
+/// to fields refers to them as they are then numbered.
+fn shapes(properties: &[Property]) -> Vec<String> {
+    let is_length = |at: usize| {
+        let next = properties.get(at + 1);
+        next.is_some_and(|next| is_counted_by(next, at)) && is_plain_u16(&properties[at])
+    };
+    let mut numbers = Vec::new();
+    let mut next = 0;
+    for at in 0..properties.len() {
+        numbers.push(next);
+        if !is_length(at) {
+            next += 1;
+        }
+    }
     let size = |size: Size| match size {
         Size::None => String::new(),
         Size::Fixed(number) => format!("*{number}"),
-        Size::Field(field) => format!("*field {}", field + 1),
-    };
-    let one = match &property.kind {
-        PropertyKind::Struct(members) => {
-            let members: Vec<String> = members.iter().map(shape).collect();
-            format!("{{{}}}", members.join(", "))
-        }
-        PropertyKind::Data { in_type, .. } => {
-            let bytes = |text: &str| text.to_owned();
-            match in_type.name {
-                "win:Int8" | "win:UInt8" => bytes("1 byte"),
-                "win:Int16" | "win:UInt16" => bytes("2 bytes"),
-                "win:Int32" | "win:UInt32" | "win:HexInt32" | "win:Boolean" | "win:Float" => {
-                    bytes("4 bytes")
-                }
-                "win:Int64" | "win:UInt64" | "win:HexInt64" | "win:Double" | "win:Pointer"
-                | "win:FILETIME" => bytes("8 bytes"),
-                "win:GUID" | "win:SYSTEMTIME" => bytes("16 bytes"),
-                "win:CountedAnsiString" | "win:CountedUnicodeString" | "win:CountedBinary" => {
-                    bytes("counted bytes")
-                }
-                // So many bytes, however they are called.
-                "win:Binary" => match property.length {
-                    Size::Fixed(length) => return format!("1 byte*{length}"),
-                    _ => bytes("bytes"),
-                },
-                other => bytes(other),
-            }
+        Size::Field(field) => {
+            let number = numbers.get(field).map_or(0, |number| number + 1);
+            format!("*field {number}")
         }
     };
-    one + &size(property.count) + &size(property.length)
-}
-
-fn shapes(event: &Event, provider: &Provider) -> Vec<String> {
-    let mut shapes: Vec<String> = Vec::new();
-    let properties = event
-        .template
-        .map_or(&[][..], |template| &provider.templates[template].properties);
+    let mut shapes = Vec::new();
     for (at, property) in properties.iter().enumerate() {
-        let is_bytes = matches!(
-            &property.kind,
-            PropertyKind::Data { in_type, .. } if in_type.name == "win:Binary"
-        );
-        let before = at.checked_sub(1).filter(|before| {
-            is_bytes && property.length == Size::Field(*before) && shapes[*before] == "2 bytes"
-        });
-        if before.is_some() {
-            // A length right before bytes is what counted bytes have.
-            shapes.push(String::new());
-            if let Some(length) = shapes.iter_mut().rev().nth(1) {
-                "counted bytes".clone_into(length);
-            }
+        if is_length(at) {
             continue;
         }
-        shapes.push(shape(property));
+        let is_counted = at.checked_sub(1).is_some_and(is_length);
+        let count = size(property.count);
+        let one = match &property.kind {
+            PropertyKind::Struct(members) => {
+                format!("{{{}}}", self::shapes(members).join(", "))
+            }
+            PropertyKind::Data { .. } if is_counted => "counted bytes".to_owned(),
+            PropertyKind::Data {
+                in_type, out_type, ..
+            } => match (in_type.name, property.length) {
+                // So many bytes, however they are called.
+                ("win:Binary", Size::Fixed(length)) => format!("1 byte*{length}"),
+                ("win:Binary", Size::None) if out_type_name(*out_type) == Some("win:IPv6") => {
+                    "1 byte*16".to_owned()
+                }
+                (name, length) => value_shape(name).to_owned() + &size(length),
+            },
+        };
+        shapes.push(one + &count);
     }
-    shapes.retain(|shape| !shape.is_empty());
     shapes
+}
+
+/// Whether a field is bytes, as many as the field before it says.
+fn is_counted_by(property: &Property, field: usize) -> bool {
+    let is_bytes = matches!(
+        &property.kind,
+        PropertyKind::Data { in_type, .. } if in_type.name == "win:Binary"
+    );
+    is_bytes && property.length == Size::Field(field) && property.count == Size::None
+}
+
+fn is_plain_u16(property: &Property) -> bool {
+    matches!(
+        &property.kind,
+        PropertyKind::Data { in_type, .. } if in_type.name == "win:UInt16"
+    ) && property.count == Size::None
+}
+
+/// How a single value lies in an event.
+fn value_shape(in_type: &str) -> &str {
+    match in_type {
+        "win:Int8" | "win:UInt8" => "1 byte",
+        "win:Int16" | "win:UInt16" => "2 bytes",
+        "win:Int32" | "win:UInt32" | "win:HexInt32" | "win:Boolean" | "win:Float" => "4 bytes",
+        "win:Int64" | "win:UInt64" | "win:HexInt64" | "win:Double" | "win:Pointer"
+        | "win:FILETIME" => "8 bytes",
+        "win:GUID" | "win:SYSTEMTIME" => "16 bytes",
+        "win:CountedAnsiString" | "win:CountedUnicodeString" | "win:CountedBinary" => {
+            "counted bytes"
+        }
+        other => other,
+    }
+}
+
+fn properties<'a>(event: &Event, provider: &'a Provider) -> &'a [Property] {
+    event
+        .template
+        .map_or(&[], |template| &provider.templates[template].properties)
 }
 
 /// Where what a driver writes, by its declaration, is not what a manifest says: events that the
@@ -262,7 +289,8 @@ pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
                 report(event.at, Change::EventNotInManifest { id, version });
                 continue;
             };
-            let (mine, others) = (shapes(event, ours), shapes(other, theirs));
+            let mine = shapes(properties(event, ours));
+            let others = shapes(properties(other, theirs));
             if let Some(difference) = difference(&others, &mine) {
                 report(
                     event.at,
@@ -281,6 +309,11 @@ pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
                 u64::from(level(event, ours)),
             )];
             let (before, now) = (descriptor(other, theirs), descriptor(event, ours));
+            pairs.push((
+                "keyword of its channel",
+                theirs.channel_bit(other),
+                ours.channel_bit(event),
+            ));
             for (before, now) in before.into_iter().zip(now) {
                 pairs.push((before.what, before.value, now.value));
             }

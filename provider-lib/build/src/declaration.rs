@@ -4,6 +4,8 @@
 //! each: a length or a count that travels before a value is a field of its own there, since the
 //! XML knows no other way to say it.
 
+use std::collections::HashSet;
+
 use wdk_etw_schema::{
     Encoding, Event, Field, FieldType, MapKind, Provider, Scalar, Shape, Structure,
 };
@@ -64,7 +66,24 @@ fn constant(name: &str) -> String {
             '_'
         }
     };
-    name.chars().map(unit).collect()
+    let starts_with_digit = name.starts_with(|first: char| first.is_ascii_digit());
+    let prefix = starts_with_digit.then_some('_');
+    prefix.into_iter().chain(name.chars().map(unit)).collect()
+}
+
+/// A name that XML can have without a prefix. What people read is a text of its own.
+fn xml_name(name: &str) -> QName {
+    let unit = |character: char| {
+        if character.is_alphanumeric() || "_-.".contains(character) {
+            character
+        } else {
+            '_'
+        }
+    };
+    let starts_well = name.starts_with(|first: char| first == '_' || first.is_alphabetic());
+    let prefix = (!starts_well).then_some('_');
+    let name: String = prefix.into_iter().chain(name.chars().map(unit)).collect();
+    QName::plain(&name)
 }
 
 /// What a doc comment says, up to its first empty line.
@@ -133,7 +152,7 @@ impl Writer<'_> {
             let at = position(task.ident.span());
             let message = self.text(&format!("Task.{}", task.ident), task.name.clone(), at);
             provider.tasks.push(manifest::Task {
-                name: QName::plain(&task.name),
+                name: xml_name(&task.name),
                 value: task.value,
                 message: Some(message),
                 at,
@@ -144,7 +163,7 @@ impl Writer<'_> {
             let at = position(opcode.ident.span());
             let message = self.text(&format!("Opcode.{}", opcode.ident), opcode.name.clone(), at);
             provider.opcodes.push(manifest::Opcode {
-                name: QName::plain(&opcode.name),
+                name: xml_name(&opcode.name),
                 value: opcode.value,
                 message: Some(message),
                 at,
@@ -156,7 +175,7 @@ impl Writer<'_> {
             let id = format!("Keyword.{}", keyword.ident);
             let message = self.text(&id, keyword.name.clone(), at);
             provider.keywords.push(manifest::Keyword {
-                name: QName::plain(&keyword.name),
+                name: xml_name(&keyword.name),
                 mask: 1 << keyword.bit,
                 message: Some(message),
                 at,
@@ -263,7 +282,7 @@ impl Writer<'_> {
         provider.events.push(manifest::Event {
             id: event.id,
             version: event.version,
-            symbol: Some(constant(&unique)),
+            symbol: Some(event_symbol(&unique, provider)),
             name: Some(event.name.clone()),
             channel,
             level,
@@ -318,6 +337,10 @@ impl Writer<'_> {
         provider: &manifest::Provider,
         fields: &mut Fields,
     ) {
+        let names = declared
+            .iter()
+            .map(|field| format!("{before}{}", field.name));
+        fields.declared.extend(names);
         for field in declared {
             let name = format!("{before}{}", field.name);
             let at = position(field.ident.span());
@@ -391,6 +414,8 @@ struct Fields {
     properties: Vec<Property>,
     /// For each field of the declaration, how many fields of the template there are up to it.
     ends: Vec<usize>,
+    /// The names that the declaration gives fields; others must not take them.
+    declared: HashSet<String>,
     /// Whether these are a structure's.
     is_member: bool,
 }
@@ -443,7 +468,8 @@ impl Fields {
     /// Adds a length or a count that travels before a value; returns its place.
     fn add_size(&mut self, name: &str, what: &str, at: Position) -> Size {
         let mut whole = format!("{name}{what}");
-        while self.properties.iter().any(|one| one.name == whole) {
+        while self.declared.contains(&whole) || self.properties.iter().any(|one| one.name == whole)
+        {
             whole.push('_');
         }
         self.add(
@@ -479,4 +505,19 @@ impl Fields {
         }
         self.add(name, in_type, out_type, None, count, length, at);
     }
+}
+
+/// A constant's name that no other event has.
+fn event_symbol(name: &str, provider: &manifest::Provider) -> String {
+    let mut symbol = constant(name);
+    let is_taken = |symbol: &String| {
+        let events = provider.events.iter();
+        events
+            .filter_map(|event| event.symbol.as_ref())
+            .any(|taken| taken == symbol)
+    };
+    while is_taken(&symbol) {
+        symbol.push('_');
+    }
+    symbol
 }

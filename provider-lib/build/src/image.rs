@@ -118,6 +118,17 @@ fn read_text(path: &Path) -> Result<String, BuildError> {
     })
 }
 
+/// The folder of the package that a file belongs to: the nearest one above it with a
+/// `Cargo.toml`, or else the file's own.
+#[must_use]
+pub fn package_folder(path: &Path) -> PathBuf {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut above = whole.ancestors().skip(1);
+    let package = above.find(|folder| folder.join("Cargo.toml").is_file());
+    let own = whole.parent().unwrap_or_else(|| Path::new("."));
+    package.unwrap_or(own).to_owned()
+}
+
 /// The manifest that a source file's providers are decoded by: the one that they name, which they
 /// must agree with, or the one that their declaration makes. With it come the files that it was
 /// read from.
@@ -139,7 +150,7 @@ pub fn manifest_of(path: &Path, files: &Files<'_>) -> Result<(Manifest, Vec<Path
     if named.any(|other| other.as_ref() != Some(file)) {
         return Err(BuildError::Manifests(path.to_owned()));
     }
-    let file = PathBuf::from(file);
+    let file = package_folder(path).join(file);
     let text = read_text(&file)?;
     let kept = manifest::read(&text).map_err(|failures| BuildError::Manifest {
         path: file.clone(),

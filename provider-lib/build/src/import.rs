@@ -49,7 +49,7 @@ pub fn declaration(manifest: &Manifest, file: Option<&str>) -> Imported {
             out: &mut imported,
             maps: BTreeMap::new(),
             structures: Vec::new(),
-            idents: HashSet::new(),
+            idents: wdk_etw_schema::type_names().map(str::to_owned).collect(),
         };
         let module = if manifest.providers.len() == 1 {
             "trace".to_owned()
@@ -164,7 +164,7 @@ fn pascal(name: &str) -> String {
             first.to_ascii_uppercase() + rest
         })
         .collect();
-    if name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+    if name.starts_with(|first: char| first.is_ascii_alphabetic()) && name != "Self" {
         name
     } else {
         format!("N{name}")
@@ -185,6 +185,13 @@ fn unique(name: &str, taken: &mut HashSet<String>) -> String {
 /// A Rust text.
 fn text(value: &str) -> String {
     format!("{value:?}")
+}
+
+/// A field of a declaration.
+struct Declared {
+    attributes: String,
+    ident: String,
+    written: String,
 }
 
 /// A type of a declaration.
@@ -314,8 +321,10 @@ impl Writer<'_> {
             self.line(0, "");
         }
         let description = self.value(provider.message).map(str::to_owned);
-        if let Some(description) = description {
-            self.line(0, &format!("/// {}", description.replace('\n', " ")));
+        self.describe(0, description);
+        if provider.control_guid.is_some() {
+            let what = "the controlGuid is the manifest's alone; the declaration has the guid";
+            self.note(provider.at, what);
         }
         self.line(0, "#[wdk_etw::provider(");
         self.line(1, &format!("name = {},", text(&provider.name)));
@@ -394,7 +403,9 @@ impl Writer<'_> {
 
     fn describe(&mut self, depth: usize, description: Option<String>) {
         if let Some(description) = description {
+            // What would end the comment, or turn it around, is written out.
             let description = description.replace(['\n', '\r'], " ");
+            let description = harmless(&description);
             self.line(depth, &format!("/// {}", description.trim()));
         }
     }
@@ -435,7 +446,9 @@ impl Writer<'_> {
 
     fn opcodes(&mut self) -> Vec<Option<String>> {
         let provider = self.provider;
-        let mut taken = HashSet::new();
+        // Opcodes of winmeta.xml's names are known already.
+        let standard = STANDARD_OPCODES.iter();
+        let mut taken: HashSet<String> = standard.map(|one| one.0.to_owned()).collect();
         let mut by_value: BTreeMap<u8, String> = BTreeMap::new();
         let mut idents = Vec::new();
         let mut list = Vec::new();
@@ -566,7 +579,7 @@ impl Writer<'_> {
         &mut self,
         properties: &[Property],
         owner: &str,
-    ) -> Result<(Vec<String>, Vec<usize>), String> {
+    ) -> Result<(Vec<Declared>, Vec<usize>), String> {
         let mut fields = Vec::new();
         let mut numbers = Vec::new();
         let mut taken = HashSet::new();
@@ -601,10 +614,11 @@ impl Writer<'_> {
             } else {
                 format!("#[name = {}] ", text(&property.name))
             };
-            fields.push(format!(
-                "{}{rename}{ident}: {}",
-                kind.attribute, kind.written
-            ));
+            fields.push(Declared {
+                attributes: format!("{}{rename}", kind.attribute),
+                ident,
+                written: kind.written,
+            });
         }
         Ok((fields, numbers))
     }
@@ -638,7 +652,9 @@ impl Writer<'_> {
             } => (in_type.name, *out_type, *map),
         };
         let bytes = match (in_type, property.length) {
-            ("win:Binary", Size::Fixed(16)) if out_type_name(out_type) == Some("win:IPv6") => {
+            ("win:Binary", Size::Fixed(16) | Size::None)
+                if out_type_name(out_type) == Some("win:IPv6") =>
+            {
                 Some(plain("Ipv6Addr"))
             }
             ("win:Binary", Size::Fixed(length)) => Some(plain(&format!("[u8; {length}]"))),
@@ -665,6 +681,7 @@ impl Writer<'_> {
             _ => None,
         };
         if let (Some(map), Some(width), Size::None) = (map, width, property.count) {
+            // Bits that are several at once are left out of a declaration's map.
             let has_entries = self.provider.maps[map]
                 .items
                 .iter()
@@ -672,6 +689,10 @@ impl Writer<'_> {
             if has_entries {
                 return Ok(plain(&self.map(map, width)));
             }
+        }
+        if map.is_some() {
+            let what = format!("the map of `{name}` is the manifest's alone");
+            self.note(property.at, what);
         }
         let kind = scalar(in_type, out_type)
             .ok_or_else(|| format!("`{name}` is a {in_type} with no length"))?;
@@ -699,18 +720,19 @@ impl Writer<'_> {
     fn structure(&mut self, name: &str, members: &[Property], owner: &str) -> Result<Type, String> {
         let (fields, _) = self.fields(members, owner)?;
         let ident = unique(&pascal(&format!("{owner}_{name}")), &mut self.idents);
-        let borrows = fields.iter().any(|field| field.contains('&'));
+        let borrows = fields.iter().any(|field| field.written.contains('&'));
         let mut source = String::from("\n    #[structure]\n");
         let lifetime = if borrows { "<'a>" } else { "" };
         // Writing to a text cannot fail.
         let _ = writeln!(source, "    pub struct {ident}{lifetime} {{");
-        for field in fields {
-            let field = field.replace('&', "&'a ");
-            let (attributes, declared) = field.rsplit_once("] ").map_or_else(
-                || (String::new(), field.clone()),
-                |(before, after)| (format!("{before}] "), after.to_owned()),
-            );
-            let _ = writeln!(source, "        {attributes}pub {declared},");
+        for Declared {
+            attributes,
+            ident,
+            written,
+        } in fields
+        {
+            let written = written.replace('&', "&'a ");
+            let _ = writeln!(source, "        {attributes}pub {ident}: {written},");
         }
         source.push_str("    }\n");
         self.structures.push(source);
@@ -719,6 +741,17 @@ impl Writer<'_> {
         } else {
             ident
         }))
+    }
+
+    /// The bit of an event's channel in a declaration, which has no imported channels before it.
+    fn channel_bit_declared(&self, event: &Event) -> u64 {
+        const FIRST: usize = 63;
+        const FIRST_OWN: u8 = 16;
+        event.channel.map_or(0, |channel| {
+            let before = self.provider.channels[..channel].iter();
+            let place = before.filter(|one| one.value >= FIRST_OWN).count();
+            FIRST.checked_sub(place).map_or(0, |bit| 1 << bit)
+        })
     }
 
     fn event(
@@ -744,6 +777,12 @@ impl Writer<'_> {
                 "its channel, {}, is the system's",
                 provider.channels[channel].name
             ));
+        }
+        if provider.channel_bit(event) != self.channel_bit_declared(event) {
+            return Err(
+                "the keyword of its channel is another one where imported channels do not count"
+                    .to_owned(),
+            );
         }
         let ident = unique(&snake(&whole), taken);
         let level = event.level.map_or(0, |at| provider.levels[at].value);
@@ -793,6 +832,10 @@ impl Writer<'_> {
             settings.push(format!("message = {}", text(&message)));
         }
         let _ = writeln!(source, "    #[event({})]", settings.join(", "));
+        let fields: Vec<String> = fields
+            .into_iter()
+            .map(|field| format!("{}{}: {}", field.attributes, field.ident, field.written))
+            .collect();
         let _ = writeln!(source, "    pub fn {ident}({});", fields.join(", "));
         Ok(source)
     }

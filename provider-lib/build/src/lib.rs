@@ -29,7 +29,7 @@ pub mod version;
 
 use std::path::PathBuf;
 
-pub use image::{BuildError, Image, declared, manifest_of};
+pub use image::{BuildError, Image, declared, manifest_of, package_folder};
 
 /// Gives the image the resources of the provider that a source file declares.
 ///

@@ -77,7 +77,7 @@ fn a_changed_layout_under_the_same_version_is_refused() {
             "fn read(#[name = \"At\"] offset",
             "`At: win:UInt64",
         ),
-        ("state: State", "state: u32", "by the map State"),
+        ("state: State", "state: u32", "by a map"),
         ("id = 2", "id = 3", "event 2 of version 0 is gone"),
         (
             "id = 2",

@@ -21,4 +21,4 @@ pub use guid::Guid;
 pub use layout::{Layout, Leaf, MOST_CONTENT, Piece, Wire, Wired};
 pub use provider::{Channel, Hooks, Keyword, Map, MapKind, Named, Provider, Structure, Trait};
 pub use traits::MOST_TRAITS;
-pub use types::{FieldType, Format, Scalar, Shape};
+pub use types::{FieldType, Format, Scalar, Shape, type_names};

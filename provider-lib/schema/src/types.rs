@@ -240,6 +240,11 @@ const ROWS: &[Row] = &[
     ),
 ];
 
+/// The names that a declaration cannot give types of its own.
+pub fn type_names() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().map(|row| row.name)
+}
+
 impl Scalar {
     fn row(self) -> &'static Row {
         // Every scalar has a row; a test sees to it.

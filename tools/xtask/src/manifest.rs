@@ -11,7 +11,7 @@ use wdk_etw_build::{
     declaration::Files,
     import,
     manifest::{self, Manifest},
-    manifest_of, res,
+    manifest_of, package_folder, res,
     resources::{self, Version},
 };
 
@@ -124,11 +124,16 @@ pub fn compile(path: &Path, out: &Path, version: Version) -> Result<()> {
     let template = resources::wevt_template(&manifest, version)?;
     put(format!("{stem}.wevt.bin"), template.clone())?;
     let mut all = resources::resources(&manifest)?;
+    // The manifest's first language is the one without a number in its name.
+    let first = all.first().map_or(res::ENGLISH, |first| first.language);
     for resource in &mut all {
         if resource.kind == res::WEVT_TEMPLATE {
             resource.data.clone_from(&template);
-        } else {
+        } else if resource.language == first {
             put(format!("{stem}.msg.bin"), resource.data.clone())?;
+        } else {
+            let name = format!("{stem}.msg.{:04x}.bin", resource.language);
+            put(name, resource.data.clone())?;
         }
     }
     put(format!("{stem}.res"), res::file(&all)?)
@@ -136,7 +141,12 @@ pub fn compile(path: &Path, out: &Path, version: Version) -> Result<()> {
 
 /// `manifest import`: a declaration with the events of a manifest.
 pub fn import(path: &Path, out: Option<&PathBuf>) -> Result<()> {
-    let imported = import::declaration(&read_manifest(path)?, path.to_str());
+    // A declaration names its manifest from its package's folder.
+    let declaration = out.map_or(path, PathBuf::as_path);
+    let package = package_folder(declaration);
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let named = whole.strip_prefix(&package).unwrap_or(&whole);
+    let imported = import::declaration(&read_manifest(path)?, named.to_str());
     for note in &imported.notes {
         eprintln!("note: {}:{note}", path.display());
     }

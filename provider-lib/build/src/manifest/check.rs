@@ -126,7 +126,7 @@ impl<'a> Check<'a> {
         let texts = &self.manifest.texts;
         let lacks = |text: &Option<usize>| {
             text.and_then(|text| texts.get(text))
-                .is_some_and(|text| text.message_id.is_none())
+                .is_some_and(|text| text.message_id.is_none() && !text.standard)
         };
         lacks(&provider.message)
             || provider.events.iter().any(|event| lacks(&event.message))
@@ -141,6 +141,12 @@ impl<'a> Check<'a> {
                 .channels
                 .iter()
                 .any(|channel| lacks(&channel.message))
+            || provider.filters.iter().any(|filter| lacks(&filter.message))
+            || provider
+                .maps
+                .iter()
+                .flat_map(|map| &map.items)
+                .any(|item| lacks(&Some(item.message)))
     }
 
     fn provider(&mut self, provider: &'a Provider) {

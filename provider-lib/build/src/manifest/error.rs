@@ -232,7 +232,7 @@ pub enum Rule {
         version: u8,
     },
     /// XML of a template that has no single root.
-    #[error("`UserData` holds one element")]
+    #[error("`UserData` holds one element, with no more than 32 in each other")]
     UserData,
     /// XML that speaks of a field that is not there.
     #[error("`{0}` in `UserData` is none of the fields")]

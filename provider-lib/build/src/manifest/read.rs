@@ -94,9 +94,11 @@ fn name<'a>(node: Xml<'a, '_>) -> &'a str {
     node.tag_name().name()
 }
 
-/// The elements in another.
+/// The elements in another that are of its namespace; others mean nothing to a manifest.
 fn elements<'a, 'i>(node: Xml<'a, 'i>) -> impl Iterator<Item = Xml<'a, 'i>> + use<'a, 'i> {
-    node.children().filter(Xml::is_element)
+    let own = node.tag_name().namespace();
+    node.children()
+        .filter(move |inner| inner.is_element() && inner.tag_name().namespace() == own)
 }
 
 /// The elements of a name in another.
@@ -604,9 +606,10 @@ impl<'a, 'i> Reader<'a, 'i> {
         };
         template.properties = self.properties(node, provider, true);
         for data in named(node, "UserData") {
-            let roots: Vec<Xml<'a, 'i>> = elements(data).collect();
-            if let [root] = roots.as_slice() {
-                template.user_data = Some(user_data(*root));
+            let roots: Vec<Xml<'a, 'i>> = data.children().filter(Xml::is_element).collect();
+            let root = roots.first().filter(|_| roots.len() == 1);
+            if let Some(own) = root.and_then(|root| user_data(*root)) {
+                template.user_data = Some(own);
             } else {
                 let at = self.position(data);
                 self.refuse(at, Rule::UserData);
@@ -980,23 +983,38 @@ fn number_channels(provider: &mut Provider) {
     }
 }
 
-/// The root of a template's own XML. mc.exe puts white space of its own between the elements in
-/// it, as the template's GUID tells.
-fn user_data(node: Xml<'_, '_>) -> Element {
-    let mut root = element(node);
-    root.nodes.clear();
-    for inner in elements(node) {
-        root.nodes.push(Node::Text("\r\n\t\t".to_owned()));
-        root.nodes.push(Node::Element(element(inner)));
+/// Elements within elements of a template's own XML.
+const MOST_DEPTH: usize = 32;
+
+/// The root of a template's own XML, unless it is too deep. mc.exe puts white space of its own
+/// between the elements in it, as the template's GUID tells.
+fn user_data(node: Xml<'_, '_>) -> Option<Element> {
+    let mut root = element(node, MOST_DEPTH)?;
+    let mut nodes = Vec::new();
+    for inner in root.nodes {
+        match inner {
+            Node::Text(text) if text.trim().is_empty() => {}
+            Node::Text(text) => nodes.push(Node::Text(text)),
+            inner @ Node::Element(_) => {
+                nodes.push(Node::Text("\r\n\t\t".to_owned()));
+                nodes.push(inner);
+            }
+        }
     }
-    if node.last_child().is_some_and(|last| last.is_text()) {
-        root.nodes.push(Node::Text("\r\n\t".to_owned()));
+    let ends_blank = node
+        .last_child()
+        .and_then(|last| last.text().filter(|_| last.is_text()))
+        .is_some_and(|text| text.trim().is_empty());
+    if ends_blank {
+        nodes.push(Node::Text("\r\n\t".to_owned()));
     }
-    root
+    root.nodes = nodes;
+    Some(root)
 }
 
-/// An element of a template's own XML.
-fn element(node: Xml<'_, '_>) -> Element {
+/// An element of a template's own XML, unless it is deeper than so many.
+fn element(node: Xml<'_, '_>, depth: usize) -> Option<Element> {
+    let deeper = depth.checked_sub(1)?;
     let inherited: Vec<_> = node
         .parent()
         .map(|parent| parent.namespaces().collect())
@@ -1013,17 +1031,18 @@ fn element(node: Xml<'_, '_>) -> Element {
     let attributes = node
         .attributes()
         .map(|attribute| (attribute.name().to_owned(), attribute.value().to_owned()));
-    Element {
-        name: name(node).to_owned(),
-        attributes: declared.chain(attributes).collect(),
-        nodes: node
-            .children()
-            .filter_map(|inner| {
-                if inner.is_element() {
-                    return Some(Node::Element(element(inner)));
-                }
-                Some(Node::Text(inner.text()?.to_owned()))
-            })
-            .collect(),
+    let attributes = declared.chain(attributes).collect();
+    let mut nodes = Vec::new();
+    for inner in node.children() {
+        if inner.is_element() {
+            nodes.push(Node::Element(element(inner, deeper)?));
+        } else if inner.is_text() {
+            nodes.extend(inner.text().map(|text| Node::Text(text.to_owned())));
+        }
     }
+    Some(Element {
+        name: name(node).to_owned(),
+        attributes,
+        nodes,
+    })
 }

@@ -28,7 +28,9 @@ pub fn write(manifest: &Manifest, comment: &str) -> String {
     for (name, uri) in namespaces {
         root.0.push((name.into(), uri));
     }
-    root = root.with("xmlns:xs", "http://www.w3.org/2001/XMLSchema");
+    if !root.0.iter().any(|(name, _)| name == "xmlns:xs") {
+        root = root.with("xmlns:xs", "http://www.w3.org/2001/XMLSchema");
+    }
     out.open("instrumentationManifest", root);
     out.open("instrumentation", Attributes::new());
     out.open("events", Attributes::new());
@@ -490,14 +492,18 @@ impl<'a> Writer<'a> {
         self.tag(&root.name, element_attributes(root), ">");
         self.depth += 1;
         for node in &root.nodes {
-            if let Node::Element(inner) = node {
-                self.text.push('\n');
-                self.indent();
-                self.element(inner);
+            match node {
+                Node::Element(inner) => {
+                    self.text.push('\n');
+                    self.indent();
+                    self.element(inner);
+                }
+                Node::Text(text) if text.trim().is_empty() => {}
+                Node::Text(text) => self.element_text(text),
             }
         }
         self.depth -= 1;
-        if let Some(Node::Text(_)) = root.nodes.last() {
+        if matches!(root.nodes.last(), Some(Node::Text(text)) if text.trim().is_empty()) {
             self.text.push('\n');
             self.indent();
         }
@@ -516,16 +522,18 @@ impl<'a> Writer<'a> {
         for node in &element.nodes {
             match node {
                 Node::Element(inner) => self.element(inner),
-                // A parser makes a line feed of a carriage return.
-                Node::Text(text) => {
-                    let text = escape(text).replace('\r', "&#13;");
-                    self.text.push_str(&text);
-                }
+                Node::Text(text) => self.element_text(text),
             }
         }
         self.text.push_str("</");
         self.text.push_str(&element.name);
         self.text.push('>');
+    }
+
+    fn element_text(&mut self, text: &str) {
+        // A parser makes a line feed of a carriage return.
+        let text = escape(text).replace('\r', "&#13;");
+        self.text.push_str(&text);
     }
 
     fn event(&mut self, event: &Event, provider: &Provider) {

@@ -1,10 +1,10 @@
 //! The ids of texts, and the message table (`RT_MESSAGETABLE`, documented as
 //! `MESSAGE_RESOURCE_DATA`).
 
-use std::{iter, num::TryFromIntError};
+use std::{collections::HashMap, iter, num::TryFromIntError};
 
 use super::{EncodeError, bytes::Bytes};
-use crate::manifest::{Manifest, Provider, TextRef};
+use crate::manifest::{Manifest, Provider, TextRef, Translation};
 
 /// A text's id, or `u32::MAX` for one that nothing refers to.
 pub const NONE: u32 = u32::MAX;
@@ -125,11 +125,37 @@ const BLOCK: usize = 12;
 
 /// The table of the texts that have ids.
 pub fn table(manifest: &Manifest, ids: &[u32]) -> Result<Option<Vec<u8>>, EncodeError> {
+    of_texts(ids, manifest.texts.iter().map(|text| text.value.as_str()))
+}
+
+/// The table of a translation. What is not translated is there in the first language, since
+/// nobody looks for a text in two tables.
+pub fn translated(
+    manifest: &Manifest,
+    translation: &Translation,
+    ids: &[u32],
+) -> Result<Option<Vec<u8>>, EncodeError> {
+    let texts: HashMap<&str, &str> = translation
+        .texts
+        .iter()
+        .map(|(id, value)| (id.as_str(), value.as_str()))
+        .collect();
+    let translated = manifest.texts.iter().map(|text| {
+        let found = texts.get(text.id.as_str()).filter(|_| !text.standard);
+        found.copied().unwrap_or(&text.value)
+    });
+    of_texts(ids, translated)
+}
+
+fn of_texts<'a>(
+    ids: &[u32],
+    texts: impl Iterator<Item = &'a str>,
+) -> Result<Option<Vec<u8>>, EncodeError> {
     let mut entries: Vec<(u32, &str)> = ids
         .iter()
-        .zip(&manifest.texts)
+        .zip(texts)
         .filter(|(id, _)| **id != NONE)
-        .map(|(id, text)| (*id, text.value.as_str()))
+        .map(|(id, text)| (*id, text))
         .collect();
     entries.sort_by_key(|(id, _)| *id);
     if entries.is_empty() {

@@ -6,6 +6,7 @@
 
 mod binxml;
 mod bytes;
+mod language;
 mod messages;
 mod template;
 mod wevt;
@@ -27,6 +28,9 @@ pub enum EncodeError {
     /// It is larger than the format can say.
     #[error("a provider's resources are larger than their format can say: {0}")]
     TooLarge(#[from] TryFromIntError),
+    /// A language whose number is not known.
+    #[error("the language `{0}` is none that a message table can be made in; as in `en-US`")]
+    Language(String),
 }
 
 /// The `WEVT_TEMPLATE` resource of a manifest.
@@ -47,20 +51,36 @@ pub fn message_table(manifest: &Manifest) -> Result<Option<Vec<u8>>, EncodeError
     messages::table(manifest, &message_ids(manifest))
 }
 
-/// Both, to be put into an image.
+/// Both, to be put into an image; the message table in every language of the manifest.
 ///
 /// # Errors
 ///
-/// [`EncodeError::TooLarge`].
+/// [`EncodeError`].
 pub fn resources(manifest: &Manifest) -> Result<Vec<Resource>, EncodeError> {
+    let ids = message_ids(manifest);
+    let table = |culture: &str, data: Option<Vec<u8>>| {
+        let unknown = || EncodeError::Language(culture.to_owned());
+        data.map(|data| {
+            Ok::<_, EncodeError>(Resource {
+                kind: MESSAGE_TABLE,
+                name: Name::Id(1),
+                language: language::number(culture).ok_or_else(unknown)?,
+                data,
+            })
+        })
+        .transpose()
+    };
+    // Without texts of its own a manifest has those of winmeta.xml, which are English.
+    let first = if manifest.culture.is_empty() {
+        "en-US"
+    } else {
+        &manifest.culture
+    };
     let mut resources = Vec::new();
-    if let Some(data) = message_table(manifest)? {
-        resources.push(Resource {
-            kind: MESSAGE_TABLE,
-            name: Name::Id(1),
-            language: ENGLISH,
-            data,
-        });
+    resources.extend(table(first, message_table(manifest)?)?);
+    for translation in &manifest.translations {
+        let data = messages::translated(manifest, translation, &ids)?;
+        resources.extend(table(&translation.culture, data)?);
     }
     resources.push(Resource {
         kind: WEVT_TEMPLATE,

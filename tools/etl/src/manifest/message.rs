@@ -214,10 +214,14 @@ fn integer(value: &Value) -> Option<i128> {
     })
 }
 
-/// A value's number without a sign, as printf takes negative ones: 64 bits.
+/// A value's number without a sign, as printf takes negative ones: of 32 bits, if it has room
+/// there.
 fn unsigned(value: &Value) -> Option<u64> {
     match value {
-        Value::Int(number) => Some(number.cast_unsigned()),
+        Value::Int(number) => Some(i32::try_from(*number).map_or_else(
+            |_| number.cast_unsigned(),
+            |narrow| u64::from(narrow.cast_unsigned()),
+        )),
         other => u64::try_from(integer(other)?).ok(),
     }
 }
@@ -275,7 +279,8 @@ mod tests {
             },
             "7",
         );
-        assert_shown("x", Value::Int(-1), "ffffffffffffffff");
+        assert_shown("x", Value::Int(-1), "ffffffff");
+        assert_shown("x", Value::Int(i64::MIN), "8000000000000000");
         assert_shown("08X", Value::NtStatus(0xC000_0001), "C0000001");
         assert_shown("#x", Value::Hex(0x1f), "0x1f");
         assert_shown("#06x", Value::Hex(0x1f), "0x001f");
