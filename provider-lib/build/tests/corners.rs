@@ -262,3 +262,48 @@ fn a_manifest_is_named_from_its_packages_folder() {
         folder.path().to_owned()
     );
 }
+
+/// Two texts cannot have one id: a decoder would show one of them for both.
+#[test]
+fn ids_that_are_generated_are_not_given_twice() {
+    let refused = |text: &str| {
+        let Err(failures) = manifest::read(text) else {
+            panic!("accepted: {text}");
+        };
+        failures.to_string()
+    };
+    // A task's number has eight bits in the id of an opcode's text.
+    let task = |number: u32| {
+        format!(
+            "<task name='T{number}' value='{number}'><opcodes><opcode name='O{number}' \
+             value='12' message='$(string.O{number})'/></opcodes></task>"
+        )
+    };
+    let texts = "<string id='O1' value='one'/><string id='O257' value='two'/>\
+                 <string id='O2' value='three'/>";
+    let tasks = |second| format!("<tasks>{}{}</tasks>", task(1), task(second));
+    read(&tasks(2), texts);
+    let error = refused(&man(&tasks(257), texts));
+    assert!(
+        error.ends_with("there is a message id `0x3001000c` already"),
+        "{error}"
+    );
+
+    let event = "<events><event value='1' message='$(string.E)'/></events>";
+    let texts = "<string id='E' value='one'/><string id='F' value='two'/>";
+    let table = |id: &str| {
+        man(event, texts).replace(
+            "<events><provider",
+            &format!(
+                "<events><messageTable><message value='{id}' message='$(string.F)'/>\
+                 </messageTable><provider"
+            ),
+        )
+    };
+    assert!(manifest::read(&table("0xB0000002")).is_ok());
+    let error = refused(&table("0xB0000001"));
+    assert!(
+        error.ends_with("there is a message id `0xb0000001` already"),
+        "{error}"
+    );
+}

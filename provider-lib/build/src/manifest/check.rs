@@ -89,9 +89,15 @@ impl<'a> Check<'a> {
             "text",
             own.map(|text| (text.id.as_str(), text.id.clone(), text.at)),
         );
-        let ids = manifest.texts.iter().filter_map(|text| {
-            let id = text.message_id?;
-            Some((id, format!("{id:#x}"), text.at))
+        // Given ones and generated ones, which leave less room than what they are made of: the
+        // opcodes of the tasks 1 and 257 have the same.
+        let ids = crate::resources::message_ids(manifest);
+        let mut texts: Vec<_> = manifest.texts.iter().zip(ids).collect();
+        // winmeta.xml's have no place in this file, so that it is the other one that is refused.
+        texts.sort_by_key(|(text, _)| !text.standard);
+        let ids = texts.into_iter().filter_map(|(text, id)| {
+            let is_used = id != crate::resources::NO_MESSAGE;
+            is_used.then(|| (id, format!("{id:#x}"), text.at))
         });
         self.unique("message id", ids);
         let providers = &manifest.providers;

@@ -19,7 +19,7 @@ use crate::{
 };
 
 pub use binxml::field_of;
-pub use messages::message_ids;
+pub use messages::{NONE as NO_MESSAGE, message_ids};
 pub use wevt::{Version, attributes};
 
 /// A resource cannot be made.
