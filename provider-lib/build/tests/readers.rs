@@ -1,5 +1,8 @@
 //! What readers that others wrote find in the resources: all of it, equal to the manifest.
 
+#[path = "../../../tests/oracles/python.rs"]
+mod python;
+
 use std::{collections::BTreeMap, env, fs, path::Path, process::Command};
 
 use evtx::wevt_templates::{
@@ -98,8 +101,17 @@ fn template(event: &Event, provider: &Provider) -> Option<Vec<Item>> {
     })
 }
 
+/// What `evtx` reads of a list's elements, whose types have only their fields in common.
+macro_rules! named {
+    ($list:expr) => {
+        $list
+            .iter()
+            .map(|one| (one.identifier, one.message_identifier, one.name.clone()))
+            .collect::<Vec<_>>()
+    };
+}
+
 /// Compares with what the crate `evtx` reads.
-#[expect(clippy::too_many_lines, reason = "it is one list after the other")]
 fn assert_evtx_agrees(manifest: &Manifest, data: &[u8]) {
     let ids = resources::message_ids(manifest);
     let id = |text: Option<usize>| text.map(|text| ids[text]);
@@ -119,32 +131,17 @@ fn assert_evtx_agrees(manifest: &Manifest, data: &[u8]) {
             .map(|one| (one.mask, id(one.message), Some(one.name.written.clone())))
             .collect();
         keywords.sort();
-        let theirs_keywords = found.keywords.as_ref().unwrap().keywords.iter();
-        assert_eq!(
-            theirs_keywords
-                .map(|one| (one.identifier, one.message_identifier, one.name.clone()))
-                .collect::<Vec<_>>(),
-            keywords
-        );
+        assert_eq!(named!(found.keywords.as_ref().unwrap().keywords), keywords);
         let mut levels: Vec<_> = ours
             .levels
             .iter()
             .map(|one| {
-                (
-                    u32::from(one.value),
-                    id(one.message),
-                    Some(one.name.written.clone()),
-                )
+                let number = u32::from(one.value);
+                (number, id(one.message), Some(one.name.written.clone()))
             })
             .collect();
         levels.sort();
-        let theirs_levels = found.levels.as_ref().unwrap().levels.iter();
-        assert_eq!(
-            theirs_levels
-                .map(|one| (one.identifier, one.message_identifier, one.name.clone()))
-                .collect::<Vec<_>>(),
-            levels
-        );
+        assert_eq!(named!(found.levels.as_ref().unwrap().levels), levels);
         let mut opcodes: Vec<_> = ours
             .opcodes
             .iter()
@@ -155,31 +152,16 @@ fn assert_evtx_agrees(manifest: &Manifest, data: &[u8]) {
             })
             .collect();
         opcodes.sort();
-        let theirs_opcodes = found.opcodes.as_ref().unwrap().opcodes.iter();
-        assert_eq!(
-            theirs_opcodes
-                .map(|one| (one.identifier, one.message_identifier, one.name.clone()))
-                .collect::<Vec<_>>(),
-            opcodes
-        );
+        assert_eq!(named!(found.opcodes.as_ref().unwrap().opcodes), opcodes);
         let tasks: Vec<_> = ours
             .tasks
             .iter()
             .map(|one| {
-                (
-                    u32::from(one.value),
-                    id(one.message),
-                    Some(one.name.written.clone()),
-                )
+                let number = u32::from(one.value);
+                (number, id(one.message), Some(one.name.written.clone()))
             })
             .collect();
-        let theirs_tasks = found.tasks.as_ref().unwrap().tasks.iter();
-        assert_eq!(
-            theirs_tasks
-                .map(|one| (one.identifier, one.message_identifier, one.name.clone()))
-                .collect::<Vec<_>>(),
-            tasks
-        );
+        assert_eq!(named!(found.tasks.as_ref().unwrap().tasks), tasks);
         let channels: Vec<_> = ours
             .channels
             .iter()
@@ -345,21 +327,8 @@ fn link(manifest: &Manifest, folder: &Path) -> std::path::PathBuf {
 
 /// What Python's libraries find in an image.
 fn dump(image: &Path) -> Value {
-    let python = env::var_os("WDK_ETW_PYTHON").map_or_else(
-        || root().join("target/oracles/bin/python"),
-        std::path::PathBuf::from,
-    );
-    let output = Command::new(python)
-        .arg(root().join("tests/oracles/resources_dump.py"))
-        .arg(image)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    serde_json::from_slice(&output.stdout).unwrap()
+    let script = root().join("tests/oracles/resources_dump.py");
+    serde_json::from_slice(&python::run(&root(), [&script, image])).unwrap()
 }
 
 /// Compares with what an image is found to have.

@@ -3,9 +3,14 @@
 //! It must have been made (`cargo make package` or `cargo xtask package`), so the test is
 //! ignored unless asked for; `cargo xtask test` makes it and asks.
 
+#[path = "../../../tests/oracles/python.rs"]
+mod oracle;
+
 use std::{
     collections::BTreeMap,
-    env, fs,
+    env,
+    ffi::OsStr,
+    fs,
     io::Read as _,
     path::{Path, PathBuf},
     process::{Command, Output},
@@ -91,20 +96,9 @@ impl Package {
 }
 
 fn python(script: &str, arguments: &[&Path]) -> String {
-    let interpreter = env::var_os("WDK_ETW_PYTHON")
-        .map_or_else(|| target().join("oracles/bin/python"), PathBuf::from);
-    let output = Command::new(interpreter)
-        .arg("-c")
-        .arg(script)
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).unwrap()
+    let arguments = arguments.iter().map(|path| path.as_os_str());
+    let arguments = ["-c", script].map(OsStr::new).into_iter().chain(arguments);
+    String::from_utf8(oracle::run(&root(), arguments)).unwrap()
 }
 
 #[test]

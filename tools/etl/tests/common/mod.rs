@@ -4,10 +4,12 @@
 //! Any crate's tests can take this file in by its path; they need `etl-file`
 //! and `serde_json` as development dependencies.
 
+#[path = "../../../../tests/oracles/python.rs"]
+mod python;
 pub mod shared;
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use etl_file::{Catalog, Event, FileTime, Trace, decode, record::ext_type};
@@ -40,23 +42,20 @@ pub fn assert_foreign_decoders_agree(path: &Path) -> usize {
 
 /// What a decoder script prints, line by line.
 fn dump(script: &str, path: &Path) -> Vec<Value> {
-    let python = std::env::var_os("WDK_ETW_PYTHON").map_or_else(
-        || shared::workspace().join("target/oracles/bin/python"),
-        PathBuf::from,
-    );
+    let python = python::interpreter(shared::workspace());
     let script = shared::folder().join("oracles").join(script);
-    let missing = format!(
-        "the foreign decoders (dissect.etl, etl-parser) are not installed for {}: \
-         run `cargo xtask doctor --install`, or set WDK_ETW_PYTHON",
-        python.display()
-    );
     let output = Command::new(&python)
         .arg(&script)
         .arg(path)
         .output()
-        .unwrap_or_else(|error| panic!("{missing} ({error})"));
+        .unwrap_or_else(|error| panic!("{}: {error}", python.display()));
     let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(!complaint.contains("ModuleNotFoundError"), "{missing}");
+    assert!(
+        !complaint.contains("ModuleNotFoundError"),
+        "the foreign decoders (dissect.etl, etl-parser) are not installed for {}: run `cargo \
+         xtask doctor --install`",
+        python.display()
+    );
     assert!(
         output.status.success(),
         "{} refuses {}: {complaint}",
