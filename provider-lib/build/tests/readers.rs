@@ -1,10 +1,8 @@
 //! What readers that others wrote find in the resources: all of it, equal to the manifest.
 
-#[path = "../../../tests/oracles/python.rs"]
-mod python;
-
 use std::{collections::BTreeMap, env, fs, path::Path, process::Command};
 
+use etw_test_support::{drivers, oracle, root, run_python};
 use evtx::wevt_templates::{
     extract_wevt_template_resources,
     manifest::{CrimManifest, MapDefinition},
@@ -15,10 +13,6 @@ use wdk_etw_build::{
     manifest::{self, Event, Manifest, Property, PropertyKind, Provider, Size},
     manifest_of, res, resources,
 };
-
-fn root() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 fn declared(path: &Path) -> Manifest {
     let files = Files {
@@ -327,8 +321,8 @@ fn link(manifest: &Manifest, folder: &Path) -> std::path::PathBuf {
 
 /// What Python's libraries find in an image.
 fn dump(image: &Path) -> Value {
-    let script = root().join("tests/oracles/resources_dump.py");
-    serde_json::from_slice(&python::run(&root(), [&script, image])).unwrap()
+    let script = oracle("resources_dump.py");
+    serde_json::from_slice(&run_python([&script, image])).unwrap()
 }
 
 /// Compares with what an image is found to have.
@@ -396,35 +390,37 @@ fn foreign_readers_find_everything_in_a_linked_image() {
 #[ignore = "needs the sample driver and the foreign readers; `cargo xtask test` runs it"]
 fn foreign_readers_find_the_sample_drivers_events_in_its_image() {
     let manifest = declared(&root().join("driver/src/trace.rs"));
-    let drivers = env::var_os("WDK_ETW_DRIVERS")
-        .map_or_else(|| root().join("target/drivers"), std::path::PathBuf::from);
     for profile in ["debug", "release", "arm64/release"] {
-        let image = drivers.join(profile).join("etw_sample_driver.sys");
+        let image = drivers(profile).join("etw_sample_driver.sys");
         assert_image_has(&manifest, &image);
     }
 }
 
-#[test]
-#[ignore = "needs lld-link and the foreign readers; `cargo xtask test` runs it"]
-fn foreign_readers_find_what_published_manifests_say() {
-    let folder = root().join("../shared/samples/mc");
-    let mut read = 0;
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let is_manifest = path.extension().is_some_and(|extension| extension == "man");
-        if !is_manifest {
-            continue;
+mod samples {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
+    fn foreign_readers_find_what_published_manifests_say() {
+        let folder = etw_test_support::sample("mc");
+        let mut read = 0;
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let is_manifest = path.extension().is_some_and(|extension| extension == "man");
+            if !is_manifest {
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            let manifest = manifest::read(text.trim_start_matches('\u{feff}')).unwrap();
+            // What is imported and written again says the same.
+            let again = manifest::read(&manifest::write(&manifest, "")).unwrap();
+            read += 1;
+            if manifest.providers.is_empty() {
+                continue;
+            }
+            let out = tempfile::tempdir().unwrap();
+            assert_image_has(&manifest, &link(&again, out.path()));
         }
-        let text = fs::read_to_string(&path).unwrap();
-        let manifest = manifest::read(text.trim_start_matches('\u{feff}')).unwrap();
-        // What is imported and written again says the same.
-        let again = manifest::read(&manifest::write(&manifest, "")).unwrap();
-        read += 1;
-        if manifest.providers.is_empty() {
-            continue;
-        }
-        let out = tempfile::tempdir().unwrap();
-        assert_image_has(&manifest, &link(&again, out.path()));
+        assert!(read >= 3);
     }
-    assert!(read >= 3);
 }

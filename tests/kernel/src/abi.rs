@@ -264,18 +264,13 @@ const _: () = assert!(size_of::<EventFilterHeader>() == 24);
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
-
     use serde_json::Value;
 
     use super::*;
 
     #[test]
     fn layouts_are_those_of_the_headers() {
-        let path =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/facts/abi/layout.json");
-        let text =
-            fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let text = etw_test_support::read_data("abi/layout.json");
         let layout: Value = serde_json::from_str(&text).expect("layout.json is JSON");
         for ours in LAYOUTS {
             let theirs = [&layout["types"], &layout["private_loader_types"]]
@@ -310,10 +305,7 @@ mod tests {
 
     #[test]
     fn table_places_are_those_of_the_headers() {
-        let path =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/facts/abi/functions.json");
-        let text =
-            fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let text = etw_test_support::read_data("abi/functions.json");
         let functions: Value = serde_json::from_str(&text).expect("functions.json is JSON");
         for (index, (name, _)) in crate::kmdf::FUNCTIONS.iter().enumerate() {
             assert_eq!(functions["functions"][name]["index"], index, "{name}");

@@ -2,24 +2,14 @@
 
 mod common;
 
-use std::process::Command;
-
 use serde_json::Value;
 
 // R-C2, R-O2
 #[test]
 fn speakeasy_reaches_the_framework_and_etw() {
-    let output = Command::new(common::python())
-        .arg(common::root().join("tests/oracles/speakeasy_report.py"))
-        .arg(common::sample())
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let script = etw_test_support::oracle("speakeasy_report.py");
+    let output = etw_test_support::run_python([script, common::sample()]);
+    let report: Value = serde_json::from_slice(&output).unwrap();
     assert_eq!(report["filetype"], "driver");
     assert_eq!(report["arch"], "x64");
     let entry = &report["entry_points"][0];

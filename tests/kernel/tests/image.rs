@@ -182,7 +182,7 @@ fn no_frame_is_so_large_that_the_stack_is_probed() {
 #[test]
 fn microsofts_crates_are_the_published_ones() {
     let output = Command::new(env!("CARGO"))
-        .current_dir(common::root())
+        .current_dir(etw_test_support::root())
         .env("RUSTC_BOOTSTRAP", "1")
         .args([
             "tree",

@@ -112,7 +112,7 @@ impl Image<'_> {
         let name = str::from_utf8(self.at(name, length)?).ok()?;
         let line = usize::try_from(self.number(location + 16, 4)?).ok()?;
         let column = usize::try_from(self.number(location + 20, 4)?).ok()?;
-        let text = fs::read_to_string(common::root().join(name)).ok()?;
+        let text = fs::read_to_string(etw_test_support::root().join(name)).ok()?;
         let line = text.lines().nth(line.checked_sub(1)?)?;
         Some(line.chars().skip(column.checked_sub(1)?).collect())
     }

@@ -8,7 +8,7 @@ use etw_scenarios::{check, drive, expected_everything, expected_requests};
 fn decoded(file: &std::path::Path) -> Vec<Decoded> {
     let mut catalog = Catalog::new();
     catalog
-        .load(common::root().join("inf/etw_sample_driver.man"))
+        .load(etw_test_support::root().join("inf/etw_sample_driver.man"))
         .unwrap();
     let trace = Trace::open(file).unwrap();
     assert_eq!(trace.damages(), []);

@@ -1,22 +1,14 @@
 //! The scenarios on the sample driver's binary, in the stand-in kernel: one test each, so
 //! that each is reported by its name.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use etw_scenarios::{StandIn, scenarios};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// The sample driver, as it would be shipped.
 fn sample() -> PathBuf {
-    let folder = env::var_os("WDK_ETW_DRIVERS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/drivers"),
-        PathBuf::from,
-    );
-    folder.join("release/etw_sample_driver.sys")
+    etw_test_support::drivers("release").join("etw_sample_driver.sys")
 }
 
 fn main() -> ExitCode {

@@ -8,7 +8,7 @@ use crate::{
     client,
     environment::ORACLES,
     package, packages,
-    process::{output_of, root},
+    process::output_of,
     progress::step,
     toolchain::{Machine, Toolchain},
 };
@@ -22,7 +22,6 @@ struct Finding {
 
 fn examine() -> Vec<Finding> {
     let version = |program: &str| output_of(Command::new(program).arg("--version"));
-    let facts = root().join("../shared/facts");
     vec![
         Finding {
             what: "Rust for this machine",
@@ -72,13 +71,6 @@ fn examine() -> Vec<Finding> {
             what: "cargo-make",
             needed_by: "Makefile.toml, test",
             found: packages::cargo_make(),
-        },
-        Finding {
-            what: "reference data",
-            needed_by: "test",
-            found: facts
-                .is_dir()
-                .then(|| "../shared beside the checkout".to_owned()),
         },
     ]
 }

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every check that can run here.
 
-use std::process::Command;
+use std::{env, process::Command};
 
 use anyhow::Result;
 
@@ -14,6 +14,9 @@ use crate::{
     requirements,
     toolchain::{Machine, Toolchain},
 };
+
+/// The module that tests of unpublished samples are in.
+const SAMPLES: &str = "samples::";
 
 fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
@@ -112,7 +115,7 @@ pub fn run(deep: bool) -> Result<()> {
     loud_step("show the drivers' resources to foreign readers", || {
         process::run(
             cargo(&["test", "--package", "wdk-etw-build", "--test", "readers"])
-                .args(["--", "--ignored"])
+                .args(["--", "--ignored", "--skip", SAMPLES])
                 .env("WDK_ETW_PYTHON", ORACLES.python())
                 .env("WDK_ETW_DRIVERS", target().join("drivers")),
         )
@@ -131,6 +134,26 @@ pub fn run(deep: bool) -> Result<()> {
                 .env("WDK_ETW_PYTHON", ORACLES.python()),
         )
     })?;
+    if env::var_os("WDK_ETW_SAMPLES").is_some() {
+        loud_step("compare with samples that nobody may publish", || {
+            process::run(
+                cargo(&[
+                    "test",
+                    "--package",
+                    "wdk-etw-build",
+                    "--package",
+                    "etl-file",
+                ])
+                .args(["--tests", "--", "--ignored", SAMPLES])
+                .env("WDK_ETW_PYTHON", ORACLES.python()),
+            )
+        })?;
+    } else {
+        eprintln!(
+            "NOT RUN compare with samples that nobody may publish: WDK_ETW_SAMPLES does not name \
+             their folder"
+        );
+    }
     loud_step("model-check the provider's concurrency", || {
         process::run(&mut deep::model_check())
     })?;

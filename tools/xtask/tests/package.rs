@@ -3,9 +3,6 @@
 //! It must have been made (`cargo make package` or `cargo xtask package`), so the test is
 //! ignored unless asked for; `cargo xtask test` makes it and asks.
 
-#[path = "../../../tests/oracles/python.rs"]
-mod oracle;
-
 use std::{
     collections::BTreeMap,
     env,
@@ -98,7 +95,7 @@ impl Package {
 fn python(script: &str, arguments: &[&Path]) -> String {
     let arguments = arguments.iter().map(|path| path.as_os_str());
     let arguments = ["-c", script].map(OsStr::new).into_iter().chain(arguments);
-    String::from_utf8(oracle::run(&root(), arguments)).unwrap()
+    String::from_utf8(etw_test_support::run_python(arguments)).unwrap()
 }
 
 #[test]

@@ -1,16 +1,11 @@
 //! Two independent decoders of .etl files, and the comparison of what they
 //! read with what this crate reads.
 //!
-//! Any crate's tests can take this file in by its path; they need `etl-file`
-//! and `serde_json` as development dependencies.
-
-#[path = "../../../../tests/oracles/python.rs"]
-mod python;
-pub mod shared;
+//! Any crate's tests can take this file in by its path; they need `etl-file`,
+//! `etw-test-support` and `serde_json` as development dependencies.
 
 use std::fmt::Write;
 use std::path::Path;
-use std::process::Command;
 
 use etl_file::{Catalog, Event, FileTime, Trace, decode, record::ext_type};
 use serde_json::{Value, json};
@@ -42,28 +37,8 @@ pub fn assert_foreign_decoders_agree(path: &Path) -> usize {
 
 /// What a decoder script prints, line by line.
 fn dump(script: &str, path: &Path) -> Vec<Value> {
-    let python = python::interpreter(shared::workspace());
-    let script = shared::folder().join("oracles").join(script);
-    let output = Command::new(&python)
-        .arg(&script)
-        .arg(path)
-        .output()
-        .unwrap_or_else(|error| panic!("{}: {error}", python.display()));
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        !complaint.contains("ModuleNotFoundError"),
-        "the foreign decoders (dissect.etl, etl-parser) are not installed for {}: run `cargo \
-         xtask doctor --install`",
-        python.display()
-    );
-    assert!(
-        output.status.success(),
-        "{} refuses {}: {complaint}",
-        script.display(),
-        path.display()
-    );
+    let output = etw_test_support::run_python([&etw_test_support::oracle(script), path]);
     output
-        .stdout
         .split(|&byte| byte == b'\n')
         .filter(|line| !line.is_empty())
         .map(|line| serde_json::from_slice(line).expect("a dump is JSON"))

@@ -1,20 +1,12 @@
 //! Every definition of the stand-in is that of the WDK's headers.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use serde_json::Value;
 use wdk_standin_abi_tests::{ALIASES, CONSTANTS, ENUMERATORS, ROUTINES, TYPES};
 
 fn facts(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../../shared/facts/abi")
-        .join(name);
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| {
-        panic!(
-            "{}: {error}; the reference data lies beside the checkout",
-            path.display()
-        )
-    });
+    let text = etw_test_support::read_data(Path::new("abi").join(name));
     serde_json::from_str(&text).expect("the reference data is JSON")
 }
 

@@ -1,0 +1,121 @@
+//! Finds the data, samples and foreign readers that the workspace's tests compare with.
+//!
+//! Everything lies in the checkout, except what an environment variable names:
+//!
+//! | variable | folder or program | set by |
+//! |---|---|---|
+//! | `WDK_ETW_PYTHON` | the Python interpreter that has the foreign readers | `cargo xtask test` |
+//! | `WDK_ETW_DRIVERS` | the drivers that were built | `cargo xtask test` |
+//! | `WDK_ETW_SAMPLES` | samples that no package registry publishes | the developer |
+
+use std::{
+    env,
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Returns the root of the checkout.
+#[must_use]
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}
+
+/// Returns the path of a file under `tests/data`.
+#[must_use]
+pub fn data(name: impl AsRef<Path>) -> PathBuf {
+    root().join("tests/data").join(name)
+}
+
+/// Reads a text file under `tests/data`.
+///
+/// # Panics
+///
+/// If the file cannot be read.
+#[must_use]
+pub fn read_data(name: impl AsRef<Path>) -> String {
+    let path = data(name);
+    fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
+}
+
+/// Returns the folder of a build's drivers: `debug`, `release` or `arm64/release`.
+#[must_use]
+pub fn drivers(build: &str) -> PathBuf {
+    env::var_os("WDK_ETW_DRIVERS")
+        .map_or_else(|| root().join("target/drivers"), PathBuf::from)
+        .join(build)
+}
+
+/// Returns the path of a file in the folder of samples that `WDK_ETW_SAMPLES` names.
+///
+/// Tests that call this are ignored unless asked for: nobody may publish those
+/// samples, so most machines do not have them.
+///
+/// # Panics
+///
+/// If the variable is not set, or the file does not exist.
+#[must_use]
+pub fn sample(name: impl AsRef<Path>) -> PathBuf {
+    let folder = env::var_os("WDK_ETW_SAMPLES").map_or_else(
+        || panic!("WDK_ETW_SAMPLES is not set: this test needs the folder of samples"),
+        PathBuf::from,
+    );
+    let path = folder.join(name);
+    assert!(
+        path.exists(),
+        "{} does not exist; WDK_ETW_SAMPLES names the folder {}",
+        path.display(),
+        folder.display()
+    );
+    path
+}
+
+/// Returns the path of a script under `tests/oracles`.
+#[must_use]
+pub fn oracle(script: &str) -> PathBuf {
+    root().join("tests/oracles").join(script)
+}
+
+/// Returns the Python interpreter that has the foreign readers: the one that
+/// `WDK_ETW_PYTHON` names, or the one that `cargo xtask doctor --install` installs.
+///
+/// # Panics
+///
+/// If there is none.
+#[must_use]
+pub fn python() -> PathBuf {
+    let path = env::var_os("WDK_ETW_PYTHON")
+        .map_or_else(|| root().join("target/oracles/bin/python"), PathBuf::from);
+    assert!(
+        path.exists(),
+        "the foreign readers' Python interpreter {} does not exist: run `cargo xtask doctor \
+         --install`, or set WDK_ETW_PYTHON",
+        path.display()
+    );
+    path
+}
+
+/// Runs the foreign readers' Python interpreter and returns its standard output.
+///
+/// # Panics
+///
+/// If there is no interpreter, or it fails.
+#[must_use]
+pub fn run_python<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Vec<u8> {
+    let python = python();
+    let output = Command::new(&python)
+        .args(arguments)
+        .output()
+        .unwrap_or_else(|error| panic!("cannot start {}: {error}", python.display()));
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !complaint.contains("ModuleNotFoundError"),
+        "{} lacks a foreign reader: run `cargo xtask doctor --install`\n{complaint}",
+        python.display()
+    );
+    assert!(output.status.success(), "{complaint}");
+    output.stdout
+}
