@@ -1,62 +1,61 @@
 //! The client, a Windows program: built, linted and tested where there is no Windows.
 //!
-//! Debian's compiler builds the standard library from its source, since rustup has none for
-//! the target: that of Windows 7, whose programs start in Debian's Wine too. On Windows,
-//! `cargo build -p etw-sample-client` does.
+//! The standard library is built from its source, since rustup has none for the target: that
+//! of Windows 7, whose programs start in Debian's Wine too. On Windows,
+//! `cargo build -p etw-sample-client` builds it.
 
-use std::{
-    env, fs, iter,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{env, fs, iter, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result};
 
 use crate::{
-    packages,
+    packages::{self, Program},
     process::{output_of, root, run_quietly, target},
     progress::step,
-    toolchain::{self, DEBIAN_CARGO, DEBIAN_RUSTC},
+    toolchain::Rust,
 };
 
 const PACKAGE: &str = "etw-sample-client";
 const TARGET: &str = "x86_64-win7-windows-gnu";
-const LINKER: &str = "x86_64-w64-mingw32-gcc";
-const LINTER: &str = "/usr/bin/cargo-clippy";
+const LINKER: Program = Program {
+    name: "x86_64-w64-mingw32-gcc",
+    package: "gcc-mingw-w64-x86-64",
+};
 
 /// Debian's 64-bit Wine, which is on no path.
-pub const WINE: &str = "/usr/lib/wine/wine64";
+pub const WINE: Program = Program {
+    name: "/usr/lib/wine/wine64",
+    package: "wine64",
+};
 
-/// Installs what building needs, if it is not there.
-pub fn install_compiler() -> Result<()> {
-    toolchain::install_debian()?;
-    if !Path::new("/usr/bin").join(LINKER).exists() {
-        packages::install(&["gcc-mingw-w64-x86-64"])?;
-    }
-    Ok(())
+/// Returns the packages that building, linting and testing the client need and that are not
+/// installed.
+pub fn missing_packages(rust: Rust) -> Vec<&'static str> {
+    [LINKER.missing(), WINE.missing(), rust.missing_linter()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
-/// Installs what linting and testing need, if it is not there.
-pub fn install_wine() -> Result<()> {
-    if !Path::new(LINTER).exists() {
-        packages::install(&["rust-web-clippy"])?;
+/// Returns the compiler for the client; what is missing is installed.
+pub fn find_or_install_compiler() -> Result<Rust> {
+    let rust = Rust::with_source_or_install()?;
+    if let Some(package) = LINKER.missing() {
+        packages::install(&[package])?;
     }
-    if !Path::new(WINE).exists() {
-        packages::install(&["wine64"])?;
-    }
-    Ok(())
+    Ok(rust)
 }
 
-/// The compiler for the client's target, if all of it is there.
+/// Describes the compiler for the client's target, if all of it is installed.
 pub fn compiler() -> Option<String> {
-    let linker = output_of(Command::new(LINKER).arg("-dumpversion"))?;
-    let compiler = output_of(Command::new(DEBIAN_RUSTC).arg("--version"))?;
-    Some(format!("{compiler}, {LINKER} {linker}"))
+    let linker = output_of(Command::new(LINKER.name).arg("-dumpversion"))?;
+    let compiler = Rust::with_source()?;
+    Some(format!("{compiler}, {} {linker}", LINKER.name))
 }
 
 /// Wine's version, if it is there.
 pub fn wine() -> Option<String> {
-    output_of(with_wine(Command::new(WINE).arg("--version")))
+    output_of(with_wine(Command::new(WINE.name).arg("--version")))
 }
 
 /// Makes a command one that runs under Wine, with a Windows of its own.
@@ -72,23 +71,19 @@ fn built_in() -> PathBuf {
     target().join("client-build")
 }
 
-fn cargo(chore: &str) -> Result<Command> {
-    // Cargo finds its linter on the path, and there may be another toolchain's.
-    let path = env::join_paths(
-        iter::once("/usr/bin".into())
-            .chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
-    )
-    .context("PATH cannot be extended")?;
-    let mut command = Command::new(DEBIAN_CARGO);
+fn cargo(rust: Rust, chore: &str) -> Result<Command> {
+    let mut command = rust.cargo();
+    if rust == Rust::Debian {
+        // Cargo finds its linter on the path, and there may be another toolchain's.
+        let path = env::var_os("PATH").unwrap_or_default();
+        let path = env::join_paths(iter::once("/usr/bin".into()).chain(env::split_paths(&path)))
+            .context("PATH cannot be extended")?;
+        command.env("PATH", path);
+    }
     command
         .current_dir(root())
-        .env("PATH", path)
-        .env("RUSTC", DEBIAN_RUSTC)
-        .env_remove("RUSTUP_TOOLCHAIN")
-        .env_remove("CARGO")
-        .env("RUSTC_BOOTSTRAP", "1")
-        .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_LINKER", LINKER)
-        .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_RUNNER", WINE)
+        .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_LINKER", LINKER.name)
+        .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_RUNNER", WINE.name)
         .args([chore, "--release", "--package", PACKAGE])
         .args(["--target", TARGET, "--target-dir"])
         .arg(built_in())
@@ -98,8 +93,8 @@ fn cargo(chore: &str) -> Result<Command> {
 }
 
 /// Builds the client; returns its .exe.
-pub fn build() -> Result<PathBuf> {
-    run_quietly(&mut cargo("build")?)?;
+pub fn build(rust: Rust) -> Result<PathBuf> {
+    run_quietly(&mut cargo(rust, "build")?)?;
     let from = built_in()
         .join(TARGET)
         .join("release/etw-sample-client.exe");
@@ -112,19 +107,20 @@ pub fn build() -> Result<PathBuf> {
 }
 
 /// Lints the client.
-pub fn lint() -> Result<()> {
-    run_quietly(cargo("clippy")?.args(["--all-targets", "--", "-D", "warnings"]))
+pub fn lint(rust: Rust) -> Result<()> {
+    run_quietly(cargo(rust, "clippy")?.args(["--all-targets", "--", "-D", "warnings"]))
 }
 
 /// Runs the client's tests under Wine.
-pub fn test() -> Result<()> {
-    crate::process::run(with_wine(&mut cargo("test")?))
+pub fn test(rust: Rust) -> Result<()> {
+    crate::process::run(with_wine(&mut cargo(rust, "test")?))
 }
 
 /// `cargo xtask client`.
 pub fn run() -> Result<()> {
-    step("find the client's compiler", install_compiler)?;
-    let exe = step("build the client", build)?;
+    let rust = step("Finding the client's compiler", find_or_install_compiler)?;
+    eprintln!("       {rust}");
+    let exe = step("Building the client", || build(rust))?;
     println!("{}", exe.display());
     Ok(())
 }

@@ -55,15 +55,22 @@ impl Environment {
         wanted.is_some() && fs::read(self.stamp()).ok() == wanted && self.python().exists()
     }
 
+    /// Returns the packages that making the environment needs and that are not installed.
+    pub fn missing_packages(self) -> &'static [&'static str] {
+        let can_make = || output_of(Command::new("python3").args(["-c", "import ensurepip, venv"]));
+        if self.is_ready() || can_make().is_some() {
+            &[]
+        } else {
+            &["python3-venv"]
+        }
+    }
+
     /// Makes the environment, if it is not there.
     pub fn install(self) -> Result<()> {
         if self.is_ready() {
             return Ok(());
         }
-        let can_make = || output_of(Command::new("python3").args(["-c", "import ensurepip, venv"]));
-        if can_make().is_none() {
-            packages::install(&["python3-venv"])?;
-        }
+        packages::install(self.missing_packages())?;
         run_quietly(
             Command::new("python3")
                 .args(["-m", "venv", "--clear"])
@@ -74,8 +81,9 @@ impl Environment {
                 .args(["-m", "pip", "install", "--quiet", "--requirement"])
                 .arg(self.requirements()),
         )
-        .with_context(|| format!("{} could not be installed from PyPI", self.requirements))?;
-        fs::copy(self.requirements(), self.stamp()).context("the environment is not writable")?;
+        .with_context(|| format!("cannot install {} from PyPI", self.requirements))?;
+        fs::copy(self.requirements(), self.stamp())
+            .with_context(|| format!("cannot write {}", self.stamp().display()))?;
         Ok(())
     }
 }

@@ -169,7 +169,17 @@ fn command_line() -> Command {
                     "Also those that take longer: sanitizers, many more cases and interleavings",
                 )),
         )
-        .subcommand(Command::new("bench").about("Count what events cost, beside a peer"))
+        .subcommand(
+            Command::new("bench")
+                .about("Count what events cost, beside a peer")
+                .arg(flag(
+                    "quick",
+                    "Only count, and show only goals that are missed",
+                ))
+                .arg(
+                    flag("write", "Write the result to docs/benchmark.md").conflicts_with("quick"),
+                ),
+        )
         .subcommand(
             Command::new("fuzz")
                 .about("Throw made-up input at everything that reads bytes from elsewhere")
@@ -217,7 +227,13 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             demo::run(out.map_or_else(|| "target/demo".as_ref(), PathBuf::as_path))
         }
         "test" => test::run(arguments.get_flag("deep")),
-        "bench" => bench::run(),
+        "bench" => bench::run(
+            match (arguments.get_flag("quick"), arguments.get_flag("write")) {
+                (true, _) => bench::Mode::Quick,
+                (_, true) => bench::Mode::Write,
+                _ => bench::Mode::Whole,
+            },
+        ),
         "fuzz" => fuzz::run(arguments.get_one("minutes").copied().unwrap_or(8)),
         "build" => {
             let package = arguments.get_one::<String>("package");

@@ -1,78 +1,220 @@
 //! Installing packages of the operating system.
 
-use std::{path::Path, process::Command};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{output_of, run_quietly};
+use crate::process::{find_program, output_of, run_quietly};
 
-/// Whether Debian's package manager is there.
-pub fn available() -> bool {
-    Path::new("/usr/bin/apt-get").exists()
+/// How Debian packages can be installed by whoever runs this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Installer {
+    /// apt-get, run by root.
+    Root,
+    /// apt-get, by way of a sudo that does not ask.
+    Sudo,
+    /// The system has apt-get, and this user may not use it.
+    Forbidden,
+    /// The system has no apt-get.
+    Missing,
 }
 
-/// Installs Debian packages, by way of sudo where needed.
-pub fn install(names: &[&str]) -> Result<()> {
-    if !available() {
-        bail!(
-            "this system has no apt-get; install the equivalents of {} yourself",
-            names.join(", ")
-        );
+impl Installer {
+    fn find() -> Self {
+        static FOUND: OnceLock<Installer> = OnceLock::new();
+        *FOUND.get_or_init(|| {
+            let succeeds = |program: &str, arguments: &[&str]| {
+                output_of(Command::new(program).args(arguments)).is_some()
+            };
+            if !Path::new("/usr/bin/apt-get").exists() {
+                Self::Missing
+            } else if output_of(Command::new("id").arg("-u")).is_some_and(|id| id == "0") {
+                Self::Root
+            } else if succeeds("sudo", &["--non-interactive", "true"]) {
+                Self::Sudo
+            } else {
+                Self::Forbidden
+            }
+        })
     }
-    let apt = |arguments: &[&str]| {
-        let is_root = output_of(Command::new("id").arg("-u")).is_some_and(|id| id == "0");
-        let mut command = if is_root {
-            Command::new("apt-get")
-        } else {
-            let mut command = Command::new("sudo");
-            command.args(["--non-interactive", "apt-get"]);
-            command
-        };
+}
+
+/// Returns why a step cannot install these packages, as a sentence that lists them.
+fn refusal(installer: Installer, names: &[&str]) -> Option<String> {
+    let list = names.join(" ");
+    let mut sentence = format!("this step needs the Debian packages {list}, and ");
+    match installer {
+        Installer::Root | Installer::Sudo => return None,
+        Installer::Forbidden => {
+            sentence += "you are neither root nor can sudo run without a password: ";
+            let _ = write!(
+                sentence,
+                "run `sudo apt-get install {list}`, then try again"
+            );
+        }
+        Installer::Missing => {
+            sentence += "this system has no apt-get: install their equivalents, then try again";
+        }
+    }
+    Some(sentence)
+}
+
+/// Runs apt-get.
+fn apt(installer: Installer, arguments: &[&str]) -> Result<()> {
+    let mut command = if installer == Installer::Root {
+        Command::new("apt-get")
+    } else {
+        let mut command = Command::new("sudo");
+        // sudo hands its command a new environment.
+        command.args([
+            "--non-interactive",
+            "DEBIAN_FRONTEND=noninteractive",
+            "apt-get",
+        ]);
         command
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .args(arguments);
-        run_quietly(&mut command)
     };
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    run_quietly(command.args(arguments))
+}
+
+/// Fetches the package lists, the first time that this process needs them. Older lists name
+/// versions that the archive has removed, and versions that are too old.
+fn update(installer: Installer) {
+    static UPDATED: OnceLock<()> = OnceLock::new();
+    UPDATED.get_or_init(|| {
+        if let Err(error) = apt(installer, &["update"]) {
+            eprintln!("note: going on with the package lists at hand: {error:#}");
+        }
+    });
+}
+
+/// Installs Debian packages.
+///
+/// # Errors
+///
+/// If the user may not, or the system has no apt-get: the sentence lists the packages. If
+/// apt-get fails: its output.
+pub fn install(names: &[&str]) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let installer = Installer::find();
+    if let Some(refusal) = refusal(installer, names) {
+        bail!(refusal);
+    }
+    update(installer);
     let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
     arguments.extend_from_slice(names);
-    // The lists may be old or missing: fetch them only if it takes that.
-    if apt(&arguments).is_err() {
-        apt(&["update"]).context("the package lists could not be fetched")?;
-        apt(&arguments).with_context(|| format!("could not install {}", names.join(", ")))?;
-    }
-    Ok(())
+    apt(installer, &arguments).with_context(|| format!("cannot install {}", names.join(", ")))
 }
 
-/// What runs `Makefile.toml`, if it is there.
+/// Returns the version that installing a package would leave, after fetching the package lists
+/// where the user may.
+///
+/// # Errors
+///
+/// If the system has no apt-get, or its lists do not have the package.
+pub fn candidate(name: &str) -> Result<String> {
+    let installer = Installer::find();
+    match installer {
+        Installer::Missing => bail!("this system has no apt-get"),
+        Installer::Root | Installer::Sudo => update(installer),
+        Installer::Forbidden => {}
+    }
+    let policy = output_of(Command::new("apt-cache").args(["policy", name])).unwrap_or_default();
+    parse_candidate(&policy)
+        .map(str::to_owned)
+        .with_context(|| format!("this system's package lists do not have {name}"))
+}
+
+/// Finds the candidate in what `apt-cache policy` prints of a package.
+fn parse_candidate(policy: &str) -> Option<&str> {
+    policy
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("Candidate:"))
+        .map(str::trim)
+        .filter(|version| *version != "(none)")
+}
+
+/// A program, and the Debian package that has it.
+pub struct Program {
+    /// The program's name, or its path where it is not on the search path.
+    pub name: &'static str,
+    /// The package's name.
+    pub package: &'static str,
+}
+
+impl Program {
+    /// Returns the program's path, if it is installed.
+    pub fn path(&self) -> Option<PathBuf> {
+        find_program(self.name)
+    }
+
+    /// Returns the package to install, if the program is not.
+    pub fn missing(&self) -> Option<&'static str> {
+        self.path().is_none().then_some(self.package)
+    }
+}
+
+/// Returns the version of cargo-make, which runs `Makefile.toml`, if it is installed.
 pub fn cargo_make() -> Option<String> {
     output_of(Command::new("cargo").args(["make", "--version"]))
 }
 
-/// Installs cargo-make, if it is not there.
+/// Installs cargo-make, if it is not.
 pub fn install_cargo_make() -> Result<()> {
     if cargo_make().is_none() {
         run_quietly(
             Command::new("cargo")
-                // Without TLS, which tasks of ours do not use.
+                // Without TLS, which the project's tasks do not use.
                 .args(["install", "--locked", "--no-default-features", "cargo-make"]),
         )
-        .context("cargo-make could not be installed")?;
+        .context("cannot install cargo-make")?;
     }
     Ok(())
 }
 
 /// The browser that pages are tested in.
-const BROWSER: &str = "chromium";
+pub const BROWSER: Program = Program {
+    name: "chromium",
+    package: "chromium",
+};
 
-/// The browser's version, if it is there.
+/// Returns the browser's version, if it is installed.
 pub fn browser() -> Option<String> {
-    output_of(Command::new(BROWSER).arg("--version"))
+    output_of(Command::new(BROWSER.path()?).arg("--version"))
 }
 
-/// Installs the browser, if it is not there.
-pub fn install_browser() -> Result<()> {
-    if browser().is_none() {
-        install(&[BROWSER])?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_lists_the_packages_and_what_to_do() {
+        let names = ["wine64", "chromium"];
+        assert_eq!(refusal(Installer::Root, &names), None);
+        assert_eq!(refusal(Installer::Sudo, &names), None);
+        let forbidden = refusal(Installer::Forbidden, &names).unwrap();
+        assert!(
+            forbidden.contains("`sudo apt-get install wine64 chromium`"),
+            "{forbidden}"
+        );
+        let missing = refusal(Installer::Missing, &names).unwrap();
+        assert!(missing.contains("wine64 chromium"), "{missing}");
+        assert!(missing.contains("no apt-get"), "{missing}");
+        assert!(!missing.contains("sudo"), "{missing}");
     }
-    Ok(())
+
+    #[test]
+    fn the_candidate_is_read_from_the_policy() {
+        let policy = "rustc-web:\n  Installed: (none)\n  Candidate: 1.96.0+dfsg1-1~deb12u2\n";
+        assert_eq!(parse_candidate(policy), Some("1.96.0+dfsg1-1~deb12u2"));
+        assert_eq!(parse_candidate("x:\n  Candidate: (none)\n"), None);
+        assert_eq!(parse_candidate(""), None);
+    }
 }

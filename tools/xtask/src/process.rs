@@ -1,6 +1,7 @@
 //! Running other programs.
 
 use std::{
+    env,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -15,7 +16,16 @@ pub fn root() -> PathBuf {
 
 /// The folder for everything that is built.
 pub fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Returns a program's path, as the shell would find it.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let file = format!("{name}{}", env::consts::EXE_SUFFIX);
+    // A path with folders in it stays as it is.
+    env::split_paths(&env::var_os("PATH")?)
+        .map(|folder| folder.join(&file))
+        .find(|path| path.is_file())
 }
 
 /// A command with its words in one line, for messages.

@@ -5,14 +5,14 @@ use std::{env, process::Command};
 use anyhow::Result;
 
 use crate::{
+    bench,
     build::{self, Profile, with_standin},
     client, deep,
+    doctor::{self, Tools},
     environment::ORACLES,
-    package, packages,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
     requirements,
-    toolchain::{Machine, Toolchain},
 };
 
 /// The module that tests of unpublished samples are in.
@@ -24,31 +24,14 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Installs what the checks need besides the cross toolchain.
-fn install_tools() -> Result<()> {
-    step("find the client's compiler", client::install_compiler)?;
-    step("install Wine", client::install_wine)?;
-    step("install cargo-make", packages::install_cargo_make)?;
-    step("install what signs", package::install_tools)?;
-    step("install the foreign decoders", || ORACLES.install())?;
-    step("install the browser", packages::install_browser)
-}
-
 /// Makes the package as its users do.
 fn package_with_cargo_make() -> Result<()> {
-    packages::install_cargo_make()?;
     process::run(&mut cargo(&["make", "package"]))
 }
 
 /// Runs every check; with `deep`, those too that take longer.
 pub fn run(deep: bool) -> Result<()> {
-    let toolchain = step("find the cross toolchain", || {
-        Toolchain::find_or_install(Machine::X64)
-    })?;
-    let arm64 = step("find it for ARM64", || {
-        Toolchain::find_or_install(Machine::Arm64)
-    })?;
-    install_tools()?;
+    let Tools { x64, arm64, client } = doctor::install()?;
     step("check the format", || {
         run_quietly(&mut cargo(&["fmt", "--all", "--check"]))?;
         let fuzz = ["--manifest-path", "fuzz/Cargo.toml"];
@@ -82,7 +65,7 @@ pub fn run(deep: bool) -> Result<()> {
             .args(["--", "-D", "warnings"]);
         run_quietly(&mut command)
     })?;
-    step("lint the client", client::lint)?;
+    step("lint the client", || client::lint(client))?;
     loud_step("find a test for every requirement", requirements::check)?;
     step("build the documentation", || {
         run_quietly(
@@ -98,7 +81,7 @@ pub fn run(deep: bool) -> Result<()> {
         (build::MINIMAL, Profile::Release),
     ] {
         let title = format!("build {}.sys ({})", driver.1, profile.folder());
-        step(&title, || build::build(&toolchain, driver, profile))?;
+        step(&title, || build::build(&x64, driver, profile))?;
     }
     step("build etw_sample_driver.sys for ARM64", || {
         build::build(&arm64, build::SAMPLE, Profile::Release)
@@ -111,7 +94,7 @@ pub fn run(deep: bool) -> Result<()> {
                 .env("WDK_ETW_DRIVERS", target().join("drivers")),
         )
     })?;
-    loud_step("test the client under Wine", client::test)?;
+    loud_step("test the client under Wine", || client::test(client))?;
     loud_step("show the drivers' resources to foreign readers", || {
         process::run(
             cargo(&["test", "--package", "wdk-etw-build", "--test", "readers"])
@@ -134,6 +117,7 @@ pub fn run(deep: bool) -> Result<()> {
                 .env("WDK_ETW_PYTHON", ORACLES.python()),
         )
     })?;
+    loud_step("count what events cost", || bench::run(bench::Mode::Quick))?;
     if env::var_os("WDK_ETW_SAMPLES").is_some() {
         loud_step("compare with samples that nobody may publish", || {
             process::run(

@@ -1,20 +1,21 @@
 //! The cross toolchain: a Rust compiler for Windows and a linker for PE images.
 //!
-//! It is looked for in this order: a target that the installed toolchain has; one
-//! that rustup can add; Debian's rustc-web, which builds `core` and `alloc` from
-//! their source.
+//! There are two routes to each target. The first is the toolchain that runs cargo: with the
+//! target's libraries, which rustup adds, or with the standard library's source, which rustup
+//! adds too. The second is Debian's rustc-web, which builds the libraries from source; Debian
+//! has old versions of it in some archives, so its version is checked before it is installed.
 
 use std::{
-    env,
+    fmt,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::{
-    packages,
-    process::{output_of, run_quietly},
+    packages::{self, Program},
+    process::{find_program, output_of, run_quietly},
 };
 
 /// The machines that drivers are built for.
@@ -44,115 +45,296 @@ impl Machine {
     }
 }
 
-/// Debian's cargo.
-pub const DEBIAN_CARGO: &str = "/usr/bin/cargo";
-/// Debian's compiler.
-pub const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
-const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld-19"];
+/// A version of the compiler: major and minor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Version(u32, u32);
+
+impl Version {
+    /// The oldest that builds the project.
+    fn oldest() -> Self {
+        Self::parse(env!("CARGO_PKG_RUST_VERSION")).unwrap_or(Self(1, 95))
+    }
+
+    /// Reads the first two numbers of `1.96.0+dfsg1-1`, or of `rustc 1.96.0 (…)`.
+    fn parse(text: &str) -> Option<Self> {
+        let start = text.find(|letter: char| letter.is_ascii_digit())?;
+        let mut numbers = text[start..].split(|letter: char| !letter.is_ascii_digit());
+        Some(Self(
+            numbers.next()?.parse().ok()?,
+            numbers.next()?.parse().ok()?,
+        ))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.{}", self.0, self.1)
+    }
+}
+
+/// A Rust toolchain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rust {
+    /// The one that runs cargo.
+    Current,
+    /// Debian's rustc-web.
+    Debian,
+}
+
+/// Debian's compiler and the source of its libraries.
+const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
+/// Debian's linker for PE images. Older ones do not know all the options of a driver's link.
+const DEBIAN_LINKER: Program = Program {
+    name: "lld-link-19",
+    package: "lld-19",
+};
+
+impl Rust {
+    const fn rustc(self) -> &'static str {
+        match self {
+            Self::Current => "rustc",
+            Self::Debian => "/usr/bin/rustc",
+        }
+    }
+
+    /// Returns what the compiler says of its version.
+    pub fn version(self) -> Option<String> {
+        output_of(Command::new(self.rustc()).arg("--version"))
+    }
+
+    /// Whether the compiler is recent enough to build the project.
+    fn is_recent(self) -> bool {
+        self.version()
+            .and_then(|version| Version::parse(&version))
+            .is_some_and(|version| version >= Version::oldest())
+    }
+
+    /// Whether the toolchain has a target's libraries.
+    fn has_libraries(self, target: &str) -> bool {
+        output_of(Command::new(self.rustc()).args(["--print", "target-libdir", "--target", target]))
+            .is_some_and(|folder| Path::new(&folder).is_dir())
+    }
+
+    /// Whether the toolchain has the source of the standard library, and a cargo beside it.
+    fn has_source(self) -> bool {
+        let sysroot = output_of(Command::new(self.rustc()).args(["--print", "sysroot"]));
+        let has_cargo = self == Self::Current || Path::new("/usr/bin/cargo").exists();
+        has_cargo
+            && sysroot.is_some_and(|sysroot| {
+                let source = Path::new(&sysroot).join("lib/rustlib/src/rust/library");
+                source.join("core/Cargo.toml").is_file()
+            })
+    }
+
+    /// Returns a cargo command of the toolchain, in which unstable options are allowed: a lock
+    /// file elsewhere, libraries from source.
+    pub fn cargo(self) -> Command {
+        let mut command = match self {
+            Self::Current => Command::new("cargo"),
+            Self::Debian => {
+                let mut command = Command::new("/usr/bin/cargo");
+                command
+                    .env("RUSTC", self.rustc())
+                    .env("RUSTDOC", "/usr/bin/rustdoc")
+                    // The cargo that runs this program left its own toolchain in these.
+                    .env_remove("RUSTUP_TOOLCHAIN");
+                command
+            }
+        };
+        command.env_remove("CARGO").env("RUSTC_BOOTSTRAP", "1");
+        command
+    }
+
+    /// Returns the package that the toolchain needs before `cargo clippy` works.
+    pub fn missing_linter(self) -> Option<&'static str> {
+        let linter = Program {
+            name: "/usr/bin/cargo-clippy",
+            package: "rust-web-clippy",
+        };
+        match self {
+            Self::Current => None,
+            Self::Debian => linter.missing(),
+        }
+    }
+
+    /// Returns the toolchain that can build the standard library for targets that rustup has
+    /// no libraries for, if it is installed.
+    pub fn with_source() -> Option<Self> {
+        [Self::Current, Self::Debian]
+            .into_iter()
+            .find(|rust| rust.has_source() && rust.is_recent())
+    }
+
+    /// Returns that toolchain; what is missing is installed.
+    pub fn with_source_or_install() -> Result<Self> {
+        if let Some(found) = Self::with_source() {
+            return Ok(found);
+        }
+        let mut failures = Vec::new();
+        match rustup(&["component", "add", "rust-src"]) {
+            Ok(()) if Self::Current.has_source() => return Ok(Self::Current),
+            Ok(()) => failures.push("rustup's rust-src is not where rustc looks".to_owned()),
+            Err(error) => failures.push(format!("{error:#}")),
+        }
+        match install_debian(&[]) {
+            Ok(()) => Ok(Self::Debian),
+            Err(error) => {
+                failures.push(format!("{error:#}"));
+                Err(no_route(
+                    "no Rust toolchain has the source of the standard library",
+                    "rustup component add rust-src",
+                    &failures,
+                ))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Rust {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = self.version();
+        let version = version.as_deref().unwrap_or("rustc");
+        match self {
+            Self::Current => write!(out, "{version}, the toolchain that runs cargo"),
+            Self::Debian => write!(out, "{version}, Debian's rustc-web"),
+        }
+    }
+}
+
+/// Runs rustup on the toolchain that runs cargo.
+fn rustup(arguments: &[&str]) -> Result<()> {
+    if find_program("rustup").is_none() {
+        bail!("rustup is not installed");
+    }
+    // Where it has no network, or not this component, Debian's toolchain comes next.
+    run_quietly(Command::new("rustup").args(arguments))
+        .with_context(|| format!("`rustup {}` fails", arguments.join(" ")))
+}
+
+/// Installs the linter and the formatter of the toolchain that runs cargo, if they are not.
+pub fn install_components() -> Result<()> {
+    for (program, component) in [("cargo-clippy", "clippy"), ("rustfmt", "rustfmt")] {
+        if output_of(Command::new(program).arg("--version")).is_none() {
+            rustup(&["component", "add", component])
+                .with_context(|| format!("the checks need {component}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Installs Debian's compiler, with other packages, after checking its version.
+fn install_debian(others: &[&'static str]) -> Result<()> {
+    let oldest = Version::oldest();
+    if Rust::Debian.has_source() && Rust::Debian.is_recent() {
+        return packages::install(others);
+    }
+    let candidate = packages::candidate(DEBIAN_PACKAGES[0])?;
+    if Version::parse(&candidate).is_none_or(|version| version < oldest) {
+        bail!(
+            "Debian's rustc-web is {candidate} in this system's package lists, and {oldest} or \
+             later is needed (on Debian 12 the bookworm-security archive has one)"
+        );
+    }
+    packages::install(&[&DEBIAN_PACKAGES, others].concat())?;
+    if !Rust::Debian.has_source() {
+        bail!("Debian's rustc-web has no source of its libraries");
+    }
+    Ok(())
+}
+
+/// The error when no route leads to a toolchain.
+fn no_route(what: &str, rustup: &str, failures: &[String]) -> anyhow::Error {
+    let oldest = Version::oldest();
+    anyhow::anyhow!(
+        "{what}: {}. Install rustup and run `{rustup}`, or let apt-get have Debian's rustc-web \
+         {oldest} or later; then try again",
+        failures.join("; ")
+    )
+}
+
+/// Where a toolchain has a target's libraries from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Libraries {
+    /// They came with it.
+    Installed,
+    /// They are built from source.
+    Source,
+}
 
 /// What builds drivers.
 #[derive(Clone, Debug)]
 pub struct Toolchain {
     machine: Machine,
+    rust: Rust,
     libraries: Libraries,
     linker: PathBuf,
 }
 
-/// Where a toolchain has the target's libraries from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Libraries {
-    /// The toolchain that runs this program has them.
-    Installed,
-    /// Debian's compiler builds them.
-    Debian,
-}
-
-/// Debian's linker for PE images. Older ones do not know all the options of a
-/// driver's link.
-const DEBIAN_LINKER: &str = "lld-link-19";
-
-/// A program's path, as the shell would find it.
-fn find_program(name: &str) -> Option<PathBuf> {
-    env::split_paths(&env::var_os("PATH")?)
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
-}
-
-/// The linker that comes with the toolchain that runs this program.
+/// Returns the linker that came with the toolchain that runs cargo.
 fn toolchain_linker() -> Option<PathBuf> {
     let libraries = output_of(Command::new("rustc").args(["--print", "target-libdir"]))?;
-    let linker = Path::new(&libraries).parent()?.join("bin/rust-lld");
+    let linker = Path::new(&libraries)
+        .parent()?
+        .join("bin")
+        .join(format!("rust-lld{}", std::env::consts::EXE_SUFFIX));
     linker.is_file().then_some(linker)
 }
 
-/// Whether the toolchain that runs this program has the target's libraries.
-fn target_is_installed(target: &str) -> bool {
-    output_of(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))
-        .is_some_and(|folder| Path::new(&folder).is_dir())
-}
-
-fn debian_is_installed() -> bool {
-    let sysroot = output_of(Command::new(DEBIAN_RUSTC).args(["--print", "sysroot"]));
-    Path::new(DEBIAN_CARGO).exists()
-        && sysroot.is_some_and(|sysroot| {
-            Path::new(&sysroot)
-                .join("lib/rustlib/src/rust/library/core")
-                .is_dir()
-        })
-}
-
-/// Installs Debian's compiler, if it is not there.
-pub fn install_debian() -> Result<()> {
-    if !debian_is_installed() || find_program(DEBIAN_LINKER).is_none() {
-        packages::install(&DEBIAN_PACKAGES)?;
-    }
-    Ok(())
-}
-
 impl Toolchain {
-    /// The toolchain for a machine, if this one has it.
+    /// Returns the toolchain for a machine, if it is installed.
     pub fn find(machine: Machine) -> Option<Self> {
-        if target_is_installed(machine.target())
-            && let Some(linker) = toolchain_linker().or_else(|| find_program(DEBIAN_LINKER))
-        {
-            return Some(Self {
-                machine,
-                libraries: Libraries::Installed,
-                linker,
-            });
-        }
-        let linker = find_program(DEBIAN_LINKER)?;
-        debian_is_installed().then_some(Self {
+        let target = machine.target();
+        let linker = toolchain_linker().or_else(|| DEBIAN_LINKER.path())?;
+        let (rust, libraries) = if Rust::Current.has_libraries(target) {
+            (Rust::Current, Libraries::Installed)
+        } else {
+            (Rust::with_source()?, Libraries::Source)
+        };
+        // Debian's compiler is used with Debian's linker: they are known to fit.
+        let linker = match rust {
+            Rust::Current => linker,
+            Rust::Debian => DEBIAN_LINKER.path()?,
+        };
+        Some(Self {
             machine,
-            libraries: Libraries::Debian,
+            rust,
+            libraries,
             linker,
         })
     }
 
-    /// The toolchain for a machine; what is missing is installed.
+    /// Returns the toolchain for a machine; what is missing is installed.
     pub fn find_or_install(machine: Machine) -> Result<Self> {
-        if let Some(found) = Self::find(machine) {
-            return Ok(found);
-        }
         let target = machine.target();
-        if !target_is_installed(target) && find_program("rustup").is_some() {
-            // Where rustup has no network this fails, and Debian's comes next.
-            let added = run_quietly(Command::new("rustup").args(["target", "add", target]));
-            if let Err(error) = added {
-                eprintln!("note: rustup cannot add {target}: {error:#}");
+        if !Rust::Current.has_libraries(target)
+            && let Err(error) = rustup(&["target", "add", target])
+        {
+            if let Some(found) = Self::find(machine) {
+                return Ok(found);
             }
+            let mut failures = vec![format!("{error:#}")];
+            if toolchain_linker().is_none() || rustup(&["component", "add", "rust-src"]).is_err() {
+                let others: Vec<_> = DEBIAN_LINKER.missing().into_iter().collect();
+                if let Err(error) = install_debian(&others) {
+                    failures.push(format!("{error:#}"));
+                    return Err(no_route(
+                        &format!("no Rust toolchain can build for {target}"),
+                        &format!("rustup target add {target}"),
+                        &failures,
+                    ));
+                }
+            }
+        } else if toolchain_linker().is_none()
+            && let Some(package) = DEBIAN_LINKER.missing()
+        {
+            packages::install(&[package])?;
         }
-        if Self::find(machine).is_none() {
-            install_debian()?;
-        }
-        match Self::find(machine) {
-            Some(found) => Ok(found),
-            None => bail!(
-                "no Rust toolchain for {target}: add the target with `rustup target add {target}` \
-                 or install Debian's {}",
-                DEBIAN_PACKAGES.join(", ")
-            ),
-        }
+        Self::find(machine).with_context(|| format!("no Rust toolchain can build for {target}"))
+    }
+
+    /// The compiler's toolchain.
+    pub const fn rust(&self) -> Rust {
+        self.rust
     }
 
     /// The machine that it builds for.
@@ -165,57 +347,69 @@ impl Toolchain {
         self.machine.target()
     }
 
-    /// What its compiler says of itself.
-    pub fn version(&self) -> String {
-        let rustc = match self.libraries {
-            Libraries::Installed => "rustc",
-            Libraries::Debian => DEBIAN_RUSTC,
-        };
-        output_of(Command::new(rustc).arg("--version")).unwrap_or_default()
-    }
-
-    /// What it is, for people.
+    /// Describes it, for people.
     pub fn describe(&self) -> String {
         let libraries = match self.libraries {
             Libraries::Installed => "with the target's libraries",
-            Libraries::Debian => "with libraries built from source",
+            Libraries::Source => "with libraries built from source",
         };
         let linker = self.linker.display();
-        format!("{} {libraries}, linker {linker}", self.version())
+        format!("{}, {libraries}, linker {linker}", self.rust)
     }
 
-    /// A cargo command that builds with this toolchain.
+    /// Returns a cargo command that builds with this toolchain.
     pub fn cargo(&self) -> Command {
         let linker_variable = format!(
             "CARGO_TARGET_{}_LINKER",
             self.target().to_uppercase().replace('-', "_")
         );
-        let mut command = match self.libraries {
-            Libraries::Installed => Command::new("cargo"),
-            Libraries::Debian => {
-                let mut command = Command::new(DEBIAN_CARGO);
-                command.env("RUSTC", DEBIAN_RUSTC);
-                command
-            }
-        };
-        command
-            // The cargo that runs this program left its own toolchain in these.
-            .env_remove("RUSTUP_TOOLCHAIN")
-            .env_remove("CARGO")
-            .env(linker_variable, &self.linker)
-            // Unstable options: a lock file elsewhere, and libraries from source.
-            .env("RUSTC_BOOTSTRAP", "1");
+        let mut command = self.rust.cargo();
+        command.env(linker_variable, &self.linker);
         command
     }
 
-    /// The options of `cargo build` that go with this toolchain.
+    /// Returns the options of `cargo build` that go with this toolchain.
     pub fn build_options(&self) -> Vec<String> {
         let mut options = vec![format!("--target={}", self.target())];
-        if self.libraries == Libraries::Debian {
+        if self.libraries == Libraries::Source {
             options.push("-Zbuild-std=core,alloc".to_owned());
             // Unoptimized, it refers to functions of a C library.
             options.push("--config=profile.dev.package.compiler_builtins.opt-level=2".to_owned());
         }
         options
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_and_compared_as_numbers() {
+        assert_eq!(
+            Version::parse("rustc 1.95.0 (59807616e)"),
+            Some(Version(1, 95))
+        );
+        assert_eq!(
+            Version::parse("1.96.0+dfsg1-1~deb12u2"),
+            Some(Version(1, 96))
+        );
+        assert_eq!(Version::parse("none"), None);
+        assert!(Version(1, 100) > Version(1, 95));
+        assert!(Version(1, 85) < Version::oldest());
+    }
+
+    #[test]
+    fn the_error_without_a_route_has_every_reason_and_both_ways_out() {
+        let failures = ["rustup is not installed".to_owned(), "too old".to_owned()];
+        let error = no_route("nothing builds for x", "rustup target add x", &failures).to_string();
+        for part in [
+            "nothing builds for x",
+            "rustup is not installed; too old",
+            "`rustup target add x`",
+            "rustc-web",
+        ] {
+            assert!(error.contains(part), "{error}");
+        }
     }
 }

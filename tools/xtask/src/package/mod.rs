@@ -21,6 +21,7 @@ use crate::{
     build::{self, Profile},
     client,
     inf::{self, Inf, Stamp},
+    packages,
     process::{root, target},
     progress::step,
     recipes,
@@ -54,10 +55,9 @@ pub fn signer() -> Option<String> {
     sign::version()
 }
 
-/// Installs the tools that are needed besides those for building.
-pub fn install_tools() -> Result<()> {
-    client::install_compiler()?;
-    sign::install_tools()
+/// Returns the packages of the signing tools that are not installed.
+pub fn missing_packages() -> Vec<&'static str> {
+    sign::missing_packages()
 }
 
 /// What the driver says of itself: its image is loaded in the stand-in kernel, and its
@@ -142,11 +142,17 @@ pub fn make() -> Result<PathBuf> {
     let toolchain = step("find the cross toolchain", || {
         Toolchain::find_or_install(Machine::X64)
     })?;
-    step("install what signs", install_tools)?;
+    step("Installing the signing tools", || {
+        packages::install(&missing_packages())
+    })?;
+    let rust = step(
+        "Finding the client's compiler",
+        client::find_or_install_compiler,
+    )?;
     let image = step("build the driver", || {
         build::build(&toolchain, build::SAMPLE, Profile::Release)
     })?;
-    let client = step("build the client", client::build)?;
+    let client = step("build the client", || client::build(rust))?;
     let now = Timestamp::now();
     let stamped = step("stamp and check the INF", || inf(&driver(&image)?, now))?;
     let files = step("sign the driver and its catalog", || {

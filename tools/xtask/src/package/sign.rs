@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    packages,
+    packages::Program,
     process::{output_of, run_quietly},
 };
 
@@ -27,16 +27,21 @@ pub fn version() -> Option<String> {
     Some(first.trim_end_matches(", using:").to_owned())
 }
 
-/// Installs the tools, if they are not there.
-pub fn install_tools() -> Result<()> {
-    for tool in ["openssl", "osslsigncode"] {
-        if output_of(Command::new(tool).arg("version")).is_none()
-            && output_of(Command::new(tool).arg("--version")).is_none()
-        {
-            packages::install(&[tool])?;
-        }
-    }
-    Ok(())
+/// The signing tools.
+const TOOLS: [Program; 2] = [
+    Program {
+        name: "openssl",
+        package: "openssl",
+    },
+    Program {
+        name: "osslsigncode",
+        package: "osslsigncode",
+    },
+];
+
+/// Returns the packages of the signing tools that are not installed.
+pub fn missing_packages() -> Vec<&'static str> {
+    TOOLS.iter().filter_map(Program::missing).collect()
 }
 
 /// A test certificate, with its key.
