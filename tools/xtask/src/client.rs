@@ -89,7 +89,7 @@ fn cargo(chore: &str) -> Result<Command> {
         .env("RUSTC_BOOTSTRAP", "1")
         .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_LINKER", LINKER)
         .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_RUNNER", WINE)
-        .args([chore, "--release", "--package", PACKAGE])
+        .args([chore, "--locked", "--release", "--package", PACKAGE])
         .args(["--target", TARGET, "--target-dir"])
         .arg(built_in())
         // The standard library is built once for all chores.

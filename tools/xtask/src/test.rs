@@ -8,10 +8,10 @@ use crate::{
     build::{self, Profile, with_standin},
     client, deep,
     environment::ORACLES,
-    package, packages,
+    lock_files, package, packages,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
-    requirements,
+    requirements, standin,
     toolchain::{Machine, Toolchain},
 };
 
@@ -40,19 +40,14 @@ fn package_with_cargo_make() -> Result<()> {
     process::run(&mut cargo(&["make", "package"]))
 }
 
-/// Runs every check; with `deep`, those too that take longer.
-pub fn run(deep: bool) -> Result<()> {
-    let toolchain = step("find the cross toolchain", || {
-        Toolchain::find_or_install(Machine::X64)
-    })?;
-    let arm64 = step("find it for ARM64", || {
-        Toolchain::find_or_install(Machine::Arm64)
-    })?;
-    install_tools()?;
+/// Checks the format of every workspace, and lints what is not the client.
+fn check_sources() -> Result<()> {
     step("check the format", || {
         run_quietly(&mut cargo(&["fmt", "--all", "--check"]))?;
-        let fuzz = ["--manifest-path", "fuzz/Cargo.toml"];
-        run_quietly(cargo(&["fmt", "--check"]).args(fuzz))
+        for other in ["fuzz/Cargo.toml", standin::MANIFEST] {
+            run_quietly(cargo(&["fmt", "--all", "--check"]).args(["--manifest-path", other]))?;
+        }
+        Ok(())
     })?;
     step("lint the host crates", || {
         run_quietly(&mut cargo(&[
@@ -75,20 +70,37 @@ pub fn run(deep: bool) -> Result<()> {
             "--package",
             build::MINIMAL.0,
         ]);
+        let built_in = target().join("driver-lint");
+        build::forget_old_functions(&built_in)?;
         with_standin(&mut command)
             .env("RUSTC_BOOTSTRAP", "1")
             .arg("--target-dir")
-            .arg(target().join("driver-lint"))
+            .arg(built_in)
             .args(["--", "-D", "warnings"]);
         run_quietly(&mut command)
     })?;
+    step("lint the stand-ins", standin::lint)
+}
+
+/// Runs every check; with `deep`, those too that take longer.
+pub fn run(deep: bool) -> Result<()> {
+    let toolchain = step("find the cross toolchain", || {
+        Toolchain::find_or_install(Machine::X64)
+    })?;
+    let arm64 = step("find it for ARM64", || {
+        Toolchain::find_or_install(Machine::Arm64)
+    })?;
+    install_tools()?;
+    step("check the lock files", lock_files::check)?;
+    check_sources()?;
     step("lint the client", client::lint)?;
     loud_step("find a test for every requirement", requirements::check)?;
     step("build the documentation", || {
         run_quietly(
             cargo(&["doc", "--no-deps", "--document-private-items"])
                 .env("RUSTDOCFLAGS", "-D warnings"),
-        )
+        )?;
+        standin::document()
     })?;
     for (driver, profile) in [
         (build::SAMPLE, Profile::Debug),
@@ -111,6 +123,10 @@ pub fn run(deep: bool) -> Result<()> {
                 .env("WDK_ETW_DRIVERS", target().join("drivers")),
         )
     })?;
+    loud_step(
+        "test the stand-ins against the WDK's headers",
+        standin::test,
+    )?;
     loud_step("test the client under Wine", client::test)?;
     loud_step("show the drivers' resources to foreign readers", || {
         process::run(
