@@ -196,6 +196,7 @@ fn microsofts_crates_are_the_published_ones() {
             "--config",
             "tools/wdk-standin/config.toml",
             "-Zlockfile-path",
+            "--locked",
         ])
         .output()
         .unwrap();

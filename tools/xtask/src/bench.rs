@@ -308,6 +308,7 @@ fn throughput() -> Result<Value> {
     let mut build = Command::new(env!("CARGO"));
     build.current_dir(root()).args([
         "build",
+        "--locked",
         "--release",
         "--package",
         "etw-testkernel",

@@ -61,9 +61,15 @@ pub fn run(package: &str, profile: Profile, machine: Machine) -> Result<()> {
     Ok(())
 }
 
-/// Adds to a cargo command what puts the stand-ins in the WDK crates' place: the
-/// patch, and a lock file of its own, since the packages resolve otherwise.
+/// Adds to a cargo command what puts the stand-ins in the WDK crates' place, and takes the
+/// lock file as it is.
 pub fn with_standin(command: &mut Command) -> &mut Command {
+    patch_standin(command).arg("--locked")
+}
+
+/// Adds to a cargo command the patch with the stand-ins, and their lock file, since the
+/// packages resolve otherwise.
+pub fn patch_standin(command: &mut Command) -> &mut Command {
     let standin = root().join("tools/wdk-standin");
     command
         .current_dir(root())
@@ -74,7 +80,7 @@ pub fn with_standin(command: &mut Command) -> &mut Command {
 
 /// Makes wdk-macros look at the framework's functions again when the stand-in's have changed:
 /// it keeps what it found beside its own build, whatever becomes of wdk-sys.
-fn forget_old_functions(built_in: &Path) -> Result<()> {
+pub fn forget_old_functions(built_in: &Path) -> Result<()> {
     let now = fs::read(root().join("tools/wdk-standin/wdk-sys/src/types.rs"))
         .context("the stand-in for wdk-sys cannot be read")?;
     let known = built_in.join("functions-known.rs");

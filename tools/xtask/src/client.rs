@@ -84,7 +84,7 @@ fn cargo(rust: Rust, chore: &str) -> Result<Command> {
         .current_dir(root())
         .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_LINKER", LINKER.name)
         .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_RUNNER", WINE.name)
-        .args([chore, "--release", "--package", PACKAGE])
+        .args([chore, "--locked", "--release", "--package", PACKAGE])
         .args(["--target", TARGET, "--target-dir"])
         .arg(built_in())
         // The standard library is built once for all chores.

@@ -13,6 +13,7 @@ mod doctor;
 mod environment;
 mod fuzz;
 mod inf;
+mod lock_files;
 mod manifest;
 mod package;
 mod packages;
@@ -20,6 +21,7 @@ mod process;
 mod progress;
 mod recipes;
 mod requirements;
+mod standin;
 mod test;
 mod toolchain;
 
@@ -213,6 +215,11 @@ fn command_line() -> Command {
                 .arg(flag("release", "Optimized, as it would be shipped")),
         )
         .subcommand(
+            Command::new("lock")
+                .about("Renew the lock files of all workspaces for manifests that changed")
+                .arg(flag("check", "Only say whether they match their manifests")),
+        )
+        .subcommand(
             Command::new("doctor")
                 .about("Say what is there of what the other chores need, and what is missing")
                 .arg(flag("install", "Install what is missing")),
@@ -249,6 +256,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             let package = package.map_or(build::SAMPLE.0, String::as_str);
             build::run(package, profile, machine)
         }
+        "lock" => lock_files::run(arguments.get_flag("check")),
         "client" => client::run(),
         "package" => package::run(),
         "manifest" => run_manifest(arguments),

@@ -10,13 +10,23 @@ use crate::{
     client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
+    lock_files,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
-    requirements,
+    requirements, standin,
 };
 
 /// The module that tests of unpublished samples are in.
 const SAMPLES: &str = "samples::";
+
+/// The drivers that the checks use, and how each is built.
+const DRIVERS: [((&str, &str), Profile); 5] = [
+    (build::SAMPLE, Profile::Debug),
+    (build::SAMPLE, Profile::Release),
+    (build::PROBE, Profile::Release),
+    (build::KMDF, Profile::Release),
+    (build::MINIMAL, Profile::Release),
+];
 
 fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
@@ -24,40 +34,24 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Makes the package as its users do.
-fn package_with_cargo_make() -> Result<()> {
-    process::run(&mut cargo(&["make", "package"]))
-}
-
-/// Runs every check; with `deep`, those too that take longer.
-pub fn run(deep: bool) -> Result<()> {
-    let Tools { x64, arm64, client } = doctor::install()?;
-    step("check the format", || {
+/// Checks the format of every workspace, and lints what is not the client.
+fn check_sources() -> Result<()> {
+    step("Checking the format", || {
         run_quietly(&mut cargo(&["fmt", "--all", "--check"]))?;
-        let fuzz = ["--manifest-path", "fuzz/Cargo.toml"];
-        run_quietly(cargo(&["fmt", "--check"]).args(fuzz))
+        for other in ["fuzz/Cargo.toml", standin::MANIFEST] {
+            run_quietly(cargo(&["fmt", "--all", "--check"]).args(["--manifest-path", other]))?;
+        }
+        Ok(())
     })?;
-    step("lint the host crates", || {
-        run_quietly(&mut cargo(&[
-            "clippy",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ]))
+    step("Linting the host crates", || {
+        let mut command = cargo(&["clippy", "--locked", "--all-targets"]);
+        run_quietly(command.args(["--", "-D", "warnings"]))
     })?;
-    step("lint the drivers", || {
-        let mut command = cargo(&[
-            "clippy",
-            "--package",
-            build::SAMPLE.0,
-            "--package",
-            build::PROBE.0,
-            "--package",
-            build::KMDF.0,
-            "--package",
-            build::MINIMAL.0,
-        ]);
+    step("Linting the drivers", || {
+        let mut command = cargo(&["clippy"]);
+        for (package, _) in [build::SAMPLE, build::PROBE, build::KMDF, build::MINIMAL] {
+            command.args(["--package", package]);
+        }
         with_standin(&mut command)
             .env("RUSTC_BOOTSTRAP", "1")
             .arg("--target-dir")
@@ -65,80 +59,100 @@ pub fn run(deep: bool) -> Result<()> {
             .args(["--", "-D", "warnings"]);
         run_quietly(&mut command)
     })?;
-    step("lint the client", || client::lint(client))?;
-    loud_step("find a test for every requirement", requirements::check)?;
-    step("build the documentation", || {
+    step("Linting the stand-ins", standin::lint)
+}
+
+/// Checks that the documents and the sources agree, and builds the API documentation.
+fn check_documents() -> Result<()> {
+    loud_step("Finding a test for every requirement", requirements::check)?;
+    step("Building the documentation", || {
         run_quietly(
-            cargo(&["doc", "--no-deps", "--document-private-items"])
+            cargo(&["doc", "--locked", "--no-deps", "--document-private-items"])
                 .env("RUSTDOCFLAGS", "-D warnings"),
-        )
-    })?;
-    for (driver, profile) in [
-        (build::SAMPLE, Profile::Debug),
-        (build::SAMPLE, Profile::Release),
-        (build::PROBE, Profile::Release),
-        (build::KMDF, Profile::Release),
-        (build::MINIMAL, Profile::Release),
-    ] {
-        let title = format!("build {}.sys ({})", driver.1, profile.folder());
-        step(&title, || build::build(&x64, driver, profile))?;
+        )?;
+        standin::document()
+    })
+}
+
+/// Builds every driver, and the package as its users do.
+fn build_all(tools: &Tools) -> Result<()> {
+    for (driver, profile) in DRIVERS {
+        let title = format!("Building {}.sys ({})", driver.1, profile.folder());
+        step(&title, || build::build(&tools.x64, driver, profile))?;
     }
-    step("build etw_sample_driver.sys for ARM64", || {
-        build::build(&arm64, build::SAMPLE, Profile::Release)
+    step("Building etw_sample_driver.sys for ARM64", || {
+        build::build(&tools.arm64, build::SAMPLE, Profile::Release)
     })?;
-    loud_step("make the package", package_with_cargo_make)?;
-    loud_step("test", || {
-        process::run(
-            cargo(&["test"])
-                .env("WDK_ETW_PYTHON", ORACLES.python())
-                .env("WDK_ETW_DRIVERS", target().join("drivers")),
-        )
+    loud_step("Making the package", || {
+        process::run(&mut cargo(&["make", "package"]))
+    })
+}
+
+/// A `cargo test` command whose tests find the drivers and the foreign readers.
+fn test_command(arguments: &[&str]) -> Command {
+    let mut command = cargo(&["test", "--locked"]);
+    command
+        .args(arguments)
+        .env("WDK_ETW_PYTHON", ORACLES.python())
+        .env("WDK_ETW_DRIVERS", target().join("drivers"));
+    command
+}
+
+/// Runs the tests that need foreign readers, which a bare `cargo test` leaves out.
+fn test_with_foreign_readers() -> Result<()> {
+    loud_step("Showing the drivers' resources to foreign readers", || {
+        let mut command = test_command(&["--package", "wdk-etw-build", "--test", "readers"]);
+        process::run(command.args(["--", "--ignored", "--skip", SAMPLES]))
     })?;
-    loud_step("test the client under Wine", || client::test(client))?;
-    loud_step("show the drivers' resources to foreign readers", || {
-        process::run(
-            cargo(&["test", "--package", "wdk-etw-build", "--test", "readers"])
-                .args(["--", "--ignored", "--skip", SAMPLES])
-                .env("WDK_ETW_PYTHON", ORACLES.python())
-                .env("WDK_ETW_DRIVERS", target().join("drivers")),
-        )
+    loud_step("Taking the package apart", || {
+        let mut command = test_command(&["--package", "xtask", "--test", "package"]);
+        process::run(command.args(["--", "--ignored"]))
     })?;
-    loud_step("take the package apart", || {
-        process::run(
-            cargo(&["test", "--package", "xtask", "--test", "package"])
-                .args(["--", "--ignored"])
-                .env("WDK_ETW_PYTHON", ORACLES.python()),
-        )
-    })?;
-    loud_step("show what the provider writes to foreign decoders", || {
-        process::run(
-            cargo(&["test", "--package", "wdk-etw", "--test", "foreign"])
-                .args(["--", "--ignored"])
-                .env("WDK_ETW_PYTHON", ORACLES.python()),
-        )
-    })?;
-    loud_step("count what events cost", || bench::run(bench::Mode::Quick))?;
-    if env::var_os("WDK_ETW_SAMPLES").is_some() {
-        loud_step("compare with samples that nobody may publish", || {
-            process::run(
-                cargo(&[
-                    "test",
-                    "--package",
-                    "wdk-etw-build",
-                    "--package",
-                    "etl-file",
-                ])
-                .args(["--tests", "--", "--ignored", SAMPLES])
-                .env("WDK_ETW_PYTHON", ORACLES.python()),
-            )
-        })?;
-    } else {
+    loud_step("Showing the provider's events to foreign decoders", || {
+        let mut command = test_command(&["--package", "wdk-etw", "--test", "foreign"]);
+        process::run(command.args(["--", "--ignored"]))
+    })
+}
+
+/// Runs the tests of samples that nobody may publish, where there are any.
+fn test_samples() -> Result<()> {
+    if env::var_os("WDK_ETW_SAMPLES").is_none() {
         eprintln!(
-            "NOT RUN compare with samples that nobody may publish: WDK_ETW_SAMPLES does not name \
+            "NOT RUN the tests of samples that nobody may publish: WDK_ETW_SAMPLES does not name \
              their folder"
         );
+        return Ok(());
     }
-    loud_step("model-check the provider's concurrency", || {
+    loud_step("Testing samples that nobody may publish", || {
+        let mut command = test_command(&["--package", "wdk-etw-build", "--package", "etl-file"]);
+        process::run(command.args(["--tests", "--", "--ignored", SAMPLES]))
+    })
+}
+
+/// Runs every check; with `deep`, those too that take longer.
+pub fn run(deep: bool) -> Result<()> {
+    let tools = doctor::install()?;
+    step("Checking the lock files", lock_files::check)?;
+    check_sources()?;
+    step("Linting the client", || client::lint(tools.client))?;
+    check_documents()?;
+    build_all(&tools)?;
+    loud_step("Testing the host crates", || {
+        process::run(&mut test_command(&[]))
+    })?;
+    loud_step(
+        "Testing the stand-ins against the WDK's headers",
+        standin::test,
+    )?;
+    loud_step("Testing the client under Wine", || {
+        client::test(tools.client)
+    })?;
+    test_with_foreign_readers()?;
+    test_samples()?;
+    loud_step("Counting what events cost", || {
+        bench::run(bench::Mode::Quick)
+    })?;
+    loud_step("Model-checking the provider's concurrency", || {
         process::run(&mut deep::model_check())
     })?;
     if deep { deep::run() } else { Ok(()) }

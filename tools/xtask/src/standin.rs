@@ -1,0 +1,39 @@
+//! The workspace of the stand-ins for wdk-sys and wdk-build: its own lints, documentation, tests.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::process::{self, root, run_quietly, target};
+
+/// The workspace's manifest, from the repository's root.
+pub const MANIFEST: &str = "tools/wdk-standin/Cargo.toml";
+
+fn cargo(chore: &str) -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .current_dir(root())
+        .args([chore, "--locked", "--workspace"])
+        .args(["--manifest-path", MANIFEST, "--target-dir"])
+        .arg(target().join("standin"));
+    command
+}
+
+/// Lints the stand-ins.
+pub fn lint() -> Result<()> {
+    run_quietly(cargo("clippy").args(["--all-targets", "--", "-D", "warnings"]))
+}
+
+/// Builds their documentation.
+pub fn document() -> Result<()> {
+    run_quietly(
+        cargo("doc")
+            .args(["--no-deps", "--document-private-items"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )
+}
+
+/// Compares every definition of theirs with data read off the WDK's headers.
+pub fn test() -> Result<()> {
+    process::run(&mut cargo("test"))
+}
