@@ -36,17 +36,8 @@ struct Row {
 
 fn image(toolchain: &Toolchain, feature: Option<&str>) -> Result<PathBuf> {
     let built_in = target().join("bench-build");
-    let mut command = toolchain.cargo();
-    command
-        .current_dir(root().join("tools/bench/image"))
-        .args(["build", "--release", "--locked", "--target-dir"])
-        .arg(&built_in)
-        .args(
-            toolchain
-                .build_options()
-                .into_iter()
-                .filter(|option| !option.contains("profile.dev")),
-        );
+    let mut command = toolchain.build(&root().join("tools/bench/image"), &built_in)?;
+    command.args(["--release", "--locked"]);
     if let Some(feature) = feature {
         command.args(["--features", feature]);
     }

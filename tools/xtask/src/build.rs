@@ -70,9 +70,14 @@ pub fn with_standin(command: &mut Command) -> &mut Command {
 /// Adds to a cargo command the patch with the stand-ins, and their lock file, since the
 /// packages resolve otherwise.
 pub fn patch_standin(command: &mut Command) -> &mut Command {
-    let standin = root().join("tools/wdk-standin");
+    patch_standin_in(command, &root())
+}
+
+/// Does that with the stand-ins that lie in the folder `root`.
+fn patch_standin_in<'a>(command: &'a mut Command, root: &Path) -> &'a mut Command {
+    let standin = root.join("tools/wdk-standin");
     command
-        .current_dir(root())
+        .current_dir(root)
         .arg("--config")
         .arg(standin.join("config.toml"))
         .arg("-Zlockfile-path")
@@ -105,22 +110,29 @@ pub fn forget_old_functions(built_in: &Path) -> Result<()> {
         .with_context(|| format!("cannot write {}", known.display()))
 }
 
-/// Builds a driver; returns its .sys, with its .pdb beside it.
-pub fn build(toolchain: &Toolchain, driver: (&str, &str), profile: Profile) -> Result<PathBuf> {
-    let (package, image) = driver;
-    let built_in = target().join("driver-build");
-    forget_old_functions(&built_in)?;
-    let mut command = toolchain.cargo();
-    command.args(["build", "--package", package]);
-    with_standin(&mut command)
-        .arg("--target-dir")
-        .arg(&built_in)
-        .args(toolchain.build_options());
+/// Builds a driver from the source in the folder `root`; returns the folder with its image.
+pub fn compile(
+    root: &Path,
+    built_in: &Path,
+    toolchain: &Toolchain,
+    (package, _): (&str, &str),
+    profile: Profile,
+) -> Result<PathBuf> {
+    forget_old_functions(built_in)?;
+    let mut command = toolchain.build(root, built_in)?;
+    patch_standin_in(&mut command, root).args(["--locked", "--package", package]);
     if profile == Profile::Release {
         command.arg("--release");
     }
     run_quietly(&mut command)?;
-    let from = built_in.join(toolchain.target()).join(profile.folder());
+    Ok(built_in.join(toolchain.target()).join(profile.folder()))
+}
+
+/// Builds a driver; returns its .sys, with its .pdb beside it.
+pub fn build(toolchain: &Toolchain, driver: (&str, &str), profile: Profile) -> Result<PathBuf> {
+    let (_, image) = driver;
+    let built_in = target().join("driver-build");
+    let from = compile(&root(), &built_in, toolchain, driver, profile)?;
     let to = match toolchain.machine() {
         Machine::X64 => drivers(profile),
         Machine::Arm64 => target().join("drivers/arm64").join(profile.folder()),

@@ -13,6 +13,7 @@ mod doctor;
 mod environment;
 mod fuzz;
 mod inf;
+mod link;
 mod lock_files;
 mod manifest;
 mod package;
@@ -20,6 +21,7 @@ mod packages;
 mod process;
 mod progress;
 mod recipes;
+mod reproducible;
 mod requirements;
 mod standin;
 mod test;
@@ -297,6 +299,9 @@ fn run_manifest(arguments: &ArgMatches) -> Result<()> {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = link::run_if_asked() {
+        return code;
+    }
     let matches = command_line().get_matches();
     let result = matches
         .subcommand()

@@ -13,7 +13,7 @@ use crate::{
     lock_files,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
-    requirements, standin,
+    reproducible, requirements, standin,
 };
 
 /// The module that tests of unpublished samples are in.
@@ -82,6 +82,9 @@ fn build_all(tools: &Tools) -> Result<()> {
     }
     step("Building etw_sample_driver.sys for ARM64", || {
         build::build(&tools.arm64, build::SAMPLE, Profile::Release)
+    })?;
+    step("Building the sample driver again in another folder", || {
+        reproducible::check(&tools.x64)
     })?;
     loud_step("Making the package", || {
         process::run(&mut cargo(&["make", "package"]))

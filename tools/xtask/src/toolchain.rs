@@ -6,7 +6,7 @@
 //! has old versions of it in some archives, so its version is checked before it is installed.
 
 use std::{
-    fmt,
+    env, fmt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -14,6 +14,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
+    link,
     packages::{self, Program},
     process::{find_program, output_of, run_quietly},
 };
@@ -117,13 +118,17 @@ impl Rust {
 
     /// Whether the toolchain has the source of the standard library, and a cargo beside it.
     fn has_source(self) -> bool {
-        let sysroot = output_of(Command::new(self.rustc()).args(["--print", "sysroot"]));
         let has_cargo = self == Self::Current || Path::new("/usr/bin/cargo").exists();
         has_cargo
-            && sysroot.is_some_and(|sysroot| {
-                let source = Path::new(&sysroot).join("lib/rustlib/src/rust/library");
+            && self.sysroot().is_some_and(|sysroot| {
+                let source = sysroot.join("lib/rustlib/src/rust/library");
                 source.join("core/Cargo.toml").is_file()
             })
+    }
+
+    /// Returns the folder that the toolchain lies in.
+    pub fn sysroot(self) -> Option<PathBuf> {
+        output_of(Command::new(self.rustc()).args(["--print", "sysroot"])).map(PathBuf::from)
     }
 
     /// Returns a cargo command of the toolchain, in which unstable options are allowed: a lock
@@ -268,6 +273,8 @@ pub struct Toolchain {
     rust: Rust,
     libraries: Libraries,
     linker: PathBuf,
+    /// The folder that cargo keeps packages in.
+    cargo_home: PathBuf,
 }
 
 /// Returns the linker that came with the toolchain that runs cargo.
@@ -276,7 +283,7 @@ fn toolchain_linker() -> Option<PathBuf> {
     let linker = Path::new(&libraries)
         .parent()?
         .join("bin")
-        .join(format!("rust-lld{}", std::env::consts::EXE_SUFFIX));
+        .join(format!("rust-lld{}", env::consts::EXE_SUFFIX));
     linker.is_file().then_some(linker)
 }
 
@@ -300,6 +307,7 @@ impl Toolchain {
             rust,
             libraries,
             linker,
+            cargo_home: cargo_home(),
         })
     }
 
@@ -337,6 +345,12 @@ impl Toolchain {
         self.rust
     }
 
+    /// Makes cargo keep packages in another folder.
+    pub fn with_cargo_home(mut self, cargo_home: PathBuf) -> Self {
+        self.cargo_home = cargo_home;
+        self
+    }
+
     /// The machine that it builds for.
     pub const fn machine(&self) -> Machine {
         self.machine
@@ -357,19 +371,33 @@ impl Toolchain {
         format!("{}, {libraries}, linker {linker}", self.rust)
     }
 
-    /// Returns a cargo command that builds with this toolchain.
-    pub fn cargo(&self) -> Command {
-        let linker_variable = format!(
-            "CARGO_TARGET_{}_LINKER",
-            self.target().to_uppercase().replace('-', "_")
-        );
+    /// Returns a cargo command that builds what lies in the folder `root` with this toolchain,
+    /// into the folder `built_in`; images are the same whatever the folders are.
+    pub fn build(&self, root: &Path, built_in: &Path) -> Result<Command> {
+        let target = self.target();
         let mut command = self.rust.cargo();
-        command.env(linker_variable, &self.linker);
         command
+            .env("CARGO_HOME", &self.cargo_home)
+            .current_dir(root)
+            .arg("build")
+            .arg("--target-dir")
+            .arg(built_in)
+            .args(self.build_options());
+        link::wrap(&mut command, target, &self.linker, &built_in.join("linker"))?;
+        let sysroot = self.rust.sysroot().unwrap_or_default();
+        let flags: Vec<String> = link::remapped(root, built_in, &self.cargo_home, &sysroot)
+            .iter()
+            .map(|flag| toml_string(flag))
+            .collect();
+        command.arg(format!(
+            "--config=target.{target}.rustflags=[{}]",
+            flags.join(", ")
+        ));
+        Ok(command)
     }
 
     /// Returns the options of `cargo build` that go with this toolchain.
-    pub fn build_options(&self) -> Vec<String> {
+    fn build_options(&self) -> Vec<String> {
         let mut options = vec![format!("--target={}", self.target())];
         if self.libraries == Libraries::Source {
             options.push("-Zbuild-std=core,alloc".to_owned());
@@ -378,6 +406,17 @@ impl Toolchain {
         }
         options
     }
+}
+
+/// Returns the folder that cargo keeps packages in.
+pub fn cargo_home() -> PathBuf {
+    let home = || env::home_dir().unwrap_or_default().join(".cargo");
+    env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
+}
+
+/// Writes a string as TOML has it.
+fn toml_string(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 #[cfg(test)]

@@ -23,8 +23,10 @@ pub enum ConfigError {
 ///
 /// `/RELEASE` is the one that is not wdk-build's: Microsoft's linker writes the
 /// image's checksum for every `/DRIVER`, lld-link only for `/RELEASE`.
+/// `/Brepro` writes hashes in the place of times, and `/PDBALTPATH` keeps the PDB's folder
+/// out of the image, so that the same source makes the same image on every machine.
 /// `/INTEGRITYCHECK` is Microsoft's too; it only sets a flag in the image.
-const LINK_OPTIONS: [&str; 14] = [
+const LINK_OPTIONS: [&str; 16] = [
     "/DRIVER",
     "/NODEFAULTLIB",
     "/SUBSYSTEM:NATIVE",
@@ -39,6 +41,8 @@ const LINK_OPTIONS: [&str; 14] = [
     "/INTEGRITYCHECK",
     "/MANIFEST:NO",
     "/RELEASE",
+    "/Brepro",
+    "/PDBALTPATH:%_PDB%",
 ];
 
 /// Configures the build of a library that depends on the driver model: wdk and

@@ -1,0 +1,297 @@
+//! Links an image so that it is the same wherever, and by whomever, it is built.
+//!
+//! A linker writes into the PDB its command line, its working folder and the paths of its
+//! inputs, some of which lie in folders with random names; the hash of the PDB identifies the
+//! image and the PDB to debuggers. So rustc is given this program in the linker's place, which
+//! runs the linker in a folder of its own, where every input and output has a relative name
+//! that depends on the command line alone.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs, io,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context, Result, bail};
+
+/// Names the real linker; while it is set, this program links.
+const LINKER: &str = "WDK_ETW_LINKER";
+
+/// The name that the linker is called by: it decides which kind of linker `rust-lld` is, and
+/// the PDB has it.
+const NAME: &str = "lld-link";
+
+/// The folder that the PDB names as the one that the linker ran in.
+const FOLDER: &str = "/pdbsourcepath:C:\\src";
+
+/// The linker's options that name a file to write.
+const OUTPUTS: [&str; 4] = ["/OUT", "/IMPLIB", "/PDB", "/MAP"];
+
+/// The file that rustc runs as the linker: this program, by a name that rustc knows.
+fn program(folder: &Path) -> Result<PathBuf> {
+    let this = env::current_exe().context("cannot find the path of this program")?;
+    let link = folder.join(format!("{NAME}{}", env::consts::EXE_SUFFIX));
+    let place = || -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        match fs::remove_file(&link) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        stand_for(&this, &link)
+    };
+    if !fs::read_link(&link).is_ok_and(|path| path == this) {
+        place().with_context(|| format!("cannot write {}", link.display()))?;
+    }
+    Ok(link)
+}
+
+/// Makes a second name for a file or a folder.
+fn stand_for(path: &Path, name: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    return std::os::unix::fs::symlink(path, name);
+    #[cfg(not(unix))]
+    if path.is_dir() {
+        // Only folders of libraries are looked through; those on a system like this lie in
+        // folders that the linker knows.
+        fs::create_dir_all(name)
+    } else {
+        fs::copy(path, name).map(|_bytes| ())
+    }
+}
+
+/// Makes a cargo command link through this program; `folder` is for the program's own use.
+pub fn wrap(cargo: &mut Command, target: &str, linker: &Path, folder: &Path) -> Result<()> {
+    let variable = target.to_uppercase().replace('-', "_");
+    cargo
+        .env(format!("CARGO_TARGET_{variable}_LINKER"), program(folder)?)
+        .env(LINKER, linker);
+    Ok(())
+}
+
+/// Links, if this program was started as the linker.
+pub fn run_if_asked() -> Option<ExitCode> {
+    let linker = env::var_os(LINKER)?;
+    Some(
+        match link(&linker, &env::args_os().skip(1).collect::<Vec<_>>()) {
+            Ok(code) => code,
+            Err(error) => {
+                eprintln!("error: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
+    )
+}
+
+/// A linker's command line with relative names.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Plan {
+    arguments: Vec<OsString>,
+    /// Relative names, and the files or folders that they stand for.
+    inputs: Vec<(PathBuf, PathBuf)>,
+    /// The folder that every output goes to.
+    out: Option<PathBuf>,
+}
+
+impl Plan {
+    /// Plans a link; `exists` says which paths do.
+    fn new(arguments: &[OsString], exists: impl Fn(&Path) -> bool) -> Self {
+        let mut plan = Self::default();
+        for argument in arguments {
+            let changed = plan.change(argument, &exists);
+            plan.arguments
+                .push(changed.unwrap_or_else(|| argument.clone()));
+        }
+        plan
+    }
+
+    /// Returns an argument with a relative name, if it has an absolute one.
+    fn change(&mut self, argument: &OsStr, exists: impl Fn(&Path) -> bool) -> Option<OsString> {
+        let whole = Path::new(argument);
+        if whole.is_absolute() && exists(whole) {
+            return Some(self.input(whole).into());
+        }
+        let text = argument.to_str()?;
+        let (option, value) = text.split_once(':')?;
+        let path = Path::new(value);
+        if !option.starts_with('/') || !path.is_absolute() {
+            return None;
+        }
+        let relative = if OUTPUTS.iter().any(|out| option.eq_ignore_ascii_case(out)) {
+            self.out
+                .get_or_insert_with(|| path.parent().map_or_else(PathBuf::new, Path::to_owned));
+            Path::new("out").join(path.file_name()?)
+        } else if exists(path) {
+            self.input(path)
+        } else {
+            return None;
+        };
+        let mut changed = OsString::from(option);
+        changed.push(":");
+        changed.push(relative);
+        Some(changed)
+    }
+
+    /// Names an input by its place among the inputs and its file name.
+    fn input(&mut self, path: &Path) -> PathBuf {
+        let folder = Path::new("in").join(self.inputs.len().to_string());
+        let name = folder.join(path.file_name().unwrap_or_else(|| OsStr::new("input")));
+        self.inputs.push((name.clone(), path.to_owned()));
+        name
+    }
+}
+
+/// Runs the linker in a folder of its own, and moves what it writes to where rustc looks.
+fn link(linker: &OsStr, arguments: &[OsString]) -> Result<ExitCode> {
+    let plan = Plan::new(arguments, Path::exists);
+    let Some(out) = plan.out.clone() else {
+        bail!("the linker's command line has no /OUT: option");
+    };
+    let folder = out.join(format!(".link-{}", std::process::id()));
+    let result = link_in(&folder, linker, &plan, &out);
+    // What is left of a failed link is of no use to anybody.
+    let _ = fs::remove_dir_all(&folder);
+    result
+}
+
+fn link_in(folder: &Path, linker: &OsStr, plan: &Plan, out: &Path) -> Result<ExitCode> {
+    let write = |path: &Path| format!("cannot write {}", path.display());
+    let written = folder.join("out");
+    fs::create_dir_all(&written).with_context(|| write(&written))?;
+    for (name, path) in &plan.inputs {
+        let name = folder.join(name);
+        name.parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            .and_then(|()| stand_for(path, &name))
+            .with_context(|| write(&name))?;
+    }
+    let mut command = Command::new(linker);
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::arg0(&mut command, NAME);
+    #[cfg(not(unix))]
+    command.args(["-flavor", "link"]);
+    let status = command
+        .args(&plan.arguments)
+        .arg(FOLDER)
+        .current_dir(folder)
+        .status()
+        .with_context(|| format!("cannot start the linker {}", linker.display()))?;
+    for entry in fs::read_dir(&written).with_context(|| write(&written))? {
+        let entry = entry.with_context(|| write(&written))?;
+        let to = out.join(entry.file_name());
+        fs::rename(entry.path(), &to).with_context(|| write(&to))?;
+    }
+    Ok(if status.success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// What a folder of built files is called in images: the one that `cargo xtask` builds in.
+const BUILT_IN: &str = "./target/driver-build";
+
+/// Returns the compiler's options that keep the folders of this machine out of an image: those
+/// of the source, of what is built, of cargo's packages, and of the toolchain.
+pub fn remapped(root: &Path, target: &Path, cargo_home: &Path, sysroot: &Path) -> Vec<String> {
+    let mut folders = vec![
+        (root.to_owned(), "."),
+        (target.to_owned(), BUILT_IN),
+        (cargo_home.to_owned(), "cargo"),
+        (sysroot.join("lib/rustlib/src/rust"), "rust"),
+    ];
+    // Debian's toolchain has its source behind a link.
+    if let Ok(source) = fs::canonicalize(sysroot.join("lib/rustlib/src/rust")) {
+        folders.push((source, "rust"));
+    }
+    // Packages lie in a folder named after the registry that this machine uses.
+    let registries = fs::read_dir(cargo_home.join("registry/src"));
+    folders.extend(
+        registries
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|registry| (registry.path(), "cargo")),
+    );
+    folders
+        .into_iter()
+        .map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()))
+        .collect()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn planned(folder: &str, home: &str) -> Plan {
+        let arguments: Vec<OsString> = [
+            format!("/DEF:{folder}/rustcAb3/lib.def"),
+            "/NOLOGO".to_owned(),
+            format!("{folder}/a.rcgu.o"),
+            format!("/LIBPATH:{home}/lib"),
+            format!("/OUT:{folder}/a.dll"),
+            format!("/IMPLIB:{folder}/a.dll.lib"),
+            "/PDBALTPATH:%_PDB%".to_owned(),
+            "/ENTRY:FxDriverEntry".to_owned(),
+            format!("/NATVIS:{home}/missing.natvis"),
+        ]
+        .map(OsString::from)
+        .to_vec();
+        Plan::new(&arguments, |path| !path.ends_with("missing.natvis"))
+    }
+
+    #[test]
+    fn a_plan_has_no_name_of_the_machine() {
+        let plan = planned("/one/target", "/home/one");
+        assert_eq!(
+            plan.arguments,
+            [
+                "/DEF:in/0/lib.def",
+                "/NOLOGO",
+                "in/1/a.rcgu.o",
+                "/LIBPATH:in/2/lib",
+                "/OUT:out/a.dll",
+                "/IMPLIB:out/a.dll.lib",
+                "/PDBALTPATH:%_PDB%",
+                "/ENTRY:FxDriverEntry",
+                "/NATVIS:/home/one/missing.natvis",
+            ]
+        );
+        assert_eq!(plan.out.as_deref(), Some(Path::new("/one/target")));
+        let lib = (PathBuf::from("in/2/lib"), PathBuf::from("/home/one/lib"));
+        assert_eq!(plan.inputs[2], lib);
+    }
+
+    #[test]
+    fn plans_in_two_folders_are_the_same() {
+        let mut one = planned("/one/target", "/home/one").arguments;
+        let mut two = planned("/elsewhere/two/target", "/root").arguments;
+        // What does not exist is passed on as it is.
+        one.pop();
+        two.pop();
+        assert_eq!(one, two);
+    }
+
+    #[test]
+    fn later_folders_hide_the_earlier_ones_that_they_lie_in() {
+        let home = tempfile::tempdir().unwrap();
+        let registry = home.path().join("registry/src/example-1");
+        fs::create_dir_all(&registry).unwrap();
+        let options = remapped(
+            Path::new("/w"),
+            Path::new("/w/target"),
+            home.path(),
+            Path::new("/t"),
+        );
+        let place = |text: &str| {
+            options
+                .iter()
+                .position(|option| option.contains(text))
+                .unwrap()
+        };
+        assert!(place("/w=.") < place("/w/target=./target/driver-build"));
+        let whole = format!("{}=cargo", home.path().display());
+        assert!(place(&whole) < place(&format!("{}=cargo", registry.display())));
+    }
+}
