@@ -3,7 +3,7 @@
 //!
 //! The hot check is one mask per level: the keywords that some session wants at
 //! that level, or zero. A write site loads one mask, so level and keyword cannot be
-//! read torn.
+//! read torn. `docs/reference/event-cost.md` compares this design with others.
 //!
 //! The whole composite (level and both keyword masks) needs more than one load. A
 //! lock is out of the question: a reader at `DISPATCH_LEVEL` may have interrupted

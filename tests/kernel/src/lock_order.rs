@@ -6,7 +6,7 @@ use std::collections::HashSet;
 /// The locks that matter, by their handles.
 #[derive(Default)]
 pub struct LockOrder {
-    /// Held over `EtwUnregister` or `EtwSetInformation`, which wait for callbacks (2.9).
+    /// Held over `EtwUnregister` or `EtwSetInformation`, which wait for callbacks (ETW-2.9).
     over_waits: HashSet<u64>,
     /// Acquired by callbacks.
     in_callbacks: HashSet<u64>,

@@ -1,4 +1,5 @@
 //! What ntoskrnl.exe exports to drivers, ETW aside (see [`crate::etw`]).
+//! `docs/reference/kernel-exports.md` has the sources of the usual ones' highest IRQLs.
 
 use crate::{
     abi::UnicodeString,

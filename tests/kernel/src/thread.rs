@@ -278,7 +278,7 @@ impl Thread {
         self.callbacks.get() > 0
     }
 
-    /// Calls an enable callback by `body`, and sees that it does not take long (2.14).
+    /// Calls an enable callback by `body`, and sees that it does not take long (ETW-2.14).
     pub fn in_enable_callback(&self, body: impl FnOnce() -> u64) {
         /// A callback that lets so much time pass has waited for something.
         const LONGEST: std::time::Duration = std::time::Duration::from_secs(1);
@@ -299,7 +299,7 @@ impl Thread {
     }
 
     /// A driver has acquired a wait lock on this thread. An enable callback must not, if the
-    /// lock is ever held over a call that waits for that callback (2.14).
+    /// lock is ever held over a call that waits for that callback (ETW-2.14).
     pub fn note_wait_lock(&self, lock: u64) {
         self.wait_locks.borrow_mut().push(lock);
         if self.is_in_enable_callback() {

@@ -38,7 +38,8 @@ macro_rules! rules {
             /// Every rule.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// The rule's number among the ETW verifier rules, or nothing.
+            /// Returns the rule's id among the verifier rules of `docs/reference/etw-runtime.md`,
+            /// such as V04, or an empty string for rules that are not about ETW.
             #[must_use]
             pub const fn number(self) -> &'static str {
                 match self {
@@ -335,5 +336,27 @@ impl Verifier {
     /// The bugcheck that stopped the machine, if one did.
     pub fn crashed(&self) -> Option<BugCheck> {
         self.crash.lock().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Rule, Severity};
+
+    /// The document that messages refer to by a rule's id.
+    const REFERENCE: &str = include_str!("../../../docs/reference/etw-runtime.md");
+
+    #[test]
+    fn the_reference_lists_every_numbered_rule_with_its_class() {
+        for rule in Rule::ALL.iter().filter(|rule| !rule.number().is_empty()) {
+            let id = rule.number();
+            let class = match rule.severity() {
+                Severity::Stop => "stop",
+                Severity::Warning => "warning",
+            };
+            let anchor = id.to_lowercase();
+            let row = format!("\n| <a id=\"{anchor}\"></a>{id} | {class} | ");
+            assert_eq!(REFERENCE.matches(&row).count(), 1, "{rule:?}: {row}");
+        }
     }
 }

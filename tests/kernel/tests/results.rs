@@ -74,44 +74,44 @@ fn each_routine_returns_what_is_documented() {
     let world = World::new(OpenPoints::default());
     world.session(world.config("results"));
     let expected = [
-        ("register without a slot", NtStatus::INVALID_PARAMETER), // 1.3.4
-        ("register", NtStatus::SUCCESS),                          // 1.3.3
-        ("write without a handle", NtStatus::INVALID_HANDLE),     // 1.3.14
+        ("register without a slot", NtStatus::INVALID_PARAMETER), // ETW-1.3.4
+        ("register", NtStatus::SUCCESS),                          // ETW-1.3.3
+        ("write without a handle", NtStatus::INVALID_HANDLE),     // ETW-1.3.14
         ("write", NtStatus::SUCCESS),
-        ("write what nobody wants", NtStatus::SUCCESS), // 1.3.13
-        ("write 128 pieces", NtStatus::SUCCESS),        // 1.1.12
-        ("write 129 pieces", NtStatus::INVALID_PARAMETER), // 1.3.15
-        ("write no event", NtStatus::INVALID_PARAMETER), // 1.3.16
+        ("write what nobody wants", NtStatus::SUCCESS), // ETW-1.3.13
+        ("write 128 pieces", NtStatus::SUCCESS),        // ETW-1.1.12
+        ("write 129 pieces", NtStatus::INVALID_PARAMETER), // ETW-1.3.15
+        ("write no event", NtStatus::INVALID_PARAMETER), // ETW-1.3.16
         // V75: with its header of 80 bytes, the first fills a buffer of 4 KB less 72 bytes.
-        ("write 3944 bytes", NtStatus::SUCCESS), // 6.2.2
+        ("write 3944 bytes", NtStatus::SUCCESS), // ETW-6.2.2
         ("write 3945 bytes", NtStatus::BUFFER_OVERFLOW),
-        ("write 8000 bytes", NtStatus::BUFFER_OVERFLOW), // 1.3.18
-        ("write 70000 bytes", NtStatus::INTEGER_OVERFLOW), // 1.3.17
-        ("set traits without a handle", NtStatus::INVALID_HANDLE), // 1.3.8
-        ("set no traits of a length", NtStatus::INVALID_PARAMETER), // 1.3.10
-        ("set cut traits", NtStatus::INVALID_PARAMETER), // 4.3.1
+        ("write 8000 bytes", NtStatus::BUFFER_OVERFLOW), // ETW-1.3.18
+        ("write 70000 bytes", NtStatus::INTEGER_OVERFLOW), // ETW-1.3.17
+        ("set traits without a handle", NtStatus::INVALID_HANDLE), // ETW-1.3.8
+        ("set no traits of a length", NtStatus::INVALID_PARAMETER), // ETW-1.3.10
+        ("set cut traits", NtStatus::INVALID_PARAMETER), // ETW-4.3.1
         (
             "set a class that is not there",
             NtStatus::INVALID_DEVICE_REQUEST,
-        ), // 1.3.8
+        ), // ETW-1.3.8
         ("track the binary", NtStatus::SUCCESS),
-        ("use types by two bytes", NtStatus::INVALID_PARAMETER), // 1.3.11
+        ("use types by two bytes", NtStatus::INVALID_PARAMETER), // ETW-1.3.11
         ("use types by 2", NtStatus::INVALID_PARAMETER),
         ("use types", NtStatus::SUCCESS),
         ("set traits", NtStatus::SUCCESS),
-        ("enabled without a handle", NtStatus(0)), // 1.3.25
+        ("enabled without a handle", NtStatus(0)), // ETW-1.3.25
         ("enabled", NtStatus(1)),
         ("enabled beyond the level", NtStatus(0)),
         ("enabled beyond the keywords", NtStatus(0)),
-        ("enabled at all", NtStatus(1)), // 1.3.27
+        ("enabled at all", NtStatus(1)), // ETW-1.3.27
         ("event enabled beyond the level", NtStatus(0)),
         ("get an activity", NtStatus::SUCCESS),
         (
             "an activity code that is not there",
             NtStatus::INVALID_PARAMETER,
-        ), // 1.3.28
+        ), // ETW-1.3.28
         ("no activity", NtStatus::INVALID_PARAMETER),
-        ("unregister without a handle", NtStatus::INVALID_HANDLE), // 1.3.24
+        ("unregister without a handle", NtStatus::INVALID_HANDLE), // ETW-1.3.24
         ("unregister", NtStatus::SUCCESS),
     ];
     let expected: Vec<String> = expected
@@ -121,14 +121,14 @@ fn each_routine_returns_what_is_documented() {
     assert_eq!(world.run("results"), expected);
 }
 
-// 1.3.12
+// ETW-1.3.12
 #[test]
 fn without_a_session_writes_succeed() {
     let world = World::new(OpenPoints::default());
     assert_eq!(world.run("until-it-fails"), ["at last: 00000000"]);
 }
 
-// 1.3.19, 1.3.20
+// ETW-1.3.19, ETW-1.3.20
 #[test]
 fn writes_say_why_no_session_can_take_them() {
     let world = World::new(OpenPoints::default());

@@ -589,7 +589,7 @@ fn memory_keeps_the_newest_and_never_fails() {
     world.leave();
 }
 
-// 6.4.2, 6.4.8
+// ETW-6.4.2, ETW-6.4.8
 #[test]
 fn what_excludes_what_is_refused() {
     let world = World::new(KernelConfig::default());

@@ -111,7 +111,7 @@ mod tests {
         let outcome = |name, failure: Option<&str>| Outcome {
             name,
             proves: "<this> & that hold",
-            requirements: &["R-X1"],
+            requirements: &["R-O1"],
             failure: failure.map(str::to_owned),
             log: vec!["start".to_owned(), "stop".to_owned()],
         };

@@ -1,44 +1,44 @@
-//! Sizes, offsets and bits of the file format.
+//! Sizes, offsets and bits of the file format, which `docs/reference/etl-format.md` describes.
 
-/// Size of a buffer header (`WMI_BUFFER_HEADER`).
+/// Size of a buffer header (`WMI_BUFFER_HEADER`, ETL-1.2).
 pub const BUFFER_HEADER: usize = 72;
-/// Size of the header of an event record (`EVENT_HEADER`).
+/// Size of the header of an event record (`EVENT_HEADER`, ETL-5.1).
 pub const EVENT_HEADER: usize = 80;
-/// Size of the header of an extended data item, as it is on disk.
+/// Size of the header of an extended data item, as it is on disk (ETL-5.12).
 pub const ITEM_HEADER: usize = 8;
-/// Size of the header of a system event (`SYSTEM_TRACE_HEADER`).
+/// Size of the header of a system event (`SYSTEM_TRACE_HEADER`, ETL-4.1).
 pub const SYSTEM_HEADER: usize = 32;
-/// Size of `TRACE_LOGFILE_HEADER` in a 64-bit trace.
+/// Size of `TRACE_LOGFILE_HEADER` in a 64-bit trace (ETL-4.1).
 pub const LOGFILE_HEADER: usize = 0x118;
-/// The largest record: its size field has 16 bits.
+/// The largest record: its size field has 16 bits (ETL-1.7).
 pub const MAX_RECORD: usize = 0xFFFF;
 
-/// `BufferFlag`: the last buffer of a flush.
+/// `BufferFlag`: the last buffer of a flush (ETL-2.14).
 pub const FLAG_FLUSH_MARKER: u16 = 0x01;
-/// `BufferFlag`: events were lost before this buffer.
+/// `BufferFlag`: events were lost before this buffer (ETL-8.3).
 pub const FLAG_EVENTS_LOST: u16 = 0x02;
-/// `BufferFlag`: buffers were lost before this buffer.
+/// `BufferFlag`: buffers were lost before this buffer (ETL-8.3).
 pub const FLAG_BUFFER_LOST: u16 = 0x04;
-/// `BufferFlag`: the processor index has 16 bits.
+/// `BufferFlag`: the processor index has 16 bits (ETL-2.8).
 pub const FLAG_PROCESSOR_INDEX: u16 = 0x20;
 
-/// `BufferFlag`: the records are compressed.
+/// `BufferFlag`: the records are compressed (ETL-2.14).
 pub const FLAG_COMPRESSED: u16 = 0x40;
-/// Offset of the number of used bytes in a buffer header.
+/// Offset of the number of used bytes in a buffer header (ETL-2.11).
 pub const USED_OFFSET: usize = 0x30;
 
 /// `BufferType` of an ordinary buffer.
 pub const TYPE_GENERIC: u16 = 0;
-/// `BufferType` of the first buffer.
+/// `BufferType` of the first buffer (ETL-2.13).
 pub const TYPE_HEADER: u16 = 4;
 
-/// `State` of every buffer on disk: flushed.
+/// `State` of every buffer on disk: flushed (ETL-2.10).
 pub const STATE_FLUSH: u32 = 3;
 
-/// What lies between the used bytes of a buffer and its end.
+/// What lies between the used bytes of a buffer and its end (ETL-1.6).
 pub const FILLER: u8 = 0xFF;
 
-/// The upper byte of a record's first dword: this is a trace header.
+/// The upper byte of a record's first dword: this is a trace header (ETL-3.1).
 pub const MARKER: u8 = 0xC0;
 /// The upper byte of the first dword of a WPP message.
 pub const MARKER_MESSAGE: u8 = 0x90;
@@ -52,7 +52,7 @@ pub const HEADER_EVENT32: u8 = 0x12;
 pub const HEADER_EVENT64: u8 = 0x13;
 
 /// Offsets of the fields that change while a trace is recorded, from the
-/// start of the file.
+/// start of the file (ETL-8.4).
 pub mod file_offset {
     /// `EndTime`, 8 bytes.
     pub const END_TIME: u64 = 0x78;
@@ -67,7 +67,7 @@ pub mod file_offset {
 }
 
 /// `size` rounded up to the next multiple of 8, which every record and every
-/// extended item starts at.
+/// extended item starts at (ETL-1.5, ETL-5.12).
 pub const fn align8(size: usize) -> usize {
     size.next_multiple_of(8)
 }

@@ -4,7 +4,8 @@
 //! 72-byte header (`WMI_BUFFER_HEADER`) and holds the records of one
 //! processor; the first buffer describes the whole trace
 //! (`TRACE_LOGFILE_HEADER`). This crate handles the 64-bit, uncompressed
-//! layout of Windows 7 and later, layout version 1.5.
+//! layout of Windows 7 and later, layout version 1.5, as `docs/reference/etl-format.md`
+//! describes it; ids such as ETL-2.1 are that document's.
 //!
 //! - [`record`]: the event record, shared by writer and reader.
 //! - [`header`]: what a trace says about itself.

@@ -185,7 +185,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The absolute time of a time stamp, rounded down to 100 ns.
+    /// The absolute time of a time stamp, rounded down to 100 ns (ETL-6.2).
     ///
     /// Where the clock is of an unknown kind, or its frequency is not
     /// positive, time stamps have no scale: the result is the start time.

@@ -6,6 +6,7 @@
 
 mod bench;
 mod build;
+mod citations;
 mod client;
 mod deep;
 mod demo;

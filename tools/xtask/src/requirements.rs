@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use crate::process::root;
+use crate::{
+    citations::{self, REQUIREMENTS},
+    process::root,
+};
 
 /// Requirements that have no test yet, and why.
 const OPEN: &[(&str, &str)] = &[("R-C7", "needs the WDK and a machine with Windows")];
@@ -18,25 +21,17 @@ const FOLDERS: &[&str] = &["driver", "provider-lib", "tests", "tools"];
 
 /// Fails if a requirement has no test, and prints who proves what.
 pub fn check() -> Result<()> {
-    let path = root().join("../shared/REQUIREMENTS.md");
-    let text = fs::read_to_string(&path).with_context(|| {
-        format!(
-            "the requirements are not at {}; put the folder of reference data beside the checkout",
-            path.display()
-        )
-    })?;
-    let mut required: Vec<&str> = Vec::new();
-    for line in text.lines() {
-        required.extend(
-            line.strip_prefix("- ")
-                .and_then(|line| line.split_whitespace().next())
-                .filter(|word| is_id(word)),
-        );
-    }
+    let text = fs::read_to_string(root().join(REQUIREMENTS))
+        .with_context(|| format!("cannot read the requirements, {REQUIREMENTS}"))?;
+    let defined = citations::definitions(&text);
+    let required: Vec<&str> = defined
+        .iter()
+        .map(|definition| definition.id.as_str())
+        .filter(|id| is_id(id))
+        .collect();
     ensure!(
         !required.is_empty(),
-        "{} names no requirement",
-        path.display()
+        "{REQUIREMENTS} defines no requirement"
     );
     let mut tests = BTreeMap::new();
     for folder in FOLDERS {
@@ -57,7 +52,9 @@ pub fn check() -> Result<()> {
     }
     for id in tests.keys() {
         if !required.contains(&id.as_str()) {
-            problems.push(format!("{id} is in a test, but is no requirement"));
+            problems.push(format!(
+                "{id} is in a test, but {REQUIREMENTS} does not define it"
+            ));
         }
     }
     ensure!(problems.is_empty(), "{}", problems.join("\n"));
@@ -135,5 +132,34 @@ fn read(path: &Path, text: &str, tests: &mut BTreeMap<String, BTreeSet<String>>)
             pending.clear();
             is_test = refused;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, path::Path};
+
+    use super::{check, read};
+
+    #[test]
+    fn every_requirement_of_the_checkout_has_a_test() {
+        check().unwrap();
+    }
+
+    #[test]
+    fn a_requirement_is_proved_by_the_test_below_its_id() {
+        let id = |number: &str| format!("R-{number}");
+        let source = format!(
+            "// {}\nfn helper() {{}}\n// {}: why\n#[test]\nfn proves() {{}}\n",
+            id("T1"),
+            id("T2")
+        );
+        let mut tests = BTreeMap::new();
+        read(Path::new("tests/some.rs"), &source, &mut tests);
+        let proved: Vec<_> = tests.into_iter().collect();
+        assert_eq!(proved.len(), 1, "{proved:?}");
+        let (proved, by) = &proved[0];
+        assert_eq!(*proved, id("T2"));
+        assert!(by.contains("some::proves"), "{by:?}");
     }
 }

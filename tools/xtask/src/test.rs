@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::{
     bench,
     build::{self, Profile, with_standin},
-    client, deep,
+    citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
     lock_files,
@@ -65,6 +65,7 @@ fn check_sources() -> Result<()> {
 /// Checks that the documents and the sources agree, and builds the API documentation.
 fn check_documents() -> Result<()> {
     loud_step("Finding a test for every requirement", requirements::check)?;
+    step("Resolving ids and links", citations::check)?;
     step("Building the documentation", || {
         run_quietly(
             cargo(&["doc", "--locked", "--no-deps", "--document-private-items"])

@@ -1,8 +1,8 @@
 //! The resources that decoders read: `WEVT_TEMPLATE` and the message table.
 //!
-//! Their formats are not documented by Microsoft. What is known of them is known from the
-//! resources that mc.exe makes, which these are compared with byte for byte, and from the
-//! libfwevt project's description.
+//! Their formats are not documented by Microsoft. `docs/reference/decoding-resources.md`
+//! describes them, from the resources that mc.exe makes, which these are compared with byte
+//! for byte, and from the libfwevt project's description.
 
 mod binxml;
 mod bytes;

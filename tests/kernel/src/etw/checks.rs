@@ -17,16 +17,16 @@ use crate::{
 
 /// `EVENT_WRITE_FLAG_NO_FAULTING`.
 const NO_FAULTING: u32 = 1;
-/// All flags that exist (6.1.9).
+/// All flags that exist (ETW-6.1.9).
 const KNOWN_FLAGS: u32 = 3;
-/// Channels with a meaning of their own (8.6).
+/// Channels with a meaning of their own (ETW-8.6).
 const TRACE_LOGGING: u8 = 11;
 const PROVIDER_METADATA_CHANNEL: u8 = 12;
 /// Bytes of a payload that are looked at for what should not be in it.
 const LOOKED_AT: usize = 1024;
 
 /// A write with a handle that names nothing: whether that is because `EtwRegister` has not
-/// stored it yet (2.6).
+/// stored it yet (ETW-2.6).
 pub fn handle_in_registration(thread: &Thread, handle: u64) {
     if !thread.is_registering() {
         return;

@@ -15,7 +15,7 @@ pub struct Enablement {
     pub all_without_any: bool,
 }
 
-/// What a provider is told: the least restrictive values (3.2.3, R-E4).
+/// What a provider is told: the least restrictive values (ETW-3.2.3, R-E4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Composite {
     /// The highest level of any session; 255 where one has no limit.
@@ -27,12 +27,12 @@ pub struct Composite {
 }
 
 impl Enablement {
-    /// The level with 0 spelled out (3.3.2).
+    /// The level with 0 spelled out (ETW-3.3.2).
     const fn widest_level(self) -> u8 {
         if self.level == 0 { u8::MAX } else { self.level }
     }
 
-    /// The match-any mask with 0 spelled out (3.4.2).
+    /// The match-any mask with 0 spelled out (ETW-3.4.2).
     const fn widest_any(self) -> u64 {
         if self.match_any == 0 {
             u64::MAX
@@ -41,8 +41,8 @@ impl Enablement {
         }
     }
 
-    /// Whether the session wants an event of this level and keyword (3.3.1,
-    /// 3.4.1, 3.4.7).
+    /// Whether the session wants an event of this level and keyword (ETW-3.3.1,
+    /// ETW-3.4.1, ETW-3.4.7).
     #[must_use]
     pub const fn wants(self, level: u8, keyword: u64) -> bool {
         if keyword == 0 && self.ignore_keyword_0 {
@@ -57,7 +57,7 @@ impl Enablement {
         )
     }
 
-    /// The match-all mask as it counts (3.4.4).
+    /// The match-all mask as it counts (ETW-3.4.4).
     const fn effective_all(self) -> u64 {
         if self.match_any == 0 && !self.all_without_any {
             0

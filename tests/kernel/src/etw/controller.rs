@@ -15,15 +15,15 @@ use super::{
 };
 use crate::thread::Thread;
 
-/// Sessions on a system (3.6.3).
+/// Sessions on a system (ETW-3.6.3).
 const MOST_SESSIONS: usize = 64;
-/// Private sessions of a process (R-O8; 3.6.4 names both 4 and 8).
+/// Private sessions of a process (R-O8; ETW-3.6.4 names both 4 and 8).
 const MOST_PRIVATE: usize = 4;
-/// Sessions that enable one provider (3.6.1, R-O8).
+/// Sessions that enable one provider (ETW-3.6.1, R-O8).
 const MOST_PER_PROVIDER: usize = 8;
-/// Processes that a filter can list (1.1.12).
+/// Processes that a filter can list (ETW-1.1.12).
 const MOST_PROCESSES: usize = 8;
-/// Bytes of a schematized filter (3.5.7).
+/// Bytes of a schematized filter (ETW-3.5.7).
 const LARGEST_FILTER: usize = 1024;
 
 /// A session, as a controller names it.
@@ -64,7 +64,7 @@ pub struct EnableParameters {
     /// `EVENT_ENABLE_PROPERTY_STACK_TRACE`: accepted; stacks are not captured here.
     pub stack_walk: bool,
     /// Processes that alone are to be enabled (`EVENT_FILTER_TYPE_PID`), eight at most. A
-    /// driver is none of them (3.5.12).
+    /// driver is none of them (ETW-3.5.12).
     pub only_processes: Vec<u32>,
 }
 
@@ -117,7 +117,7 @@ pub fn start(thread: &Thread, config: SessionConfig) -> Result<SessionHandle, Co
     }) {
         return Err(ControlError::AlreadyExists(config.name));
     }
-    // Private sessions do not count among those of the system (3.6.3).
+    // Private sessions do not count among those of the system (ETW-3.6.3).
     let (most, too_many) = config
         .private
         .map_or((MOST_SESSIONS, ControlError::TooManySessions), |process| {
@@ -146,8 +146,8 @@ pub fn start(thread: &Thread, config: SessionConfig) -> Result<SessionHandle, Co
 }
 
 /// Enables a target for a session, or changes how it is enabled: what was there
-/// is replaced (3.1.3). A provider that is not registered yet is enabled when it
-/// registers (3.1.6).
+/// is replaced (ETW-3.1.3). A provider that is not registered yet is enabled when it
+/// registers (ETW-3.1.6).
 pub fn enable(
     thread: &Thread,
     session: SessionHandle,
@@ -181,11 +181,11 @@ pub fn enable(
             && etw.open.paged_session == PagedSession::CannotEnable
         {
             return Err(ControlError::InvalidParameter(
-                "a session in paged memory cannot enable drivers (6.1.11)".to_owned(),
+                "a session in paged memory cannot enable drivers (ETW-6.1.11)".to_owned(),
             ));
         }
         refuse_the_ninth(&etw, target, session.0)?;
-        // A driver is no process: a filter by process does not enable it (3.5.12).
+        // A driver is no process: a filter by process does not enable it (ETW-3.5.12).
         if !parameters.only_processes.is_empty() {
             etw.forget(target, session.0);
             return Ok(());
@@ -220,7 +220,7 @@ pub fn enable(
     Ok(())
 }
 
-/// Refuses a session that would be the ninth to enable a provider (3.6.1).
+/// Refuses a session that would be the ninth to enable a provider (ETW-3.6.1).
 fn refuse_the_ninth(etw: &Etw, target: Target, session: u16) -> Result<(), ControlError> {
     let providers = match target {
         Target::Provider(guid) => HashSet::from([guid]),
@@ -236,7 +236,7 @@ fn refuse_the_ninth(etw: &Etw, target: Target, session: u16) -> Result<(), Contr
     Ok(())
 }
 
-/// What cannot be done with a group (5.13, R-G4).
+/// What cannot be done with a group (ETW-5.13, R-G4).
 fn refuse_for_groups(
     target: Target,
     session: &Session,
@@ -256,7 +256,7 @@ fn refuse_for_groups(
 }
 
 /// Sets the providers that a session does not reach by groups, in place of those before
-/// (`TraceSetDisallowList`, 5.9 to 5.11). Members are told at once.
+/// (`TraceSetDisallowList`, ETW-5.9 to ETW-5.11). Members are told at once.
 pub fn set_disallow_list(
     thread: &Thread,
     session: SessionHandle,
@@ -338,7 +338,7 @@ pub fn capture_state(
 }
 
 /// Tells what a target reaches a control code that no controller can send, as a later
-/// Windows may (3.2.5).
+/// Windows may (ETW-3.2.5).
 pub fn send_code(thread: &Thread, target: Target, code: u32) {
     let reached = thread.shared().etw().registered_as(target);
     for handle in reached {
@@ -365,7 +365,7 @@ pub fn after_job(thread: &Thread) {
     flush_what_is_due(thread);
 }
 
-/// Tells what sessions enable that stopped by themselves, their files being full (6.4.4).
+/// Tells what sessions enable that stopped by themselves, their files being full (ETW-6.4.4).
 fn tell_of_full_sessions(thread: &Thread) {
     let full: Vec<u16> = {
         let etw = thread.shared().etw();
@@ -379,7 +379,7 @@ fn tell_of_full_sessions(thread: &Thread) {
     }
 }
 
-/// Flushes the buffers of sessions whose flush timers have come due (6.3.8).
+/// Flushes the buffers of sessions whose flush timers have come due (ETW-6.3.8).
 pub fn flush_what_is_due(thread: &Thread) {
     let now = thread.shared().clock.last();
     let sessions: Vec<Arc<Session>> = {
@@ -404,7 +404,7 @@ pub fn next_flush(thread: &Thread) -> Option<i64> {
         .min()
 }
 
-/// Takes all that a session enables away, and tells it so, with a null source (3.1.8,
+/// Takes all that a session enables away, and tells it so, with a null source (ETW-3.1.8,
 /// R-E2).
 fn release(thread: &Thread, session: u16) {
     let targets: Vec<Target> = {
@@ -429,7 +429,7 @@ fn release(thread: &Thread, session: u16) {
     }
 }
 
-/// Stops a session: what it enabled is told so, with a null source (3.1.8,
+/// Stops a session: what it enabled is told so, with a null source (ETW-3.1.8,
 /// R-E2), and its file is finished.
 pub fn stop(thread: &Thread, session: SessionHandle) -> Result<SessionReport, ControlError> {
     if !thread.shared().etw().sessions.contains_key(&session.0) {

@@ -160,7 +160,7 @@ fn set_information(
     }
 }
 
-/// Whether any session wants the event (1.3.26: never false for one that would
+/// Whether any session wants the event (ETW-1.3.26: never false for one that would
 /// be recorded).
 fn is_enabled(thread: &Thread, handle: u64, wants: impl Fn(&composite::Enablement) -> bool) -> u64 {
     if let Some(route) = thread.shared().routes.get(handle) {
@@ -304,7 +304,7 @@ extern "win64" fn etw_activity_id_control(code: u64, activity: u64) -> u64 {
     activity_id_control(&thread, low_half(code), activity).to_register()
 }
 
-/// Reads, sets or creates activity ids (6.5.3). All but creating touch the
+/// Reads, sets or creates activity ids (ETW-6.5.3). All but creating touch the
 /// thread's own, which a routine at `DISPATCH_LEVEL` has no business with.
 fn activity_id_control(thread: &Thread, code: u32, address: u64) -> NtStatus {
     const GET: u32 = 1;

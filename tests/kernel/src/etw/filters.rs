@@ -1,10 +1,10 @@
 //! The filters that the runtime itself applies, beyond level and keywords.
 //!
-//! Level and keywords come first: no filter brings back what they reject (3.5.8).
+//! Level and keywords come first: no filter brings back what they reject (ETW-3.5.8).
 
 use super::composite::Enablement;
 
-/// Ids that one filter can list (3.5.9).
+/// Ids that one filter can list (ETW-3.5.9).
 const MOST_IDS: usize = 64;
 /// The longest list of names. (The documented limit of a filter's data.)
 const MOST_NAME_BYTES: usize = 4096;
@@ -22,7 +22,7 @@ pub struct EventIdFilter {
 /// Lets events that describe themselves pass by their name, or keeps them back.
 ///
 /// (`EVENT_FILTER_TYPE_EVENT_NAME`.) It looks at events of its own level and keywords; all
-/// others pass, and so do events in a manifest (3.5.10).
+/// others pass, and so do events in a manifest (ETW-3.5.10).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventNameFilter {
     /// Whether the listed events are the ones that pass.

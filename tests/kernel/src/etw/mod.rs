@@ -1,7 +1,8 @@
 //! The ETW runtime: registrations, sessions, and what lies between them.
 //!
-//! Numbers in comments such as 3.2.3 are those of the behaviour facts that the
-//! project collected; R- ids are its requirements.
+//! Ids in comments can be looked up in `docs/reference`: ETW-3.2.3, V04 and O8 in
+//! `etw-runtime.md`, which describes how ETW behaves, lists the verifier's rules, and names
+//! what is unspecified; R-E4 in `requirements.md`.
 
 mod activities;
 mod checks;

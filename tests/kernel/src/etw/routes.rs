@@ -18,7 +18,7 @@ pub struct Reach {
     pub session: Arc<Session>,
     pub enablement: Enablement,
     pub events: Arc<EventFilters>,
-    /// Whether events that are marked as private browsing's are kept out (6.1.9).
+    /// Whether events that are marked as private browsing's are kept out (ETW-6.1.9).
     pub exclude_in_private: bool,
     /// Whether a stack is to go with events.
     pub stack_walk: bool,
@@ -28,7 +28,7 @@ pub struct Reach {
 pub struct Route {
     pub provider: Guid,
     pub traits: Option<Arc<[u8]>>,
-    /// Whether the types of data descriptors mean something (4.3.6).
+    /// Whether the types of data descriptors mean something (ETW-4.3.6).
     pub honours_types: bool,
     /// Counts the events that are written.
     pub writes: Arc<AtomicU64>,

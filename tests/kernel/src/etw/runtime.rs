@@ -68,7 +68,7 @@ pub struct Registration {
     pub traits: Option<Arc<[u8]>>,
     /// The group that the traits name.
     group: Option<Guid>,
-    /// Whether the types of data descriptors mean something (4.3.6).
+    /// Whether the types of data descriptors mean something (ETW-4.3.6).
     pub honours_types: bool,
     registered_by: Call,
     /// The thread that its enable callback runs on.
@@ -85,7 +85,7 @@ pub struct RunningSession {
 }
 
 impl RunningSession {
-    /// Whether it gets no events of drivers (3.6.4, 6.1.11).
+    /// Whether it gets no events of drivers (ETW-3.6.4, ETW-6.1.11).
     fn is_out_of_reach(&self) -> bool {
         self.session.is_private() || self.session.config().paged_memory
     }
@@ -173,8 +173,8 @@ impl Etw {
     }
 
     /// Every session's enablement of a registration, directly or by its group
-    /// (5.4: where both, each counts). A session's disallow list keeps it from reaching a
-    /// provider by a group (5.9), and a private session reaches no driver (3.6.4).
+    /// (ETW-5.4: where both, each counts). A session's disallow list keeps it from reaching a
+    /// provider by a group (ETW-5.9), and a private session reaches no driver (ETW-3.6.4).
     pub fn enablements_of(&self, registration: &Registration) -> Vec<(u16, &SessionEnablement)> {
         let direct = self
             .enablements
@@ -244,7 +244,7 @@ impl Etw {
     }
 
     /// The notification that a registration gets now. What is said is the
-    /// resulting state (3.2.1, R-E3), or that state is to be captured.
+    /// resulting state (ETW-3.2.1, R-E3), or that state is to be captured.
     fn notification(&self, handle: u64, capture: bool) -> Option<Notification> {
         let registration = self.registrations.get(&handle)?;
         let enablements = self.enablements_of(registration);
@@ -312,7 +312,7 @@ impl Etw {
         }
     }
 
-    /// The sessions that count to those that can enable a provider (3.6.1, O9).
+    /// The sessions that count to those that can enable a provider (ETW-3.6.1, O9).
     pub fn sessions_on(&self, provider: Guid) -> HashSet<u16> {
         let direct = self.enablements.get(&Target::Provider(provider));
         let groups = self
@@ -329,7 +329,7 @@ impl Etw {
             .collect()
     }
 
-    /// Whether a registration that ends is one of many that wrote a few events (2.18).
+    /// Whether a registration that ends is one of many that wrote a few events (ETW-2.18).
     fn churns(&mut self, registration: &Registration) -> bool {
         const FEW_EVENTS: std::ops::RangeInclusive<u64> = 1..=4;
         const MANY: u32 = 8;
@@ -360,12 +360,12 @@ impl Etw {
     }
 }
 
-/// The bit that stands for a session in a write's filter argument (3.5.5).
+/// The bit that stands for a session in a write's filter argument (ETW-3.5.5).
 pub const fn instance_bit(session: u16) -> u64 {
     1 << (session % 64)
 }
 
-/// The chain of schematized filters, one per session that set one (3.5.3, R-E6).
+/// The chain of schematized filters, one per session that set one (ETW-3.5.3, R-E6).
 fn filter_chain(filters: &[(u16, FilterData)]) -> Vec<u8> {
     let mut chain = Vec::new();
     for (number, (session, filter)) in filters.iter().enumerate() {
@@ -417,7 +417,7 @@ impl Cause {
 
 /// Tells a registration what has become of it: calls its enable callback, at
 /// `PASSIVE_LEVEL` on a system thread. Notifications to one registration come one after
-/// another, each with the state that holds when its turn has come (2.9).
+/// another, each with the state that holds when its turn has come (ETW-2.9).
 pub fn notify(thread: &Thread, handle: u64, cause: Cause) {
     let this = std::thread::current().id();
     let turn = || -> Option<(Option<Notification>, Option<ThreadId>)> {
@@ -467,7 +467,7 @@ pub fn notify(thread: &Thread, handle: u64, cause: Cause) {
     }
 }
 
-/// A registration's callback and its context must be there as long as it is (2.1).
+/// A registration's callback and its context must be there as long as it is (ETW-2.1).
 fn check_callback(thread: &Thread, notification: &Notification) {
     let shared = thread.shared();
     let gone = [
@@ -484,7 +484,7 @@ fn check_callback(thread: &Thread, notification: &Notification) {
     }
 }
 
-/// Memory that a callback may read while it runs, and no longer (3.2.8).
+/// Memory that a callback may read while it runs, and no longer (ETW-3.2.8).
 struct Loan {
     source: Block,
     chain: Block,
@@ -566,7 +566,7 @@ fn mislead(chain: &mut [u8]) {
 }
 
 /// Makes a registration and, where sessions enable its GUID already, tells it so
-/// before its handle is out (2.6, R-E9).
+/// before its handle is out (ETW-2.6, R-E9).
 pub fn register(thread: &Thread, provider: Guid, callback: u64, context: u64) -> u64 {
     let (handle, enabled) = {
         let mut etw = thread.shared().etw();
@@ -599,7 +599,7 @@ pub fn register(thread: &Thread, provider: Guid, callback: u64, context: u64) ->
     handle
 }
 
-/// Ends a registration, after its enable callback has returned wherever it runs (2.12).
+/// Ends a registration, after its enable callback has returned wherever it runs (ETW-2.12).
 pub fn unregister(thread: &Thread, handle: u64) -> NtStatus {
     let call = thread.call();
     let this = std::thread::current().id();
@@ -723,7 +723,7 @@ pub fn set_traits(thread: &Thread, handle: u64, blob: Vec<u8>) -> NtStatus {
         }
         etw.enablements_of_handle(handle).len() > before
     };
-    // Membership takes effect now, and so does the group's enablement (5.6).
+    // Membership takes effect now, and so does the group's enablement (ETW-5.6).
     if joined {
         notify(thread, handle, Cause::CHANGE);
     }
@@ -743,7 +743,7 @@ pub struct CheckedTraits {
 /// what is wrong, to follow "traits".
 pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
     const GROUP: u8 = 1;
-    /// More is copied into every event than should be (4.3.4).
+    /// More is copied into every event than should be (ETW-4.3.4).
     const ADVISED: usize = 255;
     let malformed = |what: String| Err((Rule::MalformedTraits, what));
     let Some((size, rest)) = blob.split_first_chunk::<2>() else {
@@ -800,7 +800,7 @@ pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
 }
 
 /// Reports and removes the registrations of a driver that is gone, whose
-/// callbacks would run code that is no longer there (2.1).
+/// callbacks would run code that is no longer there (ETW-2.1).
 pub fn report_left_registered(
     thread: &Thread,
     belongs: impl Fn(&Call) -> bool,

@@ -21,13 +21,13 @@ use crate::{
     verifier::Rule,
 };
 
-/// More descriptors than this are refused (1.1.12).
+/// More descriptors than this are refused (ETW-1.1.12).
 const MOST_DESCRIPTORS: u32 = 128;
-/// `EVENT_DATA_DESCRIPTOR` types (6.6.1).
+/// `EVENT_DATA_DESCRIPTOR` types (ETW-6.6.1).
 pub const EVENT_METADATA: u8 = 1;
 pub const PROVIDER_METADATA: u8 = 2;
 pub const TIMESTAMP_OVERRIDE: u8 = 3;
-/// `EVENT_WRITE_FLAG_INPRIVATE` (6.1.9).
+/// `EVENT_WRITE_FLAG_INPRIVATE` (ETW-6.1.9).
 const IN_PRIVATE: u32 = 2;
 
 /// The arguments of a write.
@@ -77,7 +77,7 @@ pub fn write(thread: &Thread, call: &WriteCall) -> NtStatus {
         Err(status) => return status,
     };
     route.writes.fetch_add(1, Ordering::Relaxed);
-    // Arguments are checked before anything is asked of sessions (1.3.15).
+    // Arguments are checked before anything is asked of sessions (ETW-1.3.15).
     if call.descriptor == 0 || call.count > MOST_DESCRIPTORS || (call.count != 0 && call.data == 0)
     {
         checks::refused_arguments(thread, call);
@@ -137,8 +137,8 @@ pub fn write_string(
     deliver(thread, &call, &route, descriptor, content, &sessions)
 }
 
-/// The ways that an event passes by level, keywords, and what the provider says (6.1.1):
-/// each session is asked by its own (3.4.8).
+/// The ways that an event passes by level, keywords, and what the provider says (ETW-6.1.1):
+/// each session is asked by its own (ETW-3.4.8).
 fn interested(route: &Route, event: EventDescriptor, filter: u64, flags: u32) -> Vec<&Reach> {
     route
         .reaches
@@ -228,7 +228,7 @@ fn gather(thread: &Thread, descriptors: &[EventDataDescriptor], honours_types: b
     content
 }
 
-/// The activity id of an event that names none (6.5.1).
+/// The activity id of an event that names none (ETW-6.5.1).
 fn implicit_activity(thread: &Thread) -> Guid {
     let shared = thread.shared();
     let at_dispatch = thread.irql() >= Irql::DISPATCH_LEVEL;
@@ -239,7 +239,7 @@ fn implicit_activity(thread: &Thread) -> Guid {
 }
 
 /// Builds the record and puts it into every session's buffer. Unless a session is
-/// independent, all of them take it or none (6.1.3, 6.1.4, R-O11).
+/// independent, all of them take it or none (ETW-6.1.3, ETW-6.1.4, R-O11).
 fn deliver(
     thread: &Thread,
     call: &WriteCall,
@@ -334,7 +334,7 @@ fn record(
         ext_type::RELATED_ACTIVITYID,
         call.related.map(|related| related.to_bytes().to_vec()),
     );
-    // Traits that were set win over those that a descriptor carries (4.4.5).
+    // Traits that were set win over those that a descriptor carries (ETW-4.4.5).
     let traits = route.traits.as_deref().map(<[u8]>::to_vec);
     add(ext_type::PROV_TRAITS, traits.or(content.provider_metadata));
     add(ext_type::EVENT_SCHEMA_TL, content.event_metadata);

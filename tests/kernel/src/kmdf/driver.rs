@@ -1,4 +1,5 @@
-//! Binding a driver to the framework, and the driver object.
+//! Binding a driver to the framework, and the driver object, as
+//! `docs/reference/kmdf-binding.md` describes them.
 
 use super::{
     Entries, Routine, lock_framework,

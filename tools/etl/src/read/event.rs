@@ -106,7 +106,7 @@ pub fn parse(bytes: &[u8]) -> Option<ParsedEvent> {
     })
 }
 
-/// Reads an extended item, and whether another one follows.
+/// Reads an extended item (ETL-5.12), and whether another one follows.
 fn parse_item(c: &mut Cursor<'_>) -> Option<(ExtendedItem, bool)> {
     let available = c.rest().len();
     let total = usize::from(c.u16()?);

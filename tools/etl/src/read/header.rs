@@ -13,7 +13,7 @@ use crate::time::{ClockType, FileTime, SystemTime};
 pub struct TraceHeader {
     /// What the session chose.
     pub session: LogFileHeader,
-    /// Layout version, major and minor: 1.5 or 2.0.
+    /// Layout version, major and minor: 1.5 or 2.0 (ETL-4.12).
     pub layout_version: (u8, u8),
     /// Size of a pointer on the machine that recorded the trace.
     pub pointer_size: u32,
@@ -76,9 +76,9 @@ fn parse_fields(record: &[u8], width: PointerSize, logger_id: u16) -> Option<Tra
     let pointer_size = c.u32()?;
     let events_lost = c.u32()?;
     let cpu_mhz = c.u32()?;
-    c.take(2 * width.bytes())?; // LoggerName, LogFileName
+    c.take(2 * width.bytes())?; // LoggerName, LogFileName (ETL-4.24)
     let time_zone = parse_zone(&mut c)?;
-    c.take(4)?; // alignment: of BootTime in both widths
+    c.take(4)?; // alignment: of BootTime in both widths (ETL-4.26)
     let boot_time = c.i64()?;
     let perf_frequency = c.i64()?;
     let start_time = c.i64()?;

@@ -102,7 +102,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Recognises a record by its first four bytes.
+    /// Recognises a record by its first four bytes (ETL-3.1).
     pub(super) const fn of(first: [u8; 4]) -> Option<Self> {
         let [_, _, header_type, marker] = first;
         match (marker, header_type) {

@@ -2,7 +2,7 @@
 //!
 //! The image's entry point is [`FxDriverEntry`]: it binds the driver to the
 //! framework, runs the driver's `DriverEntry`, and hooks the driver's unload so
-//! that the binding ends after it.
+//! that the binding ends after it. `docs/reference/kmdf-binding.md` describes each step.
 
 use core::{
     cell::UnsafeCell,

@@ -1,7 +1,7 @@
 //! What must hold of a driver package's INF file.
 //!
 //! The rules are those of `infverif /w` that can be broken here, by their numbers, and that the
-//! file is of the driver.
+//! file is of the driver. `docs/reference/driver-packaging.md` has their sources.
 
 use std::collections::BTreeSet;
 

@@ -6,10 +6,10 @@ use etl_file::{ClockType, header::log_file_mode};
 
 use super::super::ControlError;
 
-/// Kilobytes that a buffer may have. Windows takes 16,384 (6.3.1), in a file layout
+/// Kilobytes that a buffer may have. Windows takes 16,384 (ETW-6.3.1), in a file layout
 /// for large buffers that is not written here.
 const BUFFER_KB: std::ops::RangeInclusive<u32> = 4..=1024;
-/// Characters of a session's name (6.4.8).
+/// Characters of a session's name (ETW-6.4.8).
 const LONGEST_NAME: usize = 1024;
 /// Buffers that a session may have beyond its least number, when it does not say.
 const SPARE_BUFFERS: u32 = 20;
@@ -18,7 +18,7 @@ const SPARE_BUFFERS: u32 = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A file from start to end. With a limit in kilobytes the session stops when the file
-    /// has that size (6.4.4).
+    /// has that size (ETW-6.4.4).
     Sequential {
         /// The limit.
         most_kb: Option<u32>,
@@ -33,7 +33,7 @@ pub enum Output {
         /// The size in kilobytes.
         most_kb: u32,
     },
-    /// Memory: the last so many buffers, which a flush writes to the file (6.4.3).
+    /// Memory: the last so many buffers, which a flush writes to the file (ETW-6.4.3).
     Memory {
         /// How many.
         buffers: u32,
@@ -76,7 +76,7 @@ impl Output {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RealTime {
     /// Buffers that are kept while there is no consumer. With as many kept, and no file
-    /// beside, writes fail (6.4.5).
+    /// beside, writes fail (ETW-6.4.5).
     pub most_stored: usize,
     /// Buffers that a consumer may leave unread. What comes then is lost, and it is told.
     pub most_unread: usize,
@@ -104,27 +104,27 @@ pub struct SessionConfig {
     pub file: PathBuf,
     /// The size of its buffers in kilobytes, 4 to 1024.
     pub buffer_kb: u32,
-    /// `MinimumBuffers`. Raised to two for each processor (6.3.2).
+    /// `MinimumBuffers`. Raised to two for each processor (ETW-6.3.2).
     pub minimum_buffers: u32,
     /// `MaximumBuffers`: as many are made when they are needed, below `DISPATCH_LEVEL`
-    /// (6.3.4). Raised to the least number (6.3.3); 0 stands for twenty more.
+    /// (ETW-6.3.4). Raised to the least number (ETW-6.3.3); 0 stands for twenty more.
     pub maximum_buffers: u32,
     /// Buffers that are not full are flushed so often; never for zero, but in real time
-    /// every second (6.3.8).
+    /// every second (ETW-6.3.8).
     pub flush_timer: Duration,
     /// Where its events go.
     pub output: Output,
     /// Whether consumers can be attached.
     pub real_time: Option<RealTime>,
     /// `EVENT_TRACE_INDEPENDENT_SESSION_MODE`: it gets events that others cannot take, and
-    /// others get those that it cannot (6.1.4).
+    /// others get those that it cannot (ETW-6.1.4).
     pub independent: bool,
     /// What its timestamps count: the performance counter, or the system's time.
     pub clock: ClockType,
     /// Whether each processor has its own buffers; without, events are in the order of
     /// their writes (`EVENT_TRACE_NO_PER_PROCESSOR_BUFFERING`).
     pub per_processor: bool,
-    /// `EVENT_TRACE_USE_PAGED_MEMORY`: it gets no events of drivers (6.1.11).
+    /// `EVENT_TRACE_USE_PAGED_MEMORY`: it gets no events of drivers (ETW-6.1.11).
     pub paged_memory: bool,
     /// Whether a thread of its own writes its file. Without, a full buffer is written
     /// before the event that found it full returns, and the same run is the same file.
@@ -232,7 +232,7 @@ impl SessionConfig {
                 2 * streams
             ));
         }
-        // 6.4.2: what excludes what.
+        // ETW-6.4.2: what excludes what.
         if matches!(self.output, Output::Memory { .. }) && self.real_time.is_some() {
             return refuse("a session in memory has no consumers in real time".to_owned());
         }
@@ -260,7 +260,7 @@ impl SessionConfig {
     }
 }
 
-/// What a session has done so far (`ControlTrace` with `EVENT_TRACE_CONTROL_QUERY`, 6.3.5).
+/// What a session has done so far (`ControlTrace` with `EVENT_TRACE_CONTROL_QUERY`, ETW-6.3.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionStatistics {
     /// Events that were recorded. Those of [`Self::events_in_lost_buffers`] are not among

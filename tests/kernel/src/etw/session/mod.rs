@@ -68,13 +68,13 @@ struct Spare {
 /// Why an event cannot be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRoom {
-    /// Not even an empty buffer would hold it (1.3.18).
+    /// Not even an empty buffer would hold it (ETW-1.3.18).
     NeverFits,
-    /// Every buffer is full and waits to be written (1.3.19).
+    /// Every buffer is full and waits to be written (ETW-1.3.19).
     NoBuffer,
-    /// What is stored for consumers in real time has its size (1.3.20).
+    /// What is stored for consumers in real time has its size (ETW-1.3.20).
     StoreFull,
-    /// The session has stopped by itself, its file being full (6.4.4).
+    /// The session has stopped by itself, its file being full (ETW-6.4.4).
     Stopped,
     /// The session was stopped while the event was on its way.
     Ended,
@@ -234,7 +234,7 @@ impl Session {
 
     /// Reserves room for a record of `size` bytes in a processor's buffer. `may_grow` says
     /// whether memory may be allocated for a buffer, which it may not at a high IRQL
-    /// (6.3.4).
+    /// (ETW-6.3.4).
     pub fn reserve(
         &self,
         processor: u16,

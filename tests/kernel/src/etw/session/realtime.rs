@@ -10,7 +10,7 @@ use super::config::RealTime;
 /// What a flush delivers: the events of one buffer.
 type Delivery = Vec<EventRecord>;
 
-/// `RT_LostEvent`: the records that tell a consumer what it does not get (6.3.7).
+/// `RT_LostEvent`: the records that tell a consumer what it does not get (ETW-6.3.7).
 pub const RT_LOST_EVENT: Guid = Guid::from_u128(0x6a39_9ae0_4bc6_4de9_870b_3657_f894_7e7e);
 
 /// The types of those records.
@@ -89,7 +89,7 @@ impl Deliveries {
         }
     }
 
-    /// Whether as much is stored as can be, so that nothing more is taken (6.4.5).
+    /// Whether as much is stored as can be, so that nothing more is taken (ETW-6.4.5).
     pub fn is_full(&self) -> bool {
         self.consumers.is_empty() && self.stored.len() >= self.config.most_stored
     }
