@@ -16,6 +16,8 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
+use crate::process::symlink;
+
 /// Names the real linker; while it is set, this program links.
 const LINKER: &str = "WDK_ETW_LINKER";
 
@@ -47,14 +49,13 @@ fn program(folder: &Path) -> Result<PathBuf> {
     Ok(link)
 }
 
-/// Makes a second name for a file or a folder.
+/// Makes a second name for a file or a folder; a copy of the file where symbolic links are for
+/// administrators.
 fn stand_for(path: &Path, name: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    return std::os::unix::fs::symlink(path, name);
-    #[cfg(not(unix))]
-    if path.is_dir() {
-        // Only folders of libraries are looked through; those on a system like this lie in
-        // folders that the linker knows.
+    if cfg!(unix) {
+        symlink(path, name)
+    } else if path.is_dir() {
+        // The linker looks for libraries in these folders; this project's images need none.
         fs::create_dir_all(name)
     } else {
         fs::copy(path, name).map(|_bytes| ())

@@ -3,17 +3,14 @@
 //! There is one for each workspace of the repository, and one more for the drivers with the
 //! stand-ins patched in, since the packages resolve otherwise then.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::{
     build::patch_standin,
     process::{root, run_quietly},
+    tree,
 };
 
 /// The lock file of the drivers with the stand-ins patched in.
@@ -22,41 +19,15 @@ const PATCHED_DRIVERS: &str = "tools/wdk-standin/patched-drivers/Cargo.lock";
 /// What renews every lock file; `cargo xtask` itself refuses to build with a stale one.
 const RENEW: &str = "cargo run --package xtask -- lock";
 
-/// Lists the lock files, relative to the repository's root: those in its folders, but for what
-/// is built and what is hidden. (Not every copy of the repository is a git checkout.)
+/// Lists the lock files by their paths from the repository's root.
 fn lock_files() -> Result<Vec<String>> {
-    let mut files = Vec::new();
-    find_in(&root(), &mut files)?;
-    let root = root();
-    let mut files: Vec<String> = files
-        .iter()
-        .filter_map(|file| file.strip_prefix(&root).ok()?.to_str())
-        .map(|file| file.replace('\\', "/"))
-        .collect();
-    files.sort();
+    let mut files = tree::files(&root())?;
+    files.retain(|file| file.rsplit('/').next() == Some("Cargo.lock"));
     ensure!(
         files.iter().any(|file| file == "Cargo.lock"),
         "there is no Cargo.lock in the repository's root"
     );
     Ok(files)
-}
-
-fn find_in(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let unreadable = || format!("cannot read {}", folder.display());
-    for entry in fs::read_dir(folder).with_context(unreadable)? {
-        let entry = entry.with_context(unreadable)?;
-        let name = entry.file_name();
-        let is_left_out = name == "target" || name.to_string_lossy().starts_with('.');
-        if is_left_out {
-            continue;
-        }
-        if entry.file_type().with_context(unreadable)?.is_dir() {
-            find_in(&entry.path(), files)?;
-        } else if name == "Cargo.lock" {
-            files.push(entry.path());
-        }
-    }
-    Ok(())
 }
 
 /// A cargo command that resolves the packages of a lock file, as the builds that use it do.

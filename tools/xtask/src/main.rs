@@ -12,6 +12,7 @@ mod deep;
 mod demo;
 mod doctor;
 mod environment;
+mod fresh_machine;
 mod fuzz;
 mod inf;
 mod link;
@@ -27,11 +28,12 @@ mod requirements;
 mod standin;
 mod test;
 mod toolchain;
+mod tree;
 
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 
 use wdk_etw_build::resources::Version;
 
@@ -145,6 +147,30 @@ fn package_chores(command: Command) -> Command {
         .subcommand(Command::new("client").about("Build the client, a program for Windows"))
 }
 
+/// What tries out the project as a new user would.
+fn fresh_machine_chore(command: Command) -> Command {
+    command.subcommand(
+        Command::new("fresh-machine")
+            .about("Run demo and test on new Debian systems, and print a table (needs root)")
+            .arg(
+                Arg::new("machine")
+                    .long("machine")
+                    .help("One of the machines; may be given several times")
+                    .value_name("NAME")
+                    .action(ArgAction::Append)
+                    .value_parser(PossibleValuesParser::new(fresh_machine::names())),
+            )
+            .arg(
+                Arg::new("jobs")
+                    .long("jobs")
+                    .help("How many machines are tried at the same time")
+                    .value_name("N")
+                    .default_value("1")
+                    .value_parser(value_parser!(usize)),
+            ),
+    )
+}
+
 /// The command line. (clap's derive macros allow lints that this workspace forbids.)
 fn command_line() -> Command {
     let command = Command::new("xtask")
@@ -227,7 +253,7 @@ fn command_line() -> Command {
                 .about("Say what is there of what the other chores need, and what is missing")
                 .arg(flag("install", "Install what is missing")),
         );
-    package_chores(command)
+    package_chores(fresh_machine_chore(command))
 }
 
 fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
@@ -244,6 +270,11 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
                 _ => bench::Mode::Whole,
             },
         ),
+        "fresh-machine" => {
+            let machines = arguments.get_many::<String>("machine");
+            let machines: Vec<String> = machines.into_iter().flatten().cloned().collect();
+            fresh_machine::run(&machines, arguments.get_one("jobs").copied().unwrap_or(1))
+        }
         "fuzz" => fuzz::run(arguments.get_one("minutes").copied().unwrap_or(8)),
         "build" => {
             let package = arguments.get_one::<String>("package");

@@ -1,7 +1,7 @@
 //! Running other programs.
 
 use std::{
-    env,
+    env, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -26,6 +26,17 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)
         .map(|folder| folder.join(&file))
         .find(|path| path.is_file())
+}
+
+/// Makes a symbolic link to a file or folder, on systems where every user may.
+pub fn symlink(path: &Path, link: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    return std::os::unix::fs::symlink(path, link);
+    #[cfg(not(unix))]
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        format!("cannot link {} to {}", link.display(), path.display()),
+    ))
 }
 
 /// A command with its words in one line, for messages.

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{
     build::{self, Profile},
-    process::{root, target},
+    process::{root, symlink, target},
     toolchain::{Toolchain, cargo_home},
 };
 
@@ -44,8 +44,7 @@ fn other_home(folder: &Path) -> Result<PathBuf> {
     for shared in ["registry", "config.toml", "git"] {
         let from = cargo_home().join(shared);
         if from.exists() {
-            #[cfg(unix)]
-            std::os::unix::fs::symlink(&from, home.join(shared)).with_context(write)?;
+            symlink(&from, &home.join(shared)).with_context(write)?;
         }
     }
     Ok(home)

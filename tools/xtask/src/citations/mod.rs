@@ -12,12 +12,11 @@ mod rust;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    process::Command,
 };
 
 use anyhow::{Context, Result, ensure};
 
-use crate::process::root;
+use crate::{process::root, tree};
 
 pub use self::ids::definitions;
 
@@ -54,37 +53,17 @@ struct Tree {
 }
 
 impl Tree {
-    /// Reads the checkout: every file that git tracks or would track.
+    /// Reads the repository.
     fn of_checkout() -> Result<Self> {
-        let output = Command::new("git")
-            .current_dir(root())
-            .args(["ls-files", "-z", "--cached", "--others"])
-            .arg("--exclude-standard")
-            .output()
-            .context("cannot start git to list the checkout's files")?;
-        ensure!(
-            output.status.success(),
-            "cannot list the files of {}: git says: {}\nThe check of ids and links needs a git \
-             checkout; clone the repository instead of unpacking an archive",
-            root().display(),
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
         let mut tree = Self::default();
-        for path in output.stdout.split(|byte| *byte == 0) {
-            let path = std::str::from_utf8(path)
-                .with_context(|| format!("the name of a file is not UTF-8: {path:?}"))?;
-            let file = root().join(path);
-            if path.is_empty() || !file.exists() {
-                continue;
-            }
-            let text = if can_cite(path) {
-                let text =
-                    fs::read_to_string(&file).with_context(|| format!("cannot read {path}"))?;
-                Some(text)
-            } else {
-                None
-            };
-            tree.add(path, text);
+        for path in tree::files(&root())? {
+            let text = can_cite(&path)
+                .then(|| {
+                    fs::read_to_string(root().join(&path))
+                        .with_context(|| format!("cannot read {path}"))
+                })
+                .transpose()?;
+            tree.add(&path, text);
         }
         Ok(tree)
     }

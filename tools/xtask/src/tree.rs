@@ -1,0 +1,70 @@
+//! The repository's files, whether it is a git checkout or an unpacked archive.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+
+/// Lists the files of the repository at `root` by their paths from there, with `/`: all but
+/// what is built and git's own.
+pub fn files(root: &Path) -> Result<Vec<String>> {
+    let mut paths = Vec::new();
+    visit(root, &mut paths)?;
+    let mut files = Vec::new();
+    for path in &paths {
+        let relative = path.strip_prefix(root).unwrap_or(path);
+        let name = relative
+            .to_str()
+            .with_context(|| format!("the name of {} is not UTF-8", path.display()))?;
+        files.push(name.replace('\\', "/"));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Whether a folder's files are not the repository's: those that `.gitignore` names.
+fn is_left_out(name: &str) -> bool {
+    matches!(name, "target" | ".git" | "__pycache__")
+}
+
+fn visit(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let unreadable = || format!("cannot read {}", folder.display());
+    for entry in fs::read_dir(folder).with_context(unreadable)? {
+        let entry = entry.with_context(unreadable)?;
+        if entry.file_type().with_context(unreadable)?.is_dir() {
+            if !is_left_out(&entry.file_name().to_string_lossy()) {
+                visit(&entry.path(), files)?;
+            }
+        } else {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_built_is_no_file_of_the_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        for file in [
+            "a.rs",
+            ".cargo/config.toml",
+            "fuzz/target/b.rs",
+            ".git/HEAD",
+            "fuzz/c.rs",
+        ] {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        assert_eq!(
+            files(folder.path()).unwrap(),
+            [".cargo/config.toml", "a.rs", "fuzz/c.rs"]
+        );
+    }
+}
