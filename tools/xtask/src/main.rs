@@ -14,6 +14,7 @@ mod doctor;
 mod environment;
 mod fresh_machine;
 mod fuzz;
+mod goldens;
 mod inf;
 mod link;
 mod lock_files;
@@ -212,6 +213,10 @@ fn command_line() -> Command {
                 ),
         )
         .subcommand(
+            Command::new("goldens")
+                .about("Fetch published packages whose resources mc.exe made, to compare with"),
+        )
+        .subcommand(
             Command::new("fuzz")
                 .about("Throw made-up input at everything that reads bytes from elsewhere")
                 .arg(
@@ -275,6 +280,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             let machines: Vec<String> = machines.into_iter().flatten().cloned().collect();
             fresh_machine::run(&machines, arguments.get_one("jobs").copied().unwrap_or(1))
         }
+        "goldens" => goldens::run(),
         "fuzz" => fuzz::run(arguments.get_one("minutes").copied().unwrap_or(8)),
         "build" => {
             let package = arguments.get_one::<String>("package");

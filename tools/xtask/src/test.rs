@@ -10,7 +10,7 @@ use crate::{
     citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
-    lock_files,
+    goldens, lock_files,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
     reproducible, requirements, standin,
@@ -152,6 +152,7 @@ pub fn run(deep: bool) -> Result<()> {
         client::test(tools.client)
     })?;
     test_with_foreign_readers()?;
+    goldens::test()?;
     test_samples()?;
     loud_step("Counting what events cost", || {
         bench::run(bench::Mode::Quick)

