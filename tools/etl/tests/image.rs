@@ -305,8 +305,8 @@ proptest! {
     }
 }
 
-/// A `.res` that a linker takes, and the image that it makes of it.
-fn image(folder: &Path) -> PathBuf {
+/// A `.res` that a linker takes, and the image for a machine that it makes of it.
+fn image(folder: &Path, machine: &str) -> PathBuf {
     let mut res = Builder(Vec::new());
     // What a file of resources starts with.
     res.numbers(&[0, 0x20, 0xFFFF, 0xFFFF, 0, 0, 0, 0]);
@@ -330,7 +330,8 @@ fn image(folder: &Path) -> PathBuf {
     let image = folder.join("events.dll");
     fs::write(&file, res.0).unwrap();
     let output = std::process::Command::new("lld-link-19")
-        .args(["/dll", "/noentry", "/machine:x64"])
+        .args(["/dll", "/noentry"])
+        .arg(format!("/machine:{machine}"))
         .arg(format!("/out:{}", image.display()))
         .arg(&file)
         .output()
@@ -340,9 +341,19 @@ fn image(folder: &Path) -> PathBuf {
 }
 
 #[test]
+fn images_of_every_machine_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for machine in ["x64", "arm64", "x86"] {
+        let mut catalog = Catalog::new();
+        catalog.load_image(image(folder.path(), machine)).unwrap();
+        assert!(catalog.schema(PROVIDER, 7, 2).is_some(), "{machine}");
+    }
+}
+
+#[test]
 fn an_images_own_resources_decode_its_events() {
     let folder = tempfile::tempdir().unwrap();
-    let image = image(folder.path());
+    let image = image(folder.path(), "x64");
     let mut catalog = Catalog::new();
     catalog.load_image(&image).unwrap();
     assert!(catalog.schema(PROVIDER, 7, 2).is_some());

@@ -27,7 +27,7 @@ pub enum ImageError {
 /// Resources that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceError {
-    /// The file is no 64-bit PE image, or a damaged one.
+    /// The file is no PE image, or a damaged one.
     #[error("it is not a well-formed PE image: {0}")]
     Image(String),
     /// There is no resource of this type.

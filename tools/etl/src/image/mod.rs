@@ -1,6 +1,6 @@
 //! What an image says of its own events: the resources that a message compiler puts into it.
 //!
-//! A driver's `.sys` (or any 64-bit image) holds its providers in the resource
+//! A driver's `.sys` (or any image, of 64 or 32 bits) holds its providers in the resource
 //! `WEVT_TEMPLATE` and its texts in a message table. They say the same as the manifest that
 //! they were made of, but for the symbols of events.
 
@@ -11,8 +11,12 @@ mod wevt;
 
 use std::path::Path;
 
+use object::FileKind;
 use object::LittleEndian as LE;
-use object::read::pe::{PeFile64, ResourceDirectory, ResourceDirectoryEntryData, ResourceNameOrId};
+use object::pe::{ImageNtHeaders32, ImageNtHeaders64};
+use object::read::pe::{
+    ImageNtHeaders, PeFile, ResourceDirectory, ResourceDirectoryEntryData, ResourceNameOrId,
+};
 
 pub use error::{ImageError, ResourceError};
 use messages::Messages;
@@ -64,8 +68,17 @@ impl Catalog {
 
 /// The providers of an image.
 fn providers(data: &[u8]) -> Result<Vec<Provider>, ResourceError> {
+    // The resources are the same in both; what stands before them is not.
+    match FileKind::parse(data) {
+        Ok(FileKind::Pe32) => providers_of::<ImageNtHeaders32>(data),
+        _ => providers_of::<ImageNtHeaders64>(data),
+    }
+}
+
+/// The providers of an image with such headers.
+fn providers_of<Nt: ImageNtHeaders>(data: &[u8]) -> Result<Vec<Provider>, ResourceError> {
     let malformed = |error: object::Error| ResourceError::Image(error.to_string());
-    let image = PeFile64::parse(data).map_err(malformed)?;
+    let image = PeFile::<Nt>::parse(data).map_err(malformed)?;
     let sections = image.section_table();
     let directory = image
         .data_directories()
