@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | `WDK_ETW_PYTHON` | the Python interpreter that has the foreign readers | `cargo xtask test` |
 //! | `WDK_ETW_DRIVERS` | the drivers that were built | `cargo xtask test` |
+//! | `WDK_ETW_GOLDENS` | files of published packages, from mc.exe | `cargo xtask test` |
 //! | `WDK_ETW_SAMPLES` | samples that no package registry publishes | the developer |
 
 use std::{
@@ -69,6 +70,26 @@ pub fn sample(name: impl AsRef<Path>) -> PathBuf {
         "{} does not exist; WDK_ETW_SAMPLES names the folder {}",
         path.display(),
         folder.display()
+    );
+    path
+}
+
+/// Returns the path of a file that a published package has: `<package>-<version>/<file>`, in the
+/// folder that `WDK_ETW_GOLDENS` names or `cargo xtask goldens` fills.
+///
+/// # Panics
+///
+/// If the file does not exist.
+#[must_use]
+pub fn golden(name: impl AsRef<Path>) -> PathBuf {
+    let folder =
+        env::var_os("WDK_ETW_GOLDENS").map_or_else(|| root().join("target/goldens"), PathBuf::from);
+    let path = folder.join(name);
+    assert!(
+        path.exists(),
+        "{} does not exist: run `cargo xtask goldens`, or set WDK_ETW_GOLDENS to the folder that \
+         it names",
+        path.display()
     );
     path
 }

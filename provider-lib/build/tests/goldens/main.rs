@@ -2,12 +2,10 @@
 
 mod decompile;
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use decompile::decompile;
+use etw_test_support as support;
 use object::{
     LittleEndian as LE,
     pe::{ImageNtHeaders32, ImageNtHeaders64},
@@ -20,12 +18,6 @@ use wdk_etw_build::{
     manifest_of,
     resources::{Version, message_table, wevt_template},
 };
-
-fn folder() -> PathBuf {
-    env::var_os("WDK_ETW_GOLDENS")
-        .expect("WDK_ETW_GOLDENS is not set: `cargo xtask goldens` says to what")
-        .into()
-}
 
 /// The resource of a kind in an image, which has one.
 fn resource<Nt: ImageNtHeaders>(data: &[u8], wanted: &str) -> Vec<u8> {
@@ -67,8 +59,7 @@ struct Golden {
 fn golden(image: &str) -> Golden {
     const MESSAGE_TABLE: &str = "11";
     const TEMPLATES: &str = "WEVT_TEMPLATE";
-    let path = folder().join(image);
-    let data = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let data = fs::read(support::golden(image)).unwrap();
     if image.ends_with("-x86.dll") {
         Golden {
             templates: resource::<ImageNtHeaders32>(&data, TEMPLATES),
@@ -83,7 +74,7 @@ fn golden(image: &str) -> Golden {
 }
 
 fn read(path: &Path) -> Manifest {
-    let bytes = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let bytes = fs::read(path).unwrap();
     let text = manifest::text(&bytes).unwrap();
     match manifest::read(&text) {
         Ok(manifest) => manifest,
@@ -149,7 +140,7 @@ const NODES: [&str; 2] = ["nodejs-bin-16.15.1a4", "nodejs-bin-18.4.0a4"];
 #[ignore = "needs published packages; `cargo xtask test` fetches them"]
 fn a_published_manifest_makes_the_resources_of_the_image_beside_it() {
     for package in NODES {
-        let manifest = read(&folder().join(package).join("node_etw_provider.man"));
+        let manifest = read(&support::golden(format!("{package}/node_etw_provider.man")));
         let image = format!("{package}/node.exe");
         assert_eq!(golden(&image).templates.len(), 5442);
         assert_survives(&manifest, Version::V5, &image);
@@ -175,7 +166,7 @@ fn a_published_manifest_makes_an_older_images_resources_less_what_is_new() {
         "EXECUTION_DELETE",
         "EXECUTION_POLL",
     ];
-    let mut manifest = read(&folder().join("msquic-2.5.1-beta/MsQuicEtw.man"));
+    let mut manifest = read(&support::golden("msquic-2.5.1-beta/MsQuicEtw.man"));
     let texts = &mut manifest.texts;
     let [provider] = &mut *manifest.providers else {
         panic!("{} providers", manifest.providers.len());
