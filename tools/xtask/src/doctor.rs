@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 use crate::{
     client,
@@ -91,60 +91,72 @@ pub struct Tools {
 ///
 /// One sentence for each tool that cannot be installed, all together.
 pub fn install() -> Result<Tools> {
-    let mut failures = Vec::new();
-    let mut note = |result: Result<()>| {
-        if let Err(error) = result {
-            failures.push(format!("{error:#}"));
-        }
-    };
-    let x64 = step("Finding the cross toolchain", || {
+    let mut failures = Failures::default();
+    let x64 = failures.keep(step("Finding the cross toolchain", || {
         Toolchain::find_or_install(Machine::X64)
-    });
-    let arm64 = step("Finding the cross toolchain for ARM64", || {
+    }));
+    let arm64 = failures.keep(step("Finding the cross toolchain for ARM64", || {
         Toolchain::find_or_install(Machine::Arm64)
-    });
-    let client = step(
+    }));
+    let client = failures.keep(step(
         "Finding the client's compiler",
         Rust::with_source_or_install,
-    );
-    note(step(
+    ));
+    failures.keep(step(
         "Finding clippy and rustfmt",
         toolchain::install_components,
     ));
     let mut missing = package::missing_packages();
-    missing.extend(client::missing_packages(
-        *client.as_ref().unwrap_or(&Rust::Current),
-    ));
+    missing.extend(client::missing_packages(client.unwrap_or(Rust::Current)));
     missing.extend(ORACLES.missing_packages());
     missing.extend(packages::BROWSER.missing());
-    note(step("Installing the packages that are missing", || {
+    failures.keep(packages::may_install(&missing));
+    // Nothing is installed before everything is known to be possible.
+    failures.check()?;
+    failures.keep(step("Installing the packages that are missing", || {
         packages::install(&missing)
     }));
-    if ORACLES.missing_packages().is_empty() {
-        note(step("Installing the foreign decoders", || {
-            ORACLES.install()
-        }));
-    }
-    note(step("Installing cargo-make", packages::install_cargo_make));
-    let mut keep = |error: anyhow::Error| {
-        let error = format!("{error:#}");
-        if !failures.contains(&error) {
-            failures.push(error);
-        }
+    failures.check()?;
+    failures.keep(step("Installing the foreign decoders", || {
+        ORACLES.install()
+    }));
+    failures.keep(step("Installing cargo-make", packages::install_cargo_make));
+    failures.check()?;
+    let (Some(x64), Some(arm64), Some(client)) = (x64, arm64, client) else {
+        bail!("a toolchain is missing, and it is not known why");
     };
-    let x64 = x64.map_err(&mut keep);
-    let arm64 = arm64.map_err(&mut keep);
-    let client = client.map_err(&mut keep);
-    match (x64, arm64, client) {
-        (Ok(x64), Ok(arm64), Ok(client)) if failures.is_empty() => {
-            eprintln!("       drivers: {}", x64.describe());
-            eprintln!("       client:  {client}");
-            Ok(Tools { x64, arm64, client })
+    eprintln!("       drivers: {}", x64.describe());
+    eprintln!("       client:  {client}");
+    Ok(Tools { x64, arm64, client })
+}
+
+/// Why tools cannot be installed.
+#[derive(Default)]
+struct Failures(Vec<String>);
+
+impl Failures {
+    /// Keeps a failure, once if it is the same as another.
+    fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let error = format!("{error:#}");
+                if !self.0.contains(&error) {
+                    self.0.push(error);
+                }
+                None
+            }
         }
-        _ => bail!(
+    }
+
+    /// Fails if there are any, with all of them.
+    fn check(&self) -> Result<()> {
+        ensure!(
+            self.0.is_empty(),
             "the checks need tools that cannot be installed here:\n- {}",
-            failures.join("\n- ")
-        ),
+            self.0.join("\n- ")
+        );
+        Ok(())
     }
 }
 

@@ -93,6 +93,18 @@ fn update(installer: Installer) {
     });
 }
 
+/// Fails if this user cannot install these Debian packages.
+///
+/// # Errors
+///
+/// A sentence that lists the packages.
+pub fn may_install(names: &[&str]) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    refusal(Installer::find(), names).map_or(Ok(()), |refusal| bail!(refusal))
+}
+
 /// Installs Debian packages.
 ///
 /// # Errors
@@ -103,10 +115,8 @@ pub fn install(names: &[&str]) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }
+    may_install(names)?;
     let installer = Installer::find();
-    if let Some(refusal) = refusal(installer, names) {
-        bail!(refusal);
-    }
     update(installer);
     let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
     arguments.extend_from_slice(names);
