@@ -11,7 +11,7 @@ use etl_file::{
 
 use crate::{
     payload::assert_same_shape,
-    text::{assert_harmless, assert_sentence},
+    text::{assert_harmless, assert_sentence, sentence},
 };
 
 /// Describes the provider of the manifest events among the seeds.
@@ -33,12 +33,30 @@ const PRINTED: usize = 64;
 /// Events that tables are made of, which takes the longest.
 const TABLED: usize = 4;
 
-/// What is read lies in the file; what is damaged is named with its place; events that are
-/// written again are the same; and what is printed reads back.
-pub fn check(data: &[u8]) {
+/// The contents of a file that was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Events.
+    pub events: usize,
+    /// Events that decode to the last field.
+    pub decoded: usize,
+    /// Spans of time that start and stop events make.
+    pub spans: usize,
+    /// Records that are no events.
+    pub others: usize,
+    /// Places where the file is damaged.
+    pub damages: usize,
+}
+
+/// Checks that what is read lies in the file; that damage is named with its place; that events
+/// which are written again are the same; and that what is printed reads back.
+///
+/// # Errors
+/// The text of the error if the file is refused.
+pub fn check(data: &[u8]) -> Result<Contents, String> {
     let trace = match Trace::parse(data) {
         Ok(trace) => trace,
-        Err(error) => return check_refusal(&error, data.len()),
+        Err(error) => return Err(check_refusal(&error, data.len())),
     };
     check_places(&trace, data.len());
     check_rewriting(&trace);
@@ -59,7 +77,7 @@ pub fn check(data: &[u8]) {
     check_csv(&decoded);
     check_report(&trace);
     check_merge(trace.clone());
-    check_chrome(&decoded);
+    let spans = check_chrome(&decoded);
     let width = data.last().map(|byte| u16::from(*byte));
     let few = decoded.get(..TABLED).unwrap_or(&decoded);
     for width in [None, width] {
@@ -67,14 +85,21 @@ pub fn check(data: &[u8]) {
     }
     assert_harmless(&table::summary(&trace));
     assert_harmless(&stats::render(&trace, &decoded));
+    let whole = |event: &&Decoded| event.problems.is_empty() && !event.fields.is_empty();
+    Ok(Contents {
+        events: events.len(),
+        decoded: decoded.iter().filter(whole).count(),
+        spans,
+        others: trace.others().count(),
+        damages: trace.damages().len(),
+    })
 }
 
 fn place(offset: u64) -> usize {
     usize::try_from(offset).expect("offsets are those of a file in memory")
 }
 
-fn check_refusal(error: &ReadError, length: usize) {
-    assert_sentence(error);
+fn check_refusal(error: &ReadError, length: usize) -> String {
     match error {
         ReadError::Io(error) => panic!("no file is read: {error}"),
         ReadError::TooShort { offset, .. } | ReadError::NoHeaderEvent { offset } => {
@@ -82,6 +107,7 @@ fn check_refusal(error: &ReadError, length: usize) {
         }
         ReadError::BufferSize { .. } | ReadError::Compressed => {}
     }
+    sentence(error)
 }
 
 fn check_places(trace: &Trace, length: usize) {
@@ -219,7 +245,8 @@ fn check_csv(decoded: &[Decoded]) {
     assert_eq!(rows, decoded.len());
 }
 
-fn check_chrome(decoded: &[Decoded]) {
+/// Returns the number of spans.
+fn check_chrome(decoded: &[Decoded]) -> usize {
     let mut out = Vec::new();
     chrome::write_events(decoded, &mut out).expect("memory takes everything");
     let file: serde_json::Value = serde_json::from_slice(&out).expect("it is JSON");
@@ -233,6 +260,9 @@ fn check_chrome(decoded: &[Decoded]) {
         let arguments = entry["args"].as_object().expect("fields by name");
         assert_eq!(arguments.len(), event.fields.len());
     }
+    let spans = |phase| entries.iter().filter(|entry| entry["ph"] == phase).count();
+    assert_eq!(spans("b"), spans("e"));
+    spans("b")
 }
 
 /// A page holds its data as one element, whatever they say.

@@ -1,6 +1,6 @@
 //! Sessions of any kind, written to a file and read again.
 
-use std::io;
+use std::{collections::BTreeSet, io};
 
 use arbitrary::Arbitrary;
 use etl_file::{
@@ -206,13 +206,41 @@ struct Writer {
     slots: Vec<Slot>,
     sequence: i64,
     losses: Losses,
+    written: Written,
 }
 
-/// What was written is read, in the same order, with nothing damaged; what is refused leaves
-/// no trace.
-pub fn check(session: &Session) {
+/// What a session wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The clock.
+    pub clock: ClockType,
+    /// Whether the header that the session chose was refused, and a valid one was made of it.
+    pub mended: bool,
+    /// Events in the file.
+    pub events: usize,
+    /// Extended data items of these.
+    pub items: usize,
+    /// The most bytes of user data that an event has.
+    pub largest: usize,
+    /// Events that the session's buffers are too small for.
+    pub refused: usize,
+    /// Buffers in the file.
+    pub buffers: usize,
+    /// Buffers that were written over the oldest one.
+    pub replaced: usize,
+    /// Processors that the buffers are of.
+    pub processors: usize,
+    /// Events and buffers lost.
+    pub lost: (u32, u32),
+}
+
+/// Checks that what was written is read, in the same order, with nothing damaged, and that what
+/// is refused leaves nothing behind.
+#[must_use]
+pub fn check(session: &Session) -> Written {
     let wanted = session.header.header();
     let refused = LogFile::create(io::Cursor::new(Vec::new()), wanted.clone());
+    let mended_header = refused.is_err();
     let header = match refused {
         Ok(_) => wanted,
         Err(WriteError::Header(error)) => {
@@ -239,6 +267,11 @@ pub fn check(session: &Session) {
         slots: Vec::new(),
         sequence: 1,
         losses: Losses::default(),
+        written: Written {
+            clock: header.clock,
+            mended: mended_header,
+            ..Written::default()
+        },
     };
     let mut last = Event::default();
     for step in &session.steps {
@@ -247,7 +280,7 @@ pub fn check(session: &Session) {
     for cpu in 0..writer.buffers.len() {
         writer.flush(cpu, 0, false);
     }
-    writer.finish(&header, session.end_time);
+    writer.finish(&header, session.end_time)
 }
 
 impl Writer {
@@ -296,10 +329,12 @@ impl Writer {
             Err(AppendError::NeverFits { size, capacity }) => {
                 assert!(size > capacity);
                 assert_eq!(*buffer, before);
+                self.written.refused += 1;
             }
             Err(_) => {
                 assert!(record.encoded_size() > 0xFFFF);
                 assert_eq!(*buffer, before);
+                self.written.refused += 1;
             }
         }
     }
@@ -328,13 +363,14 @@ impl Writer {
         if replace {
             let oldest = self.slots.iter_mut().min_by_key(|slot| slot.sequence);
             *oldest.expect("there was one to replace") = slot;
+            self.written.replaced += 1;
         } else {
             self.slots.push(slot);
         }
     }
 
     /// Completes the file, reads it, and compares it with the model.
-    fn finish(self, header: &LogFileHeader, end_time: i64) {
+    fn finish(self, header: &LogFileHeader, end_time: i64) -> Written {
         let finish = Finish {
             end_time: FileTime::from_raw(end_time),
             events_lost: self.losses.events_lost,
@@ -368,6 +404,20 @@ impl Writer {
         let clock = header.session_clock();
         for event in trace.events() {
             assert_eq!(event.time, clock.to_file_time(event.record.timestamp));
+        }
+        let of_processors: BTreeSet<u16> = self.slots.iter().map(|slot| slot.processor).collect();
+        let records = || trace.events().map(|event| &event.record);
+        Written {
+            events: records().count(),
+            items: records().map(|record| record.extended.len()).sum(),
+            largest: records()
+                .map(|record| record.user_data.len())
+                .max()
+                .unwrap_or(0),
+            buffers: self.slots.len(),
+            processors: of_processors.len(),
+            lost: (self.losses.events_lost, self.losses.buffers_lost),
+            ..self.written
         }
     }
 }

@@ -75,11 +75,13 @@ fn walked(filter: &FilterData<'_>) -> Option<Vec<Found>> {
     Some(found.collect())
 }
 
-/// The first byte says of which type the filter is; the rest is its data.
-pub fn check(data: &[u8]) {
-    let Some((kind, data)) = data.split_first() else {
-        return;
-    };
+/// Checks what a provider finds in filter data.
+///
+/// The first byte says of which type the filter is; the rest is its data. Returns how many schematized filters the provider found, which is none
+/// for a filter of another type, or of too many bytes.
+#[must_use]
+pub fn check(data: &[u8]) -> Option<usize> {
+    let (kind, data) = data.split_first()?;
     let kind = match kind % 4 {
         0 => 0x8000_0200, // EVENT_FILTER_TYPE_EVENT_ID
         _ => SCHEMATIZED,
@@ -92,6 +94,7 @@ pub fn check(data: &[u8]) {
         filters: (kind == SCHEMATIZED).then(|| expected(data)),
     });
     assert_eq!(seen, expected);
+    Some(seen?.filters?.len())
 }
 
 /// The filters by the words of the format: each header says where its data end, and where the

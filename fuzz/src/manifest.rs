@@ -2,18 +2,32 @@
 
 use etl_file::{Catalog, Guid, manifest};
 
-use crate::{payload, text::assert_sentence};
+use crate::{payload, text::sentence};
 
 /// User data that every event of the manifest is decoded with: small counts and lengths, text
 /// and zeros.
 const USER_DATA: &[u8] = b"\x02\0\0\0\x01\0\0\0a\0b\0\0\0text\0\x04\0\0\0\0\0\0\0\x03\x00\xFF\xFE\x01\x02\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-/// Errors name a place in the text, and do not depend on its encoding; events of what was read
-/// decode.
-pub fn check(data: &[u8]) {
+/// The providers of a manifest that was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// GUIDs in the text that a provider is found by: its own, and its control GUID.
+    pub providers: usize,
+    /// The providers' events.
+    pub events: usize,
+    /// Events that [`USER_DATA`] decodes to the last field of.
+    pub decoded: usize,
+}
+
+/// Checks that errors name a place in the text, and do not depend on its encoding; and that the
+/// events of what was read decode.
+///
+/// # Errors
+/// The text of the error if the manifest is refused.
+pub fn check(data: &[u8]) -> Result<Known, String> {
     let Some(text) = manifest::text(data) else {
-        return;
+        return Err("the bytes are not text".to_owned());
     };
     let mut utf16 = vec![0xFF, 0xFE];
     utf16.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
@@ -23,12 +37,13 @@ pub fn check(data: &[u8]) {
         Ok(()) => {
             let mut again = catalog.clone();
             assert!(again.add(&text).is_ok(), "it replaces what is known");
+            let mut known = Known::default();
             for guid in guids(&text) {
-                decode_events(&catalog, guid);
+                decode_events(&catalog, guid, &mut known);
             }
+            Ok(known)
         }
         Err(error) => {
-            assert_sentence(&error);
             let row = usize::try_from(error.line).expect("rows are few");
             let column = usize::try_from(error.column).expect("columns are few");
             let line = text
@@ -42,6 +57,7 @@ pub fn check(data: &[u8]) {
             for guid in guids(&text) {
                 assert!(catalog.provider(guid).is_none(), "{guid} is half read");
             }
+            Err(sentence(&error))
         }
     }
 }
@@ -53,17 +69,19 @@ fn guids(text: &str) -> Vec<Guid> {
 }
 
 /// Decodes the events of a provider with low ids.
-fn decode_events(catalog: &Catalog, guid: Guid) {
+fn decode_events(catalog: &Catalog, guid: Guid, known: &mut Known) {
     let Some(provider) = catalog.provider(guid) else {
         return;
     };
+    known.providers += 1;
     assert!(provider.guid == guid || provider.control_guid == Some(guid));
     for (id, version) in (0..64).flat_map(|id| [(id, 0), (id, 1)]) {
         let definition = provider.event(id, version);
         let schema = definition.map(|definition| &definition.schema);
         assert_eq!(schema, catalog.schema(guid, id, version));
         if let Some(schema) = schema {
-            payload::check(schema, USER_DATA);
+            known.events += 1;
+            known.decoded += usize::from(payload::check(schema, USER_DATA));
             payload::check(schema, &[]);
         }
     }

@@ -7,26 +7,42 @@ use wdk_etw_build::{
     resources::{Version, message_table, wevt_template},
 };
 
-use crate::text::assert_sentence;
+use crate::text::{assert_sentence, sentence};
 
-/// What is refused is refused at a place in the text. What is accepted can be written again, means
-/// the same then, makes resources that the reader of this project reads, and can be imported as a
-/// declaration that is Rust.
-pub fn check(data: &[u8]) {
+/// A manifest that resources were made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compiled {
+    /// Providers.
+    pub providers: usize,
+    /// Their events.
+    pub events: usize,
+    /// Events that the imported declaration has.
+    pub imported: usize,
+    /// Whether there is a message table.
+    pub messages: bool,
+}
+
+/// Checks what resources are made of a manifest.
+///
+/// It is refused at a place in the text; or it can be written again, means the same then, makes
+/// resources that the reader of this project reads, and can be imported as a declaration that is
+/// Rust.
+///
+/// # Errors
+/// The text of the error if the manifest is refused.
+pub fn check(data: &[u8]) -> Result<Compiled, String> {
     let Some(text) = etl_file::manifest::text(data) else {
-        return;
+        return Err("the bytes are not text".to_owned());
     };
     let read = match manifest::read(&text) {
         Ok(read) => read,
         Err(failures) => {
             check_failures(&failures, &text);
-            return;
+            return Err(failures.to_string());
         }
     };
-    let (Ok(template), Ok(messages)) = (wevt_template(&read, Version::V5), message_table(&read))
-    else {
-        return;
-    };
+    let template = wevt_template(&read, Version::V5).map_err(|error| sentence(&error))?;
+    let messages = message_table(&read).map_err(|error| sentence(&error))?;
     let written = manifest::write(&read, "");
     let again = match manifest::read(&written) {
         Ok(again) => again,
@@ -36,6 +52,7 @@ pub fn check(data: &[u8]) {
         && message_table(&again).is_ok_and(|again| again == messages);
     assert!(same, "what was written makes other resources:\n{written}");
     assert!(manifest::write(&again, "") == written, "{written}");
+    let has_messages = messages.is_some();
     if let Err(error) = Catalog::new().add_resources(&template, &messages.unwrap_or_default()) {
         panic!("the resources are not read: {error}");
     }
@@ -48,6 +65,12 @@ pub fn check(data: &[u8]) {
         imported.source,
         wdk_etw_schema::parse::source(&imported.source).map(|_| ())
     );
+    Ok(Compiled {
+        providers: read.providers.len(),
+        events: read.providers.iter().map(|it| it.events.len()).sum(),
+        imported: imported.source.matches("#[event(").count(),
+        messages: has_messages,
+    })
 }
 
 /// What a manifest can have and no declaration; names, above all, that are none in Rust's eyes.

@@ -7,8 +7,10 @@ use etl_file::{
 
 use crate::text::{assert_harmless, assert_sentence};
 
-/// Decodes user data with pointers of both sizes, and prints what comes out.
-pub fn check(schema: &Schema, user_data: &[u8]) {
+/// Decodes user data with pointers of both sizes, and prints what comes out. Returns whether
+/// both decode to the last field.
+pub fn check(schema: &Schema, user_data: &[u8]) -> bool {
+    let mut whole = true;
     for pointer_size in [PointerSize::Four, PointerSize::Eight] {
         let payload = schema.decode(user_data, pointer_size);
         assert!(user_data.ends_with(&payload.leftover));
@@ -16,6 +18,7 @@ pub fn check(schema: &Schema, user_data: &[u8]) {
         match &payload.error {
             None => assert_eq!(payload.fields.len(), schema.fields.len()),
             Some(error) => {
+                whole = false;
                 assert_sentence(error);
                 assert!(payload.fields.len() < schema.fields.len());
                 // The fault lies in the field that could not be decoded.
@@ -27,6 +30,7 @@ pub fn check(schema: &Schema, user_data: &[u8]) {
             print(value);
         }
     }
+    whole
 }
 
 /// Prints a value for people and for programs.

@@ -4,17 +4,20 @@ use std::path::Path;
 
 use etw_testkernel::{LoadError, check_image_bytes};
 
-use crate::text::assert_sentence;
+use crate::text::sentence;
 
 /// Images that say they are larger are left out: they are mapped in full, which takes the
 /// fuzzer's time and finds nothing.
 const LARGEST: u32 = 1 << 20;
 
-/// What is refused is refused with a sentence that names the file, and again when it is tried
-/// again: what a first try mapped and protected is gone.
-pub fn check(data: &[u8]) {
+/// Checks that an image is refused with a sentence that names the file, and again when it is
+/// tried again: what a first try mapped and protected is gone.
+///
+/// # Errors
+/// The text of the error if the image is refused.
+pub fn check(data: &[u8]) -> Result<(), String> {
     if size_of_image(data).is_some_and(|size| size > LARGEST) {
-        return;
+        return Err("the image is too large for this target".to_owned());
     }
     let name = Path::new("fuzzed.sys");
     let first = check_image_bytes(name, data).map_err(|error| explained(&error));
@@ -25,12 +28,12 @@ pub fn check(data: &[u8]) {
         assert_eq!(data.first_chunk(), Some(b"MZ"));
         assert!(size_of_image(data).is_some_and(|size| size > 0));
     }
+    first
 }
 
 /// An error's text, after a look at it.
 fn explained(error: &LoadError) -> String {
-    assert_sentence(error);
-    let text = error.to_string();
+    let text = sentence(error);
     assert!(text.starts_with("fuzzed.sys: "), "{text}");
     match error {
         LoadError::File { .. } => panic!("no file is read: {text}"),

@@ -6,38 +6,63 @@ use etl_file::{
     read::PointerSize,
 };
 
-use crate::text::assert_sentence;
+use crate::text::sentence;
 
-/// The first two bytes say how long the first resource is. What a resource says can be used
-/// to decode, and what it cannot say is told.
-pub fn check(data: &[u8]) {
+/// The first provider of resources that were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resources {
+    /// Whether the resources name it.
+    pub named: bool,
+    /// Its events with low ids.
+    pub events: usize,
+    /// Their fields, those of structures included.
+    pub fields: usize,
+    /// Fields of these with a map.
+    pub maps: usize,
+    /// Events with a message.
+    pub messages: usize,
+}
+
+/// Checks that the schemas of resources can decode, and that errors are sentences. The first two
+/// bytes say how long the first resource is.
+///
+/// # Errors
+/// The text of the error if the resources are refused.
+pub fn check(data: &[u8]) -> Result<Resources, String> {
     let Some((length, rest)) = data.split_first_chunk::<2>() else {
-        return;
+        return Err("there is no length".to_owned());
     };
     let length = usize::from(u16::from_le_bytes(*length)).min(rest.len());
     let (templates, messages) = rest.split_at(length);
     let mut catalog = Catalog::new();
     if let Err(error) = catalog.add_resources(templates, messages) {
-        assert_sentence(&error);
-        return;
+        return Err(sentence(&error));
     }
+    let mut known = Resources::default();
     // The GUID of the first provider, whatever it is.
     let guid = templates.get(16..32).and_then(|guid| guid.try_into().ok());
-    let Some(guid) = guid.map(Guid::from_bytes) else {
-        return;
+    let Some(provider) = guid.and_then(|guid| catalog.provider(Guid::from_bytes(guid))) else {
+        return Ok(known);
     };
-    for id in 0..16 {
-        let Some(schema) = catalog.schema(guid, id, 0) else {
+    known.named = !provider.name.is_empty();
+    for (id, version) in (0..16).flat_map(|id| [(id, 0), (id, 1)]) {
+        let Some(definition) = provider.event(id, version) else {
             continue;
         };
+        let schema = &definition.schema;
+        known.events += 1;
+        known.messages += usize::from(definition.message.is_some());
         let names: Vec<&str> = schema.fields.iter().map(|field| &*field.name).collect();
         for field in &*schema.fields {
             check_sizes(field, &names);
+            known.fields += 1 + field.fields.len();
+            known.maps += usize::from(field.map.is_some());
         }
         let decoded = schema.decode(messages, PointerSize::Eight);
         assert!(decoded.fields.len() <= schema.fields.len());
         assert!(decoded.leftover.len() <= messages.len());
     }
+    Ok(known)
 }
 
 /// Sizes are those of fields that have names.

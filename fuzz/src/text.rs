@@ -12,8 +12,14 @@ pub fn assert_harmless(text: &str) {
 
 /// Fails if an error's text is empty, has several lines, or acts on a terminal.
 pub fn assert_sentence(error: &impl std::fmt::Display) {
+    let _ = sentence(error);
+}
+
+/// Returns an error's text, which [`assert_sentence`] must hold of.
+pub fn sentence(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
     assert!(!text.trim().is_empty(), "an error says nothing");
     assert!(!text.contains('\n'), "an error has several lines: {text:?}");
     assert_harmless(&text);
+    text
 }

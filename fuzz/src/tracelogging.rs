@@ -7,20 +7,33 @@ use etl_file::{
     record::ext_type,
 };
 
-use crate::{payload, text::assert_sentence, traits::offset};
+use crate::{payload, text::sentence, traits::offset};
 
 /// A chain bit: a byte follows.
 const CHAIN: u8 = 0x80;
 
-/// Metadata that are read, written again and read again are the same; user data decode with
-/// them to what prints, and errors lie within.
-pub fn check(data: &[u8]) {
+/// Metadata that were read, and the user data decoded with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Described {
+    /// Fields that the metadata describe.
+    pub fields: usize,
+    /// Fields of these that the user data decode to.
+    pub decoded: usize,
+    /// Bytes of user data that are left.
+    pub leftover: usize,
+}
+
+/// Checks that metadata that are read, written again and read again are the same; and that user
+/// data decode with them to what prints, and errors lie within.
+///
+/// # Errors
+/// The text of the error if the metadata are refused.
+pub fn check(data: &[u8]) -> Result<Described, String> {
     let schema = match Schema::parse_trace_logging(data) {
         Ok(schema) => schema,
         Err(error) => {
-            assert_sentence(&error);
             assert!(offset(&error) <= data.len(), "{error}");
-            return;
+            return Err(sentence(&error));
         }
     };
     let size = usize::from(u16::from_le_bytes([data[0], data[1]]));
@@ -37,6 +50,11 @@ pub fn check(data: &[u8]) {
     assert_eq!(decoded.leftover, alone.leftover);
     assert_eq!(decoded.fields.len(), alone.fields.len());
     assert_eq!(decoded.problems.is_empty(), alone.error.is_none());
+    Ok(Described {
+        fields: schema.fields.len(),
+        decoded: alone.fields.len(),
+        leftover: alone.leftover.len(),
+    })
 }
 
 /// The event that carries these.

@@ -3,15 +3,18 @@
 use etl_file::decode::{MetadataError, ProviderTraits};
 use etw_testkernel::fuzzing::check_traits;
 
-use crate::text::assert_sentence;
+use crate::text::sentence;
 
 /// Trait types that hold a GUID.
 const GROUP: u8 = 1;
 const DECODE_GUID: u8 = 2;
 
-/// Both read the same bytes; what one takes, the other takes too, unless they are known to
-/// differ.
-pub fn check(blob: &[u8]) {
+/// Checks that what the kernel takes, the decoder takes too, unless they are known to differ.
+/// Returns the decoder's traits.
+///
+/// # Errors
+/// The text of the error if the decoder refuses the traits.
+pub fn check(blob: &[u8]) -> Result<ProviderTraits, String> {
     let accepted = check_traits(blob);
     let decoded = ProviderTraits::parse(blob);
     match (&accepted, &decoded) {
@@ -41,10 +44,10 @@ pub fn check(blob: &[u8]) {
             }
         }
         Err(error) => {
-            assert_sentence(error);
             assert!(offset(error) <= blob.len(), "{error}");
         }
     }
+    decoded.map_err(|error| sentence(&error))
 }
 
 /// The offset that an error names, or 0.

@@ -154,6 +154,30 @@ fn texts_cannot_leave_their_comments() {
 }
 
 #[test]
+fn notes_and_breaks_do_nothing_to_terminals() {
+    let event = |name: &str, layout: &str| {
+        read(
+            &format!(
+                "<templates><template tid='T'><data name='A' inType='{layout}'/></template>\
+                 </templates><events><event value='1' name='{name}' template='T' \
+                 level='win:Error'/></events>"
+            ),
+            "",
+        )
+    };
+    let older = event("E", "win:UInt8");
+    let mut newer = event("E", "win:UInt16");
+    newer.providers[0].name = "P\u{9b}2J\u{202e}".to_owned();
+    let breaks = compare::breaks(&older, &newer);
+    let text = breaks[0].to_string();
+    assert!(text.contains("P\\u{9b}2J\\u{202e}: event 1"), "{text}");
+    let array = "<data name='A\u{9b}\u{202e}' inType='win:UnicodeString' count='2'/>";
+    let notes = import::declaration(&with_template(array), None).notes;
+    let text = notes[0].to_string();
+    assert!(text.contains("`A\\u{9b}\\u{202e}` is an array"), "{text}");
+}
+
+#[test]
 fn declared_names_get_out_of_each_others_way() {
     for event in [
         "fn e(data: &[u8], data_length: u32);",

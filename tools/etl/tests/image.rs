@@ -291,6 +291,45 @@ fn cut_resources_are_refused() {
     }
 }
 
+#[test]
+fn a_small_resource_cannot_describe_fields_without_end() {
+    /// Templates that have all the same fields.
+    const TEMPLATES: u32 = 600;
+    const FIELDS: u32 = 600;
+    let described = |templates: u32| {
+        let mut made = Builder(b"CRIM".to_vec());
+        made.numbers(&[0, 0x1_0005, 1]);
+        made.0.extend(PROVIDER.to_bytes());
+        made.numbers(&[36]);
+        made.0.extend(b"WEVT");
+        let events = made.at() + 20;
+        made.numbers(&[0, u32::MAX, 1, 4, events]);
+        made.0.extend(b"EVNT");
+        made.numbers(&[0, templates, 0]);
+        let first = made.at() + templates * 48;
+        let fields = first + templates * 20;
+        for number in 0..templates {
+            let template = first + number * 20;
+            made.numbers(&[number, 0, 0, 0, u32::MAX, template, 0, 0, 0, 0, 0, 0]);
+        }
+        for _ in 0..templates {
+            made.0.extend(b"TEMP");
+            made.numbers(&[0, FIELDS, FIELDS, fields]);
+        }
+        let name = fields + FIELDS * 20;
+        for _ in 0..FIELDS {
+            made.numbers(&[0, 4, 0, 0, name]);
+        }
+        made.text("n");
+        Catalog::new().add_resources(&made.0, &[])
+    };
+    assert_eq!(described(10), Ok(()));
+    assert_eq!(
+        described(TEMPLATES),
+        Err(ResourceError::TooManyFields(1 << 18))
+    );
+}
+
 proptest! {
     #[test]
     fn damaged_resources_are_read_or_refused(

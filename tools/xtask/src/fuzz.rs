@@ -75,6 +75,24 @@ fn targets() -> Result<Vec<String>> {
     Ok(targets)
 }
 
+/// Writes the seeds that the targets start from, in place of older ones.
+fn write_seeds() -> Result<()> {
+    run_quietly(&mut seeds_cargo(&["run", "--example", "seeds"]))
+}
+
+/// A command of cargo on the targets' checks and seeds, which need neither the fuzzer nor its
+/// toolchain.
+pub fn seeds_cargo(arguments: &[&str]) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo
+        .current_dir(root())
+        .args(arguments)
+        .args(["--manifest-path", "fuzz/Cargo.toml"])
+        .args(["--locked", "--no-default-features", "--target-dir"])
+        .arg(target().join("fuzz-test"));
+    cargo
+}
+
 /// Builds all targets.
 fn build() -> Result<PathBuf> {
     let built_in = target().join("fuzz");
@@ -150,14 +168,15 @@ fn finding(log: &str) -> String {
 
 /// Runs every target for its share of some minutes.
 pub fn run(minutes: u64) -> Result<()> {
-    step("find cargo-fuzz and the nightly toolchain", find_tools)?;
+    step("Finding cargo-fuzz and the nightly toolchain", find_tools)?;
     let targets = targets()?;
-    let built_in = step("build the fuzz targets", build)?;
+    step("Writing the seeds", write_seeds)?;
+    let built_in = step("Building the fuzz targets", build)?;
     let share = Duration::from_secs(minutes * 60) / u32::try_from(targets.len())?;
     let seconds = share.as_secs().max(1);
     let mut runs = Vec::new();
     for name in &targets {
-        let run = loud_step(&format!("fuzz {name} for {seconds} s"), || {
+        let run = loud_step(&format!("Fuzzing {name} for {seconds} s"), || {
             run_target(name, &built_in, seconds)
         })?;
         if let Some(finding) = &run.finding {

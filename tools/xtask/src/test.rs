@@ -10,7 +10,7 @@ use crate::{
     citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
-    goldens, lock_files,
+    fuzz, goldens, lock_files,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
     reproducible, requirements, standin,
@@ -144,6 +144,10 @@ pub fn run(deep: bool) -> Result<()> {
     loud_step("Testing the host crates", || {
         process::run(&mut test_command(&[]))
     })?;
+    loud_step(
+        "Testing that the fuzzer's seeds reach their targets",
+        || process::run(&mut fuzz::seeds_cargo(&["test"])),
+    )?;
     loud_step(
         "Testing the stand-ins against the WDK's headers",
         standin::test,

@@ -16,6 +16,9 @@ impl Messages {
         let table = Bytes::new("MESSAGETABLE", data);
         let count = table.place(0, "number of blocks")?;
         let mut messages = HashMap::new();
+        // No message is as small as a byte. Blocks that lie over one another could bring the same
+        // messages without end, under ids of their own or under the same ones.
+        let mut left = data.len();
         for block in table.entries(4, count, 12, "blocks")? {
             let (low, high) = (table.u32(block, "block")?, table.u32(block + 4, "block")?);
             let mut at = table.place(block + 8, "block")?;
@@ -39,13 +42,10 @@ impl Messages {
                 let text = text.strip_suffix("\r\n").unwrap_or(&text);
                 messages.insert(id, text.to_owned());
                 at += size;
-                // Blocks that lie over one another could say the same without end.
-                if messages.len() > data.len() {
-                    return Err(ResourceError::Reference {
-                        what: "block",
-                        offset: block,
-                    });
-                }
+                left = left.checked_sub(1).ok_or(ResourceError::Reference {
+                    what: "block",
+                    offset: block,
+                })?;
             }
         }
         Ok(Self(messages))
@@ -89,6 +89,32 @@ mod tests {
         assert_eq!(messages.get(0xB000_0001), Some("one"));
         assert_eq!(messages.get(0xB000_0002), Some("two %1"));
         assert_eq!(messages.get(0xB000_0003), None);
+    }
+
+    #[test]
+    fn blocks_cannot_bring_the_same_messages_without_end() {
+        const BLOCKS: u32 = 100;
+        const TEXTS: u32 = 200;
+        let texts = ["t"; TEXTS as usize];
+        let one = table(0, &texts);
+        let entries = &one[16..];
+        // All blocks refer to the same texts, by ids of their own or by the same ones.
+        for step in [TEXTS, 0] {
+            let mut bad = BLOCKS.to_le_bytes().to_vec();
+            for number in 0..BLOCKS {
+                let first = number * step;
+                for part in [first, first + TEXTS - 1, 4 + BLOCKS * 12] {
+                    bad.extend(part.to_le_bytes());
+                }
+            }
+            bad.extend(entries);
+            assert!(bad.len() < (BLOCKS * TEXTS) as usize);
+            let error = Messages::parse(&bad).unwrap_err();
+            assert!(
+                matches!(error, ResourceError::Reference { what: "block", .. }),
+                "{step}: {error}"
+            );
+        }
     }
 
     #[test]

@@ -1,0 +1,218 @@
+//! Event metadata and provider traits.
+
+use etl_file::{EventRecord, record::ext_type};
+
+use super::{Seed, fixture};
+
+/// Metadata or traits with their size in the first two bytes.
+fn sized(mut blob: Vec<u8>) -> Vec<u8> {
+    let size = u16::try_from(blob.len()).expect("metadata are small");
+    blob[..2].copy_from_slice(&size.to_le_bytes());
+    blob
+}
+
+pub fn traits() -> Vec<Seed> {
+    let group = fixture::traits("Contoso.Sample", Some(fixture::GROUP));
+    let mut more = group.clone();
+    more.extend([0x13, 0, 2]);
+    more.extend([0xDE; 16]);
+    more.extend(*b"\x06\0\x80lab");
+    vec![
+        Seed::new("name", fixture::traits("Contoso.Sample", None)),
+        Seed::new("group", group),
+        Seed::new("decode_guid_and_custom", sized(more)),
+    ]
+}
+
+/// Metadata of a scalar with an out type, arrays of both kinds and a structure.
+pub const ARRAYS_AND_STRUCTURES: &[u8] = b"\x2E\0\0Evt\0count\0\x08status\0\x88\x0Edata\0\x44\
+    S\0\x98\x02a\0\x07b\0\x16fix\0\x26\x03\0";
+/// User data for these.
+pub const THEIR_DATA: &[u8] =
+    b"\x01\0\0\0\x22\0\0\xC0\x02\0xy\xFF\xFF\xFF\xFF\x04\0h\0i\0\x01\0\x02\0\x03\0";
+
+/// Metadata with tags of an event and of a field, and a field of the provider's own encoding.
+pub fn tags_and_custom() -> Vec<u8> {
+    sized(b"\0\0\x81\x01E\0f\0\x88\x84\x05g\0\x68\x02\0xy".to_vec())
+}
+
+/// Metadata of a field of each type that has no members.
+pub fn every_type() -> Vec<u8> {
+    let mut blob = b"\0\0\0T\0".to_vec();
+    for code in (0..26).filter(|code| *code != 24) {
+        blob.extend([b'a' + code, 0, code]);
+    }
+    sized(blob)
+}
+
+/// User data for these: two texts, and zeros.
+pub fn data_of_every_type() -> Vec<u8> {
+    let mut data = b"a\0\0\0b\0".to_vec();
+    data.extend([0; 200]);
+    data
+}
+
+/// An array in metadata: its count is fixed, or precedes it in the data.
+const FIXED: u8 = 0x20;
+const VARIABLE: u8 = 0x40;
+/// The out type follows the in type.
+const CHAIN: u8 = 0x80;
+
+/// Metadata of fields with each meaning that their types can have, and user data for them.
+pub fn every_out_type() -> (Vec<u8>, Vec<u8>) {
+    let mut blob = b"\0\0\0O\0".to_vec();
+    let mut data = Vec::new();
+    let mut put = |in_type: u8, out_type: u8, bytes: &[u8]| {
+        let count: &[u8] = if in_type & FIXED == 0 { &[] } else { &[2, 0] };
+        blob.extend([b'o', 0, in_type | CHAIN, out_type]);
+        blob.extend(count);
+        data.extend(bytes);
+    };
+    for out_type in (0..20).chain(33..40) {
+        put(8, out_type, &[1, 2, 0, 0xC0]); // UINT32
+    }
+    for out_type in [2, 3, 7, 17] {
+        put(6, out_type, &[b'p', 0]); // UINT16
+        put(3, out_type, &[0xFE]); // INT8
+    }
+    for out_type in [4, 14, 16, 37] {
+        put(10, out_type, &[0, 1, 2, 3, 4, 5, 0xD8, 1]); // UINT64
+    }
+    // Arrays of characters.
+    for out_type in [2, 11, 12, 35] {
+        put(4 | VARIABLE, out_type, &[2, 0, 0xC3, 0xA9]);
+    }
+    put(6 | FIXED, 2, b"h\0i\0");
+    put(4 | FIXED, 2, b"\xE9t");
+    // Addresses: IPv6, sockets of both families, and bytes that are none.
+    let ipv6 = [16, 0, 0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    put(14, 9, &ipv6);
+    put(25, 9, &[1, 0, 7]);
+    let socket = [16, 0, 2, 0, 0, 80, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    put(25, 10, &socket);
+    let mut socket = vec![28, 0, 23, 0, 1, 0xBB, 0, 0, 0, 0];
+    socket.extend(&ipv6[2..]);
+    socket.extend([0; 4]);
+    put(25, 10, &socket);
+    put(25, 10, &[2, 0, 2, 0]);
+    for out_type in [2, 11, 12, 35, 36] {
+        put(25, out_type, &[2, 0, b'{', b'}']);
+    }
+    (sized(blob), data)
+}
+
+/// Metadata of structures within structures, in arrays, with arrays and values without data.
+pub fn nested() -> (Vec<u8>, Vec<u8>) {
+    let blob = b"\0\0\0N\0outer\0\xD8\x03inner\0\xB8\x02\x02\0n\0\x04t\0\x02list\0\x46none\0\0\
+        same\0\x08same\0\x08same#2\0\x08";
+    let mut data = vec![2, 0];
+    data.extend(*b"\x01a\0\x02b\0\x01\0\x05\0");
+    data.extend(*b"\x03\0\x04\0\0\0");
+    data.extend([1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
+    (sized(blob.to_vec()), data)
+}
+
+/// An identifier of the local administrators.
+pub const SID: &[u8] = &[1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0];
+
+/// Metadata of values with sizes of their own, and user data for them.
+pub fn sized_values() -> (Vec<u8>, Vec<u8>) {
+    let blob = b"\0\0\0V\0sid\0\x13counted\0\x16ansi\0\x17bytes\0\x19time\0\x11system\0\x12\
+        guid\0\x0Fpointer\0\x10float\0\x0Bbool\0\x0Dend\0\x01";
+    let mut data = SID.to_vec();
+    data.extend(*b"\x04\0h\0i\0\x02\0hi\x03\0\x01\x02\x03");
+    data.extend(fixture::START.raw().to_le_bytes());
+    for part in [2026_u16, 1, 5, 2, 3, 4, 5, 678] {
+        data.extend(part.to_le_bytes());
+    }
+    data.extend(fixture::GROUP.to_bytes());
+    data.extend([0x10; 8]);
+    data.extend(1.5_f32.to_le_bytes());
+    data.extend([1, 0, 0, 0]);
+    // A text that the end of the data ends.
+    data.extend(*b"e\0\x3D\xD8\x00\xDE");
+    (sized(blob.to_vec()), data)
+}
+
+/// Metadata with names that come twice and tags that are too long, of texts that act on a
+/// terminal, take two columns, are made of several characters, or are long; and user data.
+pub fn odd_text() -> (Vec<u8>, Vec<u8>) {
+    let blob =
+        b"\0\0\x81\x82\x83\x84\x85\x06\x1B[2J\0n\0\x01n\0\x01n#2\0\x01\xFF\0\x01n\0\x02n\0\x02";
+    let texts = [
+        "\u{1b}]0;title\u{7}\r\n",
+        "\u{202e}reversed\u{200b}\u{feff}",
+        "\u{6f22}\u{5b57} \u{1f468}\u{200d}\u{1f469} e\u{301} \u{915}\u{94d}\u{937} \u{1f1e9}\u{1f1ea}",
+        "</script><!-- \"quoted\", =1+1",
+    ];
+    let mut data: Vec<u8> = texts
+        .iter()
+        .flat_map(|text| text.encode_utf16().chain([0]))
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    data.extend([&[b'x'; 500][..], &[0], b"\xFC\x80\0"].concat());
+    (sized(blob.to_vec()), data)
+}
+
+/// Metadata of numbers at the ends of what their types hold, and user data for them.
+pub fn odd_numbers() -> (Vec<u8>, Vec<u8>) {
+    let doubles = [
+        0.0,
+        -0.0,
+        0.1,
+        1e300,
+        -1.5e-300,
+        5e-324,
+        123_456_789.0,
+        f64::MAX,
+        f64::INFINITY,
+        f64::NAN,
+    ];
+    let floats = [f32::MIN_POSITIVE, f32::MAX, 16_777_216.0, f32::NEG_INFINITY];
+    let mut blob = b"\0\0\0F\0".to_vec();
+    blob.extend(*b"d\0\x2C\x0A\0f\0\x2B\x04\0i\0\x29\x02\0u\0\x2A\x02\0time\0\x31\x02\0");
+    blob.extend(*b"system\0\x12sid\0\x13never\0\x10");
+    let mut data: Vec<u8> = doubles.into_iter().flat_map(f64::to_le_bytes).collect();
+    data.extend(floats.into_iter().flat_map(f32::to_le_bytes));
+    for number in [i64::MIN, i64::MAX, -1, 0, i64::MAX, -1] {
+        data.extend(number.to_le_bytes());
+    }
+    // No day of any year, and an authority of more than 32 bits.
+    data.extend([0xFF; 16]);
+    data.extend([1, 1, 1, 2, 3, 4, 5, 6, 0, 0, 0, 0]);
+    data.extend([0xFF; 8]);
+    (sized(blob), data)
+}
+
+/// Metadata of a field whose data are not of its type, with such data, for each way that there is.
+pub fn unsuited() -> [(&'static str, Vec<u8>, &'static [u8]); 5] {
+    let one = |field: &[u8]| sized([b"\0\0\0U\0", field].concat());
+    [
+        ("too_short", one(b"n\0\x08"), &[1, 2]),
+        ("unknown_type", one(b"n\0\x1A"), &[1, 2]),
+        ("odd_length", one(b"n\0\x16"), &[1, 0, 1]),
+        ("long_sid", one(b"n\0\x13"), &[1, 16, 0, 0, 0, 0, 0, 5]),
+        ("without_data", one(b"n\0\x20\xFF\xFFm\0\x20\xFF\xFF"), &[]),
+    ]
+}
+
+pub fn tracelogging() -> Vec<Seed> {
+    let event = fixture::trace_logging_event(7, 0);
+    let item = |event: &EventRecord| event.item(ext_type::EVENT_SCHEMA_TL).map(<[u8]>::to_vec);
+    let metadata = item(&event).expect("it describes itself");
+    let seed = |name, metadata: &[u8], data: &[u8]| Seed::new(name, [metadata, data].concat());
+    let pair = |name, (metadata, data): (Vec<u8>, Vec<u8>)| seed(name, &metadata, &data);
+    let mut seeds = vec![
+        seed("fixture", &metadata, &event.user_data),
+        seed("arrays_and_structures", ARRAYS_AND_STRUCTURES, THEIR_DATA),
+        seed("tags_and_custom", &tags_and_custom(), &[1, 2, 3, 4]),
+        seed("every_type", &every_type(), &data_of_every_type()),
+        pair("every_out_type", every_out_type()),
+        pair("nested", nested()),
+        pair("sized_values", sized_values()),
+        pair("odd_text", odd_text()),
+        pair("odd_numbers", odd_numbers()),
+    ];
+    seeds.extend(unsuited().map(|(name, metadata, data)| seed(name, &metadata, data)));
+    seeds
+}
