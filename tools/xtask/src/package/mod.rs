@@ -34,6 +34,8 @@ const README: &str = include_str!("README.txt");
 const PREPARE: &str = include_str!("prepare.cmd");
 /// Installs the driver.
 const INSTALL: &str = include_str!("install.cmd");
+/// Undoes what prepared the machine.
+const RESTORE: &str = include_str!("restore.cmd");
 
 /// The operating system of the catalog: 64-bit Windows 10 2004 ("Vibranium") and later.
 const SYSTEM: &str = "_v100_X64_Vb";
@@ -182,6 +184,7 @@ pub fn make() -> Result<PathBuf> {
             ("README.txt".to_owned(), windows_lines(&readme()?)),
             ("prepare.cmd".to_owned(), windows_lines(PREPARE)),
             ("install.cmd".to_owned(), windows_lines(INSTALL)),
+            ("restore.cmd".to_owned(), windows_lines(RESTORE)),
             (name("inf"), stamped.clone().into_bytes()),
             (name("sys"), signed),
             (name("cat"), catalog),
