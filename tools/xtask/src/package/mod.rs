@@ -11,8 +11,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use etw_sample_interface::{HARDWARE_ID, PROVIDER_NAME, SERVICE};
-use etw_testkernel::Kernel;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use etw_sample_interface::PROVIDER_NAME;
+use etw_sample_interface::{HARDWARE_ID, SERVICE};
 use jiff::{Timestamp, tz::TimeZone};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
@@ -64,7 +65,10 @@ pub fn missing_packages() -> Vec<&'static str> {
 
 /// What the driver says of itself: its image is loaded in the stand-in kernel, and its
 /// declaration read.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub fn driver(image: &Path) -> Result<inf::Driver> {
+    use etw_testkernel::Kernel;
+
     let provider = recipes::declaration()?;
     let kernel = Kernel::new();
     let loaded = kernel.load_as(image, SERVICE)?;
@@ -90,6 +94,15 @@ pub fn driver(image: &Path) -> Result<inf::Driver> {
         provider_name: provider.name,
         sddl: sddl.unwrap_or_default(),
     })
+}
+
+/// Fails: no chore comes here where the stand-in kernel does not run.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+pub fn driver(image: &Path) -> Result<inf::Driver> {
+    bail!(
+        "cannot load {}: the stand-in kernel runs on x86-64 Linux only",
+        image.display()
+    )
 }
 
 /// The INF that belongs to a driver, stamped and checked.
