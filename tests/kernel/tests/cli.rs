@@ -1,5 +1,7 @@
 //! The command line.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use std::{fs, path::Path, process::Command};

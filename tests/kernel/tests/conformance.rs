@@ -1,5 +1,7 @@
 //! Providers that misunderstand their notifications are found out.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use etw_testkernel::{

@@ -1,5 +1,7 @@
 //! What the sample driver does with its requests, its parameters, and its device's end.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use etl_file::Trace;

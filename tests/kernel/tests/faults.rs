@@ -1,5 +1,7 @@
 //! The sample driver on bad days: routines that fail.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use etl_file::Trace;

@@ -1,5 +1,7 @@
 //! What the runtime filters beyond level and keywords, and by group.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use etl_file::Trace;

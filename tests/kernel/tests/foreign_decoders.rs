@@ -1,5 +1,7 @@
 //! The demo's traces in decoders that this project did not write.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 #[path = "../../../tools/etl/tests/common/mod.rs"]

@@ -1,5 +1,7 @@
 //! Provider groups: enabling the group enables its members.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use etl_file::Trace;

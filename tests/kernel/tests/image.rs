@@ -1,5 +1,7 @@
 //! The driver's image: what Windows asks of it, and what the loader refuses.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use std::{fs, process::Command};

@@ -1,6 +1,8 @@
 //! What the framework does for a driver: which of its callbacks are called, in which
 //! order, and how its calls end.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 #[path = "../../kmdf-driver/src/commands.rs"]
 #[allow(dead_code, reason = "not every test sends every command")]
 mod commands;

@@ -1,5 +1,7 @@
 //! The driver of docs/instrument-your-driver.md, which a user of the library starts with.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use etl_file::{Catalog, Trace, decode};

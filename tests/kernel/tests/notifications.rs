@@ -1,5 +1,7 @@
 //! What a provider is told of its sessions: the composite, when, and by whom.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use etw_testkernel::{

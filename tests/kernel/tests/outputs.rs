@@ -1,5 +1,7 @@
 //! Where sessions' events go, and what is in the files.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 #[path = "../../../tools/etl/tests/common/mod.rs"]
 mod oracles;

@@ -4,6 +4,8 @@
 //! the image: it disassembles all of it and lists who calls, or takes the address of, a
 //! function of the panic machinery.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use std::{

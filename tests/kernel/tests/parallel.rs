@@ -5,6 +5,8 @@
 //! `WDK_ETW_STRESS_SECONDS` says for how long threads run at once, `WDK_ETW_SEEDS` how many
 //! orders of turns are tried.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use std::{

@@ -1,6 +1,8 @@
 //! What each routine of ETW returns: every status that the documentation names, by what
 //! brings it about, or on demand; and the points that it leaves open, with both answers.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use etl_file::Trace;

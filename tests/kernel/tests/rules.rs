@@ -2,6 +2,8 @@
 //!
 //! The probe driver's services are named after the rules that they break.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use std::collections::BTreeSet;

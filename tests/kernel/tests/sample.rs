@@ -1,5 +1,7 @@
 //! The sample driver in the stand-in kernel.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use etl_file::{Catalog, Decoded, Trace, decode};

@@ -1,6 +1,8 @@
 //! Sessions' buffers: how many there are, when they are written, and what is counted when
 //! there are not enough.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 #[path = "../../../tools/etl/tests/common/mod.rs"]
 mod oracles;

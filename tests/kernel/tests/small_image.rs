@@ -1,5 +1,7 @@
 //! What the loader makes of images of a few KiB.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 #[path = "small_image/mod.rs"]
 mod image;
 

@@ -5,6 +5,8 @@
 //! request of its own code is made, whose events mark where in the trace the step was.
 //! `WDK_ETW_SEEDS` says how many seeds are tried.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use std::{collections::BTreeMap, ops::Range};

@@ -1,6 +1,8 @@
 //! Drivers that do wrong are caught, with a sentence that says what, where and at
 //! which IRQL.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
 mod common;
 
 use etw_testkernel::{BugCheck, Kernel, KernelError, Rule, Violations};

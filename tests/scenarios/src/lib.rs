@@ -11,21 +11,21 @@
 //! `check` compares.
 
 mod describe;
-#[cfg(feature = "stand-in")]
+#[cfg(all(feature = "stand-in", target_arch = "x86_64", target_os = "linux"))]
 mod expect;
 mod report;
 mod stage;
-#[cfg(feature = "stand-in")]
+#[cfg(all(feature = "stand-in", target_arch = "x86_64", target_os = "linux"))]
 mod stand_in;
 mod suite;
-#[cfg(feature = "stand-in")]
+#[cfg(all(feature = "stand-in", target_arch = "x86_64", target_os = "linux"))]
 mod tour;
 mod world;
 
 use etl_file::Guid;
 use etw_sample_interface::PROVIDER_GROUP;
 
-#[cfg(feature = "stand-in")]
+#[cfg(all(feature = "stand-in", target_arch = "x86_64", target_os = "linux"))]
 pub use crate::{
     expect::{ExpectError, Expected, check},
     stand_in::StandIn,

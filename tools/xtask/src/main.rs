@@ -9,12 +9,14 @@ mod build;
 mod citations;
 mod client;
 mod deep;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod demo;
 mod doctor;
 mod environment;
 mod fresh_machine;
 mod fuzz;
 mod goldens;
+mod host;
 mod inf;
 mod link;
 mod lock_files;
@@ -30,6 +32,7 @@ mod standin;
 mod test;
 mod toolchain;
 mod tree;
+mod windows;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -262,7 +265,9 @@ fn command_line() -> Command {
 }
 
 fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
+    host::check(chore)?;
     match chore {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         "demo" => {
             let out = arguments.get_one::<PathBuf>("out");
             demo::run(out.map_or_else(|| "target/demo".as_ref(), PathBuf::as_path))

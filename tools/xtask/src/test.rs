@@ -13,7 +13,7 @@ use crate::{
     fuzz, goldens, lock_files,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
-    reproducible, requirements, standin,
+    reproducible, requirements, standin, windows,
 };
 
 /// The module that tests of unpublished samples are in.
@@ -52,14 +52,17 @@ fn check_sources() -> Result<()> {
         for (package, _) in [build::SAMPLE, build::PROBE, build::KMDF, build::MINIMAL] {
             command.args(["--package", package]);
         }
+        let built_in = target().join("driver-lint");
+        build::forget_old_functions(&built_in)?;
         with_standin(&mut command)
             .env("RUSTC_BOOTSTRAP", "1")
             .arg("--target-dir")
-            .arg(target().join("driver-lint"))
+            .arg(built_in)
             .args(["--", "-D", "warnings"]);
         run_quietly(&mut command)
     })?;
-    step("Linting the stand-ins", standin::lint)
+    step("Linting the stand-ins", standin::lint)?;
+    windows::check()
 }
 
 /// Checks that the documents and the sources agree, and builds the API documentation.
@@ -110,7 +113,7 @@ fn test_with_foreign_readers() -> Result<()> {
     })?;
     loud_step("Taking the package apart", || {
         let mut command = test_command(&["--package", "xtask", "--test", "package"]);
-        process::run(command.args(["--", "--ignored"]))
+        process::run(command.args(["--test", "windows_flow", "--", "--ignored"]))
     })?;
     loud_step("Showing the provider's events to foreign decoders", || {
         let mut command = test_command(&["--package", "wdk-etw", "--test", "foreign"]);

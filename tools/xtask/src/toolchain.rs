@@ -162,6 +162,19 @@ impl Rust {
         }
     }
 
+    /// Returns the toolchain that compiles for a target, and whether it has the target's
+    /// libraries or builds them from source; what is missing is installed.
+    pub fn for_target(target: &str) -> Result<(Self, bool)> {
+        let is_installed = |rust: &Self| rust.has_libraries(target);
+        if is_installed(&Self::Current)
+            || (rustup(&["target", "add", target]).is_ok() && is_installed(&Self::Current))
+        {
+            return Ok((Self::Current, true));
+        }
+        let rust = Self::with_source_or_install()?;
+        Ok((rust, is_installed(&rust)))
+    }
+
     /// Returns the toolchain that can build the standard library for targets that rustup has
     /// no libraries for, if it is installed.
     pub fn with_source() -> Option<Self> {

@@ -111,6 +111,7 @@ fn it_has_what_its_readme_says() {
             "etw-sample-client.exe",
             "install.cmd",
             "prepare.cmd",
+            "restore.cmd",
         ]
         .map(str::to_owned),
     );
@@ -126,9 +127,22 @@ fn it_has_what_its_readme_says() {
     }
     assert!(readme.contains("WdkEtw.SampleDriver 0xff 5"), "{readme}");
     // Windows' prompt wants its own line ends.
-    for name in ["README.txt", "install.cmd", "prepare.cmd"] {
+    for name in ["README.txt", "install.cmd", "prepare.cmd", "restore.cmd"] {
         let text = package.text(name);
         assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
+    }
+    // The WDK's package has a certificate of another name: the scripts take every one.
+    for name in ["prepare.cmd", "restore.cmd"] {
+        let commands: Vec<&str> = package
+            .text(name)
+            .lines()
+            .filter(|line| !line.starts_with("rem "))
+            .collect();
+        assert!(commands.iter().any(|line| line.contains("*.cer")), "{name}");
+        assert!(
+            !commands.iter().any(|line| line.contains("driver.cer")),
+            "{name} names a certificate"
+        );
     }
 }
 

@@ -11,8 +11,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use etw_sample_interface::{HARDWARE_ID, PROVIDER_NAME, SERVICE};
-use etw_testkernel::Kernel;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use etw_sample_interface::PROVIDER_NAME;
+use etw_sample_interface::{HARDWARE_ID, SERVICE};
 use jiff::{Timestamp, tz::TimeZone};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
@@ -34,6 +35,8 @@ const README: &str = include_str!("README.txt");
 const PREPARE: &str = include_str!("prepare.cmd");
 /// Installs the driver.
 const INSTALL: &str = include_str!("install.cmd");
+/// Undoes what prepared the machine.
+const RESTORE: &str = include_str!("restore.cmd");
 
 /// The operating system of the catalog: 64-bit Windows 10 2004 ("Vibranium") and later.
 const SYSTEM: &str = "_v100_X64_Vb";
@@ -62,7 +65,10 @@ pub fn missing_packages() -> Vec<&'static str> {
 
 /// What the driver says of itself: its image is loaded in the stand-in kernel, and its
 /// declaration read.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub fn driver(image: &Path) -> Result<inf::Driver> {
+    use etw_testkernel::Kernel;
+
     let provider = recipes::declaration()?;
     let kernel = Kernel::new();
     let loaded = kernel.load_as(image, SERVICE)?;
@@ -88,6 +94,15 @@ pub fn driver(image: &Path) -> Result<inf::Driver> {
         provider_name: provider.name,
         sddl: sddl.unwrap_or_default(),
     })
+}
+
+/// Fails: no chore comes here where the stand-in kernel does not run.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+pub fn driver(image: &Path) -> Result<inf::Driver> {
+    bail!(
+        "cannot load {}: the stand-in kernel runs on x86-64 Linux only",
+        image.display()
+    )
 }
 
 /// The INF that belongs to a driver, stamped and checked.
@@ -182,6 +197,7 @@ pub fn make() -> Result<PathBuf> {
             ("README.txt".to_owned(), windows_lines(&readme()?)),
             ("prepare.cmd".to_owned(), windows_lines(PREPARE)),
             ("install.cmd".to_owned(), windows_lines(INSTALL)),
+            ("restore.cmd".to_owned(), windows_lines(RESTORE)),
             (name("inf"), stamped.clone().into_bytes()),
             (name("sys"), signed),
             (name("cat"), catalog),

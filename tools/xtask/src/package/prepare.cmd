@@ -1,10 +1,17 @@
 @echo off
 rem Once, from an elevated prompt, on a machine for tests only: from now on it loads drivers
-rem that are signed with test certificates, and trusts the one in this folder.
+rem that are signed with test certificates, and trusts every certificate in this folder: this
+rem project's package has etw_sample_driver.cer, the WDK's WDRLocalTestCert.cer.
 setlocal
 cd /d "%~dp0"
-certutil -addstore Root etw_sample_driver.cer || goto failed
-certutil -addstore TrustedPublisher etw_sample_driver.cer || goto failed
+if not exist *.cer (
+    echo There is no certificate ^(*.cer^) beside this script: unpack the whole package.
+    exit /b 1
+)
+for %%c in (*.cer) do (
+    certutil -addstore Root "%%c" || goto failed
+    certutil -addstore TrustedPublisher "%%c" || goto failed
+)
 bcdedit /set testsigning on || goto failed
 echo.
 echo Done. Start Windows anew ("shutdown /r /t 0"), then run install.cmd.

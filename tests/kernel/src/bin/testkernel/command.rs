@@ -1,4 +1,4 @@
-//! `testkernel`: runs a driver's .sys in the stand-in kernel, and traces it.
+//! The command line, and what it does.
 
 use std::{
     fs,
@@ -232,7 +232,8 @@ fn drive(
     Ok(())
 }
 
-fn main() -> ExitCode {
+/// Runs the command line.
+pub fn main() -> ExitCode {
     let matches = command().get_matches();
     let result = match matches.subcommand() {
         Some(("run", matches)) => run(matches),

@@ -1,8 +1,4 @@
-//! How many events a second the stand-in kernel takes from a driver into a session's file.
-//!
-//! From one thread and from two, with a thread that writes the file; and, without that
-//! thread, how much more an event costs in a file that is ten times as large. Prints JSON.
-//! Its argument is the sample driver's image.
+//! The measurements.
 
 use std::{path::Path, time::Instant};
 
@@ -103,7 +99,8 @@ fn best(sys: &Path, threads: u16, each: u32, writer_thread: bool) -> Run {
     runs.remove(0)
 }
 
-fn main() {
+/// Measures, and prints the figures.
+pub fn main() {
     const EVENTS: u32 = 300_000;
     let sys = std::env::args_os().nth(1).expect("the driver's image");
     let sys = Path::new(&sys);
