@@ -21,6 +21,7 @@ mod inf;
 mod link;
 mod lock_files;
 mod manifest;
+mod oldest_rust;
 mod package;
 mod packages;
 mod process;

@@ -10,7 +10,7 @@ use crate::{
     citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
-    fuzz, goldens, lock_files,
+    fuzz, goldens, lock_files, oldest_rust,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
     reproducible, requirements, standin, windows,
@@ -142,6 +142,7 @@ pub fn run(deep: bool) -> Result<()> {
     step("Checking the lock files", lock_files::check)?;
     check_sources()?;
     step("Linting the client", || client::lint(tools.client))?;
+    oldest_rust::check()?;
     check_documents()?;
     build_all(&tools)?;
     loud_step("Testing the host crates", || {

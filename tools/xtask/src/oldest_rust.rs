@@ -1,0 +1,90 @@
+//! Whether the crates that drivers use compile with the oldest Rust that they ask for.
+
+use std::{fs, process::Command};
+
+use anyhow::{Context, Result};
+
+use crate::{
+    process::{find_program, output_of, root, run_quietly, target},
+    progress::step,
+};
+
+/// The crates that drivers and their build scripts use.
+const PACKAGES: [&str; 4] = [
+    "wdk-etw",
+    "wdk-etw-build",
+    "wdk-etw-macros",
+    "wdk-etw-schema",
+];
+
+/// Reads `rust-version` of `[workspace.package]`.
+fn oldest() -> Result<String> {
+    let path = root().join("Cargo.toml");
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    parse(&text)
+        .map(str::to_owned)
+        .with_context(|| format!("{} has no rust-version", path.display()))
+}
+
+fn parse(manifest: &str) -> Option<&str> {
+    manifest
+        .lines()
+        .find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'))
+}
+
+/// Checks the crates with that Rust, where rustup has it or can install it.
+pub fn check() -> Result<()> {
+    let version = oldest()?;
+    let toolchain = format!("+{version}");
+    let not_run = |why: &str| {
+        eprintln!("NOT RUN the check of what drivers use with Rust {version}: {why}");
+    };
+    if find_program("rustup").is_none() {
+        not_run("rustup is not installed");
+        return Ok(());
+    }
+    let is_installed =
+        || output_of(Command::new("rustc").args([&toolchain, "--version"])).is_some();
+    if !is_installed() {
+        let arguments = ["toolchain", "install", &version, "--profile", "minimal"];
+        if let Err(error) = run_quietly(Command::new("rustup").args(arguments)) {
+            not_run(&format!("{error:#}"));
+            return Ok(());
+        }
+    }
+    step(
+        &format!("Checking what drivers use with Rust {version}"),
+        || {
+            let mut command = Command::new("cargo");
+            command
+                .current_dir(root())
+                .args([&*toolchain, "check", "--locked", "--target-dir"])
+                .arg(target().join("oldest-rust"));
+            for package in PACKAGES {
+                command.args(["--package", package]);
+            }
+            run_quietly(&mut command)
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crates_that_drivers_use_take_the_workspaces_version() {
+        let oldest = oldest().unwrap();
+        assert!(oldest.starts_with("1."), "{oldest}");
+        for folder in ["", "/build", "/macros", "/schema"] {
+            let path = root().join(format!("provider-lib{folder}/Cargo.toml"));
+            let manifest = fs::read_to_string(&path).unwrap();
+            assert!(
+                manifest.contains("rust-version.workspace = true"),
+                "{}",
+                path.display()
+            );
+        }
+    }
+}
