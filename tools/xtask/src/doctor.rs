@@ -95,9 +95,12 @@ pub fn install() -> Result<Tools> {
     let x64 = failures.keep(step("Finding the cross toolchain", || {
         Toolchain::find_or_install(Machine::X64)
     }));
-    let arm64 = failures.keep(step("Finding the cross toolchain for ARM64", || {
-        Toolchain::find_or_install(Machine::Arm64)
-    }));
+    // The same would be said of another target.
+    let arm64 = x64.as_ref().and_then(|_| {
+        failures.keep(step("Finding the cross toolchain for ARM64", || {
+            Toolchain::find_or_install(Machine::Arm64)
+        }))
+    });
     let client = failures.keep(step(
         "Finding the client's compiler",
         Rust::with_source_or_install,
