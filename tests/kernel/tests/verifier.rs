@@ -5,6 +5,8 @@
 
 mod common;
 
+use std::fs;
+
 use etw_testkernel::{BugCheck, Kernel, KernelError, Rule, Violations};
 
 /// Loads the probe driver as a service and expects the machine to stop.
@@ -211,4 +213,34 @@ fn a_stack_that_is_used_up_stops_the_machine() {
     let parts = ["the 24 KiB", "etw_probe_driver::use_up_the_stack"];
     // UNEXPECTED_KERNEL_MODE_TRAP, for a double fault.
     traps("stack", 0x7F, 8, &parts);
+}
+
+/// The driver's builds: both have functions with more than a page of locals.
+const BUILDS: [&str; 2] = ["debug", "release"];
+
+#[test]
+fn a_frame_of_two_pages_is_probed_and_used() {
+    for build in BUILDS {
+        let image = common::driver(build, "etw_probe_driver.sys");
+        let driver = Kernel::new().load_as(&image, "large-frame").unwrap();
+        driver.unload().unwrap();
+        let symbols = fs::read(image.with_extension("pdb")).unwrap();
+        assert!(
+            symbols.windows(8).any(|window| window == b"__chkstk"),
+            "the {build} build does not probe its stack"
+        );
+    }
+}
+
+#[test]
+fn a_frame_that_is_larger_than_the_stack_ends_at_its_guard_page() {
+    for build in BUILDS {
+        let image = common::driver(build, "etw_probe_driver.sys");
+        let Err(KernelError::BugCheck(bugcheck)) =
+            Kernel::new().load_as(&image, "frame-beyond-the-stack")
+        else {
+            panic!("the {build} build was not stopped");
+        };
+        assert_says(&bugcheck.to_string(), &["the 24 KiB", "__chkstk"]);
+    }
 }

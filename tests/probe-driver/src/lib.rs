@@ -21,6 +21,7 @@ mod etw;
 
 use core::{
     ffi::c_void,
+    mem::MaybeUninit,
     ptr, slice,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -127,6 +128,10 @@ pub unsafe extern "system" fn driver_entry(
         illegal();
     } else if is_service(path, "stack") {
         REGISTRATION.store(use_up_the_stack(1), Ordering::Relaxed);
+    } else if is_service(path, "large-frame") {
+        REGISTRATION.store(use_a_frame::<LARGE>(), Ordering::Relaxed);
+    } else if is_service(path, "frame-beyond-the-stack") {
+        REGISTRATION.store(use_a_frame::<BEYOND_THE_STACK>(), Ordering::Relaxed);
     } else if is_service(path, "panic") {
         panic!("as the service name says");
     } else if !etw::run(|name| is_service(path, name)) {
@@ -289,6 +294,28 @@ fn use_up_the_stack(depth: u64) -> u64 {
     }
     let deeper = use_up_the_stack(depth.wrapping_add(1));
     deeper.wrapping_add(core::hint::black_box(&frame).len() as u64)
+}
+
+/// Bytes of locals for which the compiler probes the stack.
+const LARGE: usize = 8 << 10;
+/// More bytes than a kernel stack has.
+const BEYOND_THE_STACK: usize = 1 << 20;
+
+/// Has locals of some size, and uses the first and the last byte alone.
+#[inline(never)]
+fn use_a_frame<const SIZE: usize>() -> u64 {
+    let mut frame = MaybeUninit::<[u8; SIZE]>::uninit();
+    let start: *mut u8 = core::hint::black_box(frame.as_mut_ptr().cast());
+    let end = start.wrapping_add(SIZE - 1);
+    // SAFETY: the byte is the frame's first.
+    unsafe { start.write_volatile(1) };
+    // SAFETY: the byte is the frame's last.
+    unsafe { end.write_volatile(2) };
+    // SAFETY: the byte was written above.
+    let first = unsafe { start.read_volatile() };
+    // SAFETY: the byte was written above.
+    let last = unsafe { end.read_volatile() };
+    u64::from(first) + u64::from(last) - 3
 }
 
 /// `EvtDriverUnload`.

@@ -20,9 +20,10 @@ use crate::{
 const SAMPLES: &str = "samples::";
 
 /// The drivers that the checks use, and how each is built.
-const DRIVERS: [((&str, &str), Profile); 5] = [
+const DRIVERS: [((&str, &str), Profile); 6] = [
     (build::SAMPLE, Profile::Debug),
     (build::SAMPLE, Profile::Release),
+    (build::PROBE, Profile::Debug),
     (build::PROBE, Profile::Release),
     (build::KMDF, Profile::Release),
     (build::MINIMAL, Profile::Release),

@@ -18,6 +18,8 @@ pub mod driver_entry;
 #[cfg(target_os = "windows")]
 mod memory;
 pub mod ntddk;
+#[cfg(all(target_os = "windows", target_env = "msvc"))]
+mod stack_probe;
 mod types;
 pub mod wdf;
 
