@@ -191,6 +191,9 @@ fn is_left_out(name: &str) -> bool {
     name.contains("windows") || matches!(name, "src" | "doc" | "manifest-rust-src")
 }
 
+/// What begins a component in rustup's list of what a toolchain has.
+const COMPONENT: &str = "[[components]]";
+
 /// Copies a toolchain, without its libraries for Windows and the source of the standard library.
 fn copy_toolchain(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
@@ -214,6 +217,17 @@ fn copy_toolchain(from: &Path, to: &Path) -> io::Result<()> {
                     kept.push_str(line);
                     kept.push('\n');
                 }
+            }
+            fs::write(to, kept)?;
+        } else if name == "multirust-config.toml" {
+            // rustup adds nothing that this file lists.
+            let text = fs::read_to_string(entry.path())?;
+            let mut parts = text.split(COMPONENT);
+            let mut kept = parts.next().unwrap_or_default().to_owned();
+            for part in parts.filter(|part| !part.contains("windows") && !part.contains("rust-src"))
+            {
+                kept += COMPONENT;
+                kept += part;
             }
             fs::write(to, kept)?;
         } else {

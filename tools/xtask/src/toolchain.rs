@@ -327,30 +327,46 @@ impl Toolchain {
     /// Returns the toolchain for a machine; what is missing is installed.
     pub fn find_or_install(machine: Machine) -> Result<Self> {
         let target = machine.target();
-        if !Rust::Current.has_libraries(target)
-            && let Err(error) = rustup(&["target", "add", target])
-        {
-            if let Some(found) = Self::find(machine) {
-                return Ok(found);
+        let mut failures = Vec::new();
+        if !Rust::Current.has_libraries(target) {
+            match rustup(&["target", "add", target]) {
+                Ok(()) if Rust::Current.has_libraries(target) => {}
+                Ok(()) => failures.push(format!(
+                    "`rustup target add {target}` succeeds, but rustc does not find the libraries"
+                )),
+                Err(error) => failures.push(format!("{error:#}")),
             }
-            let mut failures = vec![format!("{error:#}")];
-            if toolchain_linker().is_none() || rustup(&["component", "add", "rust-src"]).is_err() {
-                let others: Vec<_> = DEBIAN_LINKER.missing().into_iter().collect();
-                if let Err(error) = install_debian(&others) {
-                    failures.push(format!("{error:#}"));
-                    return Err(no_route(
-                        &format!("no Rust toolchain can build for {target}"),
-                        &format!("rustup target add {target}"),
-                        &failures,
-                    ));
-                }
-            }
-        } else if toolchain_linker().is_none()
-            && let Some(package) = DEBIAN_LINKER.missing()
-        {
-            packages::install(&[package])?;
         }
-        Self::find(machine).with_context(|| format!("no Rust toolchain can build for {target}"))
+        if let Some(found) = Self::find(machine) {
+            return Ok(found);
+        }
+        if !Rust::Current.has_libraries(target)
+            && toolchain_linker().is_some()
+            && let Err(error) = rustup(&["component", "add", "rust-src"])
+        {
+            failures.push(format!("{error:#}"));
+        }
+        if let Some(found) = Self::find(machine) {
+            return Ok(found);
+        }
+        // All that is missing may be a linker.
+        let others: Vec<_> = DEBIAN_LINKER.missing().into_iter().collect();
+        let installed = if Rust::Current.has_libraries(target) {
+            packages::install(&others)
+        } else {
+            install_debian(&others)
+        };
+        if let Err(error) = installed {
+            failures.push(format!("{error:#}"));
+        }
+        failures.dedup();
+        Self::find(machine).ok_or_else(|| {
+            no_route(
+                &format!("no Rust toolchain can build for {target}"),
+                &format!("rustup target add {target}"),
+                &failures,
+            )
+        })
     }
 
     /// The compiler's toolchain.
