@@ -25,45 +25,46 @@ fn refused(source: &str) -> String {
     };
     let text = error.to_string();
     assert!(text.contains("trace.rs"), "{text}");
-    text.replace(&folder.path().display().to_string(), "")
+    // With the separator after it, which is another on Windows.
+    text.replace(&folder.path().join("").display().to_string(), "")
 }
 
 #[test]
 fn mistakes_are_told_with_line_and_column() {
     for (source, message) in [
-        ("fn (", "/trace.rs:1:4: "),
+        ("fn (", "trace.rs:1:4: "),
         (
             "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(level = Loud)]\n    fn x();\n}",
-            "/trace.rs:3:21: a level is",
+            "trace.rs:3:21: a level is",
         ),
         (
             "#[wdk_etw::provider(guid = \"1\")]\nmod trace {}",
-            "/trace.rs:1:28: `1` is not a GUID",
+            "trace.rs:1:28: `1` is not a GUID",
         ),
         // What only a manifest minds.
         (
             "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(id = 1, level = Info, \
              keyword = none, message = \"%2\")]\n    fn x(a: u32);\n}",
-            "/trace.rs:4:8: the message speaks of %2, and the event has 1 fields",
+            "trace.rs:4:8: the message speaks of %2, and the event has 1 fields",
         ),
         (
             "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[channels]\n    enum Channel {\n        \
              #[channel(Admin)]\n        Admin = 16,\n    }\n    #[event(id = 1, level = Verbose, keyword \
              = none, channel = Admin)]\n    fn x();\n}",
-            "/trace.rs:9:8: an event of an Admin channel needs a message",
+            "trace.rs:9:8: an event of an Admin channel needs a message",
         ),
         (
             "#[wdk_etw::provider(name = \"A|B\")]\nmod trace {\n    #[event(id = 1, level = Info, \
              keyword = none)]\n    fn x();\n}",
-            "/trace.rs:2:5: the provider name `A|B` has 1 to 255 characters",
+            "trace.rs:2:5: the provider name `A|B` has 1 to 255 characters",
         ),
         (
             "mod trace {}",
-            "/trace.rs has no `#[wdk_etw::provider]` module",
+            "trace.rs has no `#[wdk_etw::provider]` module",
         ),
     ] {
         let error = refused(source);
-        assert!(error.contains(message), "{message}: {error}");
+        assert!(error.starts_with(message), "{message}: {error}");
     }
     // All of them are told.
     let error = refused(
