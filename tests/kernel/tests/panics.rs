@@ -10,8 +10,9 @@ mod common;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    env,
     fs::{self, File},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, OpKind, Register};
@@ -114,10 +115,27 @@ impl Image<'_> {
         let name = str::from_utf8(self.at(name, length)?).ok()?;
         let line = usize::try_from(self.number(location + 16, 4)?).ok()?;
         let column = usize::try_from(self.number(location + 20, 4)?).ok()?;
-        let text = fs::read_to_string(etw_test_support::root().join(name)).ok()?;
+        let text = fs::read_to_string(source_file(name)?).ok()?;
         let line = text.lines().nth(line.checked_sub(1)?)?;
         Some(line.chars().skip(column.checked_sub(1)?).collect())
     }
+}
+
+/// The file that an image names: a path from the workspace's root, or `cargo/` and the path in
+/// a published package.
+fn source_file(name: &str) -> Option<PathBuf> {
+    let Some(packaged) = name.strip_prefix("cargo/") else {
+        return Some(etw_test_support::root().join(name));
+    };
+    let home = env::var_os("CARGO_HOME").map_or_else(
+        || env::home_dir().unwrap_or_default().join(".cargo"),
+        PathBuf::from,
+    );
+    let registries = fs::read_dir(home.join("registry/src")).ok()?;
+    registries
+        .flatten()
+        .map(|registry| registry.path().join(packaged))
+        .find(|path| path.exists())
 }
 
 /// Who refers to the panic machinery from outside it.

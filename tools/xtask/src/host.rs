@@ -9,13 +9,14 @@ use anyhow::{Result, ensure};
 const RUNS_DRIVERS: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));
 
 /// The chores that need the stand-in kernel, or tools of Linux.
-const ON_LINUX: [&str; 7] = [
+const ON_LINUX: [&str; 8] = [
     "bench",
     "demo",
     "fresh-machine",
     "fuzz",
     "inf",
     "package",
+    "reproducible",
     "test",
 ];
 

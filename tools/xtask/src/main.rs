@@ -153,7 +153,11 @@ fn package_chores(command: Command) -> Command {
 }
 
 /// What tries out the project as a new user would.
-fn fresh_machine_chore(command: Command) -> Command {
+fn new_user_chores(command: Command) -> Command {
+    let command = command.subcommand(
+        Command::new("reproducible")
+            .about("Build the sample driver in two folders, and compare what is built"),
+    );
     command.subcommand(
         Command::new("fresh-machine")
             .about("Run demo and test on new Debian systems, and print a table (needs root)")
@@ -262,7 +266,7 @@ fn command_line() -> Command {
                 .about("Say what is there of what the other chores need, and what is missing")
                 .arg(flag("install", "Install what is missing")),
         );
-    package_chores(fresh_machine_chore(command))
+    package_chores(new_user_chores(command))
 }
 
 fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
@@ -287,6 +291,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             fresh_machine::run(&machines, arguments.get_one("jobs").copied().unwrap_or(1))
         }
         "goldens" => goldens::run(),
+        "reproducible" => reproducible::run(),
         "fuzz" => fuzz::run(arguments.get_one("minutes").copied().unwrap_or(8)),
         "build" => {
             let package = arguments.get_one::<String>("package");

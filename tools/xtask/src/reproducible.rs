@@ -11,7 +11,8 @@ use anyhow::{Context, Result, ensure};
 use crate::{
     build::{self, Profile},
     process::{root, symlink, target},
-    toolchain::{Toolchain, cargo_home},
+    progress::step,
+    toolchain::{Machine, Toolchain, cargo_home},
 };
 
 /// Folders that are no source: what is built, and git's own.
@@ -76,6 +77,19 @@ fn ensure_names_none(path: &Path, bytes: &[u8], texts: &[String]) -> Result<()> 
         }
     }
     Ok(())
+}
+
+/// `cargo xtask reproducible`.
+pub fn run() -> Result<()> {
+    let toolchain = step("Finding the cross toolchain", || {
+        Toolchain::find_or_install(Machine::X64)
+    })?;
+    step("Building the sample driver", || {
+        build::build(&toolchain, build::SAMPLE, Profile::Release)
+    })?;
+    step("Building the sample driver again in another folder", || {
+        check(&toolchain)
+    })
 }
 
 /// Builds the sample driver in a copy of the source, and compares it with the one in

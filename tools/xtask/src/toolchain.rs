@@ -414,10 +414,8 @@ impl Toolchain {
             .args(self.build_options());
         link::wrap(&mut command, target, &self.linker, &built_in.join("linker"))?;
         let sysroot = self.rust.sysroot().unwrap_or_default();
-        let flags: Vec<String> = link::remapped(root, built_in, &self.cargo_home, &sysroot)
-            .iter()
-            .map(|flag| toml_string(flag))
-            .collect();
+        let flags = link::remapped(root, built_in, &self.cargo_home, &sysroot);
+        let flags: Vec<String> = flags.iter().map(|flag| toml_string(flag)).collect();
         command.arg(format!(
             "--config=target.{target}.rustflags=[{}]",
             flags.join(", ")

@@ -28,10 +28,7 @@ pub use wdk_macros as __proc_macros;
 
 pub use crate::{constants::*, driver_entry::globals::*, types::*};
 
-include!(concat!(
-    env!("OUT_DIR"),
-    "/call_unsafe_wdf_function_binding.rs"
-));
+pub use wdk_sys_macros::call_unsafe_wdf_function_binding;
 
 /// Whether a status is a success or an information (`NT_SUCCESS` of ntdef.h).
 #[must_use]
