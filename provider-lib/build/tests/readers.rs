@@ -1,8 +1,8 @@
 //! What readers that others wrote find in the resources: all of it, equal to the manifest.
 
-use std::{collections::BTreeMap, env, fs, path::Path, process::Command};
+use std::{collections::BTreeMap, fs, path::Path};
 
-use etw_test_support::{drivers, oracle, root, run_python};
+use etw_test_support::{drivers, lld_link, oracle, root, run_python};
 use evtx::wevt_templates::{
     extract_wevt_template_resources,
     manifest::{CrimManifest, MapDefinition},
@@ -305,12 +305,12 @@ fn link(manifest: &Manifest, folder: &Path) -> std::path::PathBuf {
     let data = res::file(&resources::resources(manifest).unwrap()).unwrap();
     fs::write(&file, data).unwrap();
     let image = folder.join("x.sys");
-    let output = Command::new("lld-link-19")
+    let output = lld_link()
         .args(["/dll", "/noentry", "/machine:x64"])
         .arg(format!("/out:{}", image.display()))
         .arg(&file)
         .output()
-        .expect("lld-link-19 is there");
+        .expect("the linker starts; Debian's package lld-19 has one");
     assert!(
         output.status.success(),
         "{}",

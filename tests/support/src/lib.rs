@@ -6,6 +6,8 @@
 //! |---|---|---|
 //! | `WDK_ETW_PYTHON` | the Python interpreter that has the foreign readers | `cargo xtask test` |
 //! | `WDK_ETW_DRIVERS` | the drivers that were built | `cargo xtask test` |
+//! | `WDK_ETW_BROWSER` | the browser that pages are tested in | `cargo xtask test` |
+//! | `WDK_ETW_WINE` | the program that runs Windows programs | `cargo xtask test` |
 //! | `WDK_ETW_GOLDENS` | files of published packages, from mc.exe | `cargo xtask test` |
 //! | `WDK_ETW_SAMPLES` | samples that no package registry publishes | the developer |
 
@@ -117,6 +119,32 @@ pub fn python() -> PathBuf {
         path.display()
     );
     path
+}
+
+/// Returns the program that an environment variable names, or its usual name.
+#[must_use]
+pub fn program(variable: &str, usual: &str) -> PathBuf {
+    env::var_os(variable).map_or_else(|| PathBuf::from(usual), PathBuf::from)
+}
+
+/// Returns a command that links PE images, with the options of Microsoft's linker: that of the
+/// Rust toolchain, or Debian's.
+#[must_use]
+pub fn lld_link() -> Command {
+    let libraries = Command::new("rustc")
+        .args(["--print", "target-libdir"])
+        .output();
+    let bundled = libraries.ok().and_then(|output| {
+        let libraries = String::from_utf8(output.stdout).ok()?;
+        let bin = Path::new(libraries.trim()).parent()?.join("bin");
+        Some(bin.join(format!("rust-lld{}", env::consts::EXE_SUFFIX)))
+    });
+    let linker = bundled
+        .filter(|linker| linker.is_file())
+        .unwrap_or_else(|| PathBuf::from("lld-link-19"));
+    let mut command = Command::new(linker);
+    command.args(["-flavor", "link"]);
+    command
 }
 
 /// Runs the foreign readers' Python interpreter and returns its standard output.

@@ -368,13 +368,13 @@ fn image(folder: &Path, machine: &str) -> PathBuf {
     let file = folder.join("events.res");
     let image = folder.join("events.dll");
     fs::write(&file, res.0).unwrap();
-    let output = std::process::Command::new("lld-link-19")
+    let output = etw_test_support::lld_link()
         .args(["/dll", "/noentry"])
         .arg(format!("/machine:{machine}"))
         .arg(format!("/out:{}", image.display()))
         .arg(&file)
         .output()
-        .expect("lld-link-19 runs; `cargo xtask doctor --install` installs lld-19");
+        .expect("the linker starts; Debian's package lld-19 has one");
     assert!(output.status.success(), "{output:?}");
     image
 }

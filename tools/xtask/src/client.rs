@@ -18,13 +18,13 @@ use crate::{
 const PACKAGE: &str = "etw-sample-client";
 const TARGET: &str = "x86_64-win7-windows-gnu";
 const LINKER: Program = Program {
-    name: "x86_64-w64-mingw32-gcc",
+    names: &["x86_64-w64-mingw32-gcc"],
     package: "gcc-mingw-w64-x86-64",
 };
 
-/// Debian's 64-bit Wine, which is on no path.
+/// 64-bit Wine; Debian's is on no path.
 pub const WINE: Program = Program {
-    name: "/usr/lib/wine/wine64",
+    names: &["/usr/lib/wine/wine64", "wine64", "wine"],
     package: "wine64",
 };
 
@@ -48,14 +48,15 @@ pub fn find_or_install_compiler() -> Result<Rust> {
 
 /// Describes the compiler for the client's target, if all of it is installed.
 pub fn compiler() -> Option<String> {
-    let linker = output_of(Command::new(LINKER.name).arg("-dumpversion"))?;
+    let linker = LINKER.path()?;
+    let version = output_of(Command::new(&linker).arg("-dumpversion"))?;
     let compiler = Rust::with_source()?;
-    Some(format!("{compiler}, {} {linker}", LINKER.name))
+    Some(format!("{compiler}, {} {version}", linker.display()))
 }
 
 /// Wine's version, if it is there.
 pub fn wine() -> Option<String> {
-    output_of(with_wine(Command::new(WINE.name).arg("--version")))
+    output_of(with_wine(Command::new(WINE.path()?).arg("--version")))
 }
 
 /// Makes a command one that runs under Wine, with a Windows of its own.
@@ -82,8 +83,14 @@ fn cargo(rust: Rust, chore: &str) -> Result<Command> {
     }
     command
         .current_dir(root())
-        .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_LINKER", LINKER.name)
-        .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_RUNNER", WINE.name)
+        .env(
+            "CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_LINKER",
+            LINKER.path().unwrap_or_default(),
+        )
+        .env(
+            "CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_RUNNER",
+            WINE.path().unwrap_or_default(),
+        )
         .args([chore, "--locked", "--release", "--package", PACKAGE])
         .args(["--target", TARGET, "--target-dir"])
         .arg(built_in())

@@ -114,7 +114,7 @@ pub fn install() -> Result<Tools> {
     missing.extend(ORACLES.missing_packages());
     missing.extend(packages::BROWSER.missing());
     failures.keep(packages::may_install(&missing));
-    // Nothing is installed before everything is known to be possible.
+    // No package is installed before all of them are known to be possible.
     failures.check()?;
     failures.keep(step("Installing the packages that are missing", || {
         packages::install(&missing)

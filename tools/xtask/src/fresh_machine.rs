@@ -89,9 +89,9 @@ const ORDINARY: Machine = Machine {
 
 /// What is said where Debian's compiler is too old.
 const TOO_OLD: Expected =
-    Expected::Refusal(&["rustc-web is 1.85", "or later", "rustup target add"]);
+    Expected::Refusal(&["rustc-web is 1.", "or later is needed", "rustup target add"]);
 
-const MACHINES: [Machine; 6] = [
+const MACHINES: [Machine; 7] = [
     ORDINARY,
     Machine {
         name: "debian-13",
@@ -104,16 +104,27 @@ const MACHINES: [Machine; 6] = [
         ..ORDINARY
     },
     Machine {
+        name: "debian-12-rustup",
+        rustup: true,
+        ..ORDINARY
+    },
+    Machine {
         name: "debian-12-old",
         security: false,
         demo: TOO_OLD,
-        test: Expected::Refusal(&["rustc-web is 1.85", "or later", "rustup component add"]),
+        test: Expected::Refusal(&[
+            "rustc-web is 1.",
+            "or later is needed",
+            "rustup component add",
+        ]),
         ..ORDINARY
     },
     Machine {
         name: "debian-12-no-sudo",
         user: User::WithoutSudo,
-        demo: TOO_OLD,
+        demo: Expected::Refusal(&[
+            "`sudo apt-get install rustc-web cargo-web rust-web-src lld-19`",
+        ]),
         test: Expected::Refusal(&[
             "`sudo apt-get install ",
             "osslsigncode",
@@ -424,8 +435,10 @@ impl Machine {
         let text = fs::read(&log).with_context(open)?;
         let start_of_log = usize::try_from(start_of_log).unwrap_or(0);
         let text = String::from_utf8_lossy(text.get(start_of_log..).unwrap_or_default());
-        // The error is what stands last; it can have several lines.
-        let error = text.rfind("error: ").map(|at| text[at..].trim().to_owned());
+        // The error stands at a line's start, after the steps; it can have several lines.
+        let error = text
+            .find("\nerror: ")
+            .map(|at| text[at..].trim().to_owned());
         let (failure, refusal) = match expected {
             Expected::Success if status.success() => (self.uncommitted(), None),
             Expected::Success => (Some(error.unwrap_or_else(|| status.to_string())), None),

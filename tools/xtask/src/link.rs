@@ -41,7 +41,7 @@ fn program(folder: &Path) -> Result<PathBuf> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        stand_for(&this, &link)
+        symlink(&this, &link)
     };
     if !fs::read_link(&link).is_ok_and(|path| path == this) {
         place().with_context(|| format!("cannot write {}", link.display()))?;
@@ -49,25 +49,20 @@ fn program(folder: &Path) -> Result<PathBuf> {
     Ok(link)
 }
 
-/// Makes a second name for a file or a folder; a copy of the file where symbolic links are for
-/// administrators.
-fn stand_for(path: &Path, name: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        symlink(path, name)
-    } else if path.is_dir() {
-        // The linker looks for libraries in these folders; this project's images need none.
-        fs::create_dir_all(name)
-    } else {
-        fs::copy(path, name).map(|_bytes| ())
-    }
-}
-
 /// Makes a cargo command link through this program; `folder` is for the program's own use.
+///
+/// On Windows the linker is run as it is: rustc hands it a file there instead of a command line
+/// that is too long, and images that are compared are built on Linux.
 pub fn wrap(cargo: &mut Command, target: &str, linker: &Path, folder: &Path) -> Result<()> {
-    let variable = target.to_uppercase().replace('-', "_");
-    cargo
-        .env(format!("CARGO_TARGET_{variable}_LINKER"), program(folder)?)
-        .env(LINKER, linker);
+    let variable = format!(
+        "CARGO_TARGET_{}_LINKER",
+        target.to_uppercase().replace('-', "_")
+    );
+    if cfg!(unix) {
+        cargo.env(variable, program(folder)?).env(LINKER, linker);
+    } else {
+        cargo.env(variable, linker);
+    }
     Ok(())
 }
 
@@ -164,14 +159,12 @@ fn link_in(folder: &Path, linker: &OsStr, plan: &Plan, out: &Path) -> Result<Exi
         let name = folder.join(name);
         name.parent()
             .map_or(Ok(()), fs::create_dir_all)
-            .and_then(|()| stand_for(path, &name))
+            .and_then(|()| symlink(path, &name))
             .with_context(|| write(&name))?;
     }
     let mut command = Command::new(linker);
     #[cfg(unix)]
     std::os::unix::process::CommandExt::arg0(&mut command, NAME);
-    #[cfg(not(unix))]
-    command.args(["-flavor", "link"]);
     let status = command
         .args(&plan.arguments)
         .arg(FOLDER)

@@ -36,7 +36,6 @@ fn parse(manifest: &str) -> Option<&str> {
 /// Checks the crates with that Rust, where rustup has it or can install it.
 pub fn check() -> Result<()> {
     let version = oldest()?;
-    let toolchain = format!("+{version}");
     let not_run = |why: &str| {
         eprintln!("NOT RUN the check of what drivers use with Rust {version}: {why}");
     };
@@ -44,8 +43,9 @@ pub fn check() -> Result<()> {
         not_run("rustup is not installed");
         return Ok(());
     }
-    let is_installed =
-        || output_of(Command::new("rustc").args([&toolchain, "--version"])).is_some();
+    let is_installed = || {
+        output_of(Command::new("rustup").args(["run", &version, "rustc", "--version"])).is_some()
+    };
     if !is_installed() {
         let arguments = ["toolchain", "install", &version, "--profile", "minimal"];
         if let Err(error) = run_quietly(Command::new("rustup").args(arguments)) {
@@ -56,10 +56,17 @@ pub fn check() -> Result<()> {
     step(
         &format!("Checking what drivers use with Rust {version}"),
         || {
-            let mut command = Command::new("cargo");
+            let mut command = Command::new("rustup");
             command
                 .current_dir(root())
-                .args([&*toolchain, "check", "--locked", "--target-dir"])
+                .args([
+                    "run",
+                    &version,
+                    "cargo",
+                    "check",
+                    "--locked",
+                    "--target-dir",
+                ])
                 .arg(target().join("oldest-rust"));
             for package in PACKAGES {
                 command.args(["--package", package]);

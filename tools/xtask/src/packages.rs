@@ -47,18 +47,19 @@ impl Installer {
 /// Returns why a step cannot install these packages, as a sentence that lists them.
 fn refusal(installer: Installer, names: &[&str]) -> Option<String> {
     let list = names.join(" ");
-    let mut sentence = format!("this step needs the Debian packages {list}, and ");
+    let mut sentence = format!("the Debian packages {list} are missing, and ");
     match installer {
         Installer::Root | Installer::Sudo => return None,
         Installer::Forbidden => {
-            sentence += "you are neither root nor can sudo run without a password: ";
             let _ = write!(
                 sentence,
-                "run `sudo apt-get install {list}`, then try again"
+                "you are neither root nor can sudo run without a password: run `sudo apt-get \
+                 update` and `sudo apt-get install {list}`, then try again"
             );
         }
         Installer::Missing => {
-            sentence += "this system has no apt-get: install their equivalents, then try again";
+            sentence += "this system has no apt-get: install their equivalents, then try again. \
+                         `cargo xtask demo` needs none of them where rustup is installed";
         }
     }
     Some(sentence)
@@ -91,6 +92,11 @@ fn update(installer: Installer) {
             eprintln!("note: going on with the package lists at hand: {error:#}");
         }
     });
+}
+
+/// Whether the user may not install packages, but may ask somebody to.
+pub fn are_forbidden() -> bool {
+    Installer::find() == Installer::Forbidden
 }
 
 /// Fails if this user cannot install these Debian packages.
@@ -136,7 +142,13 @@ pub fn candidate(name: &str) -> Result<String> {
         Installer::Root | Installer::Sudo => update(installer),
         Installer::Forbidden => {}
     }
-    let policy = output_of(Command::new("apt-cache").args(["policy", name])).unwrap_or_default();
+    let policy = output_of(
+        Command::new("apt-cache")
+            .args(["policy", name])
+            // apt-cache speaks the user's language.
+            .env("LC_ALL", "C"),
+    )
+    .unwrap_or_default();
     parse_candidate(&policy)
         .map(str::to_owned)
         .with_context(|| format!("this system's package lists do not have {name}"))
@@ -153,8 +165,9 @@ fn parse_candidate(policy: &str) -> Option<&str> {
 
 /// A program, and the Debian package that has it.
 pub struct Program {
-    /// The program's name, or its path where it is not on the search path.
-    pub name: &'static str,
+    /// The program's names, or its paths where it is not on the search path; the first that
+    /// exists is used.
+    pub names: &'static [&'static str],
     /// The package's name.
     pub package: &'static str,
 }
@@ -162,7 +175,7 @@ pub struct Program {
 impl Program {
     /// Returns the program's path, if it is installed.
     pub fn path(&self) -> Option<PathBuf> {
-        find_program(self.name)
+        self.names.iter().find_map(|name| find_program(name))
     }
 
     /// Returns the package to install, if the program is not.
@@ -191,7 +204,7 @@ pub fn install_cargo_make() -> Result<()> {
 
 /// The browser that pages are tested in.
 pub const BROWSER: Program = Program {
-    name: "chromium",
+    names: &["chromium", "chromium-browser", "google-chrome"],
     package: "chromium",
 };
 
@@ -218,6 +231,7 @@ mod tests {
         assert!(missing.contains("wine64 chromium"), "{missing}");
         assert!(missing.contains("no apt-get"), "{missing}");
         assert!(!missing.contains("sudo"), "{missing}");
+        assert!(missing.contains("demo"), "{missing}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! compares: the image and its PDB must be the same, and name no folder of this machine.
 
 use std::{
-    env, fs, io,
+    env, fs,
     path::{Path, PathBuf},
 };
 
@@ -13,26 +13,17 @@ use crate::{
     process::{root, symlink, target},
     progress::step,
     toolchain::{Machine, Toolchain, cargo_home},
+    tree,
 };
 
-/// Folders that are no source: what is built, and git's own.
-fn is_source(name: &str) -> bool {
-    !matches!(name, "target" | ".git")
-}
-
-/// Copies a folder's source.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let to = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            if is_source(&entry.file_name().to_string_lossy()) {
-                copy(&entry.path(), &to)?;
-            }
-        } else {
-            fs::copy(entry.path(), to)?;
-        }
+/// Copies the repository's files.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    for file in tree::files(from)? {
+        let to = to.join(&file);
+        to.parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            .and_then(|()| fs::copy(from.join(&file), &to))
+            .with_context(|| format!("cannot copy {file} to {}", to.display()))?;
     }
     Ok(())
 }
@@ -64,16 +55,49 @@ fn folders(toolchain: &Toolchain) -> Vec<String> {
         .collect()
 }
 
-/// Fails if a file's bytes have one of some texts, in UTF-8 or UTF-16.
-fn ensure_names_none(path: &Path, bytes: &[u8], texts: &[String]) -> Result<()> {
-    for text in texts {
-        let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        for needle in [text.as_bytes(), &wide] {
-            ensure!(
-                !bytes.windows(needle.len()).any(|window| window == needle),
-                "{} names the folder {text}: the same source would build another image elsewhere",
-                path.display()
-            );
+/// Whether a byte can belong to the name of a folder, so that a path goes on with it.
+const fn is_of_a_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b':' | b'~')
+}
+
+/// Whether bytes have a path: not the end of a longer one, nor the start of a longer name.
+fn has_path(bytes: &[u8], path: &[u8], is_wide: bool) -> bool {
+    let step = if is_wide { 2 } else { 1 };
+    bytes
+        .windows(path.len())
+        .enumerate()
+        .filter(|(_, window)| *window == path)
+        .any(|(at, _)| {
+            let before = at.checked_sub(step).map(|before| bytes[before]);
+            let after = bytes.get(at + path.len()).copied();
+            !before.is_some_and(is_of_a_name) && !after.is_some_and(is_of_a_name)
+        })
+}
+
+/// Fails if a file's bytes name one of some folders, in UTF-8 or UTF-16.
+fn ensure_names_none(path: &Path, bytes: &[u8], folders: &[String]) -> Result<()> {
+    for folder in folders {
+        let wide: Vec<u8> = folder.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        ensure!(
+            !has_path(bytes, folder.as_bytes(), false) && !has_path(bytes, &wide, true),
+            "{} names the folder {folder}: the same source would build another image elsewhere",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// Fails if an image or PDB that was built names a folder of this machine.
+fn ensure_all_name_none(toolchain: &Toolchain) -> Result<()> {
+    let folders = folders(toolchain);
+    let drivers = target().join("drivers");
+    for file in tree::files(&drivers)? {
+        let is_built = [".sys", ".pdb"].iter().any(|end| file.ends_with(end));
+        if is_built {
+            let path = drivers.join(&file);
+            let bytes =
+                fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            ensure_names_none(&path, &bytes, &folders)?;
         }
     }
     Ok(())
@@ -93,16 +117,16 @@ pub fn run() -> Result<()> {
 }
 
 /// Builds the sample driver in a copy of the source, and compares it with the one in
-/// `target/drivers`.
+/// `target/drivers`; no driver there may name a folder of this machine.
 pub fn check(toolchain: &Toolchain) -> Result<()> {
+    ensure_all_name_none(toolchain)?;
     let folder = target().join("reproducible");
     if folder.exists() {
         fs::remove_dir_all(&folder)
             .with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     let source = folder.join("a folder of another name");
-    copy(&root(), &source)
-        .with_context(|| format!("cannot copy the source to {}", source.display()))?;
+    copy(&root(), &source)?;
     let home = other_home(&folder)?;
     let built_in = folder.join("built");
     let toolchain = toolchain.clone().with_cargo_home(home);
@@ -115,16 +139,13 @@ pub fn check(toolchain: &Toolchain) -> Result<()> {
     )?;
     let first = build::drivers(Profile::Release);
     let (_, image) = build::SAMPLE;
-    let folders = folders(&toolchain);
     for (one, other) in [("sys", "dll"), ("pdb", "pdb")] {
         let one = first.join(format!("{image}.{one}"));
         let other = second.join(format!("{image}.{other}"));
         let read =
             |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
-        let bytes = read(&one)?;
-        ensure_names_none(&one, &bytes, &folders)?;
         ensure!(
-            bytes == read(&other)?,
+            read(&one)? == read(&other)?,
             "{} and {} differ, but were built from the same source",
             one.display(),
             other.display()
@@ -152,5 +173,18 @@ mod tests {
             .flat_map(u16::to_le_bytes)
             .collect();
         assert!(check(&wide).is_err());
+    }
+
+    #[test]
+    fn a_folder_is_not_found_within_another_path() {
+        let check = |folder: &str, bytes: &[u8]| {
+            ensure_names_none(Path::new("x.pdb"), bytes, &[folder.to_owned()])
+        };
+        for clean in [&b"driver/src/entry.rs"[..], b"C:/src/in/3", b"/srcs/x"] {
+            assert!(check("/src", clean).is_ok());
+        }
+        assert!(check("/target", b"./target/driver-build/x").is_ok());
+        assert!(check("/src", b"\0/src/x.rs").is_err());
+        assert!(check("/src", b"=/src\0").is_err());
     }
 }

@@ -11,13 +11,14 @@ use anyhow::{Context, Result, ensure};
 use crate::{
     citations::{self, REQUIREMENTS},
     process::root,
+    tree,
 };
 
 /// Requirements that have no test yet, and why.
 const OPEN: &[(&str, &str)] = &[("R-C7", "needs the WDK and a machine with Windows")];
 
 /// Where tests are.
-const FOLDERS: &[&str] = &["driver", "provider-lib", "tests", "tools"];
+const FOLDERS: &[&str] = &["driver/", "provider-lib/", "tests/", "tools/"];
 
 /// Fails if a requirement has no test, and prints who proves what.
 pub fn check() -> Result<()> {
@@ -34,8 +35,13 @@ pub fn check() -> Result<()> {
         "{REQUIREMENTS} defines no requirement"
     );
     let mut tests = BTreeMap::new();
-    for folder in FOLDERS {
-        visit(&root().join(folder), &mut tests)?;
+    for file in tree::files(&root())? {
+        let is_test = FOLDERS.iter().any(|folder| file.starts_with(folder));
+        if is_test && Path::new(&file).extension().is_some_and(|end| end == "rs") {
+            let path = root().join(&file);
+            let text = fs::read_to_string(&path).with_context(|| format!("cannot read {file}"))?;
+            read(&path, &text, &mut tests);
+        }
     }
     let mut problems = Vec::new();
     for id in &required {
@@ -79,22 +85,6 @@ fn is_id(word: &str) -> bool {
             && !number.is_empty()
             && number.chars().all(|digit| digit.is_ascii_digit())
     })
-}
-
-fn visit(folder: &Path, tests: &mut BTreeMap<String, BTreeSet<String>>) -> Result<()> {
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    for entry in entries {
-        let path = entry?.path();
-        if path.is_dir() {
-            visit(&path, tests)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path)
-                .with_context(|| format!("cannot read {}", path.display()))?;
-            read(&path, &text, tests);
-        }
-    }
-    Ok(())
 }
 
 /// Finds the ids in comments before functions that are tests, and at the head of files

@@ -11,6 +11,7 @@ use crate::{
     doctor::{self, Tools},
     environment::ORACLES,
     fuzz, goldens, lock_files, oldest_rust,
+    packages::BROWSER,
     process::{self, root, run_quietly, target},
     progress::{loud_step, step},
     reproducible, requirements, standin, windows,
@@ -102,7 +103,9 @@ fn test_command(arguments: &[&str]) -> Command {
     command
         .args(arguments)
         .env("WDK_ETW_PYTHON", ORACLES.python())
-        .env("WDK_ETW_DRIVERS", target().join("drivers"));
+        .env("WDK_ETW_DRIVERS", target().join("drivers"))
+        .env("WDK_ETW_BROWSER", BROWSER.path().unwrap_or_default())
+        .env("WDK_ETW_WINE", client::WINE.path().unwrap_or_default());
     command
 }
 
@@ -111,6 +114,10 @@ fn test_with_foreign_readers() -> Result<()> {
     loud_step("Showing the drivers' resources to foreign readers", || {
         let mut command = test_command(&["--package", "wdk-etw-build", "--test", "readers"]);
         process::run(command.args(["--", "--ignored", "--skip", SAMPLES]))
+    })?;
+    loud_step("Showing a page to a browser", || {
+        let mut command = test_command(&["--package", "etl-file", "--test", "report"]);
+        process::run(command.args(["--", "--ignored"]))
     })?;
     loud_step("Taking the package apart", || {
         let mut command = test_command(&["--package", "xtask", "--test", "package"]);

@@ -86,7 +86,7 @@ pub enum Rust {
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 /// Debian's linker for PE images. Older ones do not know all the options of a driver's link.
 const DEBIAN_LINKER: Program = Program {
-    name: "lld-link-19",
+    names: &["lld-link-19"],
     package: "lld-19",
 };
 
@@ -146,14 +146,19 @@ impl Rust {
                 command
             }
         };
-        command.env_remove("CARGO").env("RUSTC_BOOTSTRAP", "1");
+        command
+            .env_remove("CARGO")
+            // They would take the place of the flags that this project's builds need.
+            .env_remove("RUSTFLAGS")
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .env("RUSTC_BOOTSTRAP", "1");
         command
     }
 
     /// Returns the package that the toolchain needs before `cargo clippy` works.
     pub fn missing_linter(self) -> Option<&'static str> {
         let linter = Program {
-            name: "/usr/bin/cargo-clippy",
+            names: &["/usr/bin/cargo-clippy"],
             package: "rust-web-clippy",
         };
         match self {
@@ -246,6 +251,11 @@ fn install_debian(others: &[&'static str]) -> Result<()> {
     if Rust::Debian.has_source() && Rust::Debian.is_recent() {
         return packages::install(others);
     }
+    let wanted = [&DEBIAN_PACKAGES, others].concat();
+    if packages::are_forbidden() {
+        // Their version is known only when the package lists are recent.
+        return packages::may_install(&wanted);
+    }
     let candidate = packages::candidate(DEBIAN_PACKAGES[0])?;
     if Version::parse(&candidate).is_none_or(|version| version < oldest) {
         bail!(
@@ -253,7 +263,7 @@ fn install_debian(others: &[&'static str]) -> Result<()> {
              later is needed (on Debian 12 the bookworm-security archive has one)"
         );
     }
-    packages::install(&[&DEBIAN_PACKAGES, others].concat())?;
+    packages::install(&wanted)?;
     if !Rust::Debian.has_source() {
         bail!("Debian's rustc-web has no source of its libraries");
     }
@@ -262,11 +272,22 @@ fn install_debian(others: &[&'static str]) -> Result<()> {
 
 /// The error when no route leads to a toolchain.
 fn no_route(what: &str, rustup: &str, failures: &[String]) -> anyhow::Error {
-    let oldest = Version::oldest();
+    let mut text = format!("{what}:");
+    for failure in failures {
+        // A failure can have the output of a program; its last line says most.
+        let mut lines = failure.lines().filter(|line| !line.trim().is_empty());
+        let first = lines.next().unwrap_or_default();
+        text.push_str("\n    - ");
+        text.push_str(first);
+        if let Some(last) = lines.next_back() {
+            text.push_str(" … ");
+            text.push_str(last.trim());
+        }
+    }
     anyhow::anyhow!(
-        "{what}: {}. Install rustup and run `{rustup}`, or let apt-get have Debian's rustc-web \
-         {oldest} or later; then try again",
-        failures.join("; ")
+        "{text}\n  Either run `{rustup}` with rustup installed, or make Debian's rustc-web {} or \
+         later available to apt-get; then try again",
+        Version::oldest()
     )
 }
 
@@ -470,8 +491,8 @@ mod tests {
         let failures = ["rustup is not installed".to_owned(), "too old".to_owned()];
         let error = no_route("nothing builds for x", "rustup target add x", &failures).to_string();
         for part in [
-            "nothing builds for x",
-            "rustup is not installed; too old",
+            "nothing builds for x:",
+            "\n    - rustup is not installed\n    - too old\n",
             "`rustup target add x`",
             "rustc-web",
         ] {

@@ -3,13 +3,48 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use anyhow::{Context, Result};
 
-/// Lists the files of the repository at `root` by their paths from there, with `/`: all but
-/// what is built and git's own.
+/// Lists the files of a folder by their paths from there, with `/`: those that git tracks or
+/// would track, in a git checkout; elsewhere all but what is built.
 pub fn files(root: &Path) -> Result<Vec<String>> {
+    let mut files = match by_git(root) {
+        Some(files) => files,
+        None => by_walking(root)?,
+    };
+    files.sort();
+    Ok(files)
+}
+
+fn by_git(root: &Path) -> Option<Vec<String>> {
+    if !root.join(".git").exists() {
+        return None;
+    }
+    let output = Command::new("git")
+        .current_dir(root)
+        .args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
+        .output()
+        .ok()?;
+    let list = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| {
+        list.split('\0')
+            // A file that was removed is listed until the removal is committed.
+            .filter(|file| !file.is_empty() && root.join(file).is_file())
+            .map(str::to_owned)
+            .collect()
+    })
+}
+
+fn by_walking(root: &Path) -> Result<Vec<String>> {
     let mut paths = Vec::new();
     visit(root, &mut paths)?;
     let mut files = Vec::new();
@@ -20,11 +55,10 @@ pub fn files(root: &Path) -> Result<Vec<String>> {
             .with_context(|| format!("the name of {} is not UTF-8", path.display()))?;
         files.push(name.replace('\\', "/"));
     }
-    files.sort();
     Ok(files)
 }
 
-/// Whether a folder's files are not the repository's: those that `.gitignore` names.
+/// Whether a folder's files are not the repository's.
 fn is_left_out(name: &str) -> bool {
     matches!(name, "target" | ".git" | "__pycache__")
 }

@@ -197,14 +197,17 @@ fn the_image_is_the_drivers_with_a_version_and_a_checksum() {
     assert!(pdb.starts_with(b"Microsoft C/C++ MSF 7.00"));
     let client = &package.files["etw-sample-client.exe"];
     assert!(client.starts_with(b"MZ"));
-    let help = Command::new("/usr/lib/wine/wine64")
-        .env("WINEPREFIX", target().join("wine"))
-        .env("WINEDEBUG", "-all")
-        .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
-        .arg(package.folder.path().join("etw-sample-client.exe"))
-        .arg("--help")
-        .output()
-        .unwrap();
+    let help = Command::new(etw_test_support::program(
+        "WDK_ETW_WINE",
+        "/usr/lib/wine/wine64",
+    ))
+    .env("WINEPREFIX", target().join("wine"))
+    .env("WINEDEBUG", "-all")
+    .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
+    .arg(package.folder.path().join("etw-sample-client.exe"))
+    .arg("--help")
+    .output()
+    .unwrap();
     assert!(help.status.success());
 }
 

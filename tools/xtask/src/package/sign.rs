@@ -30,11 +30,11 @@ pub fn version() -> Option<String> {
 /// The signing tools.
 const TOOLS: [Program; 2] = [
     Program {
-        name: "openssl",
+        names: &["openssl"],
         package: "openssl",
     },
     Program {
-        name: "osslsigncode",
+        names: &["osslsigncode"],
         package: "osslsigncode",
     },
 ];
