@@ -1,38 +1,64 @@
 //! Which chores this machine can do.
 //!
 //! The project builds on Windows too, but the stand-in kernel runs a driver's machine code with
-//! Linux's signals and memory: what needs it says so before it begins.
+//! Linux's signals and memory, and some chores use tools that only Linux has: these say so before
+//! they begin.
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail};
 
-/// Whether the stand-in kernel runs on this machine.
-const RUNS_DRIVERS: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));
+/// What a chore needs of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// Nothing that other systems lack.
+    Nothing,
+    /// The stand-in kernel, to run a driver.
+    StandInKernel,
+    /// Programs of Linux, which these words name.
+    Programs(&'static str),
+}
 
-/// The chores that need the stand-in kernel, or tools of Linux.
-const ON_LINUX: [&str; 8] = [
-    "bench",
-    "demo",
-    "fresh-machine",
-    "fuzz",
-    "inf",
-    "package",
-    "reproducible",
-    "test",
+/// Every chore, and what it needs.
+const CHORES: [(&str, Need); 16] = [
+    ("bench", Need::StandInKernel),
+    ("build", Need::Nothing),
+    ("client", Need::Programs("a cross compiler for Windows")),
+    ("demo", Need::StandInKernel),
+    ("doctor", Need::Nothing),
+    ("fresh-machine", Need::Programs("debootstrap and chroot")),
+    ("fuzz", Need::StandInKernel),
+    ("goldens", Need::Programs("a Python environment of Linux")),
+    ("inf", Need::StandInKernel),
+    ("lock", Need::Nothing),
+    ("manifest", Need::Nothing),
+    ("package", Need::StandInKernel),
+    ("recipes", Need::Nothing),
+    ("reproducible", Need::Programs("symbolic links")),
+    ("test", Need::StandInKernel),
+    ("help", Need::Nothing),
 ];
 
 /// Fails if a chore cannot be done on this machine, and says what can be.
 pub fn check(chore: &str) -> Result<()> {
-    check_on(RUNS_DRIVERS, chore)
+    let is_linux = cfg!(target_os = "linux");
+    let need = CHORES.iter().find(|(name, _)| *name == chore);
+    let need = need.map_or(Need::Nothing, |(_, need)| *need);
+    check_on(is_linux, cfg!(target_arch = "x86_64"), chore, need)
 }
 
-fn check_on(runs_drivers: bool, chore: &str) -> Result<()> {
-    ensure!(
-        runs_drivers || !ON_LINUX.contains(&chore),
-        "cannot run `cargo xtask {chore}` here: it needs the stand-in kernel, which runs on x86-64 \
-         Linux only; on Windows, `cargo make` makes the driver's package with the WDK, and \
-         `cargo test` runs the tests that do without the kernel"
-    );
-    Ok(())
+fn check_on(is_linux: bool, is_x64: bool, chore: &str, need: Need) -> Result<()> {
+    let why = match need {
+        Need::StandInKernel if !(is_linux && is_x64) => {
+            "it needs the stand-in kernel, which runs on x86-64 Linux only".to_owned()
+        }
+        Need::Programs(programs) if !is_linux => {
+            format!("it needs {programs}, and runs on Linux only")
+        }
+        _ => return Ok(()),
+    };
+    bail!(
+        "cannot run `cargo xtask {chore}` here: {why}; on Windows, `cargo make` makes the driver's \
+         package with the WDK, and `cargo test` runs the tests that do without the stand-in kernel"
+    )
 }
 
 #[cfg(test)]
@@ -41,19 +67,29 @@ mod tests {
 
     #[test]
     fn a_chore_that_needs_linux_says_so_in_one_sentence() {
-        let error = check_on(false, "demo").unwrap_err().to_string();
-        assert!(
-            error.starts_with("cannot run `cargo xtask demo` here:"),
-            "{error}"
-        );
-        assert!(!error.contains('\n'), "{error}");
-        check_on(true, "demo").unwrap();
+        for need in [Need::StandInKernel, Need::Programs("chroot")] {
+            let error = check_on(false, true, "demo", need).unwrap_err().to_string();
+            assert!(
+                error.starts_with("cannot run `cargo xtask demo` here: it needs "),
+                "{error}"
+            );
+            assert!(!error.contains('\n'), "{error}");
+            check_on(true, true, "demo", need).unwrap();
+        }
+        check_on(true, false, "demo", Need::StandInKernel).unwrap_err();
     }
 
     #[test]
-    fn what_reads_and_writes_files_only_runs_everywhere() {
-        for chore in ["doctor", "lock", "manifest", "recipes"] {
-            check_on(false, chore).unwrap();
-        }
+    fn it_is_known_of_every_chore_what_it_needs() {
+        let mut known: Vec<&str> = CHORES.iter().map(|(name, _)| *name).collect();
+        let command = crate::command_line();
+        let mut chores: Vec<&str> = command
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect();
+        chores.push("help");
+        known.sort_unstable();
+        chores.sort_unstable();
+        assert_eq!(known, chores);
     }
 }
