@@ -120,7 +120,7 @@ pub fn lint(rust: Rust) -> Result<()> {
 
 /// Runs the client's tests under Wine.
 pub fn test(rust: Rust) -> Result<()> {
-    crate::process::run(with_wine(&mut cargo(rust, "test")?))
+    crate::process::run_for_results(with_wine(&mut cargo(rust, "test")?))
 }
 
 /// `cargo xtask client`.

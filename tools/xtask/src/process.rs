@@ -79,6 +79,30 @@ pub fn run_quietly(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Runs tests quietly; the lines with their results show, and all of their output if they fail.
+pub fn run_for_results(command: &mut Command) -> Result<()> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("could not start: {}", line(command)))?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        bail!(
+            "failed ({}): {}\n{printed}{}",
+            output.status,
+            line(command),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    for result in printed
+        .lines()
+        .filter(|line| line.starts_with("test result: "))
+    {
+        println!("{result}");
+    }
+    Ok(())
+}
+
 /// What a command prints, if it can be started and succeeds.
 pub fn output_of(command: &mut Command) -> Option<String> {
     let output = command

@@ -35,5 +35,5 @@ pub fn document() -> Result<()> {
 
 /// Compares every definition of theirs with data read off the WDK's headers.
 pub fn test() -> Result<()> {
-    process::run(&mut cargo("test"))
+    process::run_for_results(&mut cargo("test"))
 }

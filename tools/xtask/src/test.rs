@@ -1,8 +1,8 @@
 //! `cargo xtask test`: every check that can run here.
 
-use std::{env, process::Command};
+use std::{env, path::Path, process::Command, thread};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 use crate::{
     bench,
@@ -12,7 +12,7 @@ use crate::{
     environment::ORACLES,
     fuzz, goldens, lock_files, oldest_rust,
     packages::BROWSER,
-    process::{self, root, run_quietly, target},
+    process::{self, output_of, root, run_quietly, target},
     progress::{loud_step, step},
     reproducible, requirements, standin, windows,
 };
@@ -36,19 +36,25 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Checks the format of every workspace, and lints what is not the client.
-fn check_sources() -> Result<()> {
-    step("Checking the format", || {
-        run_quietly(&mut cargo(&["fmt", "--all", "--check"]))?;
-        for other in ["fuzz/Cargo.toml", standin::MANIFEST] {
-            run_quietly(cargo(&["fmt", "--all", "--check"]).args(["--manifest-path", other]))?;
-        }
-        Ok(())
-    })?;
+/// Checks the sources and documents of the repository's main workspace.
+fn check_sources(not_run: &mut Vec<String>) -> Result<()> {
     step("Linting the host crates", || {
         let mut command = cargo(&["clippy", "--locked", "--all-targets"]);
         run_quietly(command.args(["--", "-D", "warnings"]))
     })?;
+    windows::check()?;
+    not_run.extend(oldest_rust::check()?);
+    step("Resolving ids and links", citations::check)?;
+    step("Building the documentation", || {
+        run_quietly(
+            cargo(&["doc", "--locked", "--no-deps", "--document-private-items"])
+                .env("RUSTDOCFLAGS", "-D warnings"),
+        )
+    })
+}
+
+/// Lints and builds what has build folders of its own: the drivers, the stand-ins, the client.
+fn check_drivers(tools: &Tools) -> Result<()> {
     step("Linting the drivers", || {
         let mut command = cargo(&["clippy"]);
         for (package, _) in [build::SAMPLE, build::PROBE, build::KMDF, build::MINIMAL] {
@@ -64,24 +70,12 @@ fn check_sources() -> Result<()> {
         run_quietly(&mut command)
     })?;
     step("Linting the stand-ins", standin::lint)?;
-    windows::check()
-}
-
-/// Checks that the documents and the sources agree, and builds the API documentation.
-fn check_documents() -> Result<()> {
-    loud_step("Finding a test for every requirement", requirements::check)?;
-    step("Resolving ids and links", citations::check)?;
-    step("Building the documentation", || {
-        run_quietly(
-            cargo(&["doc", "--locked", "--no-deps", "--document-private-items"])
-                .env("RUSTDOCFLAGS", "-D warnings"),
-        )?;
-        standin::document()
-    })
-}
-
-/// Builds every driver, and the package as its users do.
-fn build_all(tools: &Tools) -> Result<()> {
+    step("Documenting the stand-ins", standin::document)?;
+    step(
+        "Testing the stand-ins against the WDK's headers",
+        standin::test,
+    )?;
+    step("Linting the client", || client::lint(tools.client))?;
     for (driver, profile) in DRIVERS {
         let title = format!("Building {}.sys ({})", driver.1, profile.folder());
         step(&title, || build::build(&tools.x64, driver, profile))?;
@@ -91,90 +85,106 @@ fn build_all(tools: &Tools) -> Result<()> {
     })?;
     step("Building the sample driver again in another folder", || {
         reproducible::check(&tools.x64)
-    })?;
-    loud_step("Making the package", || {
-        process::run(&mut cargo(&["make", "package"]))
     })
 }
 
-/// A `cargo test` command whose tests find the drivers and the foreign readers.
-fn test_command(arguments: &[&str]) -> Command {
-    let mut command = cargo(&["test", "--locked"]);
-    command
-        .args(arguments)
-        .env("WDK_ETW_PYTHON", ORACLES.python())
-        .env("WDK_ETW_DRIVERS", target().join("drivers"))
-        .env("WDK_ETW_BROWSER", BROWSER.path().unwrap_or_default())
-        .env("WDK_ETW_WINE", client::WINE.path().unwrap_or_default());
-    command
-}
-
-/// Runs the tests that need foreign readers, which a bare `cargo test` leaves out.
-fn test_with_foreign_readers() -> Result<()> {
-    loud_step("Showing the drivers' resources to foreign readers", || {
-        let mut command = test_command(&["--package", "wdk-etw-build", "--test", "readers"]);
-        process::run(command.args(["--", "--ignored", "--skip", SAMPLES]))
-    })?;
-    loud_step("Showing a page to a browser", || {
-        let mut command = test_command(&["--package", "etl-file", "--test", "report"]);
-        process::run(command.args(["--", "--ignored"]))
-    })?;
-    loud_step("Taking the package apart", || {
-        let mut command = test_command(&["--package", "xtask", "--test", "package"]);
-        process::run(command.args(["--test", "windows_flow", "--", "--ignored"]))
-    })?;
-    loud_step("Showing the provider's events to foreign decoders", || {
-        let mut command = test_command(&["--package", "wdk-etw", "--test", "foreign"]);
-        process::run(command.args(["--", "--ignored"]))
+/// Runs two groups of steps at the same time: they build in different folders, and much of
+/// what each does takes one processor.
+fn at_once<A, B: Send>(
+    here: impl FnOnce() -> Result<A>,
+    beside: impl FnOnce() -> Result<B> + Send,
+) -> Result<(A, B)> {
+    thread::scope(|scope| {
+        let beside = scope.spawn(beside);
+        let here = here();
+        let beside = beside
+            .join()
+            .map_err(|_| anyhow!("a thread of the checks panicked"))?;
+        Ok((here?, beside?))
     })
 }
 
-/// Runs the tests of samples that nobody may publish, where there are any.
-fn test_samples() -> Result<()> {
-    if env::var_os("WDK_ETW_SAMPLES").is_none() {
-        eprintln!(
-            "NOT RUN the tests of samples that nobody may publish: WDK_ETW_SAMPLES does not name \
-             their folder"
+/// Runs the tests of the default members, those too that need what was installed and built
+/// before: drivers, foreign readers, a browser, the package, published packages.
+fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
+    let command = |arguments: &[&str]| {
+        let mut command = cargo(&["test", "--locked"]);
+        command
+            .args(arguments)
+            .env("WDK_ETW_PYTHON", ORACLES.python())
+            .env("WDK_ETW_DRIVERS", target().join("drivers"))
+            .env("WDK_ETW_BROWSER", BROWSER.path().unwrap_or_default())
+            .env("WDK_ETW_WINE", client::WINE.path().unwrap_or_default())
+            .env(goldens::VARIABLE, goldens);
+        command
+    };
+    let has_samples = env::var_os("WDK_ETW_SAMPLES").is_some();
+    loud_step("Testing the host crates", || {
+        let mut all = command(&["--tests", "--", "--include-ignored"]);
+        if !has_samples {
+            all.args(["--skip", SAMPLES]);
+        }
+        process::run(&mut all)
+    })?;
+    if !has_samples {
+        let mut list = command(&["--tests", "--quiet", "--", "--list", "--ignored", SAMPLES]);
+        let list = output_of(&mut list).unwrap_or_default();
+        not_run.extend(
+            list.lines()
+                .filter_map(|line| line.strip_suffix(": test"))
+                .map(|test| format!("{test}: WDK_ETW_SAMPLES does not name the samples' folder")),
         );
-        return Ok(());
     }
-    loud_step("Testing samples that nobody may publish", || {
-        let mut command = test_command(&["--package", "wdk-etw-build", "--package", "etl-file"]);
-        process::run(command.args(["--tests", "--", "--ignored", SAMPLES]))
+    loud_step("Testing the examples of the documentation", || {
+        process::run(&mut command(&["--doc"]))
+    })
+}
+
+/// Runs the tests that have build folders of their own.
+fn test_beside(tools: &Tools) -> Result<()> {
+    step("Testing the client under Wine", || {
+        client::test(tools.client)
+    })?;
+    step(
+        "Testing that the fuzzer's seeds reach their targets",
+        || process::run_for_results(&mut fuzz::seeds_cargo(&["test"])),
+    )?;
+    bench::run(bench::Mode::Quick)?;
+    step("Model-checking the provider's concurrency", || {
+        process::run_for_results(&mut deep::model_check())
     })
 }
 
 /// Runs every check; with `deep`, those too that take longer.
 pub fn run(deep: bool) -> Result<()> {
     let tools = doctor::install()?;
+    let mut not_run = Vec::new();
     step("Checking the lock files", lock_files::check)?;
-    check_sources()?;
-    step("Linting the client", || client::lint(tools.client))?;
-    oldest_rust::check()?;
-    check_documents()?;
-    build_all(&tools)?;
-    loud_step("Testing the host crates", || {
-        process::run(&mut test_command(&[]))
+    step("Checking the format", || {
+        run_quietly(&mut cargo(&["fmt", "--all", "--check"]))?;
+        for other in ["fuzz/Cargo.toml", standin::MANIFEST] {
+            run_quietly(cargo(&["fmt", "--all", "--check"]).args(["--manifest-path", other]))?;
+        }
+        Ok(())
     })?;
-    loud_step(
-        "Testing that the fuzzer's seeds reach their targets",
-        || process::run(&mut fuzz::seeds_cargo(&["test"])),
+    loud_step("Finding a test for every requirement", requirements::check)?;
+    at_once(|| check_sources(&mut not_run), || check_drivers(&tools))?;
+    loud_step("Making the package", || {
+        process::run(&mut cargo(&["make", "package"]))
+    })?;
+    let goldens = step(
+        "Fetching mc.exe's goldens from published packages",
+        goldens::fetch,
     )?;
-    loud_step(
-        "Testing the stand-ins against the WDK's headers",
-        standin::test,
+    at_once(
+        || test_host_crates(&goldens, &mut not_run),
+        || test_beside(&tools),
     )?;
-    loud_step("Testing the client under Wine", || {
-        client::test(tools.client)
-    })?;
-    test_with_foreign_readers()?;
-    goldens::test()?;
-    test_samples()?;
-    loud_step("Counting what events cost", || {
-        bench::run(bench::Mode::Quick)
-    })?;
-    loud_step("Model-checking the provider's concurrency", || {
-        process::run(&mut deep::model_check())
-    })?;
-    if deep { deep::run() } else { Ok(()) }
+    if deep {
+        deep::run()?;
+    }
+    for one in &not_run {
+        eprintln!("NOT RUN {one}");
+    }
+    Ok(())
 }

@@ -12,9 +12,8 @@ const TYPES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wdk-sys/src/types.r
 
 /// Calls a function of the framework by its name. The result is the function's.
 ///
-/// # Safety
-///
-/// The arguments are what the function's documentation asks for, and the driver is bound to
+/// What it expands to stands in an `unsafe` block of its caller, who sees to it that the
+/// arguments are what the function's documentation asks for, and that the driver is bound to
 /// the framework.
 #[proc_macro]
 pub fn call_unsafe_wdf_function_binding(arguments: TokenStream) -> TokenStream {
