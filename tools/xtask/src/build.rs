@@ -50,11 +50,11 @@ pub fn drivers(profile: Profile) -> PathBuf {
 
 /// `cargo xtask build`.
 pub fn run(package: &str, profile: Profile, machine: Machine) -> Result<()> {
-    let toolchain = step("find the cross toolchain", || {
+    let toolchain = step("Finding the cross toolchain", || {
         Toolchain::find_or_install(machine)
     })?;
     let image = package.replace('-', "_");
-    let sys = step(&format!("build {image}.sys"), || {
+    let sys = step(&format!("Building {image}.sys"), || {
         build(&toolchain, (package, &image), profile)
     })?;
     println!("{}", sys.display());

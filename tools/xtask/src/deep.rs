@@ -78,22 +78,22 @@ fn sanitized(sanitizer: &str, packages: &[&str], tests: &[&str]) -> Command {
 
 /// Runs every check that `cargo xtask test` leaves out.
 pub fn run() -> Result<()> {
-    step("find the nightly toolchain", nightly)?;
-    loud_step("test the provider under AddressSanitizer", || {
+    step("Finding the nightly toolchain", nightly)?;
+    loud_step("Testing the provider under AddressSanitizer", || {
         process::run(&mut sanitized("address", &["wdk-etw"], PROVIDER_TESTS))
     })?;
-    loud_step("test the .etl reader under AddressSanitizer", || {
+    loud_step("Testing the .etl reader under AddressSanitizer", || {
         process::run(&mut sanitized("address", &["etl-file"], &["--lib"]))
     })?;
     let suppressions = root().join("tools/xtask/tsan-suppressions.txt");
     let options = format!("suppressions={} halt_on_error=1", suppressions.display());
-    loud_step("test the provider under ThreadSanitizer", || {
+    loud_step("Testing the provider under ThreadSanitizer", || {
         process::run(
             sanitized("thread", &["wdk-etw"], PROVIDER_TESTS).env("TSAN_OPTIONS", &options),
         )
     })?;
     loud_step(
-        "use the stand-in kernel at once under ThreadSanitizer",
+        "Running threads at once in the stand-in kernel under ThreadSanitizer",
         || {
             process::run(
                 // One test at a time: what the standard library sets once would be set by one test
@@ -106,7 +106,7 @@ pub fn run() -> Result<()> {
             )
         },
     )?;
-    loud_step("try many more cases of every property", || {
+    loud_step("Trying many more cases of every property", || {
         process::run(
             Command::new("cargo")
                 .current_dir(root())
@@ -122,7 +122,7 @@ pub fn run() -> Result<()> {
                 .env("PROPTEST_CASES", CASES),
         )
     })?;
-    loud_step("try many more orders of sessions and requests", || {
+    loud_step("Trying many more orders of sessions and requests", || {
         process::run(
             Command::new("cargo")
                 .current_dir(root())
@@ -133,7 +133,7 @@ pub fn run() -> Result<()> {
                 .env("WDK_ETW_SEEDS", SEEDS),
         )
     })?;
-    loud_step("model-check with more preemptions", || {
+    loud_step("Model-checking with more preemptions", || {
         process::run(model_check().env("WDK_ETW_PREEMPTIONS", PREEMPTIONS))
     })
 }

@@ -16,17 +16,18 @@ use crate::{
 /// Runs the demo; the sessions' files go to the folder `out`.
 pub fn run(out: &Path) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    let toolchain = step("find the cross toolchain", || {
+    let toolchain = step("Finding the cross toolchain", || {
         Toolchain::find_or_install(Machine::X64)
     })?;
     eprintln!("       {}", toolchain.describe());
     let sys = step(
-        "build etw_sample_driver.sys for x86_64-pc-windows-msvc",
+        "Building etw_sample_driver.sys for x86_64-pc-windows-msvc",
         || build::build(&toolchain, build::SAMPLE, Profile::Release),
     )?;
-    let tour = step("load that file in the stand-in kernel and trace it", || {
-        Ok(drive(&sys, out, &mut |what| eprintln!("       {what}"))?)
-    })?;
+    let tour = step(
+        "Loading that file in the stand-in kernel and tracing it",
+        || Ok(drive(&sys, out, &mut |what| eprintln!("       {what}"))?),
+    )?;
     // The names and messages of its events are in the driver's own resources.
     let mut catalog = Catalog::new();
     catalog

@@ -154,7 +154,7 @@ fn windows_lines(text: &str) -> Vec<u8> {
 
 /// Makes the package; returns the archive.
 pub fn make() -> Result<PathBuf> {
-    let toolchain = step("find the cross toolchain", || {
+    let toolchain = step("Finding the cross toolchain", || {
         Toolchain::find_or_install(Machine::X64)
     })?;
     step("Installing the signing tools", || {
@@ -164,13 +164,15 @@ pub fn make() -> Result<PathBuf> {
         "Finding the client's compiler",
         client::find_or_install_compiler,
     )?;
-    let image = step("build the driver", || {
+    let image = step("Building the driver", || {
         build::build(&toolchain, build::SAMPLE, Profile::Release)
     })?;
-    let client = step("build the client", || client::build(rust))?;
+    let client = step("Building the client", || client::build(rust))?;
     let now = Timestamp::now();
-    let stamped = step("stamp and check the INF", || inf(&driver(&image)?, now))?;
-    let files = step("sign the driver and its catalog", || {
+    let stamped = step("Stamping and checking the INF", || {
+        inf(&driver(&image)?, now)
+    })?;
+    let files = step("Signing the driver and its catalog", || {
         let certificate = sign::certificate(&folder())?;
         let signed = folder().join(format!("{SERVICE}.sys"));
         certificate.sign_image(&image, &signed)?;
@@ -208,7 +210,7 @@ pub fn make() -> Result<PathBuf> {
             ("etw-sample-client.exe".to_owned(), read(&client)?),
         ])
     })?;
-    step("pack", || pack(&files))
+    step("Packing", || pack(&files))
 }
 
 /// What people read first, with the mask of all the provider's keywords.
