@@ -109,13 +109,18 @@ impl Keyword {
     /// Any.
     #[must_use]
     pub const fn bit<const BIT: u32>() -> Self {
-        const {
-            assert!(
-                BIT < 48,
-                "a provider's keyword is one of the bits 0 to 47; 48 to 63 are Microsoft's"
-            );
-        }
+        const { Self::require_providers(BIT) }
         Self(1 << BIT)
+    }
+
+    /// Fails, when the driver is compiled, unless a bit is one of a provider's. The error is at
+    /// the caller, and the same whether or not the compiler has the source of `core`.
+    #[track_caller]
+    const fn require_providers(bit: u32) {
+        assert!(
+            bit < 48,
+            "a provider's keyword is one of the bits 0 to 47; 48 to 63 are Microsoft's"
+        );
     }
 
     /// Any bits, Microsoft's among them: for what a controller passes, or for the

@@ -194,8 +194,11 @@ pub fn install_cargo_make() -> Result<()> {
     if cargo_make().is_none() {
         run_quietly(
             Command::new("cargo")
-                // Without TLS, which the project's tasks do not use.
-                .args(["install", "--locked", "--no-default-features", "cargo-make"]),
+                // Without TLS, which the project's tasks do not use, and quickly built.
+                .args(["install", "--locked", "--no-default-features"])
+                .args(["--config", "profile.release.lto=false"])
+                .args(["--config", "profile.release.codegen-units=16"])
+                .args(["--bin", "cargo-make", "cargo-make"]),
         )
         .context("cannot install cargo-make")?;
     }
