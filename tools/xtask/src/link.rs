@@ -9,7 +9,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
@@ -31,21 +31,23 @@ const FOLDER: &str = "/pdbsourcepath:C:\\src";
 /// The linker's options that name a file to write.
 const OUTPUTS: [&str; 4] = ["/OUT", "/IMPLIB", "/PDB", "/MAP"];
 
-/// The file that rustc runs as the linker: this program, by a name that rustc knows.
+/// Writes the file that rustc runs as the linker: this program, by a name that rustc knows.
 fn program(folder: &Path) -> Result<PathBuf> {
-    let this = env::current_exe().context("cannot find the path of this program")?;
     let link = folder.join(format!("{NAME}{}", env::consts::EXE_SUFFIX));
-    let place = || -> io::Result<()> {
-        fs::create_dir_all(folder)?;
-        match fs::remove_file(&link) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        symlink(&this, &link)
+    // A copy: cargo replaces this program's own file when it builds it with other features. Where
+    // there is `/proc`, it leads to the program even then.
+    let proc = Path::new("/proc/self/exe");
+    let this = if proc.exists() {
+        proc.to_owned()
+    } else {
+        env::current_exe().context("cannot find the path of this program")?
     };
-    if !fs::read_link(&link).is_ok_and(|path| path == this) {
-        place().with_context(|| format!("cannot write {}", link.display()))?;
-    }
+    // By another name first: the linker may be running.
+    let new = folder.join(format!("{NAME}.{}", std::process::id()));
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::copy(this, &new))
+        .and_then(|_bytes| fs::rename(&new, &link))
+        .with_context(|| format!("cannot write {}", link.display()))?;
     Ok(link)
 }
 

@@ -38,7 +38,7 @@ pub fn check() -> Result<()> {
                     command.env_remove("RUSTC_BOOTSTRAP");
                 } else {
                     command
-                        .arg("-Zbuild-std=std,panic_abort,test")
+                        .args(["-Zbuild-std=std,panic_abort,test", "-Zpanic-abort-tests"])
                         .arg("--target-dir")
                         .arg(target().join("windows-check"));
                 }
