@@ -100,7 +100,10 @@ fn at_once<A, B: Send>(
         let beside = beside
             .join()
             .map_err(|_| anyhow!("a thread of the checks panicked"))?;
-        Ok((here?, beside?))
+        match (here, beside) {
+            (Err(here), Err(beside)) => Err(anyhow!("{here:#}\nerror: {beside:#}")),
+            (here, beside) => Ok((here?, beside?)),
+        }
     })
 }
 
