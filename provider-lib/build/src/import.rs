@@ -788,10 +788,10 @@ impl Writer<'_> {
         }
         let ident = unique(&snake(&whole), taken);
         let level = event.level.map_or(0, |at| provider.levels[at].value);
-        let level = match winmeta::LEVELS.iter().find(|one| one.value == level) {
-            Some(known) => known.ident.to_owned(),
-            None => level.to_string(),
-        };
+        let level = winmeta::LEVELS
+            .iter()
+            .find(|one| one.value == level)
+            .map_or_else(|| level.to_string(), |known| known.ident.to_owned());
         let keywords: Vec<&str> = event
             .keywords
             .iter()
