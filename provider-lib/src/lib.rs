@@ -95,7 +95,7 @@ pub use crate::{
     provider::{Hook, Hooks, Provider, Refusals, RegisterError, Registered, UnregisterError},
     traits::{Traits, TraitsBuffer, TraitsError},
     types::{
-        F32, F64, FileTime, HResult, Pointer, Port, ProcessId, Sid, SystemTime, ThreadId,
+        F32, F64, FileTime, HResult, Luid, Pointer, Port, ProcessId, Sid, SystemTime, ThreadId,
         UnicodeString, Utf16CStr, Win32Error,
     },
     write::{WriteError, WriteFlags, WriteOptions},

@@ -256,6 +256,10 @@ field_types! {
             .tracelogging(In::FileTime, Tlg::Default)
             .manifest(In::FileTime, Out::DateTime)
             .repeats();
+        Luid = row("Luid", "::wdk_etw::Luid", Memory(8), summary::WINDOWS)
+            .tracelogging(In::HexInt64, Tlg::Default)
+            .manifest(In::HexInt64, Out::HexInt64)
+            .repeats();
         SystemTime = row("SystemTime", "::wdk_etw::SystemTime", Memory(16), summary::WINDOWS)
             .tracelogging(In::SystemTime, Tlg::Default)
             .manifest(In::SystemTime, Out::DateTime)
