@@ -140,6 +140,13 @@ impl Tree {
                     problems.push(format!("{path}:{line}: the link {link} {problem}"));
                 }
             }
+            for item in markdown::items(text) {
+                let source = resolved(path, &item.link).and_then(|path| self.texts.get(&path));
+                if source.is_some_and(|source| !has_item(source, &item.name)) {
+                    let markdown::Item { line, name, link } = item;
+                    problems.push(format!("{path}:{line}: {link} has no item {name}"));
+                }
+            }
         }
         problems
     }
@@ -190,6 +197,24 @@ fn resolved(from: &str, path: &str) -> Option<String> {
         }
     }
     Some(parts.join("/"))
+}
+
+/// Returns true if a source has the last part of an item's path as a word. The name of a file is
+/// no item's.
+fn has_item(source: &str, name: &str) -> bool {
+    if name.contains(['.', '/']) {
+        return true;
+    }
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let name = name.trim_end_matches(|letter| !is_part(letter));
+    let last = name
+        .rsplit(|letter| !is_part(letter))
+        .next()
+        .unwrap_or(name);
+    last.is_empty()
+        || source
+            .split(|letter| !is_part(letter))
+            .any(|word| word == last)
 }
 
 fn extension_of(path: &str) -> &str {
@@ -360,6 +385,24 @@ mod tests {
         assert!(
             problems[0].contains("is not followed by the id"),
             "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn an_item_is_in_the_file_that_a_document_names() {
+        let source = "impl Kernel { fn stack_use(&self) {} }\nmacro_rules! emit { () => {} }\n";
+        let guide =
+            "[`Kernel::stack_use`](../a.rs) and `emit!` in [a.rs](../a.rs), `x` or\n[b](../b)";
+        let files = [("docs/guide.md", guide), ("a.rs", source), ("b", "")];
+        assert_eq!(problems_of(&files), [""; 0]);
+        let guide = "\n[`Kernel::stack`](../a.rs), `emit_all!` in\n[a.rs](../a.rs)\n";
+        let files = [("docs/guide.md", guide), ("a.rs", source)];
+        assert_eq!(
+            problems_of(&files),
+            [
+                "docs/guide.md:2: ../a.rs has no item Kernel::stack",
+                "docs/guide.md:3: ../a.rs has no item emit_all!"
+            ]
         );
     }
 
