@@ -2,7 +2,72 @@
 
 use std::collections::HashMap;
 
-use anyhow::{Result, bail};
+/// Reasons why a text is not an INF file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// A character that ANSI files do not share.
+    #[error("line {line}, column {column}: INF files are ASCII or UTF-16")]
+    NotAscii {
+        /// The line, counted from 1.
+        line: usize,
+        /// The column, counted from 1.
+        column: usize,
+    },
+    /// A section's name without its closing bracket.
+    #[error("line {line}: a section's name ends with ]")]
+    SectionName {
+        /// The line, counted from 1.
+        line: usize,
+    },
+    /// An entry before the first section.
+    #[error("line {line}: this is in no section")]
+    NoSection {
+        /// The line, counted from 1.
+        line: usize,
+    },
+    /// A quotation mark that nothing closes.
+    #[error("line {line}: a quotation mark is missing")]
+    QuotationMark {
+        /// The line, counted from 1.
+        line: usize,
+    },
+    /// A backslash at the end of the file.
+    #[error("line {line}: the file ends in the middle of this line")]
+    Continued {
+        /// The line, counted from 1.
+        line: usize,
+    },
+    /// A string without a name.
+    #[error("line {line}: a string has a name")]
+    UnnamedString {
+        /// The line, counted from 1.
+        line: usize,
+    },
+    /// A string's name that another has.
+    #[error("line {line}: there is a string {name} already")]
+    StringTwice {
+        /// The line, counted from 1.
+        line: usize,
+        /// The name.
+        name: String,
+    },
+    /// A percent sign that nothing closes.
+    #[error("line {line}: a percent sign is missing in {text}")]
+    PercentSign {
+        /// The line, counted from 1.
+        line: usize,
+        /// The value that it is missing in.
+        text: String,
+    },
+    /// A name in percent signs that `[Strings]` does not have.
+    #[error("line {line}: there is no string {name} in [Strings]")]
+    NoString {
+        /// The line, counted from 1.
+        line: usize,
+        /// The name.
+        name: String,
+    },
+}
 
 /// An INF file.
 #[derive(Debug)]
@@ -33,7 +98,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A value, or nothing.
+    /// Returns a value, or an empty text.
+    #[must_use]
     pub fn value(&self, at: usize) -> &str {
         self.values.get(at).map_or("", String::as_str)
     }
@@ -65,16 +131,20 @@ fn unquote(text: &str) -> String {
 
 impl Inf {
     /// Reads a file.
-    pub fn read(text: &str) -> Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// The first line that is not one of an INF file.
+    pub fn read(text: &str) -> Result<Self, ReadError> {
         let mut sections: Vec<Section> = Vec::new();
         let mut current = None;
         let mut continued: Option<(usize, String)> = None;
         for (number, line) in (1..).zip(text.lines()) {
             if let Some(place) = line.find(|character: char| !character.is_ascii()) {
-                bail!(
-                    "line {number}, column {}: INF files are ASCII or UTF-16",
-                    place + 1
-                );
+                return Err(ReadError::NotAscii {
+                    line: number,
+                    column: place + 1,
+                });
             }
             let without_comment = split_outside_quotes(line, ';')[0].trim();
             let (number, whole) = match continued.take() {
@@ -90,7 +160,7 @@ impl Inf {
             }
             if let Some(name) = whole.strip_prefix('[') {
                 let Some(name) = name.strip_suffix(']') else {
-                    bail!("line {number}: a section's name ends with ]");
+                    return Err(ReadError::SectionName { line: number });
                 };
                 let known = sections
                     .iter()
@@ -106,10 +176,10 @@ impl Inf {
                 continue;
             }
             let Some(section) = current.and_then(|at| sections.get_mut(at)) else {
-                bail!("line {number}: this is in no section");
+                return Err(ReadError::NoSection { line: number });
             };
             if whole.matches('"').count() % 2 == 1 {
-                bail!("line {number}: a quotation mark is missing");
+                return Err(ReadError::QuotationMark { line: number });
             }
             let equals = split_outside_quotes(&whole, '=');
             let (key, values) = match equals.as_slice() {
@@ -126,14 +196,14 @@ impl Inf {
                     .collect(),
             });
         }
-        if let Some((number, _)) = continued {
-            bail!("line {number}: the file ends in the middle of this line");
+        if let Some((line, _)) = continued {
+            return Err(ReadError::Continued { line });
         }
         Self::expand(sections)
     }
 
     /// Puts strings in the place of their names.
-    fn expand(mut sections: Vec<Section>) -> Result<Self> {
+    fn expand(mut sections: Vec<Section>) -> Result<Self, ReadError> {
         let mut strings = HashMap::new();
         if let Some(section) = sections
             .iter()
@@ -141,11 +211,14 @@ impl Inf {
         {
             for entry in &section.entries {
                 let Some(key) = &entry.key else {
-                    bail!("line {}: a string has a name", entry.line);
+                    return Err(ReadError::UnnamedString { line: entry.line });
                 };
                 let known = strings.insert(key.to_ascii_lowercase(), entry.value(0).to_owned());
                 if known.is_some() {
-                    bail!("line {}: there is a string {key} already", entry.line);
+                    return Err(ReadError::StringTwice {
+                        line: entry.line,
+                        name: key.clone(),
+                    });
                 }
             }
         }
@@ -160,19 +233,22 @@ impl Inf {
         Ok(Self { sections })
     }
 
-    /// The sections.
+    /// Returns the sections.
+    #[must_use]
     pub fn sections(&self) -> &[Section] {
         &self.sections
     }
 
-    /// A section.
+    /// Returns a section by its name.
+    #[must_use]
     pub fn section(&self, name: &str) -> Option<&Section> {
         self.sections
             .iter()
             .find(|section| section.name.eq_ignore_ascii_case(name))
     }
 
-    /// The first entry of a section with a key.
+    /// Returns the first entry of a section with a key.
+    #[must_use]
     pub fn entry(&self, section: &str, key: &str) -> Option<&Entry> {
         let has_key = |entry: &&Entry| {
             let found = entry.key.as_deref();
@@ -181,20 +257,24 @@ impl Inf {
         self.section(section)?.entries.iter().find(has_key)
     }
 
-    /// The first value of the first entry with a key.
+    /// Returns the first value of the first entry with a key.
+    #[must_use]
     pub fn value(&self, section: &str, key: &str) -> Option<&str> {
         self.entry(section, key).map(|entry| entry.value(0))
     }
 }
 
 /// Puts strings in the place of their names. Numbers are folders, and stay.
-fn expand(text: &str, strings: &HashMap<String, String>, line: usize) -> Result<String> {
+fn expand(text: &str, strings: &HashMap<String, String>, line: usize) -> Result<String, ReadError> {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {
         out.push_str(before);
         let Some((name, after)) = after.split_once('%') else {
-            bail!("line {line}: a percent sign is missing in {text}");
+            return Err(ReadError::PercentSign {
+                line,
+                text: text.to_owned(),
+            });
         };
         if name.is_empty() {
             out.push('%');
@@ -205,7 +285,10 @@ fn expand(text: &str, strings: &HashMap<String, String>, line: usize) -> Result<
         } else if let Some(string) = strings.get(&name.to_ascii_lowercase()) {
             out.push_str(string);
         } else {
-            bail!("line {line}: there is no string {name} in [Strings]");
+            return Err(ReadError::NoString {
+                line,
+                name: name.to_owned(),
+            });
         }
         rest = after;
     }

@@ -1,13 +1,13 @@
 //! Driver packages' INF files: reading, stamping and checking them.
 //!
-//! `stampinf` and `infverif` are the WDK's; what is here does where there is no WDK, and asks
-//! besides whether the file and the driver speak of the same things.
+//! `stampinf` and `infverif` are part of the WDK. This module does their work where there is no
+//! WDK, and also compares the file with the driver that it installs.
 
 mod check;
 mod read;
 
 pub use check::{Driver, check};
-pub use read::Inf;
+pub use read::{Entry, Inf, ReadError, Section};
 
 /// What `stampinf` puts into a file.
 #[derive(Clone, Debug)]
@@ -23,7 +23,8 @@ pub struct Stamp<'a> {
 }
 
 impl Stamp<'_> {
-    /// The `.inf` that a `.inx` makes.
+    /// Returns the `.inf` that a `.inx` makes.
+    #[must_use]
     pub fn apply(&self, inx: &str) -> String {
         let mut inf = String::with_capacity(inx.len());
         for line in inx.split_inclusive('\n') {

@@ -5,7 +5,6 @@
 //! SHA-1; the structures' names are those of Microsoft's wincrypt.h and mscat.h. `inf2cat` makes
 //! them with the WDK.
 
-use anyhow::{Context, Result, bail};
 use authenticode::authenticode_digest;
 use object::read::pe::PeFile64;
 use sha1::{Digest as _, Sha1};
@@ -41,7 +40,27 @@ const CERTIFICATE_VERSION: u32 = 0x200;
 /// What stands where a file's name could be.
 const OBSOLETE: &str = "<<<Obsolete>>>";
 
+/// Reasons why a file cannot be a catalog's member.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// The file begins as an image does and is not one.
+    #[error("{name} begins with MZ, and is not a 64-bit PE image")]
+    Image {
+        /// The file's name.
+        name: String,
+        /// The reader's error.
+        source: object::Error,
+    },
+    /// The image's headers name places beyond its end.
+    #[error("{name} has offsets beyond its end; copy or build it again")]
+    Offsets {
+        /// The file's name.
+        name: String,
+    },
+}
+
 /// A file of the package.
+#[derive(Clone, Copy, Debug)]
 pub struct Member<'a> {
     /// Its name.
     pub name: &'a str,
@@ -49,7 +68,8 @@ pub struct Member<'a> {
     pub data: &'a [u8],
 }
 
-/// What a catalog is for.
+/// A catalog's content.
+#[derive(Clone, Copy, Debug)]
 pub struct Catalog<'a> {
     /// The files.
     pub members: &'a [Member<'a>],
@@ -145,16 +165,19 @@ fn write_indirect_data(writer: DERWriter<'_>, is_image: bool, hash: &[u8]) {
 }
 
 /// A member's hash: an image's without its signature, any other file's as it is.
-fn hash(member: &Member<'_>) -> Result<(bool, Vec<u8>)> {
+fn hash(member: &Member<'_>) -> Result<(bool, Vec<u8>), CatalogError> {
     let mut hasher = Sha1::new();
     if !member.data.starts_with(b"MZ") {
         hasher.update(member.data);
         return Ok((false, hasher.finalize().to_vec()));
     }
-    let image =
-        PeFile64::parse(member.data).with_context(|| format!("{} is no image", member.name))?;
+    let name = || member.name.to_owned();
+    let image = PeFile64::parse(member.data).map_err(|source| CatalogError::Image {
+        name: name(),
+        source,
+    })?;
     if authenticode_digest(&image, &mut hasher).is_err() {
-        bail!("{} has offsets beyond its end", member.name);
+        return Err(CatalogError::Offsets { name: name() });
     }
     Ok((true, hasher.finalize().to_vec()))
 }
@@ -169,8 +192,12 @@ fn tag(hash: &[u8]) -> String {
 }
 
 impl Catalog<'_> {
-    /// The catalog, with no signature yet, as of a time: `YYMMDDhhmmssZ`.
-    pub fn encode(&self, time: &str) -> Result<Vec<u8>> {
+    /// Encodes the catalog, without a signature, as of a time: `YYMMDDhhmmssZ`.
+    ///
+    /// # Errors
+    ///
+    /// If a member that begins as an image does is not one.
+    pub fn encode(&self, time: &str) -> Result<Vec<u8>, CatalogError> {
         const UTC_TIME: u64 = 23;
         const ID_LENGTH: usize = 16;
         let mut members = Vec::new();
@@ -269,5 +296,25 @@ impl Catalog<'_> {
                 });
             });
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_that_only_looks_like_an_image_is_refused_by_its_name() {
+        let catalog = Catalog {
+            members: &[Member {
+                name: "a.sys",
+                data: b"MZ and no more",
+            }],
+            hardware_id: r"root\a",
+            system: "_v100_X64_Vb",
+            versions: "2:10.0",
+        };
+        let error = catalog.encode("261121000000Z").unwrap_err().to_string();
+        assert!(error.starts_with("a.sys begins with MZ"), "{error}");
     }
 }
