@@ -6,15 +6,15 @@ use core::{
 };
 
 use wdk_sys::{
-    _WDF_DEVICE_FAILED_ACTION, LONGLONG, NT_SUCCESS, NTSTATUS, PVOID, STATUS_SUCCESS, ULONG,
-    WDF_NO_OBJECT_ATTRIBUTES, WDF_OBJECT_ATTRIBUTES, WDF_OBJECT_CONTEXT_TYPE_INFO,
-    WDF_WORKITEM_CONFIG, WDFDEVICE, WDFMEMORY, WDFOBJECT, WDFREQUEST, WDFWAITLOCK, WDFWORKITEM,
+    _WDF_DEVICE_FAILED_ACTION, LONGLONG, NT_SUCCESS, NTSTATUS, PVOID,
+    STATUS_INVALID_DEVICE_REQUEST, STATUS_SUCCESS, ULONG, WDF_NO_OBJECT_ATTRIBUTES,
+    WDF_OBJECT_ATTRIBUTES, WDF_OBJECT_CONTEXT_TYPE_INFO, WDF_WORKITEM_CONFIG, WDFDEVICE, WDFMEMORY,
+    WDFOBJECT, WDFREQUEST, WDFWAITLOCK, WDFWORKITEM,
 };
 
 use crate::{
     commands,
     framework::{answer, answer_status, attributes, complete, irql, wdf},
-    queues,
 };
 
 /// The request that the work item completes; null for none.
@@ -70,7 +70,8 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
             wdk::println!("set failed");
             complete(request, STATUS_SUCCESS);
         }
-        _ => queues::refuse(request),
+        // A command that nobody knows.
+        _ => complete(request, STATUS_INVALID_DEVICE_REQUEST),
     }
 }
 

@@ -19,7 +19,7 @@ use wdk_sys::{
     },
 };
 
-use crate::{PROVIDER, TAG, create_lock};
+use crate::common::{PROVIDER, TAG, create_lock};
 
 /// `EVENT_INFO_CLASS`.
 const SET_TRAITS: i32 = 2;

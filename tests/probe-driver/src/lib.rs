@@ -17,6 +17,7 @@
 
 extern crate wdk_panic;
 
+mod common;
 mod etw;
 
 use core::{
@@ -34,19 +35,10 @@ use wdk_sys::{
     ntddk::{EtwRegister, EtwUnregister, ExAllocatePool2, ExFreePool},
 };
 
+use crate::common::{PROVIDER, TAG, create_lock};
+
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
-
-/// `{7c1a1b2e-0e5f-4b7c-9c62-5d0a7a3f10c4}`.
-static PROVIDER: GUID = GUID {
-    Data1: 0x7c1a_1b2e,
-    Data2: 0x0e5f,
-    Data3: 0x4b7c,
-    Data4: [0x9c, 0x62, 0x5d, 0x0a, 0x7a, 0x3f, 0x10, 0xc4],
-};
-
-/// `Leak`, as a debugger shows it.
-const TAG: u32 = u32::from_le_bytes(*b"Leak");
 
 /// The registration to end at unload; 0 for none.
 static REGISTRATION: AtomicU64 = AtomicU64::new(0);
@@ -197,20 +189,6 @@ fn register_at_dispatch() {
     // SAFETY: the lock is held.
     unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockRelease, lock) };
     REGISTRATION.store(handle, Ordering::Relaxed);
-}
-
-/// Makes a spin lock; null if there is no memory for one.
-fn create_lock() -> WDFSPINLOCK {
-    let mut lock = ptr::null_mut();
-    // SAFETY: the out-parameter is a local.
-    let _status = unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfSpinLockCreate,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut lock,
-        )
-    };
-    lock
 }
 
 fn use_wrong_handle() {

@@ -19,6 +19,7 @@ mod goldens;
 mod host;
 mod link;
 mod lock_files;
+mod modules;
 mod oldest_rust;
 mod package;
 mod packages;
@@ -252,6 +253,10 @@ fn command_line() -> Command {
                 .arg(flag("release", "Optimized, as it would be shipped")),
         )
         .subcommand(
+            Command::new("modules")
+                .about("Show where modules of a crate use each other in a circle"),
+        )
+        .subcommand(
             Command::new("lock")
                 .about("Renew the lock files of all workspaces for manifests that changed")
                 .arg(flag("check", "Only say whether they match their manifests")),
@@ -298,6 +303,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
                 .with_context(|| format!("no driver is built for {machine}"))?;
             build::run(&package, profile, machine)
         }
+        "modules" => modules::run(),
         "lock" => lock_files::run(arguments.get_flag("check")),
         "client" => client::run(),
         "package" => package::run(),

@@ -10,7 +10,7 @@ use crate::{
     citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
-    fuzz, goldens, lock_files, oldest_rust,
+    fuzz, goldens, lock_files, modules, oldest_rust,
     packages::BROWSER,
     process::{self, output_of, root, run_quietly, target},
     progress::{loud_step, step},
@@ -170,6 +170,7 @@ pub fn run(deep: bool) -> Result<()> {
         }
         Ok(())
     })?;
+    step("Checking that modules form no cycle", modules::check)?;
     loud_step("Finding a test for every requirement", requirements::check)?;
     at_once(|| check_sources(&mut not_run), || check_drivers(&tools))?;
     loud_step("Making the package", || {
