@@ -29,9 +29,9 @@ use core::{
 
 use wdk_alloc::WdkAllocator;
 use wdk_sys::{
-    DRIVER_OBJECT, GUID, LPCGUID, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PEVENT_FILTER_DESCRIPTOR,
+    DRIVER_OBJECT, LPCGUID, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PEVENT_FILTER_DESCRIPTOR,
     POOL_FLAG_NON_PAGED, REGHANDLE, WDF_DRIVER_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER,
-    WDFSPINLOCK, call_unsafe_wdf_function_binding,
+    call_unsafe_wdf_function_binding,
     ntddk::{EtwRegister, EtwUnregister, ExAllocatePool2, ExFreePool},
 };
 
