@@ -4,6 +4,7 @@
 //! here, `build` makes the driver's .sys alone, and `doctor` says what of all
 //! this machine has.
 
+mod api;
 mod bench;
 mod build;
 mod cargo_etw;
@@ -257,6 +258,11 @@ fn command_line() -> Command {
                 .about("Show where modules of a crate use each other in a circle"),
         )
         .subcommand(
+            Command::new("api")
+                .about("Write the public API of the crates that others use to docs/api")
+                .arg(flag("check", "Only say whether the texts are up to date")),
+        )
+        .subcommand(
             Command::new("lock")
                 .about("Renew the lock files of all workspaces for manifests that changed")
                 .arg(flag("check", "Only say whether they match their manifests")),
@@ -303,6 +309,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
                 .with_context(|| format!("no driver is built for {machine}"))?;
             build::run(&package, profile, machine)
         }
+        "api" => api::run(arguments.get_flag("check")),
         "modules" => modules::run(),
         "lock" => lock_files::run(arguments.get_flag("check")),
         "client" => client::run(),

@@ -5,7 +5,7 @@ use std::{env, path::Path, process::Command, thread};
 use anyhow::{Result, anyhow};
 
 use crate::{
-    bench,
+    api, bench,
     build::{self, Profile, with_standin},
     citations, client, deep,
     doctor::{self, Tools},
@@ -171,6 +171,7 @@ pub fn run(deep: bool) -> Result<()> {
         Ok(())
     })?;
     step("Checking that modules form no cycle", modules::check)?;
+    step("Comparing the public API with docs/api", api::check)?;
     loud_step("Finding a test for every requirement", requirements::check)?;
     at_once(|| check_sources(&mut not_run), || check_drivers(&tools))?;
     loud_step("Making the package", || {

@@ -22,9 +22,10 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use self::{
-    edges::Edges,
-    tree::{Crate, Id},
+use self::edges::Edges;
+pub use self::{
+    names::Found,
+    tree::{Crate, Id, ROOT, attributes, defined, has_attribute, is_hidden, used},
 };
 use crate::{process::root, standin};
 

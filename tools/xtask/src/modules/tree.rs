@@ -30,6 +30,8 @@ pub struct Module {
     pub path: String,
     /// The module that declares it.
     pub parent: Option<Id>,
+    /// Whether other crates may name it, if they may name its parent.
+    pub is_public: bool,
     /// Its file, from the repository's root.
     pub file: String,
     /// The modules that it declares.
@@ -102,15 +104,18 @@ impl Crate {
             text,
             made: Self::default(),
         };
-        let id = reader.made.add("crate".to_owned(), None, reader.name(file));
+        let id = reader
+            .made
+            .add("crate".to_owned(), None, true, reader.name(file));
         reader.file(id, file, folder)?;
         Ok(reader.made)
     }
 
-    fn add(&mut self, path: String, parent: Option<Id>, file: String) -> Id {
+    fn add(&mut self, path: String, parent: Option<Id>, is_public: bool, file: String) -> Id {
         self.modules.push(Module {
             path,
             parent,
+            is_public,
             file,
             children: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -177,10 +182,13 @@ impl Reader<'_> {
     ) -> Result<()> {
         let name = module.ident.to_string();
         let path = format!("{}::{name}", self.made.modules[parent].path);
+        let is_public = matches!(module.vis, Visibility::Public(_)) && !is_hidden(&module.attrs);
         let inner = folder.join(&name);
         let named = named_file(&module.attrs)?;
         if let Some((_, items)) = module.content {
-            let id = self.made.add(path, Some(parent), self.name(file));
+            let id = self
+                .made
+                .add(path, Some(parent), is_public, self.name(file));
             self.made.modules[parent].children.insert(name, id);
             return self.items(id, items, file, &inner);
         }
@@ -197,7 +205,9 @@ impl Reader<'_> {
         let Some(found) = found else {
             bail!("{} declares {path}, which has no file", self.name(file));
         };
-        let id = self.made.add(path, Some(parent), self.name(found));
+        let id = self
+            .made
+            .add(path, Some(parent), is_public, self.name(found));
         self.made.modules[parent].children.insert(name, id);
         self.file(id, found, &inner)
     }
@@ -224,10 +234,7 @@ impl Reader<'_> {
     /// Makes a macro that is exported a name of the crate's root.
     fn export(&mut self, id: Id, item: &Item) {
         let Item::Macro(item) = item else { return };
-        let is_exported = item
-            .attrs
-            .iter()
-            .any(|attribute| attribute.path().is_ident("macro_export"));
+        let is_exported = has_attribute(&item.attrs, "macro_export");
         let Some(name) = item.ident.as_ref().filter(|_| is_exported && id != ROOT) else {
             return;
         };
@@ -345,7 +352,7 @@ fn named_file(attributes: &[Attribute]) -> Result<Option<PathBuf>> {
 }
 
 /// Returns the names that an item defines in its module.
-fn defined(item: &Item) -> Vec<String> {
+pub fn defined(item: &Item) -> Vec<String> {
     let name = match item {
         Item::Const(item) => &item.ident,
         Item::Enum(item) => &item.ident,
@@ -372,6 +379,23 @@ fn defined(item: &Item) -> Vec<String> {
         _ => return Vec::new(),
     };
     vec![name.to_string()]
+}
+
+/// Returns true if an attribute of this name is there.
+pub fn has_attribute(attributes: &[Attribute], name: &str) -> bool {
+    attributes
+        .iter()
+        .any(|attribute| attribute.path().is_ident(name))
+}
+
+/// Returns true for what documentation leaves out.
+pub fn is_hidden(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("doc")
+            && attribute
+                .parse_args::<syn::Ident>()
+                .is_ok_and(|argument| argument == "hidden")
+    })
 }
 
 /// Returns an item's attributes.
