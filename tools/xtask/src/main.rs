@@ -26,6 +26,7 @@ mod package;
 mod packages;
 mod process;
 mod progress;
+mod publish;
 mod reproducible;
 mod requirements;
 mod standin;

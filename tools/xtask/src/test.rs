@@ -14,7 +14,7 @@ use crate::{
     packages::BROWSER,
     process::{self, output_of, root, run_quietly, target},
     progress::{loud_step, step},
-    reproducible, requirements, standin,
+    publish, reproducible, requirements, standin,
     toolchain::Rust,
     windows,
 };
@@ -174,6 +174,7 @@ pub fn run(deep: bool) -> Result<()> {
     })?;
     step("Checking that modules form no cycle", modules::check)?;
     step("Comparing the public API with docs/api", api::check)?;
+    step("Packaging the crates that are published", publish::check)?;
     loud_step("Finding a test for every requirement", requirements::check)?;
     at_once(
         || check_sources(tools.client, &mut not_run),

@@ -321,7 +321,7 @@ fn needs_test(predicate: &Meta) -> bool {
             .unwrap_or_default()
     };
     match predicate {
-        Meta::Path(path) => path.is_ident("test"),
+        Meta::Path(path) => path.is_ident("test") || path.is_ident("doctest"),
         Meta::List(list) if list.path.is_ident("all") => parts(list).iter().any(needs_test),
         Meta::List(list) if list.path.is_ident("any") => {
             let parts = parts(list);
