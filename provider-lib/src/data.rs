@@ -3,8 +3,7 @@
 use core::marker::PhantomData;
 
 use crate::{
-    ActivityId, F32, F64, FileTime, Guid, HResult, NtStatus, ProcessId, SystemTime, ThreadId,
-    Win32Error,
+    F32, F64, FileTime, Guid, HResult, NtStatus, ProcessId, SystemTime, ThreadId, Win32Error,
 };
 
 /// A piece of an event's content (`EVENT_DATA_DESCRIPTOR` of evntprov.h), borrowed
@@ -50,7 +49,7 @@ macro_rules! plain {
 plain!(
     u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64
 );
-plain!(Guid, ActivityId, NtStatus);
+plain!(Guid, NtStatus);
 plain!(
     F32, F64, FileTime, HResult, ProcessId, SystemTime, ThreadId, Win32Error
 );

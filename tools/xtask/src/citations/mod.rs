@@ -7,6 +7,7 @@
 
 mod ids;
 mod markdown;
+mod passage;
 mod rust;
 
 use std::{
@@ -19,31 +20,12 @@ use anyhow::{Context, Result, ensure};
 use crate::{process::root, tree};
 
 pub use self::ids::definitions;
+use self::passage::{Kind, Passage, extension_of};
 
 /// The folder of the documents that define ids.
 const REFERENCE: &str = "docs/reference/";
 /// The requirements' document.
 pub const REQUIREMENTS: &str = "docs/reference/requirements.md";
-
-/// The kind of text that a passage comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// A comment.
-    Comment,
-    /// A string literal.
-    Literal,
-    /// A Markdown document.
-    Document,
-}
-
-/// A stretch of a file that people read.
-#[derive(Debug, PartialEq, Eq)]
-struct Passage {
-    /// Its first line, counted from 1.
-    line: usize,
-    kind: Kind,
-    text: String,
-}
 
 /// A file tree: paths from its root, with `/`, and the text of those that can cite.
 #[derive(Default)]
@@ -215,11 +197,6 @@ fn has_item(source: &str, name: &str) -> bool {
         || source
             .split(|letter| !is_part(letter))
             .any(|word| word == last)
-}
-
-fn extension_of(path: &str) -> &str {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
 /// Returns true for files whose text can cite.
