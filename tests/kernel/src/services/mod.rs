@@ -4,6 +4,8 @@
 //! Each service owns its state, is given at its making what else it uses, and acts in a
 //! context of its own, which it gets with each call.
 
+#[cfg(test)]
+mod abi_table;
 pub mod addresses;
 pub mod borrowed;
 pub mod etw;
