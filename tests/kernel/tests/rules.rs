@@ -67,7 +67,7 @@ fn drive(kernel: &Kernel, service: &str, file: &std::path::Path) -> Result<(), K
     Ok(())
 }
 
-/// The services that stop the machine, with the rule and a part of the sentence.
+/// The services that end in a bugcheck, with the rule and a part of the sentence.
 const STOPS: &[(&str, Rule, &str)] = &[
     (
         "registered-at-dispatch",
@@ -120,7 +120,7 @@ const STOPS: &[(&str, Rule, &str)] = &[
     (
         "v22",
         Rule::BorrowedDataKept,
-        "was lent to an enable callback that has returned",
+        "was borrowed by an enable callback that has returned",
     ),
     (
         "v27-garbage",
@@ -240,7 +240,7 @@ const WARNINGS: &[(&str, Rule, &str)] = &[
 ];
 
 #[test]
-fn what_stops_a_machine_stops_it_by_the_rule() {
+fn what_bugchecks_does_so_by_the_rule() {
     for (service, rule, part) in STOPS {
         let config = KernelConfig {
             hostile_filters: *service == "v28",

@@ -23,7 +23,7 @@ const CLIENT: Identity = Identity {
     thread: 21,
 };
 
-/// A machine with the sample driver, and a file open on its device.
+/// A kernel with the sample driver, and a file open on its device.
 struct World {
     kernel: Kernel,
     folder: tempfile::TempDir,

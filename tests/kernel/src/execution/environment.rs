@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::ground::{arena::Arena, bugcheck::BugCheck, images::Images};
 
-/// What all threads of a kernel run in.
+/// The environment that all threads of a kernel share.
 pub struct Environment {
     /// The images that are loaded.
     pub images: Images,

@@ -22,7 +22,7 @@ pub struct Entry {
     pub name: &'static str,
     /// The highest IRQL that it may be called at.
     pub ceiling: Irql,
-    /// How many parameters it has.
+    /// The number of its parameters.
     pub arity: usize,
     /// Serves a call with as many arguments as the routine has parameters, and zeros.
     pub serve: Box<dyn Fn(Context, [u64; MAX_ARGUMENTS]) -> u64 + Send + Sync>,
@@ -36,7 +36,7 @@ pub type BareRoutine = (&'static str, &'static str, u64);
 pub struct Gateways {
     /// The gateways' addresses by module, in the order of the table.
     by_module: HashMap<&'static str, Vec<u64>>,
-    /// What imports can be bound to: module, name, address.
+    /// The routines that imports can be bound to: module, name, address.
     importable: Vec<(&'static str, &'static str, u64)>,
 }
 

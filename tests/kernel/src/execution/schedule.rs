@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// How threads run together.
+/// The schedule of threads that run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
     /// One processor: the threads take turns. A turn can end wherever a driver calls the
@@ -17,7 +17,7 @@ pub enum Schedule {
     Parallel,
 }
 
-/// Which of several threads runs: a baton that they hand on.
+/// A baton that several threads hand on: who has it runs.
 pub struct Baton {
     state: Mutex<State>,
     changed: Condvar,
@@ -27,7 +27,7 @@ struct State {
     running: usize,
     alive: Vec<bool>,
     random: fastrand::Rng,
-    /// How often in a row the baton was handed on by a thread that could not go on.
+    /// The number of times in a row that a thread that could not continue handed the baton on.
     fruitless: usize,
 }
 
@@ -35,7 +35,7 @@ struct State {
 const HOPELESS: usize = 10_000;
 
 impl Baton {
-    /// A baton for so many threads; the seed says which of them starts.
+    /// Returns a baton for so many threads; the seed says which of them starts.
     pub fn new(threads: usize, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         Self {
@@ -80,7 +80,7 @@ impl Baton {
         self.wait(thread);
     }
 
-    /// The thread cannot go on; whether another may.
+    /// Lets another thread run. Returns `false` if none has made progress for long.
     pub fn give_way(&self, thread: usize) -> bool {
         {
             let mut state = self.state.lock();
@@ -105,7 +105,7 @@ impl Baton {
     }
 }
 
-/// How long a thread that runs on its own processor waits for another, in steps of
+/// The longest that a thread on its own processor waits for another, in steps of
 /// [`STEP`], before that is a deadlock.
 const PATIENCE: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_micros(20);

@@ -26,7 +26,7 @@ pub const DRIVER: i32 = -16;
 /// Bytes that are mapped to find an aligned range in.
 const MAPPED: usize = 2 * RANGE;
 
-/// What the stack is filled with, to see how much of it was used.
+/// The pattern that fills the stack, to see how much of it was used.
 const UNUSED: u64 = 0xA5A5_A5A5_A5A5_A5A5;
 
 // The routine in rdi, eight arguments at rsi, the range's end in rdx. The Windows calling
@@ -84,7 +84,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// A new stack.
+    /// Returns a new stack.
     pub fn new() -> Self {
         let size = NonZeroUsize::new(MAPPED).expect("the size is not zero");
         // SAFETY: a fresh anonymous mapping aliases nothing.
@@ -111,12 +111,12 @@ impl Stack {
         stack
     }
 
-    /// The lowest address of the stack's memory.
+    /// Returns the lowest address of the stack's memory.
     pub const fn bottom(&self) -> u64 {
         self.base + PAGE as u64
     }
 
-    /// The address above the stack.
+    /// Returns the address above the stack.
     pub const fn top(&self) -> u64 {
         self.bottom() + SIZE as u64
     }
@@ -131,12 +131,12 @@ impl Stack {
         unsafe { address.write(value) };
     }
 
-    /// Whether an address is in the page below the stack.
+    /// Returns whether an address is in the page below the stack.
     pub const fn is_below(&self, address: u64) -> bool {
         address >= self.base && address < self.bottom()
     }
 
-    /// Whether an address is in the stack.
+    /// Returns whether an address is in the stack.
     pub const fn contains(&self, address: u64) -> bool {
         address >= self.bottom() && address < self.top()
     }
@@ -149,7 +149,7 @@ impl Stack {
         }
     }
 
-    /// The most bytes of the stack that were in use since this was last asked. Not to be
+    /// Returns the most bytes of the stack that were in use since this was last asked. Not to be
     /// called while driver code runs on it.
     pub fn take_most_used(&self) -> usize {
         let untouched = (self.bottom()..self.top()).step_by(8).find(|address| {

@@ -58,7 +58,7 @@ pub struct Thread {
     pub(super) depth: Cell<u32>,
     /// The rule that driver code breaks by returning at another IRQL.
     irql_rule: Cell<Rule>,
-    /// What services keep for this thread, by type.
+    /// The state that services keep for this thread, by type.
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
     /// Wakes whoever waits for the job that this thread runs.
     on_bugcheck: RefCell<Option<OnBugCheck>>,

@@ -77,7 +77,7 @@ abi! {
         reserved: u32,
         service_key_name as "ServiceKeyName": UnicodeString,
     }
-    /// What a driver tells the loader of itself; newer stubs pass more after
+    /// A driver's description of itself for the loader; newer stubs pass more after
     /// it, see [`BindInfo2`].
     BindInfo as "_WDF_BIND_INFO" {
         size as "Size": u32,

@@ -2,7 +2,7 @@
 
 use super::rule::Rule;
 
-/// What is wrong with an address.
+/// A finding: what is wrong with an address.
 pub struct Finding {
     /// The rule that an access breaks, if one is about such addresses.
     pub rule: Option<Rule>,

@@ -27,9 +27,9 @@ const STEP: usize = 256 * 1024;
 const UNIT: usize = 16;
 /// Freed blocks of a size that wait before one is used again.
 const RESTING: usize = 64;
-/// What freed memory is filled with.
+/// The byte that freed memory is filled with.
 pub const FREED: u8 = 0xDD;
-/// What memory is filled with that a driver asked not to be zeroed.
+/// The byte that memory is filled with that a driver asked not to be zeroed.
 pub const UNINITIALIZED: u8 = 0xCD;
 
 /// Reserved addresses, and the blocks in them.
@@ -70,7 +70,7 @@ unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
 
-/// How a block of some size is laid out.
+/// Returns the size of a block with its padding.
 fn rounded(size: usize) -> usize {
     let size = size.max(1);
     if size < PAGE {
@@ -102,18 +102,18 @@ impl Arena {
         }
     }
 
-    /// The process's memory that is never paged.
+    /// Returns the process's memory that is never paged.
     pub fn non_paged() -> &'static Self {
         static ARENA: OnceLock<Arena> = OnceLock::new();
         ARENA.get_or_init(Self::reserve)
     }
 
-    /// The first address.
+    /// Returns the first address.
     pub fn base(&self) -> u64 {
         self.base.as_ptr() as u64
     }
 
-    /// Whether an address is one of the arena's.
+    /// Returns whether an address is one of the arena's.
     pub fn contains(&self, address: u64) -> bool {
         address
             .checked_sub(self.base())
@@ -147,7 +147,7 @@ impl Arena {
         }
     }
 
-    /// A block of at least `size` bytes, filled with `fill`. The arena is accessible.
+    /// Allocates a block of at least `size` bytes, filled with `fill`. The arena is accessible.
     pub fn allocate(&self, size: usize, fill: u8) -> u64 {
         let size = rounded(size);
         let mut state = self.state.lock();
@@ -186,7 +186,7 @@ impl Arena {
         usize::try_from(address.wrapping_sub(self.base())).unwrap_or(usize::MAX)
     }
 
-    /// A block that ends where inaccessible memory begins (but for its alignment to 16
+    /// Returns a block that ends where inaccessible memory begins (but for its alignment to 16
     /// bytes), as from special pool.
     pub fn allocate_guarded(&self, size: usize, fill: u8) -> u64 {
         let pages = size.max(1).next_multiple_of(PAGE);
@@ -251,7 +251,7 @@ impl Drop for Arena {
     }
 }
 
-/// Zeroed memory that the kernel lends to drivers; it is never paged. Its address is a
+/// Zeroed memory that drivers borrow from the kernel; it is never paged. Its address is a
 /// multiple of 16, and a page's start from a page's size on.
 pub struct Block {
     address: u64,
@@ -260,7 +260,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// A block of at least `size` bytes.
+    /// Returns a block of at least `size` bytes.
     pub fn zeroed(size: usize) -> Self {
         Self {
             address: Arena::non_paged().allocate(size, 0),
@@ -269,7 +269,7 @@ impl Block {
         }
     }
 
-    /// A block that ends where inaccessible memory begins, and that cannot be accessed once
+    /// Returns a block that ends where inaccessible memory begins, and that cannot be accessed once
     /// it is dropped.
     pub fn guarded(size: usize) -> Self {
         Self {
@@ -279,7 +279,7 @@ impl Block {
         }
     }
 
-    /// The first byte's address.
+    /// Returns the first byte's address.
     pub const fn address(&self) -> u64 {
         self.address
     }

@@ -12,7 +12,7 @@ pub struct BugCheck {
     pub code: u32,
     /// Its four parameters.
     pub parameters: [u64; 4],
-    /// What happened, in a sentence.
+    /// The event, in a sentence.
     pub message: String,
     /// The IRQL at that moment.
     pub irql: Irql,
@@ -25,7 +25,7 @@ pub struct BugCheck {
 pub struct Violation {
     /// The rule that was broken.
     pub rule: Rule,
-    /// What happened, in a sentence.
+    /// The event, in a sentence.
     pub message: String,
 }
 

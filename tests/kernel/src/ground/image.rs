@@ -63,48 +63,48 @@ impl fmt::Display for Place {
 }
 
 impl Image {
-    /// The file name, such as `etw_sample_driver.sys`.
+    /// Returns the file name, such as `etw_sample_driver.sys`.
     pub fn name(&self) -> String {
         self.path
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
-    /// The first byte's address.
+    /// Returns the first byte's address.
     pub fn base(&self) -> u64 {
         self.mapping.as_ptr() as u64
     }
 
-    /// How many bytes the image occupies.
+    /// Returns the number of bytes that the image occupies.
     pub const fn size(&self) -> usize {
         self.size.get()
     }
 
-    /// The entry point's address.
+    /// Returns the entry point's address.
     pub const fn entry(&self) -> u64 {
         self.entry
     }
 
-    /// The imports, each as `module!name`, in the file's order.
+    /// Returns the imports, each as `module!name`, in the file's order.
     pub fn imports(&self) -> &[String] {
         &self.imports
     }
 
-    /// Whether an address lies in the image.
+    /// Returns whether an address lies in the image.
     pub fn contains(&self, address: u64) -> bool {
         address
             .checked_sub(self.base())
             .is_some_and(|offset| offset < self.size() as u64)
     }
 
-    /// The place of a return address in this image: the call before it.
+    /// Returns the place of a return address in this image: the call before it.
     pub fn place(&self, address: u64) -> Option<Place> {
         // The byte before a return address belongs to the call itself; the return
         // address may already be the next line's.
         self.place_of(address, |offset| offset.saturating_sub(1))
     }
 
-    /// The place of an instruction in this image.
+    /// Returns the place of an instruction in this image.
     pub fn instruction(&self, address: u64) -> Option<Place> {
         self.place_of(address, |offset| offset)
     }
@@ -119,17 +119,17 @@ impl Image {
             })
     }
 
-    /// Whether an address is in a section that is paged.
+    /// Returns whether an address is in a section that is paged.
     pub fn is_pageable(&self, address: u64) -> bool {
         self.is_in(&self.pageable, address)
     }
 
-    /// Whether an address is in a section that goes once the driver has started.
+    /// Returns whether an address is in a section that goes once the driver has started.
     pub fn is_discardable(&self, address: u64) -> bool {
         self.is_in(&self.discardable, address)
     }
 
-    /// Whether an address is in a section that is gone.
+    /// Returns whether an address is in a section that is gone.
     pub fn is_discarded(&self, address: u64) -> bool {
         self.started.load(Ordering::Acquire) && self.is_discardable(address)
     }
@@ -143,7 +143,7 @@ impl Image {
             .expect("the protection of the image's own pages can be set");
     }
 
-    /// Whether it has sections that are paged.
+    /// Returns whether it has sections that are paged.
     pub const fn has_pageable(&self) -> bool {
         !self.pageable.is_empty()
     }

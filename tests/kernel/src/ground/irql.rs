@@ -19,13 +19,13 @@ impl Irql {
     /// Everything is held off.
     pub const HIGH_LEVEL: Self = Self(15);
 
-    /// The level with this number; the hardware keeps the low four bits only.
+    /// Returns the level with this number; the hardware keeps the low four bits only.
     #[must_use]
     pub const fn from_number(number: u8) -> Self {
         Self(number & 0xF)
     }
 
-    /// The level's number, 0 to 15.
+    /// Returns the level's number, 0 to 15.
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0

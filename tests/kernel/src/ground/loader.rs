@@ -50,7 +50,7 @@ pub enum LoadError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The file is not a well-formed PE image.
@@ -58,15 +58,15 @@ pub enum LoadError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The defect and its place.
         what: String,
     },
-    /// The image is for another machine or another kind of program.
+    /// The image is for another processor or is another kind of program.
     #[error("{}: not an x64 driver: {what}", path.display())]
     NotADriver {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// The kind of file that it is.
         what: String,
     },
     /// The image imports routines that the stand-in kernel does not provide.
@@ -113,7 +113,7 @@ pub fn load_bytes(path: &Path, data: &[u8], resolve: Resolve<'_>) -> Result<Imag
     .load()
 }
 
-/// What a section's pages allow.
+/// Returns the protection of a section's pages.
 fn protection(section: &ImageSectionHeader) -> ProtFlags {
     let characteristics = section.characteristics.get(LE);
     let mut protection = ProtFlags::PROT_READ;
@@ -126,7 +126,7 @@ fn protection(section: &ImageSectionHeader) -> ProtFlags {
     protection
 }
 
-/// The sections that `wanted` picks by their names and characteristics.
+/// Returns the sections that `wanted` picks by their names and characteristics.
 fn sections(pe: &PeFile64, wanted: impl Fn(&[u8], SectionFlags) -> bool) -> Vec<Section> {
     pe.section_table()
         .iter()
@@ -314,7 +314,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// The text of a module's name or a routine's.
+    /// Returns the text of a module's name or a routine's.
     fn import_name(&self, bytes: &[u8]) -> Result<String, LoadError> {
         if bytes.len() > MAX_NAME_BYTES {
             let length = bytes.len();

@@ -13,13 +13,14 @@ pub struct LockOrder {
 }
 
 impl LockOrder {
-    /// A lock is held over a call that waits for callbacks; whether a callback takes it.
+    /// Notes a lock that is held over a call that waits for callbacks. Returns whether a
+    /// callback takes it.
     pub fn over_waits(&mut self, lock: u64) -> bool {
         self.over_waits.insert(lock);
         self.in_callbacks.contains(&lock)
     }
 
-    /// A callback acquires a lock; whether it is held over such a call.
+    /// Notes a lock that a callback acquires. Returns whether it is held over such a call.
     pub fn in_callbacks(&mut self, lock: u64) -> bool {
         self.in_callbacks.insert(lock);
         self.over_waits.contains(&lock)

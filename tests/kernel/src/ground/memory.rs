@@ -15,7 +15,7 @@ use super::{copy, signals};
 pub struct BadAddress {
     /// The first byte's address.
     pub address: u64,
-    /// How many bytes were asked for.
+    /// The number of bytes that were asked for.
     pub length: usize,
     /// `read` or `written`.
     pub access: &'static str,
@@ -43,14 +43,14 @@ pub fn read_into(address: u64, buffer: &mut [u8]) -> Result<(), BadAddress> {
     }
 }
 
-/// The `length` bytes at `address`.
+/// Returns the `length` bytes at `address`.
 pub fn read_bytes(address: u64, length: usize) -> Result<Vec<u8>, BadAddress> {
     let mut bytes = vec![0; length];
     read_into(address, &mut bytes)?;
     Ok(bytes)
 }
 
-/// The value of a plain structure at `address`, whatever its alignment.
+/// Returns the value of a plain structure at `address`, whatever its alignment.
 pub fn read<T: FromBytes + IntoBytes>(address: u64) -> Result<T, BadAddress> {
     let mut value = T::new_zeroed();
     read_into(address, value.as_mut_bytes())?;
@@ -75,7 +75,7 @@ pub fn write<T: IntoBytes + Immutable>(address: u64, value: &T) -> Result<(), Ba
     write_bytes(address, value.as_bytes())
 }
 
-/// The bytes of the NUL-terminated string at `address`, without the NUL, cut
+/// Returns the bytes of the NUL-terminated string at `address`, without the NUL, cut
 /// at `limit`.
 pub fn read_c_string(address: u64, limit: usize) -> Result<Vec<u8>, BadAddress> {
     let mut bytes = Vec::new();

@@ -9,12 +9,12 @@ const BAD_POOL_CALLER: u32 = 0xC2;
 /// `IRQL_NOT_LESS_OR_EQUAL`.
 const IRQL_NOT_LESS_OR_EQUAL: u32 = 0xA;
 
-/// How much a broken rule matters.
+/// The consequence of a broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
     /// The kernel bugchecks, as a real one would or might.
     Stop,
-    /// The kernel continues and keeps a warning (see [`crate::Kernel::warnings`]).
+    /// The kernel continues and keeps a warning (see `Kernel::warnings`).
     Warning,
 }
 
@@ -39,7 +39,7 @@ macro_rules! rules {
                 }
             }
 
-            /// How much it matters.
+            /// Returns the consequence of breaking the rule.
             #[must_use]
             pub const fn severity(self) -> Severity {
                 match self {
@@ -193,7 +193,7 @@ rules! {
 }
 
 impl Rule {
-    /// The rule against calling this routine at too high an IRQL.
+    /// Returns the rule against calling this routine at too high an IRQL.
     #[must_use]
     pub fn irql_of(routine: &str) -> Self {
         match routine {
@@ -227,7 +227,7 @@ impl Rule {
         }
     }
 
-    /// The bugcheck's first parameter: a real verifier's sub-code, where one is
+    /// Returns the bugcheck's first parameter: a real verifier's sub-code, where one is
     /// known.
     pub(crate) const fn parameter(self) -> u64 {
         match self {

@@ -82,7 +82,7 @@ pub fn trap() -> Option<Trap> {
 /// The registers of an interrupted thread.
 type Registers = [libc::greg_t; 23];
 
-/// The registers of the interrupted thread.
+/// Returns the registers of the interrupted thread.
 ///
 /// # Safety
 ///

@@ -77,20 +77,20 @@ statuses! {
 }
 
 impl NtStatus {
-    /// The status with these 32 bits.
+    /// Returns the status with these 32 bits.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits.cast_signed())
     }
 
-    /// The status in the low 32 bits of a function's return register.
+    /// Returns the status in the low 32 bits of a function's return register.
     #[must_use]
     pub const fn from_register(register: u64) -> Self {
         let [a, b, c, d, ..] = register.to_le_bytes();
         Self(i32::from_le_bytes([a, b, c, d]))
     }
 
-    /// The return register's value for this status.
+    /// Returns the return register's value for this status.
     #[must_use]
     pub const fn to_register(self) -> u64 {
         self.0.cast_unsigned() as u64

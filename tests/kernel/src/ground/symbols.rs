@@ -4,7 +4,7 @@ use std::{fs::File, path::Path};
 
 use pdb_addr2line::ContextPdbData;
 
-/// The function and source line of the code at an offset in the image, such as
+/// Returns the function and source line of the code at an offset in the image, such as
 /// `etw_sample_driver::queue::read (queue.rs:42)`; nothing if there is no PDB or it
 /// does not know the place.
 pub fn symbolize(image_path: &Path, offset: u32) -> Option<String> {

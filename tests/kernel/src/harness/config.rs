@@ -10,7 +10,7 @@ pub struct KernelConfig {
     /// The time that its clock shows at first: the same run has the same timestamps.
     pub start: SystemTime,
     /// The number of processors, 1 to 64. All but the first run what
-    /// [`Kernel::together`] gives them.
+    /// `Kernel::together` gives them.
     pub processors: u16,
     /// The choices for what is not documented of ETW.
     pub unspecified_behaviour: UnspecifiedBehaviour,

@@ -1,4 +1,4 @@
-//! What a provider makes of its notifications, found out by what it writes.
+//! A provider's reactions to its notifications, as its events show them.
 //!
 //! Some faults do not show in any one call: a provider that takes another session's disable
 //! for its own calls ETW rightly, and is silent when it should not be. [`check_provider`]
@@ -36,7 +36,7 @@ struct Check<'a> {
     provider: Guid,
     session: SessionHandle,
     work: &'a mut dyn FnMut() -> Result<Vec<u8>, KernelError>,
-    /// What the work brings while everything is enabled.
+    /// The number of events that the work brings while everything is enabled.
     events: u64,
     answer: Vec<u8>,
     found: Vec<Violation>,
@@ -185,7 +185,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The lowest level with which the work brings all its events.
+    /// Returns the lowest level with which the work brings all its events.
     fn highest_level(&mut self) -> Result<u8, KernelError> {
         for level in 1..u8::MAX {
             self.enable(self.session, level)?;

@@ -63,7 +63,7 @@ impl Device {
         }
     }
 
-    /// The security descriptor that the driver gave the device, as text.
+    /// Returns the security descriptor that the driver gave the device, as text.
     ///
     /// # Errors
     ///

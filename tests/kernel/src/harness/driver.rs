@@ -62,7 +62,7 @@ impl Driver {
         }
     }
 
-    /// What the image imports, each as `module!name`.
+    /// Returns the image's imports, each as `module!name`.
     #[must_use]
     pub fn imports(&self) -> &[String] {
         self.image.imports()

@@ -45,7 +45,7 @@ pub struct Statistics {
     pub registrations: usize,
 }
 
-/// A stand-in kernel. Its handles ([`Driver`], [`Device`](crate::Device), [`File`]) may be
+/// A stand-in kernel. Its handles ([`Driver`], `Device`, [`File`]) may be
 /// used from any thread; driver code runs on the kernel's processors.
 #[derive(Clone)]
 pub struct Kernel {
@@ -182,7 +182,7 @@ impl Kernel {
             .set(identity.thread, activity);
     }
 
-    /// Lets time pass on an idle machine: timers that come due fire.
+    /// Lets time pass on an idle kernel: timers that come due fire.
     ///
     /// # Errors
     ///
@@ -202,7 +202,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// What the machine has seen so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let system = self.runner.system();
@@ -217,21 +217,21 @@ impl Kernel {
         }
     }
 
-    /// What drivers printed with `DbgPrint`, oldest first.
+    /// Returns the lines that drivers printed with `DbgPrint`, oldest first.
     #[must_use]
     pub fn debug_output(&self) -> Vec<String> {
         self.runner.system().ntoskrnl.printed()
     }
 
-    /// What the verifier saw that is wrong and does not stop a machine, each once for every
+    /// Returns what the verifier saw that is wrong and is not a bugcheck, each once for every
     /// place in a driver that it comes from.
     #[must_use]
     pub fn warnings(&self) -> Vec<Violation> {
         self.runner.system().verifier.warnings()
     }
 
-    /// The most bytes of the 24 KiB of kernel stack that drivers used, by what was called.
-    /// What the kernel itself would use is not in it.
+    /// Returns the most bytes of the 24 KiB of kernel stack that drivers used, by what was called.
+    /// The stack that the kernel itself would use is not in it.
     #[must_use]
     pub fn stack_use(&self) -> BTreeMap<String, usize> {
         self.runner.system().environment.stack_use()
@@ -255,7 +255,7 @@ impl Kernel {
             .set(service, name, value.into());
     }
 
-    /// A value of a service's parameters key, as it is now.
+    /// Returns a value of a service's parameters key, as it is now.
     #[must_use]
     pub fn parameter(&self, service: &str, name: &str) -> Option<RegistryValue> {
         self.runner

@@ -1,5 +1,5 @@
-//! What a test holds: the kernel, drivers, devices, files, requests, sessions and consumers;
-//! scripts, and the conformance check.
+//! The things that a test holds: the kernel, drivers, devices, files, requests, sessions and
+//! consumers; scripts, and the conformance check.
 
 pub mod config;
 pub mod conformance;

@@ -25,7 +25,7 @@ impl Request {
         }
     }
 
-    /// How the request ended, or nothing if the driver still holds it.
+    /// Returns the completion of the request, or nothing if the driver still holds it.
     ///
     /// # Errors
     ///
@@ -37,8 +37,8 @@ impl Request {
             .kmdf(self.identity, move |context| outcome(context, request))?)
     }
 
-    /// How the request ended. A thread of [`Kernel::together`] gives the others some time to
-    /// end it.
+    /// Returns the completion of the request. A thread of `Kernel::together` gives the
+    /// others some time to end it.
     ///
     /// # Errors
     ///

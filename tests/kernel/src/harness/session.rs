@@ -55,7 +55,7 @@ impl Kernel {
         })??)
     }
 
-    /// What a session has done so far (`ControlTrace` with `EVENT_TRACE_CONTROL_QUERY`).
+    /// Returns the counts of a session (`ControlTrace` with `EVENT_TRACE_CONTROL_QUERY`).
     ///
     /// # Errors
     ///
@@ -183,15 +183,15 @@ impl Kernel {
         })??)
     }
 
-    /// How often a provider that is registered was used to write an event, whether or not
+    /// Returns the number of writes with a provider that is registered, whether or not
     /// a session wanted it.
     #[must_use]
     pub fn writes_of(&self, provider: Guid) -> u64 {
         self.runner().system().etw.etw().writes_of(provider)
     }
 
-    /// Whether a driver is told level 0 where every session asks for it
-    /// ([`UnspecifiedBehaviour::level_0_is_told`]), from the next notification on.
+    /// Sets whether a driver is told level 0 where every session asks for it
+    /// (`UnspecifiedBehaviour::level_0_is_told`), from the next notification on.
     pub fn tell_level_0(&self, told: bool) {
         self.runner().system().etw.etw().open.level_0_is_told = told;
     }
@@ -224,8 +224,8 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// The events that were delivered since this was last asked: whole buffers, as they
-    /// were flushed. Losses are told by events of [`crate::RT_LOST_EVENT`].
+    /// Returns the events that were delivered since this was last asked: whole buffers, as they
+    /// were flushed. Losses are told by events of `RT_LOST_EVENT`.
     #[must_use]
     pub fn take(&self) -> Vec<etl_file::EventRecord> {
         self.mailbox.take()

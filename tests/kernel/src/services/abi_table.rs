@@ -24,7 +24,7 @@ const REFERENCE: &str = include_str!("../../../../docs/reference/kernel-exports.
 /// A routine's number of parameters and its highest IRQL.
 type Provided = BTreeMap<&'static str, (usize, Irql)>;
 
-/// The exports of ntoskrnl.exe.
+/// Returns the exports of ntoskrnl.exe.
 fn ntoskrnl() -> Provided {
     let system = ntoskrnl::exports::exports();
     let etw = etw::exports::exports();
@@ -38,7 +38,7 @@ fn ntoskrnl() -> Provided {
         .collect()
 }
 
-/// The exports of WDFLDR.SYS.
+/// Returns the exports of WDFLDR.SYS.
 fn wdfldr() -> Provided {
     wdfldr::exports()
         .into_iter()
@@ -46,7 +46,7 @@ fn wdfldr() -> Provided {
         .collect()
 }
 
-/// The provided entries of the framework's function table.
+/// Returns the provided entries of the framework's function table.
 fn kmdf() -> Provided {
     let ceilings: BTreeMap<&str, Irql> = FUNCTIONS.into_iter().collect();
     table::provided()
@@ -60,7 +60,7 @@ fn functions() -> Value {
     serde_json::from_str(&text).expect("functions.json is JSON")
 }
 
-/// The level that an annotation or a document means by a name.
+/// Returns the level that an annotation or a document means by a name.
 fn level(name: &str) -> Option<Irql> {
     Some(match name {
         "PASSIVE_LEVEL" => Irql::PASSIVE_LEVEL,
@@ -73,7 +73,7 @@ fn level(name: &str) -> Option<Irql> {
     })
 }
 
-/// The highest IRQL that a function's annotations allow; where they depend on an argument,
+/// Returns the highest IRQL that a function's annotations allow; where they depend on an argument,
 /// the highest of them; where there are none, `HIGH_LEVEL`.
 fn annotated(function: &Value) -> Irql {
     const MAX: &str = "_IRQL_requires_max_(";
@@ -90,7 +90,7 @@ fn annotated(function: &Value) -> Irql {
         .unwrap_or(Irql::HIGH_LEVEL)
 }
 
-/// The C types and names of a table entry's parameters.
+/// Returns the C types and names of a table entry's parameters.
 fn parameters(function: &Value) -> Vec<String> {
     let text = |one: &Value| one.as_str().unwrap_or_default().to_owned();
     function["params"]
@@ -101,7 +101,7 @@ fn parameters(function: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The parameters of an export's declaration in Rust.
+/// Returns the parameters of an export's declaration in Rust.
 fn declared(function: &Value) -> Option<Vec<String>> {
     let signature = function["rust_signature"].as_str()?;
     let (_, rest) = signature.split_once('(')?;
@@ -170,7 +170,7 @@ fn exports_have_the_limits_of_the_reference() {
     assert!(compared > 20, "{compared} exports are in the reference");
 }
 
-/// The list in the documentation.
+/// Returns the list in the documentation.
 fn list() -> String {
     let functions = functions();
     let mut text = format!(

@@ -8,7 +8,7 @@ use crate::{
     ground::{access::Finding, arena::Arena, irql::Irql, rule::Rule},
 };
 
-/// What is known of addresses.
+/// The knowledge of addresses.
 pub struct Addresses {
     environment: Arc<Environment>,
     pool: Arc<Pool>,
@@ -41,7 +41,7 @@ impl Addresses {
         if self.borrowed.is_over(address) {
             return Some(Finding {
                 rule: Some(Rule::BorrowedDataKept),
-                what: "was lent to an enable callback that has returned".to_owned(),
+                what: "was borrowed by an enable callback that has returned".to_owned(),
             });
         }
         if self.borrowed.is_behind(address) {

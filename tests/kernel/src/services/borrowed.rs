@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 /// The number of ranges that are remembered after their calls.
 const REMEMBERED: usize = 256;
 
-/// What is borrowed now, and what was borrowed lately.
+/// Memory that is borrowed now, and memory that was borrowed lately.
 #[derive(Default)]
 pub struct Borrowed(Mutex<State>);
 

@@ -11,11 +11,11 @@ use crate::ground::status::NtStatus;
 pub struct Fault {
     /// The routine: one of those of [`Fault::ROUTINES`].
     pub routine: &'static str,
-    /// What it returns; for `ExAllocatePool2`, which returns null, any failure.
+    /// The status that it returns; for `ExAllocatePool2`, which returns null, any failure.
     pub status: NtStatus,
-    /// How many calls succeed before.
+    /// The number of calls that succeed before.
     pub after: u32,
-    /// How many fail then.
+    /// The number of calls that fail then.
     pub times: u32,
 }
 
@@ -30,7 +30,7 @@ impl Fault {
         "ExAllocatePool2",
     ];
 
-    /// The next call of a routine fails.
+    /// Makes the next call of a routine fail.
     #[must_use]
     pub const fn next(routine: &'static str, status: NtStatus) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl Faults {
         self.pending.lock().clear();
     }
 
-    /// What a call of a routine is to return, if it is to fail.
+    /// Returns the status for a call of a routine, if it is to fail.
     pub fn take(&self, routine: &str) -> Option<NtStatus> {
         if !self.any.load(Ordering::Acquire) {
             return None;

@@ -1,5 +1,5 @@
-//! What a driver can call: pool, ntoskrnl.exe, KMDF and ETW, and the verifier and faults that
-//! they share.
+//! The routines that a driver can call: pool, ntoskrnl.exe, KMDF and ETW, and the verifier and
+//! faults that they share.
 //!
 //! Each service owns its state, is given at its making what else it uses, and acts in a
 //! context of its own, which it gets with each call.

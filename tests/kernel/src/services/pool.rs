@@ -13,7 +13,7 @@ use crate::{
     ground::arena::{Arena, UNINITIALIZED},
 };
 
-/// How many freed blocks are remembered, to tell a double free from a wild one.
+/// The number of freed blocks that are remembered, to tell a double free from a wild one.
 const REMEMBERED: usize = 4096;
 
 /// A pool tag: four characters that name an allocation's purpose.
@@ -34,7 +34,7 @@ impl fmt::Display for Tag {
     }
 }
 
-/// What a driver asks for.
+/// A driver's request for pool.
 #[derive(Clone, Copy)]
 pub struct Wanted {
     /// Bytes.

@@ -5,7 +5,7 @@ use crate::{
     ground::{abi::UnicodeString, memory},
 };
 
-/// The text of a counted string that the driver passed.
+/// Returns the text of a counted string that the driver passed.
 pub fn read_unicode_string(context: &Context, address: u64) -> String {
     let string: UnicodeString = context.read(address);
     match memory::read_bytes(string.buffer, usize::from(string.length)) {

@@ -28,7 +28,7 @@ use crate::{
 /// The services of a kernel. They do not know it: it makes them, and each call finds its
 /// service by it.
 pub struct System {
-    /// What threads run in.
+    /// The environment of the threads.
     pub environment: Arc<Environment>,
     /// The clock.
     pub clock: Arc<Clock>,

@@ -1,7 +1,7 @@
 //! The verifier: warnings, and what enable callbacks must not do.
 //!
 //! Rules that each service checks for itself are reported by the thread
-//! ([`crate::execution::thread::Thread::stop`]) or kept here as warnings.
+//! (`Thread::stop`) or kept here as warnings.
 
 use std::{
     cell::{Cell, RefCell},
@@ -27,7 +27,7 @@ use crate::{
 const MAX_WARNINGS: usize = 1000;
 
 /// An enable callback that lets more time pass has waited for something.
-const LONGEST_CALLBACK: Duration = Duration::from_secs(1);
+const MAX_CALLBACK_TIME: Duration = Duration::from_secs(1);
 
 /// The verifier of a kernel.
 pub struct Verifier {
@@ -43,7 +43,7 @@ struct Warnings {
     known: HashSet<(Rule, u64)>,
 }
 
-/// What the verifier keeps for a thread.
+/// The verifier's state for a thread.
 #[derive(Default)]
 struct Local {
     /// The number of enable callbacks that are under way.
@@ -119,7 +119,7 @@ impl Verifier {
         context.with_irql_rule(Rule::EnableCallbackIrql, body);
         local.callbacks.set(local.callbacks.get() - 1);
         let took = self.clock.last() - start;
-        if took > clock::ticks(LONGEST_CALLBACK) {
+        if took > clock::ticks(MAX_CALLBACK_TIME) {
             context.stop(
                 Rule::EnableCallbackBlocks,
                 format!(

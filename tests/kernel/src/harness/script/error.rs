@@ -2,17 +2,17 @@
 
 use super::super::error::KernelError;
 
-/// What is wrong with a script, or went wrong with it, and in which line.
+/// The error of a script, with its line.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct ScriptError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong in a line.
+/// The problem in a line.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// The line is no step.

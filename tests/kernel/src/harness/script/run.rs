@@ -25,9 +25,9 @@ use crate::{
 /// Who does a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clients {
-    /// How many, 1 or more.
+    /// The number of clients, 1 or more.
     pub count: u32,
-    /// What decides whose turn it is.
+    /// The seed that decides which client runs next.
     pub seed: u64,
 }
 
@@ -112,7 +112,7 @@ impl Script {
     }
 }
 
-/// What a client works with.
+/// The objects that a client works with.
 #[derive(Clone, Copy)]
 struct Host<'a> {
     kernel: &'a Kernel,
@@ -123,7 +123,7 @@ struct Host<'a> {
     client: u32,
 }
 
-/// What a script has opened.
+/// The objects that a script has opened.
 #[derive(Default)]
 struct Hands {
     device: Option<Arc<Device>>,

@@ -29,7 +29,7 @@ pub enum Step {
 }
 
 impl Script {
-    /// What is done with a driver of which nothing is known: a device is added, opened,
+    /// Returns the script for an unknown driver: a device is added, opened,
     /// closed and removed.
     #[must_use]
     pub fn life_of_a_device() -> Self {
@@ -62,7 +62,7 @@ impl Script {
 }
 
 impl Step {
-    /// Whether every client does it that shares the steps around it.
+    /// Returns whether every client does it that shares the steps around it.
     pub const fn is_every_clients(&self) -> bool {
         matches!(
             self,
@@ -75,7 +75,7 @@ impl Step {
         )
     }
 
-    /// The step as a client does it, whose threads are its own.
+    /// Returns the step as a client does it, whose threads are its own.
     pub fn of_client(self, client: u32) -> Self {
         match self {
             Self::Open(identity) => Self::Open(Identity {

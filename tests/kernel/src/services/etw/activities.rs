@@ -19,7 +19,7 @@ pub struct Activities {
 }
 
 impl Activities {
-    /// A thread's activity id; null for none (ETW-6.5.1).
+    /// Returns a thread's activity id; null for none (ETW-6.5.1).
     pub fn of_thread(&self, thread: u32) -> Guid {
         if !self.any.load(Ordering::Acquire) {
             return Guid::NULL;
@@ -35,7 +35,7 @@ impl Activities {
         threads.insert(thread, activity);
     }
 
-    /// A new activity id: unique until the kernel's end, and no GUID (ETW-6.5.4).
+    /// Returns a new activity id: unique until the kernel's end, and no GUID (ETW-6.5.4).
     pub fn create(&self) -> Guid {
         let number = self.created.fetch_add(1, Ordering::Relaxed) + 1;
         let mut bytes = [0; 16];

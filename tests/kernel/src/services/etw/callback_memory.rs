@@ -77,7 +77,7 @@ impl CallbackMemory {
     }
 }
 
-/// The chain of schematized filters, one per session that set one (ETW-3.5.3, R-E6).
+/// Returns the chain of schematized filters, one per session that set one (ETW-3.5.3, R-E6).
 fn filter_chain(filters: &[(u16, FilterData)]) -> Vec<u8> {
     let mut chain = Vec::new();
     for (number, (session, filter)) in filters.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What the verifier looks at in a call of ETW: the rules of which a driver that breaks
+//! The verifier's checks of a call of ETW: the rules of which a driver that breaks
 //! them would not be told by Windows.
 
 use etl_file::{decode::Schema, read::PointerSize};
@@ -66,7 +66,7 @@ pub fn refused_arguments(context: &Context, call: &WriteCall) {
     }
 }
 
-/// A data descriptor that is null, and has a size.
+/// Bugchecks for a data descriptor that is null and has a size.
 pub fn null_data(context: &Context, size: usize) -> ! {
     let call = context.call();
     let from = context.place(call.return_address);
@@ -231,7 +231,7 @@ fn descriptor_values(context: &Context, event: &EventDescriptor) {
     }
 }
 
-/// What an event consists of.
+/// Checks the content of an event.
 pub fn content(context: &Context, gathered: &Content) {
     if let Some(metadata) = &gathered.event_metadata {
         description(context, metadata, gathered);
@@ -239,7 +239,7 @@ pub fn content(context: &Context, gathered: &Content) {
     leaks(context, &gathered.payload);
 }
 
-/// Whether the event's description is one, and that of its payload.
+/// Checks that the event's metadata is well-formed, and describes its payload.
 fn description(context: &Context, metadata: &[u8], gathered: &Content) {
     let says = metadata.first_chunk::<2>().copied().map(u16::from_le_bytes);
     if says.map(usize::from) != Some(metadata.len()) {

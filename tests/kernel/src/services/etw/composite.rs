@@ -1,8 +1,8 @@
-//! What the enablements of several sessions amount to.
+//! The composite of several sessions' enable info.
 
-/// How one session enables a provider or group.
+/// One session's way of enabling a provider or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Enablement {
+pub struct EnableInfo {
     /// 0 to 255; 0 filters nothing by level.
     pub level: u8,
     /// 0 stands for every keyword.
@@ -15,7 +15,7 @@ pub struct Enablement {
     pub all_without_any: bool,
 }
 
-/// What a provider is told: the least restrictive values (ETW-3.2.3, R-E4).
+/// The values that a provider is told, the least restrictive ones (ETW-3.2.3, R-E4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Composite {
     /// The highest level of any session; 255 where one has no limit.
@@ -26,13 +26,13 @@ pub struct Composite {
     pub match_all: u64,
 }
 
-impl Enablement {
-    /// The level with 0 spelled out (ETW-3.3.2).
+impl EnableInfo {
+    /// Returns the level with 0 spelled out (ETW-3.3.2).
     const fn widest_level(self) -> u8 {
         if self.level == 0 { u8::MAX } else { self.level }
     }
 
-    /// The match-any mask with 0 spelled out (ETW-3.4.2).
+    /// Returns the match-any mask with 0 spelled out (ETW-3.4.2).
     const fn widest_any(self) -> u64 {
         if self.match_any == 0 {
             u64::MAX
@@ -41,7 +41,7 @@ impl Enablement {
         }
     }
 
-    /// Whether the session wants an event of this level and keyword (ETW-3.3.1,
+    /// Returns whether the session wants an event of this level and keyword (ETW-3.3.1,
     /// ETW-3.4.1, ETW-3.4.7).
     #[must_use]
     pub const fn wants(self, level: u8, keyword: u64) -> bool {
@@ -57,7 +57,7 @@ impl Enablement {
         )
     }
 
-    /// The match-all mask as it counts (ETW-3.4.4).
+    /// Returns the match-all mask as it counts (ETW-3.4.4).
     const fn effective_all(self) -> u64 {
         if self.match_any == 0 && !self.all_without_any {
             0
@@ -67,16 +67,16 @@ impl Enablement {
     }
 }
 
-/// The check of R-E8, for values in which 0 has been spelled out.
+/// Returns whether an event passes the check of R-E8, for values in which 0 has been spelled out.
 #[must_use]
 pub const fn passes(level: u8, keyword: u64, to_level: u8, any: u64, all: u64) -> bool {
     level <= to_level && (keyword == 0 || (keyword & any != 0 && keyword & all == all))
 }
 
 impl Composite {
-    /// The composite of several sessions' enablements; nothing for none.
-    pub fn of(enablements: impl IntoIterator<Item = Enablement>) -> Option<Self> {
-        enablements
+    /// Returns the composite of several sessions' enable info; nothing for none.
+    pub fn of(enable_infos: impl IntoIterator<Item = EnableInfo>) -> Option<Self> {
+        enable_infos
             .into_iter()
             .map(|one| Self {
                 level: one.widest_level(),
@@ -95,8 +95,8 @@ impl Composite {
 mod tests {
     use super::*;
 
-    const fn enablement(level: u8, match_any: u64, match_all: u64) -> Enablement {
-        Enablement {
+    const fn enable_info(level: u8, match_any: u64, match_all: u64) -> EnableInfo {
+        EnableInfo {
             level,
             match_any,
             match_all,
@@ -108,9 +108,9 @@ mod tests {
     // O2
     #[test]
     fn match_all_without_match_any_is_a_switch() {
-        let strict = enablement(4, 0, 2);
+        let strict = enable_info(4, 0, 2);
         assert!(!strict.wants(4, 1) && strict.wants(4, 3));
-        let lax = Enablement {
+        let lax = EnableInfo {
             all_without_any: false,
             ..strict
         };
@@ -121,7 +121,7 @@ mod tests {
     // R-E4
     #[test]
     fn level_is_the_maximum_any_the_union_all_the_intersection() {
-        let composite = Composite::of([enablement(3, 1, 0b110), enablement(1, 4, 0b011)]);
+        let composite = Composite::of([enable_info(3, 1, 0b110), enable_info(1, 4, 0b011)]);
         assert_eq!(
             composite,
             Some(Composite {
@@ -136,7 +136,7 @@ mod tests {
     // R-O3
     #[test]
     fn zero_level_and_zero_any_are_no_limits() {
-        let composite = Composite::of([enablement(0, 0, 0), enablement(3, 1, 1)]);
+        let composite = Composite::of([enable_info(0, 0, 0), enable_info(3, 1, 1)]);
         assert_eq!(
             composite,
             Some(Composite {
@@ -150,13 +150,13 @@ mod tests {
     // R-K3, R-E8, R-O3
     #[test]
     fn a_session_wants_what_its_level_and_keywords_let_through() {
-        let local_reads = enablement(4, 1, 3);
+        let local_reads = enable_info(4, 1, 3);
         assert!(local_reads.wants(4, 3));
         assert!(!local_reads.wants(4, 1), "a read that is not local");
         assert!(!local_reads.wants(5, 3), "too detailed");
         assert!(local_reads.wants(0, 3), "level 0 passes every level");
         assert!(local_reads.wants(4, 0), "keyword 0 passes every keyword");
-        let strict = Enablement {
+        let strict = EnableInfo {
             ignore_keyword_0: true,
             ..local_reads
         };

@@ -1,11 +1,11 @@
-//! What a controller does: starts and stops sessions, and enables providers.
+//! The controller: starts and stops sessions, and enables providers.
 
 use std::{collections::HashSet, sync::Arc};
 
 use etl_file::Guid;
 
 use super::{
-    composite::Enablement,
+    composite::EnableInfo,
     error::ControlError,
     filters::EventFilters,
     filters::FilterData,
@@ -16,7 +16,7 @@ use super::{
         config::{SessionConfig, SessionReport},
         running::Session,
     },
-    state::{Etw, RunningSession, SessionEnablement, Target},
+    state::{Etw, RunningSession, SessionEnableInfo, Target},
     unspecified::PagedSession,
 };
 use crate::ground::abi::EventFilterHeader;
@@ -25,7 +25,7 @@ use crate::ground::abi::EventFilterHeader;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SessionHandle(pub(super) u16);
 
-/// How to enable a provider or group (`EnableTraceEx2`).
+/// The parameters for enabling a provider or group (`EnableTraceEx2`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnableParameters {
     /// Events up to this level; 0 for all.
@@ -36,7 +36,7 @@ pub struct EnableParameters {
     pub match_all: u64,
     /// `EVENT_ENABLE_PROPERTY_IGNORE_KEYWORD_0`: drop events without keyword.
     pub ignore_keyword_0: bool,
-    /// What the provider is told about who enables it.
+    /// The source id that the provider is told.
     pub source: Option<Guid>,
     /// A filter for the provider to evaluate.
     pub filter: Option<FilterData>,
@@ -137,11 +137,11 @@ pub fn enable(
             return Ok(());
         }
         let all_without_any = etw.open.match_all_without_any;
-        let sessions = etw.enablements.entry(target).or_default();
+        let sessions = etw.enable_infos.entry(target).or_default();
         sessions.insert(
             session.0,
-            SessionEnablement {
-                enablement: Enablement {
+            SessionEnableInfo {
+                enable_info: EnableInfo {
                     level: parameters.level,
                     match_any: parameters.match_any,
                     match_all: parameters.match_all,
@@ -182,7 +182,7 @@ fn refuse_the_ninth(etw: &Etw, target: Target, session: u16) -> Result<(), Contr
     Ok(())
 }
 
-/// What cannot be done with a group (ETW-5.13, R-G4).
+/// Refuses parameters that a group does not support (ETW-5.13, R-G4).
 fn refuse_for_groups(
     target: Target,
     session: &Session,
@@ -296,7 +296,7 @@ pub fn send_code(context: &Context, target: Target, code: u32) {
     }
 }
 
-/// A session that runs.
+/// Returns a session that runs.
 pub fn running(context: &Context, session: SessionHandle) -> Result<Arc<Session>, ControlError> {
     let etw = context.etw();
     let running = etw.sessions.get(&session.0);
@@ -305,7 +305,7 @@ pub fn running(context: &Context, session: SessionHandle) -> Result<Arc<Session>
         .ok_or(ControlError::NotRunning)
 }
 
-/// What sessions bring about by themselves, once nothing else is under way.
+/// Does what sessions bring about by themselves, once nothing else is under way.
 pub fn after_job(context: &Context) {
     tell_of_full_sessions(context);
     flush_what_is_due(context);
@@ -341,7 +341,7 @@ pub fn flush_what_is_due(context: &Context) {
     }
 }
 
-/// How long it is to the next flush by a timer, if there is one.
+/// Returns the time of the next flush by a timer, if there is one.
 pub fn next_flush(context: &Context) -> Option<i64> {
     let etw = context.etw();
     let sessions = etw.sessions.values();
@@ -356,7 +356,7 @@ fn release(context: &Context, session: u16) {
     let targets: Vec<Target> = {
         let mut etw = context.etw();
         let mut targets: Vec<Target> = etw
-            .enablements
+            .enable_infos
             .iter()
             .filter(|(_, sessions)| sessions.contains_key(&session))
             .map(|(target, _)| *target)

@@ -36,7 +36,7 @@ pub enum ControlError {
     File {
         /// The file.
         path: std::path::PathBuf,
-        /// What went wrong.
+        /// The error.
         error: etl_file::write::WriteError,
     },
 }

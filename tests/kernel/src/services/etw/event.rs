@@ -18,7 +18,7 @@ pub struct WriteCall {
     pub activity: Option<Guid>,
     /// The related activity id.
     pub related: Option<Guid>,
-    /// How many data descriptors there are.
+    /// The number of data descriptors.
     pub count: u32,
     /// Their address.
     pub data: u64,
@@ -28,7 +28,7 @@ pub struct WriteCall {
     pub flags: u32,
 }
 
-/// What the data descriptors amount to.
+/// The content of an event, gathered from its data descriptors.
 #[derive(Default)]
 pub struct Content {
     pub payload: Vec<u8>,

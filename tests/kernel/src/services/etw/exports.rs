@@ -3,7 +3,7 @@
 use etl_file::Guid;
 
 use super::{
-    activity_routines::etw_activity_id_control, composite::Enablement, event::WriteCall,
+    activity_routines::etw_activity_id_control, composite::EnableInfo, event::WriteCall,
     registration, service::Context, state::HandleError, write,
 };
 use crate::{
@@ -145,11 +145,16 @@ fn set_information(
     }
 }
 
-/// Whether any session wants the event (ETW-1.3.26: never false for one that would
+/// Returns whether any session wants the event (ETW-1.3.26: never false for one that would
 /// be recorded).
-fn is_enabled(context: &Context, handle: u64, wants: impl Fn(&Enablement) -> bool) -> u64 {
+fn is_enabled(context: &Context, handle: u64, wants: impl Fn(&EnableInfo) -> bool) -> u64 {
     if let Some(route) = context.routes().get(handle) {
-        return u64::from(route.reaches.iter().any(|reach| wants(&reach.enablement)));
+        return u64::from(
+            route
+                .target_sessions
+                .iter()
+                .any(|target| wants(&target.enable_info)),
+        );
     }
     let error = context.etw().registration(handle).err();
     if let Some(error @ (HandleError::Released | HandleError::NeverIssued)) = error {
@@ -222,7 +227,7 @@ fn etw_write_ex(context: &Context, arguments: [u64; 8]) -> u64 {
     write::write(context, &call).to_register()
 }
 
-/// The arguments of a write without flags and filter; ids and data by their addresses.
+/// Returns the arguments of a write without flags and filter; ids and data by their addresses.
 fn write_call(
     context: &Context,
     handle: u64,
@@ -242,7 +247,7 @@ fn write_call(
     }
 }
 
-/// The id at an address, if there is one.
+/// Returns the id at an address, if there is one.
 fn guid(context: &Context, what: &str, address: u64) -> Option<Guid> {
     context.check_address(what, address, if address == 0 { 0 } else { 16 });
     (address != 0).then(|| Guid::from_bytes(context.read(address)))

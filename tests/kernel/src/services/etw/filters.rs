@@ -2,7 +2,7 @@
 //!
 //! Level and keywords come first: no filter brings back what they reject (ETW-3.5.8).
 
-use super::composite::Enablement;
+use super::composite::EnableInfo;
 
 /// Ids that one filter can list (ETW-3.5.9).
 const MAX_IDS: usize = 64;
@@ -53,16 +53,16 @@ pub struct FilterData {
     pub id: u16,
     /// Its version.
     pub version: u8,
-    /// What the provider makes of it; 1,000 bytes at most.
+    /// The filter's bytes, in the provider's own format; 1,000 at most.
     pub data: Vec<u8>,
 }
 
-/// The bit that stands for a session in a write's filter argument (ETW-3.5.5).
+/// Returns the bit that stands for a session in a write's filter argument (ETW-3.5.5).
 pub const fn instance_bit(session: u16) -> u64 {
     1 << (session % 64)
 }
 
-/// What the filters look at.
+/// The part of an event that filters look at.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     pub id: u16,
@@ -73,12 +73,12 @@ pub struct Subject<'a> {
 }
 
 impl EventFilters {
-    /// Whether there are any.
+    /// Returns whether there are any.
     pub(super) const fn is_empty(&self) -> bool {
         self.ids.is_none() && self.names.is_none()
     }
 
-    /// What is wrong with them, if anything.
+    /// Returns the defect of the filters, if they have one.
     pub(super) fn complaint(&self) -> Option<String> {
         if let Some(ids) = &self.ids
             && (ids.ids.is_empty() || ids.ids.len() > MAX_IDS)
@@ -95,7 +95,7 @@ impl EventFilters {
         })
     }
 
-    /// Whether an event passes that level and keywords let through.
+    /// Returns whether an event passes that level and keywords let through.
     pub(super) fn pass(&self, event: Subject<'_>) -> bool {
         let by_id = self
             .ids
@@ -107,7 +107,7 @@ impl EventFilters {
             .as_ref()
             .zip(event.name)
             .is_none_or(|(filter, name)| {
-                let looked_at = Enablement {
+                let looked_at = EnableInfo {
                     level: filter.level,
                     match_any: filter.match_any,
                     match_all: filter.match_all,
@@ -121,7 +121,7 @@ impl EventFilters {
     }
 }
 
-/// The name in an event's description of itself: after its size and its tag, whose bytes
+/// Returns the name in an event's description of itself: after its size and its tag, whose bytes
 /// but the last have a top bit.
 pub fn name_of(description: &[u8]) -> Option<&str> {
     let tag = description.get(2..)?;

@@ -7,12 +7,12 @@ use etl_file::Guid;
 use super::{callback_memory::CallbackMemory, service::Context, state::Notification};
 use crate::ground::rule::Rule;
 
-/// What a notification says beside the state.
+/// The content of a notification beside the state.
 #[derive(Clone, Copy)]
 pub struct Cause {
     /// Whether state is to be captured.
     pub capture: bool,
-    /// What the controller said of itself.
+    /// The source id that the controller gave.
     pub source: Guid,
     /// Whether filters are told.
     pub filters: bool,

@@ -43,7 +43,7 @@ pub fn register(context: &Context, provider: Guid, callback: u64, argument: u64)
                 writes: Arc::default(),
             },
         );
-        let enabled = !etw.enablements_of_handle(handle).is_empty();
+        let enabled = !etw.enable_infos_of_handle(handle).is_empty();
         (handle, enabled)
     };
     if enabled {
@@ -80,7 +80,7 @@ pub fn unregister(context: &Context, handle: u64) -> NtStatus {
             let churn;
             let tell = {
                 let mut etw = context.etw();
-                let enabled = !etw.enablements_of_handle(handle).is_empty();
+                let enabled = !etw.enable_infos_of_handle(handle).is_empty();
                 let registration = etw.registrations.remove(&handle);
                 etw.released.insert(handle);
                 churn = registration.as_ref().is_some_and(|one| etw.churns(one));
@@ -107,7 +107,7 @@ pub fn unregister(context: &Context, handle: u64) -> NtStatus {
     }
 }
 
-/// What a call with a handle that names nothing comes to: nothing for 0, a stop
+/// Returns the status of a call with a handle that names nothing: an error for 0, a bugcheck
 /// for one that is stale or made up.
 pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
     let call = context.call();
@@ -174,13 +174,13 @@ pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
         if denial.is_some() {
             return NtStatus::ACCESS_DENIED;
         }
-        let before = etw.enablements_of_handle(handle).len();
+        let before = etw.enable_infos_of_handle(handle).len();
         if let Ok(registration) = etw.registration(handle) {
             registration.group = group;
         }
-        etw.enablements_of_handle(handle).len() > before
+        etw.enable_infos_of_handle(handle).len() > before
     };
-    // Membership takes effect now, and so does the group's enablement (ETW-5.6).
+    // Membership takes effect now, and so does what sessions enable by the group (ETW-5.6).
     if joined {
         notify(context, handle, Cause::CHANGE);
     }

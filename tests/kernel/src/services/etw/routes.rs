@@ -12,13 +12,13 @@ use parking_lot::RwLock;
 
 use etl_file::Guid;
 
-use super::{composite::Enablement, filters::EventFilters, session::running::Session};
+use super::{composite::EnableInfo, filters::EventFilters, session::running::Session};
 
 /// One way from a registration to a session.
 #[derive(Clone)]
-pub struct Reach {
+pub struct TargetSession {
     pub session: Arc<Session>,
-    pub enablement: Enablement,
+    pub enable_info: EnableInfo,
     pub events: Arc<EventFilters>,
     /// Whether events that are marked as private browsing's are kept out (ETW-6.1.9).
     pub exclude_in_private: bool,
@@ -35,7 +35,7 @@ pub struct Route {
     /// Counts the events that are written.
     pub writes: Arc<AtomicU64>,
     /// By session; one that enables the provider and its group is there twice.
-    pub reaches: Vec<Reach>,
+    pub target_sessions: Vec<TargetSession>,
 }
 
 /// The routes of all registrations, by handle.

@@ -24,7 +24,7 @@ use crate::{
 /// The number of events that are looked at more closely, which takes time.
 const CLOSER_LOOKS: u32 = 20_000;
 
-/// How the runtime is to behave.
+/// The configuration of the runtime.
 #[derive(Clone, Copy)]
 pub struct EtwConfig {
     /// The number of processors, each with buffers of its own.
@@ -43,7 +43,7 @@ pub struct Uses {
     pub verifier: Arc<Verifier>,
     /// The routines that are to fail.
     pub faults: Arc<Faults>,
-    /// What is known of addresses.
+    /// The knowledge of addresses.
     pub addresses: Arc<Addresses>,
     /// The memory that callbacks borrow.
     pub borrowed: Arc<Borrowed>,
@@ -128,7 +128,7 @@ impl EtwRuntime {
     }
 }
 
-/// What the runtime keeps for a thread.
+/// The runtime's state for a thread.
 #[derive(Default)]
 struct Local {
     /// Whether `EtwRegister` is under way, which has not stored its handle yet.

@@ -12,9 +12,9 @@ use std::{
 use etl_file::Guid;
 
 use super::{
-    composite::{Composite, Enablement},
+    composite::{Composite, EnableInfo},
     filters::{EventFilters, FilterData},
-    routes::{Reach, Route},
+    routes::{Route, TargetSession},
     session::running::Session,
     unspecified::{GroupDenial, UnspecifiedBehaviour},
 };
@@ -27,7 +27,7 @@ const ENABLE: u32 = 1;
 /// `EVENT_CONTROL_CODE_CAPTURE_STATE`.
 const CAPTURE_STATE: u32 = 2;
 
-/// What sessions enable: a provider, or a group of providers.
+/// A target of a session: a provider, or a group of providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// A provider's GUID.
@@ -36,11 +36,11 @@ pub enum Target {
     Group(Guid),
 }
 
-/// One session's enablement of a target.
+/// One session's enable info for a target.
 #[derive(Clone, Debug)]
-pub struct SessionEnablement {
+pub struct SessionEnableInfo {
     /// Level, keywords, properties.
-    pub enablement: Enablement,
+    pub enable_info: EnableInfo,
     /// The schematized filter, which the provider evaluates.
     pub filter: Option<FilterData>,
     /// The filters that the runtime evaluates.
@@ -66,7 +66,7 @@ pub struct Registration {
     pub registered_by: Call,
     /// The thread that its enable callback runs on.
     pub in_callback: Option<ThreadId>,
-    /// How many events were written with its handle.
+    /// The number of events that were written with its handle.
     pub writes: Arc<AtomicU64>,
 }
 
@@ -78,31 +78,31 @@ pub struct RunningSession {
 }
 
 impl RunningSession {
-    /// Whether it gets no events of drivers (ETW-3.6.4, ETW-6.1.11).
+    /// Returns whether it gets no events of drivers (ETW-3.6.4, ETW-6.1.11).
     fn is_out_of_reach(&self) -> bool {
         self.session.is_private() || self.session.config().paged_memory
     }
 }
 
-/// The ETW runtime of a machine.
+/// The state of the ETW runtime.
 #[derive(Default)]
 pub struct Etw {
     pub registrations: BTreeMap<u64, Registration>,
     pub released: HashSet<u64>,
     pub issued: u64,
-    /// What failed calls of `EtwRegister` left in the handles' places.
+    /// The values that failed calls of `EtwRegister` left in the handles' places.
     pub left_by_failures: HashSet<u64>,
-    /// How many registrations of a provider ended after a few events.
+    /// The number of a provider's registrations that ended after a few events.
     pub short_lived: HashMap<Guid, u32>,
-    /// What is not documented, and how it is to be here.
+    /// The choices for unspecified behaviour.
     pub open: UnspecifiedBehaviour,
     /// The sessions that run, by id.
     pub sessions: BTreeMap<u16, RunningSession>,
     /// Ids of sessions are not used twice.
     pub sessions_started: u16,
     /// Who enables what.
-    pub enablements: HashMap<Target, BTreeMap<u16, SessionEnablement>>,
-    /// How many notifications were delivered.
+    pub enable_infos: HashMap<Target, BTreeMap<u16, SessionEnableInfo>>,
+    /// The number of notifications that were delivered.
     pub notifications: u64,
     /// The groups that no driver may join.
     pub denied_groups: HashMap<Guid, GroupDenial>,
@@ -129,7 +129,7 @@ pub struct Notification {
 }
 
 impl Etw {
-    /// A runtime with these choices for unspecified behaviour.
+    /// Returns a runtime with these choices for unspecified behaviour.
     pub fn new(open: UnspecifiedBehaviour) -> Self {
         Self {
             open,
@@ -137,7 +137,7 @@ impl Etw {
         }
     }
 
-    /// The registration behind a handle.
+    /// Returns the registration behind a handle.
     pub fn registration(&mut self, handle: u64) -> Result<&mut Registration, HandleError> {
         if handle == 0 {
             return Err(HandleError::Null);
@@ -150,12 +150,12 @@ impl Etw {
             .ok_or(HandleError::NeverIssued)
     }
 
-    /// The registration behind a handle, if there is one.
+    /// Returns the registration behind a handle, if there is one.
     pub fn registration_at(&self, handle: u64) -> Option<&Registration> {
         self.registrations.get(&handle)
     }
 
-    /// How many registrations there are.
+    /// Returns the number of registrations.
     pub fn registration_count(&self) -> usize {
         self.registrations.len()
     }
@@ -165,12 +165,12 @@ impl Etw {
         std::iter::once(Target::Provider(registration.provider)).chain(group)
     }
 
-    /// Every session's enablement of a registration, directly or by its group
+    /// Returns every session's enable info for a registration, directly or by its group
     /// (ETW-5.4: where both, each counts). A session's disallow list keeps it from reaching a
     /// provider by a group (ETW-5.9), and a private session reaches no driver (ETW-3.6.4).
-    pub fn enablements_of(&self, registration: &Registration) -> Vec<(u16, &SessionEnablement)> {
+    pub fn enable_infos_of(&self, registration: &Registration) -> Vec<(u16, &SessionEnableInfo)> {
         let direct = self
-            .enablements
+            .enable_infos
             .get(&Target::Provider(registration.provider));
         let is_direct = |session| direct.is_some_and(|sessions| sessions.contains_key(&session));
         let reaches = |target: Target, id: u16| {
@@ -186,18 +186,18 @@ impl Etw {
             })
         };
         Self::targets(registration)
-            .filter_map(|target| Some((target, self.enablements.get(&target)?)))
+            .filter_map(|target| Some((target, self.enable_infos.get(&target)?)))
             .flat_map(|(target, sessions)| sessions.iter().map(move |one| (target, one)))
             .filter(|(target, (session, _))| reaches(*target, **session))
             .map(|(_, (session, one))| (*session, one))
             .collect()
     }
 
-    /// The providers' registrations that a session's group enablements are about.
+    /// Returns the registrations that a session enables by their groups, with their providers.
     pub fn members_enabled_by(&self, session: u16) -> Vec<(u64, Guid)> {
         let group_enabled = |registration: &Registration| {
             registration.group.is_some_and(|group| {
-                self.enablements
+                self.enable_infos
                     .get(&Target::Group(group))
                     .is_some_and(|sessions| sessions.contains_key(&session))
             })
@@ -209,7 +209,7 @@ impl Etw {
             .collect()
     }
 
-    /// The registrations that a target is about, in the order they were made.
+    /// Returns the registrations that a target is about, in the order they were made.
     pub fn registered_as(&self, target: Target) -> Vec<u64> {
         self.registrations
             .iter()
@@ -218,7 +218,7 @@ impl Etw {
             .collect()
     }
 
-    /// The registrations that a session reaches by a target, in the order they were made.
+    /// Returns the registrations that a session reaches by a target, in the order they were made.
     pub fn reached_by(&self, target: Target, session: u16) -> Vec<u64> {
         let session = self.sessions.get(&session);
         if session.is_some_and(RunningSession::is_out_of_reach) {
@@ -236,15 +236,17 @@ impl Etw {
             .collect()
     }
 
-    /// The notification that a registration gets now. What is said is the
+    /// Returns the notification that a registration gets now. What is said is the
     /// resulting state (ETW-3.2.1, R-E3), or that state is to be captured.
     pub fn notification(&self, handle: u64, capture: bool) -> Option<Notification> {
         let registration = self.registrations.get(&handle)?;
-        let enablements = self.enablements_of(registration);
-        let mut composite = Composite::of(enablements.iter().map(|(_, one)| one.enablement));
+        let enable_infos = self.enable_infos_of(registration);
+        let mut composite = Composite::of(enable_infos.iter().map(|(_, one)| one.enable_info));
         // O1
         if self.open.level_0_is_told
-            && enablements.iter().all(|(_, one)| one.enablement.level == 0)
+            && enable_infos
+                .iter()
+                .all(|(_, one)| one.enable_info.level == 0)
             && let Some(composite) = &mut composite
         {
             composite.level = 0;
@@ -264,7 +266,7 @@ impl Etw {
                 match_any: 0,
                 match_all: 0,
             }),
-            filters: enablements
+            filters: enable_infos
                 .into_iter()
                 .filter_map(|(session, one)| Some((session, one.filter.clone()?)))
                 .collect(),
@@ -273,7 +275,7 @@ impl Etw {
 }
 
 impl Etw {
-    /// The routes of all registrations.
+    /// Returns the routes of all registrations.
     pub fn routes(&self) -> HashMap<u64, Arc<Route>> {
         self.registrations
             .iter()
@@ -282,39 +284,39 @@ impl Etw {
     }
 
     pub fn route(&self, registration: &Registration) -> Route {
-        let mut reaches: Vec<Reach> = self
-            .enablements_of(registration)
+        let mut target_sessions: Vec<TargetSession> = self
+            .enable_infos_of(registration)
             .into_iter()
             .filter_map(|(id, one)| {
-                Some(Reach {
+                Some(TargetSession {
                     session: Arc::clone(&self.sessions.get(&id)?.session),
-                    enablement: one.enablement,
+                    enable_info: one.enable_info,
                     events: Arc::clone(&one.events),
                     exclude_in_private: one.exclude_in_private,
                     stack_walk: one.stack_walk,
                 })
             })
             .collect();
-        reaches.sort_by_key(|reach| reach.session.id());
+        target_sessions.sort_by_key(|target| target.session.id());
         Route {
             provider: registration.provider,
             traits: registration.traits.clone(),
             honours_types: registration.honours_types,
             writes: Arc::clone(&registration.writes),
-            reaches,
+            target_sessions,
         }
     }
 
-    /// The sessions that count to those that can enable a provider (ETW-3.6.1, O9).
+    /// Returns the sessions that count to those that can enable a provider (ETW-3.6.1, O9).
     pub fn sessions_on(&self, provider: Guid) -> HashSet<u16> {
-        let direct = self.enablements.get(&Target::Provider(provider));
+        let direct = self.enable_infos.get(&Target::Provider(provider));
         let groups = self
             .registrations
             .values()
             .filter(|registration| {
                 self.open.group_counts_to_the_eight && registration.provider == provider
             })
-            .filter_map(|registration| self.enablements.get(&Target::Group(registration.group?)));
+            .filter_map(|registration| self.enable_infos.get(&Target::Group(registration.group?)));
         direct
             .into_iter()
             .chain(groups)
@@ -322,7 +324,7 @@ impl Etw {
             .collect()
     }
 
-    /// Whether a registration that ends is one of many that wrote a few events (ETW-2.18).
+    /// Returns whether a registration that ends is one of many that wrote a few events (ETW-2.18).
     pub fn churns(&mut self, registration: &Registration) -> bool {
         const FEW_EVENTS: std::ops::RangeInclusive<u64> = 1..=4;
         const MANY: u32 = 8;
@@ -334,7 +336,7 @@ impl Etw {
         *ended >= MANY
     }
 
-    /// How often a provider's registrations were used to write an event.
+    /// Returns the number of writes with a provider's registrations.
     pub fn writes_of(&self, provider: Guid) -> u64 {
         self.registrations
             .values()
@@ -343,7 +345,7 @@ impl Etw {
             .sum()
     }
 
-    /// The providers that are registered as members of a group.
+    /// Returns the providers that are registered as members of a group.
     pub fn members(&self, group: Guid) -> HashSet<Guid> {
         self.registrations
             .values()
@@ -354,22 +356,22 @@ impl Etw {
 }
 
 impl Etw {
-    /// Takes a session's enablement of a target away; whether there was one.
+    /// Takes a session's enable info for a target away. Returns whether there was one.
     pub fn forget(&mut self, target: Target, session: u16) -> bool {
-        let Some(sessions) = self.enablements.get_mut(&target) else {
+        let Some(sessions) = self.enable_infos.get_mut(&target) else {
             return false;
         };
         let was = sessions.remove(&session).is_some();
         if sessions.is_empty() {
-            self.enablements.remove(&target);
+            self.enable_infos.remove(&target);
         }
         was
     }
 
-    /// Every session's enablement of the registration behind a handle.
-    pub fn enablements_of_handle(&self, handle: u64) -> Vec<(u16, &SessionEnablement)> {
+    /// Returns every session's enable info for the registration behind a handle.
+    pub fn enable_infos_of_handle(&self, handle: u64) -> Vec<(u16, &SessionEnableInfo)> {
         self.registration_at(handle)
-            .map(|registration| self.enablements_of(registration))
+            .map(|registration| self.enable_infos_of(registration))
             .unwrap_or_default()
     }
 }

@@ -9,7 +9,7 @@ use crate::ground::rule::Rule;
 pub struct CheckedTraits {
     /// The group that it names.
     pub group: Option<Guid>,
-    /// What is accepted, and should not be there.
+    /// Traits that are accepted and should not be there.
     pub doubtful: Vec<(Rule, String)>,
 }
 
@@ -77,7 +77,7 @@ pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
 mod tests {
     use super::*;
 
-    /// The worked example of the traits' layout: name, group, custom trait 128.
+    /// Returns the worked example of the traits' layout: name, group, custom trait 128.
     fn example() -> Vec<u8> {
         let mut blob = vec![0x2B, 0];
         blob.extend_from_slice(b"Contoso.Sample\0\x13\0\x01");

@@ -4,7 +4,7 @@
 
 use crate::ground::status::NtStatus;
 
-/// What becomes of traits that name a group which the driver may not join (ETW-5.8). That it
+/// The outcome for traits that name a group which the driver may not join (ETW-5.8). That it
 /// is denied is documented, and not what else happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupDenial {
@@ -68,7 +68,7 @@ pub struct UnspecifiedBehaviour {
     /// O9 (ETW-3.6.5): whether a session that enables a group counts to the eight of each of
     /// the group's members.
     pub group_counts_to_the_eight: bool,
-    /// O9 (ETW-5.4): whether a session's own enablement of a provider replaces what it enables
+    /// O9 (ETW-5.4): whether a session's own enable info for a provider replaces what it enables
     /// by the group. If not, an event passes by either.
     pub direct_replaces_group: bool,
     /// O10 (ETW-6.1.11).

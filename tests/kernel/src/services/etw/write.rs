@@ -10,7 +10,7 @@ use super::{
     event::{Content, EVENT_METADATA, PROVIDER_METADATA, TIMESTAMP_OVERRIDE, WriteCall},
     filters::{Subject, instance_bit, name_of},
     registration,
-    routes::{Reach, Route},
+    routes::{Route, TargetSession},
     service::Context,
     session::running::{NoRoom, Session},
     unspecified::ImplicitActivity,
@@ -53,8 +53,8 @@ pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
     if sessions.is_empty() {
         return NtStatus::SUCCESS;
     }
-    for reach in interested.iter().filter(|reach| reach.stack_walk) {
-        reach.session.count_stack();
+    for target in interested.iter().filter(|target| target.stack_walk) {
+        target.session.count_stack();
     }
     deliver(context, call, &route, descriptor, gathered, &sessions)
 }
@@ -94,7 +94,7 @@ pub fn write_string(
     deliver(context, &call, &route, descriptor, gathered, &sessions)
 }
 
-/// The route of a handle, or what a call with it comes to.
+/// Returns the route of a handle, or what a call with it comes to.
 fn route(context: &Context, handle: u64) -> Result<Arc<Route>, NtStatus> {
     if let Some(route) = context.routes().get(handle) {
         return Ok(route);
@@ -106,25 +106,30 @@ fn route(context: &Context, handle: u64) -> Result<Arc<Route>, NtStatus> {
     }))
 }
 
-/// The ways that an event passes by level, keywords, and what the provider says (ETW-6.1.1):
-/// each session is asked by its own (ETW-3.4.8).
-fn interested(route: &Route, event: EventDescriptor, filter: u64, flags: u32) -> Vec<&Reach> {
+/// Returns the ways that an event passes by level, keywords, and what the provider says
+/// (ETW-6.1.1): each session is asked by its own (ETW-3.4.8).
+fn interested(
+    route: &Route,
+    event: EventDescriptor,
+    filter: u64,
+    flags: u32,
+) -> Vec<&TargetSession> {
     route
-        .reaches
+        .target_sessions
         .iter()
-        .filter(|reach| {
-            filter & instance_bit(reach.session.id()) == 0
-                && !(reach.exclude_in_private && flags & IN_PRIVATE != 0)
-                && reach.enablement.wants(event.level, event.keyword)
-                && !reach.session.is_full()
+        .filter(|target| {
+            filter & instance_bit(target.session.id()) == 0
+                && !(target.exclude_in_private && flags & IN_PRIVATE != 0)
+                && target.enable_info.wants(event.level, event.keyword)
+                && !target.session.is_full()
         })
         .collect()
 }
 
-/// The sessions whose filters let the event pass too, by whichever of their ways, once
+/// Returns the sessions whose filters let the event pass too, by whichever of their ways, once
 /// each.
 fn filtered<'a>(
-    interested: &[&'a Reach],
+    interested: &[&'a TargetSession],
     event: EventDescriptor,
     gathered: &Content,
 ) -> Vec<&'a Session> {
@@ -136,14 +141,14 @@ fn filtered<'a>(
     };
     let mut sessions: Vec<&Session> = interested
         .iter()
-        .filter(|reach| reach.events.is_empty() || reach.events.pass(subject))
-        .map(|reach| &*reach.session)
+        .filter(|target| target.events.is_empty() || target.events.pass(subject))
+        .map(|target| &*target.session)
         .collect();
     sessions.dedup_by_key(|session| session.id());
     sessions
 }
 
-/// The array of data descriptors.
+/// Returns the array of data descriptors.
 fn data_descriptors(context: &Context, call: &WriteCall) -> Vec<EventDataDescriptor> {
     let empty = EventDataDescriptor {
         pointer: 0,
@@ -197,7 +202,7 @@ fn gather(context: &Context, descriptors: &[EventDataDescriptor], honours_types:
     gathered
 }
 
-/// The activity id of an event that names none (ETW-6.5.1).
+/// Returns the activity id of an event that names none (ETW-6.5.1).
 fn implicit_activity(context: &Context) -> Guid {
     let at_dispatch = context.irql() >= Irql::DISPATCH_LEVEL;
     if at_dispatch
@@ -285,7 +290,7 @@ fn deliver(
     }
 }
 
-/// The record of an event; its timestamp is 0 unless the event brings its own.
+/// Returns the record of an event; its timestamp is 0 unless the event brings its own.
 fn record(
     context: &Context,
     call: &WriteCall,

@@ -32,7 +32,7 @@ impl MemoryData {
         }
     }
 
-    /// The address of `length` bytes at `offset`, if there are so many.
+    /// Returns the address of `length` bytes at `offset`, if there are so many.
     fn part(&self, offset: u64, length: u64) -> Option<u64> {
         let end = offset.checked_add(length)?;
         (end <= self.size).then(|| self.address + offset)

@@ -23,7 +23,7 @@ const RELEASED_SIZES: [u32; 13] = [
 ];
 /// Up to this size a driver has room for the table itself; larger ones get a
 /// pointer to it.
-const LARGEST_COPIED: u32 = 438;
+const MAX_COPIED: u32 = 438;
 
 const NON_PNP_DRIVER: u32 = 1;
 const NO_DISPATCH_OVERRIDE: u32 = 2;
@@ -65,7 +65,7 @@ pub struct DriverData {
 }
 
 impl DriverData {
-    /// The service's name.
+    /// Returns the service's name.
     pub fn service(&self) -> String {
         self.service.clone()
     }
@@ -129,7 +129,7 @@ fn bind_client(
     } else if v1.size as usize != size_of::<BindInfo>() {
         return NtStatus::INVALID_PARAMETER;
     }
-    if v1.function_count > LARGEST_COPIED {
+    if v1.function_count > MAX_COPIED {
         context.write(v1.function_table, &(table.as_ptr() as u64));
     } else {
         for (place, entry) in table.iter().take(v1.function_count as usize).enumerate() {
@@ -148,7 +148,7 @@ fn bind_client(
     NtStatus::SUCCESS
 }
 
-/// The service's name: the last part of its registry path.
+/// Returns the service's name: the last part of its registry path.
 fn service_of(context: &Context, registry_path: u64) -> String {
     let path = read_unicode_string(context, registry_path);
     path.rsplit('\\').next().unwrap_or_default().to_owned()
@@ -187,7 +187,7 @@ pub fn unbind(context: &Context, _registry_path: u64, _info: u64, globals: u64) 
     NtStatus::SUCCESS.to_register()
 }
 
-/// The `DRIVER_OBJECT` of the client with these globals.
+/// Returns the `DRIVER_OBJECT` of the client with these globals.
 fn client_object(context: &Context, globals: u64) -> Option<u64> {
     context
         .framework()
@@ -198,7 +198,7 @@ fn client_object(context: &Context, globals: u64) -> Option<u64> {
         .map(|client| client.driver_object)
 }
 
-/// The driver object's handle that belongs to a `DRIVER_OBJECT`.
+/// Returns the driver object's handle that belongs to a `DRIVER_OBJECT`.
 pub fn handle_of(context: &Context, driver_object: u64) -> Option<u64> {
     let mut framework = context.framework();
     framework.all::<DriverData>().into_iter().find(|handle| {
@@ -208,7 +208,7 @@ pub fn handle_of(context: &Context, driver_object: u64) -> Option<u64> {
     })
 }
 
-/// The driver object of the driver that made the present call: the parent of
+/// Returns the driver object of the driver that made the present call: the parent of
 /// objects that name none.
 pub fn driver_of(context: &Context) -> Option<u64> {
     let caller = context.call().return_address;
@@ -323,7 +323,7 @@ fn create_driver(
     Ok(handle)
 }
 
-/// A NUL-terminated copy of a registry path.
+/// Returns a NUL-terminated copy of a registry path.
 fn copy_path(context: &Context, registry_path: u64) -> Block {
     let bytes: Vec<u8> = read_unicode_string(context, registry_path)
         .encode_utf16()
@@ -337,7 +337,7 @@ fn copy_path(context: &Context, registry_path: u64) -> Block {
     block
 }
 
-/// The framework's unload routine: the driver's own, then the driver object's
+/// The framework's unload routine: calls the driver's own, then the driver object's
 /// deletion. The stub calls it, and unbinds after it.
 pub fn framework_unload(context: &Context, driver_object: u64) -> u64 {
     if let Some(handle) = handle_of(context, driver_object) {

@@ -119,7 +119,7 @@ pub fn close_file(context: &Context, file: u64) {
     finish_close(context, file);
 }
 
-/// The callbacks for a file's end.
+/// Returns the callbacks for a file's end.
 fn file_config(context: &Context, file: u64) -> Option<FileObjectConfig> {
     let device = context.with::<FileData, _>(file, |file| file.device);
     let config = context.with::<DeviceData, _>(device, |device| device.file_config());
@@ -161,7 +161,7 @@ fn file_get_device(context: &Context, _globals: u64, file: u64) -> u64 {
     device_of(context, file).unwrap_or(0)
 }
 
-/// The name is in a counted string that lives as long as the file.
+/// Returns the name, in a counted string that lives as long as the file.
 fn file_get_name(context: &Context, _globals: u64, file: u64) -> u64 {
     let (address, counted) = context.with::<FileData, _>(file, |file| {
         let structure = file

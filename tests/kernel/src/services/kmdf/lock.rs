@@ -14,8 +14,8 @@ use crate::{
     services::verifier::Verifier,
 };
 
-/// A spin lock. Where one processor runs driver code, one that is taken when it is wanted
-/// can never become free, for whoever holds it cannot be interrupted.
+/// A spin lock. A thread that acquires one lets others run until it is free; where none of
+/// them can free it, that is a deadlock.
 #[derive(Default)]
 pub struct SpinLockData {
     /// The owner, and its IRQL before it acquired the lock.
@@ -114,8 +114,8 @@ fn wait_lock_create(context: &Context, _globals: u64, attributes: u64, lock: u64
     create_lock(context, data, attributes, lock).to_register()
 }
 
-/// A timeout is in units of 100 ns: negative ones from now on, others since 1601,
-/// and 0 for a try.
+/// Acquires a lock. The timeout is in units of 100 ns: negative ones from now on, others
+/// since 1601, and 0 for a try.
 fn wait_lock_acquire(context: &Context, _globals: u64, lock: u64, timeout: u64) -> u64 {
     let call = context.call();
     let timeout: Option<i64> = (timeout != 0).then(|| context.read(timeout));

@@ -7,7 +7,7 @@ use crate::ground::{
     status::NtStatus,
 };
 
-/// The attributes at an address, `None` for a null pointer.
+/// Returns the attributes at an address, `None` for a null pointer.
 pub fn read_attributes(context: &Context, address: u64) -> Option<ObjectAttributes> {
     (address != 0).then(|| context.read(address))
 }
@@ -171,7 +171,7 @@ pub fn add_reference(context: &Context, handle: u64) {
     context.with_object(handle, |object| object.references += 1);
 }
 
-/// The parent of an object of a known kind.
+/// Returns the parent of an object of a known kind.
 pub fn get_parent<T: Data>(context: &Context, _globals: u64, handle: u64) -> u64 {
     context.with::<T, _>(handle, |_| ());
     context.framework().parent(handle).unwrap_or(0)

@@ -97,7 +97,7 @@ impl Parameters {
             .insert(name.to_lowercase(), value);
     }
 
-    /// A value of a service's.
+    /// Returns a value of a service's.
     pub fn get(&self, service: &str, name: &str) -> Option<RegistryValue> {
         self.0
             .get(&service.to_lowercase())?
@@ -157,7 +157,7 @@ fn close(context: &Context, _globals: u64, key: u64) -> u64 {
     0
 }
 
-/// The value that a driver names.
+/// Returns the value that a driver names.
 fn find(context: &Context, key: u64, name: u64) -> Result<RegistryValue, NtStatus> {
     let service = context.with::<KeyData, _>(key, |key| key.service.clone());
     let name = read_unicode_string(context, name);
@@ -168,7 +168,7 @@ fn find(context: &Context, key: u64, name: u64) -> Result<RegistryValue, NtStatu
         .ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)
 }
 
-/// The text that a driver names.
+/// Returns the text that a driver names.
 fn find_text(context: &Context, key: u64, name: u64) -> Result<String, NtStatus> {
     match find(context, key, name)? {
         RegistryValue::Text(text) => Ok(text),
@@ -187,7 +187,7 @@ fn query_ulong(context: &Context, _globals: u64, key: u64, name: u64, value: u64
     }
 }
 
-/// The length that is reported counts the NUL, the one in the string does not.
+/// Copies a text. The length that is reported counts the NUL; the one in the string does not.
 fn query_unicode_string(
     context: &Context,
     _globals: u64,

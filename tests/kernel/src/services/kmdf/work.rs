@@ -1,4 +1,4 @@
-//! What runs on a system thread, at `PASSIVE_LEVEL`, after the step that queued it.
+//! Work on a system thread, at `PASSIVE_LEVEL`, after the step that queued it.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ pub const WORKER: Identity = Identity {
     thread: 12,
 };
 
-/// How much work one step may lead to. A work item that queues itself for ever goes
+/// The most work that one step may lead to. A work item that queues itself for ever goes
 /// on after the next step.
 const PER_STEP: usize = 1000;
 

@@ -1,4 +1,4 @@
-//! The exports of ntoskrnl.exe, ETW aside (see [`crate::services::etw`]).
+//! The exports of ntoskrnl.exe, ETW aside.
 //! `docs/reference/kernel-exports.md` has the sources of the usual ones' highest IRQLs.
 
 use super::{context::Context, pool, print, system};

@@ -26,7 +26,7 @@ pub fn ke_bug_check_ex(context: &Context, code: u64, p1: u64, p2: u64, p3: u64, 
     context.bugcheck(code, [p1, p2, p3, p4], message)
 }
 
-/// A wait takes virtual time only: 100 ns units, negative from now on, positive
+/// Waits, which takes virtual time only: 100 ns units, negative from now on, positive
 /// since 1601.
 pub fn ke_delay_execution_thread(
     context: &Context,
@@ -117,10 +117,10 @@ pub fn rtl_copy_unicode_string(context: &Context, destination: u64, source: u64)
 
 pub fn rtl_init_unicode_string(context: &Context, destination: u64, source: u64) -> u64 {
     /// The longest string that the length field can count.
-    const LONGEST: u16 = 0xFFFC;
+    const MAX_LENGTH: u16 = 0xFFFC;
     let mut length = 0_u16;
     if source != 0 {
-        while length < LONGEST && context.read::<u16>(source + u64::from(length)) != 0 {
+        while length < MAX_LENGTH && context.read::<u16>(source + u64::from(length)) != 0 {
             length += 2;
         }
     }

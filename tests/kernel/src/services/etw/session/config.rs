@@ -1,4 +1,4 @@
-//! What a session is asked to be, and what it tells of itself.
+//! A session's configuration, statistics and report.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -35,7 +35,7 @@ pub enum Output {
     },
     /// Memory: the last so many buffers, which a flush writes to the file (ETW-6.4.3).
     Memory {
-        /// How many.
+        /// The number of buffers.
         buffers: u32,
     },
     /// No file: consumers in real time are all there is.
@@ -59,7 +59,7 @@ impl Output {
         }
     }
 
-    /// The most buffers that a file has, the header's included.
+    /// Returns the most buffers that a file has, the header's included.
     pub(super) const fn most_buffers(self, buffer_kb: u32) -> u32 {
         match self {
             Self::Sequential {
@@ -72,7 +72,7 @@ impl Output {
     }
 }
 
-/// How a session delivers to consumers in real time (`EVENT_TRACE_REAL_TIME_MODE`).
+/// The limits of a session that delivers to consumers in real time (`EVENT_TRACE_REAL_TIME_MODE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RealTime {
     /// Buffers that are kept while there is no consumer. With as many kept, and no file
@@ -91,7 +91,7 @@ impl Default for RealTime {
     }
 }
 
-/// How to start a session (`StartTrace`).
+/// The configuration of a session (`StartTrace`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -119,7 +119,7 @@ pub struct SessionConfig {
     /// `EVENT_TRACE_INDEPENDENT_SESSION_MODE`: it gets events that others cannot take, and
     /// others get those that it cannot (ETW-6.1.4).
     pub independent: bool,
-    /// What its timestamps count: the performance counter, or the system's time.
+    /// The clock of its timestamps: the performance counter, or the system's time.
     pub clock: ClockType,
     /// Whether each processor has its own buffers; without, events are in the order of
     /// their writes (`EVENT_TRACE_NO_PER_PROCESSOR_BUFFERING`).
@@ -135,7 +135,7 @@ pub struct SessionConfig {
 }
 
 impl SessionConfig {
-    /// A session that writes to a file, with buffers of 64 KB.
+    /// Returns a session that writes to a file, with buffers of 64 KB.
     pub fn to_file(name: impl Into<String>, file: impl Into<PathBuf>) -> Self {
         Self {
             name: name.into(),
@@ -155,7 +155,7 @@ impl SessionConfig {
         }
     }
 
-    /// A session without a file, for consumers in real time.
+    /// Returns a session without a file, for consumers in real time.
     pub fn to_consumers(name: impl Into<String>) -> Self {
         Self {
             output: Output::Consumers,
@@ -179,7 +179,7 @@ impl SessionConfig {
         (mode, most)
     }
 
-    /// How often buffers that are not full are flushed, if they are.
+    /// Returns the period of flushing buffers that are not full, if they are flushed.
     pub(super) fn flush_period(&self) -> Option<Duration> {
         if matches!(self.output, Output::Memory { .. }) {
             None
@@ -260,7 +260,7 @@ impl SessionConfig {
     }
 }
 
-/// What a session has done so far (`ControlTrace` with `EVENT_TRACE_CONTROL_QUERY`, ETW-6.3.5).
+/// The counts of a session (`ControlTrace` with `EVENT_TRACE_CONTROL_QUERY`, ETW-6.3.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionStatistics {
     /// Events that were recorded. Those of [`Self::events_in_lost_buffers`] are not among
@@ -284,7 +284,7 @@ pub struct SessionStatistics {
     pub free_buffers: u32,
 }
 
-/// What a session did, as its stop tells.
+/// The report of a session that was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionReport {
     /// Its name.

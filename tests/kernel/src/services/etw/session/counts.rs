@@ -10,7 +10,7 @@ use etl_file::{
 use super::config::SessionConfig;
 use crate::ground::clock::Clock;
 
-/// What a session counts.
+/// The counters of a session.
 #[derive(Default)]
 pub struct Counts {
     pub events: AtomicU64,
@@ -37,7 +37,7 @@ impl Counts {
     }
 }
 
-/// A reading of the counter as a session's timestamp.
+/// Returns a reading of the counter as a session's timestamp.
 pub const fn stamp(config: &SessionConfig, clock: &Clock, counter: i64) -> i64 {
     match config.clock {
         ClockType::SystemTime => clock.file_time(counter),

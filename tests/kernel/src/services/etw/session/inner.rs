@@ -24,11 +24,11 @@ use crate::ground::clock::{self, Clock};
 /// The buffers that are not in use.
 pub struct Spare {
     pub free: Vec<Buffer>,
-    /// How many there are in all, those in use and those that wait included.
+    /// The number of all buffers, those in use and those that wait included.
     pub made: u32,
 }
 
-/// What a session's writer shares with it.
+/// The part of a session that its writer shares.
 pub struct Inner {
     pub id: u16,
     pub config: Arc<SessionConfig>,
@@ -44,7 +44,7 @@ pub struct Inner {
     pub store_full: AtomicBool,
     /// It was stopped.
     pub ended: AtomicBool,
-    /// What enabled it has been told that it stopped.
+    /// The providers that it enabled have been told that it stopped.
     pub told: AtomicBool,
     /// When buffers that are not full are flushed next; `i64::MAX` for never.
     pub flush_due: AtomicI64,
@@ -60,7 +60,7 @@ impl Inner {
         }
     }
 
-    /// An empty buffer, if there is one or may be made.
+    /// Returns an empty buffer, if there is one or may be made.
     pub fn take_spare(&self, size: u32, processor: u16, may_grow: bool) -> Option<Buffer> {
         let mut spare = self.spare.lock();
         // Memory that is being filled and memory that is kept are the session's own limit.
@@ -99,7 +99,7 @@ impl Inner {
     }
 }
 
-/// What the writer's thread is sent.
+/// A message to the writer's thread.
 pub enum ToWriter {
     /// A full buffer.
     Full(Buffer),

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::config::RealTime;
 
-/// What a flush delivers: the events of one buffer.
+/// The events of one buffer, which a flush delivers.
 type Delivery = Vec<EventRecord>;
 
 /// `RT_LostEvent`: the records that tell a consumer what it does not get (ETW-6.3.7).
@@ -30,7 +30,7 @@ fn lost(kind: u8, timestamp: i64) -> EventRecord {
     }
 }
 
-/// What has been delivered to a consumer and not been read.
+/// Deliveries that a consumer has not read.
 pub struct Mailbox(Mutex<Unread>);
 
 struct Unread {
@@ -41,7 +41,7 @@ struct Unread {
 }
 
 impl Mailbox {
-    /// Everything that was delivered, in order.
+    /// Returns everything that was delivered, in order.
     pub fn take(&self) -> Vec<EventRecord> {
         let mut unread = self.0.lock();
         unread.deliveries.drain(..).flatten().collect()
@@ -67,7 +67,7 @@ impl Mailbox {
 pub struct Deliveries {
     config: RealTime,
     consumers: Vec<Arc<Mailbox>>,
-    /// What no consumer was there for, the oldest first.
+    /// Deliveries for which there was no consumer, the oldest first.
     stored: VecDeque<Delivery>,
     /// Something was dropped because that much was stored.
     dropped: bool,
@@ -89,7 +89,7 @@ impl Deliveries {
         }
     }
 
-    /// Whether as much is stored as can be, so that nothing more is taken (ETW-6.4.5).
+    /// Returns whether as much is stored as can be, so that nothing more is taken (ETW-6.4.5).
     pub fn is_full(&self) -> bool {
         self.consumers.is_empty() && self.stored.len() >= self.config.most_stored
     }
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// The records as numbers: timestamps of events, and the types of losses.
+    /// Returns the records as numbers: timestamps of events, and the types of losses.
     fn read(mailbox: &Mailbox) -> Vec<i64> {
         let records = mailbox.take().into_iter();
         records

@@ -33,7 +33,7 @@ pub enum NoRoom {
     NeverFits,
     /// Every buffer is full and waits to be written (ETW-1.3.19).
     NoBuffer,
-    /// What is stored for consumers in real time has its size (ETW-1.3.20).
+    /// The store for consumers in real time is full (ETW-1.3.20).
     StoreFull,
     /// The session has stopped by itself, its file being full (ETW-6.4.4).
     Stopped,
@@ -108,27 +108,27 @@ impl Session {
         })
     }
 
-    /// The session's number.
+    /// Returns the session's number.
     pub fn id(&self) -> u16 {
         self.inner.id
     }
 
-    /// How it was started, with its numbers raised to what holds.
+    /// Returns its configuration, with the numbers of buffers raised to the effective ones.
     pub fn config(&self) -> &SessionConfig {
         &self.inner.config
     }
 
-    /// Whether it belongs to one process.
+    /// Returns whether it belongs to one process.
     pub fn is_private(&self) -> bool {
         self.inner.config.private.is_some()
     }
 
-    /// Whether its file is full, so that it records nothing any more.
+    /// Returns whether its file is full, so that it records nothing any more.
     pub fn is_full(&self) -> bool {
         self.inner.full.load(Ordering::Acquire)
     }
 
-    /// Whether its file is full, and nobody has been told so yet.
+    /// Returns whether its file is full, and nobody has been told so yet.
     pub fn take_full(&self) -> bool {
         self.is_full() && !self.inner.told.swap(true, Ordering::Relaxed)
     }
@@ -303,7 +303,7 @@ impl Session {
         }
     }
 
-    /// What it has done so far.
+    /// Returns the counts so far.
     pub fn statistics(&self) -> SessionStatistics {
         let inner = &*self.inner;
         let (buffers, free_buffers) = {

@@ -47,7 +47,7 @@ pub struct Sink {
     pub error: Option<String>,
 }
 
-/// What became of a buffer.
+/// The fate of a buffer.
 pub enum Written {
     /// It can be used again.
     Free(Buffer),
@@ -75,7 +75,7 @@ impl Sink {
         }
     }
 
-    /// The path of the file that is being written, or comes first.
+    /// Returns the path of the file that is being written, or comes first.
     pub fn path(&self) -> &Path {
         self.files.last().unwrap_or(&self.config.file)
     }
@@ -119,7 +119,7 @@ impl Sink {
         Ok(())
     }
 
-    /// What a reading of the counter is as the session's timestamp.
+    /// Returns a reading of the counter as the session's timestamp.
     pub fn stamp(&self, counter: i64) -> i64 {
         stamp(&self.config, &self.clock, counter)
     }
@@ -271,7 +271,7 @@ impl Sink {
     }
 }
 
-/// The file's name as it would be on the machine that the driver believes in.
+/// Returns the file's name as it would be on the computer that the driver believes in.
 fn windows_path(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     format!(r"C:\traces\{name}")

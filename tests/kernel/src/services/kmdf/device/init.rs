@@ -1,4 +1,4 @@
-//! What a driver says of a device before it creates it.
+//! A driver's description of a device before it creates it.
 
 use std::collections::HashMap;
 
@@ -91,7 +91,7 @@ fn stop_for_size(context: &Context, structure: &str, size: u32) -> ! {
     )
 }
 
-/// A fresh `WDFDEVICE_INIT`.
+/// Makes a fresh `WDFDEVICE_INIT`.
 pub fn allocate_init(context: &Context, init: DeviceInit) -> u64 {
     let mut framework = context.framework();
     let inits = framework.part::<Inits>();

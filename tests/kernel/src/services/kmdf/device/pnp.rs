@@ -228,7 +228,7 @@ fn clean_up(context: &Context, device: u64) {
     object::delete(context, device);
 }
 
-/// Whether a device is there, and not gone with its last file still open.
+/// Returns whether a device is there, and not gone with its last file still open.
 fn is_present(context: &Context, device: u64) -> bool {
     context
         .framework()

@@ -143,7 +143,7 @@ fn configure_dispatching(
     status.to_register()
 }
 
-/// The system treats a failed device as one that was pulled out, once the present
+/// Declares the device failed. The system treats it as one that was pulled out, once the present
 /// step is over.
 fn set_failed(context: &Context, _globals: u64, device: u64, _action: u64) -> u64 {
     context.with::<DeviceData, _>(device, |_| ());

@@ -35,7 +35,7 @@ pub fn complete(context: &Context, handle: u64, status: NtStatus, information: O
     end(context, handle, status, information);
 }
 
-/// Stops the machine if the driver names a request that it has given away.
+/// Bugchecks if the driver names a request that it has given away.
 pub fn must_own(context: &Context, handle: u64) {
     let (queue, description) =
         context.with::<RequestData, _>(handle, |request| (request.queue, describe(request)));
@@ -59,7 +59,7 @@ pub fn must_own(context: &Context, handle: u64) {
     }
 }
 
-/// Stops the machine if the driver uses a request in a way that a cancelable one
+/// Bugchecks if the driver uses a request in a way that a cancelable one
 /// cannot be used.
 pub fn must_not_be_cancelable(context: &Context, handle: u64) {
     let description = context.with::<RequestData, _>(handle, |request| {

@@ -40,7 +40,7 @@ impl Data for QueueData {
     }
 }
 
-/// What a queue stops for.
+/// The ways of halting a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Halt {
     /// It goes on accepting.
@@ -228,7 +228,7 @@ fn drain_and_wait(context: &Context, _globals: u64, queue: u64) -> u64 {
     0
 }
 
-/// What waits in a queue that is being deleted is cancelled.
+/// Cancels the requests that wait in a queue that is being deleted.
 pub fn purge_before_delete(context: &Context, handle: u64) {
     let is_queue = context
         .framework()
@@ -240,7 +240,7 @@ pub fn purge_before_delete(context: &Context, handle: u64) {
     }
 }
 
-/// What the driver holds of a queue's requests.
+/// Returns the requests of a queue that the driver holds.
 pub fn presented(context: &Context, queue: u64) -> Vec<u64> {
     context
         .framework()
@@ -248,7 +248,7 @@ pub fn presented(context: &Context, queue: u64) -> Vec<u64> {
         .map_or_else(|_| Vec::new(), |queue| queue.presented.clone())
 }
 
-/// A device's queues of a sort, oldest first.
+/// Returns a device's queues that `is_wanted`, oldest first.
 pub fn queues_of(
     context: &Context,
     device: u64,

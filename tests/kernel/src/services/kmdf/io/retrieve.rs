@@ -142,7 +142,7 @@ fn find_request(
     hand_out(context, found.ok_or(NtStatus::NO_MORE_ENTRIES), request)
 }
 
-/// A request that the driver moves on, and its present queue.
+/// Returns the queue of a request that the driver moves on.
 fn take_back(context: &Context, request: u64) -> Option<u64> {
     must_own(context, request);
     must_not_be_cancelable(context, request);

@@ -75,7 +75,7 @@ pub fn send(context: &Context, device: u64, handle: u64, kind: RequestKind) {
     }
 }
 
-/// How a request ended, once it has and the first time that it is asked for.
+/// Returns the completion of a request, once it has one and the first time that it is asked for.
 pub fn outcome(context: &Context, request: u64) -> Option<Completion> {
     context
         .framework()

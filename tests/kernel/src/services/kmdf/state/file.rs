@@ -14,13 +14,13 @@ pub struct FileData {
 }
 
 impl FileData {
-    /// The device that it is open on.
+    /// Returns the device that it is open on.
     pub const fn device(&self) -> u64 {
         self.device
     }
 }
 
-/// Whether a device has an open file.
+/// Returns whether a device has an open file.
 pub fn is_open(framework: &mut Framework, device: u64) -> bool {
     framework.all::<FileData>().into_iter().any(|file| {
         framework

@@ -212,7 +212,7 @@ pub struct ObjectContext {
 
 /// An object.
 pub struct Object {
-    /// What its kind needs.
+    /// The data of its kind.
     pub data: Box<dyn AnyData>,
     parent: Option<u64>,
     children: Vec<u64>,
@@ -243,7 +243,7 @@ pub struct Framework {
     /// The objects, by handle.
     pub objects: HashMap<u64, Object>,
     issued: u64,
-    /// What modules keep beside their objects, by type.
+    /// The state that modules keep beside their objects, by type.
     parts: HashMap<TypeId, Box<dyn Any + Send>>,
 }
 

@@ -1,4 +1,4 @@
-//! What the framework keeps: objects, and the data of the kinds that several modules share.
+//! The framework's state: objects, and the data of the kinds that several modules share.
 
 pub mod device;
 pub mod file;

@@ -50,7 +50,7 @@ pub struct QueueData {
     pub dispatching: Vec<ThreadId>,
 }
 
-/// What a queue does next.
+/// The next thing for a queue to do.
 pub enum Event {
     CanceledOnQueue(u64, u64),
     Notify(&'static str, Notify),
@@ -58,17 +58,17 @@ pub enum Event {
 }
 
 impl QueueData {
-    /// Whether it gets the requests that no other queue gets.
+    /// Returns whether it gets the requests that no other queue gets.
     pub const fn is_default(&self) -> bool {
         self.config.default_queue != 0
     }
 
-    /// Whether a request waits in it.
+    /// Returns whether a request waits in it.
     pub fn has_waiting(&self, request: u64) -> bool {
         self.waiting.contains(&request)
     }
 
-    /// Whether a purge cancels what the driver gives back or makes cancelable.
+    /// Returns whether a purge cancels what the driver gives back or makes cancelable.
     pub const fn cancels_what_comes_back(&self) -> bool {
         self.cancels
     }

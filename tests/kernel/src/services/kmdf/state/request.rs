@@ -14,7 +14,7 @@ pub const METHOD_BUFFERED: u32 = 0;
 /// The sender's own addresses, which the framework hands out to `EvtIoInCallerContext` alone.
 pub const METHOD_NEITHER: u32 = 3;
 
-/// What a request asks for.
+/// The operation that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
     /// A file is being opened.
@@ -32,15 +32,15 @@ pub enum RequestKind {
 
 /// A request as its sender makes it.
 pub struct IoRequest {
-    /// What it asks for.
+    /// The operation that it asks for.
     pub kind: RequestKind,
     /// The bytes to write, or the control code's input.
     pub input: Vec<u8>,
-    /// How many bytes the sender has room for.
+    /// The number of bytes that the sender has room for.
     pub output_length: usize,
 }
 
-/// How a request ended.
+/// The completion of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The status that the driver completed it with.
@@ -58,7 +58,7 @@ pub struct RequestData {
     pub queue: Option<u64>,
     pub file: Option<u64>,
     pub buffer: Block,
-    /// What `METHOD_IN_DIRECT` and `METHOD_OUT_DIRECT` map beside the system buffer.
+    /// The buffer that `METHOD_IN_DIRECT` and `METHOD_OUT_DIRECT` map beside the system buffer.
     pub mapped: Option<Block>,
     pub input_length: usize,
     pub output_length: usize,
@@ -71,7 +71,7 @@ pub struct RequestData {
     pub told_of_cancellation: bool,
     /// Whether the driver has ever had it.
     pub presented: bool,
-    /// What became of a notification that its queue stops.
+    /// The state of the notification that its queue stops.
     pub stop: Stop,
 }
 
@@ -105,22 +105,22 @@ pub struct Ended {
 pub struct EndedRequests(pub HashMap<u64, Ended>);
 
 impl RequestData {
-    /// What it asks for.
+    /// The operation that it asks for.
     pub const fn kind(&self) -> RequestKind {
         self.kind
     }
 
-    /// The input's length in bytes.
+    /// Returns the input's length in bytes.
     pub const fn input_length(&self) -> u64 {
         self.input_length as u64
     }
 
-    /// The output's length in bytes.
+    /// Returns the output's length in bytes.
     pub const fn output_length(&self) -> u64 {
         self.output_length as u64
     }
 
-    /// The queue it went to.
+    /// Returns the queue it went to.
     pub const fn queue(&self) -> Option<u64> {
         self.queue
     }
@@ -130,7 +130,7 @@ impl RequestData {
         self.queue = Some(queue);
     }
 
-    /// The file that it was sent by.
+    /// Returns the file that it was sent by.
     pub const fn file(&self) -> Option<u64> {
         self.file
     }
@@ -146,18 +146,18 @@ impl RequestData {
         (block.address(), self.output_length())
     }
 
-    /// Whether the driver gets its buffers from the framework, as it does not with
+    /// Returns whether the driver gets its buffers from the framework, as it does not with
     /// `METHOD_NEITHER`.
     pub const fn has_buffers(&self) -> bool {
         !matches!(self.kind, RequestKind::DeviceControl { code } if code & METHOD_MASK == METHOD_NEITHER)
     }
 
-    /// Whether the driver has made it cancelable and not been called for it.
+    /// Returns whether the driver has made it cancelable and not been called for it.
     pub const fn is_cancelable(&self) -> bool {
         self.cancel_routine != 0 && !self.told_of_cancellation
     }
 
-    /// Whether it was cancelled.
+    /// Returns whether it was cancelled.
     pub const fn is_cancelled(&self) -> bool {
         self.cancelled
     }
@@ -167,7 +167,7 @@ impl RequestData {
         self.cancelled = true;
     }
 
-    /// Whether the driver knows that it was cancelled.
+    /// Returns whether the driver knows that it was cancelled.
     pub const fn was_told_of_cancellation(&self) -> bool {
         self.told_of_cancellation
     }
@@ -177,7 +177,7 @@ impl RequestData {
         self.told_of_cancellation = true;
     }
 
-    /// Whether the driver has ever had it.
+    /// Returns whether the driver has ever had it.
     pub const fn was_presented(&self) -> bool {
         self.presented
     }
@@ -187,7 +187,7 @@ impl RequestData {
         self.presented = true;
     }
 
-    /// Whether it is a read or write of nothing.
+    /// Returns whether it is a read or write of nothing.
     pub const fn is_empty(&self) -> bool {
         match self.kind {
             RequestKind::Read => self.output_length == 0,
@@ -197,7 +197,7 @@ impl RequestData {
     }
 }
 
-/// A request in words.
+/// Returns a request in words.
 pub fn describe(request: &RequestData) -> String {
     match request.kind {
         RequestKind::Create => "a create request".to_owned(),

@@ -23,7 +23,7 @@ impl Data for TextData {
 }
 
 impl TextData {
-    /// A copy of a text; none if it is longer than a counted string can be.
+    /// Returns a copy of a text; none if it is longer than a counted string can be.
     pub fn new(text: &str) -> Option<Self> {
         let bytes = text_bytes(text);
         let length = u16::try_from(bytes.len()).ok()?.checked_sub(2)?;
@@ -35,7 +35,7 @@ impl TextData {
         })
     }
 
-    /// The string as a driver sees it; its text lives as long as the object.
+    /// Returns the string as a driver sees it; its text lives as long as the object.
     pub const fn counted(&self) -> UnicodeString {
         UnicodeString {
             length: self.length,
