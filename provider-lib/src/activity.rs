@@ -2,7 +2,7 @@
 
 use core::{fmt, marker::PhantomData};
 
-use crate::{Guid, NtStatus, data::PlainData, ffi};
+use crate::{Guid, NtStatus, ffi, plain::PlainData};
 
 /// `EVENT_ACTIVITY_CTRL_*`.
 const GET_ID: u32 = 1;

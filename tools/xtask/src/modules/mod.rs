@@ -47,7 +47,6 @@ const CYCLIC: &[(&str, &str)] = &[
         "wdk-etw-build",
         "the model of manifests moves to a crate of its own",
     ),
-    ("etw-testkernel", "its modules are being put into layers"),
 ];
 
 /// A crate: a library or a program of a package.
