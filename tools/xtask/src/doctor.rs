@@ -182,3 +182,37 @@ pub fn run(should_install: bool) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::process::root;
+
+    /// The chores, this one above all, work while the crates of the workspace do not compile.
+    #[test]
+    fn the_chores_link_no_crate_of_the_workspace() {
+        let manifest = fs::read_to_string(root().join("tools/xtask/Cargo.toml")).unwrap();
+        let workspace = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+        let (_, dependencies) = manifest.split_once("[dependencies]").unwrap();
+        let (dependencies, _) = dependencies.split_once("[dev-dependencies]").unwrap();
+        let names = |text: &str| -> Vec<String> {
+            text.lines()
+                .filter_map(|line| line.split(['.', ' ']).next())
+                .filter(|name| !name.is_empty() && !name.starts_with('#'))
+                .map(str::to_owned)
+                .collect()
+        };
+        let of_workspace: Vec<&str> = workspace
+            .lines()
+            .filter(|line| line.contains("path = "))
+            .collect();
+        assert!(!of_workspace.is_empty());
+        assert!(!dependencies.contains("path"), "{dependencies}");
+        for name in names(dependencies) {
+            let start = format!("{name} = ");
+            let found = of_workspace.iter().find(|line| line.starts_with(&start));
+            assert_eq!(found, None, "{name}");
+        }
+    }
+}

@@ -91,7 +91,8 @@ pub(super) fn items(text: &str) -> Vec<Item> {
     let mut items = Vec::new();
     // Names that a list such as "`a` and `b` in" has had so far.
     let mut listed: Vec<String> = Vec::new();
-    let mut link: Option<(usize, String)> = None;
+    // The link that the text is in, with its line.
+    let mut open: Option<(usize, String)> = None;
     for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
         match event {
             Event::Start(Tag::Link { dest_url, .. }) => {
@@ -101,18 +102,24 @@ pub(super) fn items(text: &str) -> Vec<Item> {
                         .trim_end_matches(char::is_whitespace)
                         .ends_with(" in")
                 });
-                for name in listed.drain(..).filter(|_| is_list) {
-                    let link = dest_url.to_string();
-                    items.push(Item { line, name, link });
+                for name in std::mem::take(&mut listed) {
+                    if !is_list {
+                        break;
+                    }
+                    items.push(Item {
+                        line,
+                        name,
+                        link: dest_url.to_string(),
+                    });
                 }
-                link = Some((line, dest_url.into_string()));
+                open = Some((line, dest_url.into_string()));
             }
-            Event::End(TagEnd::Link) => link = None,
-            Event::Code(name) => match &link {
-                Some((line, link)) => items.push(Item {
-                    line: *line,
+            Event::End(TagEnd::Link) => open = None,
+            Event::Code(name) => match &open {
+                Some((at, to)) => items.push(Item {
+                    line: *at,
                     name: name.into_string(),
-                    link: link.clone(),
+                    link: to.clone(),
                 }),
                 None => listed.push(name.into_string()),
             },
