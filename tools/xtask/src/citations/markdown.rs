@@ -88,10 +88,10 @@ pub(super) struct Item {
 
 /// Returns the items that a document says are in files of the tree.
 pub(super) fn items(text: &str) -> Vec<Item> {
-    let mut items = Vec::new();
+    let mut items: Vec<Item> = Vec::new();
     // Names that a list such as "`a` and `b` in" has had so far.
     let mut listed: Vec<String> = Vec::new();
-    let mut link: Option<(usize, String)> = None;
+    let mut inside: Option<(usize, String)> = None;
     for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
         match event {
             Event::Start(Tag::Link { dest_url, .. }) => {
@@ -101,18 +101,20 @@ pub(super) fn items(text: &str) -> Vec<Item> {
                         .trim_end_matches(char::is_whitespace)
                         .ends_with(" in")
                 });
-                for name in listed.drain(..).filter(|_| is_list) {
-                    let link = dest_url.to_string();
-                    items.push(Item { line, name, link });
-                }
-                link = Some((line, dest_url.into_string()));
+                let names = std::mem::take(&mut listed);
+                items.extend(names.into_iter().filter(|_| is_list).map(|name| Item {
+                    line,
+                    name,
+                    link: dest_url.to_string(),
+                }));
+                inside = Some((line, dest_url.into_string()));
             }
-            Event::End(TagEnd::Link) => link = None,
-            Event::Code(name) => match &link {
-                Some((line, link)) => items.push(Item {
+            Event::End(TagEnd::Link) => inside = None,
+            Event::Code(name) => match &inside {
+                Some((line, target)) => items.push(Item {
                     line: *line,
                     name: name.into_string(),
-                    link: link.clone(),
+                    link: target.clone(),
                 }),
                 None => listed.push(name.into_string()),
             },
