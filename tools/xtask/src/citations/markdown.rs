@@ -88,11 +88,10 @@ pub(super) struct Item {
 
 /// Returns the items that a document says are in files of the tree.
 pub(super) fn items(text: &str) -> Vec<Item> {
-    let mut items = Vec::new();
+    let mut items: Vec<Item> = Vec::new();
     // Names that a list such as "`a` and `b` in" has had so far.
     let mut listed: Vec<String> = Vec::new();
-    // The link that the text is in, with its line.
-    let mut open: Option<(usize, String)> = None;
+    let mut inside: Option<(usize, String)> = None;
     for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
         match event {
             Event::Start(Tag::Link { dest_url, .. }) => {
@@ -102,24 +101,20 @@ pub(super) fn items(text: &str) -> Vec<Item> {
                         .trim_end_matches(char::is_whitespace)
                         .ends_with(" in")
                 });
-                for name in std::mem::take(&mut listed) {
-                    if !is_list {
-                        break;
-                    }
-                    items.push(Item {
-                        line,
-                        name,
-                        link: dest_url.to_string(),
-                    });
-                }
-                open = Some((line, dest_url.into_string()));
+                let names = std::mem::take(&mut listed);
+                items.extend(names.into_iter().filter(|_| is_list).map(|name| Item {
+                    line,
+                    name,
+                    link: dest_url.to_string(),
+                }));
+                inside = Some((line, dest_url.into_string()));
             }
-            Event::End(TagEnd::Link) => open = None,
-            Event::Code(name) => match &open {
-                Some((at, to)) => items.push(Item {
-                    line: *at,
+            Event::End(TagEnd::Link) => inside = None,
+            Event::Code(name) => match &inside {
+                Some((line, target)) => items.push(Item {
+                    line: *line,
                     name: name.into_string(),
-                    link: to.clone(),
+                    link: target.clone(),
                 }),
                 None => listed.push(name.into_string()),
             },
