@@ -2,6 +2,8 @@
 
 use core::{ffi::c_void, fmt, slice};
 
+use crate::plain::plain;
+
 /// The most 16-bit units that a NUL-terminated text is looked at for.
 const MOST_UNITS: usize = 32_767;
 
@@ -36,6 +38,10 @@ number! {
     Port(u16);
 }
 
+plain!(
+    FileTime, HResult, Win32Error, ProcessId, ThreadId, SystemTime, Luid, F32, F64
+);
+
 /// A date and a time of day (`SYSTEMTIME`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
@@ -50,6 +56,17 @@ pub struct SystemTime {
     pub minute: u16,
     pub second: u16,
     pub millisecond: u16,
+}
+
+/// A locally unique identifier (`LUID`), such as that of a graphics adapter.
+///
+/// 8 bytes: `low_part` at 0, `high_part` at 4. Decoders show it as one hexadecimal number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the fields are named after those of LUID")]
+pub struct Luid {
+    pub low_part: u32,
+    pub high_part: i32,
 }
 
 macro_rules! bits_of_number {

@@ -10,7 +10,7 @@ use std::{
     fmt::Write as _,
 };
 
-use wdk_etw_schema::{Guid, STANDARD_LEVELS, STANDARD_OPCODES};
+use etw_wire::{Guid, winmeta};
 
 use crate::manifest::{
     Event, Manifest, Position, Property, PropertyKind, Provider, Size, harmless, out_type_name,
@@ -447,15 +447,17 @@ impl Writer<'_> {
     fn opcodes(&mut self) -> Vec<Option<String>> {
         let provider = self.provider;
         // Opcodes of winmeta.xml's names are known already.
-        let standard = STANDARD_OPCODES.iter();
-        let mut taken: HashSet<String> = standard.map(|one| one.0.to_owned()).collect();
+        let standard = winmeta::OPCODES.iter();
+        let mut taken: HashSet<String> = standard.map(|one| one.ident.to_owned()).collect();
         let mut by_value: BTreeMap<u8, String> = BTreeMap::new();
         let mut idents = Vec::new();
         let mut list = Vec::new();
         for opcode in &provider.opcodes {
             if opcode.standard {
-                let known = STANDARD_OPCODES.iter().find(|one| one.1 == opcode.value);
-                idents.push(known.map(|one| one.0.to_owned()));
+                let known = winmeta::OPCODES
+                    .iter()
+                    .find(|one| one.value == opcode.value);
+                idents.push(known.map(|one| one.ident.to_owned()));
                 continue;
             }
             // A declaration has one list of opcodes; a task's own are told apart by its name.
@@ -786,10 +788,10 @@ impl Writer<'_> {
         }
         let ident = unique(&snake(&whole), taken);
         let level = event.level.map_or(0, |at| provider.levels[at].value);
-        let level = match STANDARD_LEVELS.iter().find(|one| one.1 == level) {
-            Some((name, _)) => (*name).to_owned(),
-            None => level.to_string(),
-        };
+        let level = winmeta::LEVELS
+            .iter()
+            .find(|one| one.value == level)
+            .map_or_else(|| level.to_string(), |known| known.ident.to_owned());
         let keywords: Vec<&str> = event
             .keywords
             .iter()

@@ -3,7 +3,7 @@
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
-#[path = "../../kmdf-driver/src/commands.rs"]
+#[path = "../../drivers/kmdf/src/commands.rs"]
 #[allow(dead_code, reason = "not every test sends every command")]
 mod commands;
 mod common;

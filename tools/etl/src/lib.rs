@@ -22,7 +22,7 @@ pub mod chrome;
 pub mod csv;
 mod cursor;
 pub mod decode;
-pub mod guid;
+mod guid;
 pub mod header;
 pub mod image;
 pub mod json;
@@ -41,7 +41,7 @@ pub mod time;
 pub mod write;
 
 pub use decode::{Decoded, decode};
-pub use guid::Guid;
+pub use etw_wire::Guid;
 pub use header::LogFileHeader;
 pub use manifest::Catalog;
 pub use read::{Event, Trace};

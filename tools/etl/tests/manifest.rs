@@ -254,7 +254,7 @@ const MALFORMED: &[(&str, &str, &str)] = &[
     (
         " guid=\"{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9}\"",
         " guid=\"{2f4c}\"",
-        "`{2f4c}` is not a GUID (00112233-4455-6677-8899-aabbccddeeff, braces allowed)",
+        "`{2f4c}` is not a GUID: expected a GUID of 36 characters, as in 4f50731a-89cf-4782-b3e0-dce8c90476ba",
     ),
     (
         " guid=\"{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9}\"",

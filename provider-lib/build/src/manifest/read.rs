@@ -252,7 +252,7 @@ impl<'a, 'i> Reader<'a, 'i> {
 
     fn optional_guid(&mut self, node: Xml<'a, 'i>, attribute: &'static str) -> Option<Guid> {
         let text = node.attribute(attribute)?;
-        let found = Guid::parse(text.trim()).ok();
+        let found = text.trim().parse().ok();
         if found.is_none() {
             let rule = Rule::Guid {
                 attribute,

@@ -55,7 +55,7 @@ pub fn encode(manifest: &Manifest, ids: &[u32], version: Version) -> Result<Vec<
     let mut place = out.reserve(manifest.providers.len() * PROVIDER);
     for provider in &manifest.providers {
         let offset = out.offset()?;
-        out.0[place..place + 16].copy_from_slice(&provider.guid.0);
+        out.0[place..place + 16].copy_from_slice(&provider.guid.to_bytes());
         out.put_u32(place + 16, offset);
         place += PROVIDER;
         let mut writer = Writer {
@@ -259,7 +259,7 @@ impl<'a> Writer<'a> {
             let mut before = Bytes::default();
             before.u32(u32::from(task.value));
             before.u32(writer.id(task.message));
-            before.slice(&task.event_guid.unwrap_or_default().0);
+            before.slice(&task.event_guid.unwrap_or_default().to_bytes());
             Entry {
                 before: before.0,
                 name: &task.name.written,
@@ -515,7 +515,7 @@ impl<'a> Writer<'a> {
             let offset = self.out.offset()?;
             self.out.put_u32(place, key);
             self.out.put_u32(place + 4, offset);
-            self.out.slice(&guid.0);
+            self.out.slice(&guid.to_bytes());
         }
         self.align_block(start);
         self.out.put_length(length, start)

@@ -41,7 +41,7 @@ impl Bytes<'_> {
     }
 
     fn guid(self, at: usize) -> Guid {
-        Guid(self.array(at))
+        Guid::from_bytes(self.array(at))
     }
 
     fn units(self, at: usize, count: usize) -> String {

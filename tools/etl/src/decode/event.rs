@@ -1,11 +1,12 @@
 //! Events with all that is known of them.
 
+use etw_wire::Guid;
+
 use super::error::{MetadataError, PayloadError};
 use super::payload::{Fields, Payload};
 use super::schema::Schema;
 use super::traits::ProviderTraits;
 use super::winmeta;
-use crate::guid::Guid;
 use crate::manifest::{Catalog, EventDefinition, Provider, message};
 use crate::read::Event;
 use crate::record::{EventDescriptor, ext_type};

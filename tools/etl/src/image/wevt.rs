@@ -5,11 +5,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use etw_wire::Guid;
+
 use super::ResourceError;
 use super::bytes::Bytes;
 use super::messages::Messages;
 use crate::decode::{Count, Field, InType, Length, OutType, Schema, ValueMap};
-use crate::guid::Guid;
 use crate::manifest::{EventDefinition, Provider};
 
 /// No message.

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::guid::ParseGuidError;
 use crate::show::Escaped;
+use etw_wire::GuidError;
 
 /// A manifest file could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -71,8 +71,13 @@ pub enum ManifestErrorKind {
         max: u64,
     },
     /// An attribute is not a GUID.
-    #[error(transparent)]
-    Guid(#[from] ParseGuidError),
+    #[error("`{}` is not a GUID: {error}", Escaped(text))]
+    Guid {
+        /// The attribute's text.
+        text: String,
+        /// The reason.
+        error: GuidError,
+    },
     /// A reference to a definition that is not there.
     #[error("there is no {what} `{}`", Escaped(name))]
     Unknown {

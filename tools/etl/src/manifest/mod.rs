@@ -18,8 +18,9 @@ use std::sync::Arc;
 pub use error::{LoadError, ManifestError, ManifestErrorKind};
 pub use provider::{EventDefinition, Provider};
 
+use etw_wire::Guid;
+
 use crate::decode::Schema;
-use crate::guid::Guid;
 
 /// The providers of all manifests that were loaded.
 #[derive(Clone, Debug, Default)]

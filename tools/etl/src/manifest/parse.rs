@@ -5,13 +5,13 @@ use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use etw_wire::Guid;
 use roxmltree::{Document, Node};
 
 use super::error::{ManifestError, ManifestErrorKind as Kind};
 use super::provider::{EventDefinition, Provider};
 use super::types;
 use crate::decode::{Count, Field, InType, Length, OutType, Schema, ValueMap, winmeta};
-use crate::guid::Guid;
 
 type Result<T> = std::result::Result<T, ManifestError>;
 
@@ -489,9 +489,11 @@ fn number<T: TryFrom<u64>>(node: Node<'_, '_>, attribute: &'static str) -> Resul
 }
 
 fn guid(node: Node<'_, '_>, attribute: &'static str) -> Result<Guid> {
-    required(node, attribute)?
-        .parse()
-        .map_err(|error| at_attribute(node, attribute, Kind::Guid(error)))
+    let text = required(node, attribute)?;
+    text.parse().map_err(|error| {
+        let text = text.to_owned();
+        at_attribute(node, attribute, Kind::Guid { text, error })
+    })
 }
 
 /// A qualified name without its prefix.

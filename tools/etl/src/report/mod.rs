@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
+use etw_wire::Guid;
 use serde::Serialize;
 
 use crate::decode::{Decoded, Fields, decode};
-use crate::guid::Guid;
 use crate::manifest::Catalog;
 use crate::read::{Event, Trace};
 use crate::spans::spans;

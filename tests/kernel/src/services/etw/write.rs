@@ -3,6 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use etl_file::{EventRecord, ExtendedItem, Guid, record::ext_type};
+use etw_wire::limits::MAX_DATA_DESCRIPTORS;
 use zerocopy::IntoBytes;
 
 use super::{
@@ -22,9 +23,6 @@ use crate::ground::{
     status::NtStatus,
 };
 
-/// More descriptors than this are refused (ETW-1.1.12).
-const MAX_DESCRIPTORS: u32 = 128;
-
 /// `EVENT_WRITE_FLAG_INPRIVATE` (ETW-6.1.9).
 const IN_PRIVATE: u32 = 2;
 
@@ -36,7 +34,11 @@ pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
     };
     route.writes.fetch_add(1, Ordering::Relaxed);
     // Arguments are checked before anything is asked of sessions (ETW-1.3.15).
-    if call.descriptor == 0 || call.count > MAX_DESCRIPTORS || (call.count != 0 && call.data == 0) {
+    // ETW-1.1.12.
+    if call.descriptor == 0
+        || call.count as usize > MAX_DATA_DESCRIPTORS
+        || (call.count != 0 && call.data == 0)
+    {
         checks::refused_arguments(context, call);
         return NtStatus::INVALID_PARAMETER;
     }
