@@ -27,6 +27,13 @@
 //! # }
 //! ```
 //!
+//! # Layers
+//!
+//! The code stands in four folders, of which each knows only those before it: `ground`
+//! (memory, images, the ABI, IRQLs, the clock), `execution` (stacks, gateways, threads,
+//! schedules, faults), `services` (what a driver can call: pool, ntoskrnl.exe, KMDF, ETW) and
+//! `harness` (what a test holds). Inside a folder, no two modules know each other.
+//!
 //! # What it does not do
 //!
 //! It is a test double for what a driver, a controller or a consumer can

@@ -101,7 +101,7 @@ fn mode(file: &std::path::Path) -> (u32, u32) {
 #[test]
 fn a_sequential_file_holds_everything() {
     let world = World::new();
-    let session = world.session("sequential.etl", Output::Sequential { most_kb: None });
+    let session = world.session("sequential.etl", Output::Sequential { max_kb: None });
     world.drive(|_| ());
     let report = world.stop(session);
     assert_eq!(lengths(&report.file), (1..=WRITES).collect::<Vec<_>>());
@@ -114,7 +114,7 @@ fn a_sequential_file_holds_everything() {
 #[test]
 fn a_session_stops_when_its_file_has_its_size() {
     let world = World::new();
-    let output = Output::Sequential { most_kb: Some(16) };
+    let output = Output::Sequential { max_kb: Some(16) };
     let session = world.session("limited.etl", output);
     let mut notifications = Vec::new();
     world.drive(|_| notifications.push(world.kernel.statistics().notifications));
@@ -136,7 +136,7 @@ fn a_session_stops_when_its_file_has_its_size() {
 #[test]
 fn a_circular_file_holds_the_last_events() {
     let world = World::new();
-    let session = world.session("circular.etl", Output::Circular { most_kb: 16 });
+    let session = world.session("circular.etl", Output::Circular { max_kb: 16 });
     world.drive(|_| ());
     let report = world.stop(session);
     let kept = lengths(&report.file);
@@ -152,7 +152,7 @@ fn a_circular_file_holds_the_last_events() {
 #[test]
 fn new_files_follow_one_another() {
     let world = World::new();
-    let session = world.session("new-%d.etl", Output::NewFile { most_kb: 12 });
+    let session = world.session("new-%d.etl", Output::NewFile { max_kb: 12 });
     world.drive(|_| ());
     let report = world.stop(session);
     assert!(report.files.len() > 2, "{:?}", report.files);
@@ -192,13 +192,13 @@ fn a_session_in_memory_writes_what_it_holds_when_it_is_asked() {
 fn sizes_and_names_that_cannot_be_are_refused() {
     let world = World::new();
     for (file, output, sentence) in [
-        ("a.etl", Output::Circular { most_kb: 4 }, "at least 8 KB"),
+        ("a.etl", Output::Circular { max_kb: 4 }, "at least 8 KB"),
         (
             "b.etl",
-            Output::Sequential { most_kb: Some(7) },
+            Output::Sequential { max_kb: Some(7) },
             "at least 8 KB",
         ),
-        ("c.etl", Output::NewFile { most_kb: 64 }, "has a %d"),
+        ("c.etl", Output::NewFile { max_kb: 64 }, "has a %d"),
         (
             "d.etl",
             Output::Memory { buffers: 1 },

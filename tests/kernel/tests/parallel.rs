@@ -163,9 +163,9 @@ fn control(kernel: &Kernel, folder: &Path, dose: Dose, mut random: fastrand::Rng
                     writer_thread: random.bool(),
                     per_processor: random.bool(),
                     output: if random.u8(..4) == 0 {
-                        Output::Circular { most_kb: 64 }
+                        Output::Circular { max_kb: 64 }
                     } else {
-                        Output::Sequential { most_kb: None }
+                        Output::Sequential { max_kb: None }
                     },
                     ..SessionConfig::to_file(&name, folder.join(format!("{name}.etl")))
                 };

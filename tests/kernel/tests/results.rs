@@ -142,8 +142,8 @@ fn writes_say_why_no_session_can_take_them() {
     world.session(SessionConfig {
         buffer_kb: 4,
         real_time: Some(RealTime {
-            most_stored: 1,
-            most_unread: 1,
+            max_stored: 1,
+            max_unread: 1,
         }),
         ..SessionConfig::to_consumers("stored")
     });

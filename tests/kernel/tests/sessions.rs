@@ -360,8 +360,8 @@ fn a_store_that_is_full_fails_writes_until_a_consumer_comes() {
     let session = world.session(SessionConfig {
         buffer_kb: 4,
         real_time: Some(RealTime {
-            most_stored: 2,
-            most_unread: 1000,
+            max_stored: 2,
+            max_unread: 1000,
         }),
         ..SessionConfig::to_consumers("stored")
     });
@@ -391,8 +391,8 @@ fn a_consumer_that_does_not_read_loses_buffers_and_the_file_does_not() {
     let world = World::new(KernelConfig::default());
     let session = world.session(SessionConfig {
         real_time: Some(RealTime {
-            most_stored: 1,
-            most_unread: 2,
+            max_stored: 1,
+            max_unread: 2,
         }),
         ..world.config("both")
     });

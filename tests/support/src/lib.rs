@@ -10,6 +10,8 @@
 //! | `WDK_ETW_WINE` | the program that runs Windows programs | `cargo xtask test` |
 //! | `WDK_ETW_GOLDENS` | files of published packages, from mc.exe | `cargo xtask test` |
 //! | `WDK_ETW_SAMPLES` | samples that no package registry publishes | the developer |
+//!
+//! `WDK_ETW_RENEW=1` makes tests that compare a generated document write it instead.
 
 use std::{
     env,

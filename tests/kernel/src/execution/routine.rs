@@ -81,3 +81,23 @@ pub type Export<C> = (&'static str, Irql, Routine<C>);
 pub const fn low_half(register: u64) -> u32 {
     (register & 0xFFFF_FFFF) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_routine_gets_the_first_arguments_in_their_order() {
+        let arguments = [1, 2, 3, 4, 5, 6, 7, 8];
+        let none: Routine<u64> = Routine::Zero(|context| *context);
+        assert_eq!((none.arity(), none.call(&9, arguments)), (0, 9));
+        let three: Routine<u64> = Routine::Three(|context, a, b, c| context + a + 10 * b + 100 * c);
+        assert_eq!((three.arity(), three.call(&0, arguments)), (3, 321));
+        let seven: Routine<u64> =
+            Routine::Seven(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
+        assert_eq!((seven.arity(), seven.call(&0, arguments)), (7, 1_234_567));
+        let eight: Routine<u64> =
+            Routine::Eight(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
+        assert_eq!((eight.arity(), eight.call(&0, arguments)), (8, 12_345_678));
+    }
+}

@@ -6,6 +6,7 @@ use std::{
     collections::{HashMap, VecDeque},
     rc::Rc,
     sync::Arc,
+    thread::ThreadId,
 };
 
 use super::{
@@ -43,6 +44,7 @@ pub trait Host: Any + Send + Sync {
 pub struct Thread {
     environment: Arc<Environment>,
     host: Arc<dyn Host>,
+    id: ThreadId,
     identity: Cell<Identity>,
     pub(super) irql: Cell<Irql>,
     call: Cell<Call>,
@@ -95,6 +97,7 @@ impl Thread {
         let thread = Rc::new(Self {
             environment,
             host,
+            id: std::thread::current().id(),
             identity: Cell::new(Identity::SYSTEM),
             irql: Cell::new(Irql::PASSIVE_LEVEL),
             call: Cell::new(Call::NONE),
@@ -120,6 +123,12 @@ impl Thread {
     /// Returns the services of the thread's kernel.
     pub const fn host(&self) -> &Arc<dyn Host> {
         &self.host
+    }
+
+    /// Returns the id of the operating system thread that it is, by which locks know their
+    /// owners.
+    pub const fn id(&self) -> ThreadId {
+        self.id
     }
 
     /// Returns the thread's identity.

@@ -44,7 +44,7 @@ fn activity_id_control(context: &Context, code: u32, address: u64) -> NtStatus {
                 "EtwActivityIdControl was called with code {code} at {} from {}; the highest IRQL \
                  for that code is {}",
                 call.irql,
-                context.place(call.return_address),
+                context.caller(),
                 Irql::APC_LEVEL
             ),
         );

@@ -42,11 +42,10 @@ pub fn handle_in_registration(context: &Context, handle: u64) {
     if handle == 0 {
         context.warn(Rule::HandleNotYetStored, || why);
     } else {
-        let call = context.call();
-        let from = context.place(call.return_address);
+        let from = context.caller();
         context.stop(
             Rule::HandleNotYetStored,
-            format!("{} was called from {from} {why}", call.name),
+            format!("{} was called from {from} {why}", context.call().name),
         );
     }
 }
@@ -68,13 +67,12 @@ pub fn refused_arguments(context: &Context, call: &WriteCall) {
 
 /// Bugchecks for a data descriptor that is null and has a size.
 pub fn null_data(context: &Context, size: usize) -> ! {
-    let call = context.call();
-    let from = context.place(call.return_address);
+    let from = context.caller();
     context.stop(
         Rule::NullData,
         format!(
             "{} was called from {from} with {size} bytes of data at address 0",
-            call.name
+            context.call().name
         ),
     )
 }

@@ -34,7 +34,7 @@ impl Cause {
 /// `PASSIVE_LEVEL` on a system thread. Notifications to one registration come one after
 /// another, each with the state that holds when its turn has come (ETW-2.9).
 pub fn notify(context: &Context, handle: u64, cause: Cause) {
-    let this = std::thread::current().id();
+    let this = context.id();
     let turn = || -> Option<(Option<Notification>, Option<ThreadId>)> {
         let mut etw = context.etw();
         let running_on = etw.registration_at(handle).and_then(|one| one.in_callback);

@@ -58,8 +58,7 @@ pub fn register(context: &Context, provider: Guid, callback: u64, argument: u64)
 
 /// Ends a registration, after its enable callback has returned wherever it runs (ETW-2.12).
 pub fn unregister(context: &Context, handle: u64) -> NtStatus {
-    let call = context.call();
-    let this = std::thread::current().id();
+    let this = context.id();
     let known = || match context.etw().registration(handle) {
         Ok(registration) => match registration.in_callback {
             Some(other) if other != this => None,
@@ -73,7 +72,7 @@ pub fn unregister(context: &Context, handle: u64) -> NtStatus {
             format!(
                 "EtwUnregister was called from {} inside the registration's own enable callback, \
                  where it would wait for itself",
-                context.place(call.return_address)
+                context.caller()
             ),
         ),
         Ok(false) => {
@@ -110,8 +109,7 @@ pub fn unregister(context: &Context, handle: u64) -> NtStatus {
 /// Returns the status of a call with a handle that names nothing: an error for 0, a bugcheck
 /// for one that is stale or made up.
 pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
-    let call = context.call();
-    let from = || context.place(call.return_address);
+    let from = || context.caller();
     match error {
         HandleError::Null => NtStatus::INVALID_HANDLE,
         HandleError::Released => context.stop(
@@ -119,7 +117,7 @@ pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
             format!(
                 "{} was called from {} with the registration handle 0x{handle:016X}, which \
                  EtwUnregister had released",
-                call.name,
+                context.call().name,
                 from()
             ),
         ),
@@ -133,7 +131,7 @@ pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
             Rule::HandleNeverIssued,
             format!(
                 "{} was called from {} with 0x{handle:016X}, which EtwRegister never gave out",
-                call.name,
+                context.call().name,
                 from()
             ),
         ),
@@ -218,7 +216,7 @@ pub fn report_left_registered(
                  handle 0x{handle:016X} was made by {} at {} from {}",
                 call.name,
                 call.irql,
-                context.place(call.return_address)
+                context.caller()
             ),
         })
         .collect()

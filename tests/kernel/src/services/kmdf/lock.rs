@@ -65,8 +65,7 @@ fn spin_lock_create(context: &Context, _globals: u64, attributes: u64, lock: u64
 }
 
 fn spin_lock_acquire(context: &Context, _globals: u64, lock: u64) -> u64 {
-    let call = context.call();
-    let this = std::thread::current().id();
+    let this = context.id();
     if context.with::<SpinLockData, _>(lock, |lock| {
         lock.held.is_some_and(|(owner, _)| owner == this)
     }) {
@@ -74,7 +73,7 @@ fn spin_lock_acquire(context: &Context, _globals: u64, lock: u64) -> u64 {
             Rule::Deadlock,
             format!(
                 "WdfSpinLockAcquire was called from {} for a lock that its caller holds",
-                context.place(call.return_address)
+                context.caller()
             ),
         );
     }
@@ -92,8 +91,7 @@ fn spin_lock_acquire(context: &Context, _globals: u64, lock: u64) -> u64 {
 }
 
 fn spin_lock_release(context: &Context, _globals: u64, lock: u64) -> u64 {
-    let call = context.call();
-    let this = std::thread::current().id();
+    let this = context.id();
     let released = context
         .with::<SpinLockData, _>(lock, |lock| lock.held.take_if(|(owner, _)| *owner == this));
     let Some((_, before)) = released else {
@@ -101,7 +99,7 @@ fn spin_lock_release(context: &Context, _globals: u64, lock: u64) -> u64 {
             Rule::IrqlNotLowered,
             format!(
                 "WdfSpinLockRelease was called from {} for a lock that its caller does not hold",
-                context.place(call.return_address)
+                context.caller()
             ),
         );
     };
@@ -119,7 +117,7 @@ fn wait_lock_create(context: &Context, _globals: u64, attributes: u64, lock: u64
 fn wait_lock_acquire(context: &Context, _globals: u64, lock: u64, timeout: u64) -> u64 {
     let call = context.call();
     let timeout: Option<i64> = (timeout != 0).then(|| context.read(timeout));
-    let place = || context.place(call.return_address);
+    let place = || context.caller();
     if timeout != Some(0) && call.irql > Irql::PASSIVE_LEVEL {
         context.stop(
             Rule::IrqlTooHigh,
@@ -132,7 +130,7 @@ fn wait_lock_acquire(context: &Context, _globals: u64, lock: u64, timeout: u64) 
             ),
         );
     }
-    let this = std::thread::current().id();
+    let this = context.id();
     let take = |lock: &mut WaitLockData| {
         let free = lock.held.is_none();
         if free {
@@ -182,7 +180,6 @@ fn wait_lock_acquire(context: &Context, _globals: u64, lock: u64, timeout: u64) 
 }
 
 fn wait_lock_release(context: &Context, _globals: u64, lock: u64) -> u64 {
-    let call = context.call();
     Verifier::note_wait_lock_released(context, lock);
     if context
         .with::<WaitLockData, _>(lock, |lock| lock.held.take())
@@ -192,7 +189,7 @@ fn wait_lock_release(context: &Context, _globals: u64, lock: u64) -> u64 {
             Rule::Deadlock,
             format!(
                 "WdfWaitLockRelease was called from {} for a lock that is not held",
-                context.place(call.return_address)
+                context.caller()
             ),
         );
     }

@@ -55,12 +55,11 @@ fn object_delete(context: &Context, _globals: u64, handle: u64) -> u64 {
         delete(context, handle);
         return 0;
     };
-    let call = context.call();
     context.stop(
         Rule::BadHandle,
         format!(
             "WdfObjectDelete was called from {} with 0x{handle:016X}, a {kind} that {problem}",
-            context.place(call.return_address)
+            context.caller()
         ),
     )
 }
@@ -93,13 +92,12 @@ fn dereference(
         Some(false) => {}
         Some(true) => destroy(context, handle),
         None => {
-            let call = context.call();
             context.stop(
                 Rule::BadHandle,
                 format!(
                     "WdfObjectDereferenceActual was called from {} with 0x{handle:016X}, which \
                      the driver holds no reference to",
-                    context.place(call.return_address)
+                    context.caller()
                 ),
             );
         }

@@ -168,7 +168,7 @@ fn stop_if_waiting_too_high(context: &Context, wait: u64) {
                 "{} was called with Wait at {} from {}; the highest IRQL it may wait at is {}",
                 call.name,
                 call.irql,
-                context.place(call.return_address),
+                context.caller(),
                 Irql::PASSIVE_LEVEL
             ),
         );

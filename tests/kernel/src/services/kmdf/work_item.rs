@@ -83,14 +83,13 @@ fn work_item_enqueue(context: &Context, _globals: u64, work_item: u64) -> u64 {
 }
 
 fn work_item_flush(context: &Context, _globals: u64, work_item: u64) -> u64 {
-    let call = context.call();
     if context.with::<WorkItemData, _>(work_item, |item| item.running) {
         context.stop(
             Rule::Deadlock,
             format!(
                 "WdfWorkItemFlush was called from {} in the callback of the work item that it \
                  waits for",
-                context.place(call.return_address)
+                context.caller()
             ),
         );
     }

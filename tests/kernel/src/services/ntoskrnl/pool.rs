@@ -29,7 +29,7 @@ pub fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u64) -> 
                 "ExAllocatePool2 was called for paged pool at {} from {}; the highest IRQL it \
                  may be called at for that is {}",
                 call.irql,
-                context.place(call.return_address),
+                context.caller(),
                 Irql::APC_LEVEL
             ),
         );
@@ -67,7 +67,7 @@ pub fn ex_free_pool_with_tag(context: &Context, address: u64, tag: u64) -> u64 {
 /// Frees a block; a tag of 0 matches any.
 fn free(context: &Context, address: u64, tag: Option<Tag>) {
     let call = context.call();
-    let from = || context.place(call.return_address);
+    let from = || context.caller();
     let is_paged = context.pool().is_paged(address) == Some(true);
     if is_paged && call.irql > Irql::APC_LEVEL {
         context.stop(

@@ -10,8 +10,7 @@ use crate::{
 pub fn ke_bug_check_ex(context: &Context, code: u64, p1: u64, p2: u64, p3: u64, p4: u64) -> u64 {
     /// wdk-panic's code: "RPNC".
     const RUST_PANIC: u32 = u32::from_be_bytes(*b"RPNC");
-    let call = context.call();
-    let from = context.place(call.return_address);
+    let from = context.caller();
     let code = low_half(code);
     let message = if code == RUST_PANIC {
         let length = usize::try_from(p2).unwrap_or(0).min(512);
@@ -35,13 +34,12 @@ pub fn ke_delay_execution_thread(
     interval: u64,
 ) -> u64 {
     if Verifier::is_in_enable_callback(context) {
-        let call = context.call();
         context.stop(
             Rule::EnableCallbackBlocks,
             format!(
                 "{} was called from {} in an enable callback, which must not wait",
-                call.name,
-                context.place(call.return_address)
+                context.call().name,
+                context.caller()
             ),
         );
     }

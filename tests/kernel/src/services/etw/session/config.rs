@@ -21,17 +21,17 @@ pub enum Output {
     /// has that size (ETW-6.4.4).
     Sequential {
         /// The limit.
-        most_kb: Option<u32>,
+        max_kb: Option<u32>,
     },
     /// A file of which the oldest buffers are overwritten when it has its size.
     Circular {
         /// The size in kilobytes.
-        most_kb: u32,
+        max_kb: u32,
     },
     /// A new file whenever one has its size; `%d` in the name becomes its number.
     NewFile {
         /// The size in kilobytes.
-        most_kb: u32,
+        max_kb: u32,
     },
     /// Memory: the last so many buffers, which a flush writes to the file (ETW-6.4.3).
     Memory {
@@ -48,26 +48,26 @@ impl Output {
         /// `EVENT_TRACE_USE_KBYTES_FOR_SIZE`.
         const KILOBYTES: u32 = 0x2000;
         match self {
-            Self::Sequential { most_kb: None } => (log_file_mode::SEQUENTIAL, 0),
-            Self::Sequential {
-                most_kb: Some(most),
-            } => (log_file_mode::SEQUENTIAL | KILOBYTES, most),
-            Self::Circular { most_kb } => (log_file_mode::CIRCULAR | KILOBYTES, most_kb),
-            Self::NewFile { most_kb } => (log_file_mode::NEWFILE | KILOBYTES, most_kb),
+            Self::Sequential { max_kb: None } => (log_file_mode::SEQUENTIAL, 0),
+            Self::Sequential { max_kb: Some(most) } => {
+                (log_file_mode::SEQUENTIAL | KILOBYTES, most)
+            }
+            Self::Circular { max_kb } => (log_file_mode::CIRCULAR | KILOBYTES, max_kb),
+            Self::NewFile { max_kb } => (log_file_mode::NEWFILE | KILOBYTES, max_kb),
             Self::Memory { .. } => (log_file_mode::BUFFERING, 0),
             Self::Consumers => (0, 0),
         }
     }
 
     /// Returns the most buffers that a file has, the header's included.
-    pub(super) const fn most_buffers(self, buffer_kb: u32) -> u32 {
+    pub(super) const fn max_buffers(self, buffer_kb: u32) -> u32 {
         match self {
             Self::Sequential {
-                most_kb: Some(most_kb),
+                max_kb: Some(max_kb),
             }
-            | Self::Circular { most_kb }
-            | Self::NewFile { most_kb } => most_kb / buffer_kb,
-            Self::Sequential { most_kb: None } | Self::Memory { .. } | Self::Consumers => u32::MAX,
+            | Self::Circular { max_kb }
+            | Self::NewFile { max_kb } => max_kb / buffer_kb,
+            Self::Sequential { max_kb: None } | Self::Memory { .. } | Self::Consumers => u32::MAX,
         }
     }
 }
@@ -77,16 +77,16 @@ impl Output {
 pub struct RealTime {
     /// Buffers that are kept while there is no consumer. With as many kept, and no file
     /// beside, writes fail (ETW-6.4.5).
-    pub most_stored: usize,
+    pub max_stored: usize,
     /// Buffers that a consumer may leave unread. What comes then is lost, and it is told.
-    pub most_unread: usize,
+    pub max_unread: usize,
 }
 
 impl Default for RealTime {
     fn default() -> Self {
         Self {
-            most_stored: 64,
-            most_unread: 64,
+            max_stored: 64,
+            max_unread: 64,
         }
     }
 }
@@ -144,7 +144,7 @@ impl SessionConfig {
             minimum_buffers: 0,
             maximum_buffers: 0,
             flush_timer: Duration::ZERO,
-            output: Output::Sequential { most_kb: None },
+            output: Output::Sequential { max_kb: None },
             real_time: None,
             independent: false,
             clock: ClockType::Qpc,
@@ -208,7 +208,7 @@ impl SessionConfig {
             ));
         }
         // The header takes one buffer, and events another.
-        if self.output.most_buffers(self.buffer_kb) < 2 {
+        if self.output.max_buffers(self.buffer_kb) < 2 {
             return refuse(format!(
                 "a file with buffers of {} KB has at least {} KB",
                 self.buffer_kb,

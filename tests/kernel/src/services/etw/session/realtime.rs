@@ -91,7 +91,7 @@ impl Deliveries {
 
     /// Returns whether as much is stored as can be, so that nothing more is taken (ETW-6.4.5).
     pub fn is_full(&self) -> bool {
-        self.consumers.is_empty() && self.stored.len() >= self.config.most_stored
+        self.consumers.is_empty() && self.stored.len() >= self.config.max_stored
     }
 
     /// Delivers a buffer's events, or stores them while there is no consumer.
@@ -135,7 +135,7 @@ impl Deliveries {
         }
         let mailbox = Arc::new(Mailbox(Mutex::new(Unread {
             deliveries,
-            most: self.config.most_unread,
+            most: self.config.max_unread,
             dropped: false,
         })));
         self.consumers.push(Arc::clone(&mailbox));
@@ -176,8 +176,8 @@ mod tests {
     #[test]
     fn what_is_stored_comes_first_and_what_was_not_is_told() {
         let mut deliveries = Deliveries::new(RealTime {
-            most_stored: 2,
-            most_unread: 1,
+            max_stored: 2,
+            max_unread: 1,
         });
         deliveries.deliver(vec![event(1)], 0);
         deliveries.deliver(vec![event(2)], 3);
@@ -193,8 +193,8 @@ mod tests {
     #[test]
     fn a_slow_consumer_loses_buffers_and_knows() {
         let mut deliveries = Deliveries::new(RealTime {
-            most_stored: 2,
-            most_unread: 1,
+            max_stored: 2,
+            max_unread: 1,
         });
         let slow = deliveries.attach();
         let quick = deliveries.attach();

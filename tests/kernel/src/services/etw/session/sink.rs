@@ -198,7 +198,7 @@ impl Sink {
             let error = std::io::Error::other("as the test asked for");
             return Err(error.into());
         }
-        let most = self.config.output.most_buffers(self.config.buffer_kb);
+        let most = self.config.output.max_buffers(self.config.buffer_kb);
         let is_full = self
             .file
             .as_ref()

@@ -162,13 +162,12 @@ fn set_buffered_io(context: &Context, _globals: u64, init: u64, io_type: u64) ->
     with_init(context, init, |_| ());
     let io_type = io_type & 0xFFFF_FFFF;
     if io_type != BUFFERED {
-        let call = context.call();
         context.stop(
             Rule::NotProvided,
             format!(
                 "WdfDeviceInitSetIoType was called from {} for I/O type {io_type}; the stand-in \
                  kernel provides buffered I/O only",
-                context.place(call.return_address)
+                context.caller()
             ),
         );
     }

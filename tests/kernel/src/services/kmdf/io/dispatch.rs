@@ -31,7 +31,7 @@ pub fn enqueue(context: &Context, queue: u64, request: u64) {
 /// Dispatches a queue's events, while there are any: callbacks, and requests as far
 /// as its type and state allow.
 pub fn dispatch(context: &Context, queue: u64) {
-    let this = std::thread::current().id();
+    let this = context.id();
     let must_wait = {
         let mut framework = context.framework();
         let must_wait = context.irql() > Irql::PASSIVE_LEVEL && framework.is_passive(queue);

@@ -18,14 +18,13 @@ pub fn complete(context: &Context, handle: u64, status: NtStatus, information: O
         .0
         .get(&handle)
         .map(|ended| ended.description.clone());
-    let call = context.call();
-    let place = || context.place(call.return_address);
+    let place = || context.caller();
     if let Some(description) = ended {
         context.stop(
             Rule::RequestCompletedTwice,
             format!(
                 "{} was called from {} for {description}, which had been completed",
-                call.name,
+                context.call().name,
                 place()
             ),
         );
@@ -46,14 +45,13 @@ pub fn must_own(context: &Context, handle: u64) {
             .is_ok_and(|queue| queue.has_waiting(handle))
     });
     if is_waiting {
-        let call = context.call();
         context.stop(
             Rule::RequestMisused,
             format!(
                 "{} was called from {} for {description}, which waits in a queue: the driver \
                  does not own it",
-                call.name,
-                context.place(call.return_address)
+                context.call().name,
+                context.caller()
             ),
         );
     }
@@ -66,14 +64,13 @@ pub fn must_not_be_cancelable(context: &Context, handle: u64) {
         request.is_cancelable().then(|| describe(request))
     });
     if let Some(description) = description {
-        let call = context.call();
         context.stop(
             Rule::RequestMisused,
             format!(
                 "{} was called from {} for {description}, which is cancelable: \
                  WdfRequestUnmarkCancelable comes first",
-                call.name,
-                context.place(call.return_address)
+                context.call().name,
+                context.caller()
             ),
         );
     }

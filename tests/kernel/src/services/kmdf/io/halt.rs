@@ -100,8 +100,6 @@ pub fn halt(context: &Context, queue: u64, halt: Halt, callback: u64, argument: 
 
 /// As [`halt`], and waits for the end.
 fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
-    // Callbacks make calls of their own meanwhile.
-    let call = context.call();
     halt(context, queue, how, 0, 0);
     let is_over = wait::wait_until(context, None, |context| {
         context
@@ -126,8 +124,8 @@ fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
             Rule::Deadlock,
             format!(
                 "{} was called from {} and waits for {description}, which nothing completes",
-                call.name,
-                context.place(call.return_address)
+                context.call().name,
+                context.caller()
             ),
         );
     }

@@ -36,13 +36,12 @@ pub fn stop_acknowledge(context: &Context, _globals: u64, request: u64, requeue:
         (request.stop, request.queue(), describe(request))
     });
     let Some(queue) = queue.filter(|_| stop == Stop::Told) else {
-        let call = context.call();
         context.stop(
             Rule::RequestMisused,
             format!(
                 "WdfRequestStopAcknowledge was called from {} for {description}, whose queue is \
                  not stopping",
-                context.place(call.return_address)
+                context.caller()
             ),
         );
     };

@@ -233,14 +233,13 @@ fn unmark_cancelable(context: &Context, _globals: u64, request: u64) -> u64 {
         (was_marked, request.told_of_cancellation)
     });
     if !was_marked {
-        let call = context.call();
         let description = context.with::<RequestData, _>(request, |request| describe(request));
         context.stop(
             Rule::RequestMisused,
             format!(
                 "WdfRequestUnmarkCancelable was called from {} for {description}, which is not \
                  cancelable",
-                context.place(call.return_address)
+                context.caller()
             ),
         );
     }
