@@ -1,11 +1,11 @@
 //! Any bytes as a manifest that resources are made of.
 
 use etl_file::Catalog;
-use wdk_etw_build::{
-    import,
-    manifest::{self, Failures},
+use etw_manifest::{
+    self as manifest, Failures,
     resources::{Version, message_table, wevt_template},
 };
+use wdk_etw_build::import;
 
 use crate::text::{assert_sentence, sentence};
 

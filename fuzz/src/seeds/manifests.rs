@@ -1,7 +1,7 @@
 //! Manifests, and the resources that are made of them.
 
-use wdk_etw_build::{
-    manifest::{self, IN_TYPES, InType, Manifest, out_type_name},
+use etw_manifest::{
+    self as manifest, IN_TYPES, InType, Manifest, out_type_name,
     resources::{Version, message_table, wevt_template},
 };
 
@@ -10,7 +10,7 @@ use super::Seed;
 /// The manifest that the tests of etl-file decode with.
 const SAMPLE: &str = include_str!("../../../tools/etl/tests/fixture/sample.man");
 /// The manifest that the tests of the compiler change.
-const SOUND: &str = include_str!("../../../provider-lib/build/tests/fixture/sound.man");
+const SOUND: &str = include_str!("../../../tools/manifest/tests/fixture/sound.man");
 
 /// A manifest with what the others lack.
 const ODD_MANIFEST: &str = r#"<?xml version='1.0' encoding='utf-8'?>

@@ -40,7 +40,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 
-use wdk_etw_build::resources::Version;
+use etw_manifest::resources::Version;
 
 use crate::{build::Profile, toolchain::Machine};
 

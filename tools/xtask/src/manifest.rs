@@ -6,14 +6,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use wdk_etw_build::{
-    BuildError, compare,
-    declaration::Files,
-    import,
-    manifest::{self, Manifest},
-    manifest_of, package_folder, res,
+use etw_manifest::{
+    self as manifest, Manifest, compare, res,
     resources::{self, Version},
 };
+use wdk_etw_build::{BuildError, declaration::Files, import, manifest_of, package_folder};
 
 use crate::process::root;
 

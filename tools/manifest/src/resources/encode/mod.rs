@@ -1,0 +1,93 @@
+//! Writes the resources that decoders read.
+//!
+//! Written a second time on purpose: the decoder of these formats shares no code with this
+//! encoder, because tests check the one against the other. Both follow
+//! `docs/reference/decoding-resources.md`.
+
+mod binxml;
+mod bytes;
+mod language;
+mod messages;
+mod template;
+mod wevt;
+
+use std::num::TryFromIntError;
+
+use super::version::Version;
+use crate::{
+    model::Manifest,
+    res::{ENGLISH, MESSAGE_TABLE, Name, Resource, WEVT_TEMPLATE},
+};
+
+pub use binxml::field_of;
+pub use messages::{NONE as NO_MESSAGE, message_ids};
+pub use wevt::attributes;
+
+/// A resource cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError {
+    /// It is larger than the format can say.
+    #[error("a provider's resources are larger than their format can say: {0}")]
+    TooLarge(#[from] TryFromIntError),
+    /// A language whose number is not known.
+    #[error("the language `{0}` is none that a message table can be made in; as in `en-US`")]
+    Language(String),
+}
+
+/// The `WEVT_TEMPLATE` resource of a manifest.
+///
+/// # Errors
+///
+/// [`EncodeError::TooLarge`].
+pub fn wevt_template(manifest: &Manifest, version: Version) -> Result<Vec<u8>, EncodeError> {
+    wevt::encode(manifest, &message_ids(manifest), version)
+}
+
+/// The message table of a manifest, or nothing if it has no texts.
+///
+/// # Errors
+///
+/// [`EncodeError::TooLarge`].
+pub fn message_table(manifest: &Manifest) -> Result<Option<Vec<u8>>, EncodeError> {
+    messages::table(manifest, &message_ids(manifest))
+}
+
+/// Both, to be put into an image; the message table in every language of the manifest.
+///
+/// # Errors
+///
+/// [`EncodeError`].
+pub fn resources(manifest: &Manifest) -> Result<Vec<Resource>, EncodeError> {
+    let ids = message_ids(manifest);
+    let table = |culture: &str, data: Option<Vec<u8>>| {
+        let unknown = || EncodeError::Language(culture.to_owned());
+        data.map(|data| {
+            Ok::<_, EncodeError>(Resource {
+                kind: MESSAGE_TABLE,
+                name: Name::Id(1),
+                language: language::number(culture).ok_or_else(unknown)?,
+                data,
+            })
+        })
+        .transpose()
+    };
+    // Without texts of its own a manifest has those of winmeta.xml, which are English.
+    let first = if manifest.culture.is_empty() {
+        "en-US"
+    } else {
+        &manifest.culture
+    };
+    let mut resources = Vec::new();
+    resources.extend(table(first, message_table(manifest)?)?);
+    for translation in &manifest.translations {
+        let data = messages::translated(manifest, translation, &ids)?;
+        resources.extend(table(&translation.culture, data)?);
+    }
+    resources.push(Resource {
+        kind: WEVT_TEMPLATE,
+        name: Name::Id(1),
+        language: ENGLISH,
+        data: wevt_template(manifest, Version::V5)?,
+    });
+    Ok(resources)
+}

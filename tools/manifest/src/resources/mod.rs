@@ -1,0 +1,14 @@
+//! The resources that decoders read: `WEVT_TEMPLATE` and the message table.
+//!
+//! Microsoft does not document their formats. `docs/reference/decoding-resources.md`
+//! describes them, from the resources that mc.exe makes, with which [`encode`] is compared byte
+//! for byte, and from the libfwevt project's description.
+
+mod encode;
+mod version;
+
+pub use encode::{
+    EncodeError, NO_MESSAGE, attributes, field_of, message_ids, message_table, resources,
+    wevt_template,
+};
+pub use version::Version;
