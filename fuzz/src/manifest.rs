@@ -1,6 +1,6 @@
 //! Any bytes as a manifest.
 
-use etl_file::{Catalog, Guid, manifest};
+use etl_file::{Catalog, Guid, catalog as manifest};
 
 use crate::{payload, text::sentence};
 

@@ -218,7 +218,7 @@ impl Writer<'_> {
                 let id = format!("Map.{name}.{}", entry.ident);
                 items.push(manifest::MapItem {
                     value: entry.value,
-                    message: self.text(&id, entry.name.clone(), at),
+                    message: Some(self.text(&id, entry.name.clone(), at)),
                     at,
                     ..manifest::MapItem::default()
                 });

@@ -556,10 +556,7 @@ impl Writer<'_> {
                     self.note(item.at, what);
                     continue;
                 }
-                let name = self
-                    .value(Some(item.message))
-                    .unwrap_or_default()
-                    .to_owned();
+                let name = self.value(item.message).unwrap_or_default().to_owned();
                 let entry = unique(&pascal(&name), &mut taken);
                 self.rename(2, &entry, &name);
                 let value = if map.is_bits {
@@ -630,8 +627,13 @@ impl Writer<'_> {
         owner: &str,
     ) -> Result<Type, String> {
         let name = &property.name;
-        let other_count = matches!(property.count, Size::Field(_)) && !is_counted;
-        let other_length = matches!(property.length, Size::Field(_)) && !is_counted;
+        let is_elsewhere = |size| match size {
+            Size::Field(_) => !is_counted,
+            Size::Outer(_) => true,
+            Size::None | Size::Fixed(_) => false,
+        };
+        let other_count = is_elsewhere(property.count);
+        let other_length = is_elsewhere(property.length);
         if other_count || other_length {
             return Err(format!(
                 "how many `{name}` has stands elsewhere than right before it"
@@ -643,6 +645,9 @@ impl Writer<'_> {
                     return Err(format!("`{name}` is an array of structures"));
                 }
                 return self.structure(name, members, owner);
+            }
+            PropertyKind::Unknown { in_type, .. } => {
+                return Err(format!("`{name}` has the unknown inType {in_type}"));
             }
             PropertyKind::Data {
                 in_type,
@@ -658,7 +663,7 @@ impl Writer<'_> {
                 Some(plain("Ipv6Addr"))
             }
             ("win:Binary", Size::Fixed(length)) => Some(plain(&format!("[u8; {length}]"))),
-            ("win:Binary", Size::Field(_)) => Some(plain(
+            ("win:Binary", Size::Field(_) | Size::Outer(_)) => Some(plain(
                 if out_type_name(out_type) == Some("win:SocketAddress") {
                     "&SocketAddr"
                 } else {
@@ -703,7 +708,7 @@ impl Writer<'_> {
                 kind.attribute,
                 &format!("[{}; {count}]", kind.written),
             )),
-            Size::Field(_) => {
+            Size::Field(_) | Size::Outer(_) => {
                 // Slices of these without a word are bytes and text.
                 let is_text = matches!(kind.written.as_str(), "u8" | "u16");
                 let attribute = match (kind.attribute, is_text) {

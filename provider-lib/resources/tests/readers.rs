@@ -45,6 +45,7 @@ fn items(properties: &[Property]) -> Vec<Item> {
         Size::None => 0,
         Size::Fixed(number) => number,
         Size::Field(field) => u16::try_from(base + field).unwrap(),
+        Size::Outer(field) => u16::try_from(field).unwrap(),
     };
     let mut all = Vec::new();
     let mut members = Vec::new();
@@ -53,6 +54,7 @@ fn items(properties: &[Property]) -> Vec<Item> {
             PropertyKind::Data {
                 in_type, out_type, ..
             } => (in_type.value, *out_type),
+            PropertyKind::Unknown { in_type, out_type } => (*in_type, *out_type),
             PropertyKind::Struct(inner) => {
                 let base = properties.len() + members.len();
                 let first = u8::try_from(base & 0xFF).unwrap();
@@ -202,7 +204,7 @@ fn assert_maps(
         let mut entries: Vec<(u32, u32)> = map
             .items
             .iter()
-            .map(|item| (item.value, ids[item.message]))
+            .map(|item| (item.value, ids[item.message.unwrap()]))
             .collect();
         entries.sort_unstable();
         entries

@@ -11,9 +11,9 @@ use std::string::ToString;
 
 use serde::{Serialize, Serializer};
 
+use crate::catalog::Catalog;
 use crate::decode::{Decoded, Fields, Problem, decode, serialize_fields};
 use crate::guid::Guid;
-use crate::manifest::Catalog;
 use crate::read::{Event, Other, Trace};
 use crate::select::Selection;
 use crate::show::Hex;

@@ -4,8 +4,8 @@ mod fixture;
 
 use std::fs;
 
+use etl_file::catalog::{LoadError, ManifestError};
 use etl_file::decode::{Problem, Value};
-use etl_file::manifest::{LoadError, ManifestError};
 use etl_file::write::{Buffer, Finish, LogFile, Losses};
 use etl_file::{
     Catalog, ClockType, Decoded, EventDescriptor, EventRecord, ExtendedItem, Guid, Trace, decode,

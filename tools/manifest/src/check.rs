@@ -155,7 +155,7 @@ impl<'a> Check<'a> {
                 .maps
                 .iter()
                 .flat_map(|map| &map.items)
-                .any(|item| lacks(&Some(item.message)))
+                .any(|item| lacks(&item.message))
     }
 
     fn provider(&mut self, provider: &'a Provider) {
@@ -409,6 +409,9 @@ impl<'a> Check<'a> {
         );
         for (number, property) in properties.iter().enumerate() {
             for size in [property.count, property.length] {
+                if let Size::Outer(field) = size {
+                    self.refuse(property.at, Rule::SizeField(format!("%{}", field + 1)));
+                }
                 if let Size::Field(field) = size {
                     let is_integer = match properties.get(field).map(|field| &field.kind) {
                         Some(PropertyKind::Data { in_type, .. }) => in_type.is_integer,
@@ -422,6 +425,10 @@ impl<'a> Check<'a> {
             }
             match &property.kind {
                 PropertyKind::Struct(members) => self.properties(members),
+                PropertyKind::Unknown { in_type, .. } => {
+                    let (what, name) = ("inType", in_type.to_string());
+                    self.refuse(property.at, Rule::Unknown { what, name });
+                }
                 PropertyKind::Data {
                     in_type,
                     out_type,

@@ -101,6 +101,7 @@ fn describe(property: &Property, among: &[Property], provider: &Provider) -> Str
             let name = among.get(field).map_or("?", |one| one.name.as_str());
             format!(" with {what} {name}")
         }
+        Size::Outer(field) => format!(" with {what} %{}", field + 1),
     };
     let sizes = size(property.count, "count") + &size(property.length, "length");
     match &property.kind {
@@ -110,6 +111,9 @@ fn describe(property: &Property, among: &[Property], provider: &Provider) -> Str
                 .map(|member| describe(member, members, provider))
                 .collect();
             format!("{} {{ {} }}{sizes}", property.name, members.join(", "))
+        }
+        PropertyKind::Unknown { in_type, out_type } => {
+            format!("{}: {in_type} as {out_type}{sizes}", property.name)
         }
         PropertyKind::Data {
             in_type,
@@ -200,6 +204,7 @@ fn shapes(properties: &[Property]) -> Vec<String> {
             let number = numbers.get(field).map_or(0, |number| number + 1);
             format!("*field {number}")
         }
+        Size::Outer(field) => format!("*outer field {}", field + 1),
     };
     let mut shapes = Vec::new();
     for (at, property) in properties.iter().enumerate() {
@@ -213,6 +218,7 @@ fn shapes(properties: &[Property]) -> Vec<String> {
                 format!("{{{}}}", self::shapes(members).join(", "))
             }
             PropertyKind::Data { .. } if is_counted => "counted bytes".to_owned(),
+            PropertyKind::Unknown { in_type, .. } => format!("type {in_type}"),
             PropertyKind::Data {
                 in_type, out_type, ..
             } => match (in_type.name, property.length) {

@@ -27,7 +27,7 @@ pub use model::{
     Position, Property, PropertyKind, Provider, QName, Query, Size, Task, Template, Text, TextRef,
     Translation, replace_fields,
 };
-pub use read::{read, text};
+pub use read::{number, read, text};
 pub use types::{IN_TYPES, InType, out_type_name, out_type_value};
 pub use wdk_etw_schema::Guid;
 pub use winmeta::{STANDARD_LEVELS, STANDARD_OPCODES, standard_level, standard_opcode};

@@ -111,6 +111,9 @@ pub struct Provider {
     pub at: Position,
 }
 
+/// The namespace of winmeta.xml's names, which have the prefix `win`.
+pub const WINMETA: &str = "http://manifests.microsoft.com/win/2004/08/windows/events";
+
 /// A name with a prefix for its namespace.
 #[derive(Clone, Debug, Default)]
 pub struct QName {
@@ -128,6 +131,12 @@ impl QName {
             written: name.to_owned(),
             namespace: String::new(),
         }
+    }
+
+    /// Returns whether the name is one of winmeta.xml's.
+    #[must_use]
+    pub fn is_winmeta(&self) -> bool {
+        self.namespace == WINMETA
     }
 
     /// What stands behind the prefix.
@@ -274,8 +283,8 @@ pub struct Map {
 pub struct MapItem {
     /// The value.
     pub value: u32,
-    /// Its name.
-    pub message: TextRef,
+    /// Its name; a manifest for compilers has one for each entry.
+    pub message: Option<TextRef>,
     /// The constant's name.
     pub symbol: Option<String>,
     /// Where it stands.
@@ -361,6 +370,9 @@ pub enum Size {
     Fixed(u16),
     /// What another field says: its place among the fields of the same list.
     Field(usize),
+    /// For a member of a structure, what a field of the template says: its place there. Compilers
+    /// refuse it, and decoders do not.
+    Outer(usize),
 }
 
 /// What a field is.
@@ -379,6 +391,13 @@ pub enum PropertyKind {
     },
     /// A structure of fields.
     Struct(Vec<Property>),
+    /// A value of a type that winmeta.xml does not have, from the resources of an image.
+    Unknown {
+        /// The number of the `inType`.
+        in_type: u8,
+        /// The number of the `outType`.
+        out_type: u8,
+    },
 }
 
 /// A filter that sessions can pass to the provider.

@@ -131,7 +131,8 @@ fn others(node: Xml<'_, '_>, names: &[&str]) -> Others {
 }
 
 /// A number in decimal digits, or in hexadecimal ones after `0x`.
-fn number(text: &str) -> Option<u64> {
+#[must_use]
+pub fn number(text: &str) -> Option<u64> {
     let text = text.trim();
     let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     hexadecimal.map_or_else(
@@ -578,7 +579,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 }
                 map.items.push(MapItem {
                     value: self.number(item, "value", 0..=u64::from(u32::MAX)),
-                    message: self.message(item).unwrap_or_default(),
+                    message: self.message(item),
                     symbol: optional(item, "symbol"),
                     at: self.position(item),
                 });
@@ -836,7 +837,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         if found.is_some() {
             return found;
         }
-        if wanted.namespace == winmeta::NAMESPACE
+        if wanted.is_winmeta()
             && let Some(mut level) = winmeta::level(&mut self.manifest, wanted.local())
         {
             level.at = self.position(node);
@@ -854,7 +855,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         if found.is_some() {
             return found;
         }
-        if wanted.namespace == winmeta::NAMESPACE
+        if wanted.is_winmeta()
             && let Some(mut task) = winmeta::task(&mut self.manifest, wanted.local())
         {
             task.at = self.position(node);
@@ -884,7 +885,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         if found.is_some() {
             return found;
         }
-        if wanted.namespace == winmeta::NAMESPACE
+        if wanted.is_winmeta()
             && let Some(mut opcode) = winmeta::opcode(&mut self.manifest, wanted.local())
         {
             opcode.at = self.position(node);
@@ -909,7 +910,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 .position(|keyword| keyword.name == wanted);
             if let Some(found) = found {
                 keywords.push(found);
-            } else if wanted.namespace == winmeta::NAMESPACE
+            } else if wanted.is_winmeta()
                 && let Some(mut keyword) = winmeta::keyword(&mut self.manifest, wanted.local())
             {
                 keyword.at = self.position(node);

@@ -122,6 +122,12 @@ impl InType {
         IN_TYPES.iter().find(|one| one.name == name)
     }
 
+    /// Returns the type of a number.
+    #[must_use]
+    pub fn of_value(value: u8) -> Option<&'static Self> {
+        IN_TYPES.iter().find(|one| one.value == value)
+    }
+
     /// How it is shown unless something else is said.
     #[must_use]
     pub fn default_out_type(&self) -> u8 {

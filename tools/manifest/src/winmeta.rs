@@ -1,9 +1,8 @@
 //! What every provider can use without defining it (`winmeta.xml`).
 
-use crate::model::{Channel, Keyword, Level, Manifest, Opcode, QName, Task, Text, TextRef};
-
-/// The namespace of the prefix `win`.
-pub const NAMESPACE: &str = "http://manifests.microsoft.com/win/2004/08/windows/events";
+use crate::model::{
+    Channel, Keyword, Level, Manifest, Opcode, QName, Task, Text, TextRef, WINMETA,
+};
 
 /// The levels: name, number, text.
 pub const STANDARD_LEVELS: &[(&str, u8, &str)] = &[
@@ -72,7 +71,7 @@ fn import(manifest: &mut Manifest, id: &str, value: &str) -> TextRef {
 fn written(local: &str) -> QName {
     QName {
         written: format!("win:{local}"),
-        namespace: NAMESPACE.to_owned(),
+        namespace: WINMETA.to_owned(),
     }
 }
 

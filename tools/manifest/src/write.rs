@@ -8,10 +8,9 @@ use quick_xml::escape::escape;
 use crate::{
     model::{
         Channel, Element, Event, Manifest, Map, Node, Opcode, Others, Property, PropertyKind,
-        Provider, QName, Size, Template, TextRef,
+        Provider, QName, Size, Template, TextRef, WINMETA,
     },
     types::out_type_name,
-    winmeta,
 };
 
 /// The XML of a manifest. What `comment` says stands at its head.
@@ -26,7 +25,7 @@ pub fn write(manifest: &Manifest, comment: &str) -> String {
         out.text.push_str(&format_comment(comment));
     }
     let mut namespaces: BTreeMap<String, String> = prefixes(manifest).collect();
-    namespaces.insert("xmlns:win".to_owned(), winmeta::NAMESPACE.to_owned());
+    namespaces.insert("xmlns:win".to_owned(), WINMETA.to_owned());
     let mut root =
         Attributes::new().with("xmlns", "http://schemas.microsoft.com/win/2004/08/events");
     for (name, uri) in namespaces {
@@ -400,7 +399,7 @@ impl<'a> Writer<'a> {
             let attributes = Attributes::new()
                 .with("value", value)
                 .with_optional("symbol", item.symbol.as_deref())
-                .with_optional("message", self.reference(Some(item.message)));
+                .with_optional("message", self.reference(item.message));
             self.empty("map", attributes);
         }
         self.close(name);
@@ -440,7 +439,7 @@ impl<'a> Writer<'a> {
             return;
         }
         self.open("template", attributes);
-        self.properties(&template.properties, provider);
+        self.properties(&template.properties, &[], provider);
         if let Some(own) = &template.user_data {
             self.open("UserData", Attributes::new());
             self.user_data(own);
@@ -449,11 +448,12 @@ impl<'a> Writer<'a> {
         self.close("template");
     }
 
-    fn properties(&mut self, properties: &[Property], provider: &Provider) {
+    fn properties(&mut self, properties: &[Property], outer: &[Property], provider: &Provider) {
         let size = |size: Size| match size {
             Size::None => None,
             Size::Fixed(number) => Some(number.to_string()),
             Size::Field(field) => Some(properties[field].name.clone()),
+            Size::Outer(field) => outer.get(field).map(|field| field.name.clone()),
         };
         for property in properties {
             let attributes = Attributes::new()
@@ -475,10 +475,14 @@ impl<'a> Writer<'a> {
                         .with_optional("length", size(property.length));
                     self.empty("data", attributes);
                 }
+                PropertyKind::Unknown { in_type, .. } => {
+                    // There is no name for it, and no reader takes the number.
+                    self.empty("data", attributes.with("inType", in_type.to_string()));
+                }
                 PropertyKind::Struct(members) => {
                     let attributes = attributes.with_optional("count", size(property.count));
                     self.open("struct", attributes);
-                    self.properties(members, provider);
+                    self.properties(members, properties, provider);
                     self.close("struct");
                 }
             }

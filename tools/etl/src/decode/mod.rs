@@ -5,6 +5,7 @@
 
 mod error;
 mod event;
+mod message;
 mod payload;
 mod schema;
 mod tracelogging;
@@ -21,4 +22,4 @@ pub(crate) use value::serialize_fields;
 pub use value::{Sid, Value};
 
 #[cfg(doc)]
-use crate::manifest::Catalog;
+use crate::catalog::Catalog;

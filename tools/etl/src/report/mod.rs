@@ -9,9 +9,9 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::catalog::Catalog;
 use crate::decode::{Decoded, Fields, decode};
 use crate::guid::Guid;
-use crate::manifest::Catalog;
 use crate::read::{Event, Trace};
 use crate::spans::spans;
 

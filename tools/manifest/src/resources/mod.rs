@@ -4,9 +4,11 @@
 //! describes them, from the resources that mc.exe makes, with which [`encode`] is compared byte
 //! for byte, and from the libfwevt project's description.
 
+mod decode;
 mod encode;
 mod version;
 
+pub use decode::{DecodeError, Decoded, decode};
 pub use encode::{
     EncodeError, NO_MESSAGE, attributes, field_of, message_ids, message_table, resources,
     wevt_template,

@@ -108,7 +108,7 @@ fn give_provider(ids: &mut Ids, provider: &Provider) {
             (Tag::ValueMap, &mut next_value)
         };
         for item in &map.items {
-            if ids.give(Some(item.message), tag, *next) {
+            if ids.give(item.message, tag, *next) {
                 *next += 1;
             }
         }

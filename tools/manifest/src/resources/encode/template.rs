@@ -30,6 +30,7 @@ fn value_type(property: &Property) -> u8 {
     let one = match &property.kind {
         PropertyKind::Data { in_type, .. } => in_type.value,
         PropertyKind::Struct(_) => BINARY,
+        PropertyKind::Unknown { in_type, .. } => *in_type,
     };
     if property.count == Size::None {
         one
@@ -45,7 +46,7 @@ fn xml(template: &Template) -> Element {
     }
     let fields = (1..).zip(&template.properties).map(|(number, property)| {
         let name = match property.kind {
-            PropertyKind::Data { .. } => "Data",
+            PropertyKind::Data { .. } | PropertyKind::Unknown { .. } => "Data",
             PropertyKind::Struct(_) => "ComplexData",
         };
         Node::Element(Element {
@@ -94,7 +95,7 @@ pub fn write(template: &Template, maps: &[u32], out: &mut Bytes) -> Result<(), T
         .iter()
         .filter_map(|property| match &property.kind {
             PropertyKind::Struct(members) => Some(members.as_slice()),
-            PropertyKind::Data { .. } => None,
+            PropertyKind::Data { .. } | PropertyKind::Unknown { .. } => None,
         })
         .collect();
     let total = properties.len() + members.iter().map(|one| one.len()).sum::<usize>();
@@ -169,6 +170,7 @@ fn descriptor<'a>(
             Size::None => (0, 0),
             Size::Fixed(number) => (fixed, number),
             Size::Field(at) => (variable, u16::try_from(base + at)?),
+            Size::Outer(at) => (variable, u16::try_from(at)?),
         })
     };
     let (mut flags, count) = size(property.count, FIXED_COUNT, VARIABLE_COUNT)?;
@@ -179,6 +181,13 @@ fn descriptor<'a>(
             out.u32(flags | STRUCT);
             out.u16(u16::try_from(first_member)?);
             out.u16(u16::try_from(members.len())?);
+            out.u32(0);
+        }
+        PropertyKind::Unknown { in_type, out_type } => {
+            out.u32(flags);
+            out.u8(*in_type);
+            out.u8(*out_type);
+            out.u16(0);
             out.u32(0);
         }
         PropertyKind::Data {

@@ -317,7 +317,7 @@ impl<'a> Writer<'a> {
         for at in sorted(&map.items, |item| item.value) {
             let item = &map.items[at];
             self.out.u32(item.value);
-            let id = self.id(Some(item.message));
+            let id = self.id(item.message);
             self.out.u32(id);
         }
         Ok(())

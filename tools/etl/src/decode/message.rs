@@ -1,6 +1,6 @@
 //! Messages of events.
 
-use crate::decode::{Fields, Value};
+use super::{Fields, Value};
 
 /// Puts fields into a message: `%1` to `%99` stand for fields, optionally with
 /// a format between exclamation marks as printf has them (`%1!08x!`); `%n`, `%t`,

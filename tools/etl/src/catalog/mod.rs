@@ -6,7 +6,7 @@
 //! version. Images hold the same in another form (see [`crate::image`]).
 
 mod error;
-pub(crate) mod message;
+mod index;
 mod parse;
 mod provider;
 mod types;
@@ -63,8 +63,13 @@ impl Catalog {
         Ok(())
     }
 
+    /// Adds the providers of a manifest that was read, in place of those that are known already.
+    pub fn add_model(&mut self, manifest: &etw_manifest::Manifest) {
+        self.insert(index::providers(manifest));
+    }
+
     /// Adds providers, in place of those that are known already.
-    pub(crate) fn insert(&mut self, providers: Vec<Provider>) {
+    fn insert(&mut self, providers: Vec<Provider>) {
         for provider in providers.into_iter().map(Arc::new) {
             // Events carry the control GUID, where there is one. Several
             // providers may share it; then only traits can tell them apart.

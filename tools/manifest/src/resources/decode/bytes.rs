@@ -1,6 +1,6 @@
 //! Access to a resource by offsets, which may be anything.
 
-use super::ResourceError;
+use super::DecodeError;
 
 /// A resource's bytes.
 #[derive(Clone, Copy)]
@@ -24,10 +24,10 @@ impl<'a> Bytes<'a> {
         offset: usize,
         length: usize,
         what: &'static str,
-    ) -> Result<&'a [u8], ResourceError> {
+    ) -> Result<&'a [u8], DecodeError> {
         let end = offset.checked_add(length);
         end.and_then(|end| self.data.get(offset..end))
-            .ok_or(ResourceError::Overrun {
+            .ok_or(DecodeError::Overrun {
                 resource: self.name,
                 what,
                 offset,
@@ -38,35 +38,58 @@ impl<'a> Bytes<'a> {
         &self,
         offset: usize,
         what: &'static str,
-    ) -> Result<[u8; N], ResourceError> {
+    ) -> Result<[u8; N], DecodeError> {
         let bytes = self.slice(offset, N, what)?;
         Ok(bytes.try_into().unwrap_or([0; N]))
     }
 
-    pub fn u8(&self, offset: usize, what: &'static str) -> Result<u8, ResourceError> {
+    pub fn u8(&self, offset: usize, what: &'static str) -> Result<u8, DecodeError> {
         self.array(offset, what).map(u8::from_le_bytes)
     }
 
-    pub fn u16(&self, offset: usize, what: &'static str) -> Result<u16, ResourceError> {
+    pub fn u16(&self, offset: usize, what: &'static str) -> Result<u16, DecodeError> {
         self.array(offset, what).map(u16::from_le_bytes)
     }
 
-    pub fn u32(&self, offset: usize, what: &'static str) -> Result<u32, ResourceError> {
+    pub fn u32(&self, offset: usize, what: &'static str) -> Result<u32, DecodeError> {
         self.array(offset, what).map(u32::from_le_bytes)
     }
 
-    pub fn u64(&self, offset: usize, what: &'static str) -> Result<u64, ResourceError> {
+    pub fn u64(&self, offset: usize, what: &'static str) -> Result<u64, DecodeError> {
         self.array(offset, what).map(u64::from_le_bytes)
     }
 
-    pub fn guid(&self, offset: usize, what: &'static str) -> Result<[u8; 16], ResourceError> {
+    pub fn guid(&self, offset: usize, what: &'static str) -> Result<[u8; 16], DecodeError> {
         self.array(offset, what)
     }
 
     /// A 32-bit offset or number, as a place.
-    pub fn place(&self, offset: usize, what: &'static str) -> Result<usize, ResourceError> {
+    pub fn place(&self, offset: usize, what: &'static str) -> Result<usize, DecodeError> {
         // Wider than any resource, on every machine that has 32 bits.
         self.u32(offset, what).map(|value| value as usize)
+    }
+
+    /// Checks the tag at an offset.
+    pub fn tag(&self, offset: usize, tag: [u8; 4]) -> Result<(), DecodeError> {
+        let found = self.slice(offset, tag.len(), "tag")?;
+        if found == tag {
+            Ok(())
+        } else {
+            Err(DecodeError::Tag { tag, offset })
+        }
+    }
+
+    /// The offsets of the entries of a list, which starts with a tag, a length and their number.
+    pub fn list(
+        &self,
+        offset: usize,
+        tag: [u8; 4],
+        size: usize,
+        what: &'static str,
+    ) -> Result<impl Iterator<Item = usize> + use<>, DecodeError> {
+        self.tag(offset, tag)?;
+        let count = self.place(offset + 8, what)?;
+        self.entries(offset + 12, count, size, what)
     }
 
     /// The offsets of so many entries of a size, which are all there.
@@ -76,7 +99,7 @@ impl<'a> Bytes<'a> {
         count: usize,
         size: usize,
         what: &'static str,
-    ) -> Result<impl Iterator<Item = usize> + use<>, ResourceError> {
+    ) -> Result<impl Iterator<Item = usize> + use<>, DecodeError> {
         let length = count.saturating_mul(size);
         self.slice(start, length, what)?;
         Ok((0..count).map(move |number| start + number * size))
@@ -88,7 +111,7 @@ impl<'a> Bytes<'a> {
         offset: usize,
         length: usize,
         what: &'static str,
-    ) -> Result<String, ResourceError> {
+    ) -> Result<String, DecodeError> {
         let bytes = self.slice(offset, length, what)?;
         let (units, _) = bytes.as_chunks::<2>();
         let units: Vec<u16> = units
@@ -101,15 +124,15 @@ impl<'a> Bytes<'a> {
     }
 
     /// Text that a NUL ends, of whatever length.
-    pub fn open_text(&self, offset: usize, what: &'static str) -> Result<String, ResourceError> {
+    pub fn open_text(&self, offset: usize, what: &'static str) -> Result<String, DecodeError> {
         self.slice(offset, 2, what)?;
         self.text(offset, self.len() - offset, what)
     }
 
     /// Text with its size before it.
-    pub fn sized_text(&self, offset: usize, what: &'static str) -> Result<String, ResourceError> {
+    pub fn sized_text(&self, offset: usize, what: &'static str) -> Result<String, DecodeError> {
         let size = self.place(offset, what)?;
-        let length = size.checked_sub(4).ok_or(ResourceError::Overrun {
+        let length = size.checked_sub(4).ok_or(DecodeError::Overrun {
             resource: self.name,
             what,
             offset,

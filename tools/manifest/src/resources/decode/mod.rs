@@ -1,0 +1,111 @@
+//! Reads the resources that decoders use: `WEVT_TEMPLATE` and the message table.
+//!
+//! Written a second time on purpose: this reader uses nothing of the encoder beside it, neither
+//! its code nor its constants, because tests check the one against the other. Both follow
+//! `docs/reference/decoding-resources.md`.
+//!
+//! The bytes come from any file. What does not hold together is an error with its offset, and
+//! what a small resource can describe is bounded.
+
+mod binxml;
+mod bytes;
+mod error;
+mod lists;
+mod messages;
+mod provider;
+mod template;
+
+use std::collections::HashMap;
+
+use super::version::Version;
+use crate::{
+    Guid,
+    model::{Manifest, Text, TextRef},
+};
+
+use bytes::Bytes;
+pub use error::DecodeError;
+use provider::Reader;
+
+/// No message.
+const NO_MESSAGE: u32 = u32::MAX;
+/// The fields, entries of maps, and keywords of events that a resource may describe in all.
+const MAX_FIELDS: usize = 1 << 18;
+/// The UTF-16 units of all names that a resource may refer to, however often.
+const MAX_TEXT: usize = 1 << 24;
+
+/// What the resources of an image say.
+#[derive(Clone, Debug)]
+pub struct Decoded {
+    /// The providers and their texts. A resource has no symbols, no names of templates' own and
+    /// no languages; these are empty.
+    pub manifest: Manifest,
+    /// The version of the format, 3 or 5.
+    pub version: Version,
+}
+
+/// Reads the bytes of a `WEVT_TEMPLATE` resource, with the texts of the bytes of a message table
+/// (`MESSAGE_RESOURCE_DATA`), which may be empty.
+///
+/// A reference to an entry of a list that is not there is read as no reference, and so is a
+/// message that the table does not have: an event can be decoded without its names.
+///
+/// # Errors
+///
+/// [`DecodeError`] says what does not hold together, and at which offset.
+pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeError> {
+    let mut manifest = Manifest::default();
+    let mut texts: HashMap<u32, TextRef> = HashMap::new();
+    if !message_table.is_empty() {
+        for (id, value) in messages::read(message_table)? {
+            texts.insert(id, manifest.texts.len());
+            manifest.texts.push(Text {
+                id: format!("{id:#010x}"),
+                value,
+                message_id: Some(id),
+                ..Text::default()
+            });
+        }
+    }
+    texts.remove(&NO_MESSAGE);
+    let bytes = Bytes::new("WEVT_TEMPLATE", templates);
+    bytes.tag(0, *b"CRIM")?;
+    let version = match (bytes.u16(8, "version")?, bytes.u16(10, "version")?) {
+        (3, _) => Version::V3,
+        (5, _) => Version::V5,
+        (major, minor) => return Err(DecodeError::Version(major, minor)),
+    };
+    let mut limits = Limits {
+        fields: MAX_FIELDS,
+        text: MAX_TEXT,
+    };
+    let count = bytes.place(12, "number of providers")?;
+    for entry in bytes.entries(16, count, 20, "providers")? {
+        let guid = Guid(bytes.guid(entry, "provider")?);
+        let at = bytes.place(entry + 16, "provider")?;
+        let mut reader = Reader::new(bytes, &texts, &mut limits, guid);
+        reader.read(at)?;
+        manifest.providers.push(reader.provider);
+    }
+    Ok(Decoded { manifest, version })
+}
+
+/// What a resource may still describe.
+struct Limits {
+    fields: usize,
+    text: usize,
+}
+
+impl Limits {
+    fn fields(&mut self, count: usize) -> Result<(), DecodeError> {
+        let left = self.fields.checked_sub(count);
+        self.fields = left.ok_or(DecodeError::TooManyFields(MAX_FIELDS))?;
+        Ok(())
+    }
+
+    fn text(&mut self, text: String) -> Result<String, DecodeError> {
+        let left = self.text.checked_sub(text.len());
+        self.text = left.ok_or(DecodeError::TooMuchText(MAX_TEXT))?;
+        Ok(text)
+    }
+}
