@@ -31,7 +31,7 @@ pub struct Compiled {
 /// # Errors
 /// The text of the error if the manifest is refused.
 pub fn check(data: &[u8]) -> Result<Compiled, String> {
-    let Some(text) = etl_file::catalog::text(data) else {
+    let Some(text) = manifest::text(data) else {
         return Err("the bytes are not text".to_owned());
     };
     let read = match manifest::read(&text) {

@@ -11,7 +11,7 @@ use wdk_etw_schema::Provider;
 use etw_manifest::{
     self as manifest, Failures, Manifest, ManifestError, Position, Rule,
     compare::{self, Break},
-    res, resources,
+    printable, res, resources,
 };
 
 use crate::{
@@ -44,7 +44,7 @@ pub enum BuildError {
         error: io::Error,
     },
     /// A declaration is wrong.
-    #[error("{}", located(path, failures))]
+    #[error("{}", in_source(path, failures))]
     Declaration {
         /// The file.
         path: PathBuf,
@@ -52,7 +52,7 @@ pub enum BuildError {
         failures: Failures,
     },
     /// A manifest is wrong.
-    #[error("{}", located(path, failures))]
+    #[error("{}", in_manifest(path, failures))]
     Manifest {
         /// The file.
         path: PathBuf,
@@ -89,11 +89,22 @@ pub enum BuildError {
     },
 }
 
-/// Errors with their file, as compilers print them.
-fn located(path: &Path, failures: &Failures) -> String {
+/// Errors with their places, as compilers print those of Rust sources.
+fn in_source(path: &Path, failures: &Failures) -> String {
     let lines = failures.0.iter();
     let lines: Vec<String> = lines
-        .map(|error| format!("{}:{error}", path.display()))
+        .map(|ManifestError { at, rule }| {
+            let what = printable(&rule.to_string());
+            format!("{}:{}:{}: {what}", path.display(), at.line, at.column)
+        })
+        .collect();
+    lines.join("\n")
+}
+
+fn in_manifest(path: &Path, failures: &Failures) -> String {
+    let lines = failures.0.iter();
+    let lines: Vec<String> = lines
+        .map(|error| format!("cannot read {}: {error}", path.display()))
         .collect();
     lines.join("\n")
 }

@@ -13,7 +13,7 @@ use std::{
 use wdk_etw_schema::{Guid, STANDARD_LEVELS, STANDARD_OPCODES};
 
 use etw_manifest::{
-    Event, Manifest, Position, Property, PropertyKind, Provider, Size, harmless, out_type_name,
+    Event, Manifest, Position, Property, PropertyKind, Provider, Size, out_type_name, printable,
     replace_fields,
 };
 
@@ -28,7 +28,7 @@ pub struct Imported {
 
 /// Something of a manifest that a declaration cannot say.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{}: {}", at.line, at.column, harmless(what))]
+#[error("{}:{}: {}", at.line, at.column, printable(what))]
 pub struct Note {
     /// Where it stands in the manifest.
     pub at: Position,
@@ -405,7 +405,7 @@ impl Writer<'_> {
         if let Some(description) = description {
             // What would end the comment, or turn it around, is written out.
             let description = description.replace(['\n', '\r'], " ");
-            let description = harmless(&description);
+            let description = printable(&description);
             self.line(depth, &format!("/// {}", description.trim()));
         }
     }

@@ -105,7 +105,7 @@ fn a_manifest_that_is_named_must_be_one_and_agree() {
     let error = manifest_of(&source(&broken), &FILES)
         .unwrap_err()
         .to_string();
-    assert!(error.contains("broken.man:1:"), "{error}");
+    assert!(error.contains("broken.man: line 1, "), "{error}");
 
     // One that has the event, and one that has it otherwise.
     let alone = source(&missing);

@@ -58,7 +58,9 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
         catalog.load_image(image)?;
     }
     for manifest in arguments.get_many::<PathBuf>("man").unwrap_or_default() {
-        catalog.load(manifest)?;
+        for skipped in catalog.load(manifest)? {
+            eprintln!("warning: {}: {skipped}", manifest.display());
+        }
     }
     Ok(catalog)
 }

@@ -378,7 +378,8 @@ impl<'a> Check<'a> {
         if template.properties.len() > MOST_FIELDS {
             self.refuse(template.at, Rule::TooManyFields(template.id.clone()));
         }
-        self.properties(&template.properties);
+        self.properties(&template.properties, &[]);
+        self.errors.extend(layout(&template.properties));
         if let Some(own) = &template.user_data {
             self.user_data(own, template);
         }
@@ -400,31 +401,23 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn properties(&mut self, properties: &[Property]) {
+    fn properties(&mut self, properties: &[Property], outer: &[Property]) {
         self.unique(
             "field",
             properties
                 .iter()
                 .map(|property| (property.name.as_str(), property.name.clone(), property.at)),
         );
-        for (number, property) in properties.iter().enumerate() {
+        for property in properties {
             for size in [property.count, property.length] {
-                if let Size::Outer(field) = size {
-                    self.refuse(property.at, Rule::SizeField(format!("%{}", field + 1)));
-                }
-                if let Size::Field(field) = size {
-                    let is_integer = match properties.get(field).map(|field| &field.kind) {
-                        Some(PropertyKind::Data { in_type, .. }) => in_type.is_integer,
-                        _ => false,
-                    };
-                    if field >= number || !is_integer {
-                        let name = properties.get(field).map(|field| field.name.clone());
-                        self.refuse(property.at, Rule::SizeField(name.unwrap_or_default()));
-                    }
+                // No compiler is known to take it.
+                if matches!(size, Size::Outer(_)) {
+                    let name = size_field(size, properties, outer);
+                    self.refuse(property.at, Rule::SizeField(name));
                 }
             }
             match &property.kind {
-                PropertyKind::Struct(members) => self.properties(members),
+                PropertyKind::Struct(members) => self.properties(members, properties),
                 PropertyKind::Unknown { in_type, .. } => {
                     let (what, name) = ("inType", in_type.to_string());
                     self.refuse(property.at, Rule::Unknown { what, name });
@@ -452,16 +445,6 @@ impl<'a> Check<'a> {
                     }
                     if map.is_some() && !in_type.is_integer {
                         self.refuse(property.at, Rule::MapType(in_type.name));
-                    }
-                    let is_fixed_address = *out_type == IPV6;
-                    if in_type.name == "win:Binary"
-                        && property.length == Size::None
-                        && !is_fixed_address
-                    {
-                        self.refuse(property.at, Rule::LengthMissing);
-                    }
-                    if in_type.name.starts_with("win:Counted") && property.length != Size::None {
-                        self.refuse(property.at, Rule::LengthImpossible(in_type.name));
                     }
                 }
             }
@@ -573,6 +556,67 @@ impl<'a> Check<'a> {
             }
         }
     }
+}
+
+/// Checks that counts and lengths say where each field ends; without that nobody can decode an
+/// event.
+pub fn layout(properties: &[Property]) -> Vec<ManifestError> {
+    let mut errors = Vec::new();
+    lay_out(properties, &[], &mut errors);
+    errors
+}
+
+fn lay_out(properties: &[Property], outer: &[Property], errors: &mut Vec<ManifestError>) {
+    for (number, property) in properties.iter().enumerate() {
+        let at = property.at;
+        for size in [property.count, property.length] {
+            let field = match size {
+                Size::None | Size::Fixed(_) => continue,
+                Size::Field(field) => properties.get(..number).and_then(|all| all.get(field)),
+                Size::Outer(field) => outer.get(field),
+            };
+            let is_integer = match field.map(|field| &field.kind) {
+                Some(PropertyKind::Data { in_type, .. }) => in_type.is_integer,
+                Some(PropertyKind::Struct(_) | PropertyKind::Unknown { .. }) | None => false,
+            };
+            if !is_integer {
+                let name = size_field(size, properties, outer);
+                let rule = Rule::SizeField(name);
+                errors.push(ManifestError { at, rule });
+            }
+        }
+        match &property.kind {
+            PropertyKind::Struct(members) => {
+                let before = properties.get(..number).unwrap_or_default();
+                lay_out(members, before, errors);
+            }
+            PropertyKind::Unknown { .. } => {}
+            PropertyKind::Data {
+                in_type, out_type, ..
+            } => {
+                let has_length = property.length != Size::None;
+                let is_fixed_address = *out_type == IPV6;
+                if in_type.name == "win:Binary" && !has_length && !is_fixed_address {
+                    let rule = Rule::LengthMissing;
+                    errors.push(ManifestError { at, rule });
+                }
+                if in_type.name.starts_with("win:Counted") && has_length {
+                    let rule = Rule::LengthImpossible(in_type.name);
+                    errors.push(ManifestError { at, rule });
+                }
+            }
+        }
+    }
+}
+
+/// The name of the field that a size speaks of.
+fn size_field(size: Size, properties: &[Property], outer: &[Property]) -> String {
+    let field = match size {
+        Size::None | Size::Fixed(_) => None,
+        Size::Field(field) => properties.get(field),
+        Size::Outer(field) => outer.get(field),
+    };
+    field.map(|field| field.name.clone()).unwrap_or_default()
 }
 
 /// `win:IPv6`, which always has 16 bytes.

@@ -6,14 +6,14 @@
 use std::fmt;
 
 use crate::{
-    error::harmless,
+    error::printable,
     model::{Event, Manifest, Position, Property, PropertyKind, Provider, Size},
     types::out_type_name,
 };
 
 /// A change that breaks the decoding of what was written before.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{}: {}: {}", at.line, at.column, harmless(provider), harmless(&what.to_string()))]
+#[error("{}:{}: {}: {}", at.line, at.column, printable(provider), printable(&what.to_string()))]
 pub struct Break {
     /// Where it stands in the newer one.
     pub at: Position,

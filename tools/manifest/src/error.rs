@@ -6,7 +6,7 @@ use crate::model::Position;
 
 /// A mistake, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{}: {}", at.line, at.column, harmless(&rule.to_string()))]
+#[error("line {}, column {}: {}", at.line, at.column, printable(&rule.to_string()))]
 pub struct ManifestError {
     /// Where.
     pub at: Position,
@@ -14,8 +14,10 @@ pub struct ManifestError {
     pub rule: Rule,
 }
 
-/// A text from a file as it is safe to print: what controls terminals is written out.
-pub fn harmless(text: &str) -> String {
+/// Returns a text from a file with every character escaped that controls terminals, or that hides
+/// or reorders the text around it.
+#[must_use]
+pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         if character.is_control() || is_directional(character) {
@@ -150,6 +152,12 @@ pub enum Rule {
     /// A reference to a text that is none.
     #[error("`{0}` is no reference to a text: `$(string.Name)`")]
     TextReference(String),
+    /// A reference to a text of a message file.
+    #[error(
+        "`$(mc.{0})` is a text of a message file (.mc), which is not read; put the text into the \
+         stringTable, and refer to it by `$(string.{0})`"
+    )]
+    MessageFile(String),
     /// A name that the system cannot keep.
     #[error(
         "the {what} name `{name}` has 1 to 255 characters, none of them a control character or \

@@ -1,7 +1,9 @@
 //! Instrumentation manifests: what a provider's events are called, and how they are laid out.
 //!
 //! - [`read()`] reads a manifest (`.man`, the XML of eventman.xsd) as a compiler does and [`check()`]s
-//!   it; [`mod@write`] writes one.
+//!   it; [`write()`] writes one.
+//! - [`read_lenient`] reads a manifest as a decoder does: it skips the parts that it cannot use, and
+//!   reports them.
 //! - [`resources`] writes what mc.exe makes of a manifest: the resource `WEVT_TEMPLATE` and message
 //!   tables. [`res`] writes them to a `.res` file, which linkers take.
 //! - [`compare`] finds the changes that make older traces unreadable.
@@ -21,13 +23,13 @@ mod winmeta;
 mod write;
 
 pub use check::check;
-pub use error::{Failures, ManifestError, Rule, harmless};
+pub use error::{Failures, ManifestError, Rule, printable};
 pub use model::{
     Channel, Element, Event, Filter, Keyword, Level, Manifest, Map, MapItem, Node, Opcode, Others,
     Position, Property, PropertyKind, Provider, QName, Query, Size, Task, Template, Text, TextRef,
     Translation, replace_fields,
 };
-pub use read::{number, read, text};
+pub use read::{Lenient, Part, Skipped, number, read, read_lenient, text};
 pub use types::{IN_TYPES, InType, out_type_name, out_type_value};
 pub use wdk_etw_schema::Guid;
 pub use winmeta::{STANDARD_LEVELS, STANDARD_OPCODES, standard_level, standard_opcode};

@@ -596,7 +596,7 @@ fn errors_say_where() {
         ),
     ] {
         let (errors, (line, column)) = broken(from, to);
-        let place = format!("{line}:{}: ", column + behind);
+        let place = format!("line {line}, column {}: ", column + behind);
         assert!(errors[0].starts_with(&place), "{place} {errors:?}");
     }
 }
@@ -635,8 +635,8 @@ fn everything_that_is_wrong_is_told_in_order() {
 #[test]
 fn another_document_is_refused() {
     for (text, message) in [
-        ("", "1:1: the XML is malformed"),
-        ("<a/>", "1:1: this is `a`, and a manifest is"),
+        ("", "line 1, column 1: the XML is malformed"),
+        ("<a/>", "line 1, column 1: this is `a`, and a manifest is"),
         ("<!DOCTYPE a [<!ENTITY b 'c'>]><a/>", "the XML is malformed"),
     ] {
         let failures = manifest::read(text).unwrap_err().to_string();

@@ -38,9 +38,9 @@ fn read_manifest(path: &Path) -> Result<Manifest> {
         let lines: Vec<String> = failures
             .0
             .iter()
-            .map(|error| format!("{}:{error}", path.display()))
+            .map(|error| format!("cannot read {}: {error}", path.display()))
             .collect();
-        anyhow::anyhow!("the manifest is not valid:\n{}", lines.join("\n"))
+        anyhow::anyhow!("{}", lines.join("\n"))
     })
 }
 
@@ -219,7 +219,7 @@ mod tests {
         let broken = folder.join("broken.man");
         fs::write(&broken, "<instrumentationManifest>").unwrap();
         let error = read(&broken).unwrap_err().to_string();
-        assert!(error.contains("broken.man:1:"), "{error}");
+        assert!(error.contains("broken.man: line 1, "), "{error}");
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -115,7 +115,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-fn guid(guid: model::Guid) -> Guid {
+const fn guid(guid: model::Guid) -> Guid {
     Guid::from_bytes(guid.0)
 }
 

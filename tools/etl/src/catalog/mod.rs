@@ -1,21 +1,19 @@
-//! Instrumentation manifests: what manifest events mean.
+//! The providers of manifests and images, which events are decoded by.
 //!
-//! A manifest (`.man`) describes providers in XML: their events with their
-//! templates, and the names of keywords, levels, tasks and opcodes. A
-//! [`Catalog`] holds what was loaded and is asked by provider, event id and
-//! version. Images hold the same in another form (see [`crate::image`]).
+//! The crate `etw-manifest` reads manifests (`.man`) and the resources of images; a [`Catalog`]
+//! holds what they say of events, and is asked by provider, event id and version.
 
 mod error;
 mod index;
-mod parse;
 mod provider;
-mod types;
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use error::{LoadError, ManifestError, ManifestErrorKind};
+use etw_manifest::{Lenient, Manifest, ManifestError, Skipped, read_lenient, text};
+
+pub use error::LoadError;
 pub use provider::{EventDefinition, Provider};
 
 use crate::decode::Schema;
@@ -35,11 +33,12 @@ impl Catalog {
     }
 
     /// Loads a manifest file, in UTF-8 or, with a byte order mark, in UTF-16.
-    /// A provider that is known already is replaced.
+    /// A provider that is known already is replaced. Returns the parts of the manifest that
+    /// cannot be used; events are decoded without them.
     ///
     /// # Errors
-    /// [`LoadError`] if the file cannot be read, is no text, or is malformed.
-    pub fn load(&mut self, path: impl AsRef<Path>) -> Result<(), LoadError> {
+    /// [`LoadError`] if the file cannot be read, or is no manifest.
+    pub fn load(&mut self, path: impl AsRef<Path>) -> Result<Vec<Skipped>, LoadError> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(|source| LoadError::Io {
             path: path.to_owned(),
@@ -50,21 +49,23 @@ impl Catalog {
         })?;
         self.add(&text).map_err(|source| LoadError::Manifest {
             path: path.to_owned(),
-            source: Box::new(source),
+            source,
         })
     }
 
-    /// Adds a manifest's text. A provider that is known already is replaced.
+    /// Adds a manifest's text. A provider that is known already is replaced. Returns the parts of
+    /// the manifest that cannot be used.
     ///
     /// # Errors
-    /// [`ManifestError`] if the text is malformed; the catalog is as before.
-    pub fn add(&mut self, manifest: &str) -> Result<(), ManifestError> {
-        self.insert(parse::manifest(manifest)?);
-        Ok(())
+    /// [`ManifestError`] if the text is no manifest; the catalog is as before.
+    pub fn add(&mut self, manifest: &str) -> Result<Vec<Skipped>, ManifestError> {
+        let Lenient { manifest, skipped } = read_lenient(manifest)?;
+        self.add_model(&manifest);
+        Ok(skipped)
     }
 
     /// Adds the providers of a manifest that was read, in place of those that are known already.
-    pub fn add_model(&mut self, manifest: &etw_manifest::Manifest) {
+    pub fn add_model(&mut self, manifest: &Manifest) {
         self.insert(index::providers(manifest));
     }
 
@@ -93,24 +94,5 @@ impl Catalog {
     pub fn schema(&self, provider: Guid, id: u16, version: u8) -> Option<&Schema> {
         let event = self.provider(provider)?.event(id, version)?;
         Some(&event.schema)
-    }
-}
-
-/// The text of a manifest file's bytes: UTF-16 by its byte order mark, or else UTF-8.
-/// None if they are no such text.
-#[must_use]
-pub fn text(bytes: &[u8]) -> Option<String> {
-    let utf16 = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
-        let (units, []) = bytes.as_chunks::<2>() else {
-            return None;
-        };
-        let units: Vec<u16> = units.iter().copied().map(unit).collect();
-        String::from_utf16(&units).ok()
-    };
-    match bytes {
-        [0xFF, 0xFE, rest @ ..] => utf16(rest, u16::from_le_bytes),
-        [0xFE, 0xFF, rest @ ..] => utf16(rest, u16::from_be_bytes),
-        [0xEF, 0xBB, 0xBF, rest @ ..] => String::from_utf8(rest.to_vec()).ok(),
-        _ => String::from_utf8(bytes.to_vec()).ok(),
     }
 }

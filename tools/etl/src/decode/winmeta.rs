@@ -25,9 +25,6 @@ pub const OPCODES: [(u8, &str, &str); 11] = [
     (240, "win:Receive", "Receive"),
 ];
 
-/// The predefined task: value, name in manifests.
-pub const TASK_NONE: (u16, &str) = (0, "win:None");
-
 /// Predefined keywords: mask, name in manifests, name for people.
 pub const KEYWORDS: [(u64, &str, &str); 8] = [
     (1 << 48, "win:ResponseTime", "Response Time"),

@@ -27,6 +27,9 @@ const PROVIDER_ATTRIBUTES: u32 = 13;
 /// The numbers of a list's items, by their offsets.
 pub type Places = HashMap<usize, usize>;
 
+/// Reads the list at an offset.
+type ReadList<'a> = fn(&mut Reader<'a>, usize) -> Result<(), DecodeError>;
+
 /// Reads one provider.
 pub struct Reader<'a> {
     pub bytes: Bytes<'a>,
@@ -82,7 +85,7 @@ impl<'a> Reader<'a> {
             }
         }
         // Before the items that refer to others come these others.
-        let order: [(u32, fn(&mut Self, usize) -> Result<(), DecodeError>); 12] = [
+        let order: [(u32, ReadList<'a>); 12] = [
             (LEVELS, Self::levels),
             (TASKS, Self::tasks),
             (OPCODES, Self::opcodes),

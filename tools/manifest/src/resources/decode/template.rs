@@ -191,18 +191,16 @@ impl Reader<'_> {
                 0 => None,
                 place => Some(self.map(place)?),
             };
-            match InType::of_value(it.in_type) {
-                Some(in_type) => PropertyKind::Data {
-                    in_type,
-                    out_type: it.out_type,
-                    explicit_out_type: true,
-                    map,
-                },
-                None => PropertyKind::Unknown {
-                    in_type: it.in_type,
-                    out_type: it.out_type,
-                },
-            }
+            let unknown = PropertyKind::Unknown {
+                in_type: it.in_type,
+                out_type: it.out_type,
+            };
+            InType::of_value(it.in_type).map_or(unknown, |in_type| PropertyKind::Data {
+                in_type,
+                out_type: it.out_type,
+                explicit_out_type: true,
+                map,
+            })
         };
         Ok(Property {
             name: it.name.clone(),
