@@ -1,9 +1,20 @@
-//! To the XML of a manifest: the same for the same manifest, and with a line for each thing, so
-//! that differences can be read.
+//! Writes the XML of a manifest: the same for the same manifest, and with a line for each thing,
+//! so that differences can be read.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    io::{self, Write as _},
+};
 
-use quick_xml::escape::escape;
+use quick_xml::{
+    Writer as XmlWriter,
+    escape::escape,
+    events::{
+        BytesDecl, BytesEnd, BytesStart, BytesText, Event as XmlEvent, attributes::Attribute,
+    },
+    name::QName as XmlName,
+};
 
 use crate::{
     model::{
@@ -18,11 +29,13 @@ use crate::{
 pub fn write(manifest: &Manifest, comment: &str) -> String {
     let mut out = Writer {
         manifest,
-        text: String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"),
-        depth: 0,
+        xml: XmlWriter::new_with_indent(Vec::new(), b' ', 2),
     };
+    out.event(XmlEvent::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)));
     if !comment.is_empty() {
-        out.text.push_str(&format_comment(comment));
+        // Two hyphens would end it.
+        let comment = format!(" {} ", comment.replace("--", "- -"));
+        out.event(XmlEvent::Comment(BytesText::from_escaped(comment)));
     }
     let mut namespaces: BTreeMap<String, String> = prefixes(manifest).collect();
     namespaces.insert("xmlns:win".to_owned(), WINMETA.to_owned());
@@ -45,12 +58,10 @@ pub fn write(manifest: &Manifest, comment: &str) -> String {
     out.close("instrumentation");
     out.localization();
     out.close("instrumentationManifest");
-    out.text
-}
-
-fn format_comment(comment: &str) -> String {
-    // Two hyphens would end it.
-    format!("<!-- {} -->\n", comment.replace("--", "- -"))
+    let mut bytes = out.xml.into_inner();
+    bytes.push(b'\n');
+    // All that was written is text.
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The namespaces of the prefixes of the manifest's own names.
@@ -106,50 +117,51 @@ impl<'a> Attributes<'a> {
 
 struct Writer<'a> {
     manifest: &'a Manifest,
-    text: String,
-    depth: usize,
+    xml: XmlWriter<Vec<u8>>,
+}
+
+/// A start tag, as far as its attributes.
+fn tag<'n>(name: &'n str, attributes: Attributes<'_>) -> BytesStart<'n> {
+    let mut tag = BytesStart::new(name);
+    for (key, value) in attributes.0 {
+        // A parser would make a space of them.
+        let value = escape(&value)
+            .replace('\n', "&#10;")
+            .replace('\r', "&#13;")
+            .replace('\t', "&#9;");
+        tag.push_attribute(Attribute {
+            key: XmlName(key.as_bytes()),
+            value: Cow::Owned(value.into_bytes()),
+        });
+    }
+    tag
 }
 
 impl<'a> Writer<'a> {
-    fn indent(&mut self) {
-        self.text.extend(std::iter::repeat_n("  ", self.depth));
-    }
-
-    fn tag(&mut self, name: &str, attributes: Attributes<'_>, end: &str) {
-        self.text.push('<');
-        self.text.push_str(name);
-        for (key, value) in attributes.0 {
-            self.text.push(' ');
-            self.text.push_str(&key);
-            self.text.push_str("=\"");
-            // A parser would make a space of them.
-            let value = escape(&value)
-                .replace('\n', "&#10;")
-                .replace('\r', "&#13;")
-                .replace('\t', "&#9;");
-            self.text.push_str(&value);
-            self.text.push('"');
-        }
-        self.text.push_str(end);
+    fn event(&mut self, event: XmlEvent<'_>) {
+        written(self.xml.write_event(event));
     }
 
     fn open(&mut self, name: &str, attributes: Attributes<'_>) {
-        self.indent();
-        self.tag(name, attributes, ">\n");
-        self.depth += 1;
+        self.event(XmlEvent::Start(tag(name, attributes)));
     }
 
     fn close(&mut self, name: &str) {
-        self.depth -= 1;
-        self.indent();
-        self.text.push_str("</");
-        self.text.push_str(name);
-        self.text.push_str(">\n");
+        self.event(XmlEvent::End(BytesEnd::new(name)));
     }
 
     fn empty(&mut self, name: &str, attributes: Attributes<'_>) {
-        self.indent();
-        self.tag(name, attributes, "/>\n");
+        self.event(XmlEvent::Empty(tag(name, attributes)));
+    }
+
+    /// Keeps the next tag on the line; an empty text is what does it.
+    fn stay_on_line(&mut self) {
+        self.event(XmlEvent::Text(BytesText::from_escaped("")));
+    }
+
+    /// Starts a line with the next tag, whatever came before.
+    fn start_line(&mut self) {
+        self.event(XmlEvent::Eof);
     }
 
     fn reference(&self, text: Option<TextRef>) -> Option<String> {
@@ -288,7 +300,9 @@ impl<'a> Writer<'a> {
             out.empty("filter", attributes);
         });
         let events: Vec<&Event> = provider.events.iter().collect();
-        self.list("events", &events, |out, event| out.event(event, provider));
+        self.list("events", &events, |out, event| {
+            out.manifest_event(event, provider);
+        });
         self.close("provider");
     }
 
@@ -340,9 +354,8 @@ impl<'a> Writer<'a> {
             return;
         }
         self.open("channel", attributes);
-        self.indent();
-        self.text.push_str(&channel.inside);
-        self.text.push('\n');
+        written(self.xml.write_indent());
+        written(self.xml.get_mut().write_all(channel.inside.as_bytes()));
         self.close("channel");
     }
 
@@ -492,59 +505,54 @@ impl<'a> Writer<'a> {
     /// The root of a template's own XML: its elements on lines of their own, and the end on one
     /// of its own only if it was so before, since the template's GUID depends on it.
     fn user_data(&mut self, root: &Element) {
-        self.indent();
         if root.nodes.is_empty() {
-            self.tag(&root.name, element_attributes(root), "/>\n");
+            self.empty(&root.name, element_attributes(root));
             return;
         }
-        self.tag(&root.name, element_attributes(root), ">");
-        self.depth += 1;
+        self.open(&root.name, element_attributes(root));
         for node in &root.nodes {
             match node {
                 Node::Element(inner) => {
-                    self.text.push('\n');
-                    self.indent();
+                    written(self.xml.write_indent());
                     self.element(inner);
                 }
                 Node::Text(text) if text.trim().is_empty() => {}
                 Node::Text(text) => self.element_text(text),
             }
         }
-        self.depth -= 1;
         if matches!(root.nodes.last(), Some(Node::Text(text)) if text.trim().is_empty()) {
-            self.text.push('\n');
-            self.indent();
+            self.start_line();
+        } else {
+            self.stay_on_line();
         }
-        self.text.push_str("</");
-        self.text.push_str(&root.name);
-        self.text.push_str(">\n");
+        self.close(&root.name);
     }
 
     /// An element in that: everything in it stays as it is.
     fn element(&mut self, element: &Element) {
+        self.stay_on_line();
         if element.nodes.is_empty() {
-            self.tag(&element.name, element_attributes(element), "/>");
+            self.empty(&element.name, element_attributes(element));
             return;
         }
-        self.tag(&element.name, element_attributes(element), ">");
+        self.open(&element.name, element_attributes(element));
         for node in &element.nodes {
             match node {
                 Node::Element(inner) => self.element(inner),
                 Node::Text(text) => self.element_text(text),
             }
         }
-        self.text.push_str("</");
-        self.text.push_str(&element.name);
-        self.text.push('>');
+        self.stay_on_line();
+        self.close(&element.name);
     }
 
     fn element_text(&mut self, text: &str) {
         // A parser makes a line feed of a carriage return.
         let text = escape(text).replace('\r', "&#13;");
-        self.text.push_str(&text);
+        self.event(XmlEvent::Text(BytesText::from_escaped(text)));
     }
 
-    fn event(&mut self, event: &Event, provider: &Provider) {
+    fn manifest_event(&mut self, event: &Event, provider: &Provider) {
         let channel = event.channel.map(|at| {
             let channel = &provider.channels[at];
             channel.id.as_deref().unwrap_or(&channel.name)
@@ -590,6 +598,11 @@ impl<'a> Writer<'a> {
             .with_optional("message", self.reference(event.message));
         self.empty("event", attributes);
     }
+}
+
+/// Takes the result of writing to memory, which cannot fail.
+fn written(result: io::Result<()>) {
+    debug_assert!(result.is_ok(), "{result:?}");
 }
 
 /// The opcodes of a task, or of none, that are not winmeta.xml's.
