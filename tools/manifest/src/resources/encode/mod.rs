@@ -4,8 +4,10 @@
 //! encoder, because tests check the one against the other. Both follow
 //! `docs/reference/decoding-resources.md`.
 
+mod attributes;
 mod binxml;
 mod bytes;
+mod events;
 mod language;
 mod messages;
 mod template;
@@ -19,9 +21,9 @@ use crate::{
     res::{ENGLISH, MESSAGE_TABLE, Name, Resource, WEVT_TEMPLATE},
 };
 
+pub use attributes::attributes;
 pub use binxml::field_of;
 pub use messages::{NONE as NO_MESSAGE, message_ids};
-pub use wevt::attributes;
 
 /// A resource cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

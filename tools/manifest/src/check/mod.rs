@@ -1,25 +1,25 @@
 //! What must hold of a manifest beyond its XML's form: what eventman.xsd says in words, and what
 //! mc.exe refuses.
 
+mod template;
+
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use crate::{
     error::{ManifestError, Rule},
-    model::{
-        Event, Manifest, Map, Position, Property, PropertyKind, Provider, QName, Size, Template,
-    },
-    types::out_type_name,
+    model::{Event, Manifest, Map, Position, Provider, QName},
 };
 
-/// Fields that messages can name, `%1` to `%99`.
-const MOST_FIELDS: usize = 99;
-/// Providers whose generated message ids can be told apart.
-const MOST_PROVIDERS: usize = 16;
-/// Channels that keywords have bits for.
-const MOST_CHANNELS: usize = 8;
+pub use template::layout;
 
-/// Everything that does not hold.
+/// Providers whose generated message ids can be told apart.
+const MAX_PROVIDERS: usize = 16;
+/// Channels that keywords have bits for.
+const MAX_CHANNELS: usize = 8;
+
+/// Checks a manifest: references, ranges, names and numbers that must not be given twice. Returns
+/// everything that does not hold, each with its place.
 #[must_use]
 pub fn check(manifest: &Manifest) -> Vec<ManifestError> {
     let mut check = Check {
@@ -123,7 +123,7 @@ impl<'a> Check<'a> {
                 .map(|provider| (Some(&provider.symbol), provider.at)),
         );
         for (number, provider) in providers.iter().enumerate() {
-            if number >= MOST_PROVIDERS && self.needs_generated_ids(provider) {
+            if number >= MAX_PROVIDERS && self.needs_generated_ids(provider) {
                 self.refuse(provider.at, Rule::TooManyProviders);
             }
             self.provider(provider);
@@ -250,7 +250,7 @@ impl<'a> Check<'a> {
                 .map(|channel| (channel.symbol.as_ref(), channel.at)),
         );
         for (number, channel) in channels.iter().filter(|one| one.declared).enumerate() {
-            if number >= MOST_CHANNELS {
+            if number >= MAX_CHANNELS {
                 self.refuse(channel.at, Rule::TooManyChannels);
             }
             self.name("channel", &channel.name, channel.at, false);
@@ -374,83 +374,6 @@ impl<'a> Check<'a> {
         );
     }
 
-    fn template(&mut self, template: &Template) {
-        if template.properties.len() > MOST_FIELDS {
-            self.refuse(template.at, Rule::TooManyFields(template.id.clone()));
-        }
-        self.properties(&template.properties, &[]);
-        self.errors.extend(layout(&template.properties));
-        if let Some(own) = &template.user_data {
-            self.user_data(own, template);
-        }
-    }
-
-    fn user_data(&mut self, element: &crate::Element, template: &Template) {
-        for node in &element.nodes {
-            match node {
-                crate::Node::Element(inner) => self.user_data(inner, template),
-                crate::Node::Text(text) if text.contains('%') => {
-                    let field = crate::resources::field_of(text).map(usize::from);
-                    if field.is_none_or(|field| field >= template.properties.len()) {
-                        let text = text.trim().to_owned();
-                        self.refuse(template.at, Rule::UserDataField(text));
-                    }
-                }
-                crate::Node::Text(_) => {}
-            }
-        }
-    }
-
-    fn properties(&mut self, properties: &[Property], outer: &[Property]) {
-        self.unique(
-            "field",
-            properties
-                .iter()
-                .map(|property| (property.name.as_str(), property.name.clone(), property.at)),
-        );
-        for property in properties {
-            for size in [property.count, property.length] {
-                // No compiler is known to take it.
-                if matches!(size, Size::Outer(_)) {
-                    let name = size_field(size, properties, outer);
-                    self.refuse(property.at, Rule::SizeField(name));
-                }
-            }
-            match &property.kind {
-                PropertyKind::Struct(members) => self.properties(members, properties),
-                PropertyKind::Unknown { in_type, .. } => {
-                    let (what, name) = ("inType", in_type.to_string());
-                    self.refuse(property.at, Rule::Unknown { what, name });
-                }
-                PropertyKind::Data {
-                    in_type,
-                    out_type,
-                    map,
-                    ..
-                } => {
-                    if !in_type.out_types.contains(out_type) {
-                        let named: Vec<&str> = in_type
-                            .out_types
-                            .iter()
-                            .filter_map(|one| out_type_name(*one))
-                            .collect();
-                        self.refuse(
-                            property.at,
-                            Rule::OutType {
-                                in_type: in_type.name,
-                                out_type: out_type_name(*out_type).unwrap_or("?").to_owned(),
-                                possible: named.join(", "),
-                            },
-                        );
-                    }
-                    if map.is_some() && !in_type.is_integer {
-                        self.refuse(property.at, Rule::MapType(in_type.name));
-                    }
-                }
-            }
-        }
-    }
-
     fn filters(&mut self, provider: &'a Provider) {
         let filters = &provider.filters;
         self.unique(
@@ -557,67 +480,3 @@ impl<'a> Check<'a> {
         }
     }
 }
-
-/// Checks that counts and lengths say where each field ends; without that nobody can decode an
-/// event.
-pub fn layout(properties: &[Property]) -> Vec<ManifestError> {
-    let mut errors = Vec::new();
-    lay_out(properties, &[], &mut errors);
-    errors
-}
-
-fn lay_out(properties: &[Property], outer: &[Property], errors: &mut Vec<ManifestError>) {
-    for (number, property) in properties.iter().enumerate() {
-        let at = property.at;
-        for size in [property.count, property.length] {
-            let field = match size {
-                Size::None | Size::Fixed(_) => continue,
-                Size::Field(field) => properties.get(..number).and_then(|all| all.get(field)),
-                Size::Outer(field) => outer.get(field),
-            };
-            let is_integer = match field.map(|field| &field.kind) {
-                Some(PropertyKind::Data { in_type, .. }) => in_type.is_integer,
-                Some(PropertyKind::Struct(_) | PropertyKind::Unknown { .. }) | None => false,
-            };
-            if !is_integer {
-                let name = size_field(size, properties, outer);
-                let rule = Rule::SizeField(name);
-                errors.push(ManifestError { at, rule });
-            }
-        }
-        match &property.kind {
-            PropertyKind::Struct(members) => {
-                let before = properties.get(..number).unwrap_or_default();
-                lay_out(members, before, errors);
-            }
-            PropertyKind::Unknown { .. } => {}
-            PropertyKind::Data {
-                in_type, out_type, ..
-            } => {
-                let has_length = property.length != Size::None;
-                let is_fixed_address = *out_type == IPV6;
-                if in_type.name == "win:Binary" && !has_length && !is_fixed_address {
-                    let rule = Rule::LengthMissing;
-                    errors.push(ManifestError { at, rule });
-                }
-                if in_type.name.starts_with("win:Counted") && has_length {
-                    let rule = Rule::LengthImpossible(in_type.name);
-                    errors.push(ManifestError { at, rule });
-                }
-            }
-        }
-    }
-}
-
-/// The name of the field that a size speaks of.
-fn size_field(size: Size, properties: &[Property], outer: &[Property]) -> String {
-    let field = match size {
-        Size::None | Size::Fixed(_) => None,
-        Size::Field(field) => properties.get(field),
-        Size::Outer(field) => outer.get(field),
-    };
-    field.map(|field| field.name.clone()).unwrap_or_default()
-}
-
-/// `win:IPv6`, which always has 16 bytes.
-const IPV6: u8 = 24;

@@ -1,30 +1,22 @@
 //! Writes the XML of a manifest: the same for the same manifest, and with a line for each thing,
 //! so that differences can be read.
 
-use std::{
-    borrow::Cow,
-    collections::BTreeMap,
-    io::{self, Write as _},
-};
+mod template;
+mod xml;
+
+use std::{collections::BTreeMap, io::Write as _};
 
 use quick_xml::{
     Writer as XmlWriter,
-    escape::escape,
-    events::{
-        BytesDecl, BytesEnd, BytesStart, BytesText, Event as XmlEvent, attributes::Attribute,
-    },
-    name::QName as XmlName,
+    events::{BytesDecl, BytesText, Event as XmlEvent},
 };
 
-use crate::{
-    model::{
-        Channel, Element, Event, Manifest, Map, Node, Opcode, Others, Property, PropertyKind,
-        Provider, QName, Size, Template, TextRef, WINMETA,
-    },
-    types::out_type_name,
+use crate::model::{
+    Channel, Event, Manifest, Map, Opcode, Provider, QName, Template, TextRef, WINMETA,
 };
+use xml::{Attributes, written};
 
-/// The XML of a manifest. What `comment` says stands at its head.
+/// Writes a manifest. The text of `comment` stands at its head.
 #[must_use]
 pub fn write(manifest: &Manifest, comment: &str) -> String {
     let mut out = Writer {
@@ -86,84 +78,12 @@ fn prefixes(manifest: &Manifest) -> impl Iterator<Item = (String, String)> + '_ 
             Some((format!("xmlns:{prefix}"), name.namespace.clone()))
         })
 }
-
-/// An element's attributes, in order.
-struct Attributes<'a>(Vec<(Cow<'a, str>, String)>);
-
-impl<'a> Attributes<'a> {
-    const fn new() -> Self {
-        Self(Vec::new())
-    }
-
-    fn with(mut self, name: &'a str, value: impl Into<String>) -> Self {
-        self.0.push((Cow::Borrowed(name), value.into()));
-        self
-    }
-
-    fn with_others(mut self, others: &'a Others) -> Self {
-        let others = others.iter();
-        self.0
-            .extend(others.map(|(name, value)| (Cow::Borrowed(name.as_str()), value.clone())));
-        self
-    }
-
-    fn with_optional(self, name: &'a str, value: Option<impl Into<String>>) -> Self {
-        match value {
-            Some(value) => self.with(name, value),
-            None => self,
-        }
-    }
-}
-
 struct Writer<'a> {
     manifest: &'a Manifest,
     xml: XmlWriter<Vec<u8>>,
 }
 
-/// A start tag, as far as its attributes.
-fn tag<'n>(name: &'n str, attributes: Attributes<'_>) -> BytesStart<'n> {
-    let mut tag = BytesStart::new(name);
-    for (key, value) in attributes.0 {
-        // A parser would make a space of them.
-        let value = escape(&value)
-            .replace('\n', "&#10;")
-            .replace('\r', "&#13;")
-            .replace('\t', "&#9;");
-        tag.push_attribute(Attribute {
-            key: XmlName(key.as_bytes()),
-            value: Cow::Owned(value.into_bytes()),
-        });
-    }
-    tag
-}
-
 impl<'a> Writer<'a> {
-    fn event(&mut self, event: XmlEvent<'_>) {
-        written(self.xml.write_event(event));
-    }
-
-    fn open(&mut self, name: &str, attributes: Attributes<'_>) {
-        self.event(XmlEvent::Start(tag(name, attributes)));
-    }
-
-    fn close(&mut self, name: &str) {
-        self.event(XmlEvent::End(BytesEnd::new(name)));
-    }
-
-    fn empty(&mut self, name: &str, attributes: Attributes<'_>) {
-        self.event(XmlEvent::Empty(tag(name, attributes)));
-    }
-
-    /// Keeps the next tag on the line; an empty text is what does it.
-    fn stay_on_line(&mut self) {
-        self.event(XmlEvent::Text(BytesText::from_escaped("")));
-    }
-
-    /// Starts a line with the next tag, whatever came before.
-    fn start_line(&mut self) {
-        self.event(XmlEvent::Eof);
-    }
-
     fn reference(&self, text: Option<TextRef>) -> Option<String> {
         let text = self.manifest.texts.get(text?)?;
         Some(format!("$(string.{})", text.id))
@@ -354,8 +274,8 @@ impl<'a> Writer<'a> {
             return;
         }
         self.open("channel", attributes);
-        written(self.xml.write_indent());
-        written(self.xml.get_mut().write_all(channel.inside.as_bytes()));
+        written(&self.xml.write_indent());
+        written(&self.xml.get_mut().write_all(channel.inside.as_bytes()));
         self.close("channel");
     }
 
@@ -442,116 +362,6 @@ impl<'a> Writer<'a> {
         self.close("namedQueries");
     }
 
-    fn template(&mut self, template: &Template, provider: &Provider) {
-        let attributes = Attributes::new()
-            .with("tid", &template.id)
-            .with_optional("name", template.name.as_deref())
-            .with_others(&template.others);
-        if template.properties.is_empty() && template.user_data.is_none() {
-            self.empty("template", attributes);
-            return;
-        }
-        self.open("template", attributes);
-        self.properties(&template.properties, &[], provider);
-        if let Some(own) = &template.user_data {
-            self.open("UserData", Attributes::new());
-            self.user_data(own);
-            self.close("UserData");
-        }
-        self.close("template");
-    }
-
-    fn properties(&mut self, properties: &[Property], outer: &[Property], provider: &Provider) {
-        let size = |size: Size| match size {
-            Size::None => None,
-            Size::Fixed(number) => Some(number.to_string()),
-            Size::Field(field) => Some(properties[field].name.clone()),
-            Size::Outer(field) => outer.get(field).map(|field| field.name.clone()),
-        };
-        for property in properties {
-            let attributes = Attributes::new()
-                .with("name", &property.name)
-                .with_others(&property.others);
-            match &property.kind {
-                PropertyKind::Data {
-                    in_type,
-                    out_type,
-                    explicit_out_type,
-                    map,
-                } => {
-                    let shown = out_type_name(*out_type).filter(|_| *explicit_out_type);
-                    let attributes = attributes
-                        .with("inType", in_type.name)
-                        .with_optional("outType", shown)
-                        .with_optional("map", map.map(|at| provider.maps[at].name.as_str()))
-                        .with_optional("count", size(property.count))
-                        .with_optional("length", size(property.length));
-                    self.empty("data", attributes);
-                }
-                PropertyKind::Unknown { in_type, .. } => {
-                    // There is no name for it, and no reader takes the number.
-                    self.empty("data", attributes.with("inType", in_type.to_string()));
-                }
-                PropertyKind::Struct(members) => {
-                    let attributes = attributes.with_optional("count", size(property.count));
-                    self.open("struct", attributes);
-                    self.properties(members, properties, provider);
-                    self.close("struct");
-                }
-            }
-        }
-    }
-
-    /// The root of a template's own XML: its elements on lines of their own, and the end on one
-    /// of its own only if it was so before, since the template's GUID depends on it.
-    fn user_data(&mut self, root: &Element) {
-        if root.nodes.is_empty() {
-            self.empty(&root.name, element_attributes(root));
-            return;
-        }
-        self.open(&root.name, element_attributes(root));
-        for node in &root.nodes {
-            match node {
-                Node::Element(inner) => {
-                    written(self.xml.write_indent());
-                    self.element(inner);
-                }
-                Node::Text(text) if text.trim().is_empty() => {}
-                Node::Text(text) => self.element_text(text),
-            }
-        }
-        if matches!(root.nodes.last(), Some(Node::Text(text)) if text.trim().is_empty()) {
-            self.start_line();
-        } else {
-            self.stay_on_line();
-        }
-        self.close(&root.name);
-    }
-
-    /// An element in that: everything in it stays as it is.
-    fn element(&mut self, element: &Element) {
-        self.stay_on_line();
-        if element.nodes.is_empty() {
-            self.empty(&element.name, element_attributes(element));
-            return;
-        }
-        self.open(&element.name, element_attributes(element));
-        for node in &element.nodes {
-            match node {
-                Node::Element(inner) => self.element(inner),
-                Node::Text(text) => self.element_text(text),
-            }
-        }
-        self.stay_on_line();
-        self.close(&element.name);
-    }
-
-    fn element_text(&mut self, text: &str) {
-        // A parser makes a line feed of a carriage return.
-        let text = escape(text).replace('\r', "&#13;");
-        self.event(XmlEvent::Text(BytesText::from_escaped(text)));
-    }
-
     fn manifest_event(&mut self, event: &Event, provider: &Provider) {
         let channel = event.channel.map(|at| {
             let channel = &provider.channels[at];
@@ -600,11 +410,6 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Takes the result of writing to memory, which cannot fail.
-fn written(result: io::Result<()>) {
-    debug_assert!(result.is_ok(), "{result:?}");
-}
-
 /// The opcodes of a task, or of none, that are not winmeta.xml's.
 fn own_opcodes(provider: &Provider, task: Option<usize>) -> Vec<&Opcode> {
     provider
@@ -612,13 +417,4 @@ fn own_opcodes(provider: &Provider, task: Option<usize>) -> Vec<&Opcode> {
         .iter()
         .filter(|opcode| !opcode.standard && opcode.task == task)
         .collect()
-}
-
-fn element_attributes(element: &Element) -> Attributes<'_> {
-    let attributes = element.attributes.iter();
-    Attributes(
-        attributes
-            .map(|(name, value)| (Cow::Borrowed(name.as_str()), value.clone()))
-            .collect(),
-    )
 }
