@@ -1,21 +1,23 @@
-//! From a manifest to a declaration in Rust, for those who come from C.
+//! Imports a manifest: a declaration in Rust, for those who come from C.
 //!
 //! The declaration names the manifest (`manifest = "…"`), which stays what the resources are made
 //! of: texts in several languages, channels' security, and events that the driver does not write
 //! any more are for it to keep. The build refuses a declaration that the manifest does not agree
 //! with. Without that setting the declaration stands for itself.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    fmt::Write as _,
-};
+mod fields;
+mod names;
+mod types;
 
+use std::collections::{BTreeMap, HashSet};
+
+use etw_manifest::{Event, Manifest, Map, Position, Provider, printable, replace_fields};
+use proc_macro2::{Literal, Span, TokenStream};
+use quote::{ToTokens as _, quote};
+use syn::Ident;
 use wdk_etw_schema::{Guid, STANDARD_LEVELS, STANDARD_OPCODES};
 
-use etw_manifest::{
-    Event, Manifest, Position, Property, PropertyKind, Provider, Size, out_type_name, printable,
-    replace_fields,
-};
+use names::{pascal, shouting, snake, unique};
 
 /// A declaration.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +48,7 @@ pub fn declaration(manifest: &Manifest, file: Option<&str>) -> Imported {
         let mut writer = Writer {
             manifest,
             provider,
-            out: &mut imported,
+            notes: &mut imported.notes,
             maps: BTreeMap::new(),
             structures: Vec::new(),
             idents: wdk_etw_schema::type_names().map(str::to_owned).collect(),
@@ -56,258 +58,65 @@ pub fn declaration(manifest: &Manifest, file: Option<&str>) -> Imported {
         } else {
             snake(&provider.symbol)
         };
-        let module = unique(&module, &mut modules);
-        writer.provider(&module, file);
+        let module = writer.provider(&unique(&module, &mut modules), file);
+        if !imported.source.is_empty() {
+            imported.source.push('\n');
+        }
+        imported.source.push_str(&module);
     }
     imported
-}
-
-/// Words that cannot be names.
-const KEYWORDS: &[&str] = &[
-    "abstract",
-    "as",
-    "async",
-    "await",
-    "become",
-    "box",
-    "break",
-    "const",
-    "continue",
-    "crate",
-    "do",
-    "dyn",
-    "else",
-    "enum",
-    "extern",
-    "false",
-    "final",
-    "fn",
-    "for",
-    "gen",
-    "if",
-    "impl",
-    "in",
-    "let",
-    "loop",
-    "macro",
-    "match",
-    "mod",
-    "move",
-    "mut",
-    "override",
-    "priv",
-    "pub",
-    "ref",
-    "register",
-    "return",
-    "self",
-    "static",
-    "struct",
-    "super",
-    "trait",
-    "true",
-    "try",
-    "type",
-    "typeof",
-    "unregister",
-    "unsafe",
-    "unsized",
-    "use",
-    "virtual",
-    "where",
-    "while",
-    "yield",
-];
-
-/// The words of a name in whatever style.
-fn words(name: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut previous = ' ';
-    for character in name.chars() {
-        let is_part = character.is_ascii_alphanumeric();
-        let starts = is_part
-            && (!previous.is_ascii_alphanumeric()
-                || character.is_ascii_uppercase() && !previous.is_ascii_uppercase());
-        if starts {
-            words.push(String::new());
-        }
-        if is_part && let Some(word) = words.last_mut() {
-            word.push(character.to_ascii_lowercase());
-        }
-        previous = character;
-    }
-    words
-}
-
-fn identifier(text: String) -> String {
-    let starts_well = text.starts_with(|first: char| first.is_ascii_alphabetic());
-    if !starts_well || KEYWORDS.contains(&text.as_str()) {
-        format!("n_{text}")
-    } else {
-        text
-    }
-}
-
-fn snake(name: &str) -> String {
-    identifier(words(name).join("_"))
-}
-
-fn shouting(name: &str) -> String {
-    snake(name).to_ascii_uppercase()
-}
-
-fn pascal(name: &str) -> String {
-    let name: String = words(name)
-        .iter()
-        .map(|word| {
-            let (first, rest) = word.split_at(1);
-            first.to_ascii_uppercase() + rest
-        })
-        .collect();
-    if name.starts_with(|first: char| first.is_ascii_alphabetic()) && name != "Self" {
-        name
-    } else {
-        format!("N{name}")
-    }
-}
-
-/// A name that no other has.
-fn unique(name: &str, taken: &mut HashSet<String>) -> String {
-    let mut candidate = name.to_owned();
-    let mut number = 2;
-    while !taken.insert(candidate.clone()) {
-        candidate = format!("{name}_{number}");
-        number += 1;
-    }
-    candidate
-}
-
-/// A Rust text.
-fn text(value: &str) -> String {
-    format!("{value:?}")
-}
-
-/// A field of a declaration.
-struct Declared {
-    attributes: String,
-    ident: String,
-    written: String,
-}
-
-/// A type of a declaration.
-struct Type {
-    attribute: &'static str,
-    written: String,
-}
-
-fn plain(written: &str) -> Type {
-    Type {
-        attribute: "",
-        written: written.to_owned(),
-    }
-}
-
-fn shown(attribute: &'static str, written: &str) -> Type {
-    Type {
-        attribute,
-        written: written.to_owned(),
-    }
-}
-
-/// The type of a single value that has one of its own.
-fn scalar(in_type: &str, out_type: u8) -> Option<Type> {
-    let out = out_type_name(out_type).unwrap_or_default();
-    Some(match (in_type, out) {
-        ("win:Int8", _) => plain("i8"),
-        ("win:UInt8", "win:HexInt8") => shown("#[hex] ", "u8"),
-        ("win:UInt8", "xs:boolean") => plain("bool"),
-        ("win:UInt8", _) => plain("u8"),
-        ("win:Int16", _) => plain("i16"),
-        ("win:UInt16", "win:Port") => plain("Port"),
-        ("win:UInt16", "win:HexInt16") => shown("#[hex] ", "u16"),
-        ("win:UInt16", _) => plain("u16"),
-        ("win:Int32", "win:HResult") => plain("HResult"),
-        ("win:Int32", _) => plain("i32"),
-        ("win:UInt32", "win:PID") => plain("ProcessId"),
-        ("win:UInt32", "win:TID") => plain("ThreadId"),
-        ("win:UInt32", "win:IPv4") => plain("Ipv4Addr"),
-        ("win:UInt32" | "win:HexInt32", "win:Win32Error") => plain("Win32Error"),
-        ("win:UInt32" | "win:HexInt32", "win:NTSTATUS") => plain("NtStatus"),
-        ("win:UInt32", "xs:unsignedInt") | ("win:Boolean", _) => plain("u32"),
-        ("win:UInt32" | "win:HexInt32", _) => shown("#[hex] ", "u32"),
-        ("win:Int64", _) => plain("i64"),
-        ("win:UInt64", "xs:unsignedLong" | "win:ETWTIME") => plain("u64"),
-        ("win:UInt64" | "win:HexInt64", _) => shown("#[hex] ", "u64"),
-        ("win:Float", _) => plain("F32"),
-        ("win:Double", _) => plain("F64"),
-        ("win:GUID", _) => plain("Guid"),
-        ("win:Pointer", _) => shown("#[address] ", "Pointer"),
-        ("win:FILETIME", _) => plain("FileTime"),
-        ("win:SYSTEMTIME", _) => plain("SystemTime"),
-        ("win:SID", _) => plain("&Sid"),
-        ("win:UnicodeString", _) => plain("&Utf16CStr"),
-        ("win:AnsiString", _) => plain("&CStr"),
-        ("win:CountedUnicodeString", "win:Xml") => shown("#[xml] ", "&[u16]"),
-        ("win:CountedUnicodeString", "win:Json") => shown("#[json] ", "&[u16]"),
-        ("win:CountedUnicodeString", _) => plain("&[u16]"),
-        ("win:CountedAnsiString", "win:Xml") => shown("#[xml] ", "&str"),
-        ("win:CountedAnsiString", "win:Json") => shown("#[json] ", "&str"),
-        ("win:CountedAnsiString", _) => plain("&str"),
-        ("win:CountedBinary", "win:SocketAddress") => plain("&SocketAddr"),
-        ("win:CountedBinary", _) => plain("&[u8]"),
-        _ => return None,
-    })
-}
-
-/// Types that an array can have.
-fn repeats(kind: &Type) -> bool {
-    const TYPES: &[&str] = &[
-        "i8",
-        "u8",
-        "i16",
-        "u16",
-        "i32",
-        "u32",
-        "i64",
-        "u64",
-        "F32",
-        "F64",
-        "Guid",
-        "FileTime",
-        "SystemTime",
-        "NtStatus",
-        "HResult",
-        "Win32Error",
-        "ProcessId",
-        "ThreadId",
-    ];
-    TYPES.contains(&kind.written.as_str())
 }
 
 struct Writer<'a> {
     manifest: &'a Manifest,
     provider: &'a Provider,
-    out: &'a mut Imported,
+    notes: &'a mut Vec<Note>,
     /// The types that maps have become, by the map and the integer that travels.
     maps: BTreeMap<(usize, &'static str), String>,
     /// Structures.
-    structures: Vec<String>,
+    structures: Vec<TokenStream>,
     /// Names of types.
     idents: HashSet<String>,
+}
+
+/// A name that [`names`] made, which are all such as Rust has.
+fn ident(name: &str) -> Ident {
+    Ident::new(name, Span::call_site())
+}
+
+/// An item as source, with a line for each thing in it.
+fn print(item: TokenStream) -> String {
+    let text = item.to_string();
+    syn::parse2(item).map_or(text, |item| {
+        prettyplease::unparse(&syn::File {
+            shebang: None,
+            attrs: Vec::new(),
+            items: vec![item],
+        })
+    })
+}
+
+/// `#[name = "…"]`, where the identifier would make another.
+fn rename(ident: &str, name: &str) -> TokenStream {
+    if wdk_etw_schema::pascal_case(ident) == name {
+        TokenStream::new()
+    } else {
+        quote!(#[name = #name])
+    }
+}
+
+/// What a provider's things are called in the declaration.
+struct Names {
+    keywords: Vec<Option<String>>,
+    tasks: Vec<Option<String>>,
+    opcodes: Vec<Option<String>>,
+    channels: Vec<Option<String>>,
 }
 
 impl Writer<'_> {
     fn note(&mut self, at: Position, what: impl Into<String>) {
         let what = what.into();
-        self.out.notes.push(Note { at, what });
-    }
-
-    fn line(&mut self, depth: usize, line: &str) {
-        if !line.is_empty() {
-            self.out.source.extend(std::iter::repeat_n("    ", depth));
-            self.out.source.push_str(line);
-        }
-        self.out.source.push('\n');
+        self.notes.push(Note { at, what });
     }
 
     fn value(&self, message: Option<usize>) -> Option<&str> {
@@ -315,46 +124,51 @@ impl Writer<'_> {
         Some(text.value.as_str())
     }
 
-    fn provider(&mut self, module: &str, file: Option<&str>) {
+    /// A doc comment of a text.
+    fn describe(&self, message: Option<usize>) -> TokenStream {
+        let Some(description) = self.value(message) else {
+            return TokenStream::new();
+        };
+        // What would end the comment, or turn it around, is written out.
+        let description = description.replace(['\n', '\r'], " ");
+        let description = format!(" {}", printable(&description).trim());
+        quote!(#[doc = #description])
+    }
+
+    fn provider(&mut self, module: &str, file: Option<&str>) -> String {
         let provider = self.provider;
-        if !self.out.source.is_empty() {
-            self.line(0, "");
-        }
-        let description = self.value(provider.message).map(str::to_owned);
-        self.describe(0, description);
         if provider.control_guid.is_some() {
             let what = "the controlGuid is the manifest's alone; the declaration has the guid";
             self.note(provider.at, what);
         }
-        self.line(0, "#[wdk_etw::provider(");
-        self.line(1, &format!("name = {},", text(&provider.name)));
-        if Guid::of_name(&provider.name) != Ok(provider.guid) {
-            self.line(1, &format!("guid = \"{}\",", provider.guid));
+        let name = &provider.name;
+        let mut settings = vec![quote!(name = #name)];
+        if Guid::of_name(name) != Ok(provider.guid) {
+            let guid = provider.guid.to_string();
+            settings.push(quote!(guid = #guid));
         }
         if let Some(group) = provider.group_guid {
-            self.line(1, &format!("group = \"{group}\","));
+            let group = group.to_string();
+            settings.push(quote!(group = #group));
         }
-        self.line(1, "encoding = manifest,");
-        if let Some(file) = file {
-            self.line(1, &format!("manifest = {},", text(file)));
-        }
-        self.line(0, ")]");
-        self.line(0, &format!("pub mod {module} {{"));
-        let keywords = self.keywords();
-        let tasks = self.tasks();
-        let opcodes = self.opcodes();
-        let channels = self.channels();
-        let mut events = String::new();
-        let mut names = HashSet::new();
+        settings.push(quote!(encoding = manifest));
+        settings.extend(file.map(|file| quote!(manifest = #file)));
+        let mut items = Vec::new();
+        let keywords = self.keywords(&mut items);
+        let tasks = self.tasks(&mut items);
+        let opcodes = self.opcodes(&mut items);
+        let channels = self.channels(&mut items);
+        let names = Names {
+            keywords,
+            tasks,
+            opcodes,
+            channels,
+        };
+        let mut events = Vec::new();
+        let mut taken = HashSet::new();
         for event in &provider.events {
-            let names_of = Names {
-                keywords: &keywords,
-                tasks: &tasks,
-                opcodes: &opcodes,
-                channels: &channels,
-            };
-            match self.event(event, &names_of, &mut names) {
-                Ok(source) => events.push_str(&source),
+            match self.event(event, &names, &mut taken) {
+                Ok(source) => events.push(source),
                 Err(why) => {
                     let what = format!(
                         "event {} of version {} is left out: {why}",
@@ -364,15 +178,40 @@ impl Writer<'_> {
                 }
             }
         }
-        self.write_maps();
-        for structure in std::mem::take(&mut self.structures) {
-            self.out.source.push_str(&structure);
+        for ((at, width), name) in std::mem::take(&mut self.maps) {
+            if let Some(map) = provider.maps.get(at) {
+                items.push(self.map_type(map, width, &name));
+            }
         }
-        self.out.source.push_str(&events);
-        self.line(0, "}");
+        items.append(&mut self.structures);
+        items.append(&mut events);
+        let doc = self.describe(provider.message);
+        let module = ident(module);
+        let outside = print(quote! {
+            #doc
+            #[wdk_etw::provider(#(#settings),*)]
+            pub mod #module {}
+        });
+        let mut source = outside.trim_end().trim_end_matches('}').to_owned();
+        source.push('\n');
+        // An item after the other, with an empty line in between; a declaration is read.
+        for (number, item) in items.into_iter().enumerate() {
+            if number > 0 {
+                source.push('\n');
+            }
+            for line in print(item).lines() {
+                if !line.is_empty() {
+                    source.push_str("    ");
+                    source.push_str(line);
+                }
+                source.push('\n');
+            }
+        }
+        source.push_str("}\n");
+        source
     }
 
-    fn keywords(&mut self) -> Vec<Option<String>> {
+    fn keywords(&mut self, items: &mut Vec<TokenStream>) -> Vec<Option<String>> {
         let mut taken = HashSet::new();
         let mut idents = Vec::new();
         for keyword in &self.provider.keywords {
@@ -387,64 +226,50 @@ impl Writer<'_> {
                 idents.push(None);
                 continue;
             }
-            let ident = unique(&shouting(keyword.name.local()), &mut taken);
-            self.describe(1, self.value(keyword.message).map(str::to_owned));
-            self.line(1, "#[keyword]");
-            self.rename(1, &ident, keyword.name.local());
-            let bit = keyword.mask.trailing_zeros();
-            self.line(
-                1,
-                &format!("pub const {ident}: Keyword = Keyword::bit({bit});"),
+            let name = unique(&shouting(keyword.name.local()), &mut taken);
+            let (doc, rename) = (
+                self.describe(keyword.message),
+                rename(&name, keyword.name.local()),
             );
-            idents.push(Some(ident));
+            let constant = ident(&name);
+            let bit = Literal::u32_unsuffixed(keyword.mask.trailing_zeros());
+            items.push(quote! {
+                #doc
+                #[keyword]
+                #rename
+                pub const #constant: Keyword = Keyword::bit(#bit);
+            });
+            idents.push(Some(name));
         }
         idents
     }
 
-    fn describe(&mut self, depth: usize, description: Option<String>) {
-        if let Some(description) = description {
-            // What would end the comment, or turn it around, is written out.
-            let description = description.replace(['\n', '\r'], " ");
-            let description = printable(&description);
-            self.line(depth, &format!("/// {}", description.trim()));
-        }
-    }
-
-    /// `#[name = "…"]`, where the identifier would make another.
-    fn rename(&mut self, depth: usize, ident: &str, name: &str) {
-        if wdk_etw_schema::pascal_case(ident) != name {
-            self.line(depth, &format!("#[name = {}]", text(name)));
-        }
-    }
-
-    fn tasks(&mut self) -> Vec<Option<String>> {
-        let provider = self.provider;
+    fn tasks(&self, items: &mut Vec<TokenStream>) -> Vec<Option<String>> {
         let mut taken = HashSet::new();
-        let own = provider.tasks.iter().any(|task| task.value != 0);
-        if own {
-            self.line(0, "");
-            self.line(1, "#[tasks]");
-            self.line(1, "enum Task {");
-        }
         let mut idents = Vec::new();
-        for task in &provider.tasks {
+        let mut variants = Vec::new();
+        for task in &self.provider.tasks {
             if task.value == 0 {
                 idents.push(None);
                 continue;
             }
-            let ident = unique(&pascal(task.name.local()), &mut taken);
-            self.describe(2, self.value(task.message).map(str::to_owned));
-            self.rename(2, &ident, task.name.local());
-            self.line(2, &format!("{ident} = {},", task.value));
-            idents.push(Some(ident));
+            let name = unique(&pascal(task.name.local()), &mut taken);
+            let (doc, rename) = (
+                self.describe(task.message),
+                rename(&name, task.name.local()),
+            );
+            let variant = ident(&name);
+            let value = Literal::u16_unsuffixed(task.value);
+            variants.push(quote!(#doc #rename #variant = #value));
+            idents.push(Some(name));
         }
-        if own {
-            self.line(1, "}");
+        if !variants.is_empty() {
+            items.push(quote!(#[tasks] enum Task { #(#variants,)* }));
         }
         idents
     }
 
-    fn opcodes(&mut self) -> Vec<Option<String>> {
+    fn opcodes(&self, items: &mut Vec<TokenStream>) -> Vec<Option<String>> {
         let provider = self.provider;
         // Opcodes of winmeta.xml's names are known already.
         let standard = STANDARD_OPCODES.iter();
@@ -465,56 +290,48 @@ impl Writer<'_> {
             }
             let task = opcode.task.map(|task| provider.tasks[task].name.local());
             let whole = format!("{}_{}", task.unwrap_or_default(), opcode.name.local());
-            let ident = unique(&pascal(&whole), &mut taken);
-            by_value.insert(opcode.value, ident.clone());
-            list.push((ident.clone(), opcode));
-            idents.push(Some(ident));
+            let name = unique(&pascal(&whole), &mut taken);
+            by_value.insert(opcode.value, name.clone());
+            list.push((name.clone(), opcode));
+            idents.push(Some(name));
         }
-        if !list.is_empty() {
-            self.line(0, "");
-            self.line(1, "#[opcodes]");
-            self.line(1, "enum Opcode {");
-            // Opcodes of different tasks may share a name, which goes to the provider's own first.
-            let own = list.iter().filter(|(_, opcode)| opcode.task.is_none());
-            let mut names: HashSet<&str> = own.map(|(_, opcode)| opcode.name.local()).collect();
-            for (ident, opcode) in list {
-                self.describe(2, self.value(opcode.message).map(str::to_owned));
-                if opcode.task.is_none() || names.insert(opcode.name.local()) {
-                    self.rename(2, &ident, opcode.name.local());
-                }
-                self.line(2, &format!("{ident} = {},", opcode.value));
-            }
-            self.line(1, "}");
+        // Opcodes of different tasks may share a name, which goes to the provider's own first.
+        let own = list.iter().filter(|(_, opcode)| opcode.task.is_none());
+        let mut names: HashSet<&str> = own.map(|(_, opcode)| opcode.name.local()).collect();
+        let mut variants = Vec::new();
+        for (name, opcode) in list {
+            let doc = self.describe(opcode.message);
+            let is_first = opcode.task.is_none() || names.insert(opcode.name.local());
+            let rename = is_first.then(|| rename(&name, opcode.name.local()));
+            let variant = ident(&name);
+            let value = Literal::u8_unsuffixed(opcode.value);
+            variants.push(quote!(#doc #rename #variant = #value));
+        }
+        if !variants.is_empty() {
+            items.push(quote!(#[opcodes] enum Opcode { #(#variants,)* }));
         }
         idents
     }
 
-    fn channels(&mut self) -> Vec<Option<String>> {
-        const FIRST_OWN: u8 = 16;
-        let provider = self.provider;
+    fn channels(&self, items: &mut Vec<TokenStream>) -> Vec<Option<String>> {
         let mut taken = HashSet::new();
-        let own = provider.channels.iter().any(|one| one.value >= FIRST_OWN);
-        if own {
-            self.line(0, "");
-            self.line(1, "#[channels]");
-            self.line(1, "enum Channel {");
-        }
         let mut idents = Vec::new();
-        for channel in &provider.channels {
-            if channel.value < FIRST_OWN {
+        let mut variants = Vec::new();
+        for channel in &self.provider.channels {
+            if channel.value < FIRST_CHANNEL {
                 idents.push(None);
                 continue;
             }
-            let name = channel.id.as_deref().unwrap_or(&channel.name);
-            let ident = unique(&pascal(name), &mut taken);
-            self.describe(2, self.value(channel.message).map(str::to_owned));
-            self.line(2, &format!("#[channel({})]", channel.kind));
-            self.rename(2, &ident, &channel.name);
-            self.line(2, &format!("{ident} = {},", channel.value));
-            idents.push(Some(ident));
+            let id = channel.id.as_deref().unwrap_or(&channel.name);
+            let name = unique(&pascal(id), &mut taken);
+            let (doc, rename) = (self.describe(channel.message), rename(&name, &channel.name));
+            let (variant, kind) = (ident(&name), kind_of_channel(&channel.kind));
+            let value = Literal::u8_unsuffixed(channel.value);
+            variants.push(quote!(#doc #[channel(#kind)] #rename #variant = #value));
+            idents.push(Some(name));
         }
-        if own {
-            self.line(1, "}");
+        if !variants.is_empty() {
+            items.push(quote!(#[channels] enum Channel { #(#variants,)* }));
         }
         idents
     }
@@ -524,237 +341,63 @@ impl Writer<'_> {
         if let Some(known) = self.maps.get(&(map, width)) {
             return known.clone();
         }
-        let ident = unique(&pascal(&self.provider.maps[map].name), &mut self.idents);
-        self.maps.insert((map, width), ident.clone());
-        ident
+        let name = unique(&pascal(&self.provider.maps[map].name), &mut self.idents);
+        self.maps.insert((map, width), name.clone());
+        name
     }
 
-    fn write_maps(&mut self) {
-        for ((at, width), ident) in std::mem::take(&mut self.maps) {
-            let map = &self.provider.maps[at];
-            self.line(0, "");
-            self.line(1, if map.is_bits { "#[bitmap]" } else { "#[map]" });
-            if width != "u32" {
-                self.line(1, &format!("#[repr({width})]"));
-            }
-            self.line(1, &format!("pub enum {ident} {{"));
-            let mut taken = HashSet::new();
-            for item in &map.items {
-                if map.is_bits && !item.value.is_power_of_two() {
-                    let what =
-                        format!("the entry {:#x} is not one bit; it is left out", item.value);
-                    self.note(item.at, what);
-                    continue;
-                }
-                let most = match width {
-                    "u8" => u32::from(u8::MAX),
-                    "u16" => u32::from(u16::MAX),
-                    _ => u32::MAX,
-                };
-                if item.value > most {
-                    let what = format!("the entry {:#x} is no {width}; it is left out", item.value);
-                    self.note(item.at, what);
-                    continue;
-                }
-                let name = self.value(item.message).unwrap_or_default().to_owned();
-                let entry = unique(&pascal(&name), &mut taken);
-                self.rename(2, &entry, &name);
-                let value = if map.is_bits {
-                    format!("1 << {}", item.value.trailing_zeros())
-                } else {
-                    item.value.to_string()
-                };
-                self.line(2, &format!("{entry} = {value},"));
-            }
-            self.line(1, "}");
-        }
-    }
-
-    /// The fields of an event or a structure; or why they cannot be declared. With them comes,
-    /// for each of the template's, the number of the field that it has become.
-    fn fields(
-        &mut self,
-        properties: &[Property],
-        owner: &str,
-    ) -> Result<(Vec<Declared>, Vec<usize>), String> {
-        let mut fields = Vec::new();
-        let mut numbers = Vec::new();
+    fn map_type(&mut self, map: &Map, width: &'static str, name: &str) -> TokenStream {
         let mut taken = HashSet::new();
-        let mut at = 0;
-        while let Some(property) = properties.get(at) {
-            // A count or a length right before what it counts travels with it.
-            let (property, counted) = match properties.get(at + 1) {
-                Some(next) if next.count == Size::Field(at) || next.length == Size::Field(at) => {
-                    (next, Some(property))
-                }
-                _ => (property, None),
-            };
-            let taken_up = if counted.is_some() { 2 } else { 1 };
-            at += taken_up;
-            numbers.extend(std::iter::repeat_n(fields.len() + 1, taken_up));
-            if let Some(counter) = counted {
-                let is_u16 = matches!(
-                    &counter.kind,
-                    PropertyKind::Data { in_type, map: None, .. } if in_type.name == "win:UInt16"
-                );
-                if !is_u16 || counter.count != Size::None {
-                    return Err(format!(
-                        "`{}` counts `{}`, and is not a single win:UInt16",
-                        counter.name, property.name
-                    ));
-                }
+        let mut variants = Vec::new();
+        for item in &map.items {
+            if map.is_bits && !item.value.is_power_of_two() {
+                let what = format!("the entry {:#x} is not one bit; it is left out", item.value);
+                self.note(item.at, what);
+                continue;
             }
-            let kind = self.field(property, counted.is_some(), owner)?;
-            let ident = unique(&snake(&property.name), &mut taken);
-            let rename = if wdk_etw_schema::pascal_case(&ident) == property.name {
-                String::new()
+            let most = match width {
+                "u8" => u32::from(u8::MAX),
+                "u16" => u32::from(u16::MAX),
+                _ => u32::MAX,
+            };
+            if item.value > most {
+                let what = format!("the entry {:#x} is no {width}; it is left out", item.value);
+                self.note(item.at, what);
+                continue;
+            }
+            let text = self.value(item.message).unwrap_or_default();
+            let name = unique(&pascal(text), &mut taken);
+            let rename = rename(&name, text);
+            let variant = ident(&name);
+            let value = if map.is_bits {
+                let bit = Literal::u32_unsuffixed(item.value.trailing_zeros());
+                quote!(1 << #bit)
             } else {
-                format!("#[name = {}] ", text(&property.name))
+                Literal::u32_unsuffixed(item.value).into_token_stream()
             };
-            fields.push(Declared {
-                attributes: format!("{}{rename}", kind.attribute),
-                ident,
-                written: kind.written,
-            });
+            variants.push(quote!(#rename #variant = #value));
         }
-        Ok((fields, numbers))
-    }
-
-    fn field(
-        &mut self,
-        property: &Property,
-        is_counted: bool,
-        owner: &str,
-    ) -> Result<Type, String> {
-        let name = &property.name;
-        let is_elsewhere = |size| match size {
-            Size::Field(_) => !is_counted,
-            Size::Outer(_) => true,
-            Size::None | Size::Fixed(_) => false,
-        };
-        let other_count = is_elsewhere(property.count);
-        let other_length = is_elsewhere(property.length);
-        if other_count || other_length {
-            return Err(format!(
-                "how many `{name}` has stands elsewhere than right before it"
-            ));
-        }
-        let (in_type, out_type, map) = match &property.kind {
-            PropertyKind::Struct(members) => {
-                if property.count != Size::None {
-                    return Err(format!("`{name}` is an array of structures"));
-                }
-                return self.structure(name, members, owner);
-            }
-            PropertyKind::Unknown { in_type, .. } => {
-                return Err(format!("`{name}` has the unknown inType {in_type}"));
-            }
-            PropertyKind::Data {
-                in_type,
-                out_type,
-                map,
-                ..
-            } => (in_type.name, *out_type, *map),
-        };
-        let bytes = match (in_type, property.length) {
-            ("win:Binary", Size::Fixed(16) | Size::None)
-                if out_type_name(out_type) == Some("win:IPv6") =>
-            {
-                Some(plain("Ipv6Addr"))
-            }
-            ("win:Binary", Size::Fixed(length)) => Some(plain(&format!("[u8; {length}]"))),
-            ("win:Binary", Size::Field(_) | Size::Outer(_)) => Some(plain(
-                if out_type_name(out_type) == Some("win:SocketAddress") {
-                    "&SocketAddr"
-                } else {
-                    "&[u8]"
-                },
-            )),
-            (_, Size::None) => None,
-            _ => return Err(format!("`{name}` is a text with a length of its own")),
-        };
-        if let Some(bytes) = bytes {
-            if property.count != Size::None {
-                return Err(format!("`{name}` is an array of bytes with lengths"));
-            }
-            return Ok(bytes);
-        }
-        let width = match in_type {
-            "win:UInt8" => Some("u8"),
-            "win:UInt16" => Some("u16"),
-            "win:UInt32" | "win:HexInt32" => Some("u32"),
-            _ => None,
-        };
-        if let (Some(map), Some(width), Size::None) = (map, width, property.count) {
-            // Bits that are several at once are left out of a declaration's map.
-            let has_entries = self.provider.maps[map]
-                .items
-                .iter()
-                .any(|item| !self.provider.maps[map].is_bits || item.value.is_power_of_two());
-            if has_entries {
-                return Ok(plain(&self.map(map, width)));
-            }
-        }
-        if map.is_some() {
-            let what = format!("the map of `{name}` is the manifest's alone");
-            self.note(property.at, what);
-        }
-        let kind = scalar(in_type, out_type)
-            .ok_or_else(|| format!("`{name}` is a {in_type} with no length"))?;
-        match property.count {
-            Size::None => Ok(kind),
-            _ if !repeats(&kind) => Err(format!("`{name}` is an array of {in_type}")),
-            Size::Fixed(count) => Ok(shown(
-                kind.attribute,
-                &format!("[{}; {count}]", kind.written),
-            )),
-            Size::Field(_) | Size::Outer(_) => {
-                // Slices of these without a word are bytes and text.
-                let is_text = matches!(kind.written.as_str(), "u8" | "u16");
-                let attribute = match (kind.attribute, is_text) {
-                    ("", false) => "",
-                    ("", true) => "#[array] ",
-                    (hex, false) => hex,
-                    (_, true) => "#[hex] #[array] ",
-                };
-                Ok(shown(attribute, &format!("&[{}]", kind.written)))
-            }
-        }
-    }
-
-    fn structure(&mut self, name: &str, members: &[Property], owner: &str) -> Result<Type, String> {
-        let (fields, _) = self.fields(members, owner)?;
-        let ident = unique(&pascal(&format!("{owner}_{name}")), &mut self.idents);
-        let borrows = fields.iter().any(|field| field.written.contains('&'));
-        let mut source = String::from("\n    #[structure]\n");
-        let lifetime = if borrows { "<'a>" } else { "" };
-        // Writing to a text cannot fail.
-        let _ = writeln!(source, "    pub struct {ident}{lifetime} {{");
-        for Declared {
-            attributes,
-            ident,
-            written,
-        } in fields
-        {
-            let written = written.replace('&', "&'a ");
-            let _ = writeln!(source, "        {attributes}pub {ident}: {written},");
-        }
-        source.push_str("    }\n");
-        self.structures.push(source);
-        Ok(plain(&if borrows {
-            format!("{ident}<'_>")
+        let kind = if map.is_bits {
+            quote!(#[bitmap])
         } else {
-            ident
-        }))
+            quote!(#[map])
+        };
+        let width = ident(width);
+        let repr = (width != "u32").then(|| quote!(#[repr(#width)]));
+        let name = ident(name);
+        quote! {
+            #kind
+            #repr
+            pub enum #name { #(#variants,)* }
+        }
     }
 
     /// The bit of an event's channel in a declaration, which has no imported channels before it.
     fn channel_bit_declared(&self, event: &Event) -> u64 {
         const FIRST: usize = 63;
-        const FIRST_OWN: u8 = 16;
         event.channel.map_or(0, |channel| {
             let before = self.provider.channels[..channel].iter();
-            let place = before.filter(|one| one.value >= FIRST_OWN).count();
+            let place = before.filter(|one| one.value >= FIRST_CHANNEL).count();
             FIRST.checked_sub(place).map_or(0, |bit| 1 << bit)
         })
     }
@@ -762,9 +405,9 @@ impl Writer<'_> {
     fn event(
         &mut self,
         event: &Event,
-        names: &Names<'_>,
+        names: &Names,
         taken: &mut HashSet<String>,
-    ) -> Result<String, String> {
+    ) -> Result<TokenStream, String> {
         let provider = self.provider;
         let symbol = event.symbol.as_deref().or(event.name.as_deref());
         let whole = symbol.map_or_else(|| format!("event_{}", event.id), str::to_owned);
@@ -789,61 +432,73 @@ impl Writer<'_> {
                     .to_owned(),
             );
         }
-        let ident = unique(&snake(&whole), taken);
+        let name = unique(&snake(&whole), taken);
         let level = event.level.map_or(0, |at| provider.levels[at].value);
         let level = match STANDARD_LEVELS.iter().find(|one| one.1 == level) {
-            Some((name, _)) => (*name).to_owned(),
-            None => level.to_string(),
+            Some((name, _)) => ident(name).into_token_stream(),
+            None => Literal::u8_unsuffixed(level).into_token_stream(),
         };
-        let keywords: Vec<&str> = event
-            .keywords
-            .iter()
-            .filter_map(|at| names.keywords[*at].as_deref())
-            .collect();
+        let keywords = event.keywords.iter();
+        let keywords = keywords.filter_map(|at| names.keywords[*at].as_deref());
+        let keywords: Vec<Ident> = keywords.map(ident).collect();
         let keywords = if keywords.is_empty() {
-            "none".to_owned()
+            quote!(none)
         } else {
-            keywords.join(" | ")
+            quote!(#(#keywords)|*)
         };
-        let mut settings = vec![format!("id = {}", event.id)];
+        let id = Literal::u16_unsuffixed(event.id);
+        let mut settings = vec![quote!(id = #id)];
         if event.version != 0 {
-            settings.push(format!("version = {}", event.version));
+            let version = Literal::u8_unsuffixed(event.version);
+            settings.push(quote!(version = #version));
         }
-        settings.push(format!("level = {level}"));
-        settings.push(format!("keyword = {keywords}"));
+        settings.push(quote!(level = #level));
+        settings.push(quote!(keyword = #keywords));
         for (setting, name) in [
-            ("task", event.task.and_then(|at| names.tasks[at].clone())),
+            ("task", event.task.and_then(|at| names.tasks[at].as_deref())),
             (
                 "opcode",
-                event.opcode.and_then(|at| names.opcodes[at].clone()),
+                event.opcode.and_then(|at| names.opcodes[at].as_deref()),
             ),
             (
                 "channel",
-                event.channel.and_then(|at| names.channels[at].clone()),
+                event.channel.and_then(|at| names.channels[at].as_deref()),
             ),
         ] {
             if let Some(name) = name {
-                settings.push(format!("{setting} = {name}"));
+                let (setting, name) = (ident(setting), ident(name));
+                settings.push(quote!(#setting = #name));
             }
         }
-        if let Some(name) = &event.name
-            && wdk_etw_schema::pascal_case(&ident) != *name
+        if let Some(whole) = &event.name
+            && wdk_etw_schema::pascal_case(&name) != *whole
         {
-            settings.push(format!("name = {}", text(name)));
+            settings.push(quote!(name = #whole));
         }
-        let mut source = String::from("\n");
         if let Some(message) = self.value(event.message) {
             let message = renumber(message, &numbers);
-            settings.push(format!("message = {}", text(&message)));
+            settings.push(quote!(message = #message));
         }
-        let _ = writeln!(source, "    #[event({})]", settings.join(", "));
-        let fields: Vec<String> = fields
-            .into_iter()
-            .map(|field| format!("{}{}: {}", field.attributes, field.ident, field.written))
-            .collect();
-        let _ = writeln!(source, "    pub fn {ident}({});", fields.join(", "));
-        Ok(source)
+        let name = ident(&name);
+        let fields = fields.iter().map(fields::Declared::parameter);
+        Ok(quote! {
+            #[event(#(#settings),*)]
+            pub fn #name(#(#fields),*);
+        })
     }
+}
+
+/// The first number of a channel of a provider's own.
+const FIRST_CHANNEL: u8 = 16;
+
+/// The word for a channel's type; there are no others.
+fn kind_of_channel(kind: &str) -> Ident {
+    ident(match kind {
+        "Admin" => "Admin",
+        "Operational" => "Operational",
+        "Analytic" => "Analytic",
+        _ => "Debug",
+    })
 }
 
 /// A message whose `%1` is the first field of the template, for the fields of the declaration.
@@ -851,12 +506,4 @@ fn renumber(message: &str, numbers: &[usize]) -> String {
     replace_fields(message, |number| {
         numbers.get(number.checked_sub(1)?).copied()
     })
-}
-
-/// What a provider's things are called in the declaration.
-struct Names<'a> {
-    keywords: &'a [Option<String>],
-    tasks: &'a [Option<String>],
-    opcodes: &'a [Option<String>],
-    channels: &'a [Option<String>],
 }
