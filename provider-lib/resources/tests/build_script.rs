@@ -45,7 +45,7 @@ fn mistakes_are_told_with_line_and_column() {
         (
             "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(id = 1, level = Info, \
              keyword = none, message = \"%2\")]\n    fn x(a: u32);\n}",
-            "trace.rs:4:8: the message speaks of %2, and the event has 1 fields",
+            "trace.rs:4:8: the message refers to %2, but the event has 1 fields",
         ),
         (
             "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[channels]\n    enum Channel {\n        \
@@ -56,7 +56,7 @@ fn mistakes_are_told_with_line_and_column() {
         (
             "#[wdk_etw::provider(name = \"A|B\")]\nmod trace {\n    #[event(id = 1, level = Info, \
              keyword = none)]\n    fn x();\n}",
-            "trace.rs:2:5: the provider name `A|B` has 1 to 255 characters",
+            "trace.rs:2:5: provider name \"A|B\" is not allowed; a name has 1 to 255 characters",
         ),
         (
             "mod trace {}",

@@ -224,7 +224,7 @@ fn a_templates_own_xml_may_be_a_single_text_but_not_endless() {
     );
     let failures = manifest::read(&text).unwrap_err().to_string();
     assert!(
-        failures.contains("no more than 32 in each other"),
+        failures.contains("nested at most 32 levels deep"),
         "{failures}"
     );
 }
@@ -306,7 +306,7 @@ fn ids_that_are_generated_are_not_given_twice() {
     read(&tasks(2), texts);
     let error = refused(&man(&tasks(257), texts));
     assert!(
-        error.ends_with("there is a message id `0x3001000c` already"),
+        error.ends_with("message id \"0x3001000c\" is defined twice"),
         "{error}"
     );
 
@@ -324,7 +324,7 @@ fn ids_that_are_generated_are_not_given_twice() {
     assert!(manifest::read(&table("0xB0000002")).is_ok());
     let error = refused(&table("0xB0000001"));
     assert!(
-        error.ends_with("there is a message id `0xb0000001` already"),
+        error.ends_with("message id \"0xb0000001\" is defined twice"),
         "{error}"
     );
 }

@@ -163,13 +163,13 @@ fn parts_of_a_manifest_that_are_skipped_are_told() {
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(
         warnings[0].ends_with(
-            "newer.man: line 57, column 37: there is no inType `win:Flag`; the template \
-             `Everything` is skipped"
+            "newer.man: line 57, column 37: inType \"win:Flag\" is not defined; skipping template \
+             \"Everything\""
         ),
         "{warnings:?}"
     );
     assert!(
-        warnings[1].ends_with("the event `3` is skipped"),
+        warnings[1].ends_with("skipping event \"3\""),
         "{warnings:?}"
     );
 }

@@ -248,109 +248,109 @@ const MALFORMED: &[(&str, &str, Part, &str)] = &[
         " guid=\"{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9}\"",
         " guid=\"{2f4c}\"",
         Part::Provider,
-        "`guid` is `{2f4c}`, which is no GUID in braces; the provider `Fixture.Device` is skipped",
+        "`guid` is \"{2f4c}\", which is not a GUID in braces; skipping provider \"Fixture.Device\"",
     ),
     (
         " guid=\"{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9}\"",
         "",
         Part::Provider,
-        "`provider` has no attribute `guid`; the provider",
+        "`provider` has no attribute `guid`; skipping provider",
     ),
     (
         "mask=\"0x2\"",
         "mask=\"0x6\"",
         Part::Keyword,
-        "the mask 0x6 is not one of the bits 0 to 47; 48 to 63 are Microsoft's; the keyword `Power`",
+        "keyword \"Power\" has the mask 0x6, which is not one bit of 0 to 47; skipping keyword \"Power\"",
     ),
     (
         "name=\"Power\"",
         "name=\"Request\"",
         Part::Keyword,
-        "there is a keyword `Request` already; the keyword `Request` is skipped",
+        "keyword \"Request\" is defined twice; skipping keyword \"Request\"",
     ),
     (
         "value=\"17\"",
         "value=\"256\"",
         Part::Level,
-        "`value` is `256`, and must be a number from 16 to 255; the level `Chatty` is skipped",
+        "`value` is \"256\"; it must be a number from 16 to 255; skipping level \"Chatty\"",
     ),
     (
         "value=\"17\"",
         "value=\"-1\"",
         Part::Level,
-        "`value` is `-1`, and must be a number from 16 to 255; the level `Chatty` is skipped",
+        "`value` is \"-1\"; it must be a number from 16 to 255; skipping level \"Chatty\"",
     ),
     (
         "inType=\"win:Boolean\"",
         "inType=\"win:Flag\"",
         Part::Template,
-        "there is no inType `win:Flag`; the template `Everything` is skipped",
+        "inType \"win:Flag\" is not defined; skipping template \"Everything\"",
     ),
     (
         "outType=\"win:NTSTATUS\"",
         "outType=\"win:Status\"",
         Part::Reference,
-        "there is no outType `win:Status`; the reference",
+        "outType \"win:Status\" is not defined; skipping reference",
     ),
     (
         "map=\"Kind\"",
         "map=\"Sort\"",
         Part::Reference,
-        "there is no map `Sort`; the reference `Sort` is skipped",
+        "map \"Sort\" is not defined; skipping reference \"Sort\"",
     ),
     (
         " length=\"length\"",
         "",
         Part::Template,
-        "win:Binary needs a length; the template",
+        "a win:Binary field needs a length; skipping template",
     ),
     (
         "length=\"size\"",
         "length=\"owner2\"",
         Part::Template,
-        "`owner2` is not an integer field before this one",
+        "\"owner2\" is not an integer field before this one",
     ),
     (
         "template=\"Everything\"",
         "template=\"Nothing\"",
         Part::Event,
-        "there is no template `Nothing`; the event `3` is skipped",
+        "template \"Nothing\" is not defined; skipping event \"3\"",
     ),
     (
         "opcode=\"Halt\"",
         "opcode=\"Pause\"",
         Part::Reference,
-        "there is no opcode `Pause`; the reference",
+        "opcode \"Pause\" is not defined; skipping reference",
     ),
     (
         "opcode=\"win:Stop\"",
         "opcode=\"win:Halt\"",
         Part::Reference,
-        "there is no opcode `win:Halt`; the reference",
+        "opcode \"win:Halt\" is not defined; skipping reference",
     ),
     (
         "value=\"2\" version",
         "value=\"1\" version",
         Part::Event,
-        "there is an event 1 of version 1 already; the event `1 version 1` is skipped",
+        "event 1 version 1 is defined twice; skipping event \"1 version 1\"",
     ),
     (
         "$(string.kind.read)",
         "$(string.kind.none)",
         Part::Reference,
-        "there is no text `kind.none`; the reference",
+        "text \"kind.none\" is not defined; skipping reference",
     ),
     (
         "tid=\"Everything\"",
         "tid=\"Request\"",
         Part::Template,
-        "there is a template `Request` already; the template `Request` is skipped",
+        "template \"Request\" is defined twice; skipping template \"Request\"",
     ),
     (
         "<struct name=\"parts\" count=\"count\">",
         "<struct name=\"parts\" count=\"tag\">",
         Part::Template,
-        "`tag` is not an integer field before this one",
+        "\"tag\" is not an integer field before this one",
     ),
 ];
 
@@ -399,7 +399,7 @@ fn position_is_that_of_the_attribute() {
     let why = &skipped.unwrap()[0].why;
     assert_eq!(
         why.to_string(),
-        "line 43, column 56: there is no map `Sort`"
+        "line 43, column 56: map \"Sort\" is not defined"
     );
 }
 
@@ -408,7 +408,7 @@ fn document_of_another_kind_is_refused() {
     let error = Catalog::new().add("<html/>").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "line 1, column 1: this is `html`, and a manifest is an `instrumentationManifest`"
+        "line 1, column 1: the root element is `html`; a manifest's is `instrumentationManifest`"
     );
     let error = Catalog::new().add("").unwrap_err();
     assert_eq!((error.at.line, error.at.column), (1, 1));
@@ -423,8 +423,8 @@ fn what_an_error_quotes_cannot_act_on_a_terminal() {
         );
         Catalog::new().add(&text).unwrap()[0].to_string()
     };
-    assert!(provider("&#x9b;2J").contains(r"`\u{9b}2J`, which is no GUID"));
-    assert!(provider("&#10;").contains(r"`\u{a}`, which is no GUID"));
+    assert!(provider("&#x9b;2J").contains(r#""\u{9b}2J", which is not a GUID"#));
+    assert!(provider("&#10;").contains(r#""\u{a}", which is not a GUID"#));
     let error = Catalog::new().add("<a \0='b'/>").unwrap_err().to_string();
     assert!(error.contains("the XML is malformed"), "{error}");
     assert!(!error.contains('\0'), "{error:?}");

@@ -63,7 +63,7 @@ pub enum Rule {
     #[error("the XML is malformed: {0}")]
     Xml(String),
     /// It is another document.
-    #[error("this is `{0}`, and a manifest is an `instrumentationManifest`")]
+    #[error("the root element is `{0}`; a manifest's is `instrumentationManifest`")]
     NotAManifest(String),
     /// An attribute is missing.
     #[error("`{element}` has no attribute `{attribute}`")]
@@ -74,7 +74,7 @@ pub enum Rule {
         attribute: &'static str,
     },
     /// An attribute that means nothing.
-    #[error("`{element}` has no attribute `{attribute}` that means anything")]
+    #[error("`{element}` does not take the attribute `{attribute}`")]
     Attribute {
         /// The element.
         element: &'static str,
@@ -82,10 +82,10 @@ pub enum Rule {
         attribute: String,
     },
     /// A symbol that C cannot have.
-    #[error("`{0}` is no name that C can have")]
+    #[error("\"{0}\" is not a C identifier")]
     Symbol(String),
     /// A number that must be in hexadecimal digits.
-    #[error("`{attribute}` is `{text}`, and must be in hexadecimal digits: `0x…`")]
+    #[error("`{attribute}` is \"{text}\"; write it in hexadecimal: `0x…`")]
     Hexadecimal {
         /// The attribute.
         attribute: &'static str,
@@ -93,7 +93,7 @@ pub enum Rule {
         text: String,
     },
     /// An element that cannot stand there.
-    #[error("`{inner}` cannot stand in `{outer}`")]
+    #[error("`{outer}` cannot contain `{inner}`")]
     Element {
         /// It.
         inner: String,
@@ -101,7 +101,7 @@ pub enum Rule {
         outer: String,
     },
     /// No number, or none in its range.
-    #[error("`{attribute}` is `{text}`, and must be a number from {least} to {most}")]
+    #[error("`{attribute}` is \"{text}\"; it must be a number from {least} to {most}")]
     Number {
         /// The attribute.
         attribute: &'static str,
@@ -113,7 +113,7 @@ pub enum Rule {
         most: u64,
     },
     /// Not one of the words that can stand there.
-    #[error("`{attribute}` is `{text}`, and must be one of {words}")]
+    #[error("`{attribute}` is \"{text}\"; it must be one of {words}")]
     Word {
         /// The attribute.
         attribute: &'static str,
@@ -123,7 +123,7 @@ pub enum Rule {
         words: &'static str,
     },
     /// No GUID.
-    #[error("`{attribute}` is `{text}`, which is no GUID in braces")]
+    #[error("`{attribute}` is \"{text}\", which is not a GUID in braces")]
     Guid {
         /// The attribute.
         attribute: &'static str,
@@ -131,7 +131,7 @@ pub enum Rule {
         text: String,
     },
     /// Something is spoken of that is not there.
-    #[error("there is no {what} `{name}`")]
+    #[error("{what} \"{name}\" is not defined")]
     Unknown {
         /// What kind of thing.
         what: &'static str,
@@ -139,10 +139,10 @@ pub enum Rule {
         name: String,
     },
     /// A prefix of a name without a namespace.
-    #[error("the prefix of `{0}` has no namespace")]
+    #[error("the prefix of \"{0}\" is not bound to a namespace")]
     Prefix(String),
     /// Something is there already.
-    #[error("there is a {what} `{name}` already")]
+    #[error("{what} \"{name}\" is defined twice")]
     Duplicate {
         /// What kind of thing.
         what: &'static str,
@@ -150,18 +150,18 @@ pub enum Rule {
         name: String,
     },
     /// A reference to a text that is none.
-    #[error("`{0}` is no reference to a text: `$(string.Name)`")]
+    #[error("\"{0}\" does not refer to a text; write `$(string.Id)`")]
     TextReference(String),
     /// A reference to a text of a message file.
     #[error(
-        "`$(mc.{0})` is a text of a message file (.mc), which is not read; put the text into the \
-         stringTable, and refer to it by `$(string.{0})`"
+        "`$(mc.{0})` refers to a message file (.mc), which is not read; put the text into the \
+         stringTable and refer to it by `$(string.{0})`"
     )]
     MessageFile(String),
     /// A name that the system cannot keep.
     #[error(
-        "the {what} name `{name}` has 1 to 255 characters, none of them a control character or \
-         one of > < & \" | \\ : ' ? *"
+        "{what} name \"{name}\" is not allowed; a name has 1 to 255 characters, none of them a \
+         control character or one of > < & \" | \\ : ' ? *"
     )]
     Name {
         /// What it is the name of.
@@ -170,19 +170,24 @@ pub enum Rule {
         name: String,
     },
     /// With a control GUID, the name says the other one.
-    #[error("with a controlGuid, the name must end with the guid's digits: {0}")]
+    #[error("provider \"{0}\" has a controlGuid, so its name must end with the digits of its guid")]
     NameWithoutGuid(String),
     /// A keyword is one bit.
-    #[error("the mask {0:#x} is not one of the bits 0 to 47; 48 to 63 are Microsoft's")]
-    KeywordMask(u64),
+    #[error("keyword \"{name}\" {}", keyword_bits(*mask))]
+    KeywordMask {
+        /// The keyword's name.
+        name: String,
+        /// Its mask.
+        mask: u64,
+    },
     /// A map without entries.
-    #[error("the map `{0}` has no entry")]
+    #[error("map \"{0}\" has no entries")]
     EmptyMap(String),
     /// A map on a field that can have none.
-    #[error("a field of {0} cannot have a map: that is for integers")]
+    #[error("a {0} field cannot have a map; maps are for integers")]
     MapType(&'static str),
     /// A type that the other does not go with.
-    #[error("{in_type} cannot be shown as {out_type}; it can be as {possible}")]
+    #[error("a {in_type} field cannot be shown as {out_type}; possible: {possible}")]
     OutType {
         /// How it is encoded.
         in_type: &'static str,
@@ -192,33 +197,33 @@ pub enum Rule {
         possible: String,
     },
     /// Bytes without a length.
-    #[error("win:Binary needs a length")]
+    #[error("a win:Binary field needs a length")]
     LengthMissing,
     /// A length that has no meaning.
-    #[error("{0} has no length of its own to give")]
+    #[error("a {0} field carries its length in the data; remove `length`")]
     LengthImpossible(&'static str),
     /// A count or a length in a field that cannot have it.
-    #[error("`{0}` is not an integer field before this one, and so cannot say how many there are")]
+    #[error("\"{0}\" is not an integer field before this one, so it cannot be a count or a length")]
     SizeField(String),
     /// More fields than messages can name.
-    #[error("the template `{0}` has more than 99 fields")]
+    #[error("template \"{0}\" has more than 99 fields")]
     TooManyFields(String),
     /// More providers than generated message ids can tell apart.
     #[error(
-        "generated message ids can tell apart 16 providers; give this one's texts ids in a messageTable"
+        "generated message ids can tell 16 providers apart; give this provider's texts ids in a messageTable"
     )]
     TooManyProviders,
     /// More channels than keywords have bits for.
-    #[error("a provider has 8 channels at most")]
+    #[error("a provider can declare at most 8 channels")]
     TooManyChannels,
     /// An event for administrators without a text.
     #[error("an event of an Admin channel needs a message")]
     AdminMessage,
     /// An event for administrators of another level.
-    #[error("an event of an Admin channel has a level from win:Critical to win:Informational")]
+    #[error("an event of an Admin channel needs a level from win:Critical to win:Informational")]
     AdminLevel,
     /// A message that speaks of a field that is not there.
-    #[error("the message speaks of %{number}, and the event has {fields} fields")]
+    #[error("the message refers to %{number}, but the event has {fields} fields")]
     MessageField {
         /// The number.
         number: usize,
@@ -226,13 +231,13 @@ pub enum Rule {
         fields: usize,
     },
     /// A format that does not end.
-    #[error("in the message, an exclamation mark after %{0} starts a format that does not end")]
+    #[error("the format after %{0} in the message has no closing exclamation mark")]
     MessageFormat(usize),
     /// Attributes of an event that are not `name=value` pairs.
-    #[error("`{0}` are no pairs `name=value` with semicolons between them")]
+    #[error("\"{0}\" is not a list of `name=value` pairs separated by semicolons")]
     Attributes(String),
     /// Two events of one id and version.
-    #[error("there is an event {id} of version {version} already")]
+    #[error("event {id} version {version} is defined twice")]
     DuplicateEvent {
         /// The id.
         id: u16,
@@ -240,9 +245,19 @@ pub enum Rule {
         version: u8,
     },
     /// XML of a template that has no single root.
-    #[error("`UserData` holds one element, with no more than 32 in each other")]
+    #[error("`UserData` must contain one element, nested at most 32 levels deep")]
     UserData,
     /// XML that speaks of a field that is not there.
-    #[error("`{0}` in `UserData` is none of the fields")]
+    #[error("\"{0}\" in `UserData` does not refer to a field")]
     UserDataField(String),
+}
+
+/// Why a keyword's mask is none that a provider can have.
+fn keyword_bits(mask: u64) -> String {
+    if mask.is_power_of_two() {
+        let bit = mask.trailing_zeros();
+        format!("uses bit {bit}; provider keywords are bits 0 to 47")
+    } else {
+        format!("has the mask {mask:#x}, which is not one bit of 0 to 47")
+    }
 }

@@ -73,7 +73,7 @@ fn parts_are_counted_and_stand_in_the_order_of_the_file() {
     let loud = read.skipped.iter().find(|one| one.part == Part::Level);
     let loud = loud.unwrap().to_string();
     assert!(
-        loud.ends_with("must be a number from 16 to 255; the level `Loud` is skipped"),
+        loud.ends_with("must be a number from 16 to 255; skipping level \"Loud\""),
         "{loud}"
     );
 }

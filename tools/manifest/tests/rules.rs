@@ -77,63 +77,63 @@ fn each_rule_is_kept() {
         (
             "<levels>",
             "<lovels/><levels>",
-            "`lovels` cannot stand in `provider`",
+            "`provider` cannot contain `lovels`",
         ),
         (
             "<importChannel ",
             "<exportChannel ",
-            "`exportChannel` cannot stand in `channels`",
+            "`channels` cannot contain `exportChannel`",
         ),
         (
             "<struct name=\"Place\"",
             "<strict/><struct name=\"Place\"",
-            "`strict` cannot stand in `template`",
+            "`template` cannot contain `strict`",
         ),
         (
             "<data name=\"X\" inType=\"win:Int32\"/>",
             "<struct name=\"In\"/>",
-            "`struct` cannot stand in `struct`",
+            "`struct` cannot contain `struct`",
         ),
         (
             "<valueMap name=\"State\"",
             "<map value=\"1\"/><valueMap name=\"State\"",
-            "`map` cannot stand in `maps`",
+            "`maps` cannot contain `map`",
         ),
         (
             "<levels>",
             "<levels><other/>",
-            "`other` cannot stand in `levels`",
+            "`levels` cannot contain `other`",
         ),
         // Attributes.
         (
             "inType=\"win:Int32\"",
             "intype=\"win:Int32\" inType=\"win:Int32\"",
-            "`data` has no attribute `intype` that means anything",
+            "`data` does not take the attribute `intype`",
         ),
         (
             "symbol=\"CONTOSO\"",
             "symbol=\"1CONTOSO\"",
-            "`1CONTOSO` is no name that C can have",
+            "\"1CONTOSO\" is not a C identifier",
         ),
         (
             "symbol=\"CONTOSO\"",
             "symbol=\"CONTOSO\" namespace=\"A..B\"",
-            "`A..B` is no name that C can have",
+            "\"A..B\" is not a C identifier",
         ),
         (
             "mask=\"0x2\"",
             "mask=\"2\"",
-            "`mask` is `2`, and must be in hexadecimal digits",
+            "`mask` is \"2\"; write it in hexadecimal",
         ),
         (
             "value=\"0x80000000\"",
             "value=\"5\"",
-            "`value` is `5`, and must be in hexadecimal digits",
+            "`value` is \"5\"; write it in hexadecimal",
         ),
         (
             "{11111111-2222-3333-4444-555555555555}",
             "11111111-2222-3333-4444-555555555555",
-            "which is no GUID in braces",
+            "which is not a GUID in braces",
         ),
         (
             "name=\"Contoso-Driver\" guid",
@@ -188,7 +188,7 @@ fn each_rule_is_kept() {
         (
             "{11111111-2222-3333-4444-555555555555}",
             "{1}",
-            "`guid` is `{1}`, which is no GUID",
+            "`guid` is \"{1}\", which is not a GUID",
         ),
         (
             "type=\"Debug\"",
@@ -239,312 +239,324 @@ fn each_rule_is_kept() {
         (
             "$(string.Provider)",
             "$(string.Nobody)",
-            "there is no text `Nobody`",
+            "text \"Nobody\" is not defined",
         ),
         (
             "$(string.Provider)",
             "Contoso",
-            "`Contoso` is no reference to a text",
+            "\"Contoso\" does not refer to a text",
         ),
-        ("channel=\"D\"", "channel=\"X\"", "there is no channel `X`"),
+        (
+            "channel=\"D\"",
+            "channel=\"X\"",
+            "channel \"X\" is not defined",
+        ),
         (
             "level=\"own:Chatty\"",
             "level=\"own:Quiet\"",
-            "there is no level `own:Quiet`",
+            "level \"own:Quiet\" is not defined",
         ),
         (
             "level=\"own:Chatty\"",
             "level=\"win:ReservedLevel6\"",
-            "there is no level `win:ReservedLevel6`",
+            "level \"win:ReservedLevel6\" is not defined",
         ),
         (
             "level=\"own:Chatty\"",
             "level=\"other:Chatty\"",
-            "the prefix of `other:Chatty` has no namespace",
+            "the prefix of \"other:Chatty\" is not bound to a namespace",
         ),
-        ("task=\"Pnp\"", "task=\"Split\"", "there is no task `Split`"),
+        (
+            "task=\"Pnp\"",
+            "task=\"Split\"",
+            "task \"Split\" is not defined",
+        ),
         (
             "opcode=\"Merge\" keywords",
             "opcode=\"Split\" keywords",
-            "there is no opcode `Split`",
+            "opcode \"Split\" is not defined",
         ),
         (
             "keywords=\"Read Write\"",
             "keywords=\"Read Rite\"",
-            "there is no keyword `Rite`",
+            "keyword \"Rite\" is not defined",
         ),
         (
             "template=\"T1\"",
             "template=\"T9\"",
-            "there is no template `T9`",
+            "template \"T9\" is not defined",
         ),
         (
             "tid=\"T2\" message",
             "tid=\"T9\" message",
-            "there is no template `T9`",
+            "template \"T9\" is not defined",
         ),
-        ("map=\"State\"", "map=\"Stat\"", "there is no map `Stat`"),
+        (
+            "map=\"State\"",
+            "map=\"Stat\"",
+            "map \"Stat\" is not defined",
+        ),
         (
             "inType=\"win:UInt64\"",
             "inType=\"win:UInt128\"",
-            "there is no inType `win:UInt128`",
+            "inType \"win:UInt128\" is not defined",
         ),
         (
             "outType=\"win:HexInt64\"",
             "outType=\"win:Hex\"",
-            "there is no outType `win:Hex`",
+            "outType \"win:Hex\" is not defined",
         ),
         (
             "name=\"System\" chid=\"S\"",
             "name=\"Sistem\" chid=\"S\"",
-            "there is no channel to import `Sistem`",
+            "channel to import \"Sistem\" is not defined",
         ),
         // Names and numbers that are there already.
         (
             "<string id=\"Level\"",
             "<string id=\"Task\" value=\"x\"/><string id=\"Level\"",
-            "there is a text `Task` already",
+            "text \"Task\" is defined twice",
         ),
         (
             "</messageTable>",
             "<message value=\"0x10000001\" message=\"$(string.Task)\"/></messageTable>",
-            "there is a message id `0x10000001` already",
+            "message id \"0x10000001\" is defined twice",
         ),
         (
             "name=\"Contoso-Driver/Debug\"",
             "name=\"Contoso-Driver/Admin\"",
-            "there is a channel `Contoso-Driver/Admin` already",
+            "channel \"Contoso-Driver/Admin\" is defined twice",
         ),
         (
             "<importChannel name=\"System\"",
             "<channel name=\"Z\" type=\"Debug\" chid=\"A\"/><importChannel name=\"System\"",
-            "there is a chid `A` already",
+            "chid \"A\" is defined twice",
         ),
         (
             "symbol=\"CH_D\"",
             "symbol=\"CH_A\"",
-            "there is a channel symbol `CH_A` already",
+            "channel symbol \"CH_A\" is defined twice",
         ),
         (
             "chid=\"D\" type",
             "chid=\"D\" value=\"16\" type",
-            "there is a channel number `16` already",
+            "channel number \"16\" is defined twice",
         ),
         (
             "name=\"Loud\"",
             "name=\"own:Chatty\"",
-            "there is a level `own:Chatty` already",
+            "level \"own:Chatty\" is defined twice",
         ),
         (
             "value=\"21\"",
             "value=\"20\"",
-            "there is a level number `20` already",
+            "level number \"20\" is defined twice",
         ),
         (
             "value=\"21\"",
             "value=\"21\" symbol=\"L_CHATTY\"",
-            "there is a level symbol `L_CHATTY` already",
+            "level symbol \"L_CHATTY\" is defined twice",
         ),
         (
             "</tasks>",
             "<task name=\"Io\" value=\"9\"/></tasks>",
-            "there is a task `Io` already",
+            "task \"Io\" is defined twice",
         ),
         (
             "name=\"Pnp\" value=\"2\"",
             "name=\"Pnp\" value=\"1\"",
-            "there is a task number `1` already",
+            "task number \"1\" is defined twice",
         ),
         (
             "name=\"Pnp\" value=\"2\"",
             "name=\"Pnp\" value=\"2\" symbol=\"T_IO\"",
-            "there is a task symbol `T_IO` already",
+            "task symbol \"T_IO\" is defined twice",
         ),
         (
             "name=\"Pnp\" value=\"2\"",
             "name=\"Pnp\" value=\"2\" eventGUID=\"{11111111-2222-3333-4444-666666666666}\"",
-            "there is a eventGUID",
+            "eventGUID ",
         ),
         (
             "name=\"Mend\"",
             "name=\"Merge\"",
-            "there is a opcode `Merge` already",
+            "opcode \"Merge\" is defined twice",
         ),
         (
             "value=\"13\"",
             "value=\"11\"",
-            "there is a opcode number `11` already",
+            "opcode number \"11\" is defined twice",
         ),
         (
             "value=\"13\"",
             "value=\"13\" symbol=\"O_MERGE\"",
-            "there is a opcode symbol `O_MERGE` already",
+            "opcode symbol \"O_MERGE\" is defined twice",
         ),
         (
             "</keywords>",
             "<keyword name=\"Read\" mask=\"0x8\"/></keywords>",
-            "there is a keyword `Read` already",
+            "keyword \"Read\" is defined twice",
         ),
         (
             "mask=\"0x2\"",
             "mask=\"0x1\"",
-            "there is a keyword mask `0x1` already",
+            "keyword mask \"0x1\" is defined twice",
         ),
         (
             "mask=\"0x2\"",
             "mask=\"0x2\" symbol=\"K_READ\"",
-            "there is a keyword symbol `K_READ` already",
+            "keyword symbol \"K_READ\" is defined twice",
         ),
         (
             "</maps>",
             "<valueMap name=\"State\"><map value=\"1\" message=\"$(string.Map.On)\"/></valueMap></maps>",
-            "there is a map `State` already",
+            "map \"State\" is defined twice",
         ),
         (
             "name=\"Flags\">",
             "name=\"Flags\" symbol=\"M_STATE\">",
-            "there is a map symbol `M_STATE` already",
+            "map symbol \"M_STATE\" is defined twice",
         ),
         (
             "value=\"0x80000000\"",
             "value=\"0x1\"",
-            "there is a map entry `0x1` already",
+            "map entry \"0x1\" is defined twice",
         ),
         (
             "$(string.Map.On)\"/>",
             "$(string.Map.On)\" symbol=\"MI_OFF\"/>",
-            "there is a map entry symbol `MI_OFF` already",
+            "map entry symbol \"MI_OFF\" is defined twice",
         ),
         (
             "</patternMaps>",
             "<patternMap name=\"Patterns\" format=\"f\"/></patternMaps>",
-            "there is a named query `Patterns` already",
+            "named query \"Patterns\" is defined twice",
         ),
         (
             "</templates>",
             "<template tid=\"T1\"/></templates>",
-            "there is a template `T1` already",
+            "template \"T1\" is defined twice",
         ),
         (
             "name=\"Bytes\"",
             "name=\"Count\"",
-            "there is a field `Count` already",
+            "field \"Count\" is defined twice",
         ),
         (
             "</filters>",
             "<filter name=\"Only\" value=\"2\"/></filters>",
-            "there is a filter `Only` already",
+            "filter \"Only\" is defined twice",
         ),
         (
             "</filters>",
             "<filter name=\"Other\" value=\"1\" version=\"1\"/></filters>",
-            "there is a filter number and version `1 of version 1` already",
+            "filter number and version \"1 of version 1\" is defined twice",
         ),
         (
             "</filters>",
             "<filter name=\"Other\" value=\"2\" symbol=\"F_ONLY\"/></filters>",
-            "there is a filter symbol `F_ONLY` already",
+            "filter symbol \"F_ONLY\" is defined twice",
         ),
         (
             "version=\"1\" symbol=\"E_ONE_1\"",
             "version=\"0\" symbol=\"E_ONE_1\"",
-            "there is an event 1 of version 0 already",
+            "event 1 version 0 is defined twice",
         ),
         (
             "symbol=\"E_ONE_1\"",
             "symbol=\"E_ONE\"",
-            "there is a event symbol `E_ONE` already",
+            "event symbol \"E_ONE\" is defined twice",
         ),
         // What has a form.
         (
             "name=\"Contoso-Driver\" guid",
             "name=\"Contoso:Driver\" guid",
-            "the provider name `Contoso:Driver` has 1 to 255 characters",
+            "provider name \"Contoso:Driver\" is not allowed; a name has 1 to 255 characters",
         ),
         (
             "name=\"Contoso-Driver/Debug\"",
             "name=\"Contoso|Debug\"",
-            "the channel name `Contoso|Debug` has 1 to 255 characters",
+            "channel name \"Contoso|Debug\" is not allowed; a name has 1 to 255 characters",
         ),
         (
             "<importChannel name=\"System\" chid=\"S\"/>",
             long,
-            "the channel name",
+            "channel name ",
         ),
         (
             "guid=\"{11111111-2222-3333-4444-555555555555}\"",
             "guid=\"{11111111-2222-3333-4444-555555555555}\" controlGuid=\"{11111111-2222-3333-4444-777777777777}\"",
-            "with a controlGuid, the name must end",
+            "has a controlGuid, so its name must end",
         ),
         (
             "<importChannel name=\"System\" chid=\"S\"/>",
             &many_channels,
-            "a provider has 8 channels at most",
+            "a provider can declare at most 8 channels",
         ),
         (
             "mask=\"0x2\"",
             "mask=\"0x6\"",
-            "the mask 0x6 is not one of the bits 0 to 47",
+            "keyword \"Write\" has the mask 0x6, which is not one bit of 0 to 47",
         ),
         (
             "mask=\"0x2\"",
             "mask=\"0x1000000000000\"",
-            "the mask 0x1000000000000 is not one of the bits",
+            "keyword \"Write\" uses bit 48; provider keywords are bits 0 to 47",
         ),
         (
             "</maps>",
             "<valueMap name=\"None\"/></maps>",
-            "the map `None` has no entry",
+            "map \"None\" has no entries",
         ),
         (
             "inType=\"win:UInt32\" map=\"State\"",
             "inType=\"win:GUID\" map=\"State\"",
-            "a field of win:GUID cannot have a map",
+            "a win:GUID field cannot have a map",
         ),
         (
             "outType=\"win:NTSTATUS\"",
             "outType=\"xs:GUID\"",
-            "win:UInt32 cannot be shown as xs:GUID; it can be as xs:unsignedInt, win:PID",
+            "a win:UInt32 field cannot be shown as xs:GUID; possible: xs:unsignedInt, win:PID",
         ),
         (
             "inType=\"win:Binary\" length=\"Length\"",
             "inType=\"win:Binary\"",
-            "win:Binary needs a length",
+            "a win:Binary field needs a length",
         ),
         (
             "inType=\"win:CountedUnicodeString\"",
             "inType=\"win:CountedUnicodeString\" length=\"4\"",
-            "win:CountedUnicodeString has no length of its own",
+            "a win:CountedUnicodeString field carries its length in the data",
         ),
         (
             "count=\"Count\"",
             "count=\"Text\"",
-            "`Text` is not an integer field before this one",
+            "\"Text\" is not an integer field before this one",
         ),
         (
             "count=\"Count\"",
             "count=\"Length\"",
-            "`Length` is not an integer field before this one",
+            "\"Length\" is not an integer field before this one",
         ),
         (
             "count=\"Count\"",
             "count=\"Nothing\"",
-            "`Nothing` is not an integer field before this one",
+            "\"Nothing\" is not an integer field before this one",
         ),
         (
             "<template tid=\"T1\">",
             &many_fields,
-            "the template `T3` has more than 99 fields",
+            "template \"T3\" has more than 99 fields",
         ),
         (
             "<Code>%1</Code></Own>",
             "<Code>%1</Code></Own><More/>",
-            "`UserData` holds one element",
+            "`UserData` must contain one element",
         ),
         (
             "<Code>%1</Code>",
             "<Code>%2</Code>",
-            "`%2` in `UserData` is none of the fields",
+            "\"%2\" in `UserData` does not refer to a field",
         ),
         // Events.
         (
@@ -555,24 +567,24 @@ fn each_rule_is_kept() {
         (
             "level=\"win:Error\"",
             "level=\"win:Verbose\"",
-            "has a level from win:Critical to win:Informational",
+            "needs a level from win:Critical to win:Informational",
         ),
         (
             "%2!s!%n%3",
             "%11",
-            "the message speaks of %11, and the event has 10 fields",
+            "the message refers to %11, but the event has 10 fields",
         ),
         (
             "%2!s!%n%3",
             "%2!s",
-            "an exclamation mark after %2 starts a format that does not end",
+            "the format after %2 in the message has no closing exclamation mark",
         ),
         (
             "%2!s!%n%3",
             "%\u{e9} %11",
-            "the message speaks of %11, and the event has 10 fields",
+            "the message refers to %11, but the event has 10 fields",
         ),
-        ("A=1;", "A;", "are no pairs `name=value`"),
+        ("A=1;", "A;", "is not a list of `name=value` pairs"),
     ];
     let mut missed = Vec::new();
     for (from, to, message) in cases {
@@ -618,7 +630,7 @@ fn what_an_event_brings_with_it_stands_where_the_event_does() {
 fn errors_do_nothing_to_terminals() {
     let text = SOUND.replace("channel=\"D\"", "channel=\"\u{9b}D\u{202e}\"");
     let failures = manifest::read(&text).unwrap_err().to_string();
-    assert!(failures.contains("`\\u{9b}D\\u{202e}`"), "{failures}");
+    assert!(failures.contains("\"\\u{9b}D\\u{202e}\""), "{failures}");
 }
 
 #[test]
@@ -636,7 +648,10 @@ fn everything_that_is_wrong_is_told_in_order() {
 fn another_document_is_refused() {
     for (text, message) in [
         ("", "line 1, column 1: the XML is malformed"),
-        ("<a/>", "line 1, column 1: this is `a`, and a manifest is"),
+        (
+            "<a/>",
+            "line 1, column 1: the root element is `a`; a manifest's is",
+        ),
         ("<!DOCTYPE a [<!ENTITY b 'c'>]><a/>", "the XML is malformed"),
     ] {
         let failures = manifest::read(text).unwrap_err().to_string();

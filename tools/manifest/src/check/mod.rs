@@ -353,7 +353,9 @@ impl<'a> Check<'a> {
         for keyword in keywords.iter().filter(|keyword| !keyword.standard) {
             const OWN: u64 = (1 << 48) - 1;
             if !keyword.mask.is_power_of_two() || keyword.mask & OWN == 0 {
-                self.refuse(keyword.at, Rule::KeywordMask(keyword.mask));
+                let name = keyword.name.written.clone();
+                let mask = keyword.mask;
+                self.refuse(keyword.at, Rule::KeywordMask { name, mask });
             }
         }
     }

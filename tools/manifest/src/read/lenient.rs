@@ -21,7 +21,7 @@ pub struct Lenient {
 
 /// A part of a manifest that [`read_lenient`](super::read_lenient) left out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; the {part} `{}` is skipped", printable(name))]
+#[error("{why}; skipping {part} \"{}\"", printable(name))]
 pub struct Skipped {
     /// The kind of part.
     pub part: Part,

@@ -218,7 +218,8 @@ impl<'a, 'i> Reader<'a, 'i> {
                 it.refuse_second(node, "keyword", &keyword.name.written, known);
                 // The checker does this for compilers.
                 if it.mode == Mode::Lenient && !keyword.mask.is_power_of_two() {
-                    it.refuse_at(node, "mask", Rule::KeywordMask(keyword.mask));
+                    let (name, mask) = (keyword.name.written.clone(), keyword.mask);
+                    it.refuse_at(node, "mask", Rule::KeywordMask { name, mask });
                 }
                 keyword
             });
