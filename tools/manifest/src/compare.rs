@@ -1,4 +1,4 @@
-//! Whether a newer manifest still decodes what an older one's provider has written.
+//! Compares manifests: a newer one has to decode the events that an older one's provider wrote.
 //!
 //! An event's id and version stand for one layout for ever: traces are kept, and decoded with
 //! whatever resources are at hand.
@@ -15,11 +15,11 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {}: {}", at.line, at.column, printable(provider), printable(&what.to_string()))]
 pub struct Break {
-    /// Where it stands in the newer one.
+    /// The place in the newer manifest.
     pub at: Position,
     /// The provider's name.
     pub provider: String,
-    /// What has changed.
+    /// The change.
     pub what: Change,
 }
 
@@ -50,7 +50,7 @@ pub enum Change {
         id: u16,
         /// The version.
         version: u8,
-        /// What is different.
+        /// The difference, in words.
         difference: String,
         /// The next version that is free.
         next: u16,
@@ -73,7 +73,7 @@ pub enum Change {
         id: u16,
         /// The version.
         version: u8,
-        /// What is different.
+        /// The difference, in words.
         difference: String,
     },
     /// The event says something else of itself.
@@ -83,11 +83,11 @@ pub enum Change {
         id: u16,
         /// The version.
         version: u8,
-        /// What.
+        /// The part of the descriptor.
         what: &'static str,
-        /// What it was.
+        /// The value before.
         before: String,
-        /// What it is.
+        /// The value now.
         now: String,
     },
 }
@@ -167,7 +167,7 @@ impl fmt::Display for Descriptor {
     }
 }
 
-/// What filters and viewers know an event by besides its id.
+/// The numbers that filters and viewers know an event by, besides its id.
 fn descriptor(event: &Event, provider: &Provider) -> [Descriptor; 3] {
     let task = event.task.map_or(0, |at| provider.tasks[at].value);
     let opcode = event.opcode.map_or(0, |at| provider.opcodes[at].value);
@@ -180,7 +180,7 @@ fn descriptor(event: &Event, provider: &Provider) -> [Descriptor; 3] {
     .map(|(what, value)| Descriptor { what, value })
 }
 
-/// How fields lie in an event: what they are called, and how they are shown, make no difference.
+/// The encodings of fields; names and presentations make no difference.
 ///
 /// A length right before bytes is what counted bytes have; the two are one here, and what refers
 /// to fields refers to them as they are then numbered.
@@ -235,7 +235,7 @@ fn shapes(properties: &[Property]) -> Vec<String> {
     shapes
 }
 
-/// Whether a field is bytes, as many as the field before it says.
+/// Returns whether a field is bytes, as many as the field before it says.
 fn is_counted_by(property: &Property, field: usize) -> bool {
     let is_bytes = matches!(
         &property.kind,
@@ -251,7 +251,7 @@ fn is_plain_u16(property: &Property) -> bool {
     ) && property.count == Size::None
 }
 
-/// How a single value lies in an event.
+/// The encoding of a single value.
 fn value_shape(in_type: &str) -> &str {
     match in_type {
         "win:Int8" | "win:UInt8" => "1 byte",
@@ -273,8 +273,8 @@ fn properties<'a>(event: &Event, provider: &'a Provider) -> &'a [Property] {
         .map_or(&[], |template| &provider.templates[template].properties)
 }
 
-/// Where what a driver writes, by its declaration, is not what a manifest says: events that the
-/// manifest does not have, or that lie otherwise.
+/// Compares a declaration with the manifest that it names. Returns the events that the manifest
+/// does not have, or lays out otherwise.
 #[must_use]
 pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
     let mut found = Vec::new();
@@ -344,8 +344,8 @@ pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
     found
 }
 
-/// Everything in a newer manifest that breaks the decoding of what was written before. What a
-/// field's map calls its values, messages, levels and keywords may change.
+/// Compares two versions of a manifest. Returns every change that makes events unreadable that
+/// were written before. Names of maps' values, messages, levels and keywords may change.
 #[must_use]
 pub fn breaks(before: &Manifest, now: &Manifest) -> Vec<Break> {
     let mut found = Vec::new();

@@ -1,16 +1,16 @@
-//! What can be wrong with a manifest.
+//! Mistakes in manifests, and the rules that they break.
 
 use std::fmt;
 
 use crate::model::Position;
 
-/// A mistake, with its place.
+/// A mistake in a manifest, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {}, column {}: {}", at.line, at.column, printable(&rule.to_string()))]
 pub struct ManifestError {
-    /// Where.
+    /// The place in the file.
     pub at: Position,
-    /// What.
+    /// The rule that it breaks.
     pub rule: Rule,
 }
 
@@ -29,13 +29,13 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// Whether a character reorders or hides the text around it.
+/// Returns whether a character reorders or hides the text around it.
 const fn is_directional(character: char) -> bool {
     matches!(character,
         '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
 }
 
-/// Everything that is wrong with a manifest, in its order.
+/// All mistakes in a manifest, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures(pub Vec<ManifestError>);
 
@@ -53,16 +53,19 @@ impl fmt::Display for Failures {
 
 impl std::error::Error for Failures {}
 
-/// What must hold of a manifest (eventman.xsd, and what its documentation says besides).
+/// A rule for manifests, and how it was broken.
+///
+/// Source: eventman.xsd and its documentation, winmeta.xml, and what mc.exe refuses besides
+/// (`docs/reference/decoding-resources.md`, section 5).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rule {
-    /// It is no declaration.
+    /// A declaration in Rust is wrong; the compiler's message says how.
     #[error("{0}")]
     Declaration(String),
-    /// It is no XML.
+    /// The text is not well-formed XML.
     #[error("the XML is malformed: {0}")]
     Xml(String),
-    /// It is another document.
+    /// The document is of another kind.
     #[error("the root element is `{0}`; a manifest's is `instrumentationManifest`")]
     NotAManifest(String),
     /// An attribute is missing.
@@ -89,7 +92,7 @@ pub enum Rule {
     Hexadecimal {
         /// The attribute.
         attribute: &'static str,
-        /// What it says.
+        /// The attribute's value.
         text: String,
     },
     /// An element that cannot stand there.
@@ -105,7 +108,7 @@ pub enum Rule {
     Number {
         /// The attribute.
         attribute: &'static str,
-        /// What it says.
+        /// The attribute's value.
         text: String,
         /// The least.
         least: u64,
@@ -117,9 +120,9 @@ pub enum Rule {
     Word {
         /// The attribute.
         attribute: &'static str,
-        /// What it says.
+        /// The attribute's value.
         text: String,
-        /// What it can say.
+        /// The words that it can be.
         words: &'static str,
     },
     /// No GUID.
@@ -127,15 +130,15 @@ pub enum Rule {
     Guid {
         /// The attribute.
         attribute: &'static str,
-        /// What it says.
+        /// The attribute's value.
         text: String,
     },
     /// Something is spoken of that is not there.
     #[error("{what} \"{name}\" is not defined")]
     Unknown {
-        /// What kind of thing.
+        /// The kind of definition.
         what: &'static str,
-        /// Its name.
+        /// The name.
         name: String,
     },
     /// A prefix of a name without a namespace.
@@ -144,9 +147,9 @@ pub enum Rule {
     /// Something is there already.
     #[error("{what} \"{name}\" is defined twice")]
     Duplicate {
-        /// What kind of thing.
+        /// The kind of definition.
         what: &'static str,
-        /// Its name or number.
+        /// The name or number.
         name: String,
     },
     /// A reference to a text that is none.
@@ -164,7 +167,7 @@ pub enum Rule {
          control character or one of > < & \" | \\ : ' ? *"
     )]
     Name {
-        /// What it is the name of.
+        /// The kind of definition that it names.
         what: &'static str,
         /// The name.
         name: String,
@@ -177,7 +180,7 @@ pub enum Rule {
     KeywordMask {
         /// The keyword's name.
         name: String,
-        /// Its mask.
+        /// The keyword's mask.
         mask: u64,
     },
     /// A map without entries.
@@ -189,11 +192,11 @@ pub enum Rule {
     /// A type that the other does not go with.
     #[error("a {in_type} field cannot be shown as {out_type}; possible: {possible}")]
     OutType {
-        /// How it is encoded.
+        /// The encoding.
         in_type: &'static str,
-        /// How it was to be shown.
+        /// The presentation that it cannot have.
         out_type: String,
-        /// How it can be shown.
+        /// The presentations that it can have.
         possible: String,
     },
     /// Bytes without a length.
@@ -227,7 +230,7 @@ pub enum Rule {
     MessageField {
         /// The number.
         number: usize,
-        /// How many there are.
+        /// The number of the event's fields.
         fields: usize,
     },
     /// A format that does not end.

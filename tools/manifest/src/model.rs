@@ -1,130 +1,136 @@
 //! The model of a manifest: what a provider's events are called, and how they are laid out.
 //!
+//! The types follow the elements of eventman.xsd, and their fields its attributes. A reference in
+//! the XML by name is an index here: an event's `level` is a place in its provider's `levels`.
+//! winmeta.xml's definitions are in these lists only where an event uses them, marked `standard`.
+//!
 //! Source: eventman.xsd and winmeta.xml of the Windows SDK; `docs/reference/decoding-resources.md`,
 //! section 5.
 
 use crate::{Guid, types::InType};
 
-/// A place in a file, both counted from 1. A manifest that was made of a declaration has the
-/// places of that.
+/// A place in a file; line and column count from 1.
+///
+/// A manifest that was made of a declaration in Rust has the places of the declaration, and one
+/// that was read from resources has none (0, 0).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The line.
     pub line: usize,
-    /// The column, in characters.
+    /// The column, counted in characters.
     pub column: usize,
 }
 
-/// Attributes by their names.
+/// Names and values of attributes.
 pub type Others = Vec<(String, String)>;
 
-/// A text in [`Manifest::texts`].
+/// An index into [`Manifest::texts`].
 pub type TextRef = usize;
 
-/// A manifest.
+/// An instrumentation manifest (`instrumentationManifest`).
 #[derive(Clone, Debug, Default)]
 pub struct Manifest {
     /// The providers.
     pub providers: Vec<Provider>,
-    /// The texts in the first of its languages, and those of winmeta.xml that it uses.
+    /// The texts in the manifest's first language, and those of winmeta.xml that it uses.
     pub texts: Vec<Text>,
-    /// The language: `en-US`.
+    /// The name of the first language, such as `en-US`; empty if the manifest has no texts.
     pub culture: String,
     /// The texts in other languages.
     pub translations: Vec<Translation>,
 }
 
-/// A text that people read.
+/// A localized text (`string` of a `stringTable`).
 #[derive(Clone, Debug, Default)]
 pub struct Text {
-    /// Its name in the manifest.
+    /// The id by which messages refer to it.
     pub id: String,
     /// The text.
     pub value: String,
-    /// The id in the message table that the manifest gives it.
+    /// The id that the manifest's `messageTable` gives it; otherwise one is generated.
     pub message_id: Option<u32>,
-    /// The constant's name in the header that mc.exe writes.
+    /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// Whether it is one of winmeta.xml's.
+    /// True if winmeta.xml defines it.
     pub standard: bool,
-    /// Where it stands.
+    /// The place of its definition.
     pub at: Position,
 }
 
-/// Texts in another language.
+/// The texts in a further language.
 #[derive(Clone, Debug, Default)]
 pub struct Translation {
-    /// The language.
+    /// The name of the language, such as `de-DE`.
     pub culture: String,
-    /// Names and texts.
+    /// Ids and texts.
     pub texts: Vec<(String, String)>,
 }
 
-/// A provider.
+/// A provider and everything that its events refer to (`provider`).
 #[derive(Clone, Debug, Default)]
 pub struct Provider {
-    /// Its name.
+    /// The name that sessions and viewers know it by.
     pub name: String,
-    /// Its GUID.
+    /// The GUID that its events are decoded by.
     pub guid: Guid,
-    /// The constant's name in the header that mc.exe writes.
+    /// The name of its constant in the header that mc.exe writes.
     pub symbol: String,
-    /// What people call it.
+    /// The text that viewers show for it.
     pub message: Option<TextRef>,
-    /// The image with the resources.
+    /// The path of the image with the `WEVT_TEMPLATE` resource.
     pub resource_file: String,
-    /// The image with the message table.
+    /// The path of the image with the message table.
     pub message_file: String,
-    /// The image with the parameters' texts.
+    /// The path of the image with the texts of parameters (`%%1`).
     pub parameter_file: Option<String>,
-    /// The GUID that controllers use instead of the provider's.
+    /// The GUID that sessions enable it by, if it is another one.
     pub control_guid: Option<Guid>,
-    /// The name of the namespace of a projection.
+    /// The namespace of generated projections.
     pub namespace: Option<String>,
-    /// The group.
+    /// The GUID of the provider group that it belongs to.
     pub group_guid: Option<Guid>,
-    /// Whether events are to carry the provider's name.
+    /// The attribute `includeName` of `traits`.
     pub include_name: Option<bool>,
-    /// Channels.
+    /// The channels, imported ones included; their order gives events the bits 63 and down.
     pub channels: Vec<Channel>,
-    /// Levels; those of winmeta.xml only if an event has them.
+    /// The levels.
     pub levels: Vec<Level>,
-    /// Tasks; as above.
+    /// The tasks.
     pub tasks: Vec<Task>,
-    /// Opcodes, those of tasks too; as above.
+    /// The opcodes, those of tasks included.
     pub opcodes: Vec<Opcode>,
-    /// Keywords; as above.
+    /// The keywords.
     pub keywords: Vec<Keyword>,
-    /// Maps.
+    /// The value maps and bit maps.
     pub maps: Vec<Map>,
-    /// Named queries.
+    /// The named queries.
     pub queries: Vec<Query>,
-    /// Templates.
+    /// The templates.
     pub templates: Vec<Template>,
-    /// Filters.
+    /// The filters.
     pub filters: Vec<Filter>,
-    /// Events.
+    /// The events.
     pub events: Vec<Event>,
-    /// Attributes that the resources have no part for; they are kept.
+    /// Attributes that have no place in the resources, kept for writing.
     pub others: Others,
-    /// Where it stands.
+    /// The place of its definition.
     pub at: Position,
 }
 
 /// The namespace of winmeta.xml's names, which have the prefix `win`.
 pub const WINMETA: &str = "http://manifests.microsoft.com/win/2004/08/windows/events";
 
-/// A name with a prefix for its namespace.
+/// A qualified name. Two are equal if namespace and local name are, whatever the prefixes.
 #[derive(Clone, Debug, Default)]
 pub struct QName {
-    /// As it is written: `win:Error`.
+    /// The name as written, with its prefix: `win:Error`.
     pub written: String,
-    /// The prefix's namespace; empty without a prefix.
+    /// The namespace that the prefix stands for; empty without a prefix.
     pub namespace: String,
 }
 
 impl QName {
-    /// A name without a prefix.
+    /// Makes a name without a prefix.
     #[must_use]
     pub fn plain(name: &str) -> Self {
         Self {
@@ -139,7 +145,7 @@ impl QName {
         self.namespace == WINMETA
     }
 
-    /// What stands behind the prefix.
+    /// Returns the local name, without the prefix.
     #[must_use]
     pub fn local(&self) -> &str {
         self.written
@@ -156,242 +162,242 @@ impl PartialEq for QName {
 
 impl Eq for QName {}
 
-/// A channel.
+/// A channel, or a reference to an imported one (`channel`, `importChannel`).
 #[derive(Clone, Debug, Default)]
 pub struct Channel {
-    /// Its name, as `Company-Product/Operational`.
+    /// The full name, such as `Company-Product/Operational`.
     pub name: String,
-    /// The name that events have for it.
+    /// The name by which events refer to it (`chid`).
     pub id: Option<String>,
-    /// The constant's name.
+    /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// `Admin`, `Operational`, `Analytic` or `Debug`; empty for one that is imported.
+    /// The type: `Admin`, `Operational`, `Analytic` or `Debug`; empty where it is not known.
     pub kind: String,
-    /// Its number; [`read()`] gives one to those without.
+    /// The number; the reader numbers channels that the manifest gives none, from 16.
     pub value: u8,
-    /// Whether the manifest gives the number.
+    /// True if the manifest gives the number.
     pub explicit_value: bool,
-    /// What people call it.
+    /// The text that viewers show for it.
     pub message: Option<TextRef>,
-    /// Whether another provider has it, or winmeta.xml.
+    /// True if another provider, or winmeta.xml, defines it.
     pub imported: bool,
-    /// Whether the element is there that imports it; winmeta.xml's need none.
+    /// True if the provider lists it; winmeta.xml's need not be listed.
     pub declared: bool,
-    /// `Application`, `System` or `Custom`.
+    /// The isolation: `Application`, `System` or `Custom`.
     pub isolation: Option<String>,
-    /// Whether it is on from the start.
+    /// The attribute `enabled`: whether it is on from the start.
     pub enabled: Option<bool>,
-    /// Its security descriptor.
+    /// The security descriptor, in SDDL.
     pub access: Option<String>,
-    /// What stands in it, as XML.
+    /// The elements in it (`logging`, `publishing`), as XML.
     pub inside: String,
-    /// Where it stands.
+    /// The place of its definition.
     pub at: Position,
 }
 
-/// A level.
+/// A level (`level`). A provider's own ones are 16 to 255.
 #[derive(Clone, Debug, Default)]
 pub struct Level {
-    /// Its name.
+    /// The name.
     pub name: QName,
-    /// Its number.
+    /// The number.
     pub value: u8,
-    /// The constant's name.
+    /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// What people call it.
+    /// The text that viewers show for it.
     pub message: Option<TextRef>,
-    /// Whether it is one of winmeta.xml's.
+    /// True if winmeta.xml defines it.
     pub standard: bool,
-    /// Where it stands.
+    /// The place of its definition.
     pub at: Position,
 }
 
-/// A task.
+/// A task (`task`).
 #[derive(Clone, Debug, Default)]
 pub struct Task {
-    /// Its name.
+    /// The name.
     pub name: QName,
-    /// Its number.
+    /// The number.
     pub value: u16,
-    /// The constant's name.
+    /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// The GUID of its classic events.
+    /// The GUID of the task's classic (MOF) events.
     pub event_guid: Option<Guid>,
-    /// What people call it.
+    /// The text that viewers show for it.
     pub message: Option<TextRef>,
-    /// Whether it is one of winmeta.xml's.
+    /// True if winmeta.xml defines it.
     pub standard: bool,
-    /// Where it stands.
+    /// The place of its definition.
     pub at: Position,
 }
 
-/// An opcode.
+/// An opcode (`opcode`). A provider's own ones are 10 to 239.
 #[derive(Clone, Debug, Default)]
 pub struct Opcode {
-    /// Its name.
+    /// The name.
     pub name: QName,
-    /// Its number.
+    /// The number.
     pub value: u8,
-    /// The task that it belongs to, if it belongs to one.
+    /// The task that it belongs to, an index; `None` if it can go with any.
     pub task: Option<usize>,
-    /// The constant's name.
+    /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// What people call it.
+    /// The text that viewers show for it.
     pub message: Option<TextRef>,
-    /// Whether it is one of winmeta.xml's.
+    /// True if winmeta.xml defines it.
     pub standard: bool,
-    /// Attributes that the resources have no part for; they are kept.
+    /// Attributes that have no place in the resources, kept for writing.
     pub others: Others,
-    /// Where it stands.
+    /// The place of its definition.
     pub at: Position,
 }
 
-/// A keyword.
+/// A keyword (`keyword`). A provider's own ones are the bits 0 to 47.
 #[derive(Clone, Debug, Default)]
 pub struct Keyword {
-    /// Its name.
+    /// The name.
     pub name: QName,
-    /// Its bit.
+    /// The mask, which has one bit; winmeta.xml's `AnyKeyword` has none.
     pub mask: u64,
-    /// The constant's name.
+    /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// What people call it.
+    /// The text that viewers show for it.
     pub message: Option<TextRef>,
-    /// Whether it is one of winmeta.xml's.
+    /// True if winmeta.xml defines it.
     pub standard: bool,
-    /// Where it stands.
+    /// The place of its definition.
     pub at: Position,
 }
 
-/// Names for a field's values.
+/// Names for the values of a field (`valueMap`, `bitMap`).
 #[derive(Clone, Debug, Default)]
 pub struct Map {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whether its values are bits.
+    /// True for a `bitMap`, whose values are masks.
     pub is_bits: bool,
-    /// The constant's name.
+    /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
     /// The entries.
     pub items: Vec<MapItem>,
-    /// Where it stands.
+    /// The place of its definition.
     pub at: Position,
 }
 
-/// An entry of a map.
+/// An entry of a map (`map`).
 #[derive(Clone, Debug, Default)]
 pub struct MapItem {
-    /// The value.
+    /// The value, or the mask.
     pub value: u32,
-    /// Its name; a manifest for compilers has one for each entry.
+    /// The text shown for the value; compilers need one.
     pub message: Option<TextRef>,
-    /// The constant's name.
+    /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// Where it stands.
+    /// The place of its definition.
     pub at: Position,
 }
 
 /// A named query (`patternMap`).
 #[derive(Clone, Debug, Default)]
 pub struct Query {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its format.
+    /// The format of its patterns.
     pub format: String,
     /// Names and patterns.
     pub items: Vec<(String, String)>,
-    /// Attributes that the resources have no part for; they are kept.
+    /// Attributes that have no place in the resources, kept for writing.
     pub others: Others,
-    /// Where it stands.
+    /// The place of its definition.
     pub at: Position,
 }
 
-/// A template: the fields of an event.
+/// The layout of an event's user data (`template`).
 #[derive(Clone, Debug, Default)]
 pub struct Template {
-    /// The name that events have for it.
+    /// The name by which events refer to it (`tid`).
     pub id: String,
-    /// The name of the element with the fields.
+    /// The attribute `Name` of the element `EventData` that event logs show.
     pub name: Option<String>,
-    /// The fields.
+    /// The fields, in the order of the data.
     pub properties: Vec<Property>,
-    /// XML of the provider's own, with the fields in it.
+    /// The XML that event logs show instead of `EventData` (`UserData`).
     pub user_data: Option<Element>,
-    /// Attributes that the resources have no part for; they are kept.
+    /// Attributes that have no place in the resources, kept for writing.
     pub others: Others,
-    /// Where it stands.
+    /// The place of its definition.
     pub at: Position,
 }
 
-/// An element of a template's own XML.
+/// An element of a template's `UserData`.
 #[derive(Clone, Debug, Default)]
 pub struct Element {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its attributes, declarations of namespaces too.
+    /// The attributes, declarations of namespaces included.
     pub attributes: Vec<(String, String)>,
-    /// What is in it.
+    /// The content.
     pub nodes: Vec<Node>,
 }
 
-/// What stands in an element.
+/// The content of an element.
 #[derive(Clone, Debug)]
 pub enum Node {
-    /// Another.
+    /// An element.
     Element(Element),
     /// A text; `%1` stands for the first field.
     Text(String),
 }
 
-/// A field.
+/// A field of a template, or a member of a structure (`data`, `struct`).
 #[derive(Clone, Debug)]
 pub struct Property {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// How many values there are.
+    /// The number of values; anything but [`Size::None`] makes an array.
     pub count: Size,
-    /// How many bytes or characters a value has.
+    /// The length of a value: in bytes for binary data, in characters for text.
     pub length: Size,
-    /// What it is.
+    /// The type.
     pub kind: PropertyKind,
-    /// Attributes that the resources have no part for; they are kept.
+    /// Attributes that have no place in the resources, kept for writing.
     pub others: Others,
-    /// Where it stands.
+    /// The place of its definition.
     pub at: Position,
 }
 
-/// A count or a length.
+/// The count or the length of a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Size {
-    /// None is given.
+    /// The attribute is missing, or 0.
     #[default]
     None,
-    /// Always this.
+    /// A constant.
     Fixed(u16),
-    /// What another field says: its place among the fields of the same list.
+    /// The value of an earlier field, by its index in the same list.
     Field(usize),
-    /// For a member of a structure, what a field of the template says: its place there. Compilers
-    /// refuse it, and decoders do not.
+    /// For a member of a structure: the value of a field of the template, by its index there.
+    /// The checker refuses it; decoders can use it.
     Outer(usize),
 }
 
-/// What a field is.
+/// The type of a field.
 #[derive(Clone, Debug)]
 pub enum PropertyKind {
-    /// A value.
+    /// A value (`data`).
     Data {
-        /// How it is encoded.
+        /// The encoding.
         in_type: &'static InType,
-        /// How it is shown.
+        /// The presentation, by its number in winmeta.xml.
         out_type: u8,
-        /// Whether the manifest says how it is shown.
+        /// True if the manifest gives the presentation; otherwise it is the encoding's default.
         explicit_out_type: bool,
-        /// The map for its values.
+        /// The map that names its values, an index.
         map: Option<usize>,
     },
-    /// A structure of fields.
+    /// A structure of these members (`struct`).
     Struct(Vec<Property>),
-    /// A value of a type that winmeta.xml does not have, from the resources of an image.
+    /// A value whose encoding winmeta.xml does not list; only resources have such ones.
     Unknown {
         /// The number of the `inType`.
         in_type: u8,
@@ -400,61 +406,61 @@ pub enum PropertyKind {
     },
 }
 
-/// A filter that sessions can pass to the provider.
+/// A filter that sessions can pass to the provider (`filter`).
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Its name.
+    /// The name.
     pub name: QName,
-    /// Its number.
+    /// The number.
     pub value: u8,
     /// The version of its layout.
     pub version: u8,
-    /// The constant's name.
+    /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// What people call it.
+    /// The text that viewers show for it.
     pub message: Option<TextRef>,
-    /// Its layout.
+    /// The template with its layout, an index.
     pub template: Option<usize>,
-    /// Where it stands.
+    /// The place of its definition.
     pub at: Position,
 }
 
-/// An event.
+/// An event (`event`). Id and version together are unique in a provider.
 #[derive(Clone, Debug, Default)]
 pub struct Event {
-    /// Its number.
+    /// The event id (attribute `value`).
     pub id: u16,
     /// The version of its layout.
     pub version: u8,
-    /// The constant's name.
+    /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// Its name.
+    /// The name.
     pub name: Option<String>,
-    /// Its channel.
+    /// The channel, an index.
     pub channel: Option<usize>,
-    /// Its level.
+    /// The level, an index.
     pub level: Option<usize>,
-    /// Its task.
+    /// The task, an index.
     pub task: Option<usize>,
-    /// Its opcode.
+    /// The opcode, an index.
     pub opcode: Option<usize>,
-    /// Its keywords.
+    /// The keywords, indexes.
     pub keywords: Vec<usize>,
-    /// Its layout.
+    /// The template with its layout, an index.
     pub template: Option<usize>,
-    /// What people read.
+    /// The message; `%1` stands for the first field.
     pub message: Option<TextRef>,
-    /// Attributes that are not translated.
+    /// Attributes that are not localized: `name=value` pairs separated by semicolons.
     pub attributes: Option<String>,
-    /// Whether it is never written.
+    /// The attribute `notLogged`: the event is described and never written.
     pub not_logged: Option<bool>,
-    /// Attributes that the resources have no part for; they are kept.
+    /// Attributes that have no place in the resources, kept for writing.
     pub others: Others,
-    /// Where it stands.
+    /// The place of its definition.
     pub at: Position,
 }
 
-/// A message with other numbers for the fields that it speaks of.
+/// Renumbers the fields that a message refers to; a number without a replacement stays.
 #[must_use]
 pub fn replace_fields(message: &str, replacement: impl Fn(usize) -> Option<usize>) -> String {
     let mut out = String::new();
@@ -481,8 +487,8 @@ pub fn replace_fields(message: &str, replacement: impl Fn(usize) -> Option<usize
 }
 
 impl Provider {
-    /// The bit of an event's channel in its keywords. Channels of winmeta.xml that the manifest
-    /// does not import have none.
+    /// Returns the keyword bit of an event's channel: bit 63 for the provider's first channel, and so
+    /// on down. Channels of winmeta.xml that the provider does not list have none.
     #[must_use]
     pub fn channel_bit(&self, event: &Event) -> u64 {
         const FIRST: usize = 63;
@@ -494,7 +500,7 @@ impl Provider {
             })
     }
 
-    /// The bits of an event's keywords, that of its channel included.
+    /// Returns the keyword that the event is written with: its keywords' bits and its channel's.
     #[must_use]
     pub fn keyword_mask(&self, event: &Event) -> u64 {
         event

@@ -30,13 +30,13 @@ impl Name {
 /// A resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
-    /// What it is.
+    /// The type.
     pub kind: Name,
-    /// Which of its kind it is.
+    /// The name, or the number, among those of its type.
     pub name: Name,
-    /// Its language (`LANGID`).
+    /// The language (`LANGID`).
     pub language: u16,
-    /// Its content.
+    /// The content.
     pub data: Vec<u8>,
 }
 
@@ -60,11 +60,11 @@ fn align(out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(4), 0);
 }
 
-/// The bytes of a `.res` file.
+/// Returns the bytes of a `.res` file with these resources.
 ///
 /// # Errors
 ///
-/// If a resource is larger than 4 GiB.
+/// A resource is larger than 4 GiB.
 pub fn file(resources: &[Resource]) -> Result<Vec<u8>, std::num::TryFromIntError> {
     // An empty resource comes first; it tells the format from that of 16-bit Windows.
     let empty = Resource {

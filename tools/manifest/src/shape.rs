@@ -6,7 +6,7 @@ use roxmltree::Node as Xml;
 
 use crate::error::Rule;
 
-/// What an attribute holds, as far as its characters go.
+/// The characters that an attribute can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Something that is looked at elsewhere.
@@ -30,11 +30,11 @@ struct Shape {
     inner: Inner,
 }
 
-/// What can stand in an element.
+/// The content of an element.
 enum Inner {
     /// These, and nothing else.
     Shapes(&'static [&'static Shape]),
-    /// Whatever the author likes.
+    /// Anything.
     Anything,
 }
 
@@ -297,7 +297,7 @@ static MANIFEST: Shape = list(
     ],
 );
 
-/// What is wrong with the form: at an element, or at one of its attributes.
+/// A mistake in the form: at an element, or at one of its attributes.
 pub type Finding<'a, 'i> = (Xml<'a, 'i>, Option<String>, Rule);
 
 /// Everything that is wrong with the form of a manifest, whose root is one's.
@@ -352,7 +352,7 @@ fn element<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape, findings: &mut Vec<Finding<
 /// The characters of a GUID without braces.
 const BARE_GUID: usize = 36;
 
-/// What is wrong with an attribute's characters.
+/// Returns the rule that an attribute's characters break.
 fn wrong(kind: Kind, attribute: &'static str, value: &str) -> Option<Rule> {
     let text = || value.to_owned();
     let is_name = |text: &str| {

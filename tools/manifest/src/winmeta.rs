@@ -134,7 +134,7 @@ pub fn keyword(manifest: &mut Manifest, local: &str) -> Option<Keyword> {
     })
 }
 
-/// Whether a channel that is imported is one of winmeta.xml's.
+/// Returns whether an imported channel is one of winmeta.xml's.
 pub fn is_channel(channel: &Channel) -> bool {
     let id = channel.id.as_deref().unwrap_or(&channel.name);
     CHANNELS

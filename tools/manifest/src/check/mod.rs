@@ -130,7 +130,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Whether a text of a provider's has no id in a message table.
+    /// Returns whether a text of a provider has no id in a message table.
     fn needs_generated_ids(&self, provider: &Provider) -> bool {
         let texts = &self.manifest.texts;
         let lacks = |text: &Option<usize>| {
@@ -452,7 +452,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// What a message speaks of is there.
+    /// Checks that a message refers to fields that are there.
     fn message(&mut self, message: &str, fields: usize, at: Position) {
         let mut rest = message;
         while let Some((_, after)) = rest.split_once('%') {

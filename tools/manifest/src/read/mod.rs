@@ -25,7 +25,8 @@ pub use lenient::{Lenient, Part, Skipped};
 pub use xml::number;
 use xml::{name, named, optional};
 
-/// The text of a file that is in UTF-8 or, with a mark at its start, in UTF-16.
+/// Returns the text of a file in UTF-8 or, with a byte order mark, in UTF-16; `None` if the bytes
+/// are neither.
 #[must_use]
 pub fn text(bytes: &[u8]) -> Option<String> {
     let wide = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
@@ -233,8 +234,8 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
-    /// What imported channels are. The one that is meant has the id, or the name, of what the
-    /// element says; winmeta.xml's come first.
+    /// Completes imported channels by their definitions. The one that is meant has the id, or the
+    /// name, that the element gives; winmeta.xml's come first.
     fn import_channels(&mut self) {
         let own: Vec<Channel> = self
             .manifest

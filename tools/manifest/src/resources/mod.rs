@@ -1,7 +1,7 @@
 //! The resources that decoders read: `WEVT_TEMPLATE` and the message table.
 //!
 //! Microsoft does not document their formats. `docs/reference/decoding-resources.md`
-//! describes them, from the resources that mc.exe makes, with which [`encode`] is compared byte
+//! describes them, from the resources that mc.exe makes, with which the encoder is compared byte
 //! for byte, and from the libfwevt project's description.
 
 mod decode;

@@ -10,7 +10,7 @@ pub enum DecodeError {
         resource: &'static str,
         /// The part.
         what: &'static str,
-        /// Its offset in the resource, in bytes.
+        /// The offset in the resource, in bytes.
         offset: usize,
     },
     /// Another tag was expected.
@@ -29,7 +29,7 @@ pub enum DecodeError {
     Reference {
         /// The part that refers.
         what: &'static str,
-        /// Its offset in the resource, in bytes.
+        /// The offset in the resource, in bytes.
         offset: usize,
     },
     /// A version of the format that is not known.

@@ -34,7 +34,7 @@ const MAX_FIELDS: usize = 1 << 18;
 /// The UTF-16 units of all names that a resource may refer to, however often.
 const MAX_TEXT: usize = 1 << 24;
 
-/// What the resources of an image say.
+/// The providers that the resources of an image describe.
 #[derive(Clone, Debug)]
 pub struct Decoded {
     /// The providers and their texts. A resource has no symbols, no names of templates' own and
@@ -90,7 +90,7 @@ pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeE
     Ok(Decoded { manifest, version })
 }
 
-/// What a resource may still describe.
+/// The rest of what a resource may describe.
 struct Limits {
     fields: usize,
     text: usize,

@@ -37,7 +37,7 @@ struct Descriptor {
 struct Scope {
     /// The first of the same list, and how many there are.
     list: (usize, usize),
-    /// How many there are at the top.
+    /// The number of the template's own fields, which come first.
     outer: usize,
 }
 

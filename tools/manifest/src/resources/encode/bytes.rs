@@ -6,7 +6,7 @@ use std::num::TryFromIntError;
 #[derive(Debug, Default)]
 pub struct Bytes(pub Vec<u8>);
 
-/// What a text takes in its prefixed form: its size, its characters, a NUL, and zeros up to a
+/// The prefix of a text in its prefixed form: its size, its characters, a NUL, and zeros up to a
 /// multiple of four.
 const PREFIX: usize = 4;
 

@@ -9,7 +9,7 @@ use crate::model::{Manifest, Provider, TextRef, Translation};
 /// A text's id, or `u32::MAX` for one that nothing refers to.
 pub const NONE: u32 = u32::MAX;
 
-/// What stands in the highest four bits of an id.
+/// The highest four bits of an id, by what the text belongs to.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum Tag {

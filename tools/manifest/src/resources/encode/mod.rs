@@ -25,18 +25,18 @@ pub use attributes::attributes;
 pub use binxml::field_of;
 pub use messages::{NONE as NO_MESSAGE, message_ids};
 
-/// A resource cannot be made.
+/// A resource that cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// It is larger than the format can say.
+    /// A size does not fit its field in the format.
     #[error("a provider's resources are larger than their format can say: {0}")]
     TooLarge(#[from] TryFromIntError),
-    /// A language whose number is not known.
-    #[error("the language `{0}` is none that a message table can be made in; as in `en-US`")]
+    /// The `LANGID` of a language is not known.
+    #[error("the language \"{0}\" is not known; write it as in `en-US`")]
     Language(String),
 }
 
-/// The `WEVT_TEMPLATE` resource of a manifest.
+/// Returns the bytes of the `WEVT_TEMPLATE` resource of a manifest, in a version of the format.
 ///
 /// # Errors
 ///
@@ -45,7 +45,8 @@ pub fn wevt_template(manifest: &Manifest, version: Version) -> Result<Vec<u8>, E
     wevt::encode(manifest, &message_ids(manifest), version)
 }
 
-/// The message table of a manifest, or nothing if it has no texts.
+/// Returns the bytes of the message table (`MESSAGE_RESOURCE_DATA`) of a manifest in its first
+/// language, or `None` if it has no texts.
 ///
 /// # Errors
 ///
@@ -54,7 +55,7 @@ pub fn message_table(manifest: &Manifest) -> Result<Option<Vec<u8>>, EncodeError
     messages::table(manifest, &message_ids(manifest))
 }
 
-/// Both, to be put into an image; the message table in every language of the manifest.
+/// Returns both resources for an image, with a message table for each language of the manifest.
 ///
 /// # Errors
 ///
