@@ -15,7 +15,8 @@ use crate::{
     toolchain::Rust,
 };
 
-const PACKAGE: &str = "etw-sample-client";
+/// The client's package.
+pub const PACKAGE: &str = "etw-sample-client";
 const TARGET: &str = "x86_64-win7-windows-gnu";
 const LINKER: Program = Program {
     names: &["x86_64-w64-mingw32-gcc"],

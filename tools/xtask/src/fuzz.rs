@@ -89,7 +89,8 @@ pub fn seeds_cargo(arguments: &[&str]) -> Command {
         .args(arguments)
         .args(["--manifest-path", "fuzz/Cargo.toml"])
         .args(["--locked", "--no-default-features", "--target-dir"])
-        .arg(target().join("fuzz-test"));
+        // Most of what it depends on was built there for the tests of the main workspace.
+        .arg(target());
     cargo
 }
 

@@ -14,7 +14,9 @@ use crate::{
     packages::BROWSER,
     process::{self, output_of, root, run_quietly, target},
     progress::{loud_step, step},
-    reproducible, requirements, standin, windows,
+    reproducible, requirements, standin,
+    toolchain::Rust,
+    windows,
 };
 
 /// The module that tests of unpublished samples are in.
@@ -37,12 +39,13 @@ fn cargo(arguments: &[&str]) -> Command {
 }
 
 /// Checks the sources and documents of the repository's main workspace.
-fn check_sources(not_run: &mut Vec<String>) -> Result<()> {
+fn check_sources(client: Rust, not_run: &mut Vec<String>) -> Result<()> {
     step("Linting the host crates", || {
         let mut command = cargo(&["clippy", "--locked", "--all-targets"]);
         run_quietly(command.args(["--", "-D", "warnings"]))
     })?;
     windows::check()?;
+    windows::lint_client(client)?;
     not_run.extend(oldest_rust::check()?);
     step("Resolving ids and links", citations::check)?;
     step("Building the documentation", || {
@@ -75,7 +78,6 @@ fn check_drivers(tools: &Tools) -> Result<()> {
         "Testing the stand-ins against the WDK's headers",
         standin::test,
     )?;
-    step("Linting the client", || client::lint(tools.client))?;
     for (driver, profile) in DRIVERS {
         let title = format!("Building {}.sys ({})", driver.1, profile.folder());
         step(&title, || build::build(&tools.x64, driver, profile))?;
@@ -148,14 +150,14 @@ fn test_beside(tools: &Tools) -> Result<()> {
     step("Testing the client under Wine", || {
         client::test(tools.client)
     })?;
-    step(
-        "Testing that the fuzzer's seeds reach their targets",
-        || process::run_for_results(&mut fuzz::seeds_cargo(&["test"])),
-    )?;
     bench::run(bench::Mode::Quick)?;
     step("Model-checking the provider's concurrency", || {
         process::run_for_results(&mut deep::model_check())
-    })
+    })?;
+    step(
+        "Testing that the fuzzer's seeds reach their targets",
+        || process::run_for_results(&mut fuzz::seeds_cargo(&["test"])),
+    )
 }
 
 /// Runs every check; with `deep`, those too that take longer.
@@ -171,7 +173,10 @@ pub fn run(deep: bool) -> Result<()> {
         Ok(())
     })?;
     loud_step("Finding a test for every requirement", requirements::check)?;
-    at_once(|| check_sources(&mut not_run), || check_drivers(&tools))?;
+    at_once(
+        || check_sources(tools.client, &mut not_run),
+        || check_drivers(&tools),
+    )?;
     loud_step("Making the package", || {
         process::run(&mut cargo(&["make", "package"]))
     })?;

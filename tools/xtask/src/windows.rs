@@ -1,8 +1,11 @@
 //! Whether what a bare cargo command builds compiles on Windows.
 
+use std::process::Command;
+
 use anyhow::Result;
 
 use crate::{
+    client,
     process::{root, run_quietly, target},
     progress::step,
     toolchain::Rust,
@@ -10,10 +13,10 @@ use crate::{
 
 /// The targets, and what of each package is checked for them. Tests differ in nothing that one
 /// target has and the other does not, so they are checked for one.
-const TARGETS: [(&str, &[&str]); 2] = [
-    ("x86_64-pc-windows-msvc", &["--all-targets"]),
-    ("x86_64-pc-windows-gnu", &[]),
-];
+const TARGETS: [(&str, &[&str]); 2] = [("x86_64-pc-windows-msvc", &[]), (GNU, &["--all-targets"])];
+
+/// The target whose libraries the client is linted with, where they are installed.
+const GNU: &str = "x86_64-pc-windows-gnu";
 
 /// Checks every default member for each of Windows' targets.
 pub fn check() -> Result<()> {
@@ -27,15 +30,10 @@ pub fn check() -> Result<()> {
         step(
             &format!("Checking the default members for {name} with {libraries}"),
             || {
-                let mut command = rust.cargo();
-                command
-                    .current_dir(root())
-                    .args(["check", "--locked", "--target", name])
-                    .args(what);
+                let mut command = command(rust, "check", name);
+                command.args(what);
                 if is_installed {
-                    // What runs on this machine is the same as for its own tests: build scripts
-                    // of dependencies look at this, and would run anew.
-                    command.env_remove("RUSTC_BOOTSTRAP");
+                    without_bootstrap(&mut command);
                 } else {
                     command
                         .args(["-Zbuild-std=std,panic_abort,test", "-Zpanic-abort-tests"])
@@ -47,4 +45,32 @@ pub fn check() -> Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Lints the client. It is built for a target whose libraries must be built first; where those of
+/// [`GNU`] are installed, they show the linter the same.
+pub fn lint_client(client: Rust) -> Result<()> {
+    step("Linting the client", || match Rust::for_target(GNU)? {
+        (rust, true) => run_quietly(
+            without_bootstrap(&mut command(rust, "clippy", GNU))
+                .args(["--package", client::PACKAGE, "--all-targets"])
+                .args(["--", "-D", "warnings"]),
+        ),
+        (_, false) => client::lint(client),
+    })
+}
+
+/// Makes what runs on this machine the same as for its own tests: build scripts of dependencies
+/// look at this variable, and would run anew.
+fn without_bootstrap(command: &mut Command) -> &mut Command {
+    command.env_remove("RUSTC_BOOTSTRAP")
+}
+
+/// Returns a command for a Windows target in the main workspace.
+fn command(rust: Rust, chore: &str, name: &str) -> Command {
+    let mut command = rust.cargo();
+    command
+        .current_dir(root())
+        .args([chore, "--locked", "--target", name]);
+    command
 }
