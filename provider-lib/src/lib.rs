@@ -71,18 +71,15 @@
 
 mod activity;
 mod data;
-mod descriptor;
 mod event;
 mod failures;
 mod ffi;
 mod filter;
-mod guid;
 mod notification;
 mod pool;
 mod provider;
 mod rundown;
 mod state;
-mod status;
 mod sync;
 mod traits;
 mod types;
@@ -91,20 +88,22 @@ mod write;
 pub use crate::{
     activity::{Activity, ActivityError, ActivityId, ActivityScope},
     data::{EventDataDescriptor, PlainData},
-    descriptor::{Channel, EventDescriptor, Keyword, Level, Opcode},
     failures::Failures,
     filter::{FilterCopy, FilterData, FilterHeader, SchematizedFilters},
-    guid::{Guid, GuidError},
     notification::{Composite, Control, Notification},
     pool::POOL_TAG,
     provider::{Hook, Hooks, Provider, Refusals, RegisterError, Registered, UnregisterError},
-    status::NtStatus,
     traits::{Traits, TraitsBuffer, TraitsError},
     types::{
-        F32, F64, FileTime, HResult, Pointer, Port, ProcessId, Sid, SystemTime, ThreadId,
+        F32, F64, FileTime, HResult, Luid, Pointer, Port, ProcessId, Sid, SystemTime, ThreadId,
         UnicodeString, Utf16CStr, Win32Error,
     },
-    write::{MAX_DATA_DESCRIPTORS, WriteError, WriteFlags, WriteOptions},
+    write::{WriteError, WriteFlags, WriteOptions},
+};
+
+pub use etw_wire::{
+    Channel, EventDescriptor, Guid, GuidError, Keyword, Level, NtStatus, Opcode, guid,
+    guid_of_name, limits::MAX_DATA_DESCRIPTORS,
 };
 
 /// Writes a `TraceLogging` event that is declared where it is written, if somebody listens.
@@ -241,21 +240,7 @@ pub use wdk_etw_macros::event;
 ///
 /// The types of fields:
 ///
-/// | type | what travels |
-/// |---|---|
-/// | `u8` … `u64`, `i8` … `i64`, `usize` | the number; with `#[hex]` shown in hexadecimal |
-/// | `bool` | a byte |
-/// | [`F32`], [`F64`] | the bits of a floating-point number |
-/// | [`Pointer`] | whether it is null; with `#[address]` the address |
-/// | [`NtStatus`], [`HResult`], [`Win32Error`], [`ProcessId`], [`ThreadId`] | the number, shown as what it is |
-/// | [`Guid`], [`FileTime`], [`SystemTime`], [`Sid`] | as Windows has them |
-/// | `Ipv4Addr`, `Ipv6Addr`, `SocketAddr` of `core::net`, [`Port`] | in the network's byte order |
-/// | `&str` | UTF-8 with its length; with `#[json]` or `#[xml]` shown as such |
-/// | `&[u16]`, [`UnicodeString`] | UTF-16 with its length |
-/// | `&CStr`, [`Utf16CStr`] | text with a NUL after it |
-/// | `&[u8]` | bytes with their length |
-/// | `[u32; 4]`, `&[u32]` and the like | an array of a fixed length, and of any; `#[array] &[u8]` is one of numbers |
-/// | what `#[map]`, `#[bitmap]` and `#[structure]` make | |
+#[doc = include_str!("field-types.md")]
 ///
 /// What makes an event too large is cut: texts between characters, arrays between elements.
 /// [`Failures::cut`] counts it, and an event `FieldCut` before the event tells which field

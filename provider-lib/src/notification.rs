@@ -1,9 +1,6 @@
 //! Notifications: what ETW tells a provider of its sessions.
 
-use crate::{
-    FilterData, Guid,
-    descriptor::{Keyword, Level},
-};
+use crate::{FilterData, Guid, Keyword, Level};
 
 /// What the sessions that enable a provider want, taken together. Zeros, which
 /// stand for "no limit", are spelled out.

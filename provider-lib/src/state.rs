@@ -14,7 +14,7 @@
 //! which is always right to act on, since ETW filters again for each session.
 
 use crate::{
-    descriptor::{Keyword, Level},
+    Keyword, Level,
     notification::Composite,
     sync::{AtomicU32, AtomicU64, Ordering, const_unless_loom, fence},
 };

@@ -2,14 +2,9 @@
 
 use core::fmt;
 
-use crate::Guid;
+use etw_wire::limits::{MAX_TRAITS_SIZE, MIN_CUSTOM_TRAIT_TYPE, TRAIT_TYPE_GROUP};
 
-/// A blob of traits may have this many bytes: the blob travels with every event.
-const MOST_BYTES: usize = 255;
-/// The type of the trait that names a provider group (`EtwProviderTraitTypeGroup`).
-const GROUP: u8 = 1;
-/// The first trait type that is not Microsoft's.
-const FIRST_CUSTOM: u8 = 128;
+use crate::Guid;
 
 /// A provider's traits, as `EtwSetInformation` takes them, in a buffer of `N` bytes.
 ///
@@ -38,7 +33,7 @@ pub struct TraitsBuffer<const N: usize> {
 }
 
 /// A provider's traits as a constant; [`traits!`](crate::traits!) makes them.
-pub type Traits = TraitsBuffer<MOST_BYTES>;
+pub type Traits = TraitsBuffer<MAX_TRAITS_SIZE>;
 
 /// Why there is no such blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +154,7 @@ impl<const N: usize> TraitsBuffer<N> {
     pub const fn named(name: &str) -> Result<Self, TraitsError> {
         const {
             assert!(
-                N >= 3 && N <= MOST_BYTES,
+                N >= 3 && N <= MAX_TRAITS_SIZE,
                 "a buffer for traits has 3 to 255 bytes: traits travel with every event"
             );
         }
@@ -195,7 +190,7 @@ impl<const N: usize> TraitsBuffer<N> {
         if self.has_group {
             return Err(TraitsError::SecondGroup);
         }
-        let appended = self.append_trait(GROUP, &group.to_bytes());
+        let appended = self.append_trait(TRAIT_TYPE_GROUP, &group.to_bytes());
         self.has_group = appended.is_ok();
         appended
     }
@@ -211,7 +206,7 @@ impl<const N: usize> TraitsBuffer<N> {
     /// [`TraitsError::ReservedType`] or [`TraitsError::TooLarge`]; the traits are as
     /// before then.
     pub const fn push(&mut self, kind: u8, data: &[u8]) -> Result<(), TraitsError> {
-        if kind < FIRST_CUSTOM {
+        if kind < MIN_CUSTOM_TRAIT_TYPE {
             return Err(TraitsError::ReservedType(kind));
         }
         self.append_trait(kind, data)
@@ -219,7 +214,7 @@ impl<const N: usize> TraitsBuffer<N> {
 
     const fn append_trait(&mut self, kind: u8, data: &[u8]) -> Result<(), TraitsError> {
         // More does not fit in any case, so the sum cannot wrap.
-        if data.len() > MOST_BYTES {
+        if data.len() > MAX_TRAITS_SIZE {
             return Err(TraitsError::TooLarge);
         }
         let [low, high, ..] = data.len().wrapping_add(3).to_le_bytes();

@@ -2,6 +2,8 @@
 
 use core::{ffi::c_void, fmt, slice};
 
+use crate::PlainData;
+
 /// The most 16-bit units that a NUL-terminated text is looked at for.
 const MOST_UNITS: usize = 32_767;
 
@@ -51,6 +53,20 @@ pub struct SystemTime {
     pub second: u16,
     pub millisecond: u16,
 }
+
+/// A locally unique identifier (`LUID`), such as that of a graphics adapter.
+///
+/// 8 bytes: `low_part` at 0, `high_part` at 4. Decoders show it as one hexadecimal number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the fields are named after those of LUID")]
+pub struct Luid {
+    pub low_part: u32,
+    pub high_part: i32,
+}
+
+// SAFETY: two fields of four bytes have no padding between them.
+unsafe impl PlainData for Luid {}
 
 macro_rules! bits_of_number {
     ($($(#[$doc:meta])* $name:ident($bits:ty) of $type:ty;)*) => {$(

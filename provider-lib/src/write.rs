@@ -2,13 +2,12 @@
 
 use core::{fmt, ptr};
 
+use etw_wire::limits::MAX_DATA_DESCRIPTORS;
+
 use crate::{
     Activity, ActivityId, EventDataDescriptor, EventDescriptor, Guid, NtStatus, Provider,
     event::Options, ffi, rundown::Pass,
 };
-
-/// More pieces than this ETW does not take.
-pub const MAX_DATA_DESCRIPTORS: usize = 128;
 
 /// Flags of a write (`EVENT_WRITE_FLAG_*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

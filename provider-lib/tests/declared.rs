@@ -16,8 +16,8 @@ use common::{ACCESS_DENIED, CAPTURE_STATE, Call, DISABLE, ENABLE, NO_MEMORY, Tur
 use etl_file::decode::{Schema, Value};
 use proptest::prelude::*;
 use wdk_etw::{
-    Activity, ActivityId, Channel, F32, F64, FileTime, Guid, HResult, Keyword, Level, NtStatus,
-    Opcode, Pointer, Port, ProcessId, Refusals, Registered, Sid, SystemTime, ThreadId,
+    Activity, ActivityId, Channel, F32, F64, FileTime, Guid, HResult, Keyword, Level, Luid,
+    NtStatus, Opcode, Pointer, Port, ProcessId, Refusals, Registered, Sid, SystemTime, ThreadId,
     UnicodeString, Utf16CStr, Win32Error, WriteError, WriteFlags, WriteOptions, emit, event,
     guid_of_name,
 };
@@ -137,6 +137,8 @@ mod trace {
         error: Win32Error,
         process: ProcessId,
         thread: ThreadId,
+        luid: Luid,
+        luids: &[Luid],
     );
 
     #[event(level = Verbose, keyword = REQUEST)]
@@ -646,16 +648,19 @@ proptest! {
     #[test]
     fn other_values_read_back(
         truth: bool, float: f32, double: f64, address: usize, guid: [u8; 16], time in 0_i64..,
-        date: [u16; 8], status: i32, error: u32,
+        date: [u16; 8], status: i32, error: u32, luid: (u32, i32),
     ) {
         let etw = registered();
         let pointer = Pointer::new(std::ptr::without_provenance::<u8>(address));
         let [year, month, day_of_week, day, hour, minute, second, millisecond] = date;
         let date = SystemTime { year, month, day_of_week, day, hour, minute, second, millisecond };
+        let number = u64::from(luid.0) | u64::from(luid.1.cast_unsigned()) << 32;
+        let luid = Luid { low_part: luid.0, high_part: luid.1 };
         emit!(trace::others(
             truth, F32::from_bits(float.to_bits()), F64::from_bits(double.to_bits()), pointer,
             pointer, Guid::from_bytes(guid), FileTime(time), date, NtStatus(status),
-            HResult(status), Win32Error(error), ProcessId(error), ThreadId(error),
+            HResult(status), Win32Error(error), ProcessId(error), ThreadId(error), luid,
+            &[luid, Luid::default()],
         ));
         let values = values(&one(&etw));
         let hidden = if address == 0 { 0 } else { u64::MAX };
@@ -672,6 +677,8 @@ proptest! {
         prop_assert_eq!(&values[10], &Value::Win32Error(error));
         prop_assert_eq!(&values[11], &Value::ProcessId(error.into()));
         prop_assert_eq!(&values[12], &Value::ThreadId(error.into()));
+        prop_assert_eq!(&values[13], &Value::Hex(number));
+        prop_assert_eq!(&values[14], &Value::Array(vec![Value::Hex(number), Value::Hex(0)]));
     }
 
     #[test]

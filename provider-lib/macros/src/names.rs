@@ -5,42 +5,13 @@ use quote::quote;
 use syn::Ident;
 use wdk_etw_schema::{Event, Field, FieldType, Guid, Scalar, Shape};
 
-/// The type of a single value.
+/// Returns the type of a single value.
 pub fn scalar(scalar: Scalar) -> TokenStream {
-    match scalar {
-        Scalar::I8 => quote!(i8),
-        Scalar::U8 => quote!(u8),
-        Scalar::I16 => quote!(i16),
-        Scalar::U16 => quote!(u16),
-        Scalar::I32 => quote!(i32),
-        Scalar::U32 => quote!(u32),
-        Scalar::I64 => quote!(i64),
-        Scalar::U64 => quote!(u64),
-        Scalar::Usize => quote!(usize),
-        Scalar::Bool => quote!(bool),
-        Scalar::F32 => quote!(::wdk_etw::F32),
-        Scalar::F64 => quote!(::wdk_etw::F64),
-        Scalar::Pointer => quote!(::wdk_etw::Pointer),
-        Scalar::Guid => quote!(::wdk_etw::Guid),
-        Scalar::FileTime => quote!(::wdk_etw::FileTime),
-        Scalar::SystemTime => quote!(::wdk_etw::SystemTime),
-        Scalar::NtStatus => quote!(::wdk_etw::NtStatus),
-        Scalar::HResult => quote!(::wdk_etw::HResult),
-        Scalar::Win32Error => quote!(::wdk_etw::Win32Error),
-        Scalar::ProcessId => quote!(::wdk_etw::ProcessId),
-        Scalar::ThreadId => quote!(::wdk_etw::ThreadId),
-        Scalar::Port => quote!(::wdk_etw::Port),
-        Scalar::Ipv4Addr => quote!(::core::net::Ipv4Addr),
-        Scalar::Ipv6Addr => quote!(::core::net::Ipv6Addr),
-        Scalar::SocketAddr => quote!(::core::net::SocketAddr),
-        Scalar::Sid => quote!(::wdk_etw::Sid<'_>),
-        Scalar::Str => quote!(&str),
-        Scalar::Utf16 => quote!(&[u16]),
-        Scalar::UnicodeString => quote!(::wdk_etw::UnicodeString<'_>),
-        Scalar::CStr => quote!(&::core::ffi::CStr),
-        Scalar::Utf16CStr => quote!(::wdk_etw::Utf16CStr<'_>),
-        Scalar::Bytes => quote!(&[u8]),
-    }
+    let rust = scalar.row().rust;
+    rust.parse().unwrap_or_else(|error| {
+        let message = format!("the table of field types has `{rust}`: {error}");
+        quote!(::core::compile_error!(#message))
+    })
 }
 
 /// The type of a parameter. `outer` leads from where the parameter stands to the
@@ -69,18 +40,10 @@ pub fn parameter(field: &Field, outer: &TokenStream) -> TokenStream {
 pub fn member(field: &Field) -> TokenStream {
     let written = &field.written;
     match &field.kind {
-        FieldType::Values(
-            Scalar::Sid
-            | Scalar::Str
-            | Scalar::Utf16
-            | Scalar::UnicodeString
-            | Scalar::CStr
-            | Scalar::Utf16CStr
-            | Scalar::Bytes,
-            ..,
-        )
-        | FieldType::Values(_, _, Shape::Counted | Shape::Fixed(_))
-        | FieldType::Named(_) => quote!(#written),
+        FieldType::Values(kind, ..) if kind.borrows() => quote!(#written),
+        FieldType::Values(_, _, Shape::Counted | Shape::Fixed(_)) | FieldType::Named(_) => {
+            quote!(#written)
+        }
         FieldType::Values(kind, _, Shape::One) => scalar(*kind),
     }
 }
@@ -92,6 +55,6 @@ pub fn idents(event: &Event) -> Vec<&Ident> {
 
 /// A GUID as a constant.
 pub fn guid(guid: Guid) -> TokenStream {
-    let bytes = guid.0;
+    let bytes = guid.to_bytes();
     quote!(::wdk_etw::Guid::from_bytes([#(#bytes),*]))
 }

@@ -7,7 +7,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::Ident;
-use wdk_etw_schema::{Encoding, Format, Layout, Leaf, Piece, Scalar, Wire, Wired};
+use wdk_etw_schema::{Encoding, Format, Layout, Leaf, Piece, Representation, Text, Wire, Wired};
 
 use crate::names;
 
@@ -34,14 +34,19 @@ fn in_block(leaf: &Leaf) -> TokenStream {
     match leaf.wire {
         Wire::Map(_) => quote!(#value.0),
         Wire::CountedIpv6 => quote!(#value.octets()),
-        Wire::Plain(scalar, format) => match scalar {
-            Scalar::Usize => quote!((#value as u64)),
-            Scalar::Bool => quote!((#value as u8)),
-            Scalar::Pointer if format == Format::Address => quote!(#value.address()),
-            Scalar::Pointer => quote!(#value.hidden()),
-            Scalar::Port => quote!(#value.0.to_be_bytes()),
-            Scalar::Ipv4Addr | Scalar::Ipv6Addr => quote!(#value.octets()),
-            _ => value,
+        Wire::Plain(scalar, format) => match scalar.row().representation {
+            Representation::Cast64 => quote!((#value as u64)),
+            Representation::Cast8 => quote!((#value as u8)),
+            Representation::Pointer if format == Format::Address => quote!(#value.address()),
+            Representation::Pointer => quote!(#value.hidden()),
+            Representation::BigEndian16 => quote!(#value.0.to_be_bytes()),
+            Representation::Octets4 | Representation::Octets16 => quote!(#value.octets()),
+            // The others do not lie in a block.
+            Representation::Memory(_)
+            | Representation::Counted(_)
+            | Representation::Terminated(_)
+            | Representation::Sid
+            | Representation::SocketAddr => value,
         },
         _ => value,
     }
@@ -53,14 +58,16 @@ fn bytes(leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
     let characters = quote!(::wdk_etw::__macro::Cut::Characters);
     let units = |size: usize| quote!(::wdk_etw::__macro::Cut::Units(#size));
     Some(match leaf.wire {
-        Wire::Text(Scalar::Str) => (quote!(#value.as_bytes()), characters),
-        Wire::Text(Scalar::Utf16) => (quote!(::wdk_etw::__macro::bytes_of(#value)), units(2)),
-        Wire::Text(Scalar::UnicodeString) | Wire::Terminated(Scalar::Utf16CStr) => (
-            quote!(::wdk_etw::__macro::bytes_of(#value.units())),
-            units(2),
-        ),
-        Wire::Text(_) => (value, units(1)),
-        Wire::Terminated(_) => (quote!(#value.to_bytes()), characters),
+        Wire::Text(text) | Wire::Terminated(text) => match text {
+            Text::Str => (quote!(#value.as_bytes()), characters),
+            Text::CStr => (quote!(#value.to_bytes()), characters),
+            Text::Utf16 => (quote!(::wdk_etw::__macro::bytes_of(#value)), units(2)),
+            Text::UnicodeString => (
+                quote!(::wdk_etw::__macro::bytes_of(#value.units())),
+                units(2),
+            ),
+            Text::Bytes => (value, units(1)),
+        },
         Wire::Counted(scalar) => (
             quote!(::wdk_etw::__macro::bytes_of(#value)),
             units(scalar.size().unwrap_or(1)),
@@ -122,13 +129,10 @@ fn part(wired: Wired, layout: &Layout) -> TokenStream {
                 _ => quote!(::wdk_etw::__macro::length(#text)),
             }
         }
-        Wired::Nul(at) => {
-            if layout.leaves[at].wire == Wire::Terminated(Scalar::Utf16CStr) {
-                quote!(0_u16)
-            } else {
-                quote!(0_u8)
-            }
-        }
+        Wired::Nul(at) => match layout.leaves[at].wire {
+            Wire::Terminated(text) if text.unit() == 2 => quote!(0_u16),
+            _ => quote!(0_u8),
+        },
     }
 }
 

@@ -346,14 +346,15 @@ impl Writer<'_> {
             let at = position(field.ident.span());
             match &field.kind {
                 FieldType::Values(scalar, format, shape) => {
-                    let (in_type, out_type) = scalar.manifest(*format);
+                    let (in_type, out_type) = type_names(scalar.manifest(*format));
                     fields.value(&name, (in_type, out_type), *scalar, *shape, at);
                 }
                 FieldType::Named(ident) => {
                     let map = provider.maps.iter().position(|map| *ident == map.name);
                     if let Some(map) = map {
                         let scalar = self.declaration.maps[map].scalar;
-                        let (in_type, out_type) = scalar.manifest(wdk_etw_schema::Format::Default);
+                        let (in_type, out_type) =
+                            type_names(scalar.manifest(wdk_etw_schema::Format::Default));
                         fields.add(
                             &name,
                             in_type,
@@ -497,14 +498,24 @@ impl Fields {
         match (shape, scalar) {
             (Shape::Fixed(number), _) => count = Size::Fixed(number),
             (Shape::Counted, _) => count = self.add_size(name, "Count", at),
-            (Shape::One, Scalar::Bytes | Scalar::SocketAddr) => {
-                length = self.add_size(name, "Length", at);
+            (Shape::One, _) if in_type == "win:Binary" => {
+                length = match scalar.size() {
+                    Some(_) => Size::Fixed(IPV6_LENGTH),
+                    None => self.add_size(name, "Length", at),
+                };
             }
-            (Shape::One, Scalar::Ipv6Addr) => length = Size::Fixed(IPV6_LENGTH),
             (Shape::One, _) => {}
         }
         self.add(name, in_type, out_type, None, count, length, at);
     }
+}
+
+/// Returns the names of types that a declaration can name; the table of field types has none that
+/// manifests have no name for.
+fn type_names(
+    (in_type, out_type): (etw_wire::InType, etw_wire::OutType),
+) -> (&'static str, &'static str) {
+    (in_type.name().unwrap_or_default(), out_type.name())
 }
 
 /// A constant's name that no other event has.

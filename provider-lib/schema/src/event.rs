@@ -18,31 +18,6 @@ pub enum Encoding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level(pub u8);
 
-/// The levels that have names, by the names that a declaration has for them.
-pub const STANDARD_LEVELS: &[(&str, u8)] = &[
-    ("LogAlways", 0),
-    ("Critical", 1),
-    ("Error", 2),
-    ("Warning", 3),
-    ("Info", 4),
-    ("Verbose", 5),
-];
-
-/// The opcodes that have names, by the names that a declaration has for them.
-pub const STANDARD_OPCODES: &[(&str, u8)] = &[
-    ("Info", 0),
-    ("Start", 1),
-    ("Stop", 2),
-    ("DcStart", 3),
-    ("DcStop", 4),
-    ("Extension", 5),
-    ("Reply", 6),
-    ("Resume", 7),
-    ("Suspend", 8),
-    ("Send", 9),
-    ("Receive", 240),
-];
-
 /// An event's declaration.
 #[derive(Debug)]
 pub struct Event {

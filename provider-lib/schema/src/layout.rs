@@ -5,20 +5,22 @@
 //! its own. ETW puts the pieces together without padding, so readers see no
 //! difference, and fewer pieces cost less.
 
+use etw_wire::limits::{
+    EVENT_HEADER_SIZE, MAX_DATA_DESCRIPTORS, MAX_EVENT_SIZE, MAX_SID_SIZE, MAX_SOCKADDR_SIZE,
+};
 use proc_macro2::Span;
 use syn::Ident;
 
-use crate::{Encoding, Field, FieldType, Format, Scalar, Shape, tracelogging::Types};
+use crate::{
+    Encoding, Field, FieldType, Format, Representation, Scalar, Shape, Text, tracelogging::Types,
+};
 
 /// The most bytes of an event's content.
 ///
 /// An event has 64 KiB at most, with its header of 80 bytes and its extended items, of which the traits (255 bytes), the related
 /// activity (16) and the stack (192 addresses of 8) are not under the event's control.
 /// A description of more than 256 bytes comes off this.
-pub const MOST_CONTENT: usize = 65_535 - 80 - 2_560;
-
-/// More pieces ETW does not take.
-pub const MOST_PIECES: usize = 128;
+pub const MAX_CONTENT: usize = MAX_EVENT_SIZE - EVENT_HEADER_SIZE - 2_560;
 
 /// A field, or a structure's field, at the place where it stands in the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +45,9 @@ pub enum Wire {
     /// An array with a count.
     Counted(Scalar),
     /// Text or bytes, with a length in bytes before them.
-    Text(Scalar),
+    Text(Text),
     /// Text with a NUL after it.
-    Terminated(Scalar),
+    Terminated(Text),
     /// A security identifier, which says itself how long it is.
     Sid,
     /// An IPv6 address with a length before it.
@@ -53,11 +55,6 @@ pub enum Wire {
     /// A socket address with a length before it.
     SocketAddr,
 }
-
-/// The most bytes of a security identifier.
-const MOST_SID: usize = 68;
-/// The most bytes of a socket address.
-const MOST_SOCKET_ADDR: usize = 28;
 
 impl Wire {
     /// The same for all that are written alike: how a value is shown makes no
@@ -77,11 +74,11 @@ impl Wire {
         match self {
             Self::Plain(scalar, _) | Self::Map(scalar) => scalar.size().unwrap_or(0),
             Self::Fixed(scalar, count) => scalar.size().unwrap_or(0) * usize::from(count),
-            Self::Counted(_) | Self::Text(_) | Self::Terminated(Scalar::Utf16CStr) => 2,
-            Self::Terminated(_) => 1,
-            Self::Sid => MOST_SID,
+            Self::Counted(_) | Self::Text(_) => 2,
+            Self::Terminated(text) => text.unit(),
+            Self::Sid => MAX_SID_SIZE,
             Self::CountedIpv6 => 18,
-            Self::SocketAddr => 2 + MOST_SOCKET_ADDR,
+            Self::SocketAddr => 2 + MAX_SOCKADDR_SIZE,
         }
     }
 }
@@ -133,7 +130,7 @@ impl Layout {
         span: Span,
     ) -> syn::Result<Self> {
         let leaves = leaves(fields, encoding, types)?;
-        let most = MOST_CONTENT.saturating_sub(described.saturating_sub(256));
+        let most = MAX_CONTENT.saturating_sub(described.saturating_sub(256));
         let mut used = 0;
         for leaf in &leaves {
             used += leaf.wire.size();
@@ -154,11 +151,11 @@ impl Layout {
             Encoding::TraceLogging => 2,
             Encoding::Manifest => 0,
         };
-        if leading + pieces.len() > MOST_PIECES {
+        if leading + pieces.len() > MAX_DATA_DESCRIPTORS {
             return Err(syn::Error::new(
                 span,
                 format!(
-                    "the event has {} data descriptors, and ETW takes {MOST_PIECES}; put texts \
+                    "the event has {} data descriptors, and ETW takes {MAX_DATA_DESCRIPTORS}; put texts \
                      and arrays together, or split the event",
                     leading + pieces.len()
                 ),
@@ -219,21 +216,28 @@ fn put_leaves(
 }
 
 const fn wire(scalar: Scalar, format: Format, shape: Shape, encoding: Encoding) -> Wire {
-    match (shape, scalar) {
-        (Shape::Fixed(count), _) => Wire::Fixed(scalar, count),
-        (Shape::Counted, _) => Wire::Counted(scalar),
-        (Shape::One, Scalar::Str | Scalar::Utf16 | Scalar::UnicodeString | Scalar::Bytes) => {
-            Wire::Text(scalar)
-        }
-        (Shape::One, Scalar::CStr | Scalar::Utf16CStr) => Wire::Terminated(scalar),
-        (Shape::One, Scalar::Sid) => Wire::Sid,
-        (Shape::One, Scalar::SocketAddr) => Wire::SocketAddr,
-        (Shape::One, Scalar::Ipv6Addr) => match encoding {
-            // A manifest says that the address has 16 bytes.
-            Encoding::Manifest => Wire::Plain(scalar, format),
-            Encoding::TraceLogging => Wire::CountedIpv6,
-        },
-        (Shape::One, _) => Wire::Plain(scalar, format),
+    match shape {
+        Shape::Fixed(count) => return Wire::Fixed(scalar, count),
+        Shape::Counted => return Wire::Counted(scalar),
+        Shape::One => {}
+    }
+    match (scalar.row().representation, encoding) {
+        (Representation::Counted(text), _) => Wire::Text(text),
+        (Representation::Terminated(text), _) => Wire::Terminated(text),
+        (Representation::Sid, _) => Wire::Sid,
+        (Representation::SocketAddr, _) => Wire::SocketAddr,
+        (Representation::Octets16, Encoding::TraceLogging) => Wire::CountedIpv6,
+        // A manifest says that the address has 16 bytes.
+        (Representation::Octets16, Encoding::Manifest)
+        | (
+            Representation::Memory(_)
+            | Representation::Cast8
+            | Representation::Cast64
+            | Representation::Pointer
+            | Representation::BigEndian16
+            | Representation::Octets4,
+            _,
+        ) => Wire::Plain(scalar, format),
     }
 }
 

@@ -7,7 +7,6 @@
 mod attribute;
 mod check;
 mod event;
-mod guid;
 mod layout;
 pub mod parse;
 mod provider;
@@ -16,9 +15,8 @@ mod traits;
 mod types;
 
 pub use attribute::pascal_case;
-pub use event::{Encoding, Event, Field, Level, STANDARD_LEVELS, STANDARD_OPCODES};
-pub use guid::Guid;
-pub use layout::{Layout, Leaf, MOST_CONTENT, Piece, Wire, Wired};
+pub use etw_wire::Guid;
+pub use event::{Encoding, Event, Field, Level};
+pub use layout::{Layout, Leaf, MAX_CONTENT, Piece, Wire, Wired};
 pub use provider::{Channel, Hooks, Keyword, Map, MapKind, Named, Provider, Structure, Trait};
-pub use traits::MOST_TRAITS;
-pub use types::{FieldType, Format, Scalar, Shape, type_names};
+pub use types::{FieldType, Format, Representation, Row, Scalar, Shape, Text, type_names};

@@ -5,6 +5,7 @@
 //! tag, the event's name in UTF-8 with a NUL, then for every field its name with a NUL,
 //! its type, and what its type asks for. A structure's fields follow it.
 
+use etw_wire::{InType, TlgOutType, limits::MAX_STRUCT_MEMBERS};
 use syn::spanned::Spanned as _;
 
 use crate::{Field, FieldType, Format, Map, MapKind, Provider, Shape, Structure};
@@ -15,10 +16,8 @@ const CHAIN: u8 = 0x80;
 const FIXED: u8 = 0x20;
 /// An array whose length is in the event.
 const COUNTED: u8 = 0x40;
-/// `_TlgInSTRUCT`.
-const STRUCTURE: u8 = 24;
-/// The most fields of a structure: its number has seven bits.
-const MOST_MEMBERS: u8 = 127;
+/// The type of a structure.
+const STRUCTURE: u8 = InType::Struct.code();
 
 /// Where the types that a declaration makes are found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,12 +94,16 @@ fn put_type(block: &mut Vec<u8>, in_type: u8, out_type: u8, tag: u32) {
     }
 }
 
+const fn codes((in_type, out_type): (InType, TlgOutType)) -> (u8, u8) {
+    (in_type.code(), out_type.code())
+}
+
 fn put_fields(block: &mut Vec<u8>, fields: &[Field], types: Types<'_>) -> syn::Result<()> {
     for field in fields {
         put_name(block, &field.name);
         match &field.kind {
             FieldType::Values(scalar, format, shape) => {
-                let (in_type, out_type) = scalar.tracelogging(*format);
+                let (in_type, out_type) = codes(scalar.tracelogging(*format));
                 match shape {
                     Shape::One => put_type(block, in_type, out_type, field.tag),
                     Shape::Counted => put_type(block, in_type | COUNTED, out_type, field.tag),
@@ -116,12 +119,12 @@ fn put_fields(block: &mut Vec<u8>, fields: &[Field], types: Types<'_>) -> syn::R
                         MapKind::Value => Format::Default,
                         MapKind::Bits => Format::Hex,
                     };
-                    let (in_type, out_type) = map.scalar.tracelogging(format);
+                    let (in_type, out_type) = codes(map.scalar.tracelogging(format));
                     put_type(block, in_type, out_type, field.tag);
                 } else if let Some(structure) = types.structure(name) {
                     let members = u8::try_from(structure.fields.len())
                         .ok()
-                        .filter(|members| (1..=MOST_MEMBERS).contains(members))
+                        .filter(|members| (1..=MAX_STRUCT_MEMBERS).contains(members))
                         .ok_or_else(|| {
                             syn::Error::new(
                                 structure.ident.span(),

@@ -2,9 +2,6 @@
 
 use crate::Trait;
 
-/// The most bytes of a traits blob.
-pub const MOST_TRAITS: usize = 255;
-
 /// Bytes before a trait's data: its size and its type.
 const TRAIT_HEAD: usize = 3;
 

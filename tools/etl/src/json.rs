@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::string::ToString;
 
+use etw_wire::Guid;
 use serde::{Serialize, Serializer};
 
 use crate::catalog::Catalog;
 use crate::decode::{Decoded, Fields, Problem, decode, serialize_fields};
-use crate::guid::Guid;
+use crate::guid;
 use crate::read::{Event, Other, Trace};
 use crate::select::Selection;
 use crate::show::Hex;
@@ -131,8 +132,10 @@ struct EventLine<'a> {
     processor: u16,
     process: u32,
     thread: u32,
+    #[serde(serialize_with = "guid::serialize")]
     provider: Guid,
     provider_name: Option<&'a str>,
+    #[serde(serialize_with = "guid::serialize_option")]
     group: Option<Guid>,
     id: u16,
     version: u8,
@@ -145,7 +148,9 @@ struct EventLine<'a> {
     task_name: Option<&'a str>,
     keyword: String,
     keyword_names: &'a [String],
+    #[serde(serialize_with = "guid::serialize")]
     activity: Guid,
+    #[serde(serialize_with = "guid::serialize_option")]
     related_activity: Option<Guid>,
     event: Option<&'a str>,
     message: Option<&'a str>,

@@ -23,7 +23,7 @@ pub mod chrome;
 pub mod csv;
 mod cursor;
 pub mod decode;
-pub mod guid;
+mod guid;
 pub mod header;
 pub mod image;
 pub mod json;
@@ -42,7 +42,7 @@ pub mod write;
 
 pub use catalog::Catalog;
 pub use decode::{Decoded, decode};
-pub use guid::Guid;
+pub use etw_wire::Guid;
 pub use header::LogFileHeader;
 pub use read::{Event, Trace};
 pub use record::{EventDescriptor, EventRecord, ExtendedItem};

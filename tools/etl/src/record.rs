@@ -1,6 +1,7 @@
 //! The event record: `EVENT_HEADER`, extended data items, user data.
 
-use crate::guid::Guid;
+use etw_wire::Guid;
+
 use crate::layout;
 
 /// What an event says of itself (`EVENT_DESCRIPTOR`).

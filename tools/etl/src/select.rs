@@ -1,7 +1,8 @@
 //! Choosing events.
 
+use etw_wire::Guid;
+
 use crate::decode::Decoded;
-use crate::guid::Guid;
 
 /// Which events are wanted: those that pass everything that is said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

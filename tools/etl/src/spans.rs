@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use etw_wire::Guid;
+
 use crate::decode::Decoded;
-use crate::guid::Guid;
 
 /// `EVENT_TRACE_TYPE_START` and `EVENT_TRACE_TYPE_END`.
 const START: u8 = 1;

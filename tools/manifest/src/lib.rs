@@ -24,6 +24,7 @@ mod write;
 
 pub use check::check;
 pub use error::{Failures, ManifestError, Rule, printable};
+pub use etw_wire::Guid;
 pub use model::{
     Channel, Element, Event, Filter, Keyword, Level, Manifest, Map, MapItem, Node, Opcode, Others,
     Position, Property, PropertyKind, Provider, QName, Query, Size, Task, Template, Text, TextRef,
@@ -31,6 +32,5 @@ pub use model::{
 };
 pub use read::{Lenient, Part, Skipped, number, read, read_lenient, text};
 pub use types::{IN_TYPES, InType, out_type_name, out_type_value};
-pub use wdk_etw_schema::Guid;
 pub use winmeta::{STANDARD_LEVELS, STANDARD_OPCODES, standard_level, standard_opcode};
 pub use write::write;

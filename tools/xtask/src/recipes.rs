@@ -4,7 +4,8 @@
 use std::{fmt::Write as _, fs, path::PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use wdk_etw_schema::{Encoding, Event, Provider, STANDARD_LEVELS};
+use etw_wire::winmeta;
+use wdk_etw_schema::{Encoding, Event, Provider};
 
 use crate::process::root;
 
@@ -51,8 +52,8 @@ pub fn run(only_check: bool) -> Result<()> {
 }
 
 fn level_name(level: u8) -> String {
-    let named = STANDARD_LEVELS.iter().find(|(_, value)| *value == level);
-    named.map_or_else(|| level.to_string(), |(name, _)| (*name).to_owned())
+    let named = winmeta::LEVELS.iter().find(|named| named.value == level);
+    named.map_or_else(|| level.to_string(), |named| named.ident.to_owned())
 }
 
 /// The bits of all keywords.
@@ -99,14 +100,15 @@ fn tables(provider: &Provider, out: &mut String) -> Result<()> {
         out,
         "\n| level | number | events of exactly this level |\n|---|--:|---|"
     )?;
-    for (name, level) in STANDARD_LEVELS {
+    for level in winmeta::LEVELS {
+        let name = level.ident;
         let events: Vec<&Event> = provider
             .events
             .iter()
-            .filter(|event| event.level.0 == *level)
+            .filter(|event| event.level.0 == level.value)
             .collect();
         if !events.is_empty() {
-            writeln!(out, "| {name} | {level} | {} |", list(&events))?;
+            writeln!(out, "| {name} | {} | {} |", level.value, list(&events))?;
         }
     }
     let (described, manifest): (Vec<&Event>, Vec<&Event>) = provider

@@ -12,10 +12,10 @@ mod types;
 use std::collections::{BTreeMap, HashSet};
 
 use etw_manifest::{Event, Manifest, Map, Position, Provider, printable, replace_fields};
+use etw_wire::{Guid, winmeta};
 use proc_macro2::{Literal, Span, TokenStream};
 use quote::{ToTokens as _, quote};
 use syn::Ident;
-use wdk_etw_schema::{Guid, STANDARD_LEVELS, STANDARD_OPCODES};
 
 use names::{pascal, shouting, snake, unique};
 
@@ -272,15 +272,16 @@ impl Writer<'_> {
     fn opcodes(&self, items: &mut Vec<TokenStream>) -> Vec<Option<String>> {
         let provider = self.provider;
         // Opcodes of winmeta.xml's names are known already.
-        let standard = STANDARD_OPCODES.iter();
-        let mut taken: HashSet<String> = standard.map(|one| one.0.to_owned()).collect();
+        let standard = winmeta::OPCODES.iter();
+        let mut taken: HashSet<String> = standard.map(|one| one.ident.to_owned()).collect();
         let mut by_value: BTreeMap<u8, String> = BTreeMap::new();
         let mut idents = Vec::new();
         let mut list = Vec::new();
         for opcode in &provider.opcodes {
             if opcode.standard {
-                let known = STANDARD_OPCODES.iter().find(|one| one.1 == opcode.value);
-                idents.push(known.map(|one| one.0.to_owned()));
+                let mut known = winmeta::OPCODES.iter();
+                let known = known.find(|one| one.value == opcode.value);
+                idents.push(known.map(|one| one.ident.to_owned()));
                 continue;
             }
             // A declaration has one list of opcodes; a task's own are told apart by its name.
@@ -434,10 +435,11 @@ impl Writer<'_> {
         }
         let name = unique(&snake(&whole), taken);
         let level = event.level.map_or(0, |at| provider.levels[at].value);
-        let level = match STANDARD_LEVELS.iter().find(|one| one.1 == level) {
-            Some((name, _)) => ident(name).into_token_stream(),
-            None => Literal::u8_unsuffixed(level).into_token_stream(),
-        };
+        let known = winmeta::LEVELS.iter().find(|one| one.value == level);
+        let level = known.map_or_else(
+            || Literal::u8_unsuffixed(level).into_token_stream(),
+            |known| ident(known.ident).into_token_stream(),
+        );
         let keywords = event.keywords.iter();
         let keywords = keywords.filter_map(|at| names.keywords[*at].as_deref());
         let keywords: Vec<Ident> = keywords.map(ident).collect();

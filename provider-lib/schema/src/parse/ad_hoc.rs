@@ -1,5 +1,6 @@
 //! Events that are declared where they are written.
 
+use etw_wire::winmeta;
 use proc_macro2::{Span, TokenStream};
 use syn::{
     Attribute, Expr, Ident, LitStr, Token, braced,
@@ -7,7 +8,7 @@ use syn::{
 };
 
 use super::event::{field, level, undeclared, without_keyword, without_level};
-use crate::{Field, FieldType, Level, STANDARD_OPCODES, attribute, check};
+use crate::{Field, FieldType, Level, attribute, check};
 
 /// An event at its call site: `event!(PROVIDER, "Name", level = Info, keyword = …,
 /// { field: type = value, … })`.
@@ -97,12 +98,12 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
             }
             "opcode" => {
                 let word: Ident = input.parse()?;
-                event_opcode = STANDARD_OPCODES
+                event_opcode = winmeta::OPCODES
                     .iter()
-                    .find(|(name, _)| word == name)
-                    .map(|(_, value)| *value)
+                    .find(|known| word == known.ident)
+                    .map(|known| known.value)
                     .ok_or_else(|| {
-                        let names = STANDARD_OPCODES.iter().map(|(name, _)| (*name).to_owned());
+                        let names = winmeta::OPCODES.iter().map(|known| known.ident.to_owned());
                         undeclared("opcode", &word, names)
                     })?;
             }

@@ -1,5 +1,6 @@
 //! Events.
 
+use etw_wire::winmeta;
 use proc_macro2::Span;
 use syn::{
     Attribute, FnArg, Ident, LitInt, LitStr, Pat, Signature, Token,
@@ -9,10 +10,7 @@ use syn::{
 };
 
 use super::{module::Function, settings::encoding};
-use crate::{
-    Encoding, Event, Field, FieldType, Level, Provider, STANDARD_LEVELS, STANDARD_OPCODES,
-    attribute, types::FieldOptions,
-};
+use crate::{Encoding, Event, Field, FieldType, Level, Provider, attribute, types::FieldOptions};
 
 pub fn field(ident: &Ident, written: &syn::Type, attributes: &[Attribute]) -> syn::Result<Field> {
     let options = FieldOptions::parse(attributes)?;
@@ -64,10 +62,10 @@ pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
         };
     }
     let word: Ident = input.parse()?;
-    STANDARD_LEVELS
+    winmeta::LEVELS
         .iter()
-        .find(|(name, _)| word == name)
-        .map(|(_, level)| Level(*level))
+        .find(|known| word == known.ident)
+        .map(|known| Level(known.value))
         .ok_or_else(|| {
             syn::Error::new(
                 word.span(),
@@ -159,13 +157,13 @@ fn keyword_bits(words: &[Ident], provider: &Provider) -> syn::Result<u64> {
 }
 
 fn opcode(word: &Ident, provider: &Provider) -> syn::Result<u8> {
-    let standard = STANDARD_OPCODES.iter().find(|(name, _)| word == name);
+    let standard = winmeta::OPCODES.iter().find(|known| word == known.ident);
     let own = provider.opcodes.iter().find(|opcode| opcode.ident == *word);
     standard
-        .map(|(_, value)| *value)
+        .map(|known| known.value)
         .or_else(|| own.map(|own| own.value))
         .ok_or_else(|| {
-            let standard = STANDARD_OPCODES.iter().map(|(name, _)| (*name).to_owned());
+            let standard = winmeta::OPCODES.iter().map(|known| known.ident.to_owned());
             let own = provider
                 .opcodes
                 .iter()

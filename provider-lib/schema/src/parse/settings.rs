@@ -1,5 +1,6 @@
 //! What stands in `#[provider(…)]`.
 
+use etw_wire::limits::MAX_TRAITS_SIZE;
 use proc_macro2::Span;
 use syn::{
     Ident, LitByteStr, LitInt, LitStr, Path, Token, parenthesized,
@@ -21,7 +22,13 @@ pub struct Settings {
 }
 
 fn guid(text: &LitStr) -> syn::Result<Guid> {
-    Guid::parse(&text.value()).map_err(|error| syn::Error::new(text.span(), error))
+    let parsed = text.value().parse::<Guid>();
+    parsed.map_err(|error| {
+        syn::Error::new(
+            text.span(),
+            format!("`{}` is not a GUID: {error}", text.value()),
+        )
+    })
 }
 
 pub fn encoding(word: &Ident) -> syn::Result<Encoding> {
@@ -83,12 +90,12 @@ impl Parse for Settings {
             None => Guid::of_name(&text).map_err(|error| syn::Error::new(name.span(), error))?,
         };
         let size = crate::traits::size(&text, group.is_some(), &traits);
-        if size > crate::MOST_TRAITS {
+        if size > MAX_TRAITS_SIZE {
             return Err(syn::Error::new(
                 name.span(),
                 format!(
-                    "the provider's traits have {size} bytes, and 255 is the most, since they \
-                     travel with every event; shorten the name or the custom traits"
+                    "the provider's traits have {size} bytes; they travel with every event, so ETW \
+                     accepts at most {MAX_TRAITS_SIZE}: shorten the name or the custom traits"
                 ),
             ));
         }

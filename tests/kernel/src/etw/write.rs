@@ -13,6 +13,8 @@ use super::{
     runtime,
     session::{NoRoom, Session},
 };
+use etw_wire::limits::MAX_DATA_DESCRIPTORS;
+
 use crate::{
     abi::{EventDataDescriptor, EventDescriptor},
     irql::Irql,
@@ -21,8 +23,6 @@ use crate::{
     verifier::Rule,
 };
 
-/// More descriptors than this are refused (ETW-1.1.12).
-const MOST_DESCRIPTORS: u32 = 128;
 /// `EVENT_DATA_DESCRIPTOR` types (ETW-6.6.1).
 pub const EVENT_METADATA: u8 = 1;
 pub const PROVIDER_METADATA: u8 = 2;
@@ -78,7 +78,10 @@ pub fn write(thread: &Thread, call: &WriteCall) -> NtStatus {
     };
     route.writes.fetch_add(1, Ordering::Relaxed);
     // Arguments are checked before anything is asked of sessions (ETW-1.3.15).
-    if call.descriptor == 0 || call.count > MOST_DESCRIPTORS || (call.count != 0 && call.data == 0)
+    // ETW-1.1.12.
+    if call.descriptor == 0
+        || call.count as usize > MAX_DATA_DESCRIPTORS
+        || (call.count != 0 && call.data == 0)
     {
         checks::refused_arguments(thread, call);
         return NtStatus::INVALID_PARAMETER;

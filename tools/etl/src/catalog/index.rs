@@ -7,7 +7,6 @@ use etw_manifest::{self as model, Manifest, Property, PropertyKind, QName, Size,
 
 use super::provider::{EventDefinition, Provider};
 use crate::decode::{Count, Field, InType, Length, OutType, Schema, ValueMap};
-use crate::guid::Guid;
 
 /// The language that texts are shown in where a manifest has it.
 const CULTURE: &str = "en-US";
@@ -82,8 +81,8 @@ impl<'a> Texts<'a> {
         };
         Provider {
             name: provider.name.clone(),
-            guid: guid(provider.guid),
-            control_guid: provider.control_guid.map(guid),
+            guid: provider.guid,
+            control_guid: provider.control_guid,
             levels: levels
                 .map(|one| (one.value, self.title(one.message, &one.name)))
                 .collect(),
@@ -113,10 +112,6 @@ impl<'a> Texts<'a> {
             entries: entries.collect(),
         })
     }
-}
-
-const fn guid(guid: model::Guid) -> Guid {
-    Guid::from_bytes(guid.0)
 }
 
 /// Lays out fields; `outer` are those of the template, for the members of a structure.

@@ -16,8 +16,9 @@ use etw_manifest::{Lenient, Manifest, ManifestError, Skipped, read_lenient, text
 pub use error::LoadError;
 pub use provider::{EventDefinition, Provider};
 
+use etw_wire::Guid;
+
 use crate::decode::Schema;
-use crate::guid::Guid;
 
 /// The providers of all manifests that were loaded.
 #[derive(Clone, Debug, Default)]

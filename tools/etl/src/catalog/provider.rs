@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use etw_wire::Guid;
+
 use crate::decode::Schema;
-use crate::guid::Guid;
 
 /// A provider of a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

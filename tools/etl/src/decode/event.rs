@@ -1,12 +1,13 @@
 //! Events with all that is known of them.
 
+use etw_wire::Guid;
+
 use super::error::{MetadataError, PayloadError};
 use super::payload::{Fields, Payload};
 use super::schema::Schema;
 use super::traits::ProviderTraits;
 use super::{message, winmeta};
 use crate::catalog::{Catalog, EventDefinition, Provider};
-use crate::guid::Guid;
 use crate::read::Event;
 use crate::record::{EventDescriptor, ext_type};
 use crate::time::FileTime;

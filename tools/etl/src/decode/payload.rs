@@ -3,11 +3,12 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 
+use etw_wire::Guid;
+
 use super::error::{PayloadError, PayloadErrorKind as Kind};
 use super::schema::{Count, Field, InType, Length, OutType, Schema};
 use super::value::{Sid, Value};
 use crate::cursor::Cursor;
-use crate::guid::Guid;
 use crate::read::PointerSize;
 use crate::time::{FileTime, SystemTime};
 

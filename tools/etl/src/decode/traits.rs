@@ -1,8 +1,9 @@
 //! Provider traits, extended item type 12.
 
+use etw_wire::Guid;
+
 use super::error::MetadataError;
 use crate::cursor::Cursor;
-use crate::guid::Guid;
 
 /// What a provider says of itself with every event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

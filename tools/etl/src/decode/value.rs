@@ -5,9 +5,9 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use etw_wire::Guid;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::guid::Guid;
 use crate::show::{Escaped, Hex};
 use crate::time::{FileTime, SystemTime};
 

@@ -1,7 +1,8 @@
 //! Event records of a file.
 
+use etw_wire::Guid;
+
 use crate::cursor::Cursor;
-use crate::guid::Guid;
 use crate::layout;
 use crate::record::{EventDescriptor, EventRecord, ExtendedItem};
 use crate::time::FileTime;

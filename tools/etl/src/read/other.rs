@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use etw_wire::Guid;
+
 use crate::cursor::Cursor;
-use crate::guid::Guid;
 use crate::layout;
 
 /// A record that is not an event record.

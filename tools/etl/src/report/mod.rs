@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
+use etw_wire::Guid;
 use serde::Serialize;
 
 use crate::catalog::Catalog;
 use crate::decode::{Decoded, Fields, decode};
-use crate::guid::Guid;
 use crate::read::{Event, Trace};
 use crate::spans::spans;
 

@@ -188,7 +188,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     /// Reads a GUID, if the attribute is there; a decoder does without one that is malformed.
     pub fn optional_guid(&mut self, node: Xml<'a, 'i>, attribute: &'static str) -> Option<Guid> {
         let text = node.attribute(attribute)?;
-        Guid::parse(text.trim()).map_or_else(
+        text.trim().parse().map_or_else(
             |_| {
                 let text = text.to_owned();
                 let at = self.attribute_position(node, attribute);
@@ -204,7 +204,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         if node.attribute(attribute).is_none() {
             return Guid::default();
         }
-        Guid::parse(text.trim()).unwrap_or_else(|_| {
+        text.trim().parse().unwrap_or_else(|_| {
             self.refuse_at(node, attribute, Rule::Guid { attribute, text });
             Guid::default()
         })

@@ -97,8 +97,7 @@ fn guid(text: &str) -> Result<Guid> {
     if let Ok(guid) = text.parse() {
         return Ok(guid);
     }
-    let guid = wdk_etw_schema::Guid::of_name(text).map_err(|why| anyhow!("`{text}`: {why}"))?;
-    Ok(Guid::from_bytes(guid.0))
+    Guid::of_name(text).map_err(|why| anyhow!("`{text}`: {why}"))
 }
 
 /// `WHO[:LEVEL[:ANY[:ALL]]]`.

@@ -25,7 +25,7 @@ impl Reader<'_> {
 
     pub fn tasks(&mut self, at: usize) -> Result<(), DecodeError> {
         for entry in self.bytes.list(at, *b"TASK", 28, "tasks")? {
-            let guid = Guid(self.bytes.guid(entry + 8, "task")?);
+            let guid = Guid::from_bytes(self.bytes.guid(entry + 8, "task")?);
             let name = self.qualified(entry + 24, "task")?;
             self.tasks.insert(entry, self.provider.tasks.len());
             self.provider.tasks.push(Task {

@@ -81,7 +81,7 @@ pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeE
     };
     let count = bytes.place(12, "number of providers")?;
     for entry in bytes.entries(16, count, 20, "providers")? {
-        let guid = Guid(bytes.guid(entry, "provider")?);
+        let guid = Guid::from_bytes(bytes.guid(entry, "provider")?);
         let at = bytes.place(entry + 16, "provider")?;
         let mut reader = Reader::new(bytes, &texts, &mut limits, guid);
         reader.read(at)?;

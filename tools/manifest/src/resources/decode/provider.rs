@@ -242,11 +242,11 @@ impl<'a> Reader<'a> {
                 }
                 CONTROL_GUID => {
                     let guid = bytes.guid(place, "control GUID")?;
-                    self.provider.control_guid = Some(Guid(guid));
+                    self.provider.control_guid = Some(Guid::from_bytes(guid));
                 }
                 GROUP_GUID => {
                     let guid = bytes.guid(place, "group GUID")?;
-                    self.provider.group_guid = Some(Guid(guid));
+                    self.provider.group_guid = Some(Guid::from_bytes(guid));
                 }
                 _ => {}
             }

@@ -96,7 +96,7 @@ impl Writer<'_> {
             let offset = self.out.offset()?;
             self.out.put_u32(place, key);
             self.out.put_u32(place + 4, offset);
-            self.out.slice(&guid.0);
+            self.out.slice(&guid.to_bytes());
         }
         self.align_block(start);
         self.out.put_length(length, start)

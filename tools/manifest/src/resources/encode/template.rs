@@ -81,7 +81,7 @@ fn guid(xml: &Element, types: &[u8]) -> Guid {
         *to = *from;
     }
     bytes[7] = bytes[7] & 0x0F | VERSION;
-    Guid(bytes)
+    Guid::from_bytes(bytes)
 }
 
 /// Writes a template; `maps` are the offsets of the provider's maps.
@@ -111,7 +111,7 @@ pub fn write(template: &Template, maps: &[u32], out: &mut Bytes) -> Result<(), T
     } else {
         EVENT_DATA
     });
-    out.slice(&guid(&xml, &types).0);
+    out.slice(&guid(&xml, &types).to_bytes());
     out.slice(&binxml::fragment(&xml, &types)?);
     let here = out.offset()?;
     out.put_u32(descriptors, here);

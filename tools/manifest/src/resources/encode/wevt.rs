@@ -48,7 +48,7 @@ pub fn encode(manifest: &Manifest, ids: &[u32], version: Version) -> Result<Vec<
     let mut place = out.reserve(manifest.providers.len() * PROVIDER);
     for provider in &manifest.providers {
         let offset = out.offset()?;
-        out.0[place..place + 16].copy_from_slice(&provider.guid.0);
+        out.0[place..place + 16].copy_from_slice(&provider.guid.to_bytes());
         out.put_u32(place + 16, offset);
         place += PROVIDER;
         let mut writer = Writer {
@@ -252,7 +252,7 @@ impl<'a> Writer<'a> {
             let mut before = Bytes::default();
             before.u32(u32::from(task.value));
             before.u32(writer.id(task.message));
-            before.slice(&task.event_guid.unwrap_or_default().0);
+            before.slice(&task.event_guid.unwrap_or_default().to_bytes());
             Entry {
                 before: before.0,
                 name: &task.name.written,

@@ -1,67 +1,67 @@
-//! Event descriptors and what is in them.
+//! The event descriptor and its parts.
 
-/// An event's level: how severe or how detailed it is. A session gets the levels
-/// up to the one it asks for.
+/// The severity or detail of an event. A session receives the events whose level is at most the
+/// one that it asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Level(pub u8);
 
 impl Level {
-    /// Passes every session's level; not for ordinary events.
+    /// Passes the level filter of every session; not for ordinary events.
     pub const LOG_ALWAYS: Self = Self(0);
     /// Abnormal exit or termination.
     pub const CRITICAL: Self = Self(1);
     /// Severe errors.
     pub const ERROR: Self = Self(2);
-    /// Warnings, such as a failed allocation that was survived.
+    /// Warnings, such as a failed allocation that the driver can cope with.
     pub const WARNING: Self = Self(3);
-    /// What is worth knowing of normal work.
+    /// Noteworthy steps of normal operation.
     pub const INFORMATION: Self = Self(4);
-    /// Details.
+    /// Detailed steps.
     pub const VERBOSE: Self = Self(5);
 }
 
-/// What an event means within its task.
+/// The step within a task that an event marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Opcode(pub u8);
 
 impl Opcode {
-    /// An event like any other.
+    /// No particular step.
     pub const INFO: Self = Self(0);
     /// The start of an activity.
     pub const START: Self = Self(1);
     /// The end of an activity.
     pub const STOP: Self = Self(2);
-    /// What there was when collection started.
+    /// The state when collection started.
     pub const DC_START: Self = Self(3);
-    /// What there was when collection stopped.
+    /// The state when collection stopped.
     pub const DC_STOP: Self = Self(4);
-    /// More of an event before it.
+    /// Further data of an earlier event.
     pub const EXTENSION: Self = Self(5);
-    /// The answer to an event before it.
+    /// The answer to an earlier event.
     pub const REPLY: Self = Self(6);
-    /// An activity goes on.
+    /// An activity resumes.
     pub const RESUME: Self = Self(7);
-    /// An activity pauses.
+    /// An activity is suspended.
     pub const SUSPEND: Self = Self(8);
-    /// A message or an activity was handed over.
+    /// A message or an activity was sent to another component.
     pub const SEND: Self = Self(9);
-    /// A message or an activity was taken over.
+    /// A message or an activity was received from another component.
     pub const RECEIVE: Self = Self(240);
-    /// Ten to 239 are the provider's.
+    /// The lowest of the provider's own opcodes.
     pub const FIRST_USER: Self = Self(10);
-    /// The last of the provider's own.
+    /// The highest of the provider's own opcodes.
     pub const LAST_USER: Self = Self(239);
 }
 
-/// Where an event goes besides sessions.
+/// The event log that receives an event, besides sessions, or the mark of its encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Channel(pub u8);
 
 impl Channel {
-    /// None.
+    /// No channel.
     pub const NONE: Self = Self(0);
     /// The System event log.
     pub const SYSTEM: Self = Self(8);
@@ -75,16 +75,16 @@ impl Channel {
     pub const PROVIDER_METADATA: Self = Self(12);
 }
 
-/// A set of keywords: what an event is about. The low 48 bits are the
-/// provider's, the high 16 Microsoft's.
+/// A set of keywords, the topics of an event. The low 48 bits are the provider's, the high 16
+/// bits Microsoft's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Keyword(u64);
 
 impl Keyword {
-    /// No keyword. Such an event passes every session's keywords.
+    /// No keyword. Such an event passes the keyword filter of every session.
     pub const NONE: Self = Self(0);
-    /// The bits that are the provider's.
+    /// The bits that a provider can define.
     pub const USER_BITS: u64 = (1 << 48) - 1;
 
     /// Microsoft's keyword for response times.
@@ -102,11 +102,7 @@ impl Keyword {
     /// Microsoft's keyword for events of the classic log.
     pub const EVENTLOG_CLASSIC: Self = Self(1 << 55);
 
-    /// The keyword of one bit, 0 to 47.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Makes the keyword of one bit, 0 to 47; a higher one is a compile error.
     #[must_use]
     pub const fn bit<const BIT: u32>() -> Self {
         const { Self::require_providers(BIT) }
@@ -123,39 +119,27 @@ impl Keyword {
         );
     }
 
-    /// Any bits, Microsoft's among them: for what a controller passes, or for the
-    /// bit of a channel.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Makes a set of any bits, including Microsoft's: for a controller's masks, or for the bit of
+    /// a channel.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// The bits.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the bits.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// The keywords of both.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the keywords of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// What identifies and classifies an event (`EVENT_DESCRIPTOR` of evntprov.h).
+/// The identity and classification of an event (`EVENT_DESCRIPTOR` of evntprov.h).
 ///
 /// 16 bytes: `id` at 0, `version` at 2, `channel` at 3, `level` at 4, `opcode` at
 /// 5, `task` at 6, `keyword` at 8.
@@ -183,22 +167,18 @@ const _: () = {
 macro_rules! accessors {
     ($($(#[$doc:meta])* $field:ident / $set:ident / $with:ident: $type:ty;)*) => {$(
         $(#[$doc])*
-        ///
-        /// # IRQL
-        ///
-        /// Any.
         #[must_use]
         pub const fn $field(&self) -> $type {
             self.$field
         }
 
-        #[doc = concat!("Changes the ", stringify!($field), ".\n\n# IRQL\n\nAny.")]
+        #[doc = concat!("Sets the ", stringify!($field), ".")]
         pub const fn $set(&mut self, $field: $type) -> &mut Self {
             self.$field = $field;
             self
         }
 
-        #[doc = concat!("The same with another ", stringify!($field), ".\n\n# IRQL\n\nAny.")]
+        #[doc = concat!("Returns the descriptor with another ", stringify!($field), ".")]
         #[must_use]
         pub const fn $with(mut self, $field: $type) -> Self {
             self.$field = $field;
@@ -208,11 +188,7 @@ macro_rules! accessors {
 }
 
 impl EventDescriptor {
-    /// A descriptor with everything zero (`EventDescZero`).
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Makes a descriptor with all fields zero (`EventDescZero`).
     #[must_use]
     pub const fn zero() -> Self {
         Self {
@@ -226,11 +202,7 @@ impl EventDescriptor {
         }
     }
 
-    /// The descriptor of an event of a manifest; the rest by `with_*`.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Makes a descriptor; `with_*` set the other fields.
     #[must_use]
     pub const fn new(id: u16, version: u8, level: Level, keyword: Keyword) -> Self {
         Self {
@@ -243,34 +215,30 @@ impl EventDescriptor {
     }
 
     accessors! {
-        /// The id; with the version it stands for one layout for ever.
+        /// Returns the ID. ID and version together stand for one layout, forever.
         id / set_id / with_id: u16;
-        /// The version.
+        /// Returns the version.
         version / set_version / with_version: u8;
-        /// The channel.
+        /// Returns the channel.
         channel / set_channel / with_channel: Channel;
-        /// The level.
+        /// Returns the level.
         level / set_level / with_level: Level;
-        /// The opcode.
+        /// Returns the opcode.
         opcode / set_opcode / with_opcode: Opcode;
-        /// The task; 0 for none.
+        /// Returns the task; 0 is none.
         task / set_task / with_task: u16;
-        /// The keywords.
+        /// Returns the keywords.
         keyword / set_keyword / with_keyword: Keyword;
     }
 
     /// Adds keywords (`EventDescOrKeyword`).
-    ///
-    /// # IRQL
-    ///
-    /// Any.
     pub const fn or_keyword(&mut self, keyword: Keyword) -> &mut Self {
         self.keyword = self.keyword.union(keyword);
         self
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

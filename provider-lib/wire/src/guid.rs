@@ -1,6 +1,8 @@
 //! GUIDs.
 
-use core::fmt;
+use core::{cmp::Ordering, fmt, str::FromStr};
+
+use crate::sha1::Sha1;
 
 /// A GUID as Windows lays it out: three little-endian fields, then eight bytes.
 ///
@@ -16,39 +18,32 @@ pub struct Guid {
 
 const _: () = assert!(size_of::<Guid>() == 16 && align_of::<Guid>() == 4);
 
-/// A text that is no GUID, or a name that has none.
+/// The reason why a text is not a GUID, or why a name has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuidError {
-    /// The text is not 36 characters long.
+    /// The text has this many bytes instead of 36.
     Length(usize),
-    /// There is something else than a hyphen, or a hexadecimal digit, at this
-    /// place.
+    /// The byte at this index is not the hyphen or the hexadecimal digit that belongs there.
     Character(usize),
-    /// The name has a character outside ASCII at this place; tools do not agree
-    /// on how such a name is hashed.
+    /// The name has a character outside ASCII at this index; tools hash such names differently.
     NotAscii(usize),
 }
 
 impl GuidError {
-    /// What is wrong, and what to do.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns a sentence that says what is wrong and what to do.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
             Self::Length(_) => {
-                "a GUID is 36 characters long, without braces: \
-                 \"00000000-0000-0000-0000-000000000000\""
+                "expected a GUID of 36 characters, as in 4f50731a-89cf-4782-b3e0-dce8c90476ba"
             }
             Self::Character(_) => {
-                "a GUID has hexadecimal digits, and hyphens after the 8th, 12th, 16th and 20th: \
-                 \"00000000-0000-0000-0000-000000000000\""
+                "expected hexadecimal digits, and hyphens after the 8th, 12th, 16th and 20th, as in \
+                 4f50731a-89cf-4782-b3e0-dce8c90476ba"
             }
             Self::NotAscii(_) => {
-                "a provider's name that is to be hashed has ASCII characters only; choose another \
-                 name, or give the GUID"
+                "tools hash provider names with characters outside ASCII differently; choose an \
+                 ASCII name, or give the GUID"
             }
         }
     }
@@ -62,10 +57,10 @@ impl fmt::Display for GuidError {
 
 impl core::error::Error for GuidError {}
 
-/// The GUID in a literal, checked when the driver is compiled.
+/// Parses a GUID literal at compile time; a malformed one is a compile error.
 ///
 /// ```
-/// const GROUP: wdk_etw::Guid = wdk_etw::guid!("faaf2f61-9b26-4591-9bb1-b9b8bae2d34c");
+/// const GROUP: etw_wire::Guid = etw_wire::guid!("faaf2f61-9b26-4591-9bb1-b9b8bae2d34c");
 /// assert_eq!(GROUP.to_string(), "faaf2f61-9b26-4591-9bb1-b9b8bae2d34c");
 /// ```
 #[macro_export]
@@ -80,11 +75,10 @@ macro_rules! guid {
     };
 }
 
-/// The GUID that belongs to a provider's name by the standard hash, made when
-/// the driver is compiled.
+/// Hashes a provider's name to its GUID at compile time, as [`Guid::of_name`] does.
 ///
 /// ```
-/// const ID: wdk_etw::Guid = wdk_etw::guid_of_name!("MyProvider");
+/// const ID: etw_wire::Guid = etw_wire::guid_of_name!("MyProvider");
 /// assert_eq!(ID.to_string(), "b3864c38-4273-58c5-545b-8b3608343471");
 /// ```
 #[macro_export]
@@ -103,11 +97,7 @@ impl Guid {
     /// The null GUID: all zero.
     pub const NULL: Self = Self::new(0, 0, 0, [0; 8]);
 
-    /// The GUID with these fields.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Makes a GUID of its four fields.
     #[must_use]
     pub const fn new(data1: u32, data2: u16, data3: u16, data4: [u8; 8]) -> Self {
         Self {
@@ -118,11 +108,7 @@ impl Guid {
         }
     }
 
-    /// The GUID with these 16 bytes, as they lie in memory.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Makes a GUID of its 16 bytes in memory order.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         let [
@@ -151,11 +137,7 @@ impl Guid {
         )
     }
 
-    /// The 16 bytes, as they lie in memory.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the 16 bytes in memory order.
     #[must_use]
     pub const fn to_bytes(self) -> [u8; 16] {
         let [a0, a1, a2, a3] = self.data1.to_le_bytes();
@@ -167,21 +149,28 @@ impl Guid {
         ]
     }
 
-    /// Whether this is the null GUID.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns whether this is the null GUID.
     #[must_use]
     pub const fn is_null(self) -> bool {
         u128::from_le_bytes(self.to_bytes()) == 0
     }
 
-    /// Reads a GUID's text, such as `4f50731a-89cf-4782-b3e0-dce8c90476ba`.
+    /// Makes a GUID of its digits in the order in which they are written:
+    /// `0x00112233_4455_6677_8899_aabbccddeeff` is `00112233-4455-6677-8899-aabbccddeeff`.
+    #[must_use]
+    pub const fn from_u128(digits: u128) -> Self {
+        let [a0, a1, a2, a3, b0, b1, c0, c1, d @ ..] = digits.to_be_bytes();
+        Self::new(
+            u32::from_be_bytes([a0, a1, a2, a3]),
+            u16::from_be_bytes([b0, b1]),
+            u16::from_be_bytes([c0, c1]),
+            d,
+        )
+    }
+
+    /// Parses a GUID without braces, such as `4f50731a-89cf-4782-b3e0-dce8c90476ba`.
     ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// [`FromStr`] accepts braces, too.
     ///
     /// # Errors
     ///
@@ -210,21 +199,13 @@ impl Guid {
             rest = after;
             at = at.wrapping_add(1);
         }
-        let [a0, a1, a2, a3, b0, b1, c0, c1, d @ ..] = digits.to_be_bytes();
-        Ok(Self::new(
-            u32::from_be_bytes([a0, a1, a2, a3]),
-            u16::from_be_bytes([b0, b1]),
-            u16::from_be_bytes([c0, c1]),
-            d,
-        ))
+        Ok(Self::from_u128(digits))
     }
 
-    /// The GUID that belongs to a provider's name: the standard hash, which does not
-    /// tell upper from lower case.
+    /// Hashes a provider's name to its GUID.
     ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// `TraceLogging`, .NET's `EventSource` and the controllers that accept `*Name` use the same
+    /// hash; it ignores case.
     ///
     /// # Errors
     ///
@@ -280,6 +261,31 @@ impl Guid {
     }
 }
 
+impl FromStr for Guid {
+    type Err = GuidError;
+
+    /// Parses a GUID, with or without braces.
+    fn from_str(text: &str) -> Result<Self, GuidError> {
+        let bare = text
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'));
+        Self::parse(bare.unwrap_or(text))
+    }
+}
+
+/// Orders by the bytes in memory, not by the digits as they are written.
+impl Ord for Guid {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.to_bytes().cmp(&other.to_bytes())
+    }
+}
+
+impl PartialOrd for Guid {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 impl fmt::Display for Guid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, rest @ ..] = self.data4;
@@ -301,124 +307,7 @@ impl fmt::Debug for Guid {
     }
 }
 
-/// SHA-1 (FIPS 180-4), for use at compile time: the hash crates have no `const`
-/// functions.
-struct Sha1 {
-    state: [u32; 5],
-    block: [u8; 64],
-    filled: usize,
-    length: u64,
-}
-
-impl Sha1 {
-    const fn new() -> Self {
-        Self {
-            state: [
-                0x6745_2301,
-                0xEFCD_AB89,
-                0x98BA_DCFE,
-                0x1032_5476,
-                0xC3D2_E1F0,
-            ],
-            block: [0; 64],
-            filled: 0,
-            length: 0,
-        }
-    }
-
-    const fn push(&mut self, byte: u8) {
-        self.put(byte);
-        self.length = self.length.wrapping_add(8);
-    }
-
-    #[allow(clippy::indexing_slicing, reason = "`filled` is below 64")]
-    const fn put(&mut self, byte: u8) {
-        self.block[self.filled] = byte;
-        self.filled = self.filled.wrapping_add(1) % 64;
-        if self.filled == 0 {
-            self.state = Self::compress(self.state, &self.block);
-        }
-    }
-
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "indices are below the arrays' lengths"
-    )]
-    const fn finish(mut self) -> [u8; 20] {
-        let length = self.length.to_be_bytes();
-        self.put(0x80);
-        while self.filled != 56 {
-            self.put(0);
-        }
-        let mut at = 0;
-        while at < length.len() {
-            self.put(length[at]);
-            at = at.wrapping_add(1);
-        }
-        let mut digest = [0; 20];
-        let mut at = 0;
-        while at < digest.len() {
-            digest[at] = self.state[at / 4].to_be_bytes()[at % 4];
-            at = at.wrapping_add(1);
-        }
-        digest
-    }
-
-    #[allow(
-        clippy::indexing_slicing,
-        clippy::many_single_char_names,
-        reason = "indices are below the arrays' lengths; the letters are the standard's"
-    )]
-    const fn compress(state: [u32; 5], block: &[u8; 64]) -> [u32; 5] {
-        let mut w = [0_u32; 80];
-        let mut t = 0_usize;
-        while t < 80 {
-            w[t] = if t < 16 {
-                let at = t.wrapping_mul(4);
-                u32::from_be_bytes([
-                    block[at],
-                    block[at.wrapping_add(1)],
-                    block[at.wrapping_add(2)],
-                    block[at.wrapping_add(3)],
-                ])
-            } else {
-                (w[t.wrapping_sub(3)]
-                    ^ w[t.wrapping_sub(8)]
-                    ^ w[t.wrapping_sub(14)]
-                    ^ w[t.wrapping_sub(16)])
-                .rotate_left(1)
-            };
-            t = t.wrapping_add(1);
-        }
-        let [mut a, mut b, mut c, mut d, mut e] = state;
-        t = 0;
-        while t < 80 {
-            let (f, k) = match t / 20 {
-                0 => (b & c | !b & d, 0x5A82_7999),
-                1 => (b ^ c ^ d, 0x6ED9_EBA1),
-                2 => (b & c | b & d | c & d, 0x8F1B_BCDC),
-                _ => (b ^ c ^ d, 0xCA62_C1D6),
-            };
-            let next = a
-                .rotate_left(5)
-                .wrapping_add(f)
-                .wrapping_add(e)
-                .wrapping_add(k)
-                .wrapping_add(w[t]);
-            (e, d, c, b, a) = (d, c, b.rotate_left(30), a, next);
-            t = t.wrapping_add(1);
-        }
-        [
-            state[0].wrapping_add(a),
-            state[1].wrapping_add(b),
-            state[2].wrapping_add(c),
-            state[3].wrapping_add(d),
-            state[4].wrapping_add(e),
-        ]
-    }
-}
-
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     extern crate std;
 
@@ -461,6 +350,13 @@ mod tests {
         assert_eq!(Guid::from_bytes(guid.to_bytes()), guid);
         assert_eq!(guid.to_bytes()[..4], [0x1a, 0x73, 0x50, 0x4f]);
         assert_eq!(Guid::parse(&text.to_uppercase()), Ok(guid));
+        assert_eq!(
+            Guid::from_u128(0x4f50_731a_89cf_4782_b3e0_dce8_c904_76ba),
+            guid
+        );
+        for accepted in [text, "{4F50731A-89CF-4782-B3E0-DCE8C90476BA}"] {
+            assert_eq!(accepted.parse(), Ok(guid));
+        }
     }
 
     #[test]
@@ -474,5 +370,11 @@ mod tests {
             assert_eq!(Guid::parse(&bad), Err(GuidError::Character(at)));
         }
         assert_eq!(Guid::of_name("Grüße"), Err(GuidError::NotAscii(2)));
+        for half in [
+            "{4f50731a-89cf-4782-b3e0-dce8c90476ba",
+            "4f50731a-89cf-4782-b3e0-dce8c90476ba}",
+        ] {
+            assert_eq!(half.parse::<Guid>(), Err(GuidError::Length(37)));
+        }
     }
 }

@@ -1,0 +1,425 @@
+//! The one table of field types.
+//!
+//! Everything that depends on a field's type comes from here: what a declaration may name, the
+//! type of the parameter in generated code, the metadata of `TraceLogging` events, `inType` and
+//! `outType` of manifests, how a value becomes bytes, the error texts and the table in the
+//! documentation of `wdk_etw::provider`. A new type is a row here, a type in `wdk-etw` that can
+//! be viewed as bytes, and a test.
+
+use etw_wire::{InType as In, OutType as Out, TlgOutType as Tlg};
+
+use super::Format;
+use Representation::{
+    BigEndian16, Cast8, Cast64, Counted, Memory, Octets4, Octets16, Pointer, Sid, SocketAddr,
+    Terminated,
+};
+
+/// The conversion of a value to the bytes that an event has of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Representation {
+    /// Its bytes in memory, of which there are so many; the type has no padding.
+    Memory(usize),
+    /// One byte: `value as u8`.
+    Cast8,
+    /// Eight bytes: `value as u64`.
+    Cast64,
+    /// Eight bytes: the address, or only whether it is null.
+    Pointer,
+    /// Two bytes, the more significant one first: `value.0.to_be_bytes()`.
+    BigEndian16,
+    /// Four bytes: `value.octets()`.
+    Octets4,
+    /// Sixteen bytes: `value.octets()`. `TraceLogging` puts their count before them.
+    Octets16,
+    /// Text or bytes behind a 16-bit count of bytes.
+    Counted(Text),
+    /// Text before a NUL.
+    Terminated(Text),
+    /// A security identifier, which contains its own size.
+    Sid,
+    /// A `SOCKADDR` structure behind a 16-bit count of bytes.
+    SocketAddr,
+}
+
+/// The source of a value of variable size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Text {
+    /// `&str`.
+    Str,
+    /// `&[u16]`.
+    Utf16,
+    /// A type with a method `units()`, which returns `&[u16]`.
+    UnicodeString,
+    /// `&CStr`.
+    CStr,
+    /// `&[u8]`.
+    Bytes,
+}
+
+impl Text {
+    /// Returns the size of a code unit in bytes, and so of the terminating NUL.
+    #[must_use]
+    pub const fn unit(self) -> usize {
+        match self {
+            Self::Str | Self::CStr | Self::Bytes => 1,
+            Self::Utf16 | Self::UnicodeString => 2,
+        }
+    }
+}
+
+/// `inType` and `outType` of a type, in both encodings.
+#[derive(Clone, Copy, Debug)]
+struct Codes {
+    tracelogging: (In, Tlg),
+    manifest: (In, Out),
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct Row {
+    /// The type's last path segment in a declaration; `[u8]` and `[u16]` for slices.
+    pub name: &'static str,
+    /// The type of the parameter in generated code.
+    pub rust: &'static str,
+    /// The conversion to bytes.
+    pub representation: Representation,
+    /// The text in the documentation's table; rows with the same text are shown together.
+    pub summary: &'static str,
+    /// Whether an array of it can be written as it lies in memory.
+    pub repeats: bool,
+    codes: Codes,
+    hex: Option<Codes>,
+    is_text: bool,
+}
+
+const fn codes(in_type: In, tracelogging: Tlg, manifest_in: In, manifest: Out) -> Codes {
+    Codes {
+        tracelogging: (in_type, tracelogging),
+        manifest: (manifest_in, manifest),
+    }
+}
+
+const HEX_8: Codes = codes(In::UInt8, Tlg::Hex, In::UInt8, Out::HexInt8);
+const HEX_16: Codes = codes(In::UInt16, Tlg::Hex, In::UInt16, Out::HexInt16);
+const HEX_32: Codes = codes(In::HexInt32, Tlg::Default, In::HexInt32, Out::HexInt32);
+const HEX_64: Codes = codes(In::HexInt64, Tlg::Default, In::HexInt64, Out::HexInt64);
+
+/// The texts of the documentation's table.
+mod summary {
+    pub const NUMBER: &str = "the number; `#[hex]` shows it in hexadecimal";
+    pub const BYTE: &str = "a byte, 0 or 1";
+    pub const FLOAT: &str = "the bits of a floating-point number";
+    pub const POINTER: &str = "whether it is null; with `#[address]` the address";
+    pub const CODE: &str = "the number, shown with its meaning";
+    pub const WINDOWS: &str = "the structure of Windows of this name";
+    pub const NETWORK: &str = "the bytes in network byte order";
+    pub const UTF8: &str = "UTF-8 behind its length; `#[json]` and `#[xml]` say what it is";
+    pub const UTF16: &str = "UTF-16 behind its length; `#[json]` and `#[xml]` say what it is";
+    pub const TERMINATED: &str = "text before a NUL";
+    pub const BYTES: &str = "bytes behind their length";
+}
+
+const fn row(
+    name: &'static str,
+    rust: &'static str,
+    representation: Representation,
+    summary: &'static str,
+) -> Row {
+    Row {
+        name,
+        rust,
+        representation,
+        summary,
+        repeats: false,
+        codes: codes(In::Null, Tlg::Default, In::Null, Out::String),
+        hex: None,
+        is_text: false,
+    }
+}
+
+impl Row {
+    const fn tracelogging(mut self, in_type: In, out_type: Tlg) -> Self {
+        self.codes.tracelogging = (in_type, out_type);
+        self
+    }
+
+    const fn manifest(mut self, in_type: In, out_type: Out) -> Self {
+        self.codes.manifest = (in_type, out_type);
+        self
+    }
+
+    const fn hex(mut self, codes: Codes) -> Self {
+        self.hex = Some(codes);
+        self
+    }
+
+    const fn json_and_xml(mut self) -> Self {
+        self.is_text = true;
+        self
+    }
+
+    const fn repeats(mut self) -> Self {
+        self.repeats = true;
+        self
+    }
+}
+
+/// Declares [`Scalar`] and its rows.
+macro_rules! field_types {
+    ($($variant:ident = $row:expr;)*) => {
+        /// The type of a single value.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[expect(missing_docs, reason = "the variants are named after the Rust types")]
+        pub enum Scalar {
+            $($variant,)*
+        }
+
+        impl Scalar {
+            /// All types, in the order of the documentation's table.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Returns the type's row.
+            #[must_use]
+            pub const fn row(self) -> &'static Row {
+                match self {
+                    $(Self::$variant => const { &$row },)*
+                }
+            }
+        }
+    };
+}
+
+field_types! {
+        I8 = row("i8", "i8", Memory(1), summary::NUMBER)
+            .tracelogging(In::Int8, Tlg::Default)
+            .manifest(In::Int8, Out::Byte)
+            .hex(HEX_8)
+            .repeats();
+        U8 = row("u8", "u8", Memory(1), summary::NUMBER)
+            .tracelogging(In::UInt8, Tlg::Default)
+            .manifest(In::UInt8, Out::UnsignedByte)
+            .hex(HEX_8)
+            .repeats();
+        I16 = row("i16", "i16", Memory(2), summary::NUMBER)
+            .tracelogging(In::Int16, Tlg::Default)
+            .manifest(In::Int16, Out::Short)
+            .hex(HEX_16)
+            .repeats();
+        U16 = row("u16", "u16", Memory(2), summary::NUMBER)
+            .tracelogging(In::UInt16, Tlg::Default)
+            .manifest(In::UInt16, Out::UnsignedShort)
+            .hex(HEX_16)
+            .repeats();
+        I32 = row("i32", "i32", Memory(4), summary::NUMBER)
+            .tracelogging(In::Int32, Tlg::Default)
+            .manifest(In::Int32, Out::Int)
+            .hex(HEX_32)
+            .repeats();
+        U32 = row("u32", "u32", Memory(4), summary::NUMBER)
+            .tracelogging(In::UInt32, Tlg::Default)
+            .manifest(In::UInt32, Out::UnsignedInt)
+            .hex(HEX_32)
+            .repeats();
+        I64 = row("i64", "i64", Memory(8), summary::NUMBER)
+            .tracelogging(In::Int64, Tlg::Default)
+            .manifest(In::Int64, Out::Long)
+            .hex(HEX_64)
+            .repeats();
+        U64 = row("u64", "u64", Memory(8), summary::NUMBER)
+            .tracelogging(In::UInt64, Tlg::Default)
+            .manifest(In::UInt64, Out::UnsignedLong)
+            .hex(HEX_64)
+            .repeats();
+        Usize = row("usize", "usize", Cast64, summary::NUMBER)
+            .tracelogging(In::UInt64, Tlg::Default)
+            .manifest(In::UInt64, Out::UnsignedLong)
+            .hex(HEX_64);
+        Bool = row("bool", "bool", Cast8, summary::BYTE)
+            .tracelogging(In::UInt8, Tlg::Boolean)
+            .manifest(In::UInt8, Out::Boolean);
+        F32 = row("F32", "::wdk_etw::F32", Memory(4), summary::FLOAT)
+            .tracelogging(In::Float, Tlg::Default)
+            .manifest(In::Float, Out::Float)
+            .repeats();
+        F64 = row("F64", "::wdk_etw::F64", Memory(8), summary::FLOAT)
+            .tracelogging(In::Double, Tlg::Default)
+            .manifest(In::Double, Out::Double)
+            .repeats();
+        Pointer = row("Pointer", "::wdk_etw::Pointer", Pointer, summary::POINTER)
+            .tracelogging(In::HexInt64, Tlg::Default)
+            .manifest(In::Pointer, Out::HexInt64);
+        Guid = row("Guid", "::wdk_etw::Guid", Memory(16), summary::WINDOWS)
+            .tracelogging(In::Guid, Tlg::Default)
+            .manifest(In::Guid, Out::Guid)
+            .repeats();
+        FileTime = row("FileTime", "::wdk_etw::FileTime", Memory(8), summary::WINDOWS)
+            .tracelogging(In::FileTime, Tlg::Default)
+            .manifest(In::FileTime, Out::DateTime)
+            .repeats();
+        Luid = row("Luid", "::wdk_etw::Luid", Memory(8), summary::WINDOWS)
+            .tracelogging(In::HexInt64, Tlg::Default)
+            .manifest(In::HexInt64, Out::HexInt64)
+            .repeats();
+        SystemTime = row("SystemTime", "::wdk_etw::SystemTime", Memory(16), summary::WINDOWS)
+            .tracelogging(In::SystemTime, Tlg::Default)
+            .manifest(In::SystemTime, Out::DateTime)
+            .repeats();
+        NtStatus = row("NtStatus", "::wdk_etw::NtStatus", Memory(4), summary::CODE)
+            .tracelogging(In::UInt32, Tlg::NtStatus)
+            .manifest(In::UInt32, Out::NtStatus)
+            .repeats();
+        HResult = row("HResult", "::wdk_etw::HResult", Memory(4), summary::CODE)
+            .tracelogging(In::Int32, Tlg::HResult)
+            .manifest(In::Int32, Out::HResult)
+            .repeats();
+        Win32Error = row("Win32Error", "::wdk_etw::Win32Error", Memory(4), summary::CODE)
+            .tracelogging(In::UInt32, Tlg::Win32Error)
+            .manifest(In::UInt32, Out::Win32Error)
+            .repeats();
+        ProcessId = row("ProcessId", "::wdk_etw::ProcessId", Memory(4), summary::CODE)
+            .tracelogging(In::UInt32, Tlg::Pid)
+            .manifest(In::UInt32, Out::Pid)
+            .repeats();
+        ThreadId = row("ThreadId", "::wdk_etw::ThreadId", Memory(4), summary::CODE)
+            .tracelogging(In::UInt32, Tlg::Tid)
+            .manifest(In::UInt32, Out::Tid)
+            .repeats();
+        Port = row("Port", "::wdk_etw::Port", BigEndian16, summary::NETWORK)
+            .tracelogging(In::UInt16, Tlg::Port)
+            .manifest(In::UInt16, Out::Port);
+        Ipv4Addr = row("Ipv4Addr", "::core::net::Ipv4Addr", Octets4, summary::NETWORK)
+            .tracelogging(In::UInt32, Tlg::Ipv4)
+            .manifest(In::UInt32, Out::Ipv4);
+        Ipv6Addr = row("Ipv6Addr", "::core::net::Ipv6Addr", Octets16, summary::NETWORK)
+            .tracelogging(In::Binary, Tlg::Ipv6)
+            .manifest(In::Binary, Out::Ipv6);
+        SocketAddr = row("SocketAddr", "::core::net::SocketAddr", SocketAddr, summary::NETWORK)
+            .tracelogging(In::Binary, Tlg::SocketAddress)
+            .manifest(In::Binary, Out::SocketAddress);
+        Sid = row("Sid", "::wdk_etw::Sid<'_>", Sid, summary::WINDOWS)
+            .tracelogging(In::Sid, Tlg::Default)
+            .manifest(In::Sid, Out::String);
+        Str = row("str", "&str", Counted(Text::Str), summary::UTF8)
+            .tracelogging(In::CountedAnsiString, Tlg::Utf8)
+            .manifest(In::CountedAnsiString, Out::Utf8)
+            .json_and_xml();
+        Utf16 = row("[u16]", "&[u16]", Counted(Text::Utf16), summary::UTF16)
+            .tracelogging(In::CountedUnicodeString, Tlg::Default)
+            .manifest(In::CountedUnicodeString, Out::String)
+            .json_and_xml();
+        UnicodeString = row("UnicodeString", "::wdk_etw::UnicodeString<'_>", Counted(Text::UnicodeString), summary::UTF16)
+            .tracelogging(In::CountedUnicodeString, Tlg::Default)
+            .manifest(In::CountedUnicodeString, Out::String)
+            .json_and_xml();
+        CStr = row("CStr", "&::core::ffi::CStr", Terminated(Text::CStr), summary::TERMINATED)
+            .tracelogging(In::AnsiString, Tlg::Utf8)
+            .manifest(In::AnsiString, Out::Utf8);
+        Utf16CStr = row("Utf16CStr", "::wdk_etw::Utf16CStr<'_>", Terminated(Text::UnicodeString), summary::TERMINATED)
+            .tracelogging(In::UnicodeString, Tlg::Default)
+            .manifest(In::UnicodeString, Out::String);
+        Bytes = row("[u8]", "&[u8]", Counted(Text::Bytes), summary::BYTES)
+            .tracelogging(In::Binary, Tlg::Default)
+            .manifest(In::Binary, Out::HexBinary);
+}
+
+impl Scalar {
+    /// Returns the name that a declaration has for the type.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Returns the type that a path's last segment names.
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|scalar| scalar.name() == name && !name.starts_with('['))
+    }
+
+    /// Returns the size of a value in bytes, if all values have the same.
+    #[must_use]
+    pub const fn size(self) -> Option<usize> {
+        match self.row().representation {
+            Memory(size) => Some(size),
+            Cast8 => Some(1),
+            BigEndian16 => Some(2),
+            Octets4 => Some(4),
+            Cast64 | Pointer => Some(8),
+            Octets16 => Some(16),
+            Counted(_) | Terminated(_) | Sid | SocketAddr => None,
+        }
+    }
+
+    /// Returns whether a parameter of the type borrows its value.
+    #[must_use]
+    pub const fn borrows(self) -> bool {
+        matches!(self.row().representation, Counted(_) | Terminated(_) | Sid)
+    }
+
+    /// Returns whether the type can have this format.
+    #[must_use]
+    pub const fn has_format(self, format: Format) -> bool {
+        match format {
+            Format::Default => true,
+            Format::Hex => self.row().hex.is_some(),
+            Format::Json | Format::Xml => self.row().is_text,
+            Format::Address => matches!(self.row().representation, Pointer),
+        }
+    }
+
+    /// Returns the types in `TraceLogging` metadata.
+    #[must_use]
+    pub const fn tracelogging(self, format: Format) -> (In, Tlg) {
+        let row = self.row();
+        let (in_type, _) = row.codes.tracelogging;
+        match (format, &row.hex) {
+            (Format::Hex, Some(hex)) => hex.tracelogging,
+            (Format::Json, _) => (in_type, Tlg::Json),
+            (Format::Xml, _) => (in_type, Tlg::Xml),
+            (Format::Default | Format::Address, _) | (Format::Hex, None) => row.codes.tracelogging,
+        }
+    }
+
+    /// Returns `inType` and `outType` in a manifest.
+    #[must_use]
+    pub const fn manifest(self, format: Format) -> (In, Out) {
+        let row = self.row();
+        let (in_type, _) = row.codes.manifest;
+        match (format, &row.hex) {
+            (Format::Hex, Some(hex)) => hex.manifest,
+            (Format::Json, _) => (in_type, Out::Json),
+            (Format::Xml, _) => (in_type, Out::Xml),
+            (Format::Default | Format::Address, _) | (Format::Hex, None) => row.codes.manifest,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_whole() {
+        for scalar in Scalar::ALL {
+            let row = scalar.row();
+            assert_ne!(row.codes.tracelogging.0, In::Null, "{}", row.name);
+            let (in_type, out_type) = row.codes.manifest;
+            assert!(in_type.out_types().contains(&out_type), "{}", row.name);
+            // Only what lies in memory as it travels can be an array.
+            assert!(
+                !row.repeats || matches!(row.representation, Memory(_)),
+                "{}",
+                row.name
+            );
+            if let Some(size) = scalar.size() {
+                let (in_type, _) = row.codes.tracelogging;
+                assert!(
+                    in_type.size().is_none_or(|of_type| of_type == size),
+                    "{}",
+                    row.name
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `NTSTATUS` values.
+
+use core::fmt;
+
+/// An `NTSTATUS`: zero and positive values are successes, negative values are warnings and errors.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct NtStatus(pub i32);
+
+/// Declares the values that have names.
+macro_rules! named {
+    ($($(#[$doc:meta])* $name:ident = $bits:literal;)*) => {
+        impl NtStatus {
+            $($(#[$doc])* pub const $name: Self = Self::from_bits($bits);)*
+
+            /// The values that have names.
+            pub const NAMED: &[Self] = &[$(Self::$name,)*];
+
+            /// Returns the name in ntstatus.h, for the statuses that ETW, KMDF and the other
+            /// routines that drivers call for tracing return.
+            #[must_use]
+            pub const fn name(self) -> Option<&'static str> {
+                match self {
+                    $(Self::$name => Some(concat!("STATUS_", stringify!($name))),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+named! {
+    /// The call succeeded.
+    SUCCESS = 0x0000_0000;
+    /// A wait ended before its object was signalled. A success.
+    TIMEOUT = 0x0000_0102;
+    /// The request will be completed later. A success.
+    PENDING = 0x0000_0103;
+    /// The data do not fit into the buffer; from a write: into a session's buffer. A warning,
+    /// which is not a success.
+    BUFFER_OVERFLOW = 0x8000_0005;
+    /// There is no further entry. A warning, which is not a success.
+    NO_MORE_ENTRIES = 0x8000_001A;
+    /// A size field does not hold the size of its structure.
+    INFO_LENGTH_MISMATCH = 0xC000_0004;
+    /// The handle is not valid.
+    INVALID_HANDLE = 0xC000_0008;
+    /// An argument is not valid.
+    INVALID_PARAMETER = 0xC000_000D;
+    /// The device does not exist, or no longer.
+    NO_SUCH_DEVICE = 0xC000_000E;
+    /// The device or the call does not support the request.
+    INVALID_DEVICE_REQUEST = 0xC000_0010;
+    /// No memory is available; from a write: no session buffer is free.
+    NO_MEMORY = 0xC000_0017;
+    /// The caller lacks the permission.
+    ACCESS_DENIED = 0xC000_0022;
+    /// The buffer is too small.
+    BUFFER_TOO_SMALL = 0xC000_0023;
+    /// The value or object has another type.
+    OBJECT_TYPE_MISMATCH = 0xC000_0024;
+    /// Nothing has this name.
+    OBJECT_NAME_NOT_FOUND = 0xC000_0034;
+    /// An object of this name exists already.
+    OBJECT_NAME_COLLISION = 0xC000_0035;
+    /// A security descriptor is not valid, or has nothing to protect.
+    INVALID_SECURITY_DESCR = 0xC000_0079;
+    /// A size overflows its type; from a write: the event is larger than 64 KB.
+    INTEGER_OVERFLOW = 0xC000_0095;
+    /// Pool or another resource is exhausted.
+    INSUFFICIENT_RESOURCES = 0xC000_009A;
+    /// The device is not ready for requests.
+    DEVICE_NOT_READY = 0xC000_00A3;
+    /// The request is not supported.
+    NOT_SUPPORTED = 0xC000_00BB;
+    /// The request was cancelled.
+    CANCELLED = 0xC000_0120;
+    /// The device or queue is in the wrong state for the call.
+    INVALID_DEVICE_STATE = 0xC000_0184;
+    /// A session's file, or its store for a real-time consumer, has its maximum size.
+    LOG_FILE_FULL = 0xC000_0188;
+    /// The object was not found.
+    NOT_FOUND = 0xC000_0225;
+    /// The queue is stopped, or its device is not in its working state.
+    WDF_PAUSED = 0xC020_0203;
+    /// The queue accepts no requests.
+    WDF_BUSY = 0xC020_0204;
+    /// The queue has no callback for the request.
+    WDF_NO_CALLBACK = 0xC020_020B;
+    /// The framework object needs a parent.
+    WDF_PARENT_NOT_SPECIFIED = 0xC020_0212;
+}
+
+impl NtStatus {
+    /// Makes a status of its 32 bits.
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits.cast_signed())
+    }
+
+    /// Returns the 32 bits.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0.cast_unsigned()
+    }
+
+    /// Makes a status of a function's return register, whose low 32 bits hold it.
+    #[must_use]
+    pub const fn from_register(register: u64) -> Self {
+        let [a, b, c, d, ..] = register.to_le_bytes();
+        Self(i32::from_le_bytes([a, b, c, d]))
+    }
+
+    /// Returns the value of a return register that holds this status.
+    #[must_use]
+    pub const fn to_register(self) -> u64 {
+        self.bits() as u64
+    }
+
+    /// Returns whether this is a success (`NT_SUCCESS`): zero and positive values.
+    #[must_use]
+    pub const fn is_success(self) -> bool {
+        self.0 >= 0
+    }
+}
+
+impl fmt::Display for NtStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = self.bits();
+        match self.name() {
+            Some(name) => write!(f, "{name} (0x{bits:08X})"),
+            None => write!(f, "0x{bits:08X}"),
+        }
+    }
+}
+
+impl fmt::Debug for NtStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,489 @@
+//! The codes of field types.
+//!
+//! `InType` says how a value is encoded; manifests and `TraceLogging` use the same numbers. How a
+//! value is shown has two numberings: [`OutType`] is that of winmeta.xml, which manifests and
+//! `WEVT_TEMPLATE` resources use, and [`TlgOutType`] is that of TraceLoggingProvider.h.
+
+/// Declares an enumeration of codes, and the conversions from and to them.
+macro_rules! codes {
+    (
+        $(#[$doc:meta])*
+        $type:ident {
+            $($(#[$variant_doc:meta])* $variant:ident = $code:literal,)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum $type {
+            $($(#[$variant_doc])* $variant = $code,)*
+        }
+
+        impl $type {
+            /// All values, by rising code.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Returns the value with this code, or `None` for a code that is not documented.
+            #[must_use]
+            pub const fn from_code(code: u8) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            /// Returns the code.
+            #[must_use]
+            pub const fn code(self) -> u8 {
+                self as u8
+            }
+        }
+    };
+}
+
+codes! {
+    /// The encoding of a value (`TDH_INTYPE_*` of tdh.h, `_TlgIn_t` of TraceLoggingProvider.h).
+    InType {
+        /// No data.
+        Null = 0,
+        /// UTF-16LE text, terminated by a NUL unless a length is given.
+        UnicodeString = 1,
+        /// Text of 8-bit characters, terminated by a NUL unless a length is given.
+        AnsiString = 2,
+        /// A signed integer of 8 bits.
+        Int8 = 3,
+        /// An unsigned integer of 8 bits.
+        UInt8 = 4,
+        /// A signed integer of 16 bits.
+        Int16 = 5,
+        /// An unsigned integer of 16 bits.
+        UInt16 = 6,
+        /// A signed integer of 32 bits.
+        Int32 = 7,
+        /// An unsigned integer of 32 bits.
+        UInt32 = 8,
+        /// A signed integer of 64 bits.
+        Int64 = 9,
+        /// An unsigned integer of 64 bits.
+        UInt64 = 10,
+        /// An IEEE 754 number of 32 bits.
+        Float = 11,
+        /// An IEEE 754 number of 64 bits.
+        Double = 12,
+        /// A `BOOL`: 32 bits, false if zero.
+        Boolean = 13,
+        /// Bytes, preceded by a 16-bit count unless a length is given.
+        Binary = 14,
+        /// A GUID, 16 bytes.
+        Guid = 15,
+        /// A pointer, of the size that the event header's flags say.
+        Pointer = 16,
+        /// A `FILETIME`: 64 bits, 100 ns units since 1601-01-01.
+        FileTime = 17,
+        /// A `SYSTEMTIME`: eight 16-bit fields.
+        SystemTime = 18,
+        /// A security identifier, of the size that its second byte implies.
+        Sid = 19,
+        /// An unsigned integer of 32 bits, shown in hexadecimal.
+        HexInt32 = 20,
+        /// An unsigned integer of 64 bits, shown in hexadecimal.
+        HexInt64 = 21,
+        /// UTF-16LE text, preceded by a 16-bit count of bytes.
+        CountedUnicodeString = 22,
+        /// Text of 8-bit characters, preceded by a 16-bit count of bytes.
+        CountedAnsiString = 23,
+        /// A structure: its members follow; it has no data of its own.
+        Struct = 24,
+        /// Bytes, preceded by a 16-bit count.
+        CountedBinary = 25,
+    }
+}
+
+codes! {
+    /// The presentation of a value in manifests and `WEVT_TEMPLATE` resources (`outType` of
+    /// winmeta.xml, by its number there).
+    OutType {
+        /// Text.
+        String = 1,
+        /// A date and time.
+        DateTime = 2,
+        /// A signed integer of 8 bits.
+        Byte = 3,
+        /// An unsigned integer of 8 bits.
+        UnsignedByte = 4,
+        /// A signed integer of 16 bits.
+        Short = 5,
+        /// An unsigned integer of 16 bits.
+        UnsignedShort = 6,
+        /// A signed integer of 32 bits.
+        Int = 7,
+        /// An unsigned integer of 32 bits.
+        UnsignedInt = 8,
+        /// A signed integer of 64 bits.
+        Long = 9,
+        /// An unsigned integer of 64 bits.
+        UnsignedLong = 10,
+        /// A floating-point number of 32 bits.
+        Float = 11,
+        /// A floating-point number of 64 bits.
+        Double = 12,
+        /// True or false.
+        Boolean = 13,
+        /// A GUID.
+        Guid = 14,
+        /// Bytes in hexadecimal.
+        HexBinary = 15,
+        /// 8 bits in hexadecimal.
+        HexInt8 = 16,
+        /// 16 bits in hexadecimal.
+        HexInt16 = 17,
+        /// 32 bits in hexadecimal.
+        HexInt32 = 18,
+        /// 64 bits in hexadecimal.
+        HexInt64 = 19,
+        /// A process ID.
+        Pid = 20,
+        /// A thread ID.
+        Tid = 21,
+        /// A TCP or UDP port, in network byte order.
+        Port = 22,
+        /// An IPv4 address, in network byte order.
+        Ipv4 = 23,
+        /// An IPv6 address.
+        Ipv6 = 24,
+        /// A `SOCKADDR` structure.
+        SocketAddress = 25,
+        /// A date and time in CIM format.
+        CimDateTime = 26,
+        /// A reading of a session's clock.
+        EtwTime = 27,
+        /// XML text.
+        Xml = 28,
+        /// An error code of any kind.
+        ErrorCode = 29,
+        /// A Win32 error code.
+        Win32Error = 30,
+        /// An `NTSTATUS`.
+        NtStatus = 31,
+        /// An `HRESULT`.
+        HResult = 32,
+        /// A date and time in a format that does not depend on the language.
+        DateTimeCultureInsensitive = 33,
+        /// JSON text.
+        Json = 34,
+        /// UTF-8 text.
+        Utf8 = 35,
+        /// A PKCS #7 message with type information.
+        Pkcs7WithTypeInfo = 36,
+        /// The address of code.
+        CodePointer = 37,
+        /// A date and time in UTC.
+        DateTimeUtc = 38,
+    }
+}
+
+codes! {
+    /// The presentation of a value in `TraceLogging` metadata (`_TlgOut_t` of
+    /// TraceLoggingProvider.h).
+    TlgOutType {
+        /// As the `InType` suggests.
+        Default = 0,
+        /// Not meant to be shown.
+        NoPrint = 1,
+        /// Characters.
+        String = 2,
+        /// True or false.
+        Boolean = 3,
+        /// Hexadecimal.
+        Hex = 4,
+        /// A process ID.
+        Pid = 5,
+        /// A thread ID.
+        Tid = 6,
+        /// A TCP or UDP port, in network byte order.
+        Port = 7,
+        /// An IPv4 address, in network byte order.
+        Ipv4 = 8,
+        /// An IPv6 address.
+        Ipv6 = 9,
+        /// A `SOCKADDR` structure.
+        SocketAddress = 10,
+        /// XML text.
+        Xml = 11,
+        /// JSON text.
+        Json = 12,
+        /// A Win32 error code.
+        Win32Error = 13,
+        /// An `NTSTATUS`.
+        NtStatus = 14,
+        /// An `HRESULT`.
+        HResult = 15,
+        /// A date and time.
+        DateTime = 16,
+        /// A signed decimal number.
+        Signed = 17,
+        /// An unsigned decimal number.
+        Unsigned = 18,
+        /// A date and time in a format that does not depend on the language.
+        DateTimeCultureInsensitive = 33,
+        /// UTF-8 text.
+        Utf8 = 35,
+        /// A PKCS #7 message with type information.
+        Pkcs7WithTypeInfo = 36,
+        /// The address of code.
+        CodePointer = 37,
+        /// A date and time in UTC.
+        DateTimeUtc = 38,
+    }
+}
+
+impl InType {
+    /// Returns the name that manifests use, such as `win:UInt32`; `None` for the types that only
+    /// `TraceLogging` has.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Null | Self::Struct => return None,
+            Self::UnicodeString => "win:UnicodeString",
+            Self::AnsiString => "win:AnsiString",
+            Self::Int8 => "win:Int8",
+            Self::UInt8 => "win:UInt8",
+            Self::Int16 => "win:Int16",
+            Self::UInt16 => "win:UInt16",
+            Self::Int32 => "win:Int32",
+            Self::UInt32 => "win:UInt32",
+            Self::Int64 => "win:Int64",
+            Self::UInt64 => "win:UInt64",
+            Self::Float => "win:Float",
+            Self::Double => "win:Double",
+            Self::Boolean => "win:Boolean",
+            Self::Binary => "win:Binary",
+            Self::Guid => "win:GUID",
+            Self::Pointer => "win:Pointer",
+            Self::FileTime => "win:FILETIME",
+            Self::SystemTime => "win:SYSTEMTIME",
+            Self::Sid => "win:SID",
+            Self::HexInt32 => "win:HexInt32",
+            Self::HexInt64 => "win:HexInt64",
+            Self::CountedUnicodeString => "win:CountedUnicodeString",
+            Self::CountedAnsiString => "win:CountedAnsiString",
+            Self::CountedBinary => "win:CountedBinary",
+        })
+    }
+
+    /// Returns the type with this name, prefix included.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|known| known.name() == Some(name))
+    }
+
+    /// Returns the size of a value in bytes, where the type alone decides it.
+    #[must_use]
+    pub const fn size(self) -> Option<usize> {
+        match self {
+            Self::Null | Self::Struct => Some(0),
+            Self::Int8 | Self::UInt8 => Some(1),
+            Self::Int16 | Self::UInt16 => Some(2),
+            Self::Int32 | Self::UInt32 | Self::Float | Self::Boolean | Self::HexInt32 => Some(4),
+            Self::Int64 | Self::UInt64 | Self::Double | Self::FileTime | Self::HexInt64 => Some(8),
+            Self::Guid | Self::SystemTime => Some(16),
+            Self::UnicodeString
+            | Self::AnsiString
+            | Self::Binary
+            | Self::Pointer
+            | Self::Sid
+            | Self::CountedUnicodeString
+            | Self::CountedAnsiString
+            | Self::CountedBinary => None,
+        }
+    }
+
+    /// Returns whether a value can be the count or the length of another field.
+    #[must_use]
+    pub const fn is_integer(self) -> bool {
+        matches!(
+            self,
+            Self::Int8
+                | Self::UInt8
+                | Self::Int16
+                | Self::UInt16
+                | Self::Int32
+                | Self::UInt32
+                | Self::Int64
+                | Self::UInt64
+                | Self::Pointer
+                | Self::HexInt32
+                | Self::HexInt64
+        )
+    }
+
+    /// Returns whether a manifest's `length` applies to the type.
+    #[must_use]
+    pub const fn has_length(self) -> bool {
+        matches!(self, Self::UnicodeString | Self::AnsiString | Self::Binary)
+    }
+
+    /// Returns the presentations that winmeta.xml allows for the type, the default first; none for
+    /// the types that only `TraceLogging` has.
+    #[must_use]
+    pub const fn out_types(self) -> &'static [OutType] {
+        use OutType as Out;
+        match self {
+            Self::Null | Self::Struct => &[],
+            Self::UnicodeString | Self::CountedUnicodeString => &[Out::String, Out::Xml, Out::Json],
+            Self::AnsiString | Self::CountedAnsiString => {
+                &[Out::String, Out::Xml, Out::Json, Out::Utf8]
+            }
+            Self::Int8 => &[Out::Byte, Out::String],
+            Self::UInt8 => &[Out::UnsignedByte, Out::HexInt8, Out::String, Out::Boolean],
+            Self::Int16 => &[Out::Short],
+            Self::UInt16 => &[Out::UnsignedShort, Out::Port, Out::HexInt16, Out::String],
+            Self::Int32 => &[Out::Int, Out::HResult],
+            Self::UInt32 => &[
+                Out::UnsignedInt,
+                Out::Pid,
+                Out::Tid,
+                Out::Ipv4,
+                Out::EtwTime,
+                Out::ErrorCode,
+                Out::Win32Error,
+                Out::NtStatus,
+                Out::HexInt32,
+                Out::CodePointer,
+            ],
+            Self::Int64 => &[Out::Long],
+            Self::UInt64 => &[
+                Out::UnsignedLong,
+                Out::EtwTime,
+                Out::HexInt64,
+                Out::CodePointer,
+            ],
+            Self::Float => &[Out::Float],
+            Self::Double => &[Out::Double],
+            Self::Boolean => &[Out::Boolean],
+            Self::Binary | Self::CountedBinary => &[
+                Out::HexBinary,
+                Out::Ipv6,
+                Out::SocketAddress,
+                Out::Pkcs7WithTypeInfo,
+            ],
+            Self::Guid => &[Out::Guid],
+            Self::Pointer => &[
+                Out::HexInt64,
+                Out::CodePointer,
+                Out::Long,
+                Out::UnsignedLong,
+            ],
+            Self::FileTime | Self::SystemTime => &[
+                Out::DateTime,
+                Out::DateTimeCultureInsensitive,
+                Out::DateTimeUtc,
+            ],
+            Self::Sid => &[Out::String],
+            Self::HexInt32 => &[
+                Out::HexInt32,
+                Out::ErrorCode,
+                Out::Win32Error,
+                Out::NtStatus,
+                Out::CodePointer,
+            ],
+            Self::HexInt64 => &[Out::HexInt64, Out::CodePointer],
+        }
+    }
+}
+
+impl OutType {
+    /// Returns the name that manifests use, such as `xs:unsignedInt` or `win:HexInt32`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::String => "xs:string",
+            Self::DateTime => "xs:dateTime",
+            Self::Byte => "xs:byte",
+            Self::UnsignedByte => "xs:unsignedByte",
+            Self::Short => "xs:short",
+            Self::UnsignedShort => "xs:unsignedShort",
+            Self::Int => "xs:int",
+            Self::UnsignedInt => "xs:unsignedInt",
+            Self::Long => "xs:long",
+            Self::UnsignedLong => "xs:unsignedLong",
+            Self::Float => "xs:float",
+            Self::Double => "xs:double",
+            Self::Boolean => "xs:boolean",
+            Self::Guid => "xs:GUID",
+            Self::HexBinary => "xs:hexBinary",
+            Self::HexInt8 => "win:HexInt8",
+            Self::HexInt16 => "win:HexInt16",
+            Self::HexInt32 => "win:HexInt32",
+            Self::HexInt64 => "win:HexInt64",
+            Self::Pid => "win:PID",
+            Self::Tid => "win:TID",
+            Self::Port => "win:Port",
+            Self::Ipv4 => "win:IPv4",
+            Self::Ipv6 => "win:IPv6",
+            Self::SocketAddress => "win:SocketAddress",
+            Self::CimDateTime => "win:CIMDateTime",
+            Self::EtwTime => "win:ETWTIME",
+            Self::Xml => "win:Xml",
+            Self::ErrorCode => "win:ErrorCode",
+            Self::Win32Error => "win:Win32Error",
+            Self::NtStatus => "win:NTSTATUS",
+            Self::HResult => "win:HResult",
+            Self::DateTimeCultureInsensitive => "win:DateTimeCultureInsensitive",
+            Self::Json => "win:Json",
+            Self::Utf8 => "win:Utf8",
+            Self::Pkcs7WithTypeInfo => "win:Pkcs7WithTypeInfo",
+            Self::CodePointer => "win:CodePointer",
+            Self::DateTimeUtc => "win:DateTimeUtc",
+        }
+    }
+
+    /// Returns the presentation with this name, prefix included. Manifests in the field also write
+    /// `xs:` where winmeta.xml has `win:`, as in `xs:HexInt64`.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let local = name.strip_prefix("xs:");
+        Self::ALL.iter().copied().find(|known| {
+            known.name() == name || local.is_some() && known.name().strip_prefix("win:") == local
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_and_every_name_reads_back() {
+        for code in 0..=u8::MAX {
+            if let Some(known) = InType::from_code(code) {
+                assert_eq!(known.code(), code);
+                if let Some(name) = known.name() {
+                    assert_eq!(InType::from_name(name), Some(known));
+                    assert!(!known.out_types().is_empty(), "{name}");
+                }
+            }
+            if let Some(known) = OutType::from_code(code) {
+                assert_eq!(known.code(), code);
+                assert_eq!(OutType::from_name(known.name()), Some(known));
+            }
+            if let Some(known) = TlgOutType::from_code(code) {
+                assert_eq!(known.code(), code);
+            }
+        }
+        assert_eq!(InType::ALL.len(), 26);
+        assert_eq!(OutType::ALL.len(), 38);
+        assert_eq!(TlgOutType::ALL.len(), 24);
+    }
+
+    #[test]
+    fn names_are_taken_with_the_prefix_that_the_field_uses() {
+        assert_eq!(OutType::from_name("xs:HexInt64"), Some(OutType::HexInt64));
+        assert_eq!(OutType::from_name("win:string"), None);
+        assert_eq!(OutType::from_name("HexInt64"), None);
+        assert_eq!(InType::from_name("win:Struct"), None);
+    }
+}

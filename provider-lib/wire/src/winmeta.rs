@@ -1,0 +1,165 @@
+//! The names that every manifest may use without defining them (winmeta.xml, prefix `win:`).
+
+/// The XML namespace of the prefix `win:`.
+pub const NAMESPACE: &str = "http://manifests.microsoft.com/win/2004/08/windows/events";
+
+/// A level, an opcode, a task or a keyword of winmeta.xml.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standard<T> {
+    /// The value; for a keyword its mask.
+    pub value: T,
+    /// The name in manifests, without the prefix `win:`.
+    pub name: &'static str,
+    /// The English text that decoders show.
+    pub text: &'static str,
+    /// The name in a declaration in Rust.
+    pub ident: &'static str,
+}
+
+/// A channel of winmeta.xml.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StandardChannel {
+    /// The value.
+    pub value: u8,
+    /// The name in manifests, without the prefix `win:`.
+    pub name: &'static str,
+    /// The channel's type, as the attribute `type` of a manifest has it.
+    pub kind: &'static str,
+    /// The isolation, as the attribute of that name has it.
+    pub isolation: Option<&'static str>,
+}
+
+/// The levels, by rising value.
+pub const LEVELS: &[Standard<u8>] = &[
+    standard(0, "LogAlways", "Log Always", "LogAlways"),
+    standard(1, "Critical", "Critical", "Critical"),
+    standard(2, "Error", "Error", "Error"),
+    standard(3, "Warning", "Warning", "Warning"),
+    standard(4, "Informational", "Information", "Info"),
+    standard(5, "Verbose", "Verbose", "Verbose"),
+];
+
+/// The opcodes, by rising value.
+pub const OPCODES: &[Standard<u8>] = &[
+    standard(0, "Info", "Info", "Info"),
+    standard(1, "Start", "Start", "Start"),
+    standard(2, "Stop", "Stop", "Stop"),
+    standard(3, "DC_Start", "DCStart", "DcStart"),
+    standard(4, "DC_Stop", "DCStop", "DcStop"),
+    standard(5, "Extension", "Extension", "Extension"),
+    standard(6, "Reply", "Reply", "Reply"),
+    standard(7, "Resume", "Resume", "Resume"),
+    standard(8, "Suspend", "Suspend", "Suspend"),
+    standard(9, "Send", "Send", "Send"),
+    standard(240, "Receive", "Receive", "Receive"),
+];
+
+/// The one task.
+pub const TASKS: &[Standard<u16>] = &[standard(0, "None", "None", "None")];
+
+/// The keywords, by rising mask; the first one has no bit.
+pub const KEYWORDS: &[Standard<u64>] = &[
+    standard(0, "AnyKeyword", "AnyKeyword", "AnyKeyword"),
+    standard(1 << 48, "ResponseTime", "Response Time", "ResponseTime"),
+    standard(1 << 49, "WDIContext", "WDI Context", "WdiContext"),
+    standard(1 << 50, "WDIDiag", "WDI Diag", "WdiDiag"),
+    standard(1 << 51, "SQM", "SQM", "Sqm"),
+    standard(1 << 52, "AuditFailure", "Audit Failure", "AuditFailure"),
+    standard(1 << 53, "AuditSuccess", "Audit Success", "AuditSuccess"),
+    standard(
+        1 << 54,
+        "CorrelationHint",
+        "Correlation Hint",
+        "CorrelationHint",
+    ),
+    standard(1 << 55, "EventlogClassic", "Classic", "EventlogClassic"),
+];
+
+/// The channels, by rising value.
+pub const CHANNELS: &[StandardChannel] = &[
+    channel(0, "TraceClassic", "Debug", None),
+    channel(8, "System", "Admin", Some("System")),
+    channel(9, "Application", "Admin", Some("Application")),
+    channel(10, "Security", "Admin", Some("System")),
+    channel(11, "TraceLogging", "Debug", None),
+    channel(12, "ProviderMetadata", "Debug", None),
+];
+
+const fn standard<T: Copy>(
+    value: T,
+    name: &'static str,
+    text: &'static str,
+    ident: &'static str,
+) -> Standard<T> {
+    Standard {
+        value,
+        name,
+        text,
+        ident,
+    }
+}
+
+const fn channel(
+    value: u8,
+    name: &'static str,
+    kind: &'static str,
+    isolation: Option<&'static str>,
+) -> StandardChannel {
+    StandardChannel {
+        value,
+        name,
+        kind,
+        isolation,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Channel, Keyword, Level, Opcode};
+
+    // R-D2, R-D3, R-D4
+    #[test]
+    fn the_tables_agree_with_the_constants() {
+        for (constant, name) in [
+            (Level::LOG_ALWAYS, "LogAlways"),
+            (Level::INFORMATION, "Informational"),
+            (Level::VERBOSE, "Verbose"),
+        ] {
+            let known = LEVELS.iter().find(|known| known.value == constant.0);
+            assert_eq!(known.map(|known| known.name), Some(name));
+        }
+        for (constant, name) in [
+            (Opcode::DC_START, "DC_Start"),
+            (Opcode::SEND, "Send"),
+            (Opcode::RECEIVE, "Receive"),
+        ] {
+            let known = OPCODES.iter().find(|known| known.value == constant.0);
+            assert_eq!(known.map(|known| known.name), Some(name));
+        }
+        for (constant, name) in [
+            (Keyword::RESPONSE_TIME, "ResponseTime"),
+            (Keyword::SQM, "SQM"),
+            (Keyword::EVENTLOG_CLASSIC, "EventlogClassic"),
+        ] {
+            let known = KEYWORDS.iter().find(|known| known.value == constant.bits());
+            assert_eq!(known.map(|known| known.name), Some(name));
+        }
+        for (constant, name) in [
+            (Channel::SECURITY, "Security"),
+            (Channel::TRACELOGGING, "TraceLogging"),
+            (Channel::PROVIDER_METADATA, "ProviderMetadata"),
+        ] {
+            let known = CHANNELS.iter().find(|known| known.value == constant.0);
+            assert_eq!(known.map(|known| known.name), Some(name));
+        }
+    }
+
+    #[test]
+    fn values_rise() {
+        assert!(LEVELS.is_sorted_by_key(|known| known.value));
+        assert!(OPCODES.is_sorted_by_key(|known| known.value));
+        assert!(KEYWORDS.is_sorted_by_key(|known| known.value));
+        assert!(CHANNELS.is_sorted_by_key(|known| known.value));
+    }
+}
