@@ -11,9 +11,10 @@ use wdk_etw_schema::{
 };
 
 use etw_manifest::{
-    self as manifest, InType, Manifest, Position, Property, PropertyKind, QName, STANDARD_OPCODES,
-    Size, Text, TextRef, out_type_value,
+    self as manifest, InType, Manifest, OutType, Position, Property, PropertyKind, QName, Size,
+    Text, TextRef,
 };
+use etw_wire::winmeta;
 
 /// The images that a manifest says the resources are in.
 #[derive(Clone, Debug)]
@@ -322,7 +323,7 @@ impl Writer<'_> {
         if known.is_some() {
             return known;
         }
-        debug_assert!(STANDARD_OPCODES.iter().any(|one| one.1 == value));
+        debug_assert!(winmeta::OPCODES.iter().any(|one| one.value == value));
         let opcode = manifest::standard_opcode(self.manifest, value)?;
         provider.opcodes.push(opcode);
         Some(provider.opcodes.len() - 1)
@@ -346,15 +347,14 @@ impl Writer<'_> {
             let at = position(field.ident.span());
             match &field.kind {
                 FieldType::Values(scalar, format, shape) => {
-                    let (in_type, out_type) = type_names(scalar.manifest(*format));
+                    let (in_type, out_type) = scalar.manifest(*format);
                     fields.value(&name, (in_type, out_type), *scalar, *shape, at);
                 }
                 FieldType::Named(ident) => {
                     let map = provider.maps.iter().position(|map| *ident == map.name);
                     if let Some(map) = map {
                         let scalar = self.declaration.maps[map].scalar;
-                        let (in_type, out_type) =
-                            type_names(scalar.manifest(wdk_etw_schema::Format::Default));
+                        let (in_type, out_type) = scalar.manifest(wdk_etw_schema::Format::Default);
                         fields.add(
                             &name,
                             in_type,
@@ -438,19 +438,13 @@ impl Fields {
     fn add(
         &mut self,
         name: &str,
-        in_type: &str,
-        out_type: &str,
+        in_type: InType,
+        out_type: OutType,
         map: Option<usize>,
         count: Size,
         length: Size,
         at: Position,
     ) {
-        // The types that a declaration names are all in the table; a test sees to it.
-        let Some(in_type) = InType::of_name(in_type) else {
-            debug_assert!(false, "{in_type} is no inType");
-            return;
-        };
-        let out_type = out_type_value(out_type).unwrap_or_else(|| in_type.default_out_type());
         self.properties.push(Property {
             name: name.to_owned(),
             count,
@@ -475,8 +469,8 @@ impl Fields {
         }
         self.add(
             &whole,
-            "win:UInt16",
-            "xs:unsignedShort",
+            InType::UInt16,
+            OutType::UnsignedShort,
             None,
             Size::None,
             Size::None,
@@ -488,7 +482,7 @@ impl Fields {
     fn value(
         &mut self,
         name: &str,
-        (in_type, out_type): (&str, &str),
+        (in_type, out_type): (InType, OutType),
         scalar: Scalar,
         shape: Shape,
         at: Position,
@@ -498,7 +492,7 @@ impl Fields {
         match (shape, scalar) {
             (Shape::Fixed(number), _) => count = Size::Fixed(number),
             (Shape::Counted, _) => count = self.add_size(name, "Count", at),
-            (Shape::One, _) if in_type == "win:Binary" => {
+            (Shape::One, _) if in_type == InType::Binary => {
                 length = match scalar.size() {
                     Some(_) => Size::Fixed(IPV6_LENGTH),
                     None => self.add_size(name, "Length", at),
@@ -508,14 +502,6 @@ impl Fields {
         }
         self.add(name, in_type, out_type, None, count, length, at);
     }
-}
-
-/// Returns the names of types that a declaration can name; the table of field types has none that
-/// manifests have no name for.
-fn type_names(
-    (in_type, out_type): (etw_wire::InType, etw_wire::OutType),
-) -> (&'static str, &'static str) {
-    (in_type.name().unwrap_or_default(), out_type.name())
 }
 
 /// A constant's name that no other event has.

@@ -53,8 +53,10 @@ fn items(properties: &[Property]) -> Vec<Item> {
         let (in_type, out_type) = match &property.kind {
             PropertyKind::Data {
                 in_type, out_type, ..
-            } => (in_type.value, *out_type),
-            PropertyKind::Unknown { in_type, out_type } => (*in_type, *out_type),
+            } => (in_type.code(), out_type.code()),
+            PropertyKind::Unknown {
+                in_type, out_type, ..
+            } => (*in_type, *out_type),
             PropertyKind::Struct(inner) => {
                 let base = properties.len() + members.len();
                 let first = u8::try_from(base & 0xFF).unwrap();
@@ -67,8 +69,8 @@ fn items(properties: &[Property]) -> Vec<Item> {
                     };
                     members.push((
                         member.name.clone(),
-                        in_type.value,
-                        *out_type,
+                        in_type.code(),
+                        out_type.code(),
                         number(member.count, base),
                         number(member.length, base),
                     ));

@@ -5,10 +5,12 @@
 
 use std::fmt;
 
+use etw_wire::{InType, OutType};
+
 use crate::{
     error::printable,
     model::{Event, Manifest, Position, Property, PropertyKind, Provider, Size},
-    types::out_type_name,
+    types::in_type_name,
 };
 
 /// A change that breaks the decoding of what was written before.
@@ -112,7 +114,9 @@ fn describe(property: &Property, among: &[Property], provider: &Provider) -> Str
                 .collect();
             format!("{} {{ {} }}{sizes}", property.name, members.join(", "))
         }
-        PropertyKind::Unknown { in_type, out_type } => {
+        PropertyKind::Unknown {
+            in_type, out_type, ..
+        } => {
             format!("{}: {in_type} as {out_type}{sizes}", property.name)
         }
         PropertyKind::Data {
@@ -121,14 +125,15 @@ fn describe(property: &Property, among: &[Property], provider: &Provider) -> Str
             map,
             ..
         } => {
-            let shown = out_type_name(*out_type).unwrap_or("?");
+            let shown = out_type.name();
+            let in_type = in_type_name(*in_type);
             // What a map is called makes no difference, but what its values stand for does.
             let map = match map.map(|map| provider.maps[map].is_bits) {
                 None => "",
                 Some(false) => " by a map",
                 Some(true) => " by a map of bits",
             };
-            format!("{}: {} as {shown}{map}{sizes}", property.name, in_type.name)
+            format!("{}: {in_type} as {shown}{map}{sizes}", property.name)
         }
     }
 }
@@ -221,13 +226,13 @@ fn shapes(properties: &[Property]) -> Vec<String> {
             PropertyKind::Unknown { in_type, .. } => format!("type {in_type}"),
             PropertyKind::Data {
                 in_type, out_type, ..
-            } => match (in_type.name, property.length) {
+            } => match (*in_type, property.length) {
                 // So many bytes, however they are called.
-                ("win:Binary", Size::Fixed(length)) => format!("1 byte*{length}"),
-                ("win:Binary", Size::None) if out_type_name(*out_type) == Some("win:IPv6") => {
+                (InType::Binary, Size::Fixed(length)) => format!("1 byte*{length}"),
+                (InType::Binary, Size::None) if *out_type == OutType::Ipv6 => {
                     "1 byte*16".to_owned()
                 }
-                (name, length) => value_shape(name).to_owned() + &size(length),
+                (in_type, length) => value_shape(in_type).to_owned() + &size(length),
             },
         };
         shapes.push(one + &count);
@@ -239,7 +244,7 @@ fn shapes(properties: &[Property]) -> Vec<String> {
 fn is_counted_by(property: &Property, field: usize) -> bool {
     let is_bytes = matches!(
         &property.kind,
-        PropertyKind::Data { in_type, .. } if in_type.name == "win:Binary"
+        PropertyKind::Data { in_type, .. } if *in_type == InType::Binary
     );
     is_bytes && property.length == Size::Field(field) && property.count == Size::None
 }
@@ -247,23 +252,34 @@ fn is_counted_by(property: &Property, field: usize) -> bool {
 fn is_plain_u16(property: &Property) -> bool {
     matches!(
         &property.kind,
-        PropertyKind::Data { in_type, .. } if in_type.name == "win:UInt16"
+        PropertyKind::Data { in_type, .. } if *in_type == InType::UInt16
     ) && property.count == Size::None
 }
 
 /// The encoding of a single value.
-fn value_shape(in_type: &str) -> &str {
+fn value_shape(in_type: InType) -> &'static str {
     match in_type {
-        "win:Int8" | "win:UInt8" => "1 byte",
-        "win:Int16" | "win:UInt16" => "2 bytes",
-        "win:Int32" | "win:UInt32" | "win:HexInt32" | "win:Boolean" | "win:Float" => "4 bytes",
-        "win:Int64" | "win:UInt64" | "win:HexInt64" | "win:Double" | "win:Pointer"
-        | "win:FILETIME" => "8 bytes",
-        "win:GUID" | "win:SYSTEMTIME" => "16 bytes",
-        "win:CountedAnsiString" | "win:CountedUnicodeString" | "win:CountedBinary" => {
+        InType::Int8 | InType::UInt8 => "1 byte",
+        InType::Int16 | InType::UInt16 => "2 bytes",
+        InType::Int32 | InType::UInt32 | InType::HexInt32 | InType::Boolean | InType::Float => {
+            "4 bytes"
+        }
+        InType::Int64
+        | InType::UInt64
+        | InType::HexInt64
+        | InType::Double
+        | InType::Pointer
+        | InType::FileTime => "8 bytes",
+        InType::Guid | InType::SystemTime => "16 bytes",
+        InType::CountedAnsiString | InType::CountedUnicodeString | InType::CountedBinary => {
             "counted bytes"
         }
-        other => other,
+        InType::UnicodeString
+        | InType::AnsiString
+        | InType::Binary
+        | InType::Sid
+        | InType::Null
+        | InType::Struct => in_type_name(in_type),
     }
 }
 

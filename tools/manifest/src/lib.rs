@@ -24,13 +24,12 @@ mod write;
 
 pub use check::check;
 pub use error::{Failures, ManifestError, Rule, printable};
-pub use etw_wire::Guid;
+pub use etw_wire::{Guid, InType, OutType};
 pub use model::{
     Channel, Element, Event, Filter, Keyword, Level, Manifest, Map, MapItem, Node, Opcode, Others,
     Position, Property, PropertyKind, Provider, QName, Query, Size, Task, Template, Text, TextRef,
     Translation, replace_fields,
 };
 pub use read::{Lenient, Part, Skipped, number, read, read_lenient, text};
-pub use types::{IN_TYPES, InType, out_type_name, out_type_value};
-pub use winmeta::{STANDARD_LEVELS, STANDARD_OPCODES, standard_level, standard_opcode};
+pub use winmeta::{standard_level, standard_opcode};
 pub use write::write;

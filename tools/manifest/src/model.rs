@@ -7,7 +7,7 @@
 //! Source: eventman.xsd and winmeta.xml of the Windows SDK; `docs/reference/decoding-resources.md`,
 //! section 5.
 
-use crate::{Guid, types::InType};
+use etw_wire::{Guid, InType, OutType, winmeta};
 
 /// A place in a file; line and column count from 1.
 ///
@@ -117,9 +117,6 @@ pub struct Provider {
     pub at: Position,
 }
 
-/// The namespace of winmeta.xml's names, which have the prefix `win`.
-pub const WINMETA: &str = "http://manifests.microsoft.com/win/2004/08/windows/events";
-
 /// A qualified name. Two are equal if namespace and local name are, whatever the prefixes.
 #[derive(Clone, Debug, Default)]
 pub struct QName {
@@ -142,7 +139,7 @@ impl QName {
     /// Returns whether the name is one of winmeta.xml's.
     #[must_use]
     pub fn is_winmeta(&self) -> bool {
-        self.namespace == WINMETA
+        self.namespace == winmeta::NAMESPACE
     }
 
     /// Returns the local name, without the prefix.
@@ -387,9 +384,9 @@ pub enum PropertyKind {
     /// A value (`data`).
     Data {
         /// The encoding.
-        in_type: &'static InType,
-        /// The presentation, by its number in winmeta.xml.
-        out_type: u8,
+        in_type: InType,
+        /// The presentation.
+        out_type: OutType,
         /// True if the manifest gives the presentation; otherwise it is the encoding's default.
         explicit_out_type: bool,
         /// The map that names its values, an index.
@@ -397,12 +394,15 @@ pub enum PropertyKind {
     },
     /// A structure of these members (`struct`).
     Struct(Vec<Property>),
-    /// A value whose encoding winmeta.xml does not list; only resources have such ones.
+    /// A value whose encoding or presentation winmeta.xml does not list; only resources have such
+    /// ones.
     Unknown {
         /// The number of the `inType`.
         in_type: u8,
         /// The number of the `outType`.
         out_type: u8,
+        /// The map that names its values, an index.
+        map: Option<usize>,
     },
 }
 

@@ -1,55 +1,8 @@
-//! What every provider can use without defining it (`winmeta.xml`).
+//! The definitions of winmeta.xml, as a manifest's own refer to them.
 
-use crate::model::{
-    Channel, Keyword, Level, Manifest, Opcode, QName, Task, Text, TextRef, WINMETA,
-};
+use etw_wire::winmeta::{CHANNELS, KEYWORDS, LEVELS, NAMESPACE, OPCODES, TASKS};
 
-/// The levels: name, number, text.
-pub const STANDARD_LEVELS: &[(&str, u8, &str)] = &[
-    ("LogAlways", 0, "Log Always"),
-    ("Critical", 1, "Critical"),
-    ("Error", 2, "Error"),
-    ("Warning", 3, "Warning"),
-    ("Informational", 4, "Information"),
-    ("Verbose", 5, "Verbose"),
-];
-
-/// The opcodes: name, number, text.
-pub const STANDARD_OPCODES: &[(&str, u8, &str)] = &[
-    ("Info", 0, "Info"),
-    ("Start", 1, "Start"),
-    ("Stop", 2, "Stop"),
-    ("DC_Start", 3, "DCStart"),
-    ("DC_Stop", 4, "DCStop"),
-    ("Extension", 5, "Extension"),
-    ("Reply", 6, "Reply"),
-    ("Resume", 7, "Resume"),
-    ("Suspend", 8, "Suspend"),
-    ("Send", 9, "Send"),
-    ("Receive", 240, "Receive"),
-];
-
-/// The keywords: name, mask, text.
-const KEYWORDS: &[(&str, u64, &str)] = &[
-    ("AnyKeyword", 0, "AnyKeyword"),
-    ("ResponseTime", 1 << 48, "Response Time"),
-    ("WDIDiag", 1 << 50, "WDI Diag"),
-    ("SQM", 1 << 51, "SQM"),
-    ("AuditFailure", 1 << 52, "Audit Failure"),
-    ("AuditSuccess", 1 << 53, "Audit Success"),
-    ("CorrelationHint", 1 << 54, "Correlation Hint"),
-    ("EventlogClassic", 1 << 55, "Classic"),
-];
-
-/// The channels: name, number, kind, isolation.
-const CHANNELS: &[(&str, u8, &str, &str)] = &[
-    ("TraceClassic", 0, "Debug", ""),
-    ("System", 8, "Admin", "System"),
-    ("Application", 9, "Admin", "Application"),
-    ("Security", 10, "Admin", "System"),
-    ("TraceLogging", 11, "Debug", ""),
-    ("ProviderMetadata", 12, "Debug", ""),
-];
+use crate::model::{Channel, Keyword, Level, Manifest, Opcode, QName, Task, Text, TextRef};
 
 /// A text of winmeta.xml, put among the manifest's if it is not there yet.
 fn import(manifest: &mut Manifest, id: &str, value: &str) -> TextRef {
@@ -71,64 +24,78 @@ fn import(manifest: &mut Manifest, id: &str, value: &str) -> TextRef {
 fn written(local: &str) -> QName {
     QName {
         written: format!("win:{local}"),
-        namespace: WINMETA.to_owned(),
+        namespace: NAMESPACE.to_owned(),
     }
 }
 
-/// A level by its name.
+/// Returns a level by its name.
 pub fn level(manifest: &mut Manifest, local: &str) -> Option<Level> {
-    let (name, value, text) = STANDARD_LEVELS.iter().find(|known| known.0 == local)?;
+    let known = LEVELS.iter().find(|known| known.name == local)?;
     Some(Level {
-        name: written(name),
-        value: *value,
-        message: Some(import(manifest, &format!("level.{name}"), text)),
+        name: written(known.name),
+        value: known.value,
+        message: Some(import(
+            manifest,
+            &format!("level.{}", known.name),
+            known.text,
+        )),
         standard: true,
         ..Level::default()
     })
 }
 
-/// A level by its number.
+/// Returns winmeta.xml's level of a number, and puts its text among the manifest's.
 pub fn standard_level(manifest: &mut Manifest, value: u8) -> Option<Level> {
-    let (name, ..) = STANDARD_LEVELS.iter().find(|known| known.1 == value)?;
-    level(manifest, name)
+    let known = LEVELS.iter().find(|known| known.value == value)?;
+    level(manifest, known.name)
 }
 
-/// An opcode by its number.
+/// Returns winmeta.xml's opcode of a number, and puts its text among the manifest's.
 pub fn standard_opcode(manifest: &mut Manifest, value: u8) -> Option<Opcode> {
-    let (name, ..) = STANDARD_OPCODES.iter().find(|known| known.1 == value)?;
-    opcode(manifest, name)
+    let known = OPCODES.iter().find(|known| known.value == value)?;
+    opcode(manifest, known.name)
 }
 
-/// An opcode by its name.
+/// Returns an opcode by its name.
 pub fn opcode(manifest: &mut Manifest, local: &str) -> Option<Opcode> {
-    let (name, value, text) = STANDARD_OPCODES.iter().find(|known| known.0 == local)?;
+    let known = OPCODES.iter().find(|known| known.name == local)?;
     Some(Opcode {
-        name: written(name),
-        value: *value,
-        message: Some(import(manifest, &format!("opcode.{text}"), text)),
+        name: written(known.name),
+        value: known.value,
+        message: Some(import(
+            manifest,
+            &format!("opcode.{}", known.text),
+            known.text,
+        )),
         standard: true,
         ..Opcode::default()
     })
 }
 
-/// A task by its name.
+/// Returns a task by its name.
 pub fn task(manifest: &mut Manifest, local: &str) -> Option<Task> {
-    (local == "None").then(|| Task {
-        name: written("None"),
-        message: Some(import(manifest, "task.None", "None")),
+    let known = TASKS.iter().find(|known| known.name == local)?;
+    Some(Task {
+        name: written(known.name),
+        value: known.value,
+        message: Some(import(
+            manifest,
+            &format!("task.{}", known.name),
+            known.text,
+        )),
         standard: true,
         ..Task::default()
     })
 }
 
-/// A keyword by its name.
+/// Returns a keyword by its name.
 pub fn keyword(manifest: &mut Manifest, local: &str) -> Option<Keyword> {
-    let (name, mask, text) = KEYWORDS.iter().find(|known| known.0 == local)?;
-    let id = format!("keyword.{}", text.replace(' ', ""));
+    let known = KEYWORDS.iter().find(|known| known.name == local)?;
+    let id = format!("keyword.{}", known.text.replace(' ', ""));
     Some(Keyword {
-        name: written(name),
-        mask: *mask,
-        message: Some(import(manifest, &id, text)),
+        name: written(known.name),
+        mask: known.value,
+        message: Some(import(manifest, &id, known.text)),
         standard: true,
         ..Keyword::default()
     })
@@ -139,18 +106,18 @@ pub fn is_channel(channel: &Channel) -> bool {
     let id = channel.id.as_deref().unwrap_or(&channel.name);
     CHANNELS
         .iter()
-        .any(|known| known.0 == id || known.0 == channel.name)
+        .any(|known| known.name == id || known.name == channel.name)
 }
 
 /// The number, kind and isolation of a channel, and its text.
 pub fn channel(manifest: &mut Manifest, name: &str) -> Option<Channel> {
-    let (name, value, kind, isolation) = CHANNELS.iter().find(|known| known.0 == name)?;
+    let known = CHANNELS.iter().find(|known| known.name == name)?;
     Some(Channel {
-        name: (*name).to_owned(),
-        kind: (*kind).to_owned(),
-        value: *value,
-        isolation: (!isolation.is_empty()).then(|| (*isolation).to_owned()),
-        message: Some(import(manifest, &format!("channel.{name}"), name)),
+        name: known.name.to_owned(),
+        kind: known.kind.to_owned(),
+        value: known.value,
+        isolation: known.isolation.map(str::to_owned),
+        message: Some(import(manifest, &format!("channel.{name}"), known.name)),
         imported: true,
         ..Channel::default()
     })

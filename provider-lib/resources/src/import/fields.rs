@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use etw_manifest::{Property, PropertyKind, Size, out_type_name};
+use etw_manifest::{InType, OutType, Property, PropertyKind, Size};
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens as _, quote};
 
@@ -64,7 +64,7 @@ impl Writer<'_> {
             if let Some(counter) = counted {
                 let is_u16 = matches!(
                     &counter.kind,
-                    PropertyKind::Data { in_type, map: None, .. } if in_type.name == "win:UInt16"
+                    PropertyKind::Data { in_type, map: None, .. } if *in_type == InType::UInt16
                 );
                 if !is_u16 || counter.count != Size::None {
                     return Err(format!(
@@ -120,23 +120,21 @@ impl Writer<'_> {
                 ..
             } => (*in_type, *out_type, *map),
         };
-        let bytes = match (in_type.name, property.length) {
-            ("win:Binary", Size::Fixed(16) | Size::None)
-                if out_type_name(out_type) == Some("win:IPv6") =>
-            {
+        let bytes = match (in_type, property.length) {
+            (InType::Binary, Size::Fixed(16) | Size::None) if out_type == OutType::Ipv6 => {
                 Some(plain(quote!(Ipv6Addr)))
             }
-            ("win:Binary", Size::Fixed(length)) => {
+            (InType::Binary, Size::Fixed(length)) => {
                 let length = Literal::u16_unsuffixed(length);
                 Some(plain(quote!([u8; #length])))
             }
-            ("win:Binary", Size::Field(_) | Size::Outer(_)) => Some(borrowed(
-                if out_type_name(out_type) == Some("win:SocketAddress") {
+            (InType::Binary, Size::Field(_) | Size::Outer(_)) => {
+                Some(borrowed(if out_type == OutType::SocketAddress {
                     quote!(SocketAddr)
                 } else {
                     quote!([u8])
-                },
-            )),
+                }))
+            }
             (_, Size::None) => None,
             _ => return Err(format!("`{name}` is a text with a length of its own")),
         };
@@ -146,10 +144,10 @@ impl Writer<'_> {
             }
             return Ok(bytes);
         }
-        let width = match in_type.name {
-            "win:UInt8" => Some("u8"),
-            "win:UInt16" => Some("u16"),
-            "win:UInt32" | "win:HexInt32" => Some("u32"),
+        let width = match in_type {
+            InType::UInt8 => Some("u8"),
+            InType::UInt16 => Some("u16"),
+            InType::UInt32 | InType::HexInt32 => Some("u32"),
             _ => None,
         };
         if let (Some(map), Some(width), Size::None) = (map, width, property.count) {
@@ -166,11 +164,18 @@ impl Writer<'_> {
             let what = format!("the map of `{name}` is the manifest's alone");
             self.note(property.at, what);
         }
-        let kind = scalar(in_type, out_type)
-            .ok_or_else(|| format!("`{name}` is a {} with no length", in_type.name))?;
+        let kind = scalar(in_type, out_type).ok_or_else(|| {
+            format!(
+                "`{name}` is a {} with no length",
+                in_type.name().unwrap_or_default()
+            )
+        })?;
         match property.count {
             Size::None => Ok(kind),
-            _ if !repeats(&kind) => Err(format!("`{name}` is an array of {}", in_type.name)),
+            _ if !repeats(&kind) => Err(format!(
+                "`{name}` is an array of {}",
+                in_type.name().unwrap_or_default()
+            )),
             Size::Fixed(count) => {
                 let (inner, count) = (kind.inner, Literal::u16_unsuffixed(count));
                 Ok(shown(kind.attributes, quote!([#inner; #count])))

@@ -1,6 +1,6 @@
 //! The types that a declaration has for the fields of templates.
 
-use etw_manifest::{InType, out_type_name};
+use etw_manifest::{InType, OutType};
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -41,47 +41,47 @@ pub const fn written(attributes: TokenStream, inner: TokenStream) -> Type {
 }
 
 /// The type of a single value, if a declaration has one.
-pub fn scalar(in_type: &InType, out_type: u8) -> Option<Type> {
-    let out = out_type_name(out_type).unwrap_or_default();
-    Some(match (in_type.name, out) {
-        ("win:Int8", _) => plain(quote!(i8)),
-        ("win:UInt8", "win:HexInt8") => shown(quote!(#[hex]), quote!(u8)),
-        ("win:UInt8", "xs:boolean") => plain(quote!(bool)),
-        ("win:UInt8", _) => plain(quote!(u8)),
-        ("win:Int16", _) => plain(quote!(i16)),
-        ("win:UInt16", "win:Port") => plain(quote!(Port)),
-        ("win:UInt16", "win:HexInt16") => shown(quote!(#[hex]), quote!(u16)),
-        ("win:UInt16", _) => plain(quote!(u16)),
-        ("win:Int32", "win:HResult") => plain(quote!(HResult)),
-        ("win:Int32", _) => plain(quote!(i32)),
-        ("win:UInt32", "win:PID") => plain(quote!(ProcessId)),
-        ("win:UInt32", "win:TID") => plain(quote!(ThreadId)),
-        ("win:UInt32", "win:IPv4") => plain(quote!(Ipv4Addr)),
-        ("win:UInt32" | "win:HexInt32", "win:Win32Error") => plain(quote!(Win32Error)),
-        ("win:UInt32" | "win:HexInt32", "win:NTSTATUS") => plain(quote!(NtStatus)),
-        ("win:UInt32", "xs:unsignedInt") | ("win:Boolean", _) => plain(quote!(u32)),
-        ("win:UInt32" | "win:HexInt32", _) => shown(quote!(#[hex]), quote!(u32)),
-        ("win:Int64", _) => plain(quote!(i64)),
-        ("win:UInt64", "xs:unsignedLong" | "win:ETWTIME") => plain(quote!(u64)),
-        ("win:UInt64" | "win:HexInt64", _) => shown(quote!(#[hex]), quote!(u64)),
-        ("win:Float", _) => plain(quote!(F32)),
-        ("win:Double", _) => plain(quote!(F64)),
-        ("win:GUID", _) => plain(quote!(Guid)),
-        ("win:Pointer", _) => shown(quote!(#[address]), quote!(Pointer)),
-        ("win:FILETIME", _) => plain(quote!(FileTime)),
-        ("win:SYSTEMTIME", _) => plain(quote!(SystemTime)),
-        ("win:SID", _) => borrowed(quote!(Sid)),
-        ("win:UnicodeString", _) => borrowed(quote!(Utf16CStr)),
-        ("win:AnsiString", _) => borrowed(quote!(CStr)),
-        ("win:CountedUnicodeString", "win:Xml") => written(quote!(#[xml]), quote!([u16])),
-        ("win:CountedUnicodeString", "win:Json") => written(quote!(#[json]), quote!([u16])),
-        ("win:CountedUnicodeString", _) => borrowed(quote!([u16])),
-        ("win:CountedAnsiString", "win:Xml") => written(quote!(#[xml]), quote!(str)),
-        ("win:CountedAnsiString", "win:Json") => written(quote!(#[json]), quote!(str)),
-        ("win:CountedAnsiString", _) => borrowed(quote!(str)),
-        ("win:CountedBinary", "win:SocketAddress") => borrowed(quote!(SocketAddr)),
-        ("win:CountedBinary", _) => borrowed(quote!([u8])),
-        _ => return None,
+pub fn scalar(in_type: InType, out_type: OutType) -> Option<Type> {
+    use {InType as In, OutType as Out};
+    Some(match (in_type, out_type) {
+        (In::Int8, _) => plain(quote!(i8)),
+        (In::UInt8, Out::HexInt8) => shown(quote!(#[hex]), quote!(u8)),
+        (In::UInt8, Out::Boolean) => plain(quote!(bool)),
+        (In::UInt8, _) => plain(quote!(u8)),
+        (In::Int16, _) => plain(quote!(i16)),
+        (In::UInt16, Out::Port) => plain(quote!(Port)),
+        (In::UInt16, Out::HexInt16) => shown(quote!(#[hex]), quote!(u16)),
+        (In::UInt16, _) => plain(quote!(u16)),
+        (In::Int32, Out::HResult) => plain(quote!(HResult)),
+        (In::Int32, _) => plain(quote!(i32)),
+        (In::UInt32, Out::Pid) => plain(quote!(ProcessId)),
+        (In::UInt32, Out::Tid) => plain(quote!(ThreadId)),
+        (In::UInt32, Out::Ipv4) => plain(quote!(Ipv4Addr)),
+        (In::UInt32 | In::HexInt32, Out::Win32Error) => plain(quote!(Win32Error)),
+        (In::UInt32 | In::HexInt32, Out::NtStatus) => plain(quote!(NtStatus)),
+        (In::UInt32, Out::UnsignedInt) | (In::Boolean, _) => plain(quote!(u32)),
+        (In::UInt32 | In::HexInt32, _) => shown(quote!(#[hex]), quote!(u32)),
+        (In::Int64, _) => plain(quote!(i64)),
+        (In::UInt64, Out::UnsignedLong | Out::EtwTime) => plain(quote!(u64)),
+        (In::UInt64 | In::HexInt64, _) => shown(quote!(#[hex]), quote!(u64)),
+        (In::Float, _) => plain(quote!(F32)),
+        (In::Double, _) => plain(quote!(F64)),
+        (In::Guid, _) => plain(quote!(Guid)),
+        (In::Pointer, _) => shown(quote!(#[address]), quote!(Pointer)),
+        (In::FileTime, _) => plain(quote!(FileTime)),
+        (In::SystemTime, _) => plain(quote!(SystemTime)),
+        (In::Sid, _) => borrowed(quote!(Sid)),
+        (In::UnicodeString, _) => borrowed(quote!(Utf16CStr)),
+        (In::AnsiString, _) => borrowed(quote!(CStr)),
+        (In::CountedUnicodeString, Out::Xml) => written(quote!(#[xml]), quote!([u16])),
+        (In::CountedUnicodeString, Out::Json) => written(quote!(#[json]), quote!([u16])),
+        (In::CountedUnicodeString, _) => borrowed(quote!([u16])),
+        (In::CountedAnsiString, Out::Xml) => written(quote!(#[xml]), quote!(str)),
+        (In::CountedAnsiString, Out::Json) => written(quote!(#[json]), quote!(str)),
+        (In::CountedAnsiString, _) => borrowed(quote!(str)),
+        (In::CountedBinary, Out::SocketAddress) => borrowed(quote!(SocketAddr)),
+        (In::CountedBinary, _) => borrowed(quote!([u8])),
+        (In::Null | In::Binary | In::Struct, _) => return None,
     })
 }
 

@@ -128,16 +128,21 @@ fn fields(properties: &[Property], outer: &[Property], maps: &[Arc<ValueMap>]) -
                 map,
             } => {
                 let shown = if *explicit_out_type {
-                    OutType::from_winmeta(*out_type)
+                    OutType::from_winmeta(out_type.code())
                 } else {
                     OutType::Default
                 };
                 let map = map.and_then(|at| maps.get(at)).cloned();
-                (InType::from_code(in_type.value), shown, map, Vec::new())
+                (InType::from_code(in_type.code()), shown, map, Vec::new())
             }
-            PropertyKind::Unknown { in_type, out_type } => {
+            PropertyKind::Unknown {
+                in_type,
+                out_type,
+                map,
+            } => {
                 let out_type = OutType::from_winmeta(*out_type);
-                (InType::from_code(*in_type), out_type, None, Vec::new())
+                let map = map.and_then(|at| maps.get(at)).cloned();
+                (InType::from_code(*in_type), out_type, map, Vec::new())
             }
             PropertyKind::Struct(members) => {
                 let members = fields(members, properties, maps);

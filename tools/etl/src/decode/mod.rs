@@ -11,7 +11,6 @@ mod schema;
 mod tracelogging;
 mod traits;
 mod value;
-pub(crate) mod winmeta;
 
 pub use error::{MetadataError, PayloadError, PayloadErrorKind};
 pub use event::{Decoded, Keywords, Problem, decode};

@@ -1,11 +1,13 @@
 //! What must hold of templates.
 
+use etw_wire::{InType, OutType};
+
 use super::Check;
 use crate::{
     error::{ManifestError, Rule},
     model::{Element, Node, Property, PropertyKind, Size, Template},
     resources::field_of,
-    types::out_type_name,
+    types::in_type_name,
 };
 
 /// Fields that messages can name, `%1` to `%99`.
@@ -66,23 +68,20 @@ impl Check<'_> {
                     map,
                     ..
                 } => {
-                    if !in_type.out_types.contains(out_type) {
-                        let named: Vec<&str> = in_type
-                            .out_types
-                            .iter()
-                            .filter_map(|one| out_type_name(*one))
-                            .collect();
+                    let possible = in_type.out_types();
+                    if !possible.contains(out_type) {
+                        let possible: Vec<&str> = possible.iter().map(|one| one.name()).collect();
                         self.refuse(
                             property.at,
                             Rule::OutType {
-                                in_type: in_type.name,
-                                out_type: out_type_name(*out_type).unwrap_or("?").to_owned(),
-                                possible: named.join(", "),
+                                in_type: in_type_name(*in_type),
+                                out_type: out_type.name().to_owned(),
+                                possible: possible.join(", "),
                             },
                         );
                     }
-                    if map.is_some() && !in_type.is_integer {
-                        self.refuse(property.at, Rule::MapType(in_type.name));
+                    if map.is_some() && !in_type.is_integer() {
+                        self.refuse(property.at, Rule::MapType(in_type_name(*in_type)));
                     }
                 }
             }
@@ -108,7 +107,7 @@ fn lay_out(properties: &[Property], outer: &[Property], errors: &mut Vec<Manifes
                 Size::Outer(field) => outer.get(field),
             };
             let is_integer = match field.map(|field| &field.kind) {
-                Some(PropertyKind::Data { in_type, .. }) => in_type.is_integer,
+                Some(PropertyKind::Data { in_type, .. }) => in_type.is_integer(),
                 Some(PropertyKind::Struct(_) | PropertyKind::Unknown { .. }) | None => false,
             };
             if !is_integer {
@@ -127,13 +126,20 @@ fn lay_out(properties: &[Property], outer: &[Property], errors: &mut Vec<Manifes
                 in_type, out_type, ..
             } => {
                 let has_length = property.length != Size::None;
-                let is_fixed_address = *out_type == IPV6;
-                if in_type.name == "win:Binary" && !has_length && !is_fixed_address {
+                // It always has 16 bytes.
+                let is_fixed_address = *out_type == OutType::Ipv6;
+                if *in_type == InType::Binary && !has_length && !is_fixed_address {
                     let rule = Rule::LengthMissing;
                     errors.push(ManifestError { at, rule });
                 }
-                if in_type.name.starts_with("win:Counted") && has_length {
-                    let rule = Rule::LengthImpossible(in_type.name);
+                let is_counted = matches!(
+                    in_type,
+                    InType::CountedUnicodeString
+                        | InType::CountedAnsiString
+                        | InType::CountedBinary
+                );
+                if is_counted && has_length {
+                    let rule = Rule::LengthImpossible(in_type_name(*in_type));
                     errors.push(ManifestError { at, rule });
                 }
             }
@@ -150,6 +156,3 @@ fn size_field(size: Size, properties: &[Property], outer: &[Property]) -> String
     };
     field.map(|field| field.name.clone()).unwrap_or_default()
 }
-
-/// `win:IPv6`, which always has 16 bytes.
-const IPV6: u8 = 24;

@@ -1,5 +1,6 @@
 //! A provider, and the lists that its events refer to.
 
+use etw_wire::Guid;
 use roxmltree::Node as Xml;
 
 use super::{
@@ -7,7 +8,6 @@ use super::{
     xml::{elements, name, named, optional, others},
 };
 use crate::{
-    Guid,
     error::Rule,
     model::{Channel, Keyword, Level, Map, MapItem, Opcode, Provider, Query, Task},
     winmeta,

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use etw_wire::{InType, OutType, winmeta};
 use roxmltree::Node as Xml;
 
 use super::{
@@ -11,8 +12,8 @@ use super::{
 use crate::{
     check::layout,
     error::Rule,
-    model::{Element, Node, Property, PropertyKind, Provider, Size, Template, WINMETA},
-    types::{IN_TYPES, InType, out_type_value},
+    model::{Element, Node, Property, PropertyKind, Provider, Size, Template},
+    types::default_out_type,
 };
 
 impl<'a, 'i> Reader<'a, 'i> {
@@ -121,7 +122,7 @@ impl<'a, 'i> Reader<'a, 'i> {
 
     fn data(&mut self, node: Xml<'a, 'i>, provider: &Provider) -> PropertyKind {
         let written = self.required(node, "inType");
-        let in_type = InType::of_name(&type_name(node, &written));
+        let in_type = InType::from_name(&type_name(node, &written));
         if in_type.is_none() && !written.is_empty() {
             let rule = Rule::Unknown {
                 what: "inType",
@@ -129,11 +130,11 @@ impl<'a, 'i> Reader<'a, 'i> {
             };
             self.refuse_at(node, "inType", rule);
         }
-        let in_type = in_type.unwrap_or(&IN_TYPES[0]);
-        let mut out_type = in_type.default_out_type();
+        let in_type = in_type.unwrap_or(InType::UnicodeString);
+        let mut out_type = default_out_type(in_type);
         let shown = node.attribute("outType");
         if let Some(text) = shown {
-            if let Some(value) = out_type_value(&type_name(node, text)) {
+            if let Some(value) = OutType::from_name(&type_name(node, text)) {
                 out_type = value;
             } else {
                 let rule = Rule::Unknown {
@@ -194,7 +195,7 @@ fn type_name<'a>(node: Xml<'_, '_>, written: &'a str) -> Cow<'a, str> {
         return written.into();
     };
     match node.lookup_namespace_uri(Some(prefix)) {
-        Some(WINMETA) if prefix != "win" => format!("win:{local}").into(),
+        Some(winmeta::NAMESPACE) if prefix != "win" => format!("win:{local}").into(),
         Some(XML_SCHEMA) if prefix != "xs" => format!("xs:{local}").into(),
         _ => written.into(),
     }

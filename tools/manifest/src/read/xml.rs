@@ -2,13 +2,13 @@
 
 use std::ops::RangeInclusive;
 
+use etw_wire::{Guid, winmeta};
 use roxmltree::Node as Xml;
 
 use super::{Mode, Reader};
 use crate::{
-    Guid,
     error::Rule,
-    model::{Others, Position, QName, TextRef, WINMETA},
+    model::{Others, Position, QName, TextRef},
 };
 
 pub fn name<'a>(node: Xml<'a, '_>) -> &'a str {
@@ -220,7 +220,11 @@ impl<'a, 'i> Reader<'a, 'i> {
             let at = self.attribute_position(node, attribute);
             self.object(at, Rule::Prefix(written.to_owned()));
         }
-        let usual = if prefix == "win" { WINMETA } else { "" };
+        let usual = if prefix == "win" {
+            winmeta::NAMESPACE
+        } else {
+            ""
+        };
         QName {
             written: written.to_owned(),
             namespace: namespace.unwrap_or(usual).to_owned(),

@@ -6,14 +6,13 @@ mod xml;
 
 use std::{collections::BTreeMap, io::Write as _};
 
+use etw_wire::winmeta;
 use quick_xml::{
     Writer as XmlWriter,
     events::{BytesDecl, BytesText, Event as XmlEvent},
 };
 
-use crate::model::{
-    Channel, Event, Manifest, Map, Opcode, Provider, QName, Template, TextRef, WINMETA,
-};
+use crate::model::{Channel, Event, Manifest, Map, Opcode, Provider, QName, Template, TextRef};
 use xml::{Attributes, written};
 
 /// Writes a manifest. The text of `comment` stands at its head.
@@ -30,7 +29,7 @@ pub fn write(manifest: &Manifest, comment: &str) -> String {
         out.event(XmlEvent::Comment(BytesText::from_escaped(comment)));
     }
     let mut namespaces: BTreeMap<String, String> = prefixes(manifest).collect();
-    namespaces.insert("xmlns:win".to_owned(), WINMETA.to_owned());
+    namespaces.insert("xmlns:win".to_owned(), winmeta::NAMESPACE.to_owned());
     let mut root =
         Attributes::new().with("xmlns", "http://schemas.microsoft.com/win/2004/08/events");
     for (name, uri) in namespaces {

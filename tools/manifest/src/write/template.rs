@@ -1,16 +1,17 @@
 //! Templates, and the XML of their own.
 
+use quick_xml::{
+    escape::escape,
+    events::{BytesText, Event as XmlEvent},
+};
+
 use super::{
     Writer,
     xml::{Attributes, element_attributes, written},
 };
 use crate::{
     model::{Element, Node, Property, PropertyKind, Provider, Size, Template},
-    types::out_type_name,
-};
-use quick_xml::{
-    escape::escape,
-    events::{BytesText, Event as XmlEvent},
+    types::in_type_name,
 };
 
 impl Writer<'_> {
@@ -51,9 +52,9 @@ impl Writer<'_> {
                     explicit_out_type,
                     map,
                 } => {
-                    let shown = out_type_name(*out_type).filter(|_| *explicit_out_type);
+                    let shown = explicit_out_type.then(|| out_type.name());
                     let attributes = attributes
-                        .with("inType", in_type.name)
+                        .with("inType", in_type_name(*in_type))
                         .with_optional("outType", shown)
                         .with_optional("map", map.map(|at| provider.maps[at].name.as_str()))
                         .with_optional("count", size(property.count))

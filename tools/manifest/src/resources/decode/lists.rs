@@ -1,10 +1,9 @@
 //! The lists of a provider that events refer to, and its queries and filters.
 
+use etw_wire::Guid;
+
 use super::{DecodeError, provider::Reader};
-use crate::{
-    Guid,
-    model::{Channel, Filter, Keyword, Level, Map, MapItem, Opcode, Query, Task},
-};
+use crate::model::{Channel, Filter, Keyword, Level, Map, MapItem, Opcode, Query, Task};
 
 impl Reader<'_> {
     pub fn levels(&mut self, at: usize) -> Result<(), DecodeError> {

@@ -17,11 +17,10 @@ mod template;
 
 use std::collections::HashMap;
 
+use etw_wire::Guid;
+
 use super::version::Version;
-use crate::{
-    Guid,
-    model::{Manifest, Text, TextRef},
-};
+use crate::model::{Manifest, Text, TextRef};
 
 use bytes::Bytes;
 pub use error::DecodeError;

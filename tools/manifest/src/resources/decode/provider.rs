@@ -4,11 +4,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use etw_wire::{Guid, winmeta};
+
 use super::{DecodeError, Limits, bytes::Bytes};
-use crate::{
-    Guid,
-    model::{Event, Provider, QName, TextRef, WINMETA},
-};
+use crate::model::{Event, Provider, QName, TextRef};
 
 /// The parts of a provider, by their types.
 const LEVELS: u32 = 0;
@@ -128,7 +127,7 @@ impl<'a> Reader<'a> {
     pub fn qualified(&mut self, offset: usize, what: &'static str) -> Result<QName, DecodeError> {
         let written = self.name(offset, what)?;
         let namespace = if written.starts_with("win:") {
-            WINMETA
+            winmeta::NAMESPACE
         } else {
             ""
         };

@@ -1,10 +1,9 @@
 //! Templates (`TEMP`): the fields of an event.
 
+use etw_wire::{InType, OutType};
+
 use super::{DecodeError, binxml, provider::Reader};
-use crate::{
-    model::{Position, Property, PropertyKind, Size, Template},
-    types::InType,
-};
+use crate::model::{Position, Property, PropertyKind, Size, Template};
 
 /// The bytes of a template before its XML, and of the descriptor of a field.
 const HEAD: usize = 40;
@@ -191,16 +190,21 @@ impl Reader<'_> {
                 0 => None,
                 place => Some(self.map(place)?),
             };
-            let unknown = PropertyKind::Unknown {
-                in_type: it.in_type,
-                out_type: it.out_type,
-            };
-            InType::of_value(it.in_type).map_or(unknown, |in_type| PropertyKind::Data {
-                in_type,
-                out_type: it.out_type,
-                explicit_out_type: true,
-                map,
-            })
+            // Structures have a flag, and no type of their own.
+            let in_type = InType::from_code(it.in_type).filter(|one| one.name().is_some());
+            match (in_type, OutType::from_code(it.out_type)) {
+                (Some(in_type), Some(out_type)) => PropertyKind::Data {
+                    in_type,
+                    out_type,
+                    explicit_out_type: true,
+                    map,
+                },
+                (None, _) | (_, None) => PropertyKind::Unknown {
+                    in_type: it.in_type,
+                    out_type: it.out_type,
+                    map,
+                },
+            }
         };
         Ok(Property {
             name: it.name.clone(),

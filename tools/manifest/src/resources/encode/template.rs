@@ -2,13 +2,11 @@
 
 use std::num::TryFromIntError;
 
+use etw_wire::{Guid, InType};
 use sha2::{Digest as _, Sha256};
 
 use super::{binxml, bytes::Bytes};
-use crate::{
-    Guid,
-    model::{Element, Node, Property, PropertyKind, Size, Template},
-};
+use crate::model::{Element, Node, Property, PropertyKind, Size, Template};
 
 const EVENT_DATA: u32 = 1;
 const USER_DATA: u32 = 2;
@@ -19,16 +17,15 @@ const VARIABLE_LENGTH: u32 = 4;
 const FIXED_COUNT: u32 = 8;
 const VARIABLE_COUNT: u32 = 0x10;
 
-/// `win:Binary`, which structures are in binary XML; `win:SID`, whose length is in its bytes.
-const BINARY: u8 = 14;
-const SID: u8 = 19;
+/// `win:Binary`, which structures are in binary XML.
+const BINARY: u8 = InType::Binary.code();
 /// In binary XML, several values of a type.
 const ARRAY: u8 = 0x80;
 
 /// The type that binary XML has for a field.
 fn value_type(property: &Property) -> u8 {
     let one = match &property.kind {
-        PropertyKind::Data { in_type, .. } => in_type.value,
+        PropertyKind::Data { in_type, .. } => in_type.code(),
         PropertyKind::Struct(_) => BINARY,
         PropertyKind::Unknown { in_type, .. } => *in_type,
     };
@@ -183,12 +180,16 @@ fn descriptor<'a>(
             out.u16(u16::try_from(members.len())?);
             out.u32(0);
         }
-        PropertyKind::Unknown { in_type, out_type } => {
+        PropertyKind::Unknown {
+            in_type,
+            out_type,
+            map,
+        } => {
             out.u32(flags);
             out.u8(*in_type);
             out.u8(*out_type);
             out.u16(0);
-            out.u32(0);
+            out.u32(map.and_then(|map| maps.get(map).copied()).unwrap_or(0));
         }
         PropertyKind::Data {
             in_type,
@@ -196,12 +197,13 @@ fn descriptor<'a>(
             map,
             ..
         } => {
-            if in_type.value == SID {
+            // Its length is in its bytes.
+            if *in_type == InType::Sid {
                 flags &= !FIXED_LENGTH;
             }
             out.u32(flags);
-            out.u8(in_type.value);
-            out.u8(*out_type);
+            out.u8(in_type.code());
+            out.u8(out_type.code());
             out.u16(0);
             out.u32(map.and_then(|map| maps.get(map).copied()).unwrap_or(0));
         }
