@@ -7,10 +7,9 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens as _, quote};
 
 use super::{
-    Writer, ident,
-    names::{pascal, snake, unique},
-    rename,
+    names::{ident, pascal, rename, snake, unique},
     types::{Type, borrowed, plain, repeats, scalar, shown, written},
+    writer::Writer,
 };
 
 /// A field of a declaration.

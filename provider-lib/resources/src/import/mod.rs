@@ -8,16 +8,19 @@
 mod fields;
 mod names;
 mod types;
+mod writer;
 
 use std::collections::{BTreeMap, HashSet};
 
-use etw_manifest::{Event, Manifest, Map, Position, Provider, printable, replace_fields};
+use etw_manifest::{Event, Manifest, Map, replace_fields};
 use etw_wire::{Guid, winmeta};
-use proc_macro2::{Literal, Span, TokenStream};
+use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens as _, quote};
 use syn::Ident;
 
-use names::{pascal, shouting, snake, unique};
+use names::{ident, pascal, rename, shouting, snake, unique};
+pub use writer::Note;
+use writer::Writer;
 
 /// A declaration.
 #[derive(Clone, Debug, Default)]
@@ -26,16 +29,6 @@ pub struct Imported {
     pub source: String,
     /// What the declaration cannot say.
     pub notes: Vec<Note>,
-}
-
-/// Something of a manifest that a declaration cannot say.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{}: {}", at.line, at.column, printable(what))]
-pub struct Note {
-    /// Where it stands in the manifest.
-    pub at: Position,
-    /// What it is.
-    pub what: String,
 }
 
 /// The declaration of a manifest's providers, a module each. With `file`, they name that as
@@ -67,23 +60,6 @@ pub fn declaration(manifest: &Manifest, file: Option<&str>) -> Imported {
     imported
 }
 
-struct Writer<'a> {
-    manifest: &'a Manifest,
-    provider: &'a Provider,
-    notes: &'a mut Vec<Note>,
-    /// The types that maps have become, by the map and the integer that travels.
-    maps: BTreeMap<(usize, &'static str), String>,
-    /// Structures.
-    structures: Vec<TokenStream>,
-    /// Names of types.
-    idents: HashSet<String>,
-}
-
-/// A name that [`names`] made, which are all such as Rust has.
-fn ident(name: &str) -> Ident {
-    Ident::new(name, Span::call_site())
-}
-
 /// An item as source, with a line for each thing in it.
 fn print(item: TokenStream) -> String {
     let text = item.to_string();
@@ -96,15 +72,6 @@ fn print(item: TokenStream) -> String {
     })
 }
 
-/// `#[name = "…"]`, where the identifier would make another.
-fn rename(ident: &str, name: &str) -> TokenStream {
-    if wdk_etw_schema::pascal_case(ident) == name {
-        TokenStream::new()
-    } else {
-        quote!(#[name = #name])
-    }
-}
-
 /// What a provider's things are called in the declaration.
 struct Names {
     keywords: Vec<Option<String>>,
@@ -114,27 +81,6 @@ struct Names {
 }
 
 impl Writer<'_> {
-    fn note(&mut self, at: Position, what: impl Into<String>) {
-        let what = what.into();
-        self.notes.push(Note { at, what });
-    }
-
-    fn value(&self, message: Option<usize>) -> Option<&str> {
-        let text = self.manifest.texts.get(message?)?;
-        Some(text.value.as_str())
-    }
-
-    /// A doc comment of a text.
-    fn describe(&self, message: Option<usize>) -> TokenStream {
-        let Some(description) = self.value(message) else {
-            return TokenStream::new();
-        };
-        // What would end the comment, or turn it around, is written out.
-        let description = description.replace(['\n', '\r'], " ");
-        let description = format!(" {}", printable(&description).trim());
-        quote!(#[doc = #description])
-    }
-
     fn provider(&mut self, module: &str, file: Option<&str>) -> String {
         let provider = self.provider;
         if provider.control_guid.is_some() {

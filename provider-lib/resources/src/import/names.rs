@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 
 use heck::{ToSnakeCase as _, ToUpperCamelCase as _};
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
 use syn::Ident;
 
 /// Names that a declaration cannot have although Rust can: those of what is made of it, and a word
@@ -57,6 +59,20 @@ pub fn unique(name: &str, taken: &mut HashSet<String>) -> String {
         number += 1;
     }
     candidate
+}
+
+/// A name that this module made, which are all such as Rust has.
+pub fn ident(name: &str) -> Ident {
+    Ident::new(name, Span::call_site())
+}
+
+/// `#[name = "…"]`, where the identifier would make another.
+pub fn rename(ident: &str, name: &str) -> TokenStream {
+    if wdk_etw_schema::pascal_case(ident) == name {
+        TokenStream::new()
+    } else {
+        quote!(#[name = #name])
+    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,17 @@
 //! What must hold of a manifest beyond its XML's form: what eventman.xsd says in words, and what
 //! mc.exe refuses.
 
+mod findings;
 mod template;
 
-use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
+use std::collections::HashMap;
 
 use crate::{
     error::{ManifestError, Rule},
     model::{Event, Manifest, Map, Position, Provider, QName},
 };
 
+use findings::Check;
 pub use template::layout;
 
 /// Providers whose generated message ids can be told apart.
@@ -30,61 +31,7 @@ pub fn check(manifest: &Manifest) -> Vec<ManifestError> {
     check.errors
 }
 
-struct Check<'a> {
-    manifest: &'a Manifest,
-    errors: Vec<ManifestError>,
-}
-
-/// The characters that a name of a provider or a channel cannot have.
-fn is_forbidden(character: char) -> bool {
-    character.is_control() || "><&\"|\\:'?*".contains(character)
-}
-
 impl<'a> Check<'a> {
-    fn refuse(&mut self, at: Position, rule: Rule) {
-        self.errors.push(ManifestError { at, rule });
-    }
-
-    /// Refuses the second of two things with the same key.
-    fn unique<K: Eq + Hash>(
-        &mut self,
-        what: &'static str,
-        items: impl Iterator<Item = (K, String, Position)>,
-    ) {
-        let mut seen = HashSet::new();
-        for (key, name, at) in items {
-            if !seen.insert(key) {
-                self.refuse(at, Rule::Duplicate { what, name });
-            }
-        }
-    }
-
-    fn unique_symbols(
-        &mut self,
-        what: &'static str,
-        items: impl Iterator<Item = (Option<&'a String>, Position)>,
-    ) {
-        let symbols = items.filter_map(|(symbol, at)| Some((symbol?, at)));
-        self.unique(
-            what,
-            symbols.map(|(symbol, at)| (symbol.clone(), symbol.clone(), at)),
-        );
-    }
-
-    fn name(&mut self, what: &'static str, name: &str, at: Position, may_have_any: bool) {
-        let length = name.chars().count();
-        let bad = !may_have_any && name.contains(is_forbidden);
-        if !(1..=255).contains(&length) || bad {
-            self.refuse(
-                at,
-                Rule::Name {
-                    what,
-                    name: name.to_owned(),
-                },
-            );
-        }
-    }
-
     fn manifest(&mut self) {
         let manifest = self.manifest;
         let own = manifest.texts.iter().filter(|text| !text.standard);

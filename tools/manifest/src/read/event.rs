@@ -3,7 +3,7 @@
 use roxmltree::Node as Xml;
 
 use super::{
-    Mode, Reader,
+    reader::{Mode, Reader},
     xml::{optional, others},
 };
 use crate::{

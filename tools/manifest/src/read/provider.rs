@@ -4,7 +4,8 @@ use etw_wire::Guid;
 use roxmltree::Node as Xml;
 
 use super::{
-    Mode, Part, Reader,
+    lenient::Part,
+    reader::{Mode, Reader},
     xml::{elements, name, named, optional, others},
 };
 use crate::{

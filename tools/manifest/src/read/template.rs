@@ -6,7 +6,7 @@ use etw_wire::{InType, OutType, winmeta};
 use roxmltree::Node as Xml;
 
 use super::{
-    Mode, Reader,
+    reader::{Mode, Reader},
     xml::{elements, name, named, optional, others},
 };
 use crate::{

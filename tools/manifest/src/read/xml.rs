@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use etw_wire::{Guid, winmeta};
 use roxmltree::Node as Xml;
 
-use super::{Mode, Reader};
+use super::reader::{Mode, Reader};
 use crate::{
     error::Rule,
     model::{Others, Position, QName, TextRef},

@@ -13,7 +13,7 @@ use quick_xml::{
 };
 
 use crate::model::{Channel, Event, Manifest, Map, Opcode, Provider, QName, Template, TextRef};
-use xml::{Attributes, written};
+use xml::{Attributes, Writer, written};
 
 /// Writes a manifest. The text of `comment` stands at its head.
 #[must_use]
@@ -77,11 +77,6 @@ fn prefixes(manifest: &Manifest) -> impl Iterator<Item = (String, String)> + '_ 
             Some((format!("xmlns:{prefix}"), name.namespace.clone()))
         })
 }
-struct Writer<'a> {
-    manifest: &'a Manifest,
-    xml: XmlWriter<Vec<u8>>,
-}
-
 impl<'a> Writer<'a> {
     fn reference(&self, text: Option<TextRef>) -> Option<String> {
         let text = self.manifest.texts.get(text?)?;

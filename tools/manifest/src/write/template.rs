@@ -5,10 +5,7 @@ use quick_xml::{
     events::{BytesText, Event as XmlEvent},
 };
 
-use super::{
-    Writer,
-    xml::{Attributes, element_attributes, written},
-};
+use super::xml::{Attributes, Writer, element_attributes, written};
 use crate::{
     model::{Element, Node, Property, PropertyKind, Provider, Size, Template},
     types::in_type_name,

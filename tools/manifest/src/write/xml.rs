@@ -3,13 +3,13 @@
 use std::{borrow::Cow, io};
 
 use quick_xml::{
+    Writer as XmlWriter,
     escape::escape,
     events::{BytesEnd, BytesStart, BytesText, Event as XmlEvent, attributes::Attribute},
     name::QName as XmlName,
 };
 
-use super::Writer;
-use crate::model::{Element, Others};
+use crate::model::{Element, Manifest, Others};
 
 /// An element's attributes, in order.
 pub struct Attributes<'a>(pub Vec<(Cow<'a, str>, String)>);
@@ -64,6 +64,12 @@ fn tag<'n>(name: &'n str, attributes: Attributes<'_>) -> BytesStart<'n> {
         });
     }
     tag
+}
+
+/// Writes one manifest.
+pub struct Writer<'a> {
+    pub manifest: &'a Manifest,
+    pub xml: XmlWriter<Vec<u8>>,
 }
 
 impl Writer<'_> {

@@ -1,6 +1,6 @@
 //! Binary XML, in the flavour with names in place.
 
-use super::{DecodeError, Limits, bytes::Bytes};
+use super::{bytes::Bytes, error::DecodeError, limits::Limits};
 use crate::model::{Element, Node};
 
 /// Elements within elements.

@@ -1,6 +1,6 @@
 //! Access to a resource by offsets, which may be anything.
 
-use super::DecodeError;
+use super::error::DecodeError;
 
 /// A resource's bytes.
 #[derive(Clone, Copy)]

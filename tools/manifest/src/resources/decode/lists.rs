@@ -2,7 +2,7 @@
 
 use etw_wire::Guid;
 
-use super::{DecodeError, provider::Reader};
+use super::{error::DecodeError, provider::Reader};
 use crate::model::{Channel, Filter, Keyword, Level, Map, MapItem, Opcode, Query, Task};
 
 impl Reader<'_> {

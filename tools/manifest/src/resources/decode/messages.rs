@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::DecodeError;
 use super::bytes::Bytes;
+use super::error::DecodeError;
 
 /// Reads a table (`MESSAGE_RESOURCE_DATA`): the texts by their ids, without the line's end.
 pub fn read(data: &[u8]) -> Result<BTreeMap<u32, String>, DecodeError> {

@@ -10,6 +10,7 @@
 mod binxml;
 mod bytes;
 mod error;
+mod limits;
 mod lists;
 mod messages;
 mod provider;
@@ -24,15 +25,11 @@ use crate::model::{Manifest, Text, TextRef};
 
 use bytes::Bytes;
 pub use error::DecodeError;
+use limits::Limits;
 use provider::Reader;
 
 /// No message.
 const NO_MESSAGE: u32 = u32::MAX;
-/// The fields, entries of maps, and keywords of events that a resource may describe in all.
-const MAX_FIELDS: usize = 1 << 18;
-/// The UTF-16 units of all names that a resource may refer to, however often.
-const MAX_TEXT: usize = 1 << 24;
-
 /// The providers that the resources of an image describe.
 #[derive(Clone, Debug)]
 pub struct Decoded {
@@ -74,10 +71,7 @@ pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeE
         (5, _) => Version::V5,
         (major, minor) => return Err(DecodeError::Version(major, minor)),
     };
-    let mut limits = Limits {
-        fields: MAX_FIELDS,
-        text: MAX_TEXT,
-    };
+    let mut limits = Limits::new();
     let count = bytes.place(12, "number of providers")?;
     for entry in bytes.entries(16, count, 20, "providers")? {
         let guid = Guid::from_bytes(bytes.guid(entry, "provider")?);
@@ -87,24 +81,4 @@ pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeE
         manifest.providers.push(reader.provider);
     }
     Ok(Decoded { manifest, version })
-}
-
-/// The rest of what a resource may describe.
-struct Limits {
-    fields: usize,
-    text: usize,
-}
-
-impl Limits {
-    fn fields(&mut self, count: usize) -> Result<(), DecodeError> {
-        let left = self.fields.checked_sub(count);
-        self.fields = left.ok_or(DecodeError::TooManyFields(MAX_FIELDS))?;
-        Ok(())
-    }
-
-    fn text(&mut self, text: String) -> Result<String, DecodeError> {
-        let left = self.text.checked_sub(text.len());
-        self.text = left.ok_or(DecodeError::TooMuchText(MAX_TEXT))?;
-        Ok(text)
-    }
 }

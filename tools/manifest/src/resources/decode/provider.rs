@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use etw_wire::{Guid, winmeta};
 
-use super::{DecodeError, Limits, bytes::Bytes};
+use super::{bytes::Bytes, error::DecodeError, limits::Limits};
 use crate::model::{Event, Provider, QName, TextRef};
 
 /// The parts of a provider, by their types.

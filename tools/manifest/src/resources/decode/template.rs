@@ -2,7 +2,7 @@
 
 use etw_wire::{InType, OutType};
 
-use super::{DecodeError, binxml, provider::Reader};
+use super::{binxml, error::DecodeError, provider::Reader};
 use crate::model::{Position, Property, PropertyKind, Size, Template};
 
 /// The bytes of a template before its XML, and of the descriptor of a field.

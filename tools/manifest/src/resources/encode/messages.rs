@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, iter, num::TryFromIntError};
 
-use super::{EncodeError, bytes::Bytes};
+use super::{bytes::Bytes, error::EncodeError};
 use crate::model::{Manifest, Provider, TextRef, Translation};
 
 /// A text's id, or `u32::MAX` for one that nothing refers to.

@@ -7,13 +7,12 @@
 mod attributes;
 mod binxml;
 mod bytes;
+mod error;
 mod events;
 mod language;
 mod messages;
 mod template;
 mod wevt;
-
-use std::num::TryFromIntError;
 
 use super::version::Version;
 use crate::{
@@ -23,18 +22,8 @@ use crate::{
 
 pub use attributes::attributes;
 pub use binxml::field_of;
+pub use error::EncodeError;
 pub use messages::{NONE as NO_MESSAGE, message_ids};
-
-/// A resource that cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EncodeError {
-    /// A size does not fit its field in the format.
-    #[error("a provider's resources are larger than their format can say: {0}")]
-    TooLarge(#[from] TryFromIntError),
-    /// The `LANGID` of a language is not known.
-    #[error("the language \"{0}\" is not known; write it as in `en-US`")]
-    Language(String),
-}
 
 /// Returns the bytes of the `WEVT_TEMPLATE` resource of a manifest, in a version of the format.
 ///

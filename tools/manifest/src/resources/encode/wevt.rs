@@ -4,9 +4,9 @@ use std::num::TryFromIntError;
 
 use super::{
     super::version::Version,
-    EncodeError,
     attributes::attributes,
     bytes::{Bytes, prefixed_size},
+    error::EncodeError,
     messages::NONE,
     template,
 };
