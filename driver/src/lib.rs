@@ -18,6 +18,7 @@ mod device;
 mod entry;
 mod parameters;
 mod queue;
+mod state;
 mod text;
 mod timer;
 mod trace;

@@ -19,7 +19,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::{
     context::{self, ContextType},
-    device::{Device, check},
+    state::{Device, check},
     timer, trace,
 };
 

@@ -6,7 +6,7 @@ use etw_sample_interface::TIMER_PERIOD_MS;
 use wdk::wdf::Timer;
 use wdk_sys::{NTSTATUS, WDF_TIMER_CONFIG, WDFDEVICE, WDFTIMER, call_unsafe_wdf_function_binding};
 
-use crate::{context, device::Device, trace};
+use crate::{context, state::Device, trace};
 
 /// Until the first tick: negative for "from now on", in units of 100 ns.
 const FIRST_TICK: i64 = -(TIMER_PERIOD_MS as i64) * 10_000;

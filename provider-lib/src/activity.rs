@@ -2,7 +2,7 @@
 
 use core::{fmt, marker::PhantomData};
 
-use crate::{Guid, NtStatus, ffi};
+use crate::{Guid, NtStatus, ffi, plain::PlainData};
 
 /// `EVENT_ACTIVITY_CTRL_*`.
 const GET_ID: u32 = 1;
@@ -15,6 +15,9 @@ const GET_SET_ID: u32 = 4;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct ActivityId(Guid);
+
+// SAFETY: the type is a GUID, which has no padding.
+unsafe impl PlainData for ActivityId {}
 
 /// There is no activity id to be had, or none could be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

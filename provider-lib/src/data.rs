@@ -2,10 +2,7 @@
 
 use core::marker::PhantomData;
 
-use crate::{
-    ActivityId, F32, F64, FileTime, Guid, HResult, NtStatus, ProcessId, SystemTime, ThreadId,
-    Win32Error,
-};
+use crate::plain::PlainData;
 
 /// A piece of an event's content (`EVENT_DATA_DESCRIPTOR` of evntprov.h), borrowed
 /// for the write.
@@ -31,32 +28,6 @@ const _: () = {
     assert!(core::mem::offset_of!(EventDataDescriptor<'_>, size) == 8);
     assert!(core::mem::offset_of!(EventDataDescriptor<'_>, kind) == 12);
 };
-
-/// A type whose bytes are an event field as they lie in memory.
-///
-/// # Safety
-///
-/// Every byte of a value is initialized: no padding, no pointers that mean
-/// something beyond their bits.
-pub unsafe trait PlainData {}
-
-macro_rules! plain {
-    ($($type:ty),*) => {$(
-        // SAFETY: the type has no padding.
-        unsafe impl PlainData for $type {}
-    )*};
-}
-
-plain!(
-    u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64
-);
-plain!(Guid, ActivityId, NtStatus);
-plain!(
-    F32, F64, FileTime, HResult, ProcessId, SystemTime, ThreadId, Win32Error
-);
-
-// SAFETY: an array has no padding between its elements, and they have none inside.
-unsafe impl<T: PlainData, const N: usize> PlainData for [T; N] {}
 
 /// `EVENT_DATA_DESCRIPTOR_TYPE_*`.
 const PAYLOAD: u32 = 0;

@@ -76,6 +76,7 @@ mod failures;
 mod ffi;
 mod filter;
 mod notification;
+mod plain;
 mod pool;
 mod provider;
 mod rundown;
@@ -87,10 +88,11 @@ mod write;
 
 pub use crate::{
     activity::{Activity, ActivityError, ActivityId, ActivityScope},
-    data::{EventDataDescriptor, PlainData},
+    data::EventDataDescriptor,
     failures::Failures,
     filter::{FilterCopy, FilterData, FilterHeader, SchematizedFilters},
     notification::{Composite, Control, Notification},
+    plain::PlainData,
     pool::POOL_TAG,
     provider::{Hook, Hooks, Provider, Refusals, RegisterError, Registered, UnregisterError},
     traits::{Traits, TraitsBuffer, TraitsError},

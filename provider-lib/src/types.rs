@@ -2,7 +2,7 @@
 
 use core::{ffi::c_void, fmt, slice};
 
-use crate::PlainData;
+use crate::plain::plain;
 
 /// The most 16-bit units that a NUL-terminated text is looked at for.
 const MOST_UNITS: usize = 32_767;
@@ -38,6 +38,10 @@ number! {
     Port(u16);
 }
 
+plain!(
+    FileTime, HResult, Win32Error, ProcessId, ThreadId, SystemTime, Luid, F32, F64
+);
+
 /// A date and a time of day (`SYSTEMTIME`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
@@ -64,9 +68,6 @@ pub struct Luid {
     pub low_part: u32,
     pub high_part: i32,
 }
-
-// SAFETY: two fields of four bytes have no padding between them.
-unsafe impl PlainData for Luid {}
 
 macro_rules! bits_of_number {
     ($($(#[$doc:meta])* $name:ident($bits:ty) of $type:ty;)*) => {$(

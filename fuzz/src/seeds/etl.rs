@@ -9,7 +9,10 @@ use etl_file::{
     write::{Buffer, Finish, LogFile, Losses},
 };
 
-use super::{MAX_BYTES, Seed, fixture, metadata};
+use super::{
+    fixture, metadata,
+    seed::{MAX_BYTES, Seed},
+};
 use crate::etl_round_trip::{Session, Written, check};
 
 /// Bytes per buffer as the writer makes them.

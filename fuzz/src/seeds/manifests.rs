@@ -5,7 +5,7 @@ use etw_manifest::{
     resources::{Version, message_table, wevt_template},
 };
 
-use super::Seed;
+use super::seed::Seed;
 
 /// The manifest that the tests of etl-file decode with.
 const SAMPLE: &str = include_str!("../../../tools/etl/tests/fixture/sample.man");

@@ -2,7 +2,7 @@
 
 use etl_file::{EventRecord, record::ext_type};
 
-use super::{Seed, fixture};
+use super::{fixture, seed::Seed};
 
 /// Metadata or traits with their size in the first two bytes.
 fn sized(mut blob: Vec<u8>) -> Vec<u8> {

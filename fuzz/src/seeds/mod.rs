@@ -8,35 +8,14 @@ mod etl;
 mod fixture;
 mod manifests;
 mod metadata;
+mod seed;
 #[path = "../../../tests/kernel/tests/small_image/mod.rs"]
 mod small_image;
 
 use std::{fs, io, path::Path};
 
-use small_image::Image;
-
-/// Bytes that a seed may have at most: the fuzzer makes no longer inputs unless a seed is longer,
-/// and longer ones take it more time.
-const MAX_BYTES: usize = 4096;
-
-/// An input that the fuzzer starts from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seed {
-    /// Its name, which is that of its file.
-    pub name: &'static str,
-    /// The input.
-    pub bytes: Vec<u8>,
-}
-
-impl Seed {
-    /// Names an input.
-    fn new(name: &'static str, bytes: impl Into<Vec<u8>>) -> Self {
-        let bytes = bytes.into();
-        let length = bytes.len();
-        assert!(length <= MAX_BYTES, "the seed {name} has {length} bytes");
-        Self { name, bytes }
-    }
-}
+pub use self::seed::Seed;
+use self::small_image::Image;
 
 /// A target's name, and the function that makes its seeds.
 pub type Target = (&'static str, fn() -> Vec<Seed>);

@@ -7,7 +7,7 @@ use syn::Ident;
 
 use crate::{
     Encoding, Field, FieldType, Layout, Provider, Structure,
-    parse::Errors,
+    errors::Errors,
     tracelogging::{self, Types},
 };
 

@@ -6,6 +6,7 @@
 
 mod attribute;
 mod check;
+mod errors;
 mod event;
 mod layout;
 pub mod parse;

@@ -6,6 +6,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use etl_file::Guid;
 use etw_scenarios::{Filter, Ids, Source};
 
+use crate::error::Failure;
+
 /// The command line.
 pub fn command() -> Command {
     Command::new("etw-sample-client")
@@ -216,7 +218,11 @@ fn send() -> Command {
             Command::new("burst")
                 .about("Have the driver write many events")
                 .arg(number("count", "How many"))
-                .arg(number("sender", "What they say of who asked").required(false)),
+                .arg(
+                    number("sender", "What they say of who asked")
+                        .required(false)
+                        .default_value("0"),
+                ),
         )
         .subcommand(
             Command::new("reads")
@@ -316,6 +322,15 @@ fn with_filter(command: Command) -> Command {
         .arg(ids("not-ids", "Events with other ids only"))
 }
 
+/// Returns an argument that the command line requires or gives a default.
+pub fn required<'a, T: Clone + Send + Sync + 'static>(
+    arguments: &'a ArgMatches,
+    name: &'static str,
+) -> Result<&'a T, Failure> {
+    let value = arguments.try_get_one::<T>(name).ok().flatten();
+    value.ok_or(Failure::Argument(name))
+}
+
 /// What a command is about.
 pub fn source(arguments: &ArgMatches) -> Source {
     let guid = |name| arguments.get_one::<Guid>(name).copied();
@@ -326,21 +341,21 @@ pub fn source(arguments: &ArgMatches) -> Source {
 }
 
 /// What is wanted of it.
-pub fn filter(arguments: &ArgMatches) -> Filter {
-    let mask = |name| arguments.get_one::<u64>(name).copied().unwrap_or(0);
+pub fn filter(arguments: &ArgMatches) -> Result<Filter, Failure> {
+    let mask = |name| required::<u64>(arguments, name).copied();
     let ids = |name| {
         arguments
             .get_many::<u16>(name)
             .map(|ids| ids.copied().collect::<Vec<u16>>())
     };
-    Filter {
-        level: arguments.get_one::<u8>("level").copied().unwrap_or(0),
-        any: mask("any"),
-        all: mask("all"),
+    Ok(Filter {
+        level: *required::<u8>(arguments, "level")?,
+        any: mask("any")?,
+        all: mask("all")?,
         ids: ids("ids")
             .map(Ids::Only)
             .or_else(|| ids("not-ids").map(Ids::Without)),
-    }
+    })
 }
 
 fn parse_guid(text: &str) -> Result<Guid, String> {
@@ -420,7 +435,7 @@ mod tests {
             all: 16,
             ids: Some(Ids::Without(vec![1, 2])),
         };
-        assert_eq!(filter(arguments), expected);
+        assert_eq!(filter(arguments).unwrap(), expected);
     }
 
     #[test]

@@ -62,6 +62,9 @@ const fn advice(code: u32) -> &'static str {
 /// Something the client was asked to do failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
+    /// The command line does not have an argument that it must have.
+    #[error("the argument {0} is missing")]
+    Argument(&'static str),
     /// A call of Windows' failed.
     #[error(transparent)]
     Win32(#[from] Win32Error),

@@ -46,58 +46,56 @@
 #[doc = include_str!("../../../docs/test-your-driver.md")]
 pub struct Guide;
 
-mod abi;
-mod access;
-mod arena;
-mod clock;
-pub mod conformance;
-mod etw;
-mod faults;
-mod gateway;
-mod image;
-mod irql;
-mod kmdf;
-mod lent;
-mod lock_order;
-mod machine;
-mod memory;
-mod ntoskrnl;
-mod pool;
-mod schedule;
-pub mod script;
-mod stack;
-mod status;
-mod symbols;
-mod thread;
-mod traps;
-mod verifier;
-mod wdfldr;
+mod execution;
+mod ground;
+mod harness;
+mod services;
 
 /// Doors for the fuzz targets; no part of what the crate promises.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing {
-    pub use crate::etw::{CheckedTraits, check_traits};
+    pub use crate::services::etw::traits::{CheckedTraits, check_traits};
 }
 
+pub use etl_file::{ClockType, Guid};
+
 pub use crate::{
-    etw::{
-        ClockType, ControlError, EnableParameters, EventFilters, EventIdFilter, EventNameFilter,
-        FilterData, GroupDenial, Guid, ImplicitActivity, OpenPoints, Output, PagedSession,
-        RT_LOST_EVENT, RealTime, SessionConfig, SessionHandle, SessionReport, SessionStatistics,
-        Target,
+    execution::{identity::Identity, schedule::Schedule},
+    ground::{
+        bugcheck::{BugCheck, Violation, Violations},
+        irql::Irql,
+        loader::LoadError,
+        rule::{Rule, Severity},
+        status::NtStatus,
     },
-    faults::Fault,
-    image::{LoadError, check_image, check_image_bytes},
-    irql::Irql,
-    kmdf::{Completion, RegistryValue},
-    machine::{
-        Consumer, Device, Driver, File, Kernel, KernelConfig, KernelError, Request, Statistics,
-        Work,
+    harness::{
+        config::KernelConfig,
+        conformance,
+        device::Device,
+        driver::Driver,
+        error::KernelError,
+        file::File,
+        image::{check_image, check_image_bytes},
+        kernel::{Kernel, Statistics},
+        request::Request,
+        script::{self, Script},
+        session::Consumer,
+        together::Work,
     },
-    schedule::Schedule,
-    script::Script,
-    status::NtStatus,
-    thread::Identity,
-    verifier::{BugCheck, Rule, Severity, Violation, Violations},
+    services::{
+        etw::{
+            controller::{EnableParameters, SessionHandle},
+            error::ControlError,
+            filters::{EventFilters, EventIdFilter, EventNameFilter, FilterData},
+            session::{
+                config::{Output, RealTime, SessionConfig, SessionReport, SessionStatistics},
+                realtime::RT_LOST_EVENT,
+            },
+            state::Target,
+            unspecified::{GroupDenial, ImplicitActivity, PagedSession, UnspecifiedBehaviour},
+        },
+        faults::Fault,
+        kmdf::{registry::RegistryValue, state::request::Completion},
+    },
 };

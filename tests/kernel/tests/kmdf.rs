@@ -3,7 +3,7 @@
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
-#[path = "../../kmdf-driver/src/commands.rs"]
+#[path = "../../drivers/kmdf/src/commands.rs"]
 #[allow(dead_code, reason = "not every test sends every command")]
 mod commands;
 mod common;
@@ -19,7 +19,7 @@ const CLIENT: Identity = Identity {
     thread: 11,
 };
 
-/// A machine with the driver, its device, and an open file.
+/// A kernel with the driver, its device, and an open file.
 struct Bench {
     kernel: Kernel,
     driver: Driver,
@@ -84,12 +84,12 @@ impl Bench {
         assert_eq!(self.ask(command), [status.0.cast_unsigned()]);
     }
 
-    /// What stops the machine when this command is sent.
+    /// The bugcheck when this command is sent.
     fn stops(&self, command: u32) -> BugCheck {
         match self.file.start_device_control(command, &[], 64) {
             Err(KernelError::BugCheck(bugcheck)) => bugcheck,
             Err(error) => panic!("{error}"),
-            Ok(_) => panic!("the machine did not stop"),
+            Ok(_) => panic!("the kernel did not bugcheck"),
         }
     }
 }
@@ -255,7 +255,7 @@ fn stopping_a_queue_waits_for_what_the_driver_holds() {
 }
 
 #[test]
-fn waiting_for_a_request_from_its_own_callback_stops_the_machine() {
+fn waiting_for_a_request_from_its_own_callback_is_a_bugcheck() {
     let bench = Bench::new();
     let bugcheck = bench.stops(commands::PURGE_AND_WAIT);
     assert_says(
@@ -332,7 +332,7 @@ fn unmarking_a_request_says_when_the_cancellation_came_first() {
 }
 
 #[test]
-fn completing_a_cancelable_request_stops_the_machine() {
+fn completing_a_cancelable_request_is_a_bugcheck() {
     let bench = Bench::new();
     let _kept = bench.send(commands::KEEP_CANCELABLE);
     let bugcheck = bench.stops(commands::COMPLETE);
@@ -348,7 +348,7 @@ fn completing_a_cancelable_request_stops_the_machine() {
 }
 
 #[test]
-fn unmarking_what_is_not_cancelable_stops_the_machine() {
+fn unmarking_what_is_not_cancelable_is_a_bugcheck() {
     let bench = Bench::new();
     let _kept = bench.send(commands::KEEP);
     let bugcheck = bench.stops(commands::UNMARK);
@@ -383,7 +383,7 @@ fn a_request_that_is_never_completed_stops_the_removal() {
     let bench = Bench::new();
     let _write = bench.file.start_write(b"one").unwrap();
     let Err(KernelError::BugCheck(bugcheck)) = bench.device.remove() else {
-        panic!("the machine did not stop");
+        panic!("the kernel did not bugcheck");
     };
     assert_says(
         &bugcheck,

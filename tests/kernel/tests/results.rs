@@ -9,7 +9,7 @@ use etl_file::Trace;
 use etw_sample_interface::PROVIDER_GROUP;
 use etw_testkernel::{
     EnableParameters, Fault, FilterData, Guid, Identity, ImplicitActivity, Kernel, KernelConfig,
-    KernelError, NtStatus, OpenPoints, RealTime, SessionConfig, SessionHandle, Target,
+    KernelError, NtStatus, RealTime, SessionConfig, SessionHandle, Target, UnspecifiedBehaviour,
 };
 
 fn provider() -> Target {
@@ -37,10 +37,10 @@ struct World {
 }
 
 impl World {
-    fn new(open_points: OpenPoints) -> Self {
+    fn new(unspecified_behaviour: UnspecifiedBehaviour) -> Self {
         Self {
             kernel: Kernel::with_config(KernelConfig {
-                open_points,
+                unspecified_behaviour,
                 ..KernelConfig::default()
             }),
             folder: tempfile::tempdir().unwrap(),
@@ -73,7 +73,7 @@ impl World {
 
 #[test]
 fn each_routine_returns_what_is_documented() {
-    let world = World::new(OpenPoints::default());
+    let world = World::new(UnspecifiedBehaviour::default());
     world.session(world.config("results"));
     let expected = [
         ("register without a slot", NtStatus::INVALID_PARAMETER), // ETW-1.3.4
@@ -126,19 +126,19 @@ fn each_routine_returns_what_is_documented() {
 // ETW-1.3.12
 #[test]
 fn without_a_session_writes_succeed() {
-    let world = World::new(OpenPoints::default());
+    let world = World::new(UnspecifiedBehaviour::default());
     assert_eq!(world.run("until-it-fails"), ["at last: 00000000"]);
 }
 
 // ETW-1.3.19, ETW-1.3.20
 #[test]
 fn writes_say_why_no_session_can_take_them() {
-    let world = World::new(OpenPoints::default());
+    let world = World::new(UnspecifiedBehaviour::default());
     let session = world.session(world.config("held"));
     world.kernel.hold_writer(session, true).unwrap();
     assert_eq!(world.run("until-it-fails"), ["at last: C0000017"]);
 
-    let world = World::new(OpenPoints::default());
+    let world = World::new(UnspecifiedBehaviour::default());
     world.session(SessionConfig {
         buffer_kb: 4,
         real_time: Some(RealTime {
@@ -159,7 +159,7 @@ fn every_routine_can_be_made_to_fail_with_any_status() {
         ("EtwActivityIdControl", "get an activity"),
         ("EtwUnregister", "unregister without a handle"),
     ] {
-        let world = World::new(OpenPoints::default());
+        let world = World::new(UnspecifiedBehaviour::default());
         // The first call of a write is the one without a handle.
         let after = u32::from(routine == "EtwWriteEx");
         world
@@ -179,8 +179,8 @@ fn every_routine_can_be_made_to_fail_with_any_status() {
 
 /// The lines that tell of notifications, with the session enabled before the driver is
 /// there.
-fn told(open_points: OpenPoints, parameters: EnableParameters) -> Vec<String> {
-    let world = World::new(open_points);
+fn told(unspecified_behaviour: UnspecifiedBehaviour, parameters: EnableParameters) -> Vec<String> {
+    let world = World::new(unspecified_behaviour);
     let session = world.kernel.start_session(world.config("told")).unwrap();
     world
         .kernel
@@ -193,11 +193,11 @@ fn told(open_points: OpenPoints, parameters: EnableParameters) -> Vec<String> {
 #[test]
 fn level_0_is_told_as_255_or_as_it_is() {
     for (level_0_is_told, level) in [(false, 255), (true, 0)] {
-        let open_points = OpenPoints {
+        let unspecified_behaviour = UnspecifiedBehaviour {
             level_0_is_told,
-            ..OpenPoints::default()
+            ..UnspecifiedBehaviour::default()
         };
-        let [line] = &told(open_points, EnableParameters::default())[..] else {
+        let [line] = &told(unspecified_behaviour, EnableParameters::default())[..] else {
             panic!("one notification");
         };
         assert!(
@@ -211,15 +211,15 @@ fn level_0_is_told_as_255_or_as_it_is() {
 #[test]
 fn match_all_counts_without_match_any_or_does_not() {
     for (match_all_without_any, all) in [(true, 6), (false, 0)] {
-        let open_points = OpenPoints {
+        let unspecified_behaviour = UnspecifiedBehaviour {
             match_all_without_any,
-            ..OpenPoints::default()
+            ..UnspecifiedBehaviour::default()
         };
         let parameters = EnableParameters {
             match_all: 6,
             ..EnableParameters::default()
         };
-        let [line] = &told(open_points, parameters)[..] else {
+        let [line] = &told(unspecified_behaviour, parameters)[..] else {
             panic!("one notification");
         };
         assert!(line.contains(&format!(" all {all} ")), "{line}");
@@ -230,9 +230,9 @@ fn match_all_counts_without_match_any_or_does_not() {
 #[test]
 fn a_second_set_of_traits_fails_with_a_status_of_choice() {
     for status in [NtStatus::INVALID_PARAMETER, NtStatus::ACCESS_DENIED] {
-        let world = World::new(OpenPoints {
+        let world = World::new(UnspecifiedBehaviour {
             second_traits: status,
-            ..OpenPoints::default()
+            ..UnspecifiedBehaviour::default()
         });
         let expected = format!("second traits: {:08X}", status.0.cast_unsigned());
         assert_eq!(world.run("v31"), [expected]);
@@ -243,11 +243,11 @@ fn a_second_set_of_traits_fails_with_a_status_of_choice() {
 #[test]
 fn filters_are_told_at_registration_or_are_not() {
     for (filters_at_registration, size) in [(true, 27), (false, 0)] {
-        let open_points = OpenPoints {
+        let unspecified_behaviour = UnspecifiedBehaviour {
             filters_at_registration,
-            ..OpenPoints::default()
+            ..UnspecifiedBehaviour::default()
         };
-        let [line] = &told(open_points, parameters())[..] else {
+        let [line] = &told(unspecified_behaviour, parameters())[..] else {
             panic!("one notification");
         };
         assert!(line.ends_with(&format!("filter {size}")), "{line}");
@@ -258,11 +258,11 @@ fn filters_are_told_at_registration_or_are_not() {
 #[test]
 fn unregistering_tells_of_the_end_or_does_not() {
     for (disabled_at_unregistration, count) in [(false, 1), (true, 2)] {
-        let open_points = OpenPoints {
+        let unspecified_behaviour = UnspecifiedBehaviour {
             disabled_at_unregistration,
-            ..OpenPoints::default()
+            ..UnspecifiedBehaviour::default()
         };
-        let lines = told(open_points, parameters());
+        let lines = told(unspecified_behaviour, parameters());
         assert_eq!(lines.len(), count, "{lines:?}");
         if disabled_at_unregistration {
             assert!(lines[1].starts_with("code 0 level 0 any 0 all 0 source 0 "));
@@ -273,9 +273,9 @@ fn unregistering_tells_of_the_end_or_does_not() {
 // O7
 #[test]
 fn how_large_an_event_can_be_is_a_switch() {
-    let world = World::new(OpenPoints {
+    let world = World::new(UnspecifiedBehaviour {
         largest_event: 4000,
-        ..OpenPoints::default()
+        ..UnspecifiedBehaviour::default()
     });
     world.session(SessionConfig {
         buffer_kb: 16,
@@ -296,9 +296,9 @@ fn the_activity_of_who_is_interrupted_is_recorded_or_is_not() {
         (ImplicitActivity::OfTheThread, activity),
         (ImplicitActivity::Null, Guid::NULL),
     ] {
-        let world = World::new(OpenPoints {
+        let world = World::new(UnspecifiedBehaviour {
             activity_at_dispatch: choice,
-            ..OpenPoints::default()
+            ..UnspecifiedBehaviour::default()
         });
         let session = world.session(world.config("activity"));
         world.kernel.set_thread_activity(Identity::SYSTEM, activity);
@@ -317,9 +317,9 @@ fn the_activity_of_who_is_interrupted_is_recorded_or_is_not() {
 #[test]
 fn groups_count_to_the_eight_or_do_not() {
     for group_counts_to_the_eight in [false, true] {
-        let world = World::new(OpenPoints {
+        let world = World::new(UnspecifiedBehaviour {
             group_counts_to_the_eight,
-            ..OpenPoints::default()
+            ..UnspecifiedBehaviour::default()
         });
         let driver = world.kernel.load(&common::sample()).unwrap();
         let group = Target::Group(PROVIDER_GROUP.parse().unwrap());
@@ -349,9 +349,9 @@ fn groups_count_to_the_eight_or_do_not() {
 #[test]
 fn enabling_a_provider_adds_to_its_group_or_replaces_it() {
     for (direct_replaces_group, events) in [(false, 2), (true, 0)] {
-        let world = World::new(OpenPoints {
+        let world = World::new(UnspecifiedBehaviour {
             direct_replaces_group,
-            ..OpenPoints::default()
+            ..UnspecifiedBehaviour::default()
         });
         let session = world.kernel.start_session(world.config("both")).unwrap();
         let target = Target::Group(PROVIDER_GROUP.parse().unwrap());
@@ -371,7 +371,7 @@ fn enabling_a_provider_adds_to_its_group_or_replaces_it() {
 // V71
 #[test]
 fn there_are_64_sessions() {
-    let world = World::new(OpenPoints::default());
+    let world = World::new(UnspecifiedBehaviour::default());
     let start = |number: u32| {
         world
             .kernel
@@ -387,7 +387,7 @@ fn there_are_64_sessions() {
 // V78, V77
 #[test]
 fn keyword_0_is_one_sessions_to_ignore() {
-    let world = World::new(OpenPoints::default());
+    let world = World::new(UnspecifiedBehaviour::default());
     let session = |name: &str, ignore_keyword_0| {
         let session = world.kernel.start_session(world.config(name)).unwrap();
         let parameters = EnableParameters {
@@ -414,7 +414,7 @@ type Wish = (u8, u64, u64);
 fn what_is_told_is_the_composite_after_every_change() {
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let world = World::new(OpenPoints::default());
+        let world = World::new(UnspecifiedBehaviour::default());
         let driver = world
             .kernel
             .load_as(&common::probe(), "well-behaved")

@@ -13,8 +13,8 @@ use etl_file::Trace;
 use etw_sample_interface::{Burst, IOCTL_BURST, IOCTL_GET_STATISTICS, Statistics, keyword};
 use etw_testkernel::{
     ClockType, Consumer, Device, Driver, EnableParameters, File, Identity, Kernel, KernelConfig,
-    NtStatus, OpenPoints, Output, PagedSession, RT_LOST_EVENT, RealTime, Schedule, SessionConfig,
-    SessionHandle, SessionReport, Target, Work,
+    NtStatus, Output, PagedSession, RT_LOST_EVENT, RealTime, Schedule, SessionConfig,
+    SessionHandle, SessionReport, Target, UnspecifiedBehaviour, Work,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -23,7 +23,7 @@ const CLIENT: Identity = Identity {
     thread: 21,
 };
 
-/// A machine with the sample driver, and a file open on its device.
+/// A kernel with the sample driver, and a file open on its device.
 struct World {
     kernel: Kernel,
     folder: tempfile::TempDir,
@@ -220,9 +220,9 @@ struct Three {
 }
 
 impl Three {
-    fn new(open_points: OpenPoints) -> Self {
+    fn new(unspecified_behaviour: UnspecifiedBehaviour) -> Self {
         let world = World::new(KernelConfig {
-            open_points,
+            unspecified_behaviour,
             ..KernelConfig::default()
         });
         let roomy = world.session(world.config("roomy"));
@@ -255,7 +255,7 @@ impl Three {
 // V73
 #[test]
 fn an_event_goes_to_all_sessions_or_to_none() {
-    let three = Three::new(OpenPoints::default());
+    let three = Three::new(UnspecifiedBehaviour::default());
     three.world.burst(300);
     let ([roomy, tight, apart], failed) = three.finish();
     assert!(tight.events_lost > 0);
@@ -293,10 +293,10 @@ fn what_an_independent_session_cannot_take_others_do() {
 #[test]
 fn how_partial_failures_are_told_is_a_switch() {
     for (success, all) in [(false, true), (true, false)] {
-        let three = Three::new(OpenPoints {
+        let three = Three::new(UnspecifiedBehaviour {
             success_if_an_independent_session_records: success,
             all_count_the_loss: all,
-            ..OpenPoints::default()
+            ..UnspecifiedBehaviour::default()
         });
         three.world.burst(300);
         let ([roomy, tight, apart], failed) = three.finish();
@@ -518,9 +518,9 @@ fn sessions_in_paged_memory_get_nothing_of_drivers() {
     world.leave();
 
     let world = World::new(KernelConfig {
-        open_points: OpenPoints {
+        unspecified_behaviour: UnspecifiedBehaviour {
             paged_session: PagedSession::CannotEnable,
-            ..OpenPoints::default()
+            ..UnspecifiedBehaviour::default()
         },
         ..KernelConfig::default()
     });

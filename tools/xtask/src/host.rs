@@ -18,7 +18,8 @@ enum Need {
 }
 
 /// Every chore, and what it needs.
-const CHORES: [(&str, Need); 16] = [
+const CHORES: [(&str, Need); 18] = [
+    ("api", Need::Nothing),
     ("bench", Need::StandInKernel),
     ("build", Need::Nothing),
     ("client", Need::Programs("a cross compiler for Windows")),
@@ -30,6 +31,7 @@ const CHORES: [(&str, Need); 16] = [
     ("inf", Need::StandInKernel),
     ("lock", Need::Nothing),
     ("manifest", Need::Nothing),
+    ("modules", Need::Nothing),
     ("package", Need::StandInKernel),
     ("recipes", Need::Nothing),
     ("reproducible", Need::Programs("symbolic links")),

@@ -4,12 +4,13 @@
 //! here, `build` makes the driver's .sys alone, and `doctor` says what of all
 //! this machine has.
 
+mod api;
 mod bench;
 mod build;
+mod cargo_etw;
 mod citations;
 mod client;
 mod deep;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod demo;
 mod doctor;
 mod environment;
@@ -17,16 +18,15 @@ mod fresh_machine;
 mod fuzz;
 mod goldens;
 mod host;
-mod inf;
 mod link;
 mod lock_files;
-mod manifest;
+mod modules;
 mod oldest_rust;
 mod package;
 mod packages;
 mod process;
 mod progress;
-mod recipes;
+mod publish;
 mod reproducible;
 mod requirements;
 mod standin;
@@ -37,12 +37,10 @@ mod windows;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 
-use etw_manifest::resources::Version;
-
-use crate::{build::Profile, toolchain::Machine};
+use crate::{build::Profile, process::Told, toolchain::Machine};
 
 /// An argument that is there or not.
 fn flag(name: &'static str, help: &'static str) -> Arg {
@@ -257,6 +255,15 @@ fn command_line() -> Command {
                 .arg(flag("release", "Optimized, as it would be shipped")),
         )
         .subcommand(
+            Command::new("modules")
+                .about("Show where modules of a crate use each other in a circle"),
+        )
+        .subcommand(
+            Command::new("api")
+                .about("Write the public API of the crates that others use to docs/api")
+                .arg(flag("check", "Only say whether the texts are up to date")),
+        )
+        .subcommand(
             Command::new("lock")
                 .about("Renew the lock files of all workspaces for manifests that changed")
                 .arg(flag("check", "Only say whether they match their manifests")),
@@ -272,11 +279,7 @@ fn command_line() -> Command {
 fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
     host::check(chore)?;
     match chore {
-        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        "demo" => {
-            let out = arguments.get_one::<PathBuf>("out");
-            demo::run(out.map_or_else(|| "target/demo".as_ref(), PathBuf::as_path))
-        }
+        "demo" => demo::run(&required::<PathBuf>(arguments, "out")?),
         "test" => test::run(arguments.get_flag("deep")),
         "bench" => bench::run(
             match (arguments.get_flag("quick"), arguments.get_flag("write")) {
@@ -288,39 +291,36 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
         "fresh-machine" => {
             let machines = arguments.get_many::<String>("machine");
             let machines: Vec<String> = machines.into_iter().flatten().cloned().collect();
-            fresh_machine::run(&machines, arguments.get_one("jobs").copied().unwrap_or(1))
+            fresh_machine::run(&machines, required(arguments, "jobs")?)
         }
         "goldens" => goldens::run(),
         "reproducible" => reproducible::run(),
-        "fuzz" => fuzz::run(arguments.get_one("minutes").copied().unwrap_or(8)),
+        "fuzz" => fuzz::run(required(arguments, "minutes")?),
         "build" => {
-            let package = arguments.get_one::<String>("package");
+            let package: String = required(arguments, "package")?;
             let profile = if arguments.get_flag("release") {
                 Profile::Release
             } else {
                 Profile::Debug
             };
-            let machine = match arguments.get_one::<String>("machine") {
-                Some(name) if name == Machine::Arm64.name() => Machine::Arm64,
-                _ => Machine::X64,
-            };
-            let package = package.map_or(build::SAMPLE.0, String::as_str);
-            build::run(package, profile, machine)
+            let machine: String = required(arguments, "machine")?;
+            let machine = [Machine::X64, Machine::Arm64]
+                .into_iter()
+                .find(|known| known.name() == machine)
+                .with_context(|| format!("no driver is built for {machine}"))?;
+            build::run(&package, profile, machine)
         }
+        "api" => api::run(arguments.get_flag("check")),
+        "modules" => modules::run(),
         "lock" => lock_files::run(arguments.get_flag("check")),
         "client" => client::run(),
         "package" => package::run(),
         "manifest" => run_manifest(arguments),
         "inf" => {
-            let path = |name| {
-                arguments
-                    .get_one::<PathBuf>(name)
-                    .cloned()
-                    .unwrap_or_default()
-            };
-            package::run_check(&path("inf"), &path("image"))
+            let inf: PathBuf = required(arguments, "inf")?;
+            cargo_etw::check_inf(&inf, &required::<PathBuf>(arguments, "image")?)
         }
-        "recipes" => recipes::run(arguments.get_flag("check")),
+        "recipes" => cargo_etw::write_recipes(arguments.get_flag("check")),
         "doctor" => doctor::run(arguments.get_flag("install")),
         // clap has let no other name through.
         other => anyhow::bail!("there is no chore named {other}"),
@@ -329,22 +329,34 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
 
 fn run_manifest(arguments: &ArgMatches) -> Result<()> {
     let Some((chore, arguments)) = arguments.subcommand() else {
-        return Ok(());
+        anyhow::bail!("a command is missing; `cargo xtask manifest --help` lists them");
     };
-    let path = |name| arguments.get_one::<PathBuf>(name);
-    let required = |name| path(name).cloned().unwrap_or_default();
+    let path = |name| required::<PathBuf>(arguments, name);
     match chore {
-        "write" => manifest::write(arguments.get_flag("check")),
-        "check" => manifest::check(&required("base"), path("now")),
-        "compile" => {
-            let version = match arguments.get_one::<String>("format").map(String::as_str) {
-                Some("3") => Version::V3,
-                _ => Version::V5,
-            };
-            manifest::compile(&required("file"), &required("out"), version)
+        "write" => cargo_etw::write_manifest(arguments.get_flag("check")),
+        "check" => {
+            let now = arguments.get_one::<PathBuf>("now").map(PathBuf::as_path);
+            cargo_etw::check_manifest(&path("base")?, now)
         }
-        _ => manifest::import(&required("file"), path("out")),
+        "compile" => {
+            let format: String = required(arguments, "format")?;
+            cargo_etw::compile_manifest(&path("file")?, &path("out")?, &format)
+        }
+        "import" => {
+            let out = arguments.get_one::<PathBuf>("out").map(PathBuf::as_path);
+            cargo_etw::import_manifest(&path("file")?, out)
+        }
+        other => anyhow::bail!("`cargo xtask manifest` has no command {other}"),
     }
+}
+
+/// Returns an argument that the command line requires or gives a default.
+fn required<T: Clone + Send + Sync + 'static>(arguments: &ArgMatches, name: &str) -> Result<T> {
+    let value = arguments
+        .try_get_one::<T>(name)
+        .with_context(|| format!("the argument {name} has another type"))?;
+    let value = value.with_context(|| format!("the argument {name} is missing"))?;
+    Ok(value.clone())
 }
 
 fn main() -> ExitCode {
@@ -358,7 +370,9 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            if !error.is::<Told>() {
+                eprintln!("error: {error:#}");
+            }
             ExitCode::FAILURE
         }
     }

@@ -1,7 +1,9 @@
 //! Running other programs.
 
 use std::{
-    env, io,
+    env,
+    error::Error,
+    fmt, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -57,6 +59,34 @@ pub fn run(command: &mut Command) -> Result<()> {
         .with_context(|| format!("could not start: {}", line(command)))?;
     if !status.success() {
         bail!("failed ({status}): {}", line(command));
+    }
+    Ok(())
+}
+
+/// The error of a command that has told the user what went wrong.
+#[derive(Debug)]
+pub struct Told;
+
+impl fmt::Display for Told {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the command that was run has failed")
+    }
+}
+
+impl Error for Told {}
+
+/// Runs a command in this program's place: it prints its own result and errors.
+///
+/// # Errors
+///
+/// [`Told`] if the command fails; a sentence if it cannot be started.
+pub fn pass_on(command: &mut Command) -> Result<()> {
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .with_context(|| format!("could not start: {}", line(command)))?;
+    if !status.success() {
+        bail!(Told);
     }
     Ok(())
 }

@@ -5,16 +5,16 @@ use std::{env, path::Path, process::Command, thread};
 use anyhow::{Result, anyhow};
 
 use crate::{
-    bench,
+    api, bench,
     build::{self, Profile, with_standin},
     citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
-    fuzz, goldens, lock_files, oldest_rust,
+    fuzz, goldens, lock_files, modules, oldest_rust,
     packages::BROWSER,
     process::{self, output_of, root, run_quietly, target},
     progress::{loud_step, step},
-    reproducible, requirements, standin,
+    publish, reproducible, requirements, standin,
     toolchain::Rust,
     windows,
 };
@@ -172,6 +172,9 @@ pub fn run(deep: bool) -> Result<()> {
         }
         Ok(())
     })?;
+    step("Checking that modules form no cycle", modules::check)?;
+    step("Comparing the public API with docs/api", api::check)?;
+    step("Packaging the crates that are published", publish::check)?;
     loud_step("Finding a test for every requirement", requirements::check)?;
     at_once(
         || check_sources(tools.client, &mut not_run),

@@ -12,8 +12,8 @@ use serde_json::Value;
 const DRIVERS: [&str; 4] = [
     "driver",
     "driver/examples/minimal",
-    "tests/kmdf-driver",
-    "tests/probe-driver",
+    "tests/drivers/kmdf",
+    "tests/drivers/probe",
 ];
 
 /// `cargo metadata`, as wdk-build calls it in a folder.

@@ -7,7 +7,7 @@ mod module;
 mod settings;
 mod source;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 
 pub use self::{
     ad_hoc::{AdHoc, ad_hoc},
@@ -19,7 +19,7 @@ use self::{
     module::{Entry, Module},
     settings::Settings,
 };
-use crate::{Provider, check};
+use crate::{Provider, check, errors::Errors};
 
 /// Reads a provider: what stands in `#[provider(…)]`, and the module under it.
 ///
@@ -68,33 +68,4 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Prov
     }
     check::provider(&provider, &mut errors);
     errors.finish(provider)
-}
-
-/// Errors, all of which are reported.
-#[derive(Default)]
-pub struct Errors(Option<syn::Error>);
-
-impl Errors {
-    pub(crate) fn push(&mut self, error: syn::Error) {
-        match &mut self.0 {
-            Some(errors) => errors.combine(error),
-            None => self.0 = Some(error),
-        }
-    }
-
-    pub(crate) fn at(&mut self, span: Span, message: impl std::fmt::Display) {
-        self.push(syn::Error::new(span, message));
-    }
-
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
-
-    fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
-        result.map_err(|error| self.push(error)).ok()
-    }
-
-    fn finish<T>(self, value: T) -> syn::Result<T> {
-        self.0.map_or(Ok(value), Err)
-    }
 }

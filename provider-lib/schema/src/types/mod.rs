@@ -6,26 +6,12 @@ use syn::{
     Attribute, Expr, ExprLit, Ident, Lit, Type, TypeArray, TypePath, TypeReference, TypeSlice,
 };
 
+pub use self::format::Format;
 pub use self::table::{Representation, Row, Scalar, Text};
 use crate::attribute;
 
+mod format;
 mod table;
-
-/// How a field is to be shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Format {
-    /// As its type is.
-    #[default]
-    Default,
-    /// In hexadecimal.
-    Hex,
-    /// Text that is JSON.
-    Json,
-    /// Text that is XML.
-    Xml,
-    /// A pointer whose address is told; others only tell whether they are null.
-    Address,
-}
 
 /// How many values a field has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -8,7 +8,7 @@
 
 use etw_wire::{InType as In, OutType as Out, TlgOutType as Tlg};
 
-use super::Format;
+use super::format::Format;
 use Representation::{
     BigEndian16, Cast8, Cast64, Counted, Memory, Octets4, Octets16, Pointer, Sid, SocketAddr,
     Terminated,

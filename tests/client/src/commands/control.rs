@@ -5,21 +5,19 @@ use etl_file::Guid;
 use etw_scenarios::Source;
 
 use crate::{
-    arguments::{filter, source},
+    arguments::{filter, required, source},
     error::Failure,
     session::Session,
 };
 
 /// Controls a session that runs.
 pub fn run(command: &str, arguments: &ArgMatches) -> Result<(), Failure> {
-    let name = arguments
-        .get_one::<String>("session")
-        .map_or("", String::as_str);
+    let name = required::<String>(arguments, "session")?;
     let session = Session::named(name)?;
     match command {
         "enable" => {
             let source = source(arguments);
-            session.enable(source, &filter(arguments))?;
+            session.enable(source, &filter(arguments)?)?;
             println!("session \"{name}\" enables {source}");
         }
         "disable" => {
@@ -38,7 +36,7 @@ pub fn run(command: &str, arguments: &ArgMatches) -> Result<(), Failure> {
                 session.disable(group)?;
                 println!("session \"{name}\" disables {group}");
             } else {
-                session.enable(group, &filter(arguments))?;
+                session.enable(group, &filter(arguments)?)?;
                 println!("session \"{name}\" enables {group}");
             }
         }

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex},
 };
 
@@ -10,7 +10,7 @@ use clap::ArgMatches;
 use etl_file::Trace;
 
 use crate::{
-    arguments::{filter, source},
+    arguments::{filter, required, source},
     consumer::Consumer,
     error::Failure,
     process,
@@ -18,18 +18,16 @@ use crate::{
     tdh,
 };
 
-fn name(arguments: &ArgMatches) -> &str {
-    arguments
-        .get_one::<String>("session")
-        .map_or("", String::as_str)
+fn name(arguments: &ArgMatches) -> Result<&String, Failure> {
+    required(arguments, "session")
 }
 
 fn start(arguments: &ArgMatches, delivery: Delivery<'_>) -> Result<OwnSession, Failure> {
     process::catch_interrupts()?;
-    let session = OwnSession::start(name(arguments), delivery, Buffers::default())?;
+    let session = OwnSession::start(name(arguments)?, delivery, Buffers::default())?;
     session
         .session()
-        .enable(source(arguments), &filter(arguments))?;
+        .enable(source(arguments), &filter(arguments)?)?;
     Ok(session)
 }
 
@@ -87,7 +85,7 @@ pub fn trace(arguments: &ArgMatches) -> Result<(), Failure> {
             "Time", "PID", "TID", "L", "Key", "Event"
         );
     }
-    let consumer = Consumer::attach(name(arguments), move |record| {
+    let consumer = Consumer::attach(name(arguments)?, move |record| {
         let event = tdh::decode(record);
         let text = if json {
             serde_json::to_string(&event).unwrap_or_else(|error| error.to_string())
@@ -112,9 +110,7 @@ pub fn trace(arguments: &ArgMatches) -> Result<(), Failure> {
 
 /// Records events to a file.
 pub fn record(arguments: &ArgMatches) -> Result<(), Failure> {
-    let path = arguments
-        .get_one::<PathBuf>("out")
-        .map_or_else(|| Path::new(""), PathBuf::as_path);
+    let path = required::<PathBuf>(arguments, "out")?.as_path();
     let session = start(arguments, Delivery::File(path))?;
     eprintln!("recording to {}; Ctrl+C stops it", path.display());
     process::wait(arguments.get_one("seconds").copied(), || false);

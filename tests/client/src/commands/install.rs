@@ -1,19 +1,18 @@
 //! `install` and `uninstall`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ArgMatches;
 
 use crate::{
+    arguments::required,
     error::Failure,
     install::{self, Restart},
 };
 
 /// Installs the driver and makes its device, or removes both.
 pub fn run(command: &str, arguments: &ArgMatches) -> Result<(), Failure> {
-    let inf = arguments
-        .get_one::<PathBuf>("inf")
-        .map_or_else(|| Path::new(""), PathBuf::as_path);
+    let inf = required::<PathBuf>(arguments, "inf")?;
     let (what, Restart(restart)) = if command == "install" {
         ("installed", install::install(inf)?)
     } else {

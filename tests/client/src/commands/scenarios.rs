@@ -1,15 +1,11 @@
 //! `scenarios`.
 
-use std::{
-    fs::File,
-    io,
-    path::{Path, PathBuf},
-};
+use std::{fs::File, io, path::PathBuf};
 
 use clap::ArgMatches;
 use etw_scenarios::{Outcome, Report, Scenario, play, scenarios};
 
-use crate::{error::Failure, process, world::Windows};
+use crate::{arguments::required, error::Failure, process, world::Windows};
 
 /// The scenarios of these names; all of them, if there is no name.
 fn chosen(arguments: &ArgMatches) -> Result<Vec<&'static Scenario>, Failure> {
@@ -57,10 +53,8 @@ pub fn run(arguments: &ArgMatches) -> Result<(), Failure> {
     if !process::is_elevated()? {
         eprintln!("note: this prompt is not elevated; sessions will be refused");
     }
-    let folder = arguments
-        .get_one::<PathBuf>("traces")
-        .map_or_else(|| Path::new("."), PathBuf::as_path);
-    let mut world = Windows::new(folder.to_owned())?;
+    let folder = required::<PathBuf>(arguments, "traces")?;
+    let mut world = Windows::new(folder.clone())?;
     let mut progress = |outcome: &Outcome| println!("{}", outcome.describe());
     let report: Report = play(chosen.into_iter(), &mut world, &mut progress);
     drop(world);

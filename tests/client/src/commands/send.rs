@@ -10,7 +10,12 @@ use etw_sample_interface::{
 use etw_scenarios::Answer;
 use zerocopy::IntoBytes;
 
-use crate::{arguments::Bytes, device::Device, error::Failure, process};
+use crate::{
+    arguments::{Bytes, required},
+    device::Device,
+    error::Failure,
+    process,
+};
 
 /// What came back, or what the driver said instead.
 fn output(answer: Answer) -> Result<Vec<u8>, Failure> {
@@ -43,12 +48,8 @@ pub fn run(arguments: &ArgMatches) -> Result<(), Failure> {
         // clap asks for a request.
         return Ok(());
     };
-    let text = || {
-        arguments
-            .get_one::<String>("text")
-            .map_or(&[][..], |text| text.as_bytes())
-    };
-    let number = |name| arguments.get_one::<u32>(name).copied().unwrap_or(0);
+    let text = || required::<String>(arguments, "text").map(String::as_bytes);
+    let number = |name| required::<u32>(arguments, name).copied();
     let device = Device::open()?;
     let send = |code, input: &[u8], room| device.control(code, input, room).and_then(output);
     match request {
@@ -58,36 +59,34 @@ pub fn run(arguments: &ArgMatches) -> Result<(), Failure> {
             } else {
                 IOCTL_ECHO
             };
-            println!("{}", show(&send(code, text(), text().len())?));
+            println!("{}", show(&send(code, text()?, text()?.len())?));
         }
         "write" => {
-            output(device.write(text())?)?;
-            println!("{} bytes written", text().len());
+            output(device.write(text()?)?)?;
+            println!("{} bytes written", text()?.len());
         }
         "read" => println!(
             "{}",
-            show(&output(device.read(number("length") as usize)?)?)
+            show(&output(device.read(number("length")? as usize)?)?)
         ),
         "timer" => {
-            let on = arguments
-                .get_one::<String>("run")
-                .is_some_and(|run| run == "on");
+            let on = required::<String>(arguments, "run")? == "on";
             let control = TimerControl { run: u32::from(on) };
             send(IOCTL_SET_TIMER, control.as_bytes(), 0)?;
             println!("the timer is {}", if on { "on" } else { "off" });
         }
         "burst" => {
             let burst = Burst {
-                count: number("count"),
-                sender: number("sender"),
+                count: number("count")?,
+                sender: number("sender")?,
             };
             send(IOCTL_BURST, burst.as_bytes(), 0)?;
             println!("the driver wrote {} events", burst.count);
         }
         "reads" => {
             let reads = Reads {
-                local: number("local"),
-                remote: number("remote"),
+                local: number("local")?,
+                remote: number("remote")?,
             };
             send(IOCTL_SIMULATE_READS, reads.as_bytes(), 0)?;
             println!("{} local and {} remote reads", reads.local, reads.remote);
@@ -98,10 +97,9 @@ pub fn run(arguments: &ArgMatches) -> Result<(), Failure> {
             println!("one is awake");
         }
         _ => {
-            let code = arguments.get_one::<u32>("code").copied().unwrap_or(0);
-            let empty = Bytes(Vec::new());
-            let input = arguments.get_one::<Bytes>("input").unwrap_or(&empty);
-            println!("{}", hex(&send(code, &input.0, number("room") as usize)?));
+            let input = required::<Bytes>(arguments, "input")?;
+            let room = number("room")? as usize;
+            println!("{}", hex(&send(number("code")?, &input.0, room)?));
         }
     }
     Ok(())

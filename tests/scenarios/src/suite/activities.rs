@@ -9,7 +9,7 @@ use etw_sample_interface::{
 };
 use zerocopy::IntoBytes;
 
-use super::{START, STOP, SUCCESS, Scenario, VERBOSE, names, provider, up_to};
+use super::scenario::{START, STOP, SUCCESS, Scenario, VERBOSE, names, provider, up_to};
 use crate::{
     stage::{Failure, Stage, holds, same},
     world::{Filter, Recording, Session},

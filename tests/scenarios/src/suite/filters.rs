@@ -3,7 +3,9 @@
 use etw_sample_interface::{IOCTL_SIMULATE_READS, Reads, keyword};
 use zerocopy::IntoBytes;
 
-use super::{INFORMATION, SUCCESS, Scenario, VERBOSE, WARNING, count, names, provider, up_to};
+use super::scenario::{
+    INFORMATION, SUCCESS, Scenario, VERBOSE, WARNING, count, names, provider, up_to,
+};
 use crate::{
     stage::{Failure, Stage, holds, same},
     world::{Filter, Ids, Recording},

@@ -2,7 +2,10 @@
 
 use etw_sample_interface::keyword;
 
-use super::{INFORMATION, Scenario, VERBOSE, count, group, names, provider, sessions, up_to};
+use super::{
+    scenario::{INFORMATION, Scenario, VERBOSE, count, group, names, provider, up_to},
+    sessions,
+};
 use crate::{
     stage::{Failure, Stage, same},
     world::Filter,

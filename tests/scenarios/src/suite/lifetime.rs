@@ -2,7 +2,7 @@
 
 use etw_sample_interface::{PROVIDER_GROUP, PROVIDER_NAME, keyword};
 
-use super::{INFORMATION, Scenario, VERBOSE, names, provider, up_to};
+use super::scenario::{INFORMATION, Scenario, VERBOSE, names, provider, up_to};
 use crate::{
     stage::{Failure, Stage, holds, same},
     world::Filter,

@@ -6,7 +6,7 @@ use etw_sample_interface::{
 };
 use zerocopy::IntoBytes;
 
-use super::{CANCELLED, INFORMATION, SUCCESS, Scenario, count, provider, up_to};
+use super::scenario::{CANCELLED, INFORMATION, SUCCESS, Scenario, count, provider, up_to};
 use crate::stage::{Failure, Stage, same};
 
 pub const SCENARIOS: &[Scenario] = &[

@@ -3,7 +3,9 @@
 use etw_sample_interface::{Burst, IOCTL_BURST, IOCTL_GET_STATISTICS, Statistics, keyword};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::{INFORMATION, SUCCESS, Scenario, VERBOSE, WARNING, count, names, provider, up_to};
+use super::scenario::{
+    INFORMATION, SUCCESS, Scenario, VERBOSE, WARNING, count, names, provider, up_to,
+};
 use crate::{
     stage::{Failure, Stage, holds, same},
     world::{File, Filter, Room},

@@ -15,7 +15,10 @@
 //! `(N.N, N.N: why)`, or where a comment begins with it and has no words of its own, as in
 //! `// N.N, N.N`.
 
-use super::{Kind, Passage, extension_of, markdown};
+use super::{
+    markdown,
+    passage::{Kind, Passage, extension_of},
+};
 
 /// An anchor that defines an id.
 #[derive(Debug, PartialEq, Eq)]
@@ -227,7 +230,7 @@ fn section_at_start(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::{Definition, bare, cited, definitions};
-    use crate::citations::{Kind, Passage};
+    use crate::citations::passage::{Kind, Passage};
 
     fn passage(kind: Kind, text: &str) -> Passage {
         Passage {

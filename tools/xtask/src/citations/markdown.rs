@@ -75,6 +75,59 @@ pub(super) fn links(text: &str) -> Vec<(usize, String)> {
         .collect()
 }
 
+/// An item of a file, as a document names it: `` [`Item`](file) ``, or `` `Item` in [file](file) ``.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Item {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The item's name, with its path if the document has it.
+    pub name: String,
+    /// The link's destination.
+    pub link: String,
+}
+
+/// Returns the items that a document says are in files of the tree.
+pub(super) fn items(text: &str) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    // Names that a list such as "`a` and `b` in" has had so far.
+    let mut listed: Vec<String> = Vec::new();
+    let mut inside: Option<(usize, String)> = None;
+    for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Link { dest_url, .. }) => {
+                let line = line_at(text, range.start);
+                let is_list = text.get(..range.start).is_some_and(|before| {
+                    before
+                        .trim_end_matches(char::is_whitespace)
+                        .ends_with(" in")
+                });
+                let names = std::mem::take(&mut listed);
+                items.extend(names.into_iter().filter(|_| is_list).map(|name| Item {
+                    line,
+                    name,
+                    link: dest_url.to_string(),
+                }));
+                inside = Some((line, dest_url.into_string()));
+            }
+            Event::End(TagEnd::Link) => inside = None,
+            Event::Code(name) => match &inside {
+                Some((line, target)) => items.push(Item {
+                    line: *line,
+                    name: name.into_string(),
+                    link: target.clone(),
+                }),
+                None => listed.push(name.into_string()),
+            },
+            Event::SoftBreak => {}
+            Event::Text(part)
+                if matches!(part.trim(), "" | "," | "and" | ", and" | "or" | "in") => {}
+            _ => listed.clear(),
+        }
+    }
+    items.retain(|item| !item.link.starts_with("//") && !has_scheme(&item.link));
+    items
+}
+
 /// `https:`, `mailto:` and the like.
 fn has_scheme(link: &str) -> bool {
     link.split_once(':').is_some_and(|(scheme, _)| {
@@ -138,7 +191,7 @@ fn slug(heading: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{anchors, links, prose};
+    use super::{anchors, items, links, prose};
 
     #[test]
     fn prose_has_no_code_and_keeps_sentences_together() {
@@ -153,6 +206,24 @@ mod tests {
             prose(text),
             expected.map(|(line, text)| (line, text.to_owned()))
         );
+    }
+
+    #[test]
+    fn items_are_those_that_are_said_to_be_in_a_file() {
+        let text = "[`A`](a.rs), `b`, `c::D` and\n`e` in [f.rs](g/f.rs). `h` with [i](i.rs).\n\n\
+                    | `j` in [k](k.rs) | `l` | [m](m.rs) |\n|---|---|---|\n";
+        let found: Vec<_> = items(text)
+            .into_iter()
+            .map(|item| format!("{} {} {}", item.line, item.name, item.link))
+            .collect();
+        let expected = [
+            "1 A a.rs",
+            "2 b g/f.rs",
+            "2 c::D g/f.rs",
+            "2 e g/f.rs",
+            "4 j k.rs",
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

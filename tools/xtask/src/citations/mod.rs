@@ -7,6 +7,7 @@
 
 mod ids;
 mod markdown;
+mod passage;
 mod rust;
 
 use std::{
@@ -19,31 +20,12 @@ use anyhow::{Context, Result, ensure};
 use crate::{process::root, tree};
 
 pub use self::ids::definitions;
+use self::passage::{Kind, Passage, extension_of};
 
 /// The folder of the documents that define ids.
 const REFERENCE: &str = "docs/reference/";
 /// The requirements' document.
 pub const REQUIREMENTS: &str = "docs/reference/requirements.md";
-
-/// The kind of text that a passage comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// A comment.
-    Comment,
-    /// A string literal.
-    Literal,
-    /// A Markdown document.
-    Document,
-}
-
-/// A stretch of a file that people read.
-#[derive(Debug, PartialEq, Eq)]
-struct Passage {
-    /// Its first line, counted from 1.
-    line: usize,
-    kind: Kind,
-    text: String,
-}
 
 /// A file tree: paths from its root, with `/`, and the text of those that can cite.
 #[derive(Default)]
@@ -140,6 +122,13 @@ impl Tree {
                     problems.push(format!("{path}:{line}: the link {link} {problem}"));
                 }
             }
+            for item in markdown::items(text) {
+                let source = resolved(path, &item.link).and_then(|path| self.texts.get(&path));
+                if source.is_some_and(|source| !has_item(source, &item.name)) {
+                    let markdown::Item { line, name, link } = item;
+                    problems.push(format!("{path}:{line}: {link} has no item {name}"));
+                }
+            }
         }
         problems
     }
@@ -192,9 +181,22 @@ fn resolved(from: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-fn extension_of(path: &str) -> &str {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.rsplit_once('.').map_or("", |(_, extension)| extension)
+/// Returns true if a source has the last part of an item's path as a word. The name of a file is
+/// no item's.
+fn has_item(source: &str, name: &str) -> bool {
+    if name.contains(['.', '/']) {
+        return true;
+    }
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let name = name.trim_end_matches(|letter| !is_part(letter));
+    let last = name
+        .rsplit(|letter| !is_part(letter))
+        .next()
+        .unwrap_or(name);
+    last.is_empty()
+        || source
+            .split(|letter| !is_part(letter))
+            .any(|word| word == last)
 }
 
 /// Returns true for files whose text can cite.
@@ -360,6 +362,24 @@ mod tests {
         assert!(
             problems[0].contains("is not followed by the id"),
             "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn an_item_is_in_the_file_that_a_document_names() {
+        let source = "impl Kernel { fn stack_use(&self) {} }\nmacro_rules! emit { () => {} }\n";
+        let guide =
+            "[`Kernel::stack_use`](../a.rs) and `emit!` in [a.rs](../a.rs), `x` or\n[b](../b)";
+        let files = [("docs/guide.md", guide), ("a.rs", source), ("b", "")];
+        assert_eq!(problems_of(&files), [""; 0]);
+        let guide = "\n[`Kernel::stack`](../a.rs), `emit_all!` in\n[a.rs](../a.rs)\n";
+        let files = [("docs/guide.md", guide), ("a.rs", source)];
+        assert_eq!(
+            problems_of(&files),
+            [
+                "docs/guide.md:2: ../a.rs has no item Kernel::stack",
+                "docs/guide.md:3: ../a.rs has no item emit_all!"
+            ]
         );
     }
 

@@ -2,7 +2,7 @@
 
 use ra_ap_rustc_lexer::{FrontmatterAllowed, LiteralKind, TokenKind, tokenize};
 
-use super::{Kind, Passage};
+use super::passage::{Kind, Passage};
 
 /// Returns the comments and string literals of a file. Line comments on consecutive lines
 /// make one passage, since a sentence can go over several.
@@ -74,7 +74,7 @@ fn inner(kind: LiteralKind, text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::passages;
-    use crate::citations::Kind::{Comment, Literal};
+    use crate::citations::passage::Kind::{Comment, Literal};
 
     #[test]
     fn comments_and_strings_are_read() {

@@ -92,7 +92,7 @@ fn command() -> Command {
         .subcommand(run)
 }
 
-/// A GUID, or the GUID of a name.
+/// Returns a GUID, or the GUID of a name.
 fn guid(text: &str) -> Result<Guid> {
     if let Ok(guid) = text.parse() {
         return Ok(guid);
@@ -101,7 +101,7 @@ fn guid(text: &str) -> Result<Guid> {
 }
 
 /// `WHO[:LEVEL[:ANY[:ALL]]]`.
-fn enablement(text: &str) -> Result<(Guid, EnableParameters)> {
+fn enable_info(text: &str) -> Result<(Guid, EnableParameters)> {
     let mut parts = text.split(':');
     let who = parts.next().unwrap_or_default();
     if who.is_empty() {
@@ -145,7 +145,7 @@ fn enable(
     ];
     for (argument, target) in kinds {
         for text in matches.get_many::<String>(argument).into_iter().flatten() {
-            let (guid, parameters) = enablement(text)?;
+            let (guid, parameters) = enable_info(text)?;
             let target = target(guid);
             kernel.enable(session, target, parameters)?;
             enabled.push((session, target));

@@ -1,0 +1,130 @@
+//! What the device keeps, for the callbacks of its queues and its timer.
+
+use alloc::vec::Vec;
+use core::{
+    cell::UnsafeCell,
+    ptr,
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
+};
+
+use etw_sample_interface::Statistics;
+use wdk::wdf::{SpinLock, Timer};
+use wdk_sys::{NT_SUCCESS, NTSTATUS, WDFDEVICE, WDFDPC, WDFQUEUE, WDFREQUEST__};
+
+use crate::{context::ContextType, trace};
+
+pub static CONTEXT: ContextType<Device> = ContextType::new(c"Device", &raw const CONTEXT);
+
+/// What the device keeps.
+pub struct Device {
+    /// Guards `kept`, and what is made of `timer_wanted`.
+    lock: SpinLock,
+    kept: UnsafeCell<Vec<u8>>,
+    /// The timer, and whether a user wants it to run.
+    pub timer: Timer,
+    pub timer_wanted: AtomicBool,
+    /// The DPC, and the request that it is to complete.
+    pub dpc: WDFDPC,
+    pub deferred: AtomicPtr<WDFREQUEST__>,
+    pub bytes_read: AtomicU64,
+    pub bytes_written: AtomicU64,
+    pub timer_ticks: AtomicU64,
+    /// The queue of those that wait to be woken, and how many were.
+    pub waiting: WDFQUEUE,
+    pub woken: AtomicU64,
+}
+
+impl Device {
+    /// A device's context before its first request; `kept` has room for [`CAPACITY`] bytes.
+    ///
+    /// [`CAPACITY`]: etw_sample_interface::CAPACITY
+    pub const fn new(
+        lock: SpinLock,
+        kept: Vec<u8>,
+        timer: Timer,
+        dpc: WDFDPC,
+        waiting: WDFQUEUE,
+    ) -> Self {
+        Self {
+            lock,
+            kept: UnsafeCell::new(kept),
+            timer,
+            timer_wanted: AtomicBool::new(false),
+            dpc,
+            deferred: AtomicPtr::new(ptr::null_mut()),
+            bytes_read: AtomicU64::new(0),
+            bytes_written: AtomicU64::new(0),
+            timer_ticks: AtomicU64::new(0),
+            waiting,
+            woken: AtomicU64::new(0),
+        }
+    }
+
+    /// The context of a device.
+    ///
+    /// # Safety
+    ///
+    /// `device` is a live device of this driver whose context has been built: any
+    /// that a callback gets, `EvtDriverDeviceAdd`'s aside.
+    pub unsafe fn of<'a>(device: WDFDEVICE) -> &'a Self {
+        // SAFETY: the device is live and was created with this context type.
+        let context = unsafe { CONTEXT.of(device.cast()) };
+        // SAFETY: the context was built in `device::add`, before any other callback, and
+        // lives as long as the device; what changes in it is atomic or locked.
+        unsafe { &*context }
+    }
+
+    /// Runs `body` on the bytes that were written last, at `DISPATCH_LEVEL`.
+    pub fn with_kept<R>(&self, body: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        self.lock.acquire();
+        // SAFETY: the lock is held, so this is the only reference.
+        let result = body(unsafe { &mut *self.kept.get() });
+        self.lock.release();
+        result
+    }
+
+    /// Keeps bytes for reads, as many as there is room for.
+    pub fn keep(&self, bytes: &[u8]) {
+        self.with_kept(|kept| {
+            // `device::create` reserved the capacity. Extending the vector would look whether it
+            // must be enlarged, and what cannot be enlarged panics.
+            kept.clear();
+            let mut length = 0_usize;
+            for (to, from) in kept.spare_capacity_mut().iter_mut().zip(bytes) {
+                to.write(*from);
+                length = length.wrapping_add(1);
+            }
+            // SAFETY: so many were written, and there was room for them.
+            unsafe { kept.set_len(length) };
+        });
+    }
+
+    /// Runs `body` while nobody else changes whether the timer is to run, at
+    /// `DISPATCH_LEVEL`.
+    pub fn with_timer<R>(&self, body: impl FnOnce(&Timer) -> R) -> R {
+        self.lock.acquire();
+        let result = body(&self.timer);
+        self.lock.release();
+        result
+    }
+
+    /// The counters.
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            bytes_read: self.bytes_read.load(Ordering::Relaxed),
+            bytes_written: self.bytes_written.load(Ordering::Relaxed),
+            timer_ticks: self.timer_ticks.load(Ordering::Relaxed),
+            woken: self.woken.load(Ordering::Relaxed),
+            ..trace::statistics()
+        }
+    }
+}
+
+/// A failure as an error.
+pub const fn check(status: NTSTATUS) -> Result<(), NTSTATUS> {
+    if NT_SUCCESS(status) {
+        Ok(())
+    } else {
+        Err(status)
+    }
+}

@@ -1,0 +1,279 @@
+//! What the device controls do with objects other than queues and requests.
+
+use core::{
+    ptr, slice,
+    sync::atomic::{AtomicPtr, Ordering},
+};
+
+use wdk_sys::{
+    _WDF_DEVICE_FAILED_ACTION, LONGLONG, NT_SUCCESS, NTSTATUS, PVOID,
+    STATUS_INVALID_DEVICE_REQUEST, STATUS_SUCCESS, ULONG, WDF_NO_OBJECT_ATTRIBUTES,
+    WDF_OBJECT_ATTRIBUTES, WDF_OBJECT_CONTEXT_TYPE_INFO, WDF_WORKITEM_CONFIG, WDFDEVICE, WDFMEMORY,
+    WDFOBJECT, WDFREQUEST, WDFWAITLOCK, WDFWORKITEM,
+};
+
+use crate::{
+    commands,
+    framework::{answer, answer_status, attributes, complete, irql, wdf},
+};
+
+/// The request that the work item completes; null for none.
+static WORK: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
+/// The objects whose callbacks print a letter: the first one A.
+static OBJECTS: [AtomicPtr<core::ffi::c_void>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
+
+/// The commands that this module knows.
+pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
+    match code {
+        commands::WORK => {
+            WORK.store(request, Ordering::Relaxed);
+            let item = work_item(device);
+            wdf!(WdfWorkItemEnqueue, item);
+            wdf!(WdfWorkItemEnqueue, item);
+            wdk::println!("queued");
+        }
+        commands::FLUSH_WORK => {
+            let item = work_item(device);
+            wdf!(WdfWorkItemEnqueue, item);
+            wdk::println!("queued");
+            wdf!(WdfWorkItemFlush, item);
+            wdk::println!("flushed");
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::WAIT_LOCK => try_wait_lock(request),
+        commands::WAIT_LOCK_TWICE => {
+            let lock = wait_lock();
+            let _status = wdf!(WdfWaitLockAcquire, lock, ptr::null_mut());
+            let _status = wdf!(WdfWaitLockAcquire, lock, ptr::null_mut());
+        }
+        commands::MEMORY => {
+            let status = reverse(request);
+            if !NT_SUCCESS(status) {
+                complete(request, status);
+            }
+        }
+        commands::OBJECTS => make_tree(device, request),
+        commands::REFERENCES => {
+            let object = make(0, device.cast());
+            reference(object);
+            wdf!(WdfObjectDelete, object);
+            wdk::println!("deleted");
+            dereference(object);
+            wdk::println!("dereferenced");
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::DEREFERENCE => dereference(make(0, device.cast())),
+        commands::FILE => print_file(device, request),
+        commands::FAIL => {
+            let action = _WDF_DEVICE_FAILED_ACTION::WdfDeviceFailedNoRestart;
+            wdf!(WdfDeviceSetFailed, device, action);
+            wdk::println!("set failed");
+            complete(request, STATUS_SUCCESS);
+        }
+        // A command that nobody knows.
+        _ => complete(request, STATUS_INVALID_DEVICE_REQUEST),
+    }
+}
+
+extern "C" fn work(item: WDFWORKITEM) {
+    let has_parent = !wdf!(WdfWorkItemGetParentObject, item).is_null();
+    wdk::println!("work at {}, {has_parent}", irql());
+    let request = WORK.swap(ptr::null_mut(), Ordering::Relaxed);
+    if !request.is_null() {
+        complete(request, STATUS_SUCCESS);
+    }
+}
+
+fn work_item(device: WDFDEVICE) -> WDFWORKITEM {
+    let mut config = WDF_WORKITEM_CONFIG {
+        Size: size_of::<WDF_WORKITEM_CONFIG>() as u32,
+        EvtWorkItemFunc: Some(work),
+        AutomaticSerialization: 1,
+    };
+    let mut attributes = attributes();
+    attributes.ParentObject = device.cast();
+    let mut item: WDFWORKITEM = ptr::null_mut();
+    let _status = wdf!(
+        WdfWorkItemCreate,
+        &raw mut config,
+        &raw mut attributes,
+        &raw mut item
+    );
+    item
+}
+
+fn wait_lock() -> WDFWAITLOCK {
+    let mut lock: WDFWAITLOCK = ptr::null_mut();
+    let _status = wdf!(WdfWaitLockCreate, WDF_NO_OBJECT_ATTRIBUTES, &raw mut lock);
+    lock
+}
+
+/// Acquires a lock, tries to again at once and for a millisecond, releases it, and
+/// tries again.
+fn try_wait_lock(request: WDFREQUEST) {
+    const MILLISECOND: LONGLONG = 10_000;
+    let lock = wait_lock();
+    let acquire = |mut timeout: LONGLONG| {
+        let status = wdf!(WdfWaitLockAcquire, lock, &raw mut timeout);
+        status.cast_unsigned()
+    };
+    let first = wdf!(WdfWaitLockAcquire, lock, ptr::null_mut()).cast_unsigned();
+    let tries = [acquire(0), acquire(-MILLISECOND)];
+    wdf!(WdfWaitLockRelease, lock);
+    let last = acquire(0);
+    wdf!(WdfWaitLockRelease, lock);
+    let [second, third] = tries;
+    answer(request, &[first, second, third, last]);
+}
+
+/// Copies a request's input to its output, backwards, by way of a memory object.
+fn reverse(request: WDFREQUEST) -> NTSTATUS {
+    let mut input: WDFMEMORY = ptr::null_mut();
+    let status = wdf!(WdfRequestRetrieveInputMemory, request, &raw mut input);
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    let mut size = 0;
+    let from = wdf!(WdfMemoryGetBuffer, input, &raw mut size);
+    let mut copy: WDFMEMORY = ptr::null_mut();
+    let mut buffer: PVOID = ptr::null_mut();
+    let status = wdf!(
+        WdfMemoryCreate,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        wdk_sys::_POOL_TYPE::NonPagedPoolNx,
+        0,
+        size,
+        &raw mut copy,
+        &raw mut buffer
+    );
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    let status = wdf!(WdfMemoryCopyFromBuffer, copy, 0, from, size);
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    // SAFETY: the framework gave the buffer with this size, and nobody else has it.
+    unsafe { slice::from_raw_parts_mut(buffer.cast::<u8>(), size) }.reverse();
+    let past_the_end = wdf!(WdfMemoryCopyToBuffer, copy, 1, buffer, size);
+    wdk::println!("past the end {past_the_end:x}");
+    let mut output: WDFMEMORY = ptr::null_mut();
+    let status = wdf!(WdfRequestRetrieveOutputMemory, request, &raw mut output);
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    let to = wdf!(WdfMemoryGetBuffer, output, ptr::null_mut());
+    let status = wdf!(WdfMemoryCopyToBuffer, copy, 0, to, size);
+    wdf!(WdfObjectDelete, copy.cast());
+    if NT_SUCCESS(status) {
+        wdf!(
+            WdfRequestCompleteWithInformation,
+            request,
+            STATUS_SUCCESS,
+            size as u64
+        );
+    }
+    status
+}
+
+/// The letter of an object.
+fn letter(object: WDFOBJECT) -> char {
+    OBJECTS
+        .iter()
+        .zip('A'..)
+        .find(|(known, _)| known.load(Ordering::Relaxed) == object)
+        .map_or('?', |(_, letter)| letter)
+}
+
+extern "C" fn cleanup(object: WDFOBJECT) {
+    wdk::println!("cleanup {}", letter(object));
+}
+
+extern "C" fn destroy(object: WDFOBJECT) {
+    wdk::println!("destroy {}", letter(object));
+}
+
+/// Makes an object whose callbacks print its letter.
+fn make(number: usize, parent: WDFOBJECT) -> WDFOBJECT {
+    let mut attributes = WDF_OBJECT_ATTRIBUTES {
+        EvtCleanupCallback: Some(cleanup),
+        EvtDestroyCallback: Some(destroy),
+        ParentObject: parent,
+        ..attributes()
+    };
+    let mut object: WDFOBJECT = ptr::null_mut();
+    let _status = wdf!(WdfObjectCreate, &raw mut attributes, &raw mut object);
+    if let Some(slot) = OBJECTS.get(number) {
+        slot.store(object, Ordering::Relaxed);
+    }
+    object
+}
+
+/// A has B and C, and B has D. D has a context that tells what it is a context of.
+fn make_tree(device: WDFDEVICE, request: WDFREQUEST) {
+    let a = make(0, device.cast());
+    let b = make(1, a);
+    let _c = make(2, a);
+    let d = make(3, b);
+    let info = WDF_OBJECT_CONTEXT_TYPE_INFO {
+        Size: size_of::<WDF_OBJECT_CONTEXT_TYPE_INFO>() as u32,
+        ContextName: c"Number".as_ptr(),
+        ContextSize: size_of::<u32>(),
+        ..WDF_OBJECT_CONTEXT_TYPE_INFO::default()
+    };
+    let mut attributes = WDF_OBJECT_ATTRIBUTES {
+        ContextTypeInfo: &raw const info,
+        ..attributes()
+    };
+    for _ in 0..2 {
+        let mut context: PVOID = ptr::null_mut();
+        let status = wdf!(
+            WdfObjectAllocateContext,
+            d,
+            &raw mut attributes,
+            &raw mut context
+        );
+        let found = wdf!(WdfObjectGetTypedContextWorker, d, &raw const info);
+        let is_its = NT_SUCCESS(status) && found == context;
+        wdk::println!("context {status:x} {is_its}");
+    }
+    wdf!(WdfObjectDelete, a);
+    complete(request, STATUS_SUCCESS);
+}
+
+fn reference(object: WDFOBJECT) {
+    wdf!(
+        WdfObjectReferenceActual,
+        object,
+        ptr::null_mut(),
+        0,
+        c"".as_ptr()
+    );
+}
+
+/// Gives a reference back.
+pub fn dereference(object: WDFOBJECT) {
+    wdf!(
+        WdfObjectDereferenceActual,
+        object,
+        ptr::null_mut(),
+        0,
+        c"".as_ptr()
+    );
+}
+
+fn print_file(device: WDFDEVICE, request: WDFREQUEST) {
+    let file = wdf!(WdfRequestGetFileObject, request);
+    let is_same = wdf!(WdfFileObjectGetDevice, file) == device;
+    let name = wdf!(WdfFileObjectGetFileName, file);
+    // SAFETY: the framework gives a string that lives as long as the file.
+    let name = unsafe { *name };
+    let length = usize::from(name.Length) / 2;
+    // SAFETY: a counted string has a buffer of its length.
+    let first = unsafe { slice::from_raw_parts(name.Buffer, length) }
+        .get(1)
+        .and_then(|unit| char::from_u32(u32::from(*unit)))
+        .unwrap_or('-');
+    wdk::println!("file of {length} with {first}, {is_same}");
+    answer_status(request, STATUS_SUCCESS);
+}

@@ -1,0 +1,370 @@
+//! The queues, and what the device controls do.
+//!
+//! Reads go to a manual queue. Writes have a sequential queue of their own. Device
+//! controls come through the default queue, which is parallel and power-managed.
+
+use core::{
+    ptr,
+    sync::atomic::{AtomicBool, AtomicPtr, Ordering},
+};
+
+use wdk_sys::{
+    NT_SUCCESS, NTSTATUS, STATUS_CANCELLED, STATUS_SUCCESS, ULONG, WDF_IO_QUEUE_CONFIG,
+    WDF_NO_OBJECT_ATTRIBUTES, WDF_TIMER_CONFIG, WDFCONTEXT, WDFDEVICE, WDFOBJECT, WDFQUEUE,
+    WDFREQUEST, WDFTIMER,
+};
+
+use crate::{
+    commands,
+    framework::{answer, answer_status, attributes, complete, device_of, irql, wdf},
+    objects,
+};
+
+/// The manual queue.
+static MANUAL: AtomicPtr<wdk_sys::WDFQUEUE__> = AtomicPtr::new(ptr::null_mut());
+/// The queue of the writes.
+static WRITES: AtomicPtr<wdk_sys::WDFQUEUE__> = AtomicPtr::new(ptr::null_mut());
+/// The request that the driver keeps; null for none.
+static KEPT: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
+/// Whether the kept request goes back to its queue when that stops.
+static GOES_BACK: AtomicBool = AtomicBool::new(false);
+
+const SUSPEND: ULONG = 1;
+
+fn config(dispatch: i32, power_managed: i32) -> WDF_IO_QUEUE_CONFIG {
+    WDF_IO_QUEUE_CONFIG {
+        Size: size_of::<WDF_IO_QUEUE_CONFIG>() as u32,
+        DispatchType: dispatch,
+        PowerManaged: power_managed,
+        ..WDF_IO_QUEUE_CONFIG::default()
+    }
+}
+
+fn create_queue(device: WDFDEVICE, mut config: WDF_IO_QUEUE_CONFIG) -> Result<WDFQUEUE, NTSTATUS> {
+    let mut queue: WDFQUEUE = ptr::null_mut();
+    let status = wdf!(
+        WdfIoQueueCreate,
+        device,
+        &raw mut config,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut queue
+    );
+    if NT_SUCCESS(status) {
+        Ok(queue)
+    } else {
+        Err(status)
+    }
+}
+
+/// Makes the device's queues.
+pub fn create(device: WDFDEVICE) -> NTSTATUS {
+    use wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE as dispatch;
+    use wdk_sys::_WDF_TRI_STATE as state;
+    let mut default = config(dispatch::WdfIoQueueDispatchParallel, state::WdfUseDefault);
+    default.DefaultQueue = 1;
+    default.Settings.Parallel.NumberOfPresentedRequests = ULONG::MAX;
+    default.EvtIoRead = Some(read);
+    default.EvtIoDeviceControl = Some(device_control);
+    default.EvtIoStop = Some(stop);
+    default.EvtIoResume = Some(resume);
+    let mut manual = config(dispatch::WdfIoQueueDispatchManual, state::WdfFalse);
+    manual.EvtIoCanceledOnQueue = Some(canceled_on_queue);
+    let mut writes = config(dispatch::WdfIoQueueDispatchSequential, state::WdfFalse);
+    writes.EvtIoWrite = Some(write);
+    let queues = create_queue(device, default)
+        .and_then(|_| Ok((create_queue(device, manual)?, create_queue(device, writes)?)));
+    match queues {
+        Ok((manual, writes)) => {
+            MANUAL.store(manual, Ordering::Relaxed);
+            WRITES.store(writes, Ordering::Relaxed);
+            wdf!(
+                WdfDeviceConfigureRequestDispatching,
+                device,
+                writes,
+                wdk_sys::_WDF_REQUEST_TYPE::WdfRequestTypeWrite
+            )
+        }
+        Err(status) => status,
+    }
+}
+
+extern "C" fn read(_queue: WDFQUEUE, request: WDFREQUEST, length: usize) {
+    wdk::println!("read {length}");
+    forward(request);
+}
+
+/// Forwards a request to the manual queue.
+fn forward(request: WDFREQUEST) {
+    let manual = MANUAL.load(Ordering::Relaxed);
+    let status = wdf!(WdfRequestForwardToIoQueue, request, manual);
+    if !NT_SUCCESS(status) {
+        complete(request, status);
+    }
+}
+
+extern "C" fn write(_queue: WDFQUEUE, request: WDFREQUEST, length: usize) {
+    wdk::println!("write {length}");
+    KEPT.store(request, Ordering::Relaxed);
+}
+
+extern "C" fn stop(_queue: WDFQUEUE, request: WDFREQUEST, flags: ULONG) {
+    wdk::println!("io_stop {flags:x}");
+    if flags & SUSPEND == 0 {
+        KEPT.store(ptr::null_mut(), Ordering::Relaxed);
+        complete(request, STATUS_CANCELLED);
+    } else {
+        let requeue = GOES_BACK.load(Ordering::Relaxed);
+        wdf!(WdfRequestStopAcknowledge, request, u8::from(requeue));
+    }
+}
+
+extern "C" fn resume(_queue: WDFQUEUE, _request: WDFREQUEST) {
+    wdk::println!("io_resume");
+}
+
+extern "C" fn canceled_on_queue(_queue: WDFQUEUE, request: WDFREQUEST) {
+    wdk::println!("canceled_on_queue");
+    complete(request, STATUS_CANCELLED);
+}
+
+extern "C" fn canceled(request: WDFREQUEST) {
+    wdk::println!("canceled");
+    KEPT.store(ptr::null_mut(), Ordering::Relaxed);
+    complete(request, STATUS_CANCELLED);
+}
+
+/// Leaves the kept request kept.
+extern "C" fn canceled_and_kept(_request: WDFREQUEST) {
+    wdk::println!("canceled and kept");
+}
+
+/// `EvtIoQueueState`; the context says what happened.
+extern "C" fn state(_queue: WDFQUEUE, context: WDFCONTEXT) {
+    let what = match context.addr() {
+        1 => "stopped",
+        2 => "purged",
+        3 => "drained",
+        _ => "ready",
+    };
+    wdk::println!("{what}");
+}
+
+const fn context(number: usize) -> WDFCONTEXT {
+    ptr::without_provenance_mut(number)
+}
+
+/// The next request of the manual queue.
+fn retrieve() -> Result<WDFREQUEST, NTSTATUS> {
+    let manual = MANUAL.load(Ordering::Relaxed);
+    let mut next: WDFREQUEST = ptr::null_mut();
+    let status = wdf!(WdfIoQueueRetrieveNextRequest, manual, &raw mut next);
+    if NT_SUCCESS(status) {
+        Ok(next)
+    } else {
+        Err(status)
+    }
+}
+
+/// The bits of a control code that say how its buffers come.
+const METHOD_MASK: ULONG = 3;
+
+extern "C" fn device_control(
+    queue: WDFQUEUE,
+    request: WDFREQUEST,
+    _output: usize,
+    input: usize,
+    code: ULONG,
+) {
+    let manual = MANUAL.load(Ordering::Relaxed);
+    // A command is the same whichever way its buffers come.
+    let code = code & !METHOD_MASK;
+    match code {
+        commands::RETRIEVE => {
+            let status = retrieve().map_or_else(
+                |status| status,
+                |next| {
+                    complete(next, STATUS_SUCCESS);
+                    STATUS_SUCCESS
+                },
+            );
+            answer_status(request, status);
+        }
+        commands::REQUEUE => {
+            let status =
+                retrieve().map_or_else(|status| status, |next| wdf!(WdfRequestRequeue, next));
+            answer_status(request, status);
+        }
+        commands::RETRIEVE_OF_FILE => retrieve_of_file(request),
+        commands::FIND => find(request),
+        commands::STOP => {
+            wdf!(WdfIoQueueStop, manual, Some(state), context(1));
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::START => {
+            wdf!(WdfIoQueueStart, manual);
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::PURGE => {
+            wdf!(WdfIoQueuePurge, manual, Some(state), context(2));
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::DRAIN => {
+            wdf!(WdfIoQueueDrain, manual, Some(state), context(3));
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::STATE => {
+            let mut counts = [0; 2];
+            let [waiting, held] = &mut counts;
+            let state = wdf!(WdfIoQueueGetState, manual, waiting, held);
+            let [waiting, held] = counts;
+            answer(request, &[state.cast_unsigned(), waiting, held]);
+        }
+        commands::READY_NOTIFY => {
+            let status = wdf!(WdfIoQueueReadyNotify, manual, Some(state), context(4));
+            answer_status(request, status);
+        }
+        commands::PURGE_AND_WAIT => {
+            wdf!(WdfIoQueuePurgeSynchronously, queue);
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::STOP_AND_WAIT => stop_and_wait(queue, request),
+        _ => keep_or_release(queue, request, input, code),
+    }
+}
+
+/// What the commands do with the request that the driver keeps.
+fn keep_or_release(queue: WDFQUEUE, request: WDFREQUEST, input: usize, code: ULONG) {
+    let kept = KEPT.load(Ordering::Relaxed);
+    match code {
+        commands::KEEP => {
+            wdk::println!("keep");
+            GOES_BACK.store(input > 0, Ordering::Relaxed);
+            KEPT.store(request, Ordering::Relaxed);
+        }
+        commands::KEEP_CANCELABLE => {
+            KEPT.store(request, Ordering::Relaxed);
+            let routine = if input > 0 {
+                canceled_and_kept
+            } else {
+                canceled
+            };
+            wdf!(WdfRequestMarkCancelable, request, Some(routine));
+        }
+        commands::KEEP_CANCELABLE_EX => {
+            let status = wdf!(WdfRequestMarkCancelableEx, kept, Some(canceled));
+            answer_status(request, status);
+        }
+        commands::RELEASE => {
+            let status = wdf!(WdfRequestUnmarkCancelable, kept);
+            KEPT.store(ptr::null_mut(), Ordering::Relaxed);
+            complete(kept, STATUS_SUCCESS);
+            answer_status(request, status);
+        }
+        commands::COMPLETE => {
+            KEPT.store(ptr::null_mut(), Ordering::Relaxed);
+            complete(kept, STATUS_SUCCESS);
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::FORWARD => {
+            let manual = MANUAL.load(Ordering::Relaxed);
+            let status = wdf!(WdfRequestForwardToIoQueue, kept, manual);
+            answer_status(request, status);
+        }
+        commands::DELETE => {
+            wdf!(WdfObjectDelete, request.cast());
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::IS_CANCELED => {
+            let canceled = wdf!(WdfRequestIsCanceled, kept);
+            answer(request, &[u32::from(canceled)]);
+        }
+        commands::UNMARK => {
+            let status = wdf!(WdfRequestUnmarkCancelable, kept);
+            answer_status(request, status);
+        }
+        _ => objects::device_control(device_of(queue), request, code),
+    }
+}
+
+/// Retrieves and completes what the same file sent.
+fn retrieve_of_file(request: WDFREQUEST) {
+    let manual = MANUAL.load(Ordering::Relaxed);
+    let file = wdf!(WdfRequestGetFileObject, request);
+    let mut next: WDFREQUEST = ptr::null_mut();
+    let status = wdf!(
+        WdfIoQueueRetrieveRequestByFileObject,
+        manual,
+        file,
+        &raw mut next
+    );
+    if NT_SUCCESS(status) {
+        complete(next, STATUS_SUCCESS);
+    }
+    answer_status(request, status);
+}
+
+/// Counts what waits in the manual queue.
+fn find(request: WDFREQUEST) {
+    let manual = MANUAL.load(Ordering::Relaxed);
+    let mut found: WDFREQUEST = ptr::null_mut();
+    let mut count = 0;
+    loop {
+        let mut next: WDFREQUEST = ptr::null_mut();
+        let status = wdf!(
+            WdfIoQueueFindRequest,
+            manual,
+            found,
+            ptr::null_mut(),
+            ptr::null_mut(),
+            &raw mut next
+        );
+        if !found.is_null() {
+            objects::dereference(found.cast());
+        }
+        if !NT_SUCCESS(status) {
+            answer(request, &[count, status.cast_unsigned()]);
+            return;
+        }
+        count += 1;
+        found = next;
+    }
+}
+
+/// Completes the kept write.
+extern "C" fn complete_from_timer(_timer: WDFTIMER) {
+    wdk::println!("timer at {}", irql());
+    let kept = KEPT.swap(ptr::null_mut(), Ordering::Relaxed);
+    if !kept.is_null() {
+        complete(kept, STATUS_SUCCESS);
+    }
+}
+
+/// Stops the queue of the writes, and waits for the write that the driver keeps.
+fn stop_and_wait(queue: WDFQUEUE, request: WDFREQUEST) {
+    const FIVE_MILLISECONDS: i64 = 50_000;
+    let mut config = WDF_TIMER_CONFIG {
+        Size: size_of::<WDF_TIMER_CONFIG>() as u32,
+        EvtTimerFunc: Some(complete_from_timer),
+        ..WDF_TIMER_CONFIG::default()
+    };
+    let mut attributes = attributes();
+    attributes.ParentObject = device_of(queue).cast();
+    let mut timer: WDFTIMER = ptr::null_mut();
+    let status = wdf!(
+        WdfTimerCreate,
+        &raw mut config,
+        &raw mut attributes,
+        &raw mut timer
+    );
+    if !NT_SUCCESS(status) {
+        complete(request, status);
+        return;
+    }
+    let _was_set = wdf!(WdfTimerStart, timer, -FIVE_MILLISECONDS);
+    let writes = WRITES.load(Ordering::Relaxed);
+    wdf!(WdfIoQueueStopSynchronously, writes);
+    wdk::println!("writes stopped");
+    wdf!(WdfIoQueueStart, writes);
+    wdf!(WdfObjectDelete, timer as WDFOBJECT);
+    complete(request, STATUS_SUCCESS);
+}

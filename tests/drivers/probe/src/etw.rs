@@ -1,0 +1,916 @@
+//! Faults in the use of ETW, one for each of the verifier's rules that a driver can break
+//! by itself. The services are named after the rules.
+
+use core::{
+    ffi::c_void,
+    hint::black_box,
+    mem, ptr, slice,
+    sync::atomic::{AtomicPtr, AtomicU64, Ordering},
+};
+
+use wdk_sys::{
+    EVENT_DESCRIPTOR, GUID, LARGE_INTEGER, LPCGUID, NT_SUCCESS, NTSTATUS, PETWENABLECALLBACK,
+    PEVENT_FILTER_DESCRIPTOR, POOL_FLAG_NON_PAGED, POOL_FLAG_PAGED, POOL_FLAG_UNINITIALIZED,
+    POOL_FLAGS, REGHANDLE, WDF_NO_OBJECT_ATTRIBUTES, WDFSPINLOCK, WDFWAITLOCK,
+    call_unsafe_wdf_function_binding,
+    ntddk::{
+        EtwActivityIdControl, EtwEventEnabled, EtwProviderEnabled, EtwRegister, EtwSetInformation,
+        EtwUnregister, EtwWriteEx, ExAllocatePool2, ExFreePool, KeDelayExecutionThread,
+    },
+};
+
+use crate::common::{PROVIDER, TAG, create_lock};
+
+/// `EVENT_INFO_CLASS`.
+const SET_TRAITS: i32 = 2;
+const USE_DESCRIPTOR_TYPE: i32 = 3;
+/// `EVENT_ACTIVITY_CTRL_*`.
+const GET_ID: u32 = 1;
+const SET_ID: u32 = 2;
+const CREATE_ID: u32 = 3;
+const CREATE_SET_ID: u32 = 5;
+
+/// The registration, which the driver's unload ends.
+static HANDLE: AtomicU64 = AtomicU64::new(0);
+/// What an enable callback keeps and should not.
+static KEPT: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+
+/// The activity of events that name one.
+const ACTIVITY: GUID = GUID {
+    Data1: 0x1234_5678,
+    Data2: 1,
+    Data3: 2,
+    Data4: [3; 8],
+};
+
+/// `EVENT_DATA_DESCRIPTOR`, with plain fields.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Piece {
+    pointer: u64,
+    size: u32,
+    kind: u8,
+    reserved_1: u8,
+    reserved_2: u16,
+}
+
+impl Piece {
+    /// Data at an address.
+    fn at<T>(pointer: *const T, size: usize) -> Self {
+        Self {
+            pointer: pointer.addr() as u64,
+            size: size as u32,
+            kind: 0,
+            reserved_1: 0,
+            reserved_2: 0,
+        }
+    }
+
+    fn of(bytes: &[u8]) -> Self {
+        Self::at(bytes.as_ptr(), bytes.len())
+    }
+
+    const fn of_kind(mut self, kind: u8) -> Self {
+        self.kind = kind;
+        self
+    }
+}
+
+/// An event that nothing is wrong with.
+const EVENT: EVENT_DESCRIPTOR = EVENT_DESCRIPTOR {
+    Id: 1,
+    Version: 0,
+    Channel: 0,
+    Level: 4,
+    Opcode: 0,
+    Task: 0,
+    Keyword: 1,
+};
+
+/// The rest of a write's arguments.
+struct Rest {
+    handle: REGHANDLE,
+    filter: u64,
+    flags: u32,
+    activity: Option<GUID>,
+}
+
+impl Rest {
+    /// A write that nothing is wrong with.
+    const fn with(handle: REGHANDLE) -> Self {
+        Self {
+            handle,
+            filter: 0,
+            flags: 0,
+            activity: Some(ACTIVITY),
+        }
+    }
+}
+
+fn write_all(event: &EVENT_DESCRIPTOR, rest: &Rest, pieces: &[Piece]) -> NTSTATUS {
+    let activity = rest.activity.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: whether the arguments are right is what the verifier is to find out.
+    unsafe {
+        EtwWriteEx(
+            rest.handle,
+            event,
+            rest.filter,
+            rest.flags,
+            activity,
+            ptr::null(),
+            pieces.len() as u32,
+            pieces.as_ptr().cast_mut().cast(),
+        )
+    }
+}
+
+/// Writes an event of these pieces.
+fn write(handle: REGHANDLE, pieces: &[Piece]) -> NTSTATUS {
+    write_all(&EVENT, &Rest::with(handle), pieces)
+}
+
+fn register_at(callback: PETWENABLECALLBACK, context: *mut c_void, handle: *mut u64) -> NTSTATUS {
+    // SAFETY: whether the arguments are right is what the verifier is to find out.
+    unsafe { EtwRegister(&raw const PROVIDER, callback, context, handle) }
+}
+
+/// Registers the provider, for the driver's life; the handle, or 0.
+fn register(callback: PETWENABLECALLBACK) -> REGHANDLE {
+    let mut handle = 0;
+    let status = register_at(callback, ptr::null_mut(), &raw mut handle);
+    if NT_SUCCESS(status) {
+        HANDLE.store(handle, Ordering::Relaxed);
+    }
+    handle
+}
+
+/// Ends the registration, if there is one.
+pub fn unregister() {
+    for handle in [&HANDLE, &PROMPT_HANDLE] {
+        let handle = handle.swap(0, Ordering::Relaxed);
+        if handle != 0 {
+            // SAFETY: the handle came from `EtwRegister`, and nothing uses it any more.
+            let _status = unsafe { EtwUnregister(handle) };
+        }
+    }
+}
+
+fn set(handle: REGHANDLE, class: i32, bytes: &[u8]) -> NTSTATUS {
+    let start = bytes.as_ptr().cast_mut().cast();
+    // SAFETY: the routine only reads the bytes.
+    unsafe { EtwSetInformation(handle, class, start, bytes.len() as u32) }
+}
+
+fn allocate(flags: POOL_FLAGS, size: usize) -> *mut u8 {
+    // SAFETY: the routine has no preconditions at this IRQL.
+    unsafe { ExAllocatePool2(flags, size as u64, TAG) }.cast()
+}
+
+fn free(block: *mut u8) {
+    // SAFETY: the block was allocated, and is not used any more but on purpose.
+    unsafe { ExFreePool(block.cast()) };
+}
+
+fn acquire(lock: WDFSPINLOCK) {
+    // SAFETY: the lock was created.
+    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
+}
+
+/// Does something at `DISPATCH_LEVEL`.
+fn at_dispatch(body: impl FnOnce()) {
+    let lock = create_lock();
+    acquire(lock);
+    body();
+    // SAFETY: the lock is held.
+    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockRelease, lock) };
+}
+
+fn control(code: u32, activity: *mut GUID) -> NTSTATUS {
+    // SAFETY: whether the arguments are right is what the verifier is to find out.
+    unsafe { EtwActivityIdControl(code, activity) }
+}
+
+/// What an enable callback is told, as far as one here looks at it.
+struct Told {
+    source: LPCGUID,
+    code: u32,
+    level: u8,
+    filter: PEVENT_FILTER_DESCRIPTOR,
+    context: *mut c_void,
+}
+
+/// Makes an enable callback.
+macro_rules! callback {
+    ($(#[$attribute:meta])* fn $name:ident($call:ident) $body:block) => {
+        $(#[$attribute])*
+        extern "C" fn $name(
+            source: LPCGUID,
+            code: u32,
+            level: u8,
+            _any: u64,
+            _all: u64,
+            filter: PEVENT_FILTER_DESCRIPTOR,
+            context: *mut c_void,
+        ) {
+            let $call = Told {
+                source,
+                code,
+                level,
+                filter,
+                context,
+            };
+            $body
+        }
+    };
+}
+
+callback! {
+    /// An enable callback that does nothing.
+    fn quiet(_call) {
+    }
+}
+
+callback! {
+    /// V06.
+    fn unregisters_itself(_call) {
+        unregister();
+        // So that this is a call, which has a place to return to, and no jump.
+        black_box(0);
+    }
+}
+
+callback! {
+    /// V09: the code is only there while the driver starts.
+    #[unsafe(link_section = "INIT")]
+    fn in_a_discarded_section(_call) {
+        black_box(0);
+    }
+}
+
+callback! {
+    /// V20.
+    fn stays_at_dispatch(_call) {
+        acquire(create_lock());
+    }
+}
+
+callback! {
+    /// V21.
+    fn waits(_call) {
+        let mut interval = LARGE_INTEGER { QuadPart: -10_000 };
+        // SAFETY: the interval is a local.
+        let _status = unsafe { KeDelayExecutionThread(0, 0, &raw mut interval) };
+    }
+}
+
+/// The wait lock that [`takes_a_lock`] takes.
+static LOCK: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+fn hold(lock: WDFWAITLOCK) {
+    // SAFETY: the lock was created, and a null time is for ever.
+    let _status =
+        unsafe { call_unsafe_wdf_function_binding!(WdfWaitLockAcquire, lock, ptr::null_mut()) };
+}
+
+fn let_go(lock: WDFWAITLOCK) {
+    // SAFETY: the lock is held.
+    unsafe { call_unsafe_wdf_function_binding!(WdfWaitLockRelease, lock) };
+}
+
+callback! {
+    /// V21: takes a lock that is held over `EtwUnregister`.
+    fn takes_a_lock(_call) {
+        let lock = LOCK.load(Ordering::Relaxed).cast();
+        hold(lock);
+        let_go(lock);
+    }
+}
+
+fn holds_a_lock_over_unregister() {
+    let mut lock: WDFWAITLOCK = ptr::null_mut();
+    // SAFETY: the out-parameter is a local.
+    let _status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfWaitLockCreate,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut lock,
+        )
+    };
+    LOCK.store(lock.cast(), Ordering::Relaxed);
+    register(Some(takes_a_lock));
+    hold(lock);
+    unregister();
+    let_go(lock);
+}
+
+callback! {
+    /// V22: looks at what an earlier callback was lent.
+    fn keeps_its_source(call) {
+        let before = KEPT.swap(call.source.cast_mut().cast(), Ordering::Relaxed);
+        if !before.is_null() {
+            // SAFETY: none; this is the fault.
+            unsafe { before.read_volatile() };
+        }
+    }
+}
+
+callback! {
+    /// V27: takes for granted that the handle is there.
+    fn writes_at_once(call) {
+        write(call.context.addr() as u64, &[]);
+    }
+}
+
+callback! {
+    /// V28: follows the chain of filters wherever it leads.
+    fn walks_too_far(call) {
+        /// Where `NextOffset` is in an `EVENT_FILTER_HEADER`.
+        const NEXT_OFFSET: usize = 20;
+        // SAFETY: ETW passes none, or a valid descriptor.
+        let Some(filter) = (unsafe { call.filter.as_ref() }) else {
+            return;
+        };
+        let mut header = ptr::with_exposed_provenance::<u8>(filter.Ptr as usize);
+        loop {
+            let field = header.wrapping_add(NEXT_OFFSET).cast::<[u8; 4]>();
+            // SAFETY: none; that the chain ends somewhere is the fault.
+            let next = u32::from_le_bytes(unsafe { field.read() });
+            if next == 0 {
+                return;
+            }
+            header = header.wrapping_add(next as usize);
+        }
+    }
+}
+
+/// A description of the provider: its name is `P`.
+const TRAITS: [u8; 4] = [4, 0, b'P', 0];
+/// A description of an event: its name is `E`, and it has a `u8` named `f`.
+const METADATA: [u8; 8] = [8, 0, 0, b'E', 0, b'f', 0, 4];
+
+fn overwrites_its_handle() {
+    let mut handle = 0;
+    let _status = register_at(Some(quiet), ptr::null_mut(), &raw mut handle);
+    let first = handle;
+    let _status = register_at(Some(quiet), ptr::null_mut(), &raw mut handle);
+    for handle in [first, handle] {
+        // SAFETY: the handle was registered above.
+        let _status = unsafe { EtwUnregister(handle) };
+    }
+}
+
+fn registers_again_and_again() {
+    for _ in 0..12 {
+        register(Some(quiet));
+        write(HANDLE.load(Ordering::Relaxed), &[]);
+        unregister();
+    }
+}
+
+fn uses_what_a_failure_left() {
+    let mut handle = 0x1234_5678;
+    let _status = register_at(Some(quiet), ptr::null_mut(), &raw mut handle);
+    write(handle, &[]);
+}
+
+fn has_a_context_that_is_gone() {
+    let context = allocate(POOL_FLAG_NON_PAGED, 32);
+    let mut handle = 0;
+    let _status = register_at(Some(quiet), context.cast(), &raw mut handle);
+    HANDLE.store(handle, Ordering::Relaxed);
+    free(context);
+}
+
+fn writes_in_registration(handle: usize) {
+    let context = ptr::without_provenance_mut(handle);
+    let mut slot = 0;
+    let _status = register_at(Some(writes_at_once), context, &raw mut slot);
+    HANDLE.store(slot, Ordering::Relaxed);
+}
+
+fn sets_traits_twice() {
+    let handle = register(Some(quiet));
+    set(handle, SET_TRAITS, &TRAITS);
+    say("second traits", set(handle, SET_TRAITS, &TRAITS));
+}
+
+/// Prints a status.
+fn say(what: &str, status: NTSTATUS) {
+    wdk::println!("{what}: {:08X}", status.cast_unsigned());
+}
+
+/// Writes an event with data of a size.
+fn write_sized(what: &str, handle: REGHANDLE, size: usize) {
+    let block = allocate(POOL_FLAG_NON_PAGED, size);
+    say(what, write(handle, &[Piece::at(block, size)]));
+    free(block);
+}
+
+/// Calls every routine in ways that come to different results, and prints them.
+fn prints_results() {
+    let mut slot = 0;
+    let null = ptr::null_mut();
+    say(
+        "register without a slot",
+        register_at(Some(quiet), null, ptr::null_mut()),
+    );
+    say("register", register_at(Some(quiet), null, &raw mut slot));
+    HANDLE.store(slot, Ordering::Relaxed);
+    say("write without a handle", write(0, &[]));
+    say("write", write(slot, &[Piece::of(&[1])]));
+    let silent = EVENT_DESCRIPTOR { Level: 5, ..EVENT };
+    say(
+        "write what nobody wants",
+        write_all(&silent, &Rest::with(slot), &[]),
+    );
+    let piece = Piece::of(&TRAITS);
+    say("write 128 pieces", write(slot, &[piece; 128]));
+    say("write 129 pieces", write(slot, &[piece; 129]));
+    // SAFETY: none; a write without an event is refused.
+    let status = unsafe {
+        EtwWriteEx(
+            slot,
+            ptr::null(),
+            0,
+            0,
+            ptr::null(),
+            ptr::null(),
+            0,
+            ptr::null_mut(),
+        )
+    };
+    say("write no event", status);
+    write_sized("write 3944 bytes", slot, 3944);
+    write_sized("write 3945 bytes", slot, 3945);
+    write_sized("write 8000 bytes", slot, 8000);
+    write_sized("write 70000 bytes", slot, 70_000);
+    say("set traits without a handle", set(0, SET_TRAITS, &TRAITS));
+    // SAFETY: none; a length without an address is refused.
+    let status = unsafe { EtwSetInformation(slot, SET_TRAITS, null, 4) };
+    say("set no traits of a length", status);
+    say("set cut traits", set(slot, SET_TRAITS, &TRAITS[..3]));
+    say("set a class that is not there", set(slot, 9, &[1]));
+    say("track the binary", set(slot, 0, &[]));
+    say(
+        "use types by two bytes",
+        set(slot, USE_DESCRIPTOR_TYPE, &[1, 1]),
+    );
+    say("use types by 2", set(slot, USE_DESCRIPTOR_TYPE, &[2]));
+    say("use types", set(slot, USE_DESCRIPTOR_TYPE, &[1]));
+    say("set traits", set(slot, SET_TRAITS, &TRAITS));
+    for (what, handle, level, keyword) in [
+        ("enabled without a handle", 0, 4, 1),
+        ("enabled", slot, 4, 1),
+        ("enabled beyond the level", slot, 5, 1),
+        ("enabled beyond the keywords", slot, 4, 2),
+        ("enabled at all", slot, 0, 0),
+    ] {
+        // SAFETY: the routine takes any arguments.
+        let enabled = unsafe { EtwProviderEnabled(handle, level, keyword) };
+        say(what, i32::from(enabled));
+    }
+    // SAFETY: the event is static.
+    let enabled = unsafe { EtwEventEnabled(slot, &raw const silent) };
+    say("event enabled beyond the level", i32::from(enabled));
+    let mut activity = ACTIVITY;
+    say("get an activity", control(GET_ID, &raw mut activity));
+    say(
+        "an activity code that is not there",
+        control(6, &raw mut activity),
+    );
+    say("no activity", control(CREATE_ID, ptr::null_mut()));
+    // SAFETY: the routine takes any handle, and refuses this one.
+    say("unregister without a handle", unsafe { EtwUnregister(0) });
+    // SAFETY: the handle is registered, and is not used any more.
+    say("unregister", unsafe {
+        EtwUnregister(HANDLE.swap(0, Ordering::Relaxed))
+    });
+}
+
+/// Writes until ETW takes no more, and prints what it says then.
+fn writes_until_it_fails() {
+    let handle = register(Some(quiet));
+    for _ in 0..4000 {
+        let status = write(handle, &[Piece::of(&TRAITS)]);
+        if !NT_SUCCESS(status) {
+            say("at last", status);
+            return;
+        }
+    }
+    say("at last", 0);
+}
+
+fn sets_large_traits() {
+    let mut traits = [0x61_u8; 300];
+    traits[..2].copy_from_slice(&300_u16.to_le_bytes());
+    traits[2..4].copy_from_slice(b"P\0");
+    // One trait of type 200 takes the rest.
+    traits[4..6].copy_from_slice(&296_u16.to_le_bytes());
+    traits[6] = 200;
+    set(register(Some(quiet)), SET_TRAITS, &traits);
+}
+
+/// Traits with one trait of a type.
+fn sets_a_trait(kind: u8) {
+    let traits = [9, 0, b'P', 0, 5, 0, kind, 1, 2];
+    set(register(Some(quiet)), SET_TRAITS, &traits);
+}
+
+fn event_with(change: impl FnOnce(&mut EVENT_DESCRIPTOR)) {
+    let handle = register(Some(quiet));
+    let mut event = EVENT;
+    change(&mut event);
+    write_all(&event, &Rest::with(handle), &[]);
+}
+
+fn rest_with(change: impl FnOnce(&mut Rest)) {
+    let mut rest = Rest::with(register(Some(quiet)));
+    change(&mut rest);
+    write_all(&EVENT, &rest, &[]);
+}
+
+fn piece_with(change: impl FnOnce(&mut Piece)) {
+    let handle = register(Some(quiet));
+    let data = [1_u8; 8];
+    let mut piece = Piece::of(&data);
+    change(&mut piece);
+    write(handle, &[piece]);
+}
+
+/// Registers with traits, and writes an event of these pieces.
+fn write_described(pieces: &[Piece]) {
+    let handle = register(Some(quiet));
+    set(handle, SET_TRAITS, &TRAITS);
+    write(handle, pieces);
+}
+
+fn writes_from_paged_pool_at_dispatch() {
+    let handle = register(Some(quiet));
+    let block = allocate(POOL_FLAG_PAGED, 64);
+    at_dispatch(|| {
+        write(handle, &[Piece::at(block, 8)]);
+    });
+}
+
+/// Data that Windows pages out.
+#[unsafe(link_section = "PAGEDATA")]
+static PAGEABLE: [u8; 16] = [7; 16];
+
+/// Code that Windows pages out.
+#[unsafe(link_section = "PAGE")]
+#[inline(never)]
+extern "C" fn pageable_code() -> u32 {
+    black_box(7)
+}
+
+fn writes_from_freed_pool() {
+    let handle = register(Some(quiet));
+    let block = allocate(POOL_FLAG_NON_PAGED, 64);
+    free(block);
+    write(handle, &[Piece::at(block, 8)]);
+}
+
+/// The address of what is gone when the function returns.
+#[inline(never)]
+fn address_of_a_local() -> *const u8 {
+    let local = black_box([9_u8; 256]);
+    black_box(local.as_ptr())
+}
+
+fn writes_what_nobody_wrote() {
+    let handle = register(Some(quiet));
+    let block = allocate(POOL_FLAG_NON_PAGED | POOL_FLAG_UNINITIALIZED, 64);
+    // SAFETY: the block has 64 bytes.
+    let bytes = unsafe { slice::from_raw_parts(block, 64) };
+    write(handle, &[Piece::of(bytes)]);
+    free(block);
+}
+
+fn writes_an_address() {
+    let handle = register(Some(quiet));
+    let address = (&raw const HANDLE).addr().to_le_bytes();
+    write(handle, &[Piece::of(&address)]);
+}
+
+fn reads_freed_pool() {
+    let block = allocate(POOL_FLAG_NON_PAGED, 24);
+    free(block);
+    // SAFETY: none; this is the fault.
+    unsafe { block.read_volatile() };
+}
+
+fn writes_behind_a_block() {
+    let block = allocate(POOL_FLAG_NON_PAGED, 32);
+    // SAFETY: none; this is the fault.
+    unsafe { block.wrapping_add(32).write_volatile(1) };
+}
+
+fn reads_paged_pool_at_dispatch() {
+    let block = allocate(POOL_FLAG_PAGED, 64);
+    at_dispatch(|| {
+        // SAFETY: none; this is the fault.
+        unsafe { block.read_volatile() };
+    });
+}
+
+fn uses_paged_memory_at_passive() {
+    let block = allocate(POOL_FLAG_PAGED, 64);
+    at_dispatch(|| {});
+    // SAFETY: the block has 64 bytes, and the IRQL is low again.
+    unsafe { block.write_volatile(black_box(PAGEABLE)[3]) };
+    black_box(pageable_code());
+    let handle = register(Some(quiet));
+    write(handle, &[Piece::at(block, 8), Piece::of(&PAGEABLE)]);
+    free(block);
+}
+
+fn keeps_its_activity() {
+    let mut activity = ACTIVITY;
+    control(SET_ID, &raw mut activity);
+}
+
+fn takes_the_old_activity() {
+    let handle = register(Some(quiet));
+    let mut activity = ACTIVITY;
+    control(SET_ID, &raw mut activity);
+    control(CREATE_SET_ID, &raw mut activity);
+    // What it holds now is the id before.
+    write(handle, &[]);
+    let mut none = GUID::default();
+    control(SET_ID, &raw mut none);
+}
+
+/// A second provider: when it is told something, the driver has something to tell.
+static PROMPT: GUID = GUID {
+    Data1: 0x5b9c_2f60,
+    Data2: 0x37d1,
+    Data3: 0x4e0a,
+    Data4: [0x8e, 0x11, 0x90, 0x3a, 0x4c, 0x55, 0x1f, 0x02],
+};
+/// Its registration.
+static PROMPT_HANDLE: AtomicU64 = AtomicU64::new(0);
+
+/// What the provider has made of what it was told: 0 while it is not enabled, and the level
+/// and one besides.
+static STATE: AtomicU64 = AtomicU64::new(0);
+/// The rule that the provider breaks meanwhile.
+static WRONG: AtomicU64 = AtomicU64::new(0);
+
+callback! {
+    /// An enable callback that keeps state, in one of several wrong ways.
+    fn keeps_state(call) {
+        let before = STATE.load(Ordering::Relaxed);
+        let wrong = WRONG.load(Ordering::Relaxed);
+        let enabled = match call.level {
+            0 if wrong != 25 => 256,
+            level => u64::from(level) + 1,
+        };
+        let after = match call.code {
+            0 => 0,
+            1 if wrong == 24 && enabled < before => 0,
+            1 => enabled,
+            2 if wrong == 26 => enabled,
+            2 => before,
+            _ if wrong == 23 => 0,
+            _ => before,
+        };
+        STATE.store(after, Ordering::Relaxed);
+    }
+}
+
+callback! {
+    /// Writes an event if the state is such.
+    fn prompted(_call) {
+        if STATE.load(Ordering::Relaxed) <= u64::from(EVENT.Level) {
+            return;
+        }
+        let status = write(HANDLE.load(Ordering::Relaxed), &[Piece::of(&[1])]);
+        if !NT_SUCCESS(status) && WRONG.load(Ordering::Relaxed) == 50 {
+            STATE.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Registers a provider that breaks a rule in what it makes of notifications.
+fn keep_state(wrong: u64) {
+    WRONG.store(wrong, Ordering::Relaxed);
+    register(Some(keeps_state));
+    let mut handle = 0;
+    // SAFETY: the GUID is static, and the handle a local.
+    let _status = unsafe {
+        EtwRegister(
+            &raw const PROMPT,
+            Some(prompted),
+            ptr::null_mut(),
+            &raw mut handle,
+        )
+    };
+    PROMPT_HANDLE.store(handle, Ordering::Relaxed);
+}
+
+/// What each service does, by its name.
+const FAULTS: &[(&str, fn())] = &[
+    ("v02", || {
+        let handle = register(Some(quiet));
+        at_dispatch(|| {
+            // SAFETY: none; the IRQL is the fault.
+            let _status = unsafe { EtwUnregister(handle) };
+        });
+    }),
+    ("v03", || {
+        let handle = register(Some(quiet));
+        at_dispatch(|| {
+            set(handle, SET_TRAITS, &TRAITS);
+        });
+    }),
+    ("v06", || {
+        register(Some(unregisters_itself));
+    }),
+    ("v07", overwrites_its_handle),
+    ("v08", || {
+        register_at(
+            Some(quiet),
+            ptr::null_mut(),
+            ptr::without_provenance_mut(0x1_0000),
+        );
+    }),
+    ("v08-null", || {
+        register_at(Some(quiet), ptr::null_mut(), ptr::null_mut());
+    }),
+    ("v09", || {
+        register(Some(in_a_discarded_section));
+    }),
+    ("v09-context", has_a_context_that_is_gone),
+    ("v10", registers_again_and_again),
+    ("v11", uses_what_a_failure_left),
+    ("v12", || {
+        write(0xFFFF_B000_1234_0000, &[]);
+    }),
+    ("v20", || {
+        register(Some(stays_at_dispatch));
+    }),
+    ("v21", || {
+        register(Some(waits));
+    }),
+    ("v21-lock", holds_a_lock_over_unregister),
+    ("v22", || {
+        register(Some(keeps_its_source));
+    }),
+    ("v23", || keep_state(23)),
+    ("v24", || keep_state(24)),
+    ("v25", || keep_state(25)),
+    ("v26", || keep_state(26)),
+    ("keeps-state", || keep_state(0)),
+    ("v50", || keep_state(50)),
+    ("v27", || writes_in_registration(0)),
+    ("v27-garbage", || writes_in_registration(0x1000)),
+    ("v28", || {
+        register(Some(walks_too_far));
+    }),
+    ("v30", || {
+        set(register(Some(quiet)), SET_TRAITS, &[5, 0, b'P', 0]);
+    }),
+    ("v31", sets_traits_twice),
+    ("v32", sets_large_traits),
+    ("v33", || sets_a_trait(5)),
+    ("v34", || sets_a_trait(1)),
+    ("v35", || {
+        set(register(Some(quiet)), USE_DESCRIPTOR_TYPE, &[1, 0]);
+    }),
+    ("v36", || {
+        set(register(Some(quiet)), 7, &[1]);
+    }),
+    ("v37", || {
+        let handle = register(Some(quiet));
+        write(handle, &[Piece::of(&METADATA).of_kind(1)]);
+    }),
+    ("v38", || event_with(|event| event.Channel = 12)),
+    ("v38-described", || event_with(|event| event.Channel = 11)),
+    ("v40", writes_from_paged_pool_at_dispatch),
+    ("v40-section", || {
+        let handle = register(Some(quiet));
+        at_dispatch(|| {
+            write(handle, &[Piece::of(&PAGEABLE)]);
+        });
+    }),
+    ("v41", || {
+        piece_with(|piece| piece.pointer = 0x7FFE_0000);
+    }),
+    ("v42", || {
+        let piece = Piece::of(&TRAITS);
+        write(register(Some(quiet)), &[piece; 129]);
+    }),
+    ("v43", || piece_with(|piece| piece.pointer = 0)),
+    ("v43-array", || {
+        let handle = register(Some(quiet));
+        let (event, activity) = (EVENT, ACTIVITY);
+        // SAFETY: none; the null array is the fault.
+        let _status = unsafe {
+            EtwWriteEx(
+                handle,
+                &raw const event,
+                0,
+                0,
+                &raw const activity,
+                ptr::null(),
+                1,
+                ptr::null_mut(),
+            )
+        };
+    }),
+    ("v44", || {
+        let handle = register(Some(quiet));
+        let block = allocate(POOL_FLAG_NON_PAGED, 70_000);
+        write(handle, &[Piece::at(block, 70_000)]);
+        free(block);
+    }),
+    ("v44-buffer", || {
+        let handle = register(Some(quiet));
+        let block = allocate(POOL_FLAG_NON_PAGED, 8_000);
+        write(handle, &[Piece::at(block, 8_000)]);
+        free(block);
+    }),
+    ("v45", || piece_with(|piece| piece.reserved_2 = 3)),
+    ("v46", || piece_with(|piece| piece.kind = 9)),
+    ("v47", || rest_with(|rest| rest.flags = 8)),
+    ("v48", || rest_with(|rest| rest.filter = 1 << 40)),
+    ("v49", || event_with(|event| event.Level = 0)),
+    ("v49-keyword", || event_with(|event| event.Keyword = 0)),
+    ("v49-high", || event_with(|event| event.Keyword = 1 << 60)),
+    ("v49-level", || event_with(|event| event.Level = 9)),
+    ("v49-opcode", || event_with(|event| event.Opcode = 250)),
+    ("v49-channel", || event_with(|event| event.Channel = 5)),
+    ("v51", || rest_with(|rest| rest.flags = 0)),
+    ("v51-good", || rest_with(|rest| rest.flags = 1)),
+    ("v52", || {
+        let rest = Rest {
+            activity: None,
+            ..Rest::with(register(Some(quiet)))
+        };
+        at_dispatch(|| {
+            write_all(&EVENT, &rest, &[]);
+        });
+    }),
+    ("v53", || {
+        let cut = Piece::at(METADATA.as_ptr(), METADATA.len() - 1).of_kind(1);
+        write_described(&[cut, Piece::of(&[1])]);
+    }),
+    ("v53-order", || {
+        write_described(&[Piece::of(&[1]), Piece::of(&METADATA).of_kind(1)]);
+    }),
+    ("v53-payload", || {
+        write_described(&[Piece::of(&METADATA).of_kind(1), Piece::of(&[1, 2, 3])]);
+    }),
+    ("v54", writes_from_freed_pool),
+    ("v54-stack", || {
+        let handle = register(Some(quiet));
+        let gone = address_of_a_local();
+        write(handle, &[Piece::at(gone, 8)]);
+    }),
+    ("v55", writes_what_nobody_wrote),
+    ("v55-address", writes_an_address),
+    ("v60", || {
+        let mut activity = ACTIVITY;
+        at_dispatch(|| {
+            control(GET_ID, &raw mut activity);
+        });
+    }),
+    ("v61", || {
+        control(GET_ID, ptr::without_provenance_mut(0x1_0000));
+    }),
+    ("v61-null", || {
+        control(GET_ID, ptr::null_mut());
+    }),
+    ("v61-paged", || {
+        let block = allocate(POOL_FLAG_PAGED, mem::size_of::<GUID>());
+        at_dispatch(|| {
+            control(CREATE_ID, block.cast());
+        });
+    }),
+    ("v62", || {
+        let mut activity = ACTIVITY;
+        control(9, &raw mut activity);
+    }),
+    ("v63", keeps_its_activity),
+    ("v64", takes_the_old_activity),
+    ("results", prints_results),
+    ("until-it-fails", writes_until_it_fails),
+    ("freed-pool-read", reads_freed_pool),
+    ("past-a-block", writes_behind_a_block),
+    ("paged-pool-at-dispatch", reads_paged_pool_at_dispatch),
+    ("page-code-at-dispatch", || {
+        at_dispatch(|| {
+            black_box(pageable_code());
+        });
+    }),
+    ("paged-at-passive", uses_paged_memory_at_passive),
+];
+
+/// Does what the service is to do, if it is one of these.
+pub fn run(is_service: impl Fn(&str) -> bool) -> bool {
+    let fault = FAULTS.iter().find(|(name, _)| is_service(name));
+    if let Some((_, fault)) = fault {
+        fault();
+    }
+    fault.is_some()
+}

@@ -1,0 +1,307 @@
+//! A driver that does what its service name says, right or wrong.
+//!
+//! Tests load it under the name of a fault and see that the stand-in kernel's
+//! verifier catches it, or under the name of something to watch and read what it
+//! prints. It calls ETW without wdk-etw, which does not let a driver make these
+//! mistakes.
+
+#![no_std]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "sizes of the WDK's structures fit the fields that hold them"
+)]
+#![allow(
+    clippy::missing_const_for_fn,
+    reason = "nothing here is for the compiler to run"
+)]
+
+extern crate wdk_panic;
+
+mod common;
+mod etw;
+
+use core::{
+    ffi::c_void,
+    mem::MaybeUninit,
+    ptr, slice,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use wdk_alloc::WdkAllocator;
+use wdk_sys::{
+    DRIVER_OBJECT, LPCGUID, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PEVENT_FILTER_DESCRIPTOR,
+    POOL_FLAG_NON_PAGED, REGHANDLE, WDF_DRIVER_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER,
+    call_unsafe_wdf_function_binding,
+    ntddk::{EtwRegister, EtwUnregister, ExAllocatePool2, ExFreePool},
+};
+
+use crate::common::{PROVIDER, TAG, create_lock};
+
+#[global_allocator]
+static ALLOCATOR: WdkAllocator = WdkAllocator;
+
+/// The registration to end at unload; 0 for none.
+static REGISTRATION: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the registry path ends with this service name.
+fn is_service(path: &[u16], name: &str) -> bool {
+    let mut units = path.iter().rev();
+    name.bytes()
+        .rev()
+        .all(|byte| units.next() == Some(&u16::from(byte)))
+        && units.next() == Some(&u16::from(b'\\'))
+}
+
+/// The driver's entry point.
+///
+/// # Panics
+///
+/// As the service `panic`: on purpose.
+///
+/// # Safety
+///
+/// Only the framework's entry code may call it, with the arguments that the
+/// system gave that.
+// SAFETY: the framework's entry code finds the entry point by this name, and no
+// other symbol has it.
+#[unsafe(export_name = "DriverEntry")]
+pub unsafe extern "system" fn driver_entry(
+    driver: &mut DRIVER_OBJECT,
+    registry_path: PCUNICODE_STRING,
+) -> NTSTATUS {
+    let mut config = WDF_DRIVER_CONFIG {
+        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
+        EvtDriverUnload: Some(unload),
+        ..WDF_DRIVER_CONFIG::default()
+    };
+    // SAFETY: the driver object and the path are those of this driver.
+    let status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDriverCreate,
+            driver,
+            registry_path,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut config,
+            ptr::null_mut(),
+        )
+    };
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    // SAFETY: the system passes a valid path.
+    let path = unsafe { &*registry_path };
+    // SAFETY: the string counts its own bytes.
+    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
+    if is_service(path, "leaked-pool") {
+        allocate();
+    } else if is_service(path, "freed-twice") {
+        free_twice();
+    } else if is_service(path, "left-registered") {
+        register();
+    } else if is_service(path, "registered-at-dispatch") {
+        register_at_dispatch();
+    } else if is_service(path, "wrong-handle") {
+        use_wrong_handle();
+    } else if is_service(path, "stale-handle") {
+        use_stale_handle();
+    } else if is_service(path, "not-provided") {
+        call_what_is_not_provided();
+    } else if is_service(path, "read-null") {
+        read_null();
+    } else if is_service(path, "write-at-dispatch") {
+        write_at_dispatch();
+    } else if is_service(path, "call-null") {
+        call_null();
+    } else if is_service(path, "copy-from-nowhere") {
+        copy_from_nowhere();
+    } else if is_service(path, "divide") {
+        divide();
+    } else if is_service(path, "illegal") {
+        illegal();
+    } else if is_service(path, "stack") {
+        REGISTRATION.store(use_up_the_stack(1), Ordering::Relaxed);
+    } else if is_service(path, "large-frame") {
+        REGISTRATION.store(use_a_frame::<LARGE>(), Ordering::Relaxed);
+    } else if is_service(path, "frame-beyond-the-stack") {
+        REGISTRATION.store(use_a_frame::<BEYOND_THE_STACK>(), Ordering::Relaxed);
+    } else if is_service(path, "panic") {
+        panic!("as the service name says");
+    } else if !etw::run(|name| is_service(path, name)) {
+        REGISTRATION.store(register(), Ordering::Relaxed);
+    }
+    status
+}
+
+/// Allocates a block of pool.
+fn allocate() -> *mut core::ffi::c_void {
+    // SAFETY: the routine has no preconditions at this IRQL.
+    unsafe { ExAllocatePool2(POOL_FLAG_NON_PAGED, 64, TAG) }
+}
+
+fn free_twice() {
+    let block = allocate();
+    // SAFETY: the block was allocated above.
+    unsafe { ExFreePool(block) };
+    // SAFETY: none; this is the fault.
+    unsafe { ExFreePool(block) };
+}
+
+/// The enable callback: prints what it is told.
+extern "C" fn notified(
+    source: LPCGUID,
+    code: u32,
+    level: u8,
+    match_any: u64,
+    match_all: u64,
+    filter: PEVENT_FILTER_DESCRIPTOR,
+    _context: *mut c_void,
+) {
+    // SAFETY: ETW passes a valid pointer.
+    let source = unsafe { (*source).Data1 };
+    // SAFETY: ETW passes none, or a valid descriptor.
+    let filter = unsafe { filter.as_ref() }.map_or(0, |filter| filter.Size);
+    wdk::println!(
+        "code {code} level {level} any {match_any:x} all {match_all:x} source {source:x} filter {filter}"
+    );
+}
+
+/// Registers the provider; the handle, or 0.
+fn register() -> REGHANDLE {
+    let mut handle = 0;
+    // SAFETY: the GUID is static, the handle a local, and the callback touches nothing.
+    let status = unsafe {
+        EtwRegister(
+            &raw const PROVIDER,
+            Some(notified),
+            ptr::null_mut(),
+            &raw mut handle,
+        )
+    };
+    if NT_SUCCESS(status) { handle } else { 0 }
+}
+
+fn register_at_dispatch() {
+    let lock = create_lock();
+    // SAFETY: the lock was created above.
+    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
+    // The lock's holder runs at DISPATCH_LEVEL, where nobody may register.
+    let handle = register();
+    // SAFETY: the lock is held.
+    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockRelease, lock) };
+    REGISTRATION.store(handle, Ordering::Relaxed);
+}
+
+fn use_wrong_handle() {
+    let lock = create_lock();
+    // SAFETY: none; the handle is of another kind, which is the fault.
+    let _was_set = unsafe { call_unsafe_wdf_function_binding!(WdfTimerStart, lock.cast(), 0) };
+}
+
+fn use_stale_handle() {
+    let handle = register();
+    // SAFETY: the handle was registered above.
+    let _status = unsafe { EtwUnregister(handle) };
+    // SAFETY: none; the handle is released, which is the fault.
+    let _status = unsafe { EtwUnregister(handle) };
+}
+
+fn call_what_is_not_provided() {
+    let mut collection = ptr::null_mut();
+    // SAFETY: the out-parameter is a local.
+    let _status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfCollectionCreate,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut collection,
+        )
+    };
+}
+
+#[inline(never)]
+fn read_null() {
+    // SAFETY: none; this is the fault.
+    unsafe { ptr::null::<u32>().read_volatile() };
+}
+
+#[inline(never)]
+fn write_at_dispatch() {
+    let lock = create_lock();
+    // SAFETY: the lock was created above.
+    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
+    // SAFETY: none; this is the fault.
+    unsafe { ptr::without_provenance_mut::<u8>(0xDEAD_0000).write_volatile(1) };
+}
+
+#[inline(never)]
+fn call_null() {
+    let nowhere = core::hint::black_box(8_usize);
+    // SAFETY: none; this is the fault.
+    let nowhere = unsafe { core::mem::transmute::<usize, extern "C" fn()>(nowhere) };
+    nowhere();
+}
+
+fn copy_from_nowhere() {
+    let length = core::hint::black_box(600_usize);
+    let mut bytes = [0_u8; 600];
+    let nowhere = core::hint::black_box(ptr::without_provenance::<u8>(0x1000));
+    // SAFETY: none; this is the fault.
+    unsafe { ptr::copy_nonoverlapping(nowhere, bytes.as_mut_ptr(), length) };
+    core::hint::black_box(&bytes);
+}
+
+#[inline(never)]
+fn divide() {
+    // SAFETY: none; the division by zero is the fault.
+    unsafe {
+        core::arch::asm!("xor ecx, ecx", "div ecx", out("rax") _, out("rcx") _, out("rdx") _);
+    }
+}
+
+#[inline(never)]
+fn illegal() {
+    // SAFETY: none; this is the fault.
+    unsafe { core::arch::asm!("ud2") };
+}
+
+/// Calls itself until there is no stack left.
+#[inline(never)]
+fn use_up_the_stack(depth: u64) -> u64 {
+    let frame = core::hint::black_box([depth; 64]);
+    if depth == 0 {
+        return 0;
+    }
+    let deeper = use_up_the_stack(depth.wrapping_add(1));
+    deeper.wrapping_add(core::hint::black_box(&frame).len() as u64)
+}
+
+/// Bytes of locals for which the compiler probes the stack.
+const LARGE: usize = 8 << 10;
+/// More bytes than a kernel stack has.
+const BEYOND_THE_STACK: usize = 1 << 20;
+
+/// Has locals of some size, and uses the first and the last byte alone.
+#[inline(never)]
+fn use_a_frame<const SIZE: usize>() -> u64 {
+    let mut frame = MaybeUninit::<[u8; SIZE]>::uninit();
+    let start: *mut u8 = core::hint::black_box(frame.as_mut_ptr().cast());
+    let end = start.wrapping_add(SIZE - 1);
+    // SAFETY: the byte is the frame's first.
+    unsafe { start.write_volatile(1) };
+    // SAFETY: the byte is the frame's last.
+    unsafe { end.write_volatile(2) };
+    // SAFETY: the byte was written above.
+    let first = unsafe { start.read_volatile() };
+    // SAFETY: the byte was written above.
+    let last = unsafe { end.read_volatile() };
+    u64::from(first) + u64::from(last) - 3
+}
+
+/// `EvtDriverUnload`.
+extern "C" fn unload(_driver: WDFDRIVER) {
+    etw::unregister();
+    let handle = REGISTRATION.swap(0, Ordering::Relaxed);
+    if handle != 0 {
+        // SAFETY: the handle came from `register`, and nothing uses it any more.
+        let _status = unsafe { EtwUnregister(handle) };
+    }
+}

@@ -1,0 +1,26 @@
+//! A driver's call of a routine.
+
+use crate::ground::irql::Irql;
+
+/// A call of a routine by a driver.
+#[derive(Clone, Copy)]
+pub struct Call {
+    /// The routine's name.
+    pub name: &'static str,
+    /// Where it returns to: the byte after the call instruction.
+    pub return_address: u64,
+    /// The caller's IRQL.
+    pub irql: Irql,
+    /// The caller's stack pointer.
+    pub stack: u64,
+}
+
+impl Call {
+    /// Stands for the last call of a thread whose drivers have made none.
+    pub const NONE: Self = Self {
+        name: "(no call yet)",
+        return_address: 0,
+        irql: Irql::PASSIVE_LEVEL,
+        stack: 0,
+    };
+}

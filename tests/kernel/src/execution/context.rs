@@ -1,0 +1,226 @@
+//! The context of a call: the thread that makes it, its IRQL, and the caller's place.
+
+use std::{ops::Deref, rc::Rc};
+
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::{
+    call::Call,
+    thread::{Thread, park},
+};
+use crate::ground::{
+    irql::Irql,
+    memory::{self, BadAddress},
+    rule::Rule,
+};
+
+/// The context in which a service acts: a driver's call, made by the gateway, or a job of a
+/// test's.
+#[derive(Clone)]
+pub struct Context {
+    thread: Rc<Thread>,
+    call: Call,
+}
+
+impl Deref for Context {
+    type Target = Thread;
+
+    fn deref(&self) -> &Thread {
+        &self.thread
+    }
+}
+
+impl Context {
+    /// Makes the context of a call.
+    pub const fn new(thread: Rc<Thread>, call: Call) -> Self {
+        Self { thread, call }
+    }
+
+    /// Makes the context of a job that no driver asked for.
+    pub fn of_job(thread: &Rc<Thread>) -> Self {
+        Self::new(Rc::clone(thread), thread.last_call())
+    }
+
+    /// Returns the call that is served.
+    pub const fn call(&self) -> Call {
+        self.call
+    }
+
+    /// Returns the place of the call that is served, in words.
+    pub fn caller(&self) -> String {
+        self.place(self.call.return_address)
+    }
+
+    /// Waits for another thread, by asking again and again. `what` completes "waits for".
+    pub fn wait_for<T>(&self, what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
+        let mut looks = 0;
+        loop {
+            if let Some(found) = ready() {
+                return found;
+            }
+            if self.environment().has_crashed() {
+                park();
+            }
+            if !self.give_way(looks) {
+                self.stop(
+                    Rule::Deadlock,
+                    format!(
+                        "{} was called from {}, and waits for {what}, which nothing brings about",
+                        self.call.name,
+                        self.caller()
+                    ),
+                );
+            }
+            looks += 1;
+        }
+    }
+
+    /// Closes or opens pageable memory as the IRQL changes.
+    fn page(&self, from: Irql, to: Irql) {
+        let (before, after) = (from < Irql::DISPATCH_LEVEL, to < Irql::DISPATCH_LEVEL);
+        if before != after {
+            self.environment().set_pageable_accessible(after);
+        }
+    }
+
+    /// Raises the IRQL, and returns the one before.
+    pub fn raise_irql(&self, to: Irql) -> Irql {
+        let from = self.irql();
+        if to < from {
+            self.stop(
+                Rule::IrqlNotRaised,
+                format!(
+                    "{} was called to raise the IRQL from {from} to {to}, at {}",
+                    self.call.name,
+                    self.caller()
+                ),
+            );
+        }
+        self.page(from, to);
+        self.irql.replace(to)
+    }
+
+    /// Lowers the IRQL; below `DISPATCH_LEVEL`, what waited for that runs at once.
+    pub fn lower_irql(&self, to: Irql) {
+        let from = self.irql();
+        if to > from {
+            self.stop(
+                Rule::IrqlNotLowered,
+                format!(
+                    "{} was called to lower the IRQL from {from} to {to}, at {}",
+                    self.call.name,
+                    self.caller()
+                ),
+            );
+        }
+        self.page(self.irql.replace(to), to);
+        if to < Irql::DISPATCH_LEVEL {
+            self.host().irql_lowered(&self.thread, self.call);
+        }
+    }
+
+    /// Calls a routine of the driver's at the present IRQL and returns its
+    /// return register. `what` names the callback in reports.
+    pub fn call_driver<const N: usize>(
+        &self,
+        what: &str,
+        address: u64,
+        arguments: [u64; N],
+    ) -> u64 {
+        const { assert!(N <= 8, "no driver routine has more parameters") };
+        let mut all = [0; 8];
+        for (slot, argument) in all.iter_mut().zip(arguments) {
+            *slot = argument;
+        }
+        if !self.environment().images.contains(address) {
+            self.stop(
+                Rule::BadCallback,
+                format!("{what} is 0x{address:016X}, which is not code of a loaded driver"),
+            );
+        }
+        let before = self.irql();
+        let outermost = self.depth.get() == 0;
+        let state = outermost.then(|| self.host().driver_entered(self));
+        self.depth.set(self.depth.get() + 1);
+        // SAFETY: the address was checked to be in code of a driver that is still mapped;
+        // that the routine there keeps the Windows calling convention is the driver's
+        // compiler's part. Drivers run on this thread's stack only by this call.
+        let result = unsafe { self.stack().call(address, &all) };
+        self.depth.set(self.depth.get() - 1);
+        let after = self.irql();
+        if before != after {
+            self.stop(
+                self.irql_rule(),
+                format!("{what} was called at {before} and returned at {after}"),
+            );
+        }
+        if let Some(state) = state {
+            let used = self.stack().take_most_used();
+            self.environment().note_stack(what, used);
+            self.host().driver_left(self, what, state);
+        }
+        result
+    }
+
+    /// As [`Self::call_driver`], at a raised IRQL.
+    pub fn call_driver_at<const N: usize>(
+        &self,
+        irql: Irql,
+        what: &str,
+        address: u64,
+        arguments: [u64; N],
+    ) -> u64 {
+        let before = self.raise_irql(irql);
+        let result = self.call_driver(what, address, arguments);
+        self.lower_irql(before);
+        result
+    }
+
+    /// Fills `buffer` with bytes that the driver passed the address of; a bad address is a
+    /// bugcheck.
+    pub fn read_into(&self, address: u64, buffer: &mut [u8]) {
+        if let Err(error) = memory::read_into(address, buffer) {
+            self.stop_for_address(error);
+        }
+    }
+
+    /// Reads a structure that the driver passed; a bad address is a bugcheck.
+    pub fn read<T: FromBytes + IntoBytes>(&self, address: u64) -> T {
+        match memory::read(address) {
+            Ok(value) => value,
+            Err(error) => self.stop_for_address(error),
+        }
+    }
+
+    /// Writes a result where the driver asked for it; a bad address is a bugcheck.
+    pub fn write<T: IntoBytes + Immutable>(&self, address: u64, value: &T) {
+        if let Err(error) = memory::write(address, value) {
+            self.stop_for_address(error);
+        }
+    }
+
+    /// Bugchecks for an address that cannot be accessed.
+    pub fn stop_for_address(&self, error: BadAddress) -> ! {
+        let (rule, what) = match self.host().finding(error.address) {
+            Some(finding) => (
+                finding.rule.unwrap_or(Rule::BadAddress),
+                format!(", which {}", finding.what),
+            ),
+            None => (self.rule_for_addresses(), String::new()),
+        };
+        self.stop(
+            rule,
+            format!(
+                "{} was called at {} from {} with a bad pointer: {error}{what}",
+                self.call.name,
+                self.call.irql,
+                self.caller()
+            ),
+        )
+    }
+
+    /// Returns the rule that a bad pointer to the present call breaks.
+    pub fn rule_for_addresses(&self) -> Rule {
+        Rule::pointer_of(self.call.name)
+    }
+}

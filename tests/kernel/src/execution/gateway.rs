@@ -1,0 +1,192 @@
+//! The gateways from the driver into the kernel.
+//!
+//! Every routine that a driver can call is reached through a gateway: a few
+//! instructions, generated once per process, that leave the driver's stack and name the
+//! routine to [`serve`]. What holds for every call (its IRQL limit, its place in the
+//! thread's call history) is checked there once and nowhere else; and there the call's
+//! context is made, which the routine gets with its arguments.
+
+use std::{collections::HashMap, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
+
+use iced_x86::code_asm::{CodeAssembler, qword_ptr, r8, r9, r10, r11, rax, rcx, rdx, rsp};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
+
+use super::{context::Context, routine::MAX_ARGUMENTS, stack, thread};
+use crate::ground::{irql::Irql, rule::Rule};
+
+/// A routine that a driver can call.
+pub struct Entry {
+    /// The module that has it.
+    pub module: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// The highest IRQL that it may be called at.
+    pub ceiling: Irql,
+    /// The number of its parameters.
+    pub arity: usize,
+    /// Serves a call with as many arguments as the routine has parameters, and zeros.
+    pub serve: Box<dyn Fn(Context, [u64; MAX_ARGUMENTS]) -> u64 + Send + Sync>,
+}
+
+/// A routine of compiled code's own, such as `memcpy`: it has no gateway, no IRQL limit, and
+/// no place in a thread's history. Module, name and address.
+pub type BareRoutine = (&'static str, &'static str, u64);
+
+/// The gateways of a table of routines.
+pub struct Gateways {
+    /// The gateways' addresses by module, in the order of the table.
+    by_module: HashMap<&'static str, Vec<u64>>,
+    /// The routines that imports can be bound to: module, name, address.
+    importable: Vec<(&'static str, &'static str, u64)>,
+}
+
+impl Gateways {
+    /// Generates a gateway for each routine. They live as long as the process. Imports are
+    /// bound to the routines of the modules that `importable` names.
+    pub fn generate(entries: Vec<Entry>, bare: Vec<BareRoutine>, importable: &[&str]) -> Self {
+        let entries: &'static [Entry] = entries.leak();
+        let code: Vec<Vec<u8>> = entries.iter().map(assemble).collect();
+        let addresses = place(&code);
+        let mut by_module: HashMap<&str, Vec<u64>> = HashMap::new();
+        // Compiled code's own routines come first.
+        let mut bound = bare;
+        for (entry, address) in entries.iter().zip(addresses) {
+            by_module.entry(entry.module).or_default().push(address);
+            if importable.contains(&entry.module) {
+                bound.push((entry.module, entry.name, address));
+            }
+        }
+        Self {
+            by_module,
+            importable: bound,
+        }
+    }
+
+    /// Returns the address to bind an import to. Module names are compared without
+    /// regard to case, as the Windows loader does.
+    pub fn find(&self, module: &str, name: &str) -> Option<u64> {
+        self.importable
+            .iter()
+            .find(|(its_module, its_name, _)| {
+                its_module.eq_ignore_ascii_case(module) && *its_name == name
+            })
+            .map(|(_, _, address)| *address)
+    }
+
+    /// Returns the gateways of a module's routines, in the table's order.
+    pub fn of_module(&self, module: &str) -> &[u64] {
+        self.by_module.get(module).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Serves a driver's call: makes its context, checks what holds for every call, and hands it
+/// to the routine. `stack` is the driver's stack pointer, at the return address.
+extern "win64" fn serve(entry: &'static Entry, return_address: u64, stack: u64) -> u64 {
+    let thread = thread::current();
+    let call = thread.enter(entry.name, return_address, stack);
+    if call.irql > entry.ceiling {
+        thread.stop(
+            Rule::irql_of(entry.name),
+            format!(
+                "{} was called at {} from {}; the highest IRQL it may be called at is {}",
+                entry.name,
+                call.irql,
+                thread.place(return_address),
+                entry.ceiling
+            ),
+        );
+    }
+    let mut arguments = [0; MAX_ARGUMENTS];
+    for (argument, place) in arguments
+        .iter_mut()
+        .take(entry.arity)
+        .zip((stack + 8..).step_by(8))
+    {
+        // SAFETY: the caller's frame has room for four arguments above the return address,
+        // which the gateway has filled, and those that the routine has beyond four follow.
+        *argument = unsafe { (place as *const u64).read() };
+    }
+    (entry.serve)(Context::new(thread, call), arguments)
+}
+
+/// Assembles a gateway. Its instructions store the register arguments where the calling
+/// convention has room for them, before the others, leave the driver's stack for the one that
+/// this program's code runs on, and call [`serve`] with the routine's entry, the return
+/// address and the driver's stack pointer. The code is position-independent.
+fn assemble(entry: &'static Entry) -> Vec<u8> {
+    /// Room for the callee's register arguments.
+    const SHADOW: i32 = 0x20;
+    let range = i32::try_from(stack::RANGE).unwrap_or(i32::MAX);
+    let serve = serve as *const () as u64;
+    let build = || -> Result<Vec<u8>, iced_x86::IcedError> {
+        let mut a = CodeAssembler::new(64)?;
+        for (place, register) in [(8, rcx), (0x10, rdx), (0x18, r8), (0x20, r9)] {
+            a.mov(qword_ptr(rsp + place), register)?;
+        }
+        // r10: the driver's stack pointer; r11: the end of the range that its stack is in.
+        a.mov(r10, rsp)?;
+        a.mov(r11, rsp)?;
+        a.and(r11, -range)?;
+        a.add(r11, range)?;
+        a.mov(rsp, qword_ptr(r11 + stack::HOST))?;
+        a.push(r11)?;
+        a.push(qword_ptr(r11 + stack::DRIVER))?;
+        // A routine may call the driver, which continues below where it is now.
+        a.mov(qword_ptr(r11 + stack::DRIVER), r10)?;
+        a.sub(rsp, SHADOW)?;
+        a.mov(rcx, std::ptr::from_ref(entry).addr() as u64)?;
+        a.mov(rdx, qword_ptr(r10))?;
+        a.mov(r8, r10)?;
+        a.mov(rax, serve)?;
+        a.call(rax)?;
+        a.add(rsp, SHADOW)?;
+        a.pop(r10)?;
+        a.pop(r11)?;
+        a.mov(rcx, qword_ptr(r11 + stack::DRIVER))?;
+        a.mov(qword_ptr(r11 + stack::DRIVER), r10)?;
+        a.mov(rsp, rcx)?;
+        a.ret()?;
+        a.assemble(0)
+    };
+    build().expect("a fixed sequence of instructions always assembles")
+}
+
+/// Copies blocks of code into executable memory that lives as long as the
+/// process, and returns where each one starts.
+fn place(code: &[Vec<u8>]) -> Vec<u64> {
+    const ALIGNMENT: usize = 16;
+    let mut offsets = Vec::with_capacity(code.len());
+    let mut length = 0_usize;
+    for block in code {
+        offsets.push(length);
+        length = (length + block.len()).next_multiple_of(ALIGNMENT);
+    }
+    let size = NonZeroUsize::new(length.next_multiple_of(4096)).expect("there are gateways");
+    // SAFETY: a fresh anonymous mapping aliases nothing.
+    let mapping: NonNull<c_void> = unsafe {
+        mmap_anonymous(
+            None,
+            size,
+            ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+            MapFlags::MAP_PRIVATE,
+        )
+    }
+    .expect("memory for the gateways");
+    for (block, offset) in code.iter().zip(&offsets) {
+        // SAFETY: `offset` is within the mapping, by the sum above.
+        let to = unsafe { mapping.cast::<u8>().add(*offset) };
+        // SAFETY: the mapping is writable, and its blocks do not overlap.
+        unsafe { to.copy_from_nonoverlapping(NonNull::from(block.as_slice()).cast(), block.len()) };
+    }
+    // SAFETY: the mapping is ours, whole, and nothing writes to it any more.
+    unsafe {
+        mprotect(
+            mapping,
+            size.get(),
+            ProtFlags::PROT_READ | ProtFlags::PROT_EXEC,
+        )
+    }
+    .expect("the gateways become executable");
+    let base = mapping.as_ptr() as u64;
+    offsets.iter().map(|offset| base + *offset as u64).collect()
+}

@@ -1,0 +1,24 @@
+//! Processes and threads, as events record them.
+
+/// Process and thread ids, as events record them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// The process id.
+    pub process: u32,
+    /// The thread id.
+    pub thread: u32,
+}
+
+impl Identity {
+    /// The idle thread: what a timer or DPC interrupts on an idle processor.
+    pub const IDLE: Self = Self {
+        process: 0,
+        thread: 0,
+    };
+    /// A system thread: drivers are loaded and devices started on it, and the
+    /// enable callback runs on it.
+    pub const SYSTEM: Self = Self {
+        process: 4,
+        thread: 8,
+    };
+}

@@ -1,0 +1,83 @@
+//! The routines behind gateways.
+
+use crate::ground::irql::Irql;
+
+/// A routine by its number of parameters. `C` is the context that the service which provides
+/// it takes. Arguments and results are registers: the high bytes of narrower ones are
+/// undefined.
+pub enum Routine<C> {
+    /// No parameters.
+    Zero(fn(&C) -> u64),
+    /// One parameter.
+    One(fn(&C, u64) -> u64),
+    /// Two parameters.
+    Two(fn(&C, u64, u64) -> u64),
+    /// Three parameters.
+    Three(fn(&C, u64, u64, u64) -> u64),
+    /// Four parameters.
+    Four(fn(&C, u64, u64, u64, u64) -> u64),
+    /// Five parameters.
+    Five(fn(&C, u64, u64, u64, u64, u64) -> u64),
+    /// Six parameters.
+    Six(fn(&C, u64, u64, u64, u64, u64, u64) -> u64),
+    /// Seven parameters.
+    Seven(fn(&C, [u64; 7]) -> u64),
+    /// Eight parameters.
+    Eight(fn(&C, [u64; 8]) -> u64),
+}
+
+impl<C> Clone for Routine<C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C> Copy for Routine<C> {}
+
+/// The most parameters that a routine has.
+pub const MAX_ARGUMENTS: usize = 8;
+
+impl<C> Routine<C> {
+    /// Returns the number of parameters.
+    pub const fn arity(self) -> usize {
+        match self {
+            Self::Zero(_) => 0,
+            Self::One(_) => 1,
+            Self::Two(_) => 2,
+            Self::Three(_) => 3,
+            Self::Four(_) => 4,
+            Self::Five(_) => 5,
+            Self::Six(_) => 6,
+            Self::Seven(_) => 7,
+            Self::Eight(_) => 8,
+        }
+    }
+
+    /// Calls the routine with as many of the arguments as it takes.
+    pub fn call(self, context: &C, arguments: [u64; MAX_ARGUMENTS]) -> u64 {
+        let [first, second, third, fourth, fifth, sixth, seventh, _] = arguments;
+        match self {
+            Self::Zero(routine) => routine(context),
+            Self::One(routine) => routine(context, first),
+            Self::Two(routine) => routine(context, first, second),
+            Self::Three(routine) => routine(context, first, second, third),
+            Self::Four(routine) => routine(context, first, second, third, fourth),
+            Self::Five(routine) => routine(context, first, second, third, fourth, fifth),
+            Self::Six(routine) => routine(context, first, second, third, fourth, fifth, sixth),
+            Self::Seven(routine) => routine(
+                context,
+                [first, second, third, fourth, fifth, sixth, seventh],
+            ),
+            Self::Eight(routine) => routine(context, arguments),
+        }
+    }
+}
+
+/// An exported routine, as the service that provides it lists it: its name, the highest IRQL
+/// that it may be called at, and the routine.
+pub type Export<C> = (&'static str, Irql, Routine<C>);
+
+/// Returns the low 32 bits of a register: all that a `ULONG` argument has.
+pub const fn low_half(register: u64) -> u32 {
+    (register & 0xFFFF_FFFF) as u32
+}

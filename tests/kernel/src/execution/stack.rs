@@ -1,0 +1,186 @@
+//! The kernel stack that driver code runs on.
+//!
+//! It has the size that Windows gives a thread, is apart from the stack that this program's
+//! own code runs on, and lies above a page that cannot be accessed: a driver that uses more
+//! is found out by the byte, and what it used can be measured. Calls cross over: into the
+//! driver by `etw_testkernel_call` here, and back by the gateways (see [`super::gateway`]).
+//!
+//! The stack lies in a range whose size and alignment are [`RANGE`], so that code on it
+//! finds the range's last words, where the two stack pointers are kept.
+
+use std::{arch::global_asm, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
+
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+use crate::ground::arena::PAGE;
+
+/// Size and alignment of the range that a stack is in.
+pub const RANGE: usize = 0x8000;
+/// Bytes of a kernel stack on x64.
+pub const SIZE: usize = 24 * 1024;
+/// From the range's end to where the other stack's pointer is kept.
+pub const HOST: i32 = -8;
+/// From the range's end to where this stack's pointer is kept.
+pub const DRIVER: i32 = -16;
+
+/// Bytes that are mapped to find an aligned range in.
+const MAPPED: usize = 2 * RANGE;
+
+/// The pattern that fills the stack, to see how much of it was used.
+const UNUSED: u64 = 0xA5A5_A5A5_A5A5_A5A5;
+
+// The routine in rdi, eight arguments at rsi, the range's end in rdx. The Windows calling
+// convention preserves all registers that the caller's does.
+global_asm!(
+    ".globl etw_testkernel_call",
+    "etw_testkernel_call:",
+    "push rbp",
+    "push rbx",
+    "push r12",
+    "push r13",
+    "mov rbx, rdx",
+    "push qword ptr [rbx - 8]",
+    "push qword ptr [rbx - 16]",
+    "sub rsp, 8",
+    "mov [rbx - 8], rsp",
+    "mov rax, rdi",
+    "mov r10, [rbx - 16]",
+    "and r10, -16",
+    "sub r10, 0x40",
+    "mov r11, [rsi + 32]",
+    "mov [r10 + 32], r11",
+    "mov r11, [rsi + 40]",
+    "mov [r10 + 40], r11",
+    "mov r11, [rsi + 48]",
+    "mov [r10 + 48], r11",
+    "mov r11, [rsi + 56]",
+    "mov [r10 + 56], r11",
+    "mov rcx, [rsi]",
+    "mov rdx, [rsi + 8]",
+    "mov r8, [rsi + 16]",
+    "mov r9, [rsi + 24]",
+    "mov rsp, r10",
+    "call rax",
+    "mov rsp, [rbx - 8]",
+    "add rsp, 8",
+    "pop qword ptr [rbx - 16]",
+    "pop qword ptr [rbx - 8]",
+    "pop r13",
+    "pop r12",
+    "pop rbx",
+    "pop rbp",
+    "ret",
+);
+
+unsafe extern "C" {
+    fn etw_testkernel_call(routine: u64, arguments: *const u64, end: u64) -> u64;
+}
+
+/// A kernel stack.
+pub struct Stack {
+    mapping: NonNull<c_void>,
+    /// The range's first address.
+    base: u64,
+}
+
+impl Stack {
+    /// Returns a new stack.
+    pub fn new() -> Self {
+        let size = NonZeroUsize::new(MAPPED).expect("the size is not zero");
+        // SAFETY: a fresh anonymous mapping aliases nothing.
+        let mapping: NonNull<c_void> = unsafe {
+            mmap_anonymous(
+                None,
+                size,
+                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+                MapFlags::MAP_PRIVATE,
+            )
+        }
+        .expect("memory for a kernel stack");
+        let start = mapping.as_ptr() as u64;
+        let base = start.next_multiple_of(RANGE as u64);
+        let offset = usize::try_from(base - start).unwrap_or(0);
+        // SAFETY: the mapping has twice the range's size, so the range is within it.
+        let guard = unsafe { mapping.byte_add(offset) };
+        // SAFETY: the page is this stack's, and nothing uses it.
+        unsafe { mprotect(guard, PAGE, ProtFlags::PROT_NONE) }
+            .expect("the page below a kernel stack can be protected");
+        let stack = Self { mapping, base };
+        stack.paint(stack.bottom());
+        stack.set(DRIVER, stack.top());
+        stack
+    }
+
+    /// Returns the lowest address of the stack's memory.
+    pub const fn bottom(&self) -> u64 {
+        self.base + PAGE as u64
+    }
+
+    /// Returns the address above the stack.
+    pub const fn top(&self) -> u64 {
+        self.bottom() + SIZE as u64
+    }
+
+    const fn end(&self) -> u64 {
+        self.base + RANGE as u64
+    }
+
+    fn set(&self, place: i32, value: u64) {
+        let address = self.end().wrapping_add_signed(i64::from(place)) as *mut u64;
+        // SAFETY: the place is one of the range's last words, which are this thread's.
+        unsafe { address.write(value) };
+    }
+
+    /// Returns whether an address is in the page below the stack.
+    pub const fn is_below(&self, address: u64) -> bool {
+        address >= self.base && address < self.bottom()
+    }
+
+    /// Returns whether an address is in the stack.
+    pub const fn contains(&self, address: u64) -> bool {
+        address >= self.bottom() && address < self.top()
+    }
+
+    /// Fills the stack's memory up to its top, from `start`.
+    fn paint(&self, start: u64) {
+        for address in (start..self.top()).step_by(8) {
+            // SAFETY: the address is in the stack, on which no driver code runs now.
+            unsafe { (address as *mut u64).write(UNUSED) };
+        }
+    }
+
+    /// Returns the most bytes of the stack that were in use since this was last asked. Not to be
+    /// called while driver code runs on it.
+    pub fn take_most_used(&self) -> usize {
+        let untouched = (self.bottom()..self.top()).step_by(8).find(|address| {
+            // SAFETY: the address is in the stack's memory.
+            unsafe { (*address as *const u64).read() != UNUSED }
+        });
+        let Some(lowest) = untouched else {
+            return 0;
+        };
+        self.paint(lowest);
+        usize::try_from(self.top() - lowest).unwrap_or(SIZE)
+    }
+
+    /// Calls code of the Windows calling convention on this stack, where it stands. The
+    /// callee reads as many of the arguments as it declares; the rest lie in registers and
+    /// stack slots that the convention lets a caller fill as it likes.
+    ///
+    /// # Safety
+    ///
+    /// The address is that of a routine that keeps the Windows calling convention, and this
+    /// thread's driver code runs on this stack and no other.
+    pub unsafe fn call(&self, routine: u64, arguments: &[u64; 8]) -> u64 {
+        // SAFETY: the caller says so, and the range's end is this stack's.
+        unsafe { etw_testkernel_call(routine, arguments.as_ptr(), self.end()) }
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: the thread ends, and with it whatever ran on its stack.
+        let unmapped = unsafe { munmap(self.mapping, MAPPED) };
+        debug_assert!(unmapped.is_ok(), "the stack's own mapping is unmapped once");
+    }
+}

@@ -1,0 +1,46 @@
+//! The one routine that copies bytes from or to addresses that may be wrong.
+
+use std::arch::global_asm;
+
+// to in rdi, from in rsi, count in rdx; 0 in eax if all was copied.
+global_asm!(
+    ".globl etw_testkernel_copy",
+    ".globl etw_testkernel_copy_at",
+    ".globl etw_testkernel_copy_failed",
+    "etw_testkernel_copy:",
+    "mov rcx, rdx",
+    "etw_testkernel_copy_at:",
+    "rep movsb",
+    "xor eax, eax",
+    "ret",
+    "etw_testkernel_copy_failed:",
+    "mov eax, 1",
+    "ret",
+);
+
+unsafe extern "C" {
+    fn etw_testkernel_copy(to: u64, from: u64, count: usize) -> u32;
+    fn etw_testkernel_copy_at();
+    fn etw_testkernel_copy_failed();
+}
+
+/// Returns the address to continue at after a fault of the instruction at `at`, if that is
+/// the copying one.
+pub fn after_fault(at: u64) -> Option<u64> {
+    (at == etw_testkernel_copy_at as *const () as u64)
+        .then_some(etw_testkernel_copy_failed as *const () as u64)
+}
+
+/// Copies bytes. Returns `false` if a fault ended the copy early.
+///
+/// # Safety
+///
+/// One of the two ranges is a buffer of this program's. The process handles faults by
+/// [`after_fault`].
+pub unsafe fn copy(to: u64, from: u64, count: usize) -> bool {
+    // SAFETY: the routine touches nothing but the two ranges. One is a buffer, as the caller
+    // says. The other is the driver's to vouch for: a fault in it ends the copy, and a range
+    // that is accessible belongs to a driver, or is what a wild pointer of a real driver's
+    // would hit.
+    unsafe { etw_testkernel_copy(to, from, count) == 0 }
+}

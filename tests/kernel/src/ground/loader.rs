@@ -1,0 +1,445 @@
+//! Loading a driver's image (a PE file) into this process.
+//!
+//! The image is mapped at an address the system picks, relocated to it, its
+//! imports bound to the kernel's gateways, and its sections protected as their
+//! headers say, so that a driver that writes to its constants or runs its data
+//! faults here as it would there.
+
+use std::{
+    fmt, fs,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    ptr::NonNull,
+    sync::atomic::AtomicBool,
+};
+
+use etl_file::show::Escaped;
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
+use object::{
+    LittleEndian as LE,
+    pe::{
+        IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_RELOCS_STRIPPED, IMAGE_REL_BASED_ABSOLUTE,
+        IMAGE_REL_BASED_DIR64, IMAGE_SCN_MEM_DISCARDABLE, IMAGE_SCN_MEM_EXECUTE,
+        IMAGE_SCN_MEM_NOT_PAGED, IMAGE_SCN_MEM_WRITE, IMAGE_SUBSYSTEM_NATIVE, ImageSectionHeader,
+        SectionFlags,
+    },
+    read::pe::{ImageNtHeaders, ImageOptionalHeader, ImageThunkData, Import, PeFile64},
+};
+
+use super::{
+    arena::PAGE,
+    image::{Image, Section},
+};
+
+/// Larger images are refused: a damaged header must not exhaust memory.
+const MAX_IMAGE_BYTES: usize = 256 << 20;
+
+/// With more imports an image is refused: modules may share one list of names, so that a small
+/// file could have any number of imports. The largest drivers have some thousands.
+const MAX_IMPORTS: usize = 16_384;
+
+/// An import whose name, or module's name, has more bytes is refused: all of them may have
+/// the same long one.
+const MAX_NAME_BYTES: usize = 4096;
+
+/// Why a file was not loaded as a driver.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file could not be read.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: std::io::Error,
+    },
+    /// The file is not a well-formed PE image.
+    #[error("{}: not a loadable PE image: {what}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The defect and its place.
+        what: String,
+    },
+    /// The image is for another processor or is another kind of program.
+    #[error("{}: not an x64 driver: {what}", path.display())]
+    NotADriver {
+        /// The file.
+        path: PathBuf,
+        /// The kind of file that it is.
+        what: String,
+    },
+    /// The image imports routines that the stand-in kernel does not provide.
+    #[error(
+        "{}: the stand-in kernel does not provide {}",
+        path.display(),
+        Escaped(&imports.join(", "))
+    )]
+    MissingImports {
+        /// The file.
+        path: PathBuf,
+        /// Each as `module!name`.
+        imports: Vec<String>,
+    },
+}
+
+/// Finds the address that an import is bound to, by its module and name.
+pub type Resolve<'a> = &'a dyn Fn(&str, &str) -> Option<u64>;
+
+/// Maps the file at `path` and makes it ready to run.
+///
+/// # Errors
+///
+/// When the file cannot be loaded as a driver.
+pub fn load(path: &Path, resolve: Resolve<'_>) -> Result<Image, LoadError> {
+    let data = fs::read(path).map_err(|error| LoadError::File {
+        path: path.to_owned(),
+        error,
+    })?;
+    load_bytes(path, &data, resolve)
+}
+
+/// Maps a file's bytes; `path` is what errors call them.
+///
+/// # Errors
+///
+/// When the bytes cannot be loaded as a driver.
+pub fn load_bytes(path: &Path, data: &[u8], resolve: Resolve<'_>) -> Result<Image, LoadError> {
+    Loader {
+        path,
+        data,
+        resolve,
+    }
+    .load()
+}
+
+/// Returns the protection of a section's pages.
+fn protection(section: &ImageSectionHeader) -> ProtFlags {
+    let characteristics = section.characteristics.get(LE);
+    let mut protection = ProtFlags::PROT_READ;
+    if characteristics.contains(IMAGE_SCN_MEM_WRITE) {
+        protection |= ProtFlags::PROT_WRITE;
+    }
+    if characteristics.contains(IMAGE_SCN_MEM_EXECUTE) {
+        protection |= ProtFlags::PROT_EXEC;
+    }
+    protection
+}
+
+/// Returns the sections that `wanted` picks by their names and characteristics.
+fn sections(pe: &PeFile64, wanted: impl Fn(&[u8], SectionFlags) -> bool) -> Vec<Section> {
+    pe.section_table()
+        .iter()
+        .filter(|section| wanted(section.raw_name(), section.characteristics.get(LE)))
+        .map(|section| Section {
+            start: section.virtual_address.get(LE) as usize,
+            length: (section.virtual_size.get(LE) as usize).next_multiple_of(PAGE),
+            protection: protection(section),
+        })
+        .collect()
+}
+
+/// The parts of loading, over one file's bytes.
+struct Loader<'a> {
+    path: &'a Path,
+    data: &'a [u8],
+    resolve: Resolve<'a>,
+}
+
+impl Loader<'_> {
+    fn malformed(&self, what: impl fmt::Display) -> LoadError {
+        LoadError::Malformed {
+            path: self.path.to_owned(),
+            what: what.to_string(),
+        }
+    }
+
+    fn load(&self) -> Result<Image, LoadError> {
+        let pe = PeFile64::parse(self.data).map_err(|error| self.malformed(error))?;
+        self.check_kind(&pe)?;
+        let headers = pe.nt_headers().optional_header();
+        let size = headers.size_of_image() as usize;
+        if size == 0 || size > MAX_IMAGE_BYTES {
+            return Err(self.malformed(format_args!("SizeOfImage is {size} bytes")));
+        }
+        let mut bytes = vec![0; size.next_multiple_of(PAGE)];
+        self.copy_sections(&pe, &mut bytes)?;
+        let imports = self.imports(&pe)?;
+        let size = NonZeroUsize::new(bytes.len()).ok_or_else(|| self.malformed("no pages"))?;
+        // SAFETY: a fresh anonymous mapping aliases nothing.
+        let mapping = unsafe {
+            mmap_anonymous(
+                None,
+                size,
+                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+                MapFlags::MAP_PRIVATE,
+            )
+        }
+        .map_err(|error| self.malformed(format_args!("no memory for {size} bytes: {error}")))?;
+        // From here on the mapping is freed with the image, on errors too.
+        let image = Image {
+            path: self.path.to_owned(),
+            mapping,
+            size,
+            entry: mapping.as_ptr() as u64 + u64::from(headers.address_of_entry_point()),
+            imports,
+            pageable: sections(&pe, |name, flags| {
+                name.starts_with(b"PAGE") && !flags.contains(IMAGE_SCN_MEM_NOT_PAGED)
+            }),
+            // Relocations are discarded as well, and nobody looks at them.
+            discardable: sections(&pe, |name, flags| {
+                name == b"INIT" || (flags.contains(IMAGE_SCN_MEM_DISCARDABLE) && name != b".reloc")
+            }),
+            started: AtomicBool::new(false),
+        };
+        self.relocate(&pe, &mut bytes, image.base())?;
+        self.bind(&pe, &mut bytes)?;
+        // SAFETY: the mapping is `bytes.len()` bytes long, writable and new.
+        unsafe {
+            mapping
+                .cast::<u8>()
+                .copy_from_nonoverlapping(NonNull::from(bytes.as_slice()).cast(), bytes.len());
+        }
+        self.protect(&pe, &image)?;
+        Ok(image)
+    }
+
+    fn check_kind(&self, pe: &PeFile64) -> Result<(), LoadError> {
+        let not_a_driver = |what: String| {
+            Err(LoadError::NotADriver {
+                path: self.path.to_owned(),
+                what,
+            })
+        };
+        let machine = pe.nt_headers().file_header().machine.get(LE);
+        if machine != IMAGE_FILE_MACHINE_AMD64 {
+            return not_a_driver(format!("its machine is 0x{machine:04x}, not AMD64"));
+        }
+        let subsystem = pe.nt_headers().optional_header().subsystem();
+        if subsystem != IMAGE_SUBSYSTEM_NATIVE {
+            return not_a_driver(format!("its subsystem is {subsystem}, not native"));
+        }
+        let entry = pe.nt_headers().optional_header().address_of_entry_point();
+        let executable = pe.section_table().iter().any(|section| {
+            let start = section.virtual_address.get(LE);
+            let end = start.saturating_add(section.virtual_size.get(LE));
+            section
+                .characteristics
+                .get(LE)
+                .contains(IMAGE_SCN_MEM_EXECUTE)
+                && (start..end).contains(&entry)
+        });
+        if !executable {
+            return not_a_driver(format!("its entry point 0x{entry:x} is not in its code"));
+        }
+        Ok(())
+    }
+
+    /// Lays headers and sections out as they lie in memory.
+    fn copy_sections(&self, pe: &PeFile64, bytes: &mut [u8]) -> Result<(), LoadError> {
+        let length = pe.nt_headers().optional_header().size_of_headers() as usize;
+        let headers = self
+            .data
+            .get(..length)
+            .ok_or_else(|| self.malformed(format_args!("{length} bytes of headers are cut off")))?;
+        bytes
+            .get_mut(..length)
+            .ok_or_else(|| self.malformed("the headers are larger than the image"))?
+            .copy_from_slice(headers);
+        for section in pe.section_table().iter() {
+            let name = String::from_utf8_lossy(section.raw_name());
+            let name = Escaped(&name);
+            let start = section.virtual_address.get(LE) as usize;
+            let content = section.pe_data(self.data).map_err(|error| {
+                self.malformed(format_args!(
+                    "section {name} at file offset 0x{:x}: {error}",
+                    section.pointer_to_raw_data.get(LE)
+                ))
+            })?;
+            bytes
+                .get_mut(start..)
+                .and_then(|rest| rest.get_mut(..content.len()))
+                .ok_or_else(|| {
+                    self.malformed(format_args!("section {name} ends past the image's end"))
+                })?
+                .copy_from_slice(content);
+        }
+        Ok(())
+    }
+
+    fn relocate(&self, pe: &PeFile64, bytes: &mut [u8], base: u64) -> Result<(), LoadError> {
+        let delta = base.wrapping_sub(pe.nt_headers().optional_header().image_base());
+        let blocks = pe
+            .data_directories()
+            .relocation_blocks(self.data, &pe.section_table())
+            .map_err(|error| self.malformed(format_args!("relocations: {error}")))?;
+        let Some(mut blocks) = blocks else {
+            // Without a table either nothing depends on the base, or it was stripped.
+            let flags = pe.nt_headers().file_header().characteristics.get(LE);
+            return if flags.contains(IMAGE_FILE_RELOCS_STRIPPED) {
+                Err(self
+                    .malformed("its relocations were stripped, so it runs at its own base only"))
+            } else {
+                Ok(())
+            };
+        };
+        while let Some(block) = blocks
+            .next()
+            .map_err(|error| self.malformed(format_args!("relocations: {error}")))?
+        {
+            for relocation in block {
+                match relocation.typ {
+                    IMAGE_REL_BASED_ABSOLUTE => {}
+                    IMAGE_REL_BASED_DIR64 => {
+                        let at = relocation.virtual_address as usize;
+                        let slot = bytes
+                            .get_mut(at..)
+                            .and_then(|rest| rest.first_chunk_mut::<8>())
+                            .ok_or_else(|| {
+                                self.malformed(format_args!(
+                                    "a relocation at 0x{at:x} is past the image's end"
+                                ))
+                            })?;
+                        *slot = u64::from_le_bytes(*slot).wrapping_add(delta).to_le_bytes();
+                    }
+                    other => {
+                        return Err(self.malformed(format_args!(
+                            "a relocation at 0x{:x} is of the unknown type {other}",
+                            relocation.virtual_address
+                        )));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the text of a module's name or a routine's.
+    fn import_name(&self, bytes: &[u8]) -> Result<String, LoadError> {
+        if bytes.len() > MAX_NAME_BYTES {
+            let length = bytes.len();
+            return Err(self.malformed(format_args!("imports: a name has {length} bytes")));
+        }
+        Ok(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// Calls `each` with module, name and slot (an RVA) of every import.
+    fn for_each_import(
+        &self,
+        pe: &PeFile64,
+        mut each: impl FnMut(&str, &str, usize),
+    ) -> Result<(), LoadError> {
+        let broken = |error| self.malformed(format_args!("imports: {error}"));
+        let Some(table) = pe.import_table().map_err(broken)? else {
+            return Ok(());
+        };
+        let mut descriptors = table.descriptors().map_err(broken)?;
+        let mut count = 0;
+        while let Some(descriptor) = descriptors.next().map_err(broken)? {
+            let module = table.name(descriptor.name.get(LE)).map_err(broken)?;
+            let module = self.import_name(module)?;
+            let names = match descriptor.original_first_thunk.get(LE) {
+                0 => descriptor.first_thunk.get(LE),
+                lookup => lookup,
+            };
+            let mut thunks = table.thunks(names).map_err(broken)?;
+            let mut slot = descriptor.first_thunk.get(LE) as usize;
+            while let Some(thunk) = thunks
+                .next::<object::pe::ImageNtHeaders64>()
+                .map_err(broken)?
+            {
+                let import = table
+                    .import::<object::pe::ImageNtHeaders64>(thunk)
+                    .map_err(broken)?;
+                let name = match import {
+                    Import::Name(_, name) => self.import_name(name)?,
+                    Import::Ordinal(_) => format!("#{}", thunk.ordinal()),
+                };
+                count += 1;
+                if count > MAX_IMPORTS {
+                    return Err(
+                        self.malformed(format_args!("imports: there are more than {MAX_IMPORTS}"))
+                    );
+                }
+                each(&module, &name, slot);
+                slot += 8;
+            }
+        }
+        Ok(())
+    }
+
+    fn imports(&self, pe: &PeFile64) -> Result<Vec<String>, LoadError> {
+        let mut imports = Vec::new();
+        self.for_each_import(pe, |module, name, _| {
+            imports.push(format!("{module}!{name}"));
+        })?;
+        Ok(imports)
+    }
+
+    fn bind(&self, pe: &PeFile64, bytes: &mut [u8]) -> Result<(), LoadError> {
+        let mut missing = Vec::new();
+        let mut stray = None;
+        self.for_each_import(pe, |module, name, slot| {
+            let Some(address) = (self.resolve)(module, name) else {
+                missing.push(format!("{module}!{name}"));
+                return;
+            };
+            match bytes
+                .get_mut(slot..)
+                .and_then(|rest| rest.first_chunk_mut::<8>())
+            {
+                Some(place) => *place = address.to_le_bytes(),
+                None => stray = Some(slot),
+            }
+        })?;
+        if let Some(slot) = stray {
+            return Err(self.malformed(format_args!(
+                "an import's slot at 0x{slot:x} is past the image's end"
+            )));
+        }
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(LoadError::MissingImports {
+                path: self.path.to_owned(),
+                imports: missing,
+            })
+        }
+    }
+
+    fn protect(&self, pe: &PeFile64, image: &Image) -> Result<(), LoadError> {
+        let mut ranges = vec![(
+            0,
+            pe.nt_headers().optional_header().size_of_headers() as usize,
+            ProtFlags::PROT_READ,
+        )];
+        for section in pe.section_table().iter() {
+            let protection = protection(section);
+            ranges.push((
+                section.virtual_address.get(LE) as usize,
+                section.virtual_size.get(LE) as usize,
+                protection,
+            ));
+        }
+        for (start, length, protection) in ranges {
+            let end = start.saturating_add(length).next_multiple_of(PAGE);
+            if start % PAGE != 0 || end > image.size() {
+                return Err(self.malformed(format_args!(
+                    "a section from 0x{start:x} to 0x{end:x} is not on pages of the image"
+                )));
+            }
+            if length == 0 {
+                continue;
+            }
+            // SAFETY: `start` is less than the mapping's length, checked above.
+            let address = unsafe { image.mapping.byte_add(start) };
+            // SAFETY: the pages are the image's own, and nothing else uses them yet.
+            unsafe { mprotect(address, end - start, protection) }.map_err(|error| {
+                self.malformed(format_args!(
+                    "pages at 0x{start:x} cannot be protected: {error}"
+                ))
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! Access to memory by addresses that the driver passed.
+//!
+//! A driver runs in this process, so its pointers are addresses here, and any
+//! of them may be wrong. All access goes through one routine that copies bytes. A fault in
+//! it comes back as an error: the handler of such faults knows the copying instruction, and
+//! lets it return (see [`signals`]).
+
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::{copy, signals};
+
+/// The driver passed an address that cannot be accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{length} bytes at 0x{address:016X} cannot be {access}")]
+pub struct BadAddress {
+    /// The first byte's address.
+    pub address: u64,
+    /// The number of bytes that were asked for.
+    pub length: usize,
+    /// `read` or `written`.
+    pub access: &'static str,
+}
+
+/// Copies bytes. Returns `false` if a fault ended the copy early.
+fn copy(to: u64, from: u64, count: usize) -> bool {
+    signals::watch();
+    // SAFETY: each caller passes a buffer of its own for one of the ranges, and faults are
+    // handled from now on.
+    unsafe { copy::copy(to, from, count) }
+}
+
+/// Fills `buffer` with the bytes at `address`.
+pub fn read_into(address: u64, buffer: &mut [u8]) -> Result<(), BadAddress> {
+    let length = buffer.len();
+    if copy(buffer.as_mut_ptr() as u64, address, length) {
+        Ok(())
+    } else {
+        Err(BadAddress {
+            address,
+            length,
+            access: "read",
+        })
+    }
+}
+
+/// Returns the `length` bytes at `address`.
+pub fn read_bytes(address: u64, length: usize) -> Result<Vec<u8>, BadAddress> {
+    let mut bytes = vec![0; length];
+    read_into(address, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns the value of a plain structure at `address`, whatever its alignment.
+pub fn read<T: FromBytes + IntoBytes>(address: u64) -> Result<T, BadAddress> {
+    let mut value = T::new_zeroed();
+    read_into(address, value.as_mut_bytes())?;
+    Ok(value)
+}
+
+/// Writes bytes to `address`.
+pub fn write_bytes(address: u64, bytes: &[u8]) -> Result<(), BadAddress> {
+    if copy(address, bytes.as_ptr() as u64, bytes.len()) {
+        Ok(())
+    } else {
+        Err(BadAddress {
+            address,
+            length: bytes.len(),
+            access: "written",
+        })
+    }
+}
+
+/// Writes a plain value to `address`.
+pub fn write<T: IntoBytes + Immutable>(address: u64, value: &T) -> Result<(), BadAddress> {
+    write_bytes(address, value.as_bytes())
+}
+
+/// Returns the bytes of the NUL-terminated string at `address`, without the NUL, cut
+/// at `limit`.
+pub fn read_c_string(address: u64, limit: usize) -> Result<Vec<u8>, BadAddress> {
+    let mut bytes = Vec::new();
+    let mut at = address;
+    while bytes.len() < limit {
+        match read::<u8>(at)? {
+            0 => break,
+            byte => bytes.push(byte),
+        }
+        at = at.wrapping_add(1);
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_addresses_are_read_and_written() {
+        let mut value = 0x1122_3344_u32;
+        let address = (&raw mut value) as u64;
+        assert_eq!(read::<u32>(address), Ok(0x1122_3344));
+        assert_eq!(write(address, &7_u32), Ok(()));
+        assert_eq!(read::<u32>(address), Ok(7));
+        assert_eq!(
+            read_c_string(c"name".as_ptr() as u64, 99),
+            Ok(b"name".to_vec())
+        );
+        assert_eq!(
+            read_c_string(c"name".as_ptr() as u64, 2),
+            Ok(b"na".to_vec())
+        );
+    }
+
+    #[test]
+    fn bad_addresses_are_errors_not_faults() {
+        for address in [0, 8, 0xFFFF_8000_0000_0000, u64::MAX] {
+            let error = read::<u64>(address).unwrap_err();
+            assert_eq!((error.address, error.length), (address, 8));
+            assert!(write(address, &1_u64).is_err());
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The structures that a driver's entry point gets.
+
+use zerocopy::IntoBytes;
+
+use crate::ground::{
+    abi::{DriverExtension, DriverObject, UnicodeString},
+    arena::Block,
+    image::Image,
+    memory,
+};
+
+/// The structures that a driver's entry point gets.
+pub struct DriverMemory {
+    pub object: Block,
+    pub registry_path: Block,
+    _extension: Block,
+    _texts: [Block; 2],
+}
+
+impl DriverMemory {
+    /// Makes them for a driver of a service.
+    pub fn new(image: &Image, service: &str) -> Self {
+        let (path_text, path) = unicode_string(&format!(
+            r"\Registry\Machine\System\CurrentControlSet\Services\{service}"
+        ));
+        let (name_text, driver_name) = unicode_string(&format!(r"\Driver\{service}"));
+        let object = Block::zeroed(size_of::<DriverObject>());
+        let extension = Block::zeroed(size_of::<DriverExtension>());
+        let registry_path = Block::zeroed(size_of::<UnicodeString>());
+        let fill = |block: &Block, bytes: &[u8]| {
+            memory::write_bytes(block.address(), bytes).expect("the kernel's own memory");
+        };
+        fill(&registry_path, path.as_bytes());
+        fill(
+            &object,
+            DriverObject {
+                // IO_TYPE_DRIVER
+                kind: 4,
+                size: i16::try_from(size_of::<DriverObject>()).unwrap_or(i16::MAX),
+                reserved: 0,
+                device_object: 0,
+                flags: 0,
+                reserved_1: 0,
+                driver_start: image.base(),
+                driver_size: u32::try_from(image.size()).unwrap_or(u32::MAX),
+                reserved_2: 0,
+                driver_section: 0,
+                driver_extension: extension.address(),
+                driver_name,
+                hardware_database: 0,
+                fast_io_dispatch: 0,
+                driver_init: image.entry(),
+                driver_start_io: 0,
+                driver_unload: 0,
+                major_function: [0; 28],
+            }
+            .as_bytes(),
+        );
+        fill(
+            &extension,
+            DriverExtension {
+                driver_object: object.address(),
+                add_device: 0,
+                count: 0,
+                reserved: 0,
+                service_key_name: driver_name,
+            }
+            .as_bytes(),
+        );
+        Self {
+            object,
+            registry_path,
+            _extension: extension,
+            _texts: [path_text, name_text],
+        }
+    }
+}
+
+/// A counted string and the memory that its text is in.
+fn unicode_string(text: &str) -> (Block, UnicodeString) {
+    let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let block = Block::zeroed(bytes.len());
+    memory::write_bytes(block.address(), &bytes).expect("the kernel's own memory");
+    let length = u16::try_from(bytes.len()).expect("a path is shorter than 32,767 characters");
+    let string = UnicodeString {
+        length,
+        maximum_length: length,
+        reserved: 0,
+        buffer: block.address(),
+    };
+    (block, string)
+}

@@ -1,0 +1,146 @@
+//! An open file.
+
+use super::{error::KernelError, request::Request, runner::Runner};
+use crate::{
+    execution::identity::Identity,
+    ground::status::NtStatus,
+    services::kmdf::{
+        file::close_file,
+        io::send::submit,
+        state::{
+            framework::Context,
+            request::{Completion, IoRequest, RequestKind},
+        },
+    },
+};
+
+/// A file that a process has open on a device.
+pub struct File {
+    runner: Runner,
+    identity: Identity,
+    handle: u64,
+}
+
+impl File {
+    /// Opens a file by `open`, which returns its handle.
+    pub(super) fn open(
+        runner: &Runner,
+        identity: Identity,
+        open: impl FnOnce(&Context) -> Result<u64, NtStatus> + Send + 'static,
+    ) -> Result<Self, KernelError> {
+        let handle = runner
+            .kmdf(identity, open)?
+            .map_err(|status| KernelError::Status {
+                routine: "opening the device",
+                status,
+            })?;
+        Ok(Self {
+            runner: runner.clone(),
+            identity,
+            handle,
+        })
+    }
+
+    /// Starts a read of `length` bytes (`ReadFile`).
+    ///
+    /// # Errors
+    ///
+    /// When the kernel bugchecks.
+    pub fn start_read(&self, length: usize) -> Result<Request, KernelError> {
+        self.submit(IoRequest {
+            kind: RequestKind::Read,
+            input: Vec::new(),
+            output_length: length,
+        })
+    }
+
+    /// Starts a write (`WriteFile`).
+    ///
+    /// # Errors
+    ///
+    /// When the kernel bugchecks.
+    pub fn start_write(&self, bytes: &[u8]) -> Result<Request, KernelError> {
+        self.submit(IoRequest {
+            kind: RequestKind::Write,
+            input: bytes.to_vec(),
+            output_length: 0,
+        })
+    }
+
+    /// Starts a device control (`DeviceIoControl`).
+    ///
+    /// # Errors
+    ///
+    /// When the code is not for buffered data, or the kernel bugchecks.
+    pub fn start_device_control(
+        &self,
+        code: u32,
+        input: &[u8],
+        output_length: usize,
+    ) -> Result<Request, KernelError> {
+        self.submit(IoRequest {
+            kind: RequestKind::DeviceControl { code },
+            input: input.to_vec(),
+            output_length,
+        })
+    }
+
+    /// Reads `length` bytes and waits for the end.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel bugchecks, or the driver keeps the request.
+    pub fn read(&self, length: usize) -> Result<Completion, KernelError> {
+        self.start_read(length)?.finish()
+    }
+
+    /// Writes bytes and waits for the end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub fn write(&self, bytes: &[u8]) -> Result<Completion, KernelError> {
+        self.start_write(bytes)?.finish()
+    }
+
+    /// Sends a device control and waits for the end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub fn device_control(
+        &self,
+        code: u32,
+        input: &[u8],
+        output_length: usize,
+    ) -> Result<Completion, KernelError> {
+        self.start_device_control(code, input, output_length)?
+            .finish()
+    }
+
+    /// Closes the file (`CloseHandle`).
+    ///
+    /// # Errors
+    ///
+    /// When the kernel bugchecks.
+    pub fn close(self) -> Result<(), KernelError> {
+        let file = self.handle;
+        self.runner
+            .kmdf(self.identity, move |context| close_file(context, file))?;
+        Ok(())
+    }
+
+    fn submit(&self, request: IoRequest) -> Result<Request, KernelError> {
+        let file = self.handle;
+        let handle = self
+            .runner
+            .kmdf(self.identity, move |context| {
+                submit(context, file, &request)
+            })?
+            .map_err(|status| KernelError::Status {
+                routine: "sending the request",
+                status,
+            })?;
+        Ok(Request::new(&self.runner, self.identity, handle))
+    }
+}

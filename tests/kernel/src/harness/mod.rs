@@ -1,0 +1,17 @@
+//! The things that a test holds: the kernel, drivers, devices, files, requests, sessions and
+//! consumers; scripts, and the conformance check.
+
+pub mod config;
+pub mod conformance;
+pub mod device;
+pub mod driver;
+pub mod driver_memory;
+pub mod error;
+pub mod file;
+pub mod image;
+pub mod kernel;
+pub mod request;
+pub mod runner;
+pub mod script;
+pub mod session;
+pub mod together;

@@ -1,0 +1,168 @@
+//! Running jobs on a kernel's processor.
+
+use std::{
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use crossbeam_channel::Sender;
+
+use crate::{
+    execution::{
+        context::Context,
+        identity::Identity,
+        schedule::Baton,
+        thread::{self, Host, Thread},
+        traps,
+    },
+    ground::bugcheck::BugCheck,
+    services::{
+        etw::{controller, service::Context as EtwContext},
+        kmdf::{state::framework::Context as KmdfContext, work::run_work},
+        system::System,
+    },
+};
+
+type Job = Box<dyn FnOnce(&Rc<Thread>) + Send>;
+
+/// A kernel's services, and the processor that runs jobs on them.
+#[derive(Clone)]
+pub struct Runner {
+    system: Arc<System>,
+    jobs: Sender<Job>,
+    calls: Arc<AtomicU64>,
+}
+
+impl Runner {
+    /// Starts a processor.
+    ///
+    /// # Panics
+    ///
+    /// When the system has no thread left.
+    pub fn start(system: Arc<System>) -> Self {
+        let (jobs, inbox) = crossbeam_channel::unbounded::<Job>();
+        let services = Arc::clone(&system);
+        std::thread::Builder::new()
+            .name("processor 0".to_owned())
+            .spawn(move || {
+                let thread = start_thread(&services, 0, None);
+                for job in inbox {
+                    job(&thread);
+                }
+            })
+            .expect("a thread for the processor");
+        Self {
+            system,
+            jobs,
+            calls: Arc::default(),
+        }
+    }
+
+    /// Returns the kernel's services.
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// Makes this operating system thread one of the kernel's.
+    pub fn adopt_thread(&self, processor: u16, baton: Option<(Arc<Baton>, usize)>) -> Rc<Thread> {
+        start_thread(&self.system, processor, baton)
+    }
+
+    /// Returns the number of calls of the kernel by drivers.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Counts the calls that a thread's drivers made.
+    pub fn count_calls(&self, thread: &Thread) {
+        self.calls.fetch_add(thread.take_calls(), Ordering::Relaxed);
+    }
+
+    /// Runs a job of the framework's, as [`Self::run`].
+    pub fn kmdf<R: Send + 'static>(
+        &self,
+        identity: Identity,
+        job: impl FnOnce(&KmdfContext) -> R + Send + 'static,
+    ) -> Result<R, BugCheck> {
+        self.run(identity, |context| {
+            job(&System::kmdf_context(context.clone()))
+        })
+    }
+
+    /// Runs a job of the ETW runtime's, as [`Self::run`].
+    pub fn etw<R: Send + 'static>(
+        &self,
+        identity: Identity,
+        job: impl FnOnce(&EtwContext) -> R + Send + 'static,
+    ) -> Result<R, BugCheck> {
+        self.run(identity, |context| {
+            job(&System::etw_context(context.clone()))
+        })
+    }
+
+    /// Runs a job on the kernel's processor and waits for its end, or for a bugcheck.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel bugchecks, or has.
+    pub fn run<R: Send + 'static>(
+        &self,
+        identity: Identity,
+        job: impl FnOnce(&Context) -> R + Send + 'static,
+    ) -> Result<R, BugCheck> {
+        let environment = &self.system.environment;
+        if let Some(bugcheck) = environment.crashed() {
+            return Err(bugcheck);
+        }
+        // A thread of the kernel's own does it itself.
+        if let Some(thread) = thread::try_current()
+            && Arc::ptr_eq(thread.environment(), environment)
+        {
+            thread.turn_may_end();
+            return Ok(thread.as_identity(identity, || finish(&thread, job)));
+        }
+        let (answer, result) = crossbeam_channel::bounded(1);
+        let stopped = answer.clone();
+        let runner = self.clone();
+        let sent = self.jobs.send(Box::new(move |thread| {
+            // Nobody waits any more when sending fails, so nothing is lost.
+            let on_bugcheck = Box::new(move |bugcheck| drop(stopped.send(Err(bugcheck))));
+            thread.run_job(identity, on_bugcheck, || {
+                let result = finish(thread, job);
+                runner.count_calls(thread);
+                drop(answer.send(Ok(result)));
+            });
+        }));
+        assert!(sent.is_ok(), "the processor outlives the kernel's handles");
+        result.recv().unwrap_or_else(|_| {
+            Err(environment
+                .crashed()
+                .expect("only a bugcheck ends a job early"))
+        })
+    }
+}
+
+/// Makes this operating system thread one of a kernel's.
+fn start_thread(
+    system: &Arc<System>,
+    processor: u16,
+    baton: Option<(Arc<Baton>, usize)>,
+) -> Rc<Thread> {
+    let environment = Arc::clone(&system.environment);
+    let host: Arc<dyn Host> = Arc::<System>::clone(system);
+    let thread = Thread::become_current(environment, host, processor, baton);
+    traps::watch_this_thread();
+    thread
+}
+
+/// Runs a job, and what it leaves to be done.
+fn finish<R>(thread: &Rc<Thread>, job: impl FnOnce(&Context) -> R) -> R {
+    let result = job(&Context::of_job(thread));
+    let context = Context::of_job(thread);
+    run_work(&System::kmdf_context(context.clone()));
+    controller::after_job(&System::etw_context(context));
+    result
+}

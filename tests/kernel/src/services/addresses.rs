@@ -1,0 +1,152 @@
+//! The addresses that drivers pass: what lies there, and whether they may pass it.
+
+use std::sync::Arc;
+
+use super::{borrowed::Borrowed, pool::Pool};
+use crate::{
+    execution::{context::Context, environment::Environment},
+    ground::{access::Finding, arena::Arena, irql::Irql, rule::Rule},
+};
+
+/// The knowledge of addresses.
+pub struct Addresses {
+    environment: Arc<Environment>,
+    pool: Arc<Pool>,
+    borrowed: Arc<Borrowed>,
+}
+
+impl Addresses {
+    /// Makes it of what knows memory.
+    pub const fn new(
+        environment: Arc<Environment>,
+        pool: Arc<Pool>,
+        borrowed: Arc<Borrowed>,
+    ) -> Self {
+        Self {
+            environment,
+            pool,
+            borrowed,
+        }
+    }
+
+    /// Returns what is known to be wrong with an address that cannot be accessed.
+    pub fn finding(&self, address: u64) -> Option<Finding> {
+        if self.is_pageable(address) {
+            return Some(Finding {
+                rule: Some(Rule::PageableData),
+                what: "is in pageable memory, which cannot be accessed at DISPATCH_LEVEL or above"
+                    .to_owned(),
+            });
+        }
+        if self.borrowed.is_over(address) {
+            return Some(Finding {
+                rule: Some(Rule::BorrowedDataKept),
+                what: "was borrowed by an enable callback that has returned".to_owned(),
+            });
+        }
+        if self.borrowed.is_behind(address) {
+            return Some(Finding {
+                rule: Some(Rule::FilterOverrun),
+                what: "is past the end of the filter data that an enable callback was given"
+                    .to_owned(),
+            });
+        }
+        self.gone(address)
+    }
+
+    /// Returns what became of an address that was good once: in a section that was
+    /// discarded, or a block that was freed. Completes "which ...".
+    pub fn about_what_is_gone(&self, address: u64) -> Option<String> {
+        self.gone(address).map(|finding| finding.what)
+    }
+
+    fn gone(&self, address: u64) -> Option<Finding> {
+        let images = &self.environment.images;
+        if let Some(image) = images.discarded_at(address) {
+            return Some(Finding {
+                rule: Some(Rule::DiscardedCode),
+                what: format!(
+                    "is in a section of {image} that was discarded when the driver had started"
+                ),
+            });
+        }
+        self.freed(address).map(|what| Finding {
+            rule: Some(Rule::FreedData),
+            what,
+        })
+    }
+
+    /// Returns which freed block of pool an address is in. Completes "which ...".
+    fn freed(&self, address: u64) -> Option<String> {
+        let freed = self.pool.freed_at(address)?;
+        Some(format!(
+            "is in a block with the tag {} that {} freed from {}",
+            freed.tag,
+            freed.by.name,
+            self.environment.images.place(freed.by.return_address)
+        ))
+    }
+
+    /// Returns whether an address is in paged pool or a pageable section.
+    fn is_pageable(&self, address: u64) -> bool {
+        self.environment.paged.contains(address) || self.environment.images.is_pageable(address)
+    }
+
+    /// Returns whether a number is an address of memory that drivers can reach.
+    pub fn is_kernel_address(&self, value: u64) -> bool {
+        Arena::non_paged().contains(value)
+            || self.environment.paged.contains(value)
+            || self.environment.images.contains(value)
+    }
+
+    /// Checks an address that a driver passes to ETW, which can be accessed by luck and be
+    /// wrong all the same (V40, V41, V54).
+    pub fn check(&self, context: &Context, what: &str, address: u64, length: u64) {
+        let complain = |rule: Rule, why: &str| {
+            let call = context.call();
+            context.stop(
+                rule,
+                format!(
+                    "{} was called at {} from {} with {what} at 0x{address:016X}, which {why}",
+                    call.name,
+                    call.irql,
+                    context.caller()
+                ),
+            )
+        };
+        if length == 0 {
+            return;
+        }
+        if context.stack().contains(address) {
+            if address < context.call().stack {
+                complain(
+                    Rule::FreedData,
+                    "is below the stack pointer: what was there has gone out of scope",
+                );
+            }
+            return;
+        }
+        if Arena::non_paged().contains(address) {
+            if let Some(why) = self.freed(address) {
+                complain(Rule::FreedData, &why);
+            }
+            return;
+        }
+        if self.environment.paged.contains(address) {
+            if context.irql() > Irql::APC_LEVEL {
+                complain(Rule::PageableData, "is in paged pool");
+            }
+            return;
+        }
+        let images = &self.environment.images;
+        if images.is_pageable(address) && context.irql() > Irql::APC_LEVEL {
+            complain(Rule::PageableData, "is in a pageable section");
+        }
+        if !images.contains(address) {
+            complain(
+                context.rule_for_addresses(),
+                "is not in system space: neither in a driver, nor in pool, nor on the stack",
+            );
+        }
+    }
+}

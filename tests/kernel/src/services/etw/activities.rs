@@ -1,0 +1,50 @@
+//! Activity ids: those of threads, and new ones.
+
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use parking_lot::RwLock;
+
+use etl_file::Guid;
+
+/// The activity ids of a kernel.
+#[derive(Default)]
+pub struct Activities {
+    threads: RwLock<HashMap<u32, Guid>>,
+    /// Whether any thread ever had one: every event that names none asks.
+    any: AtomicBool,
+    created: AtomicU64,
+}
+
+impl Activities {
+    /// Returns a thread's activity id; null for none (ETW-6.5.1).
+    pub fn of_thread(&self, thread: u32) -> Guid {
+        if !self.any.load(Ordering::Acquire) {
+            return Guid::NULL;
+        }
+        let threads = self.threads.read();
+        threads.get(&thread).copied().unwrap_or(Guid::NULL)
+    }
+
+    /// Gives a thread an activity id.
+    pub fn set(&self, thread: u32, activity: Guid) {
+        self.any.store(true, Ordering::Release);
+        let mut threads = self.threads.write();
+        threads.insert(thread, activity);
+    }
+
+    /// Returns a new activity id: unique until the kernel's end, and no GUID (ETW-6.5.4).
+    pub fn create(&self) -> Guid {
+        let number = self.created.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut bytes = [0; 16];
+        if let Some(low) = bytes.first_chunk_mut::<8>() {
+            *low = number.to_le_bytes();
+        }
+        if let Some(high) = bytes.last_chunk_mut::<8>() {
+            *high = *b"\x80testkrn";
+        }
+        Guid::from_bytes(bytes)
+    }
+}

@@ -1,0 +1,303 @@
+//! The verifier's checks of a call of ETW: the rules of which a driver that breaks
+//! them would not be told by Windows.
+
+use etl_file::{decode::Schema, read::PointerSize};
+
+use super::{
+    event::{Content, EVENT_METADATA, PROVIDER_METADATA, TIMESTAMP_OVERRIDE, WriteCall},
+    routes::Route,
+    service::Context,
+};
+use crate::ground::{
+    abi::{EventDataDescriptor, EventDescriptor},
+    arena::{FREED, UNINITIALIZED},
+    irql::Irql,
+    rule::Rule,
+};
+
+/// `EVENT_WRITE_FLAG_NO_FAULTING`.
+const NO_FAULTING: u32 = 1;
+
+/// All flags that exist (ETW-6.1.9).
+const KNOWN_FLAGS: u32 = 3;
+
+/// Channels with a meaning of their own (ETW-8.6).
+const TRACE_LOGGING: u8 = 11;
+
+const PROVIDER_METADATA_CHANNEL: u8 = 12;
+
+/// Bytes of a payload that are looked at for what should not be in it.
+const LOOKED_AT: usize = 1024;
+
+/// A write with a handle that names nothing: whether that is because `EtwRegister` has not
+/// stored it yet (ETW-2.6).
+pub fn handle_in_registration(context: &Context, handle: u64) {
+    if !context.is_registering() {
+        return;
+    }
+    let why = format!(
+        "with the handle 0x{handle:016X} by an enable callback that runs inside EtwRegister, \
+         which has not stored the handle yet"
+    );
+    if handle == 0 {
+        context.warn(Rule::HandleNotYetStored, || why);
+    } else {
+        let call = context.call();
+        let from = context.place(call.return_address);
+        context.stop(
+            Rule::HandleNotYetStored,
+            format!("{} was called from {from} {why}", call.name),
+        );
+    }
+}
+
+/// Arguments that a write is refused for.
+pub fn refused_arguments(context: &Context, call: &WriteCall) {
+    if call.descriptor == 0 {
+        context.warn(Rule::NullData, || "without an event descriptor".to_owned());
+    } else if call.data == 0 {
+        context.warn(Rule::NullData, || {
+            format!("with {} data descriptors that are null", call.count)
+        });
+    } else {
+        context.warn(Rule::TooManyDescriptors, || {
+            format!("with {} data descriptors; 128 is the most", call.count)
+        });
+    }
+}
+
+/// Bugchecks for a data descriptor that is null and has a size.
+pub fn null_data(context: &Context, size: usize) -> ! {
+    let call = context.call();
+    let from = context.place(call.return_address);
+    context.stop(
+        Rule::NullData,
+        format!(
+            "{} was called from {from} with {size} bytes of data at address 0",
+            call.name
+        ),
+    )
+}
+
+/// An event that no session can take.
+pub fn too_large(context: &Context, size: usize) {
+    context.warn(Rule::LargeEvent, || {
+        format!("with an event of {size} bytes, its header included; 65,535 is the most")
+    });
+}
+
+/// An event that a session's buffer cannot take.
+pub fn too_large_for_a_buffer(context: &Context, size: usize) {
+    context.warn(Rule::LargeEvent, || {
+        format!("with an event of {size} bytes, which is more than a session's buffer holds")
+    });
+}
+
+/// The arguments of a write.
+pub fn arguments(
+    context: &Context,
+    call: &WriteCall,
+    route: &Route,
+    event: &EventDescriptor,
+    data: &[EventDataDescriptor],
+) {
+    addresses(context, call, data);
+    descriptors(context, route, data);
+    descriptor_values(context, event);
+    let traits = route.traits.is_some();
+    if event.channel == PROVIDER_METADATA_CHANNEL && !traits {
+        context.warn(Rule::Channel, || {
+            "with channel 12 for a provider without traits".to_owned()
+        });
+    }
+    let described = data.iter().any(|one| one.kind == EVENT_METADATA);
+    if event.channel == TRACE_LOGGING && !described {
+        context.warn(Rule::Channel, || {
+            "with channel 11 for an event that does not describe itself".to_owned()
+        });
+    }
+    if call.flags & !KNOWN_FLAGS != 0 {
+        context.warn(Rule::UnknownFlags, || {
+            format!("with the flags 0x{:x}, of which 1 and 2 exist", call.flags)
+        });
+    }
+    let unknown = call.filter & !context.instances();
+    if unknown != 0 {
+        context.warn(Rule::UnknownFilterBits, || {
+            format!("to keep the event from sessions 0x{unknown:x}, of which no filter told")
+        });
+    }
+    if context.page_faults_forbidden()
+        && context.irql() < Irql::DISPATCH_LEVEL
+        && call.flags & NO_FAULTING == 0
+    {
+        context.warn(Rule::FaultingWrite, || {
+            "where page faults are not allowed, without EVENT_WRITE_FLAG_NO_FAULTING".to_owned()
+        });
+    }
+    if call.activity.is_none() && context.irql() >= Irql::DISPATCH_LEVEL {
+        context.warn(Rule::ImplicitActivity, || {
+            "without an activity id, where the thread is any".to_owned()
+        });
+    }
+    if call.activity.is_some() && call.activity == context.replaced_activity() {
+        context.warn(Rule::OldActivityUsed, || {
+            "with the activity id that EVENT_ACTIVITY_CTRL_CREATE_SET_ID returned, which is the \
+             one before; the new one is the thread's"
+                .to_owned()
+        });
+    }
+}
+
+fn addresses(context: &Context, call: &WriteCall, data: &[EventDataDescriptor]) {
+    if call.descriptor != 0 {
+        let size = size_of::<EventDescriptor>() as u64;
+        context.check_address("an event descriptor", call.descriptor, size);
+    }
+    let size = size_of_val(data) as u64;
+    context.check_address("data descriptors", call.data, size);
+    for one in data {
+        if one.pointer != 0 {
+            context.check_address("event data", one.pointer, u64::from(one.size));
+        }
+    }
+}
+
+/// The data descriptors' types, their order, and what is reserved in them.
+fn descriptors(context: &Context, route: &Route, data: &[EventDataDescriptor]) {
+    for (number, one) in data.iter().enumerate() {
+        if one.reserved_1 != 0 || one.reserved_2 != 0 {
+            context.warn(Rule::ReservedBytes, || {
+                format!("with reserved bytes of data descriptor {number} that are not zero")
+            });
+        }
+        if one.kind > TIMESTAMP_OVERRIDE {
+            context.warn(Rule::UnknownType, || {
+                format!("with data descriptor {number} of type {}", one.kind)
+            });
+        } else if one.kind != 0 && !route.honours_types {
+            context.warn(Rule::TypeTooEarly, || {
+                format!(
+                    "with data descriptor {number} of type {}, which means nothing before \
+                     traits are set",
+                    one.kind
+                )
+            });
+        }
+    }
+    let place = |kind| data.iter().position(|one| one.kind == kind);
+    let provider = place(PROVIDER_METADATA);
+    let event = place(EVENT_METADATA);
+    let expected = usize::from(provider.is_some());
+    let ordered =
+        provider.is_none_or(|place| place == 0) && event.is_none_or(|place| place == expected);
+    let single = data.iter().filter(|one| one.kind == EVENT_METADATA).count() <= 1;
+    if !ordered || !single {
+        context.warn(Rule::Description, || {
+            "with descriptions that do not come first: the provider's, then the event's, then \
+             data"
+                .to_owned()
+        });
+    }
+}
+
+/// Levels, keywords, opcodes and channels that are not the provider's to use (8).
+fn descriptor_values(context: &Context, event: &EventDescriptor) {
+    /// The bits of keywords that are a provider's own.
+    const OWN_KEYWORDS: u64 = (1 << 48) - 1;
+    let of_a_channel = event.channel >= 16 || (8..=10).contains(&event.channel);
+    let what = if event.level == 0 {
+        Some("level 0, which no session can filter".to_owned())
+    } else if (6..=15).contains(&event.level) {
+        Some(format!("the reserved level {}", event.level))
+    } else if event.opcode >= 241 {
+        Some(format!("the reserved opcode {}", event.opcode))
+    } else if event.keyword == 0 {
+        Some("no keyword, which sessions cannot filter by keyword".to_owned())
+    } else if event.keyword & !OWN_KEYWORDS != 0 && !of_a_channel {
+        Some(format!(
+            "the reserved keyword bits 0x{:x}",
+            event.keyword & !OWN_KEYWORDS
+        ))
+    } else if matches!(event.channel, 1..=10 | 13..=15) {
+        Some(format!("the reserved channel {}", event.channel))
+    } else {
+        None
+    };
+    if let Some(what) = what {
+        context.warn(Rule::ReservedDescriptorValue, || {
+            format!("for event {} with {what}", event.id)
+        });
+    }
+}
+
+/// Checks the content of an event.
+pub fn content(context: &Context, gathered: &Content) {
+    if let Some(metadata) = &gathered.event_metadata {
+        description(context, metadata, gathered);
+    }
+    leaks(context, &gathered.payload);
+}
+
+/// Checks that the event's metadata is well-formed, and describes its payload.
+fn description(context: &Context, metadata: &[u8], gathered: &Content) {
+    let says = metadata.first_chunk::<2>().copied().map(u16::from_le_bytes);
+    if says.map(usize::from) != Some(metadata.len()) {
+        context.warn(Rule::Description, || {
+            format!(
+                "with {} bytes of an event's description that says {says:?} of itself",
+                metadata.len()
+            )
+        });
+        return;
+    }
+    // Parsing takes time; what is wrong with an event shows soon.
+    if !context.looks_closer() {
+        return;
+    }
+    match Schema::parse_trace_logging(metadata) {
+        Err(error) => context.warn(Rule::Description, || {
+            format!("with an event's description that cannot be read: {error}")
+        }),
+        Ok(schema) => {
+            let payload = schema.decode(&gathered.payload, PointerSize::Eight);
+            if let Some(error) = &payload.error {
+                context.warn(Rule::Description, || {
+                    format!("with data that are not those of the event's description: {error}")
+                });
+            } else if !payload.leftover.is_empty() {
+                context.warn(Rule::Description, || {
+                    format!(
+                        "with {} bytes of data more than the event's description has",
+                        payload.leftover.len()
+                    )
+                });
+            }
+        }
+    }
+}
+
+/// Data that nobody wrote, and addresses of kernel memory.
+fn leaks(context: &Context, payload: &[u8]) {
+    if !context.looks_closer() {
+        return;
+    }
+    for (at, window) in payload.windows(8).take(LOOKED_AT).enumerate() {
+        let Ok(bytes) = <[u8; 8]>::try_from(window) else {
+            return;
+        };
+        if bytes == [UNINITIALIZED; 8] || bytes == [FREED; 8] {
+            context.warn(Rule::LeakingData, || {
+                format!("with data at offset {at} that nobody has written since it was allocated")
+            });
+            return;
+        }
+        let value = u64::from_le_bytes(bytes);
+        if context.is_kernel_address(value) || context.stack().contains(value) {
+            context.warn(Rule::LeakingData, || {
+                format!("with the address 0x{value:016X} of kernel memory at offset {at}")
+            });
+            return;
+        }
+    }
+}

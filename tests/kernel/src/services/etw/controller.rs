@@ -1,0 +1,387 @@
+//! The controller: starts and stops sessions, and enables providers.
+
+use std::{collections::HashSet, sync::Arc};
+
+use etl_file::Guid;
+
+use super::{
+    composite::EnableInfo,
+    error::ControlError,
+    filters::EventFilters,
+    filters::FilterData,
+    limits::{MAX_FILTER_BYTES, MAX_PER_PROVIDER, MAX_PRIVATE, MAX_PROCESSES, MAX_SESSIONS},
+    notify::{Cause, notify},
+    service::Context,
+    session::{
+        config::{SessionConfig, SessionReport},
+        running::Session,
+    },
+    state::{Etw, RunningSession, SessionEnableInfo, Target},
+    unspecified::PagedSession,
+};
+use crate::ground::abi::EventFilterHeader;
+
+/// A session, as a controller names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SessionHandle(pub(super) u16);
+
+/// The parameters for enabling a provider or group (`EnableTraceEx2`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EnableParameters {
+    /// Events up to this level; 0 for all.
+    pub level: u8,
+    /// Events with any of these keywords; 0 for all.
+    pub match_any: u64,
+    /// Events with all of these keywords.
+    pub match_all: u64,
+    /// `EVENT_ENABLE_PROPERTY_IGNORE_KEYWORD_0`: drop events without keyword.
+    pub ignore_keyword_0: bool,
+    /// The source id that the provider is told.
+    pub source: Option<Guid>,
+    /// A filter for the provider to evaluate.
+    pub filter: Option<FilterData>,
+    /// Filters for the runtime to evaluate; not for groups.
+    pub events: EventFilters,
+    /// `EVENT_ENABLE_PROPERTY_EXCLUDE_INPRIVATE`: keep out events that are marked as
+    /// private browsing's.
+    pub exclude_in_private: bool,
+    /// `EVENT_ENABLE_PROPERTY_STACK_TRACE`: accepted; stacks are not captured here.
+    pub stack_walk: bool,
+    /// Processes that alone are to be enabled (`EVENT_FILTER_TYPE_PID`), eight at most. A
+    /// driver is none of them (ETW-3.5.12).
+    pub only_processes: Vec<u32>,
+}
+
+/// Starts a session.
+pub fn start(context: &Context, config: SessionConfig) -> Result<SessionHandle, ControlError> {
+    let mut etw = context.etw();
+    if etw.sessions.values().any(|running| {
+        running
+            .session
+            .config()
+            .name
+            .eq_ignore_ascii_case(&config.name)
+    }) {
+        return Err(ControlError::AlreadyExists(config.name));
+    }
+    // Private sessions do not count among those of the system (ETW-3.6.3).
+    let (most, too_many) = config
+        .private
+        .map_or((MAX_SESSIONS, ControlError::TooManySessions), |process| {
+            (MAX_PRIVATE, ControlError::TooManyPrivate(process))
+        });
+    let others = etw.sessions.values();
+    if others
+        .filter(|running| running.session.config().private == config.private)
+        .count()
+        >= most
+    {
+        return Err(too_many);
+    }
+    let id = etw.sessions_started + 1;
+    let session = Session::start(id, config, context.clock(), context.config().processors)?;
+    etw.sessions_started = id;
+    etw.sessions.insert(
+        id,
+        RunningSession {
+            session: Arc::new(session),
+            disallowed: HashSet::new(),
+        },
+    );
+    Ok(SessionHandle(id))
+}
+
+/// Enables a target for a session, or changes how it is enabled: what was there
+/// is replaced (ETW-3.1.3). A provider that is not registered yet is enabled when it
+/// registers (ETW-3.1.6).
+pub fn enable(
+    context: &Context,
+    session: SessionHandle,
+    target: Target,
+    parameters: &EnableParameters,
+) -> Result<(), ControlError> {
+    if let Some(filter) = &parameters.filter
+        && filter.data.len() + size_of::<EventFilterHeader>() > MAX_FILTER_BYTES
+    {
+        return Err(ControlError::InvalidParameter(format!(
+            "a filter of {} bytes is larger than {MAX_FILTER_BYTES} bytes with its header",
+            filter.data.len()
+        )));
+    }
+    if let Some(complaint) = parameters.events.complaint() {
+        return Err(ControlError::InvalidParameter(complaint));
+    }
+    if parameters.only_processes.len() > MAX_PROCESSES {
+        return Err(ControlError::InvalidParameter(format!(
+            "a filter by process has {MAX_PROCESSES} processes at most, not {}",
+            parameters.only_processes.len()
+        )));
+    }
+    let reached = {
+        let mut etw = context.etw();
+        let Some(running) = etw.sessions.get(&session.0) else {
+            return Err(ControlError::NotRunning);
+        };
+        refuse_for_groups(target, &running.session, parameters)?;
+        if running.session.config().paged_memory
+            && etw.open.paged_session == PagedSession::CannotEnable
+        {
+            return Err(ControlError::InvalidParameter(
+                "a session in paged memory cannot enable drivers (ETW-6.1.11)".to_owned(),
+            ));
+        }
+        refuse_the_ninth(&etw, target, session.0)?;
+        // A driver is no process: a filter by process does not enable it (ETW-3.5.12).
+        if !parameters.only_processes.is_empty() {
+            etw.forget(target, session.0);
+            return Ok(());
+        }
+        let all_without_any = etw.open.match_all_without_any;
+        let sessions = etw.enable_infos.entry(target).or_default();
+        sessions.insert(
+            session.0,
+            SessionEnableInfo {
+                enable_info: EnableInfo {
+                    level: parameters.level,
+                    match_any: parameters.match_any,
+                    match_all: parameters.match_all,
+                    ignore_keyword_0: parameters.ignore_keyword_0,
+                    all_without_any,
+                },
+                filter: parameters.filter.clone(),
+                events: Arc::new(parameters.events.clone()),
+                exclude_in_private: parameters.exclude_in_private,
+                stack_walk: parameters.stack_walk,
+            },
+        );
+        etw.reached_by(target, session.0)
+    };
+    for handle in reached {
+        let cause = Cause {
+            source: parameters.source.unwrap_or(Guid::NULL),
+            ..Cause::CHANGE
+        };
+        notify(context, handle, cause);
+    }
+    Ok(())
+}
+
+/// Refuses a session that would be the ninth to enable a provider (ETW-3.6.1).
+fn refuse_the_ninth(etw: &Etw, target: Target, session: u16) -> Result<(), ControlError> {
+    let providers = match target {
+        Target::Provider(guid) => HashSet::from([guid]),
+        Target::Group(group) if etw.open.group_counts_to_the_eight => etw.members(group),
+        Target::Group(_) => return Ok(()),
+    };
+    for provider in providers {
+        let sessions = etw.sessions_on(provider);
+        if !sessions.contains(&session) && sessions.len() >= MAX_PER_PROVIDER {
+            return Err(ControlError::TooManyForProvider(provider));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses parameters that a group does not support (ETW-5.13, R-G4).
+fn refuse_for_groups(
+    target: Target,
+    session: &Session,
+    parameters: &EnableParameters,
+) -> Result<(), ControlError> {
+    let Target::Group(group) = target else {
+        return Ok(());
+    };
+    let refuse = |why| ControlError::InvalidParameter(format!("{{{group}}} is a group: {why}"));
+    if session.is_private() {
+        return Err(refuse("a private session cannot control one"));
+    }
+    if !parameters.events.is_empty() {
+        return Err(refuse("filters by event id or name do not apply to one"));
+    }
+    Ok(())
+}
+
+/// Sets the providers that a session does not reach by groups, in place of those before
+/// (`TraceSetDisallowList`, ETW-5.9 to ETW-5.11). Members are told at once.
+pub fn set_disallow_list(
+    context: &Context,
+    session: SessionHandle,
+    providers: &[Guid],
+) -> Result<(), ControlError> {
+    let changed: Vec<u64> = {
+        let mut etw = context.etw();
+        let members = etw.members_enabled_by(session.0);
+        let Some(running) = etw.sessions.get_mut(&session.0) else {
+            return Err(ControlError::NotRunning);
+        };
+        let list: HashSet<Guid> = providers.iter().copied().collect();
+        let before = std::mem::replace(&mut running.disallowed, list);
+        members
+            .into_iter()
+            .filter(|(_, provider)| {
+                before.contains(provider) != running.disallowed.contains(provider)
+            })
+            .map(|(handle, _)| handle)
+            .collect()
+    };
+    for handle in changed {
+        notify(context, handle, Cause::CHANGE);
+    }
+    Ok(())
+}
+
+/// Disables a target for a session.
+pub fn disable(
+    context: &Context,
+    session: SessionHandle,
+    target: Target,
+    source: Option<Guid>,
+) -> Result<(), ControlError> {
+    let reached = {
+        let mut etw = context.etw();
+        if !etw.sessions.contains_key(&session.0) {
+            return Err(ControlError::NotRunning);
+        }
+        if etw.forget(target, session.0) {
+            etw.reached_by(target, session.0)
+        } else {
+            Vec::new()
+        }
+    };
+    for handle in reached {
+        let cause = Cause {
+            source: source.unwrap_or(Guid::NULL),
+            ..Cause::CHANGE
+        };
+        notify(context, handle, cause);
+    }
+    Ok(())
+}
+
+/// Asks what a target reaches to write events that describe its state (R-E5).
+pub fn capture_state(
+    context: &Context,
+    session: SessionHandle,
+    target: Target,
+    source: Option<Guid>,
+) -> Result<(), ControlError> {
+    let reached = {
+        let etw = context.etw();
+        if !etw.sessions.contains_key(&session.0) {
+            return Err(ControlError::NotRunning);
+        }
+        etw.reached_by(target, session.0)
+    };
+    for handle in reached {
+        let cause = Cause {
+            capture: true,
+            source: source.unwrap_or(Guid::NULL),
+            ..Cause::CHANGE
+        };
+        notify(context, handle, cause);
+    }
+    Ok(())
+}
+
+/// Tells what a target reaches a control code that no controller can send, as a later
+/// Windows may (ETW-3.2.5).
+pub fn send_code(context: &Context, target: Target, code: u32) {
+    let reached = context.etw().registered_as(target);
+    for handle in reached {
+        let cause = Cause {
+            code: Some(code),
+            ..Cause::CHANGE
+        };
+        notify(context, handle, cause);
+    }
+}
+
+/// Returns a session that runs.
+pub fn running(context: &Context, session: SessionHandle) -> Result<Arc<Session>, ControlError> {
+    let etw = context.etw();
+    let running = etw.sessions.get(&session.0);
+    running
+        .map(|running| Arc::clone(&running.session))
+        .ok_or(ControlError::NotRunning)
+}
+
+/// Does what sessions bring about by themselves, once nothing else is under way.
+pub fn after_job(context: &Context) {
+    tell_of_full_sessions(context);
+    flush_what_is_due(context);
+}
+
+/// Tells what sessions enable that stopped by themselves, their files being full (ETW-6.4.4).
+fn tell_of_full_sessions(context: &Context) {
+    let full: Vec<u16> = {
+        let etw = context.etw();
+        let sessions = etw.sessions.iter();
+        sessions
+            .filter_map(|(id, running)| running.session.take_full().then_some(*id))
+            .collect()
+    };
+    for session in full {
+        release(context, session);
+    }
+}
+
+/// Flushes the buffers of sessions whose flush timers have come due (ETW-6.3.8).
+pub fn flush_what_is_due(context: &Context) {
+    let now = context.clock().last();
+    let sessions: Vec<Arc<Session>> = {
+        let etw = context.etw();
+        let sessions = etw.sessions.values();
+        sessions
+            .filter(|running| running.session.flush_due().is_some_and(|due| due <= now))
+            .map(|running| Arc::clone(&running.session))
+            .collect()
+    };
+    for session in sessions {
+        session.flush_if_due(now);
+    }
+}
+
+/// Returns the time of the next flush by a timer, if there is one.
+pub fn next_flush(context: &Context) -> Option<i64> {
+    let etw = context.etw();
+    let sessions = etw.sessions.values();
+    sessions
+        .filter_map(|running| running.session.flush_due())
+        .min()
+}
+
+/// Takes all that a session enables away, and tells it so, with a null source (ETW-3.1.8,
+/// R-E2).
+fn release(context: &Context, session: u16) {
+    let targets: Vec<Target> = {
+        let mut etw = context.etw();
+        let mut targets: Vec<Target> = etw
+            .enable_infos
+            .iter()
+            .filter(|(_, sessions)| sessions.contains_key(&session))
+            .map(|(target, _)| *target)
+            .collect();
+        targets.sort_by_key(|target| format!("{target:?}"));
+        for target in &targets {
+            etw.forget(*target, session);
+        }
+        targets
+    };
+    for target in targets {
+        let reached = context.etw().reached_by(target, session);
+        for handle in reached {
+            notify(context, handle, Cause::CHANGE);
+        }
+    }
+}
+
+/// Stops a session: what it enabled is told so, with a null source (ETW-3.1.8,
+/// R-E2), and its file is finished.
+pub fn stop(context: &Context, session: SessionHandle) -> Result<SessionReport, ControlError> {
+    if !context.etw().sessions.contains_key(&session.0) {
+        return Err(ControlError::NotRunning);
+    }
+    release(context, session.0);
+    let session = context.etw().sessions.remove(&session.0);
+    session.ok_or(ControlError::NotRunning)?.session.finish()
+}

@@ -1,0 +1,38 @@
+//! Events on their way from a driver's call.
+
+use etl_file::Guid;
+
+/// `EVENT_DATA_DESCRIPTOR` types (ETW-6.6.1).
+pub const EVENT_METADATA: u8 = 1;
+
+pub const PROVIDER_METADATA: u8 = 2;
+
+pub const TIMESTAMP_OVERRIDE: u8 = 3;
+
+/// The arguments of a write.
+pub struct WriteCall {
+    pub handle: u64,
+    /// The `EVENT_DESCRIPTOR`'s address.
+    pub descriptor: u64,
+    /// The activity id, unless it is the thread's.
+    pub activity: Option<Guid>,
+    /// The related activity id.
+    pub related: Option<Guid>,
+    /// The number of data descriptors.
+    pub count: u32,
+    /// Their address.
+    pub data: u64,
+    /// Bits of the sessions that the provider keeps the event from.
+    pub filter: u64,
+    /// `EVENT_WRITE_FLAG_*`.
+    pub flags: u32,
+}
+
+/// The content of an event, gathered from its data descriptors.
+#[derive(Default)]
+pub struct Content {
+    pub payload: Vec<u8>,
+    pub event_metadata: Option<Vec<u8>>,
+    pub provider_metadata: Option<Vec<u8>>,
+    pub timestamp: Option<i64>,
+}

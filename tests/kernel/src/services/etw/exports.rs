@@ -1,0 +1,286 @@
+//! The Etw* routines of ntoskrnl.exe.
+
+use etl_file::Guid;
+
+use super::{
+    activity_routines::etw_activity_id_control, composite::EnableInfo, event::WriteCall,
+    registration, service::Context, state::HandleError, write,
+};
+use crate::{
+    execution::routine::{Export, Routine, low_half},
+    ground::{abi::EventDescriptor, irql::Irql, memory, rule::Rule, status::NtStatus},
+};
+
+/// Returns the exports, with the IRQL limits of wdm.h. `EtwActivityIdControl`'s
+/// depends on its control code, and is checked there.
+pub fn exports() -> Vec<Export<Context>> {
+    const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+    const HIGH: Irql = Irql::HIGH_LEVEL;
+    vec![
+        ("EtwRegister", PASSIVE, Routine::Four(etw_register)),
+        ("EtwUnregister", PASSIVE, Routine::One(etw_unregister)),
+        (
+            "EtwSetInformation",
+            PASSIVE,
+            Routine::Four(etw_set_information),
+        ),
+        ("EtwEventEnabled", HIGH, Routine::Two(etw_event_enabled)),
+        (
+            "EtwProviderEnabled",
+            HIGH,
+            Routine::Three(etw_provider_enabled),
+        ),
+        (
+            "EtwActivityIdControl",
+            HIGH,
+            Routine::Two(etw_activity_id_control),
+        ),
+        ("EtwWrite", HIGH, Routine::Five(etw_write)),
+        ("EtwWriteTransfer", HIGH, Routine::Six(etw_write_transfer)),
+        ("EtwWriteEx", HIGH, Routine::Eight(etw_write_ex)),
+        ("EtwWriteString", HIGH, Routine::Five(etw_write_string)),
+    ]
+}
+
+fn etw_register(context: &Context, provider: u64, callback: u64, argument: u64, slot: u64) -> u64 {
+    if provider == 0 || slot == 0 {
+        context.warn(Rule::RegisterPointer, || {
+            "without a place for the provider's id, or for the handle".to_owned()
+        });
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    context.check_address("a provider's id", provider, 16);
+    context.check_address("the place for a handle", slot, 8);
+    let provider = Guid::from_bytes(context.read(provider));
+    // A slot that cannot be written is found out before anything is made.
+    let before: u64 = context.read(slot);
+    if let Some(status) = context.faults().take("EtwRegister") {
+        context.etw().left_by_failures.insert(before);
+        return status.to_register();
+    }
+    if before != 0 {
+        context.warn(Rule::HandleOverwritten, || {
+            format!("with a place for the handle that holds 0x{before:016X}, which is lost")
+        });
+    }
+    let handle = registration::register(context, provider, callback, argument);
+    context.write(slot, &handle);
+    NtStatus::SUCCESS.to_register()
+}
+
+fn etw_unregister(context: &Context, handle: u64) -> u64 {
+    context.verifier().note_wait_for_callbacks(context);
+    if let Some(status) = context.faults().take("EtwUnregister") {
+        return status.to_register();
+    }
+    registration::unregister(context, handle).to_register()
+}
+
+fn etw_set_information(
+    context: &Context,
+    handle: u64,
+    class: u64,
+    information: u64,
+    length: u64,
+) -> u64 {
+    if let Some(status) = context.faults().take("EtwSetInformation") {
+        return status.to_register();
+    }
+    set_information(
+        context,
+        handle,
+        low_half(class),
+        information,
+        low_half(length),
+    )
+    .to_register()
+}
+
+fn set_information(
+    context: &Context,
+    handle: u64,
+    class: u32,
+    information: u64,
+    length: u32,
+) -> NtStatus {
+    /// `EVENT_INFO_CLASS`.
+    const BINARY_TRACK_INFO: u32 = 0;
+    const SET_TRAITS: u32 = 2;
+    const USE_DESCRIPTOR_TYPE: u32 = 3;
+    context.verifier().note_wait_for_callbacks(context);
+    let known = context.etw().registration(handle).err();
+    if let Some(error) = known {
+        return registration::refuse(context, handle, &error);
+    }
+    if information == 0 && length != 0 {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    context.check_address("information", information, u64::from(length));
+    let bytes = match memory::read_bytes(information, length as usize) {
+        Ok(bytes) => bytes,
+        Err(error) => context.stop_for_address(error),
+    };
+    match class {
+        BINARY_TRACK_INFO => NtStatus::SUCCESS,
+        SET_TRAITS => registration::set_traits(context, handle, bytes),
+        USE_DESCRIPTOR_TYPE => {
+            if let [on @ (0 | 1)] = *bytes {
+                if let Ok(registration) = context.etw().registration(handle) {
+                    registration.honours_types = on == 1;
+                }
+                NtStatus::SUCCESS
+            } else {
+                context.warn(Rule::DescriptorTypeSwitch, || {
+                    format!("to switch descriptor types with the bytes {bytes:02x?}")
+                });
+                NtStatus::INVALID_PARAMETER
+            }
+        }
+        _ => {
+            context.warn(Rule::InformationClass, || {
+                format!("with the class {class}, which does not exist")
+            });
+            NtStatus::INVALID_DEVICE_REQUEST
+        }
+    }
+}
+
+/// Returns whether any session wants the event (ETW-1.3.26: never false for one that would
+/// be recorded).
+fn is_enabled(context: &Context, handle: u64, wants: impl Fn(&EnableInfo) -> bool) -> u64 {
+    if let Some(route) = context.routes().get(handle) {
+        return u64::from(
+            route
+                .target_sessions
+                .iter()
+                .any(|target| wants(&target.enable_info)),
+        );
+    }
+    let error = context.etw().registration(handle).err();
+    if let Some(error @ (HandleError::Released | HandleError::NeverIssued)) = error {
+        registration::refuse(context, handle, &error);
+    }
+    0
+}
+
+fn etw_event_enabled(context: &Context, handle: u64, descriptor: u64) -> u64 {
+    let event: EventDescriptor = context.read(descriptor);
+    is_enabled(context, handle, |one| one.wants(event.level, event.keyword))
+}
+
+fn etw_provider_enabled(context: &Context, handle: u64, level: u64, keyword: u64) -> u64 {
+    let level = (level & 0xFF) as u8;
+    is_enabled(context, handle, |one| one.wants(level, keyword))
+}
+
+fn etw_write(
+    context: &Context,
+    handle: u64,
+    descriptor: u64,
+    activity: u64,
+    count: u64,
+    data: u64,
+) -> u64 {
+    let call = write_call(context, handle, descriptor, (activity, 0), (count, data));
+    write::write(context, &call).to_register()
+}
+
+fn etw_write_transfer(
+    context: &Context,
+    handle: u64,
+    descriptor: u64,
+    activity: u64,
+    related: u64,
+    count: u64,
+    data: u64,
+) -> u64 {
+    let ids = (activity, related);
+    let call = write_call(context, handle, descriptor, ids, (count, data));
+    write::write(context, &call).to_register()
+}
+
+fn etw_write_ex(context: &Context, arguments: [u64; 8]) -> u64 {
+    let [
+        handle,
+        descriptor,
+        filter,
+        flags,
+        activity,
+        related,
+        count,
+        data,
+    ] = arguments;
+    if let Some(status) = context.faults().take("EtwWriteEx") {
+        return status.to_register();
+    }
+    let call = WriteCall {
+        filter,
+        flags: low_half(flags),
+        ..write_call(
+            context,
+            handle,
+            descriptor,
+            (activity, related),
+            (count, data),
+        )
+    };
+    write::write(context, &call).to_register()
+}
+
+/// Returns the arguments of a write without flags and filter; ids and data by their addresses.
+fn write_call(
+    context: &Context,
+    handle: u64,
+    descriptor: u64,
+    (activity, related): (u64, u64),
+    (count, data): (u64, u64),
+) -> WriteCall {
+    WriteCall {
+        handle,
+        descriptor,
+        activity: guid(context, "an activity id", activity),
+        related: guid(context, "a related activity id", related),
+        count: low_half(count),
+        data,
+        filter: 0,
+        flags: 0,
+    }
+}
+
+/// Returns the id at an address, if there is one.
+fn guid(context: &Context, what: &str, address: u64) -> Option<Guid> {
+    context.check_address(what, address, if address == 0 { 0 } else { 16 });
+    (address != 0).then(|| Guid::from_bytes(context.read(address)))
+}
+
+fn etw_write_string(
+    context: &Context,
+    handle: u64,
+    level: u64,
+    keyword: u64,
+    activity: u64,
+    string: u64,
+) -> u64 {
+    let mut text = Vec::new();
+    loop {
+        let unit: u16 = context.read(string + text.len() as u64);
+        text.extend_from_slice(&unit.to_le_bytes());
+        if unit == 0 {
+            break;
+        }
+        if text.len() > usize::from(u16::MAX) {
+            return NtStatus::INTEGER_OVERFLOW.to_register();
+        }
+    }
+    let activity = guid(context, "an activity id", activity);
+    let descriptor = EventDescriptor {
+        id: 0,
+        version: 0,
+        channel: 0,
+        level: (level & 0xFF) as u8,
+        opcode: 0,
+        task: 0,
+        keyword,
+    };
+    write::write_string(context, handle, descriptor, activity, text).to_register()
+}

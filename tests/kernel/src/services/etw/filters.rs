@@ -1,0 +1,206 @@
+//! The filters that the runtime itself applies, beyond level and keywords.
+//!
+//! Level and keywords come first: no filter brings back what they reject (ETW-3.5.8).
+
+use super::composite::EnableInfo;
+
+/// Ids that one filter can list (ETW-3.5.9).
+const MAX_IDS: usize = 64;
+/// The longest list of names. (The documented limit of a filter's data.)
+const MAX_NAME_BYTES: usize = 4096;
+
+/// Lets events pass by their id, or keeps them back (`EVENT_FILTER_TYPE_EVENT_ID`). Events
+/// that describe themselves have no ids, and pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventIdFilter {
+    /// Whether the listed events are the ones that pass.
+    pub keep: bool,
+    /// The ids.
+    pub ids: Vec<u16>,
+}
+
+/// Lets events that describe themselves pass by their name, or keeps them back.
+///
+/// (`EVENT_FILTER_TYPE_EVENT_NAME`.) It looks at events of its own level and keywords; all
+/// others pass, and so do events in a manifest (ETW-3.5.10).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventNameFilter {
+    /// Whether the listed events are the ones that pass.
+    pub keep: bool,
+    /// Events up to this level are looked at; 0 for all.
+    pub level: u8,
+    /// Events with any of these keywords are looked at; 0 for all.
+    pub match_any: u64,
+    /// Events with all of these keywords are looked at.
+    pub match_all: u64,
+    /// The names.
+    pub names: Vec<String>,
+}
+
+/// A session's filters for a provider.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventFilters {
+    /// By id.
+    pub ids: Option<EventIdFilter>,
+    /// By name.
+    pub names: Option<EventNameFilter>,
+}
+
+/// A schematized filter: the provider's own, in the provider's own format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterData {
+    /// Which of the provider's filters it is.
+    pub id: u16,
+    /// Its version.
+    pub version: u8,
+    /// The filter's bytes, in the provider's own format; 1,000 at most.
+    pub data: Vec<u8>,
+}
+
+/// Returns the bit that stands for a session in a write's filter argument (ETW-3.5.5).
+pub const fn instance_bit(session: u16) -> u64 {
+    1 << (session % 64)
+}
+
+/// The part of an event that filters look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    pub id: u16,
+    pub level: u8,
+    pub keyword: u64,
+    /// The name of an event that describes itself.
+    pub name: Option<&'a str>,
+}
+
+impl EventFilters {
+    /// Returns whether there are any.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.ids.is_none() && self.names.is_none()
+    }
+
+    /// Returns the defect of the filters, if they have one.
+    pub(super) fn complaint(&self) -> Option<String> {
+        if let Some(ids) = &self.ids
+            && (ids.ids.is_empty() || ids.ids.len() > MAX_IDS)
+        {
+            return Some(format!(
+                "a filter by event id has 1 to {MAX_IDS} ids, not {}",
+                ids.ids.len()
+            ));
+        }
+        let names = self.names.as_ref()?;
+        let bytes: usize = names.names.iter().map(|name| name.len() + 1).sum();
+        (names.names.is_empty() || bytes > MAX_NAME_BYTES).then(|| {
+            format!("a filter by event name has 1 to {MAX_NAME_BYTES} bytes of names, not {bytes}")
+        })
+    }
+
+    /// Returns whether an event passes that level and keywords let through.
+    pub(super) fn pass(&self, event: Subject<'_>) -> bool {
+        let by_id = self
+            .ids
+            .as_ref()
+            .filter(|_| event.name.is_none())
+            .is_none_or(|filter| filter.ids.contains(&event.id) == filter.keep);
+        let by_name = self
+            .names
+            .as_ref()
+            .zip(event.name)
+            .is_none_or(|(filter, name)| {
+                let looked_at = EnableInfo {
+                    level: filter.level,
+                    match_any: filter.match_any,
+                    match_all: filter.match_all,
+                    ignore_keyword_0: false,
+                    all_without_any: true,
+                };
+                !looked_at.wants(event.level, event.keyword)
+                    || filter.names.iter().any(|listed| listed == name) == filter.keep
+            });
+        by_id && by_name
+    }
+}
+
+/// Returns the name in an event's description of itself: after its size and its tag, whose bytes
+/// but the last have a top bit.
+pub fn name_of(description: &[u8]) -> Option<&str> {
+    let tag = description.get(2..)?;
+    let name = tag.iter().position(|byte| byte & 0x80 == 0)? + 1;
+    let rest = tag.get(name..)?;
+    let end = rest.iter().position(|byte| *byte == 0)?;
+    std::str::from_utf8(rest.get(..end)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn subject(id: u16, name: Option<&str>) -> Subject<'_> {
+        Subject {
+            id,
+            level: 4,
+            keyword: 1,
+            name,
+        }
+    }
+
+    // R-O10
+    #[test]
+    fn ids_are_kept_or_dropped_and_names_have_none() {
+        for keep in [true, false] {
+            let filters = EventFilters {
+                ids: Some(EventIdFilter {
+                    keep,
+                    ids: vec![1, 3],
+                }),
+                names: None,
+            };
+            assert_eq!(filters.pass(subject(1, None)), keep);
+            assert_eq!(filters.pass(subject(2, None)), !keep);
+            assert!(filters.pass(subject(2, Some("Evt"))));
+        }
+    }
+
+    // R-O10
+    #[test]
+    fn names_are_looked_at_within_the_filters_own_level_and_keywords() {
+        let filters = |keep, level, match_any| EventFilters {
+            ids: None,
+            names: Some(EventNameFilter {
+                keep,
+                level,
+                match_any,
+                match_all: 0,
+                names: vec!["Read".to_owned()],
+            }),
+        };
+        assert!(filters(true, 0, 0).pass(subject(0, Some("Read"))));
+        assert!(!filters(true, 0, 0).pass(subject(0, Some("Write"))));
+        assert!(!filters(false, 4, 1).pass(subject(0, Some("Read"))));
+        assert!(filters(false, 3, 1).pass(subject(0, Some("Read"))));
+        assert!(filters(false, 4, 2).pass(subject(0, Some("Read"))));
+        assert!(filters(true, 0, 0).pass(subject(0, None)));
+    }
+
+    #[test]
+    fn filters_have_limits() {
+        let ids = |count| EventFilters {
+            ids: Some(EventIdFilter {
+                keep: true,
+                ids: (0..count).collect(),
+            }),
+            names: None,
+        };
+        assert_eq!(ids(64).complaint(), None);
+        assert!(ids(65).complaint().is_some() && ids(0).complaint().is_some());
+        assert_eq!(EventFilters::default().complaint(), None);
+    }
+
+    #[test]
+    fn a_name_is_found_after_the_tag() {
+        assert_eq!(name_of(b"\x07\0\0Evt\0"), Some("Evt"));
+        assert_eq!(name_of(b"\x08\0\x81\x01Evt\0"), Some("Evt"));
+        assert_eq!(name_of(b"\x03\0\x81"), None);
+        assert_eq!(name_of(b""), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! Notifications: telling registrations what sessions want of them.
+
+use std::thread::ThreadId;
+
+use etl_file::Guid;
+
+use super::{callback_memory::CallbackMemory, service::Context, state::Notification};
+use crate::ground::rule::Rule;
+
+/// The content of a notification beside the state.
+#[derive(Clone, Copy)]
+pub struct Cause {
+    /// Whether state is to be captured.
+    pub capture: bool,
+    /// The source id that the controller gave.
+    pub source: Guid,
+    /// Whether filters are told.
+    pub filters: bool,
+    /// A control code to tell in place of the one that is true.
+    pub code: Option<u32>,
+}
+
+impl Cause {
+    /// A change of the sessions' state, by a controller that says nothing of itself.
+    pub const CHANGE: Self = Self {
+        capture: false,
+        source: Guid::NULL,
+        filters: true,
+        code: None,
+    };
+}
+
+/// Tells a registration what has become of it: calls its enable callback, at
+/// `PASSIVE_LEVEL` on a system thread. Notifications to one registration come one after
+/// another, each with the state that holds when its turn has come (ETW-2.9).
+pub fn notify(context: &Context, handle: u64, cause: Cause) {
+    let this = std::thread::current().id();
+    let turn = || -> Option<(Option<Notification>, Option<ThreadId>)> {
+        let mut etw = context.etw();
+        let running_on = etw.registration_at(handle).and_then(|one| one.in_callback);
+        if running_on.is_some_and(|other| other != this) {
+            return None;
+        }
+        let notification = etw.notification(handle, cause.capture);
+        let notification = notification.filter(|one| one.callback != 0);
+        if notification.is_some() {
+            etw.notifications += 1;
+            if let Ok(registration) = etw.registration(handle) {
+                registration.in_callback = Some(this);
+            }
+        }
+        Some((notification, running_on))
+    };
+    let (notification, outer) = context.wait_for("a notification to end", turn);
+    let Some(mut notification) = notification else {
+        return;
+    };
+    if !cause.filters {
+        notification.filters.clear();
+    }
+    check_callback(context, &notification);
+    let memory = CallbackMemory::new(context, cause.source, &notification.filters);
+    let composite = notification.composite;
+    context.verifier().in_enable_callback(context, || {
+        context.call_driver(
+            "the enable callback",
+            notification.callback,
+            [
+                memory.source.address(),
+                u64::from(cause.code.unwrap_or(notification.code)),
+                u64::from(composite.level),
+                composite.match_any,
+                composite.match_all,
+                memory.filter_address(),
+                notification.context,
+            ],
+        )
+    });
+    memory.take_back(context);
+    if let Ok(registration) = context.etw().registration(notification.handle) {
+        registration.in_callback = outer;
+    }
+}
+
+/// A registration's callback and its context must be there as long as it is (ETW-2.1).
+fn check_callback(context: &Context, notification: &Notification) {
+    let gone = [
+        ("code", notification.callback),
+        ("context", notification.context),
+    ]
+    .into_iter()
+    .find_map(|(what, address)| {
+        Some((
+            what,
+            address,
+            context.addresses().about_what_is_gone(address)?,
+        ))
+    });
+    if let Some((what, address, why)) = gone {
+        context.stop(
+            Rule::DiscardedCode,
+            format!("an enable callback's {what} at 0x{address:016X} {why}"),
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! Registrations, from `EtwRegister` to `EtwUnregister`.
+
+use std::sync::Arc;
+
+use etl_file::Guid;
+
+use super::{
+    callback_memory::CallbackMemory,
+    notify::{Cause, notify},
+    service::Context,
+    state::{DISABLE, HandleError, Registration},
+    traits::{CheckedTraits, check_traits},
+    unspecified::GroupDenial,
+};
+use crate::{
+    execution::call::Call,
+    ground::{bugcheck::Violation, rule::Rule, status::NtStatus},
+};
+
+/// Handles look like kernel addresses; user space and null are never issued.
+const FIRST_HANDLE: u64 = 0xFFFF_B000_0000_0000;
+
+const HANDLE_STEP: u64 = 0x80;
+
+/// Makes a registration and, where sessions enable its GUID already, tells it so
+/// before its handle is out (ETW-2.6, R-E9).
+pub fn register(context: &Context, provider: Guid, callback: u64, argument: u64) -> u64 {
+    let (handle, enabled) = {
+        let mut etw = context.etw();
+        let handle = FIRST_HANDLE + etw.issued * HANDLE_STEP;
+        etw.issued += 1;
+        etw.registrations.insert(
+            handle,
+            Registration {
+                provider,
+                callback,
+                context: argument,
+                traits: None,
+                group: None,
+                honours_types: false,
+                registered_by: context.call(),
+                in_callback: None,
+                writes: Arc::default(),
+            },
+        );
+        let enabled = !etw.enable_infos_of_handle(handle).is_empty();
+        (handle, enabled)
+    };
+    if enabled {
+        let cause = Cause {
+            filters: context.etw().open.filters_at_registration,
+            ..Cause::CHANGE
+        };
+        context.while_registering(|| notify(context, handle, cause));
+    }
+    handle
+}
+
+/// Ends a registration, after its enable callback has returned wherever it runs (ETW-2.12).
+pub fn unregister(context: &Context, handle: u64) -> NtStatus {
+    let call = context.call();
+    let this = std::thread::current().id();
+    let known = || match context.etw().registration(handle) {
+        Ok(registration) => match registration.in_callback {
+            Some(other) if other != this => None,
+            mine => Some(Ok(mine.is_some())),
+        },
+        Err(error) => Some(Err(error)),
+    };
+    match context.wait_for("an enable callback to return", known) {
+        Ok(true) => context.stop(
+            Rule::UnregisterInCallback,
+            format!(
+                "EtwUnregister was called from {} inside the registration's own enable callback, \
+                 where it would wait for itself",
+                context.place(call.return_address)
+            ),
+        ),
+        Ok(false) => {
+            let churn;
+            let tell = {
+                let mut etw = context.etw();
+                let enabled = !etw.enable_infos_of_handle(handle).is_empty();
+                let registration = etw.registrations.remove(&handle);
+                etw.released.insert(handle);
+                churn = registration.as_ref().is_some_and(|one| etw.churns(one));
+                registration
+                    .filter(|_| enabled && etw.open.disabled_at_unregistration)
+                    .filter(|registration| registration.callback != 0)
+            };
+            if churn {
+                context.warn(Rule::RegistrationChurn, || {
+                    "again: the provider is registered for every few events".to_owned()
+                });
+            }
+            // O5: the registration is gone, and its callback may still be told so.
+            if let Some(registration) = tell {
+                let memory = CallbackMemory::new(context, Guid::NULL, &[]);
+                let source = memory.source.address();
+                let arguments = [source, u64::from(DISABLE), 0, 0, 0, 0, registration.context];
+                context.call_driver("the enable callback", registration.callback, arguments);
+                memory.take_back(context);
+            }
+            NtStatus::SUCCESS
+        }
+        Err(error) => refuse(context, handle, &error),
+    }
+}
+
+/// Returns the status of a call with a handle that names nothing: an error for 0, a bugcheck
+/// for one that is stale or made up.
+pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
+    let call = context.call();
+    let from = || context.place(call.return_address);
+    match error {
+        HandleError::Null => NtStatus::INVALID_HANDLE,
+        HandleError::Released => context.stop(
+            Rule::HandleReleased,
+            format!(
+                "{} was called from {} with the registration handle 0x{handle:016X}, which \
+                 EtwUnregister had released",
+                call.name,
+                from()
+            ),
+        ),
+        HandleError::NeverIssued if context.etw().left_by_failures.contains(&handle) => {
+            context.warn(Rule::HandleOfFailure, || {
+                format!("with 0x{handle:016X}, which is no handle: EtwRegister had failed")
+            });
+            NtStatus::INVALID_HANDLE
+        }
+        HandleError::NeverIssued => context.stop(
+            Rule::HandleNeverIssued,
+            format!(
+                "{} was called from {} with 0x{handle:016X}, which EtwRegister never gave out",
+                call.name,
+                from()
+            ),
+        ),
+    }
+}
+
+/// Sets a registration's traits, once (R-T3, R-T4), and with them its group.
+pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
+    let CheckedTraits { group, doubtful } = match check_traits(&blob) {
+        Ok(checked) => checked,
+        Err((rule, what)) => {
+            context.warn(rule, || format!("with traits {what}"));
+            return NtStatus::INVALID_PARAMETER;
+        }
+    };
+    for (rule, what) in doubtful {
+        context.warn(rule, || format!("with traits {what}"));
+    }
+    let joined = {
+        let mut etw = context.etw();
+        let denial = group.and_then(|group| etw.denied_groups.get(&group).copied());
+        let Ok(registration) = etw.registration(handle) else {
+            return NtStatus::INVALID_HANDLE;
+        };
+        if registration.traits.is_some() {
+            let status = etw.open.second_traits;
+            drop(etw);
+            context.warn(Rule::TraitsSetTwice, || {
+                "for a registration that has traits already".to_owned()
+            });
+            return status;
+        }
+        if denial == Some(GroupDenial::RefusesAll) {
+            return NtStatus::ACCESS_DENIED;
+        }
+        registration.traits = Some(blob.into());
+        registration.honours_types = true;
+        if denial.is_some() {
+            return NtStatus::ACCESS_DENIED;
+        }
+        let before = etw.enable_infos_of_handle(handle).len();
+        if let Ok(registration) = etw.registration(handle) {
+            registration.group = group;
+        }
+        etw.enable_infos_of_handle(handle).len() > before
+    };
+    // Membership takes effect now, and so does what sessions enable by the group (ETW-5.6).
+    if joined {
+        notify(context, handle, Cause::CHANGE);
+    }
+    NtStatus::SUCCESS
+}
+
+/// Reports and removes the registrations of a driver that is gone, whose
+/// callbacks would run code that is no longer there (ETW-2.1).
+pub fn report_left_registered(
+    context: &Context,
+    belongs: impl Fn(&Call) -> bool,
+    driver: &str,
+) -> Vec<Violation> {
+    let left: Vec<(u64, Guid, Call)> = {
+        let mut etw = context.etw();
+        let left: Vec<_> = etw
+            .registrations
+            .iter()
+            .filter(|(_, registration)| belongs(&registration.registered_by))
+            .map(|(handle, registration)| {
+                (*handle, registration.provider, registration.registered_by)
+            })
+            .collect();
+        for (handle, ..) in &left {
+            etw.registrations.remove(handle);
+            etw.released.insert(*handle);
+        }
+        left
+    };
+    left.into_iter()
+        .map(|(handle, provider, call)| Violation {
+            rule: Rule::ProviderLeftRegistered,
+            message: format!(
+                "{driver} was unloaded without EtwUnregister for the provider {{{provider}}}: its \
+                 handle 0x{handle:016X} was made by {} at {} from {}",
+                call.name,
+                call.irql,
+                context.place(call.return_address)
+            ),
+        })
+        .collect()
+}

@@ -1,0 +1,266 @@
+//! The runtime as its routines see it: the state behind its lock, and what lies beside it.
+
+use std::{
+    cell::Cell,
+    ops::{Deref, DerefMut},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
+};
+
+use etl_file::Guid;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::{
+    activities::Activities, routes::Routes, state::Etw, unspecified::UnspecifiedBehaviour,
+};
+use crate::{
+    execution::context::Context as Execution,
+    ground::{clock::Clock, rule::Rule},
+    services::{addresses::Addresses, borrowed::Borrowed, faults::Faults, verifier::Verifier},
+};
+
+/// The number of events that are looked at more closely, which takes time.
+const CLOSER_LOOKS: u32 = 20_000;
+
+/// The configuration of the runtime.
+#[derive(Clone, Copy)]
+pub struct EtwConfig {
+    /// The number of processors, each with buffers of its own.
+    pub processors: u16,
+    /// The choices for unspecified behaviour.
+    pub unspecified_behaviour: UnspecifiedBehaviour,
+    /// Whether the filters that enable callbacks get lead past their end.
+    pub hostile_filters: bool,
+}
+
+/// The services that the runtime uses.
+pub struct Uses {
+    /// The clock.
+    pub clock: Arc<Clock>,
+    /// The verifier.
+    pub verifier: Arc<Verifier>,
+    /// The routines that are to fail.
+    pub faults: Arc<Faults>,
+    /// The knowledge of addresses.
+    pub addresses: Arc<Addresses>,
+    /// The memory that callbacks borrow.
+    pub borrowed: Arc<Borrowed>,
+}
+
+/// The ETW runtime of a kernel.
+pub struct EtwRuntime {
+    config: EtwConfig,
+    uses: Uses,
+    state: Mutex<Etw>,
+    routes: Routes,
+    activities: Activities,
+    /// Bits of sessions that providers were told in filters.
+    instances: AtomicU64,
+    no_page_faults: AtomicBool,
+    closer_looks: AtomicU32,
+}
+
+/// The runtime's state, while it is locked. What was changed meanwhile shows in the routes
+/// before it is unlocked.
+pub struct EtwGuard<'a> {
+    etw: MutexGuard<'a, Etw>,
+    routes: &'a Routes,
+    changed: bool,
+}
+
+impl Deref for EtwGuard<'_> {
+    type Target = Etw;
+
+    fn deref(&self) -> &Etw {
+        &self.etw
+    }
+}
+
+impl DerefMut for EtwGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Etw {
+        self.changed = true;
+        &mut self.etw
+    }
+}
+
+impl Drop for EtwGuard<'_> {
+    fn drop(&mut self) {
+        if self.changed {
+            self.routes.replace(self.etw.routes());
+        }
+    }
+}
+
+impl EtwRuntime {
+    /// Makes a runtime without registrations and sessions.
+    pub fn new(config: EtwConfig, uses: Uses) -> Self {
+        Self {
+            state: Mutex::new(Etw::new(config.unspecified_behaviour)),
+            config,
+            uses,
+            routes: Routes::default(),
+            activities: Activities::default(),
+            instances: AtomicU64::new(0),
+            no_page_faults: AtomicBool::new(false),
+            closer_looks: AtomicU32::new(0),
+        }
+    }
+
+    /// Locks the state. The lock is never held over a call of the driver.
+    pub fn etw(&self) -> EtwGuard<'_> {
+        EtwGuard {
+            etw: self.state.lock(),
+            routes: &self.routes,
+            changed: false,
+        }
+    }
+
+    /// Returns the activity ids.
+    pub const fn activities(&self) -> &Activities {
+        &self.activities
+    }
+
+    /// Says whether drivers run where page faults are not allowed.
+    pub fn forbid_page_faults(&self, forbidden: bool) {
+        self.no_page_faults.store(forbidden, Ordering::Relaxed);
+    }
+}
+
+/// The runtime's state for a thread.
+#[derive(Default)]
+struct Local {
+    /// Whether `EtwRegister` is under way, which has not stored its handle yet.
+    registering: Cell<bool>,
+    /// The id that was the thread's before `EVENT_ACTIVITY_CTRL_CREATE_SET_ID`.
+    replaced_activity: Cell<Option<Guid>>,
+}
+
+/// The context in which the runtime acts.
+#[derive(Clone)]
+pub struct Context {
+    runtime: Arc<EtwRuntime>,
+    execution: Execution,
+}
+
+impl Deref for Context {
+    type Target = Execution;
+
+    fn deref(&self) -> &Execution {
+        &self.execution
+    }
+}
+
+impl Context {
+    /// Makes a context of the runtime's for a call or job.
+    pub const fn new(runtime: Arc<EtwRuntime>, execution: Execution) -> Self {
+        Self { runtime, execution }
+    }
+
+    /// Locks the state. The lock is never held over a call of the driver.
+    pub fn etw(&self) -> EtwGuard<'_> {
+        self.runtime.etw()
+    }
+
+    /// Returns how the runtime is to behave.
+    pub fn config(&self) -> &EtwConfig {
+        &self.runtime.config
+    }
+
+    /// Returns where events go.
+    pub fn routes(&self) -> &Routes {
+        &self.runtime.routes
+    }
+
+    /// Returns the activity ids.
+    pub fn activities(&self) -> &Activities {
+        &self.runtime.activities
+    }
+
+    /// Returns the kernel's clock.
+    pub fn clock(&self) -> &Arc<Clock> {
+        &self.runtime.uses.clock
+    }
+
+    /// Returns the kernel's verifier.
+    pub fn verifier(&self) -> &Verifier {
+        &self.runtime.uses.verifier
+    }
+
+    /// Returns the routines that are to fail.
+    pub fn faults(&self) -> &Faults {
+        &self.runtime.uses.faults
+    }
+
+    /// Returns what is known of addresses.
+    pub fn addresses(&self) -> &Addresses {
+        &self.runtime.uses.addresses
+    }
+
+    /// Returns the memory that callbacks borrow.
+    pub fn borrowed(&self) -> &Borrowed {
+        &self.runtime.uses.borrowed
+    }
+
+    /// Keeps a warning, once for each rule and caller.
+    pub fn warn(&self, rule: Rule, sentence: impl FnOnce() -> String) {
+        self.verifier().warn(self, rule, sentence);
+    }
+
+    /// Checks an address that a driver passes.
+    pub fn check_address(&self, what: &str, address: u64, length: u64) {
+        self.addresses().check(self, what, address, length);
+    }
+
+    /// Returns whether a number is an address of memory that drivers can reach.
+    pub fn is_kernel_address(&self, value: u64) -> bool {
+        self.addresses().is_kernel_address(value)
+    }
+
+    /// Notes that a provider was told of a session by its bit.
+    pub fn tell_of_instance(&self, bit: u64) {
+        self.runtime.instances.fetch_or(bit, Ordering::Relaxed);
+    }
+
+    /// Returns the bits of sessions that providers were told.
+    pub fn instances(&self) -> u64 {
+        self.runtime.instances.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether drivers run where page faults are not allowed.
+    pub fn page_faults_forbidden(&self) -> bool {
+        self.runtime.no_page_faults.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether one more event is looked at closely.
+    pub fn looks_closer(&self) -> bool {
+        let looks = &self.runtime.closer_looks;
+        looks.load(Ordering::Relaxed) < CLOSER_LOOKS
+            && looks.fetch_add(1, Ordering::Relaxed) < CLOSER_LOOKS
+    }
+
+    /// Returns whether `EtwRegister` is under way on this thread.
+    pub fn is_registering(&self) -> bool {
+        self.local::<Local>().registering.get()
+    }
+
+    /// Runs a part of `EtwRegister` that comes before the handle is stored.
+    pub fn while_registering(&self, body: impl FnOnce()) {
+        let local = self.local::<Local>();
+        let before = local.registering.replace(true);
+        body();
+        local.registering.set(before);
+    }
+
+    /// Notes the id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` replaced, or that the thread has
+    /// it again.
+    pub fn note_replaced_activity(&self, replaced: Option<Guid>) {
+        self.local::<Local>().replaced_activity.set(replaced);
+    }
+
+    /// Returns the id that was replaced, if it was.
+    pub fn replaced_activity(&self) -> Option<Guid> {
+        self.local::<Local>().replaced_activity.get()
+    }
+}

@@ -1,0 +1,46 @@
+//! The counters of a session, and its timestamps.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use etl_file::{
+    ClockType,
+    write::{Buffer, Losses},
+};
+
+use super::config::SessionConfig;
+use crate::ground::clock::Clock;
+
+/// The counters of a session.
+#[derive(Default)]
+pub struct Counts {
+    pub events: AtomicU64,
+    pub events_lost: AtomicU32,
+    pub log_buffers_lost: AtomicU32,
+    pub events_in_lost_buffers: AtomicU64,
+    pub stacks_not_captured: AtomicU64,
+}
+
+impl Counts {
+    pub fn losses(&self) -> Losses {
+        Losses {
+            events_lost: self.events_lost.load(Ordering::Relaxed),
+            buffers_lost: self.log_buffers_lost.load(Ordering::Relaxed),
+        }
+    }
+
+    pub fn lose_buffer(&self, buffer: &Buffer) {
+        let events = u64::from(buffer.count());
+        self.log_buffers_lost.fetch_add(1, Ordering::Relaxed);
+        self.events_in_lost_buffers
+            .fetch_add(events, Ordering::Relaxed);
+        self.events.fetch_sub(events, Ordering::Relaxed);
+    }
+}
+
+/// Returns a reading of the counter as a session's timestamp.
+pub const fn stamp(config: &SessionConfig, clock: &Clock, counter: i64) -> i64 {
+    match config.clock {
+        ClockType::SystemTime => clock.file_time(counter),
+        _ => counter,
+    }
+}

@@ -1,0 +1,147 @@
+//! The part of a session that its writer shares: buffers, counters and the sink.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+use crossbeam_channel::Sender;
+use etl_file::write::Buffer;
+use parking_lot::Mutex;
+
+use super::{
+    super::error::ControlError,
+    config::{Output, SessionConfig},
+    counts::Counts,
+    realtime,
+    sink::Sink,
+};
+use crate::ground::clock::{self, Clock};
+
+/// The buffers that are not in use.
+pub struct Spare {
+    pub free: Vec<Buffer>,
+    /// The number of all buffers, those in use and those that wait included.
+    pub made: u32,
+}
+
+/// The part of a session that its writer shares.
+pub struct Inner {
+    pub id: u16,
+    pub config: Arc<SessionConfig>,
+    pub clock: Arc<Clock>,
+    /// The buffers in use, one for each processor, or one for all.
+    pub in_use: Box<[Mutex<Buffer>]>,
+    pub spare: Mutex<Spare>,
+    pub sink: Mutex<Sink>,
+    pub counts: Counts,
+    /// The file has its size, and nothing goes into it any more.
+    pub full: AtomicBool,
+    /// As much is stored for consumers as can be, and there is no file.
+    pub store_full: AtomicBool,
+    /// It was stopped.
+    pub ended: AtomicBool,
+    /// The providers that it enabled have been told that it stopped.
+    pub told: AtomicBool,
+    /// When buffers that are not full are flushed next; `i64::MAX` for never.
+    pub flush_due: AtomicI64,
+}
+
+impl Inner {
+    /// Makes the buffers that there are from the start.
+    pub fn make_spare(&self, size: u32) {
+        let mut spare = self.spare.lock();
+        while spare.made < self.config.minimum_buffers {
+            spare.free.push(Buffer::new(size, 0));
+            spare.made += 1;
+        }
+    }
+
+    /// Returns an empty buffer, if there is one or may be made.
+    pub fn take_spare(&self, size: u32, processor: u16, may_grow: bool) -> Option<Buffer> {
+        let mut spare = self.spare.lock();
+        // Memory that is being filled and memory that is kept are the session's own limit.
+        let unlimited = matches!(self.config.output, Output::Memory { .. });
+        if let Some(buffer) = spare.free.pop() {
+            return Some(buffer.on_processor(processor));
+        }
+        if unlimited || (may_grow && spare.made < self.config.maximum_buffers) {
+            spare.made += 1;
+            return Some(Buffer::new(size, processor));
+        }
+        None
+    }
+
+    pub fn put(&self, buffer: Buffer) {
+        let (free, store_full) = {
+            let mut sink = self.sink.lock();
+            let free = sink.put(buffer, &self.counts, &self.full);
+            let store_full = sink
+                .deliveries
+                .as_ref()
+                .is_some_and(realtime::Deliveries::is_full);
+            (free, store_full)
+        };
+        if matches!(self.config.output, Output::Consumers) {
+            self.store_full.store(store_full, Ordering::Release);
+        }
+        self.spare.lock().free.extend(free);
+    }
+
+    pub fn rearm(&self) {
+        let due = self.config.flush_period().map_or(i64::MAX, |period| {
+            self.clock.last().saturating_add(clock::ticks(period))
+        });
+        self.flush_due.store(due, Ordering::Relaxed);
+    }
+}
+
+/// A message to the writer's thread.
+pub enum ToWriter {
+    /// A full buffer.
+    Full(Buffer),
+    /// To answer when everything before is done.
+    Done(Sender<()>),
+}
+
+/// The thread that writes a session's full buffers.
+pub struct Writer {
+    pub to: Sender<ToWriter>,
+    pub thread: JoinHandle<()>,
+}
+
+impl Writer {
+    pub fn start(inner: Arc<Inner>) -> Result<Self, ControlError> {
+        let (to, inbox) = crossbeam_channel::unbounded();
+        let name = format!("writer of session {}", inner.id);
+        let path = inner.config.file.clone();
+        let thread = std::thread::Builder::new()
+            .name(name)
+            .spawn(move || {
+                for message in inbox {
+                    match message {
+                        ToWriter::Full(buffer) => inner.put(buffer),
+                        // Who asked may have gone.
+                        ToWriter::Done(done) => drop(done.send(())),
+                    }
+                }
+            })
+            .map_err(|error| ControlError::File {
+                path,
+                error: error.into(),
+            })?;
+        Ok(Self { to, thread })
+    }
+
+    /// Lets the thread finish what it was sent. Whoever still had the way to it sends into
+    /// the void from then on.
+    pub fn stop(self) {
+        drop(self.to);
+        // It is not joined: routes that are just being replaced may hold the session, and
+        // with it the way to the thread, a moment longer.
+        drop(self.thread);
+    }
+}

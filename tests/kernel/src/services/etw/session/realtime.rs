@@ -1,0 +1,213 @@
+//! Consumers in real time.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use etl_file::{EventDescriptor, EventRecord, Guid};
+use parking_lot::Mutex;
+
+use super::config::RealTime;
+
+/// The events of one buffer, which a flush delivers.
+type Delivery = Vec<EventRecord>;
+
+/// `RT_LostEvent`: the records that tell a consumer what it does not get (ETW-6.3.7).
+pub const RT_LOST_EVENT: Guid = Guid::from_u128(0x6a39_9ae0_4bc6_4de9_870b_3657_f894_7e7e);
+
+/// The types of those records.
+const LOST_EVENT: u8 = 32;
+const LOST_BUFFER: u8 = 33;
+const LOST_FILE: u8 = 34;
+
+fn lost(kind: u8, timestamp: i64) -> EventRecord {
+    EventRecord {
+        timestamp,
+        provider: RT_LOST_EVENT,
+        descriptor: EventDescriptor {
+            opcode: kind,
+            ..EventDescriptor::default()
+        },
+        ..EventRecord::default()
+    }
+}
+
+/// Deliveries that a consumer has not read.
+pub struct Mailbox(Mutex<Unread>);
+
+struct Unread {
+    deliveries: VecDeque<Delivery>,
+    most: usize,
+    /// Deliveries were dropped since the last one that was kept.
+    dropped: bool,
+}
+
+impl Mailbox {
+    /// Returns everything that was delivered, in order.
+    pub fn take(&self) -> Vec<EventRecord> {
+        let mut unread = self.0.lock();
+        unread.deliveries.drain(..).flatten().collect()
+    }
+
+    /// Delivers a buffer; whether there was room for it.
+    fn deliver(&self, mut events: Delivery) -> bool {
+        let mut unread = self.0.lock();
+        if unread.deliveries.len() >= unread.most {
+            unread.dropped = true;
+            return false;
+        }
+        if std::mem::take(&mut unread.dropped) {
+            let at = events.first().map_or(0, |event| event.timestamp);
+            events.insert(0, lost(LOST_BUFFER, at));
+        }
+        unread.deliveries.push_back(events);
+        true
+    }
+}
+
+/// A session's deliveries.
+pub struct Deliveries {
+    config: RealTime,
+    consumers: Vec<Arc<Mailbox>>,
+    /// Deliveries for which there was no consumer, the oldest first.
+    stored: VecDeque<Delivery>,
+    /// Something was dropped because that much was stored.
+    dropped: bool,
+    /// Losses of events that consumers know of.
+    told: u32,
+    /// Buffers that were not delivered.
+    pub lost: u32,
+}
+
+impl Deliveries {
+    pub const fn new(config: RealTime) -> Self {
+        Self {
+            config,
+            consumers: Vec::new(),
+            stored: VecDeque::new(),
+            dropped: false,
+            told: 0,
+            lost: 0,
+        }
+    }
+
+    /// Returns whether as much is stored as can be, so that nothing more is taken (ETW-6.4.5).
+    pub fn is_full(&self) -> bool {
+        self.consumers.is_empty() && self.stored.len() >= self.config.most_stored
+    }
+
+    /// Delivers a buffer's events, or stores them while there is no consumer.
+    /// `events_lost` is the session's count.
+    pub fn deliver(&mut self, mut events: Delivery, events_lost: u32) {
+        let at = events.first().map_or(0, |event| event.timestamp);
+        if events_lost > self.told {
+            self.told = events_lost;
+            events.insert(0, lost(LOST_EVENT, at));
+        }
+        if self.consumers.is_empty() {
+            if self.is_full() {
+                self.dropped = true;
+                self.lost += 1;
+                return;
+            }
+            if std::mem::take(&mut self.dropped) {
+                events.insert(0, lost(LOST_FILE, at));
+            }
+            self.stored.push_back(events);
+            return;
+        }
+        let mut delivered = true;
+        for consumer in &self.consumers {
+            delivered &= consumer.deliver(events.clone());
+        }
+        if !delivered {
+            self.lost += 1;
+        }
+    }
+
+    /// Attaches a consumer. It gets what is stored first, however much that is.
+    pub fn attach(&mut self) -> Arc<Mailbox> {
+        let mut deliveries: VecDeque<Delivery> = self.stored.drain(..).collect();
+        if std::mem::take(&mut self.dropped) {
+            let at = deliveries
+                .back()
+                .and_then(|events| events.last())
+                .map_or(0, |event| event.timestamp);
+            deliveries.push_back(vec![lost(LOST_FILE, at)]);
+        }
+        let mailbox = Arc::new(Mailbox(Mutex::new(Unread {
+            deliveries,
+            most: self.config.most_unread,
+            dropped: false,
+        })));
+        self.consumers.push(Arc::clone(&mailbox));
+        mailbox
+    }
+
+    /// Detaches a consumer.
+    pub fn detach(&mut self, mailbox: &Arc<Mailbox>) {
+        self.consumers.retain(|one| !Arc::ptr_eq(one, mailbox));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(timestamp: i64) -> EventRecord {
+        EventRecord {
+            timestamp,
+            ..EventRecord::default()
+        }
+    }
+
+    /// Returns the records as numbers: timestamps of events, and the types of losses.
+    fn read(mailbox: &Mailbox) -> Vec<i64> {
+        let records = mailbox.take().into_iter();
+        records
+            .map(|record| {
+                if record.provider == RT_LOST_EVENT {
+                    -i64::from(record.descriptor.opcode)
+                } else {
+                    record.timestamp
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_is_stored_comes_first_and_what_was_not_is_told() {
+        let mut deliveries = Deliveries::new(RealTime {
+            most_stored: 2,
+            most_unread: 1,
+        });
+        deliveries.deliver(vec![event(1)], 0);
+        deliveries.deliver(vec![event(2)], 3);
+        assert!(deliveries.is_full());
+        deliveries.deliver(vec![event(3)], 3);
+        assert_eq!(deliveries.lost, 1);
+        let consumer = deliveries.attach();
+        assert!(!deliveries.is_full());
+        assert_eq!(read(&consumer), [1, -32, 2, -34]);
+        assert_eq!(read(&consumer), [] as [i64; 0]);
+    }
+
+    #[test]
+    fn a_slow_consumer_loses_buffers_and_knows() {
+        let mut deliveries = Deliveries::new(RealTime {
+            most_stored: 2,
+            most_unread: 1,
+        });
+        let slow = deliveries.attach();
+        let quick = deliveries.attach();
+        deliveries.deliver(vec![event(1)], 0);
+        assert_eq!(read(&quick), [1]);
+        deliveries.deliver(vec![event(2)], 0);
+        assert_eq!(read(&quick), [2]);
+        assert_eq!((read(&slow), deliveries.lost), (vec![1], 1));
+        deliveries.deliver(vec![event(3)], 0);
+        assert_eq!(read(&slow), [-33, 3]);
+        deliveries.detach(&quick);
+        deliveries.detach(&slow);
+        deliveries.deliver(vec![event(4)], 0);
+        assert_eq!(read(&slow), [] as [i64; 0]);
+    }
+}

@@ -1,0 +1,382 @@
+//! Sessions: the buffers that events go to, and what becomes of them.
+//!
+//! A session has a buffer in use for each processor, and others that are free. When one is
+//! full, a free one takes its place, and it goes to the [`Sink`]. Locks are taken in this
+//! order: the buffers in use, by session and processor; the free ones; the sink.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicI64, Ordering},
+};
+
+use crossbeam_channel::Sender;
+use etl_file::{
+    EventRecord,
+    write::{AppendError, Buffer, WriteError},
+};
+use parking_lot::{Mutex, MutexGuard};
+
+use super::{
+    super::error::ControlError,
+    config::{Output, SessionConfig, SessionReport, SessionStatistics},
+    counts::{Counts, stamp},
+    inner::{Inner, Spare, ToWriter, Writer},
+    realtime::Mailbox,
+    sink::Sink,
+};
+use crate::ground::clock::Clock;
+
+/// Why an event cannot be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoRoom {
+    /// Not even an empty buffer would hold it (ETW-1.3.18).
+    NeverFits,
+    /// Every buffer is full and waits to be written (ETW-1.3.19).
+    NoBuffer,
+    /// The store for consumers in real time is full (ETW-1.3.20).
+    StoreFull,
+    /// The session has stopped by itself, its file being full (ETW-6.4.4).
+    Stopped,
+    /// The session was stopped while the event was on its way.
+    Ended,
+}
+
+/// A session.
+pub struct Session {
+    inner: Arc<Inner>,
+    writer: Mutex<Option<Writer>>,
+    /// The way to the writer's thread, for who writes events.
+    to_writer: Option<Sender<ToWriter>>,
+}
+
+/// Room for an event in a session's buffer, until it is given up.
+pub struct Reservation<'a> {
+    session: &'a Session,
+    buffer: MutexGuard<'a, Buffer>,
+}
+
+impl Session {
+    /// Starts a session and creates its file.
+    pub fn start(
+        id: u16,
+        config: SessionConfig,
+        clock: &Arc<Clock>,
+        processors: u16,
+    ) -> Result<Self, ControlError> {
+        let config = Arc::new(config.settle(processors)?);
+        let streams = if config.per_processor { processors } else { 1 };
+        let size = config.buffer_kb * 1024;
+        let sink = Sink::new(id, Arc::clone(&config), Arc::clone(clock), processors);
+        let inner = Inner {
+            id,
+            in_use: (0..streams)
+                .map(|processor| Mutex::new(Buffer::new(size, processor)))
+                .collect(),
+            spare: Mutex::new(Spare {
+                free: Vec::new(),
+                made: u32::from(streams),
+            }),
+            sink: Mutex::new(sink),
+            counts: Counts::default(),
+            full: AtomicBool::new(false),
+            store_full: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            told: AtomicBool::new(false),
+            flush_due: AtomicI64::new(i64::MAX),
+            clock: Arc::clone(clock),
+            config,
+        };
+        inner.make_spare(size);
+        inner.rearm();
+        if !matches!(
+            inner.config.output,
+            Output::Memory { .. } | Output::Consumers
+        ) {
+            let mut sink = inner.sink.lock();
+            sink.create_file().map_err(|error| failed(&sink, error))?;
+        }
+        let inner = Arc::new(inner);
+        let writer = inner
+            .config
+            .writer_thread
+            .then(|| Writer::start(Arc::clone(&inner)))
+            .transpose()?;
+        Ok(Self {
+            to_writer: writer.as_ref().map(|writer| writer.to.clone()),
+            inner,
+            writer: Mutex::new(writer),
+        })
+    }
+
+    /// Returns the session's number.
+    pub fn id(&self) -> u16 {
+        self.inner.id
+    }
+
+    /// Returns its configuration, with the numbers of buffers raised to the effective ones.
+    pub fn config(&self) -> &SessionConfig {
+        &self.inner.config
+    }
+
+    /// Returns whether it belongs to one process.
+    pub fn is_private(&self) -> bool {
+        self.inner.config.private.is_some()
+    }
+
+    /// Returns whether its file is full, so that it records nothing any more.
+    pub fn is_full(&self) -> bool {
+        self.inner.full.load(Ordering::Acquire)
+    }
+
+    /// Returns whether its file is full, and nobody has been told so yet.
+    pub fn take_full(&self) -> bool {
+        self.is_full() && !self.inner.told.swap(true, Ordering::Relaxed)
+    }
+
+    /// An event was to be recorded and was not.
+    pub fn count_lost(&self) {
+        self.inner
+            .counts
+            .events_lost
+            .fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A stack was asked for with an event that is recorded.
+    pub fn count_stack(&self) {
+        self.inner
+            .counts
+            .stacks_not_captured
+            .fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Reserves room for a record of `size` bytes in a processor's buffer. `may_grow` says
+    /// whether memory may be allocated for a buffer, which it may not at a high IRQL
+    /// (ETW-6.3.4).
+    pub fn reserve(
+        &self,
+        processor: u16,
+        size: usize,
+        may_grow: bool,
+    ) -> Result<Reservation<'_>, NoRoom> {
+        let inner = &*self.inner;
+        let stream = usize::from(processor) % inner.in_use.len().max(1);
+        let Some(in_use) = inner.in_use.get(stream) else {
+            return Err(NoRoom::NoBuffer);
+        };
+        let mut buffer = in_use.lock();
+        if inner.ended.load(Ordering::Acquire) {
+            return Err(NoRoom::Ended);
+        }
+        if inner.full.load(Ordering::Acquire) {
+            return Err(NoRoom::Stopped);
+        }
+        if inner.store_full.load(Ordering::Acquire) {
+            return Err(NoRoom::StoreFull);
+        }
+        match buffer.check(size) {
+            Ok(()) => {}
+            Err(AppendError::Full) => {
+                let empty = inner
+                    .take_spare(buffer.size(), buffer.processor(), may_grow)
+                    .ok_or(NoRoom::NoBuffer)?;
+                let full = std::mem::replace(&mut *buffer, empty);
+                self.submit(full);
+                if inner.full.load(Ordering::Acquire) {
+                    return Err(NoRoom::Stopped);
+                }
+                if inner.store_full.load(Ordering::Acquire) {
+                    return Err(NoRoom::StoreFull);
+                }
+            }
+            Err(AppendError::NeverFits { .. } | AppendError::Encode(_)) => {
+                return Err(NoRoom::NeverFits);
+            }
+        }
+        Ok(Reservation {
+            session: self,
+            buffer,
+        })
+    }
+
+    /// Sends a buffer that is full on its way.
+    fn submit(&self, buffer: Buffer) {
+        match &self.to_writer {
+            // The thread ends after the session's last buffer, so it takes every one.
+            Some(writer) => drop(writer.send(ToWriter::Full(buffer))),
+            None => self.inner.put(buffer),
+        }
+    }
+
+    /// Writes what is in the buffers (`EVENT_TRACE_CONTROL_FLUSH`): for a session in memory
+    /// a file of what it holds now, in place of one that was written before.
+    pub fn flush(&self) -> Result<(), ControlError> {
+        let inner = &*self.inner;
+        if matches!(inner.config.output, Output::Memory { .. }) {
+            let in_use: Vec<_> = inner.in_use.iter().map(Mutex::lock).collect();
+            let mut sink = inner.sink.lock();
+            return sink
+                .write_memory(&in_use, &inner.counts)
+                .map_err(|error| failed(&sink, error));
+        }
+        inner.rearm();
+        for in_use in &inner.in_use {
+            let mut buffer = in_use.lock();
+            if buffer.is_empty() || self.is_full() {
+                continue;
+            }
+            if let Some(empty) = inner.take_spare(buffer.size(), buffer.processor(), true) {
+                let partly = std::mem::replace(&mut *buffer, empty);
+                self.submit(partly);
+            }
+            // Without one, all wait to be written already, and this one will be.
+        }
+        self.wait_for_writer();
+        Ok(())
+    }
+
+    fn wait_for_writer(&self) {
+        if let Some(writer) = &self.to_writer {
+            let (done, finished) = crossbeam_channel::bounded(1);
+            if writer.send(ToWriter::Done(done)).is_ok() {
+                // The thread answers, or is gone.
+                let _answered = finished.recv();
+            }
+        }
+    }
+
+    /// Flushes what is due by `now`; whether something was.
+    pub fn flush_if_due(&self, now: i64) -> bool {
+        let due = self.inner.flush_due.load(Ordering::Relaxed) <= now;
+        if due {
+            // A file that cannot be written loses buffers, which are counted.
+            let _flushed = self.flush();
+        }
+        due
+    }
+
+    /// When buffers that are not full are flushed next, if they are.
+    pub fn flush_due(&self) -> Option<i64> {
+        let due = self.inner.flush_due.load(Ordering::Relaxed);
+        (due != i64::MAX).then_some(due)
+    }
+
+    /// Keeps full buffers from being written, as a disk that is too slow does, or lets them
+    /// go again.
+    pub fn hold_writer(&self, hold: bool) {
+        self.wait_for_writer();
+        let inner = &*self.inner;
+        let free = {
+            let mut sink = inner.sink.lock();
+            if hold {
+                sink.held = true;
+                Vec::new()
+            } else {
+                sink.release(&inner.counts, &inner.full)
+            }
+        };
+        inner.spare.lock().free.extend(free);
+    }
+
+    /// Makes the next buffers impossible to write.
+    pub fn fail_writes(&self, buffers: u32) {
+        self.inner.sink.lock().failing += buffers;
+    }
+
+    /// Attaches a consumer.
+    pub fn attach(&self) -> Result<Arc<Mailbox>, ControlError> {
+        let mut sink = self.inner.sink.lock();
+        let Some(deliveries) = &mut sink.deliveries else {
+            return Err(ControlError::InvalidParameter(format!(
+                "the session \"{}\" does not deliver in real time",
+                self.inner.config.name
+            )));
+        };
+        let mailbox = deliveries.attach();
+        self.inner.store_full.store(false, Ordering::Release);
+        Ok(mailbox)
+    }
+
+    /// Detaches a consumer.
+    pub fn detach(&self, mailbox: &Arc<Mailbox>) {
+        if let Some(deliveries) = &mut self.inner.sink.lock().deliveries {
+            deliveries.detach(mailbox);
+        }
+    }
+
+    /// Returns the counts so far.
+    pub fn statistics(&self) -> SessionStatistics {
+        let inner = &*self.inner;
+        let (buffers, free_buffers) = {
+            let spare = inner.spare.lock();
+            let free = u32::try_from(spare.free.len()).unwrap_or(u32::MAX);
+            (spare.made, free)
+        };
+        let sink = inner.sink.lock();
+        let counts = &inner.counts;
+        SessionStatistics {
+            events: counts.events.load(Ordering::Relaxed),
+            events_lost: counts.events_lost.load(Ordering::Relaxed),
+            log_buffers_lost: counts.log_buffers_lost.load(Ordering::Relaxed),
+            events_in_lost_buffers: counts.events_in_lost_buffers.load(Ordering::Relaxed),
+            stacks_not_captured: counts.stacks_not_captured.load(Ordering::Relaxed),
+            real_time_buffers_lost: sink.deliveries.as_ref().map_or(0, |one| one.lost),
+            buffers_written: sink.buffers_written,
+            buffers,
+            free_buffers,
+        }
+    }
+
+    /// Writes what is left and finishes the file.
+    pub fn finish(&self) -> Result<SessionReport, ControlError> {
+        self.inner.ended.store(true, Ordering::Release);
+        if !matches!(self.inner.config.output, Output::Memory { .. }) {
+            self.hold_writer(false);
+            self.flush()?;
+        }
+        let writer = self.writer.lock().take();
+        if let Some(writer) = writer {
+            writer.stop();
+        }
+        let inner = &*self.inner;
+        {
+            let mut sink = inner.sink.lock();
+            sink.finish_file(&inner.counts)
+                .map_err(|error| failed(&sink, error))?;
+        }
+        let statistics = self.statistics();
+        let sink = inner.sink.lock();
+        Ok(SessionReport {
+            name: inner.config.name.clone(),
+            file: sink.path().to_owned(),
+            files: sink.files.clone(),
+            events: statistics.events,
+            events_lost: statistics.events_lost,
+            log_buffers_lost: statistics.log_buffers_lost,
+            events_in_lost_buffers: statistics.events_in_lost_buffers,
+            real_time_buffers_lost: statistics.real_time_buffers_lost,
+            stacks_not_captured: statistics.stacks_not_captured,
+            buffers_written: statistics.buffers_written,
+            stopped_by_itself: self.is_full(),
+            file_error: sink.error.clone(),
+        })
+    }
+}
+
+impl Reservation<'_> {
+    /// Records an event for which the room was reserved, written when the counter read
+    /// `counter`.
+    pub fn record(mut self, record: &mut EventRecord, counter: i64) -> Result<(), AppendError> {
+        let inner = &*self.session.inner;
+        record.timestamp = stamp(&inner.config, &inner.clock, counter);
+        self.buffer.try_append(record)?;
+        inner.counts.events.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+fn failed(sink: &Sink, error: WriteError) -> ControlError {
+    ControlError::File {
+        path: sink.path().to_owned(),
+        error,
+    }
+}

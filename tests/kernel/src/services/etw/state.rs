@@ -1,0 +1,377 @@
+//! The runtime's state: registrations, sessions, and who enables what.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::ThreadId,
+};
+
+use etl_file::Guid;
+
+use super::{
+    composite::{Composite, EnableInfo},
+    filters::{EventFilters, FilterData},
+    routes::{Route, TargetSession},
+    session::running::Session,
+    unspecified::{GroupDenial, UnspecifiedBehaviour},
+};
+use crate::execution::call::Call;
+
+/// `EVENT_CONTROL_CODE_DISABLE_PROVIDER`.
+pub const DISABLE: u32 = 0;
+/// `EVENT_CONTROL_CODE_ENABLE_PROVIDER`.
+const ENABLE: u32 = 1;
+/// `EVENT_CONTROL_CODE_CAPTURE_STATE`.
+const CAPTURE_STATE: u32 = 2;
+
+/// A target of a session: a provider, or a group of providers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// A provider's GUID.
+    Provider(Guid),
+    /// A provider group's GUID.
+    Group(Guid),
+}
+
+/// One session's enable info for a target.
+#[derive(Clone, Debug)]
+pub struct SessionEnableInfo {
+    /// Level, keywords, properties.
+    pub enable_info: EnableInfo,
+    /// The schematized filter, which the provider evaluates.
+    pub filter: Option<FilterData>,
+    /// The filters that the runtime evaluates.
+    pub events: Arc<EventFilters>,
+    /// `EVENT_ENABLE_PROPERTY_EXCLUDE_INPRIVATE`.
+    pub exclude_in_private: bool,
+    /// `EVENT_ENABLE_PROPERTY_STACK_TRACE`: asked for, and not captured here.
+    pub stack_walk: bool,
+}
+
+/// A registration: what one `EtwRegister` made.
+pub struct Registration {
+    /// The provider's GUID.
+    pub provider: Guid,
+    pub callback: u64,
+    pub context: u64,
+    /// The blob of provider traits, once it is set.
+    pub traits: Option<Arc<[u8]>>,
+    /// The group that the traits name.
+    pub group: Option<Guid>,
+    /// Whether the types of data descriptors mean something (ETW-4.3.6).
+    pub honours_types: bool,
+    pub registered_by: Call,
+    /// The thread that its enable callback runs on.
+    pub in_callback: Option<ThreadId>,
+    /// The number of events that were written with its handle.
+    pub writes: Arc<AtomicU64>,
+}
+
+/// A session that runs.
+pub struct RunningSession {
+    pub session: Arc<Session>,
+    /// The providers that it does not reach by groups.
+    pub disallowed: HashSet<Guid>,
+}
+
+impl RunningSession {
+    /// Returns whether it gets no events of drivers (ETW-3.6.4, ETW-6.1.11).
+    fn is_out_of_reach(&self) -> bool {
+        self.session.is_private() || self.session.config().paged_memory
+    }
+}
+
+/// The state of the ETW runtime.
+#[derive(Default)]
+pub struct Etw {
+    pub registrations: BTreeMap<u64, Registration>,
+    pub released: HashSet<u64>,
+    pub issued: u64,
+    /// The values that failed calls of `EtwRegister` left in the handles' places.
+    pub left_by_failures: HashSet<u64>,
+    /// The number of a provider's registrations that ended after a few events.
+    pub short_lived: HashMap<Guid, u32>,
+    /// The choices for unspecified behaviour.
+    pub open: UnspecifiedBehaviour,
+    /// The sessions that run, by id.
+    pub sessions: BTreeMap<u16, RunningSession>,
+    /// Ids of sessions are not used twice.
+    pub sessions_started: u16,
+    /// Who enables what.
+    pub enable_infos: HashMap<Target, BTreeMap<u16, SessionEnableInfo>>,
+    /// The number of notifications that were delivered.
+    pub notifications: u64,
+    /// The groups that no driver may join.
+    pub denied_groups: HashMap<Guid, GroupDenial>,
+}
+
+/// Why a handle names no registration.
+pub enum HandleError {
+    /// It is 0: the provider is not registered, and nothing happens.
+    Null,
+    /// It was released by `EtwUnregister`.
+    Released,
+    /// It was never issued.
+    NeverIssued,
+}
+
+/// A notification that is ready to be delivered.
+pub struct Notification {
+    pub handle: u64,
+    pub callback: u64,
+    pub context: u64,
+    pub code: u32,
+    pub composite: Composite,
+    pub filters: Vec<(u16, FilterData)>,
+}
+
+impl Etw {
+    /// Returns a runtime with these choices for unspecified behaviour.
+    pub fn new(open: UnspecifiedBehaviour) -> Self {
+        Self {
+            open,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the registration behind a handle.
+    pub fn registration(&mut self, handle: u64) -> Result<&mut Registration, HandleError> {
+        if handle == 0 {
+            return Err(HandleError::Null);
+        }
+        if self.released.contains(&handle) {
+            return Err(HandleError::Released);
+        }
+        self.registrations
+            .get_mut(&handle)
+            .ok_or(HandleError::NeverIssued)
+    }
+
+    /// Returns the registration behind a handle, if there is one.
+    pub fn registration_at(&self, handle: u64) -> Option<&Registration> {
+        self.registrations.get(&handle)
+    }
+
+    /// Returns the number of registrations.
+    pub fn registration_count(&self) -> usize {
+        self.registrations.len()
+    }
+
+    pub fn targets(registration: &Registration) -> impl Iterator<Item = Target> {
+        let group = registration.group.map(Target::Group);
+        std::iter::once(Target::Provider(registration.provider)).chain(group)
+    }
+
+    /// Returns every session's enable info for a registration, directly or by its group
+    /// (ETW-5.4: where both, each counts). A session's disallow list keeps it from reaching a
+    /// provider by a group (ETW-5.9), and a private session reaches no driver (ETW-3.6.4).
+    pub fn enable_infos_of(&self, registration: &Registration) -> Vec<(u16, &SessionEnableInfo)> {
+        let direct = self
+            .enable_infos
+            .get(&Target::Provider(registration.provider));
+        let is_direct = |session| direct.is_some_and(|sessions| sessions.contains_key(&session));
+        let reaches = |target: Target, id: u16| {
+            self.sessions.get(&id).is_some_and(|running| {
+                !running.is_out_of_reach()
+                    && match target {
+                        Target::Provider(_) => true,
+                        Target::Group(_) => {
+                            let replaced = self.open.direct_replaces_group && is_direct(id);
+                            !replaced && !running.disallowed.contains(&registration.provider)
+                        }
+                    }
+            })
+        };
+        Self::targets(registration)
+            .filter_map(|target| Some((target, self.enable_infos.get(&target)?)))
+            .flat_map(|(target, sessions)| sessions.iter().map(move |one| (target, one)))
+            .filter(|(target, (session, _))| reaches(*target, **session))
+            .map(|(_, (session, one))| (*session, one))
+            .collect()
+    }
+
+    /// Returns the registrations that a session enables by their groups, with their providers.
+    pub fn members_enabled_by(&self, session: u16) -> Vec<(u64, Guid)> {
+        let group_enabled = |registration: &Registration| {
+            registration.group.is_some_and(|group| {
+                self.enable_infos
+                    .get(&Target::Group(group))
+                    .is_some_and(|sessions| sessions.contains_key(&session))
+            })
+        };
+        self.registrations
+            .iter()
+            .filter(|(_, registration)| group_enabled(registration))
+            .map(|(handle, registration)| (*handle, registration.provider))
+            .collect()
+    }
+
+    /// Returns the registrations that a target is about, in the order they were made.
+    pub fn registered_as(&self, target: Target) -> Vec<u64> {
+        self.registrations
+            .iter()
+            .filter(|(_, registration)| Self::targets(registration).any(|one| one == target))
+            .map(|(handle, _)| *handle)
+            .collect()
+    }
+
+    /// Returns the registrations that a session reaches by a target, in the order they were made.
+    pub fn reached_by(&self, target: Target, session: u16) -> Vec<u64> {
+        let session = self.sessions.get(&session);
+        if session.is_some_and(RunningSession::is_out_of_reach) {
+            return Vec::new();
+        }
+        self.registrations
+            .iter()
+            .filter(|(_, registration)| Self::targets(registration).any(|one| one == target))
+            .filter(|(_, registration)| {
+                matches!(target, Target::Provider(_))
+                    || session
+                        .is_none_or(|session| !session.disallowed.contains(&registration.provider))
+            })
+            .map(|(handle, _)| *handle)
+            .collect()
+    }
+
+    /// Returns the notification that a registration gets now. What is said is the
+    /// resulting state (ETW-3.2.1, R-E3), or that state is to be captured.
+    pub fn notification(&self, handle: u64, capture: bool) -> Option<Notification> {
+        let registration = self.registrations.get(&handle)?;
+        let enable_infos = self.enable_infos_of(registration);
+        let mut composite = Composite::of(enable_infos.iter().map(|(_, one)| one.enable_info));
+        // O1
+        if self.open.level_0_is_told
+            && enable_infos
+                .iter()
+                .all(|(_, one)| one.enable_info.level == 0)
+            && let Some(composite) = &mut composite
+        {
+            composite.level = 0;
+        }
+        let code = match (capture, composite) {
+            (true, _) => CAPTURE_STATE,
+            (false, Some(_)) => ENABLE,
+            (false, None) => DISABLE,
+        };
+        Some(Notification {
+            handle,
+            callback: registration.callback,
+            context: registration.context,
+            code,
+            composite: composite.unwrap_or(Composite {
+                level: 0,
+                match_any: 0,
+                match_all: 0,
+            }),
+            filters: enable_infos
+                .into_iter()
+                .filter_map(|(session, one)| Some((session, one.filter.clone()?)))
+                .collect(),
+        })
+    }
+}
+
+impl Etw {
+    /// Returns the routes of all registrations.
+    pub fn routes(&self) -> HashMap<u64, Arc<Route>> {
+        self.registrations
+            .iter()
+            .map(|(handle, registration)| (*handle, Arc::new(self.route(registration))))
+            .collect()
+    }
+
+    pub fn route(&self, registration: &Registration) -> Route {
+        let mut target_sessions: Vec<TargetSession> = self
+            .enable_infos_of(registration)
+            .into_iter()
+            .filter_map(|(id, one)| {
+                Some(TargetSession {
+                    session: Arc::clone(&self.sessions.get(&id)?.session),
+                    enable_info: one.enable_info,
+                    events: Arc::clone(&one.events),
+                    exclude_in_private: one.exclude_in_private,
+                    stack_walk: one.stack_walk,
+                })
+            })
+            .collect();
+        target_sessions.sort_by_key(|target| target.session.id());
+        Route {
+            provider: registration.provider,
+            traits: registration.traits.clone(),
+            honours_types: registration.honours_types,
+            writes: Arc::clone(&registration.writes),
+            target_sessions,
+        }
+    }
+
+    /// Returns the sessions that count to those that can enable a provider (ETW-3.6.1, O9).
+    pub fn sessions_on(&self, provider: Guid) -> HashSet<u16> {
+        let direct = self.enable_infos.get(&Target::Provider(provider));
+        let groups = self
+            .registrations
+            .values()
+            .filter(|registration| {
+                self.open.group_counts_to_the_eight && registration.provider == provider
+            })
+            .filter_map(|registration| self.enable_infos.get(&Target::Group(registration.group?)));
+        direct
+            .into_iter()
+            .chain(groups)
+            .flat_map(|sessions| sessions.keys().copied())
+            .collect()
+    }
+
+    /// Returns whether a registration that ends is one of many that wrote a few events (ETW-2.18).
+    pub fn churns(&mut self, registration: &Registration) -> bool {
+        const FEW_EVENTS: std::ops::RangeInclusive<u64> = 1..=4;
+        const MANY: u32 = 8;
+        if !FEW_EVENTS.contains(&registration.writes.load(Ordering::Relaxed)) {
+            return false;
+        }
+        let ended = self.short_lived.entry(registration.provider).or_default();
+        *ended += 1;
+        *ended >= MANY
+    }
+
+    /// Returns the number of writes with a provider's registrations.
+    pub fn writes_of(&self, provider: Guid) -> u64 {
+        self.registrations
+            .values()
+            .filter(|registration| registration.provider == provider)
+            .map(|registration| registration.writes.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// Returns the providers that are registered as members of a group.
+    pub fn members(&self, group: Guid) -> HashSet<Guid> {
+        self.registrations
+            .values()
+            .filter(|registration| registration.group == Some(group))
+            .map(|registration| registration.provider)
+            .collect()
+    }
+}
+
+impl Etw {
+    /// Takes a session's enable info for a target away. Returns whether there was one.
+    pub fn forget(&mut self, target: Target, session: u16) -> bool {
+        let Some(sessions) = self.enable_infos.get_mut(&target) else {
+            return false;
+        };
+        let was = sessions.remove(&session).is_some();
+        if sessions.is_empty() {
+            self.enable_infos.remove(&target);
+        }
+        was
+    }
+
+    /// Returns every session's enable info for the registration behind a handle.
+    pub fn enable_infos_of_handle(&self, handle: u64) -> Vec<(u16, &SessionEnableInfo)> {
+        self.registration_at(handle)
+            .map(|registration| self.enable_infos_of(registration))
+            .unwrap_or_default()
+    }
+}

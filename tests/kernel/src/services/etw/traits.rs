@@ -1,0 +1,125 @@
+//! Provider traits and their check.
+
+use etl_file::Guid;
+
+use crate::ground::rule::Rule;
+
+/// A blob of traits that is well-formed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CheckedTraits {
+    /// The group that it names.
+    pub group: Option<Guid>,
+    /// Traits that are accepted and should not be there.
+    pub doubtful: Vec<(Rule, String)>,
+}
+
+/// Checks a blob of traits (R-T1, R-T2, R-T5). An error is the rule that it breaks, and
+/// what is wrong, to follow "traits".
+pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
+    const GROUP: u8 = 1;
+    /// More is copied into every event than should be (ETW-4.3.4).
+    const ADVISED: usize = 255;
+    let malformed = |what: String| Err((Rule::MalformedTraits, what));
+    let Some((size, rest)) = blob.split_first_chunk::<2>() else {
+        return malformed(format!("of {} bytes, which have no size", blob.len()));
+    };
+    let says = usize::from(u16::from_le_bytes(*size));
+    if says != blob.len() {
+        return malformed(format!("of {} bytes that say they are {says}", blob.len()));
+    }
+    let Some(end) = rest.iter().position(|byte| *byte == 0) else {
+        return malformed("whose name does not end".to_owned());
+    };
+    let (name, rest) = rest.split_at(end);
+    if std::str::from_utf8(name).is_err() {
+        return malformed("whose name is not UTF-8".to_owned());
+    }
+    let mut doubtful = Vec::new();
+    if blob.len() > ADVISED {
+        doubtful.push((
+            Rule::LargeTraits,
+            format!("of {} bytes, which every event carries", blob.len()),
+        ));
+    }
+    let mut rest = rest.get(1..).unwrap_or_default();
+    let mut group = None;
+    while !rest.is_empty() {
+        let at = blob.len() - rest.len();
+        let size = rest.first_chunk::<2>().copied().map(u16::from_le_bytes);
+        let one = size
+            .and_then(|size| rest.get(..usize::from(size)))
+            .and_then(|one| one.get(2..)?.split_first());
+        let Some((kind, data)) = one else {
+            return malformed(format!("of which the one at offset {at} does not fit"));
+        };
+        match *kind {
+            GROUP => {
+                let Ok(bytes) = <[u8; 16]>::try_from(data) else {
+                    let what = format!("whose group has {} bytes, not 16", data.len());
+                    return Err((Rule::GroupTrait, what));
+                };
+                if group.replace(Guid::from_bytes(bytes)).is_some() {
+                    return Err((Rule::GroupTrait, "that name two groups".to_owned()));
+                }
+            }
+            0 | 2..=127 => doubtful.push((
+                Rule::ReservedTrait,
+                format!("of type {kind}, which is not a driver's to use"),
+            )),
+            _ => {}
+        }
+        rest = rest.get(data.len() + 3..).unwrap_or_default();
+    }
+    Ok(CheckedTraits { group, doubtful })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the worked example of the traits' layout: name, group, custom trait 128.
+    fn example() -> Vec<u8> {
+        let mut blob = vec![0x2B, 0];
+        blob.extend_from_slice(b"Contoso.Sample\0\x13\0\x01");
+        blob.extend_from_slice(&[
+            0x61, 0x2F, 0xAF, 0xFA, 0x26, 0x9B, 0x91, 0x45, 0x9B, 0xB1, 0xB9, 0xB8, 0xBA, 0xE2,
+            0xD3, 0x4C,
+        ]);
+        blob.extend_from_slice(&[7, 0, 0x80, 1, 2, 3, 4]);
+        blob
+    }
+
+    // R-T1, R-T2, R-T5
+    #[test]
+    fn traits_are_checked_and_the_group_found() {
+        let checked = check_traits(&example()).expect("well-formed");
+        assert_eq!(checked.doubtful, []);
+        let group = checked.group.expect("a group");
+        assert_eq!(group.to_string(), "faaf2f61-9b26-4591-9bb1-b9b8bae2d34c");
+        assert_eq!(
+            check_traits(b"\x05\0ab\0"),
+            Ok(CheckedTraits {
+                group: None,
+                doubtful: Vec::new()
+            })
+        );
+    }
+
+    #[test]
+    fn malformed_traits_are_refused_at_every_length() {
+        let good = example();
+        for length in 0..good.len() {
+            let mut cut = good[..length].to_vec();
+            assert!(check_traits(&cut).is_err(), "the size field says more");
+            if length >= 2 {
+                cut[..2].copy_from_slice(&u16::try_from(length).unwrap().to_le_bytes());
+                // Only cuts between whole traits are whole blobs.
+                assert_eq!(
+                    check_traits(&cut).is_ok(),
+                    [17, 36].contains(&length),
+                    "{length}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Writing an event: from a driver's call to the sessions' buffers.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use etl_file::{EventRecord, ExtendedItem, Guid, record::ext_type};
+use etw_wire::limits::MAX_DATA_DESCRIPTORS;
+use zerocopy::IntoBytes;
+
+use super::{
+    checks,
+    event::{Content, EVENT_METADATA, PROVIDER_METADATA, TIMESTAMP_OVERRIDE, WriteCall},
+    filters::{Subject, instance_bit, name_of},
+    registration,
+    routes::{Route, TargetSession},
+    service::Context,
+    session::running::{NoRoom, Session},
+    unspecified::ImplicitActivity,
+};
+use crate::ground::{
+    abi::{EventDataDescriptor, EventDescriptor},
+    irql::Irql,
+    rule::Rule,
+    status::NtStatus,
+};
+
+/// `EVENT_WRITE_FLAG_INPRIVATE` (ETW-6.1.9).
+const IN_PRIVATE: u32 = 2;
+
+/// Writes an event to every session that wants it.
+pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
+    let route = match route(context, call.handle) {
+        Ok(route) => route,
+        Err(status) => return status,
+    };
+    route.writes.fetch_add(1, Ordering::Relaxed);
+    // Arguments are checked before anything is asked of sessions (ETW-1.3.15).
+    // ETW-1.1.12.
+    if call.descriptor == 0
+        || call.count as usize > MAX_DATA_DESCRIPTORS
+        || (call.count != 0 && call.data == 0)
+    {
+        checks::refused_arguments(context, call);
+        return NtStatus::INVALID_PARAMETER;
+    }
+    let descriptor: EventDescriptor = context.read(call.descriptor);
+    let descriptors = data_descriptors(context, call);
+    checks::arguments(context, call, &route, &descriptor, &descriptors);
+    let interested = interested(&route, descriptor, call.filter, call.flags);
+    if interested.is_empty() {
+        return NtStatus::SUCCESS;
+    }
+    let gathered = gather(context, &descriptors, route.honours_types);
+    checks::content(context, &gathered);
+    let sessions = filtered(&interested, descriptor, &gathered);
+    if sessions.is_empty() {
+        return NtStatus::SUCCESS;
+    }
+    for target in interested.iter().filter(|target| target.stack_walk) {
+        target.session.count_stack();
+    }
+    deliver(context, call, &route, descriptor, gathered, &sessions)
+}
+
+/// Writes a string as an event that carries nothing else.
+pub fn write_string(
+    context: &Context,
+    handle: u64,
+    descriptor: EventDescriptor,
+    activity: Option<Guid>,
+    text: Vec<u8>,
+) -> NtStatus {
+    let route = match route(context, handle) {
+        Ok(route) => route,
+        Err(status) => return status,
+    };
+    let call = WriteCall {
+        handle,
+        descriptor: 0,
+        activity,
+        related: None,
+        count: 0,
+        data: 0,
+        filter: 0,
+        flags: 0,
+    };
+    checks::arguments(context, &call, &route, &descriptor, &[]);
+    let interested = interested(&route, descriptor, 0, 0);
+    let gathered = Content {
+        payload: text,
+        ..Content::default()
+    };
+    let sessions = filtered(&interested, descriptor, &gathered);
+    if sessions.is_empty() {
+        return NtStatus::SUCCESS;
+    }
+    deliver(context, &call, &route, descriptor, gathered, &sessions)
+}
+
+/// Returns the route of a handle, or what a call with it comes to.
+fn route(context: &Context, handle: u64) -> Result<Arc<Route>, NtStatus> {
+    if let Some(route) = context.routes().get(handle) {
+        return Ok(route);
+    }
+    checks::handle_in_registration(context, handle);
+    let error = context.etw().registration(handle).err();
+    Err(error.map_or(NtStatus::INVALID_HANDLE, |error| {
+        registration::refuse(context, handle, &error)
+    }))
+}
+
+/// Returns the ways that an event passes by level, keywords, and what the provider says
+/// (ETW-6.1.1): each session is asked by its own (ETW-3.4.8).
+fn interested(
+    route: &Route,
+    event: EventDescriptor,
+    filter: u64,
+    flags: u32,
+) -> Vec<&TargetSession> {
+    route
+        .target_sessions
+        .iter()
+        .filter(|target| {
+            filter & instance_bit(target.session.id()) == 0
+                && !(target.exclude_in_private && flags & IN_PRIVATE != 0)
+                && target.enable_info.wants(event.level, event.keyword)
+                && !target.session.is_full()
+        })
+        .collect()
+}
+
+/// Returns the sessions whose filters let the event pass too, by whichever of their ways, once
+/// each.
+fn filtered<'a>(
+    interested: &[&'a TargetSession],
+    event: EventDescriptor,
+    gathered: &Content,
+) -> Vec<&'a Session> {
+    let subject = Subject {
+        id: event.id,
+        level: event.level,
+        keyword: event.keyword,
+        name: gathered.event_metadata.as_deref().and_then(name_of),
+    };
+    let mut sessions: Vec<&Session> = interested
+        .iter()
+        .filter(|target| target.events.is_empty() || target.events.pass(subject))
+        .map(|target| &*target.session)
+        .collect();
+    sessions.dedup_by_key(|session| session.id());
+    sessions
+}
+
+/// Returns the array of data descriptors.
+fn data_descriptors(context: &Context, call: &WriteCall) -> Vec<EventDataDescriptor> {
+    let empty = EventDataDescriptor {
+        pointer: 0,
+        size: 0,
+        kind: 0,
+        reserved_1: 0,
+        reserved_2: 0,
+    };
+    let mut descriptors = vec![empty; call.count as usize];
+    context.read_into(call.data, descriptors.as_mut_bytes());
+    descriptors
+}
+
+/// Collects what the data descriptors point at.
+fn gather(context: &Context, descriptors: &[EventDataDescriptor], honours_types: bool) -> Content {
+    let mut gathered = Content::default();
+    let largest = context.config().unspecified_behaviour.largest_event;
+    for descriptor in descriptors {
+        let size = descriptor.size as usize;
+        if descriptor.pointer == 0 && size != 0 {
+            checks::null_data(context, size);
+        }
+        let read = |into: &mut Vec<u8>| {
+            // What is too large already needs no more reading.
+            let size = size.min(largest + 1);
+            let start = into.len();
+            into.resize(start + size, 0);
+            context.read_into(
+                descriptor.pointer,
+                into.get_mut(start..).unwrap_or_default(),
+            );
+        };
+        let read_whole = || {
+            let mut bytes = Vec::new();
+            read(&mut bytes);
+            bytes
+        };
+        match descriptor.kind {
+            EVENT_METADATA if honours_types => gathered.event_metadata = Some(read_whole()),
+            PROVIDER_METADATA if honours_types => gathered.provider_metadata = Some(read_whole()),
+            TIMESTAMP_OVERRIDE if honours_types => {
+                let bytes: Option<[u8; 8]> = read_whole().try_into().ok();
+                gathered.timestamp = bytes.map(i64::from_le_bytes);
+            }
+            _ => read(&mut gathered.payload),
+        }
+        if gathered.payload.len() > largest {
+            break;
+        }
+    }
+    gathered
+}
+
+/// Returns the activity id of an event that names none (ETW-6.5.1).
+fn implicit_activity(context: &Context) -> Guid {
+    let at_dispatch = context.irql() >= Irql::DISPATCH_LEVEL;
+    if at_dispatch
+        && context.config().unspecified_behaviour.activity_at_dispatch == ImplicitActivity::Null
+    {
+        return Guid::NULL;
+    }
+    context.activities().of_thread(context.identity().thread)
+}
+
+/// Builds the record and puts it into every session's buffer. Unless a session is
+/// independent, all of them take it or none (ETW-6.1.3, ETW-6.1.4, R-O11).
+fn deliver(
+    context: &Context,
+    call: &WriteCall,
+    route: &Route,
+    descriptor: EventDescriptor,
+    gathered: Content,
+    sessions: &[&Session],
+) -> NtStatus {
+    let open = context.config().unspecified_behaviour;
+    let mut record = record(context, call, route, descriptor, gathered);
+    let size = record.encoded_size();
+    if size > open.largest_event {
+        for session in sessions {
+            session.count_lost();
+        }
+        checks::too_large(context, size);
+        return NtStatus::INTEGER_OVERFLOW;
+    }
+    let may_grow = context.irql() < Irql::DISPATCH_LEVEL;
+    let processor = context.processor();
+    let mut reserved = Vec::with_capacity(sessions.len());
+    let mut refused: Option<NoRoom> = None;
+    let mut fitting = true;
+    for session in sessions {
+        match session.reserve(processor, size, may_grow) {
+            Ok(reservation) => reserved.push((*session, reservation)),
+            Err(NoRoom::Ended) => {}
+            // It has stopped by itself while the event was on its way.
+            Err(NoRoom::Stopped) => session.count_lost(),
+            Err(why) => {
+                session.count_lost();
+                fitting &= why != NoRoom::NeverFits;
+                // An independent session's failure is its own.
+                if !session.config().independent {
+                    refused.get_or_insert(why);
+                }
+            }
+        }
+    }
+    if !fitting {
+        checks::too_large_for_a_buffer(context, size);
+    }
+    if refused.is_some() {
+        reserved.retain(|(session, _)| {
+            let stays = session.config().independent;
+            if !stays && open.all_count_the_loss {
+                session.count_lost();
+            }
+            stays
+        });
+    }
+    let recorded = !reserved.is_empty();
+    // The moment is the same for all, and later than that of every event before it in
+    // these buffers.
+    let counter = record.timestamp;
+    let counter = if counter == 0 {
+        context.clock().counter()
+    } else {
+        counter
+    };
+    for (_, reservation) in reserved {
+        if let Err(error) = reservation.record(&mut record, counter) {
+            let what = format!("a reserved buffer did not take an event: {error}");
+            context.stop(Rule::Internal, what);
+        }
+    }
+    match refused {
+        None => NtStatus::SUCCESS,
+        Some(_) if recorded && open.success_if_an_independent_session_records => NtStatus::SUCCESS,
+        Some(NoRoom::NeverFits) => NtStatus::BUFFER_OVERFLOW,
+        Some(NoRoom::StoreFull) => NtStatus::LOG_FILE_FULL,
+        Some(_) => NtStatus::NO_MEMORY,
+    }
+}
+
+/// Returns the record of an event; its timestamp is 0 unless the event brings its own.
+fn record(
+    context: &Context,
+    call: &WriteCall,
+    route: &Route,
+    descriptor: EventDescriptor,
+    gathered: Content,
+) -> EventRecord {
+    let identity = context.identity();
+    let mut extended = Vec::new();
+    let mut add = |ext_type, data: Option<Vec<u8>>| {
+        if let Some(data) = data {
+            extended.push(ExtendedItem { ext_type, data });
+        }
+    };
+    add(
+        ext_type::RELATED_ACTIVITYID,
+        call.related.map(|related| related.to_bytes().to_vec()),
+    );
+    // Traits that were set win over those that a descriptor carries (ETW-4.4.5).
+    let traits = route.traits.as_deref().map(<[u8]>::to_vec);
+    add(ext_type::PROV_TRAITS, traits.or(gathered.provider_metadata));
+    add(ext_type::EVENT_SCHEMA_TL, gathered.event_metadata);
+    EventRecord {
+        thread_id: identity.thread,
+        process_id: identity.process,
+        timestamp: gathered.timestamp.unwrap_or(0),
+        provider: route.provider,
+        descriptor: etl_file::EventDescriptor {
+            id: descriptor.id,
+            version: descriptor.version,
+            channel: descriptor.channel,
+            level: descriptor.level,
+            opcode: descriptor.opcode,
+            task: descriptor.task,
+            keyword: descriptor.keyword,
+        },
+        activity_id: call.activity.unwrap_or_else(|| implicit_activity(context)),
+        extended,
+        user_data: gathered.payload,
+        ..EventRecord::default()
+    }
+}

@@ -1,0 +1,73 @@
+//! The gateways of all routines that the stand-in kernel provides.
+
+use std::sync::OnceLock;
+
+use super::{
+    etw,
+    kmdf::{state::framework::FunctionTable, table},
+    ntoskrnl::{self, exports::MODULE as NTOSKRNL},
+    system::System,
+    wdfldr,
+};
+use crate::execution::{
+    context::Context,
+    gateway::{Entry, Gateways},
+    routine::Export,
+};
+
+/// Returns the process's gateways.
+pub fn gateways() -> &'static Gateways {
+    static GATEWAYS: OnceLock<Gateways> = OnceLock::new();
+    GATEWAYS.get_or_init(|| {
+        let bare = ntoskrnl::bare::routines();
+        Gateways::generate(
+            entries(),
+            bare.map(|(name, address)| (NTOSKRNL, name, address)).into(),
+            &[NTOSKRNL, wdfldr::MODULE],
+        )
+    })
+}
+
+/// Returns the gateways that the framework gives to drivers.
+pub fn function_table() -> FunctionTable {
+    FunctionTable {
+        table: gateways().of_module(table::MODULE),
+        unload: gateways()
+            .of_module(table::INTERNAL)
+            .first()
+            .copied()
+            .unwrap_or(0),
+    }
+}
+
+/// Returns every routine that a driver can call.
+fn entries() -> Vec<Entry> {
+    let mut all = of(
+        NTOSKRNL,
+        ntoskrnl::exports::exports(),
+        System::ntoskrnl_context,
+    );
+    all.extend(of(NTOSKRNL, etw::exports::exports(), System::etw_context));
+    all.extend(of(wdfldr::MODULE, wdfldr::exports(), System::kmdf_context));
+    all.extend(of(table::MODULE, table::entries(), System::kmdf_context));
+    all.extend(of(table::INTERNAL, table::internal(), System::kmdf_context));
+    all
+}
+
+/// Makes the entries of a service's exports; `context` makes the context that they take.
+fn of<C: 'static>(
+    module: &'static str,
+    exports: Vec<Export<C>>,
+    context: fn(Context) -> C,
+) -> Vec<Entry> {
+    exports
+        .into_iter()
+        .map(|(name, ceiling, routine)| Entry {
+            module,
+            name,
+            ceiling,
+            arity: routine.arity(),
+            serve: Box::new(move |call, arguments| routine.call(&context(call), arguments)),
+        })
+        .collect()
+}

@@ -1,0 +1,105 @@
+//! Faults on demand: routines that fail as they would on a bad day.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::ground::status::NtStatus;
+
+/// A routine that is to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The routine: one of those of [`Fault::ROUTINES`].
+    pub routine: &'static str,
+    /// The status that it returns; for `ExAllocatePool2`, which returns null, any failure.
+    pub status: NtStatus,
+    /// The number of calls that succeed before.
+    pub after: u32,
+    /// The number of calls that fail then.
+    pub times: u32,
+}
+
+impl Fault {
+    /// The routines that can be made to fail.
+    pub const ROUTINES: &'static [&'static str] = &[
+        "EtwRegister",
+        "EtwUnregister",
+        "EtwSetInformation",
+        "EtwWriteEx",
+        "EtwActivityIdControl",
+        "ExAllocatePool2",
+    ];
+
+    /// Makes the next call of a routine fail.
+    #[must_use]
+    pub const fn next(routine: &'static str, status: NtStatus) -> Self {
+        Self {
+            routine,
+            status,
+            after: 0,
+            times: 1,
+        }
+    }
+}
+
+/// The faults that are still to come.
+#[derive(Default)]
+pub struct Faults {
+    pending: Mutex<Vec<Fault>>,
+    /// Whether there are any: most kernels never have one, and every write asks.
+    any: AtomicBool,
+}
+
+impl Faults {
+    /// Adds a fault.
+    pub fn add(&self, fault: Fault) {
+        self.any.store(true, Ordering::Release);
+        self.pending.lock().push(fault);
+    }
+
+    /// Forgets the faults that have not come yet.
+    pub fn clear(&self) {
+        self.pending.lock().clear();
+    }
+
+    /// Returns the status for a call of a routine, if it is to fail.
+    pub fn take(&self, routine: &str) -> Option<NtStatus> {
+        if !self.any.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut faults = self.pending.lock();
+        let at = faults.iter().position(|fault| fault.routine == routine)?;
+        let fault = faults.get_mut(at)?;
+        if fault.after > 0 {
+            fault.after -= 1;
+            return None;
+        }
+        let status = fault.status;
+        fault.times = fault.times.saturating_sub(1);
+        if fault.times == 0 {
+            faults.remove(at);
+        }
+        Some(status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_comes_when_it_is_to_and_goes() {
+        let faults = Faults::default();
+        faults.add(Fault {
+            routine: "EtwWriteEx",
+            status: NtStatus::NO_MEMORY,
+            after: 1,
+            times: 2,
+        });
+        assert_eq!(faults.take("EtwRegister"), None);
+        let taken: Vec<_> = (0..5)
+            .map(|_| faults.take("EtwWriteEx").is_some())
+            .collect();
+        assert_eq!(taken, [false, true, true, false, false]);
+    }
+}

@@ -1,0 +1,5 @@
+//! Devices, from their description to their removal.
+
+pub mod init;
+pub mod pnp;
+pub mod routines;

@@ -1,0 +1,359 @@
+//! Binding a driver to the framework, and the driver object, as
+//! `docs/reference/kmdf-binding.md` describes them.
+
+use super::{
+    object::{self, create, read_attributes},
+    state::framework::{Context, Data, Entries, Framework},
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{
+        abi::{BindInfo, BindInfo2, DriverConfig, DriverGlobals, DriverObject},
+        arena::Block,
+        memory,
+        status::NtStatus,
+    },
+    services::strings::read_unicode_string,
+};
+
+/// Table sizes that released frameworks have; a driver is bound only if its
+/// own is one of them.
+const RELEASED_SIZES: [u32; 13] = [
+    383, 386, 387, 396, 432, 438, 444, 446, 448, 451, 453, 454, 458,
+];
+/// Up to this size a driver has room for the table itself; larger ones get a
+/// pointer to it.
+const MAX_COPIED: u32 = 438;
+
+const NON_PNP_DRIVER: u32 = 1;
+const NO_DISPATCH_OVERRIDE: u32 = 2;
+
+/// The drivers that are bound to the framework.
+#[derive(Default)]
+struct Clients(Vec<Client>);
+
+/// A driver that is bound to the framework.
+struct Client {
+    /// Its public globals.
+    globals: Block,
+    driver_object: u64,
+    /// The framework's version that it was built for.
+    version: (u32, u32),
+}
+
+/// The framework's version that a driver was built for, if it is bound to the framework.
+pub fn version_of(framework: &mut Framework, driver_object: u64) -> Option<(u32, u32)> {
+    let client = framework
+        .part::<Clients>()
+        .0
+        .iter()
+        .find(|client| client.driver_object == driver_object)?;
+    Some(client.version)
+}
+
+/// A driver object.
+pub struct DriverData {
+    /// `EvtDriverDeviceAdd`, or 0.
+    pub device_add: u64,
+    /// `EvtDriverUnload`, or 0.
+    unload: u64,
+    /// The `DRIVER_OBJECT`'s address.
+    driver_object: u64,
+    registry_path: Block,
+    /// The last part of that path.
+    service: String,
+}
+
+impl DriverData {
+    /// Returns the service's name.
+    pub fn service(&self) -> String {
+        self.service.clone()
+    }
+}
+
+impl Data for DriverData {
+    const NAME: &'static str = "WDFDRIVER";
+
+    fn is_frameworks(&self) -> bool {
+        true
+    }
+}
+
+pub const ENTRIES: Entries = &[
+    ("WdfDriverCreate", Routine::Six(driver_create)),
+    ("WdfDriverGetRegistryPath", Routine::Two(get_registry_path)),
+    (
+        "WdfDriverWdmGetDriverObject",
+        Routine::Two(get_driver_object),
+    ),
+];
+
+/// `WdfVersionBind`.
+pub fn bind(
+    context: &Context,
+    driver_object: u64,
+    registry_path: u64,
+    info: u64,
+    globals: u64,
+) -> u64 {
+    bind_client(context, driver_object, registry_path, info, globals).to_register()
+}
+
+fn bind_client(
+    context: &Context,
+    driver_object: u64,
+    registry_path: u64,
+    info: u64,
+    globals: u64,
+) -> NtStatus {
+    if [driver_object, registry_path, info, globals].contains(&0) {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    let v1: BindInfo = context.read(info);
+    let table = context.functions().table;
+    let available = u32::try_from(table.len()).unwrap_or(u32::MAX);
+    if v1.function_table == 0
+        || v1.function_count > available
+        || !RELEASED_SIZES.contains(&v1.function_count)
+    {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    if v1.size as usize == size_of::<BindInfo2>() {
+        let v2: BindInfo2 = context.read(info);
+        if v2.function_count_pointer != 0 {
+            context.write(v2.function_count_pointer, &v1.function_count);
+        }
+        if v2.client_version_higher != 0 {
+            context.write(v2.client_version_higher, &0_u8);
+        }
+    } else if v1.size as usize != size_of::<BindInfo>() {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    if v1.function_count > MAX_COPIED {
+        context.write(v1.function_table, &(table.as_ptr() as u64));
+    } else {
+        for (place, entry) in table.iter().take(v1.function_count as usize).enumerate() {
+            context.write(v1.function_table + 8 * place as u64, entry);
+        }
+    }
+    let block = Block::zeroed(size_of::<DriverGlobals>());
+    let address = block.address();
+    context.write(address, &new_globals(context, registry_path));
+    context.write(globals, &address);
+    context.framework().part::<Clients>().0.push(Client {
+        globals: block,
+        driver_object,
+        version: (v1.version[0], v1.version[1]),
+    });
+    NtStatus::SUCCESS
+}
+
+/// Returns the service's name: the last part of its registry path.
+fn service_of(context: &Context, registry_path: u64) -> String {
+    let path = read_unicode_string(context, registry_path);
+    path.rsplit('\\').next().unwrap_or_default().to_owned()
+}
+
+/// Fresh globals, with the service's name for the driver's.
+fn new_globals(context: &Context, registry_path: u64) -> DriverGlobals {
+    let service = service_of(context, registry_path);
+    let mut name = [0; 32];
+    let room = name.len() - 1;
+    for (slot, byte) in name.iter_mut().take(room).zip(service.bytes()) {
+        *slot = byte;
+    }
+    DriverGlobals {
+        driver: 0,
+        flags: 0,
+        tag: u32::from_le_bytes(*b"FxDr"),
+        name,
+        displace_driver_unload: 0,
+        reserved: [0; 7],
+    }
+}
+
+/// `WdfVersionUnbind`: the driver object goes, if the driver's unload has not
+/// deleted it already, and then the globals.
+pub fn unbind(context: &Context, _registry_path: u64, _info: u64, globals: u64) -> u64 {
+    let Some(driver_object) = client_object(context, globals) else {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    };
+    delete_driver(context, driver_object);
+    context
+        .framework()
+        .part::<Clients>()
+        .0
+        .retain(|client| client.globals.address() != globals);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Returns the `DRIVER_OBJECT` of the client with these globals.
+fn client_object(context: &Context, globals: u64) -> Option<u64> {
+    context
+        .framework()
+        .part::<Clients>()
+        .0
+        .iter()
+        .find(|client| client.globals.address() == globals)
+        .map(|client| client.driver_object)
+}
+
+/// Returns the driver object's handle that belongs to a `DRIVER_OBJECT`.
+pub fn handle_of(context: &Context, driver_object: u64) -> Option<u64> {
+    let mut framework = context.framework();
+    framework.all::<DriverData>().into_iter().find(|handle| {
+        framework
+            .get::<DriverData>(*handle)
+            .is_ok_and(|driver| driver.driver_object == driver_object)
+    })
+}
+
+/// Returns the driver object of the driver that made the present call: the parent of
+/// objects that name none.
+pub fn driver_of(context: &Context) -> Option<u64> {
+    let caller = context.call().return_address;
+    let drivers = {
+        let mut framework = context.framework();
+        let handles = framework.all::<DriverData>();
+        handles
+            .into_iter()
+            .filter_map(|handle| {
+                let object = framework.get::<DriverData>(handle).ok()?.driver_object;
+                Some((handle, object))
+            })
+            .collect::<Vec<_>>()
+    };
+    drivers.into_iter().find_map(|(handle, driver_object)| {
+        let object: DriverObject = memory::read(driver_object).ok()?;
+        let end = object.driver_start + u64::from(object.driver_size);
+        (object.driver_start..end)
+            .contains(&caller)
+            .then_some(handle)
+    })
+}
+
+fn delete_driver(context: &Context, driver_object: u64) {
+    if let Some(handle) = handle_of(context, driver_object) {
+        object::delete(context, handle);
+    }
+}
+
+fn driver_create(
+    context: &Context,
+    globals: u64,
+    driver_object: u64,
+    registry_path: u64,
+    attributes: u64,
+    config: u64,
+    driver: u64,
+) -> u64 {
+    let status = create_driver(
+        context,
+        globals,
+        driver_object,
+        registry_path,
+        attributes,
+        config,
+    );
+    match status {
+        Ok(handle) => {
+            if driver != 0 {
+                context.write(driver, &handle);
+            }
+            NtStatus::SUCCESS.to_register()
+        }
+        Err(status) => status.to_register(),
+    }
+}
+
+fn create_driver(
+    context: &Context,
+    globals: u64,
+    driver_object: u64,
+    registry_path: u64,
+    attributes: u64,
+    config: u64,
+) -> Result<u64, NtStatus> {
+    let config: DriverConfig = context.read(config);
+    if config.size as usize != size_of::<DriverConfig>() {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    if client_object(context, globals) != Some(driver_object)
+        || handle_of(context, driver_object).is_some()
+    {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let pnp = config.init_flags & NON_PNP_DRIVER == 0;
+    if !pnp && config.device_add != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let attributes = read_attributes(context, attributes);
+    let data = DriverData {
+        device_add: config.device_add,
+        unload: config.unload,
+        driver_object,
+        registry_path: copy_path(context, registry_path),
+        service: service_of(context, registry_path),
+    };
+    let handle = create(context, data, attributes.as_ref(), None)?;
+
+    // What the stub and the I/O manager see of it.
+    let displace = if config.init_flags & (NON_PNP_DRIVER | NO_DISPATCH_OVERRIDE) == 0 {
+        true
+    } else {
+        config.unload != 0
+    };
+    let mut public: DriverGlobals = context.read(globals);
+    public.driver = handle;
+    public.flags |= config.init_flags;
+    if config.pool_tag != 0 {
+        public.tag = config.pool_tag;
+    }
+    public.displace_driver_unload = u8::from(displace);
+    context.write(globals, &public);
+    if config.init_flags & NO_DISPATCH_OVERRIDE == 0 {
+        let mut object: DriverObject = context.read(driver_object);
+        object.driver_unload = if pnp || config.unload != 0 {
+            context.functions().unload
+        } else {
+            0
+        };
+        context.write(driver_object, &object);
+    }
+    Ok(handle)
+}
+
+/// Returns a NUL-terminated copy of a registry path.
+fn copy_path(context: &Context, registry_path: u64) -> Block {
+    let bytes: Vec<u8> = read_unicode_string(context, registry_path)
+        .encode_utf16()
+        .chain([0])
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let block = Block::zeroed(bytes.len());
+    if let Err(error) = memory::write_bytes(block.address(), &bytes) {
+        context.stop_for_address(error);
+    }
+    block
+}
+
+/// The framework's unload routine: calls the driver's own, then the driver object's
+/// deletion. The stub calls it, and unbinds after it.
+pub fn framework_unload(context: &Context, driver_object: u64) -> u64 {
+    if let Some(handle) = handle_of(context, driver_object) {
+        let unload = context.with::<DriverData, _>(handle, |driver| driver.unload);
+        if unload != 0 {
+            context.call_driver("EvtDriverUnload", unload, [handle]);
+        }
+        delete_driver(context, driver_object);
+    }
+    0
+}
+
+fn get_registry_path(context: &Context, _globals: u64, driver: u64) -> u64 {
+    context.with::<DriverData, _>(driver, |driver| driver.registry_path.address())
+}
+
+fn get_driver_object(context: &Context, _globals: u64, driver: u64) -> u64 {
+    context.with::<DriverData, _>(driver, |driver| driver.driver_object)
+}

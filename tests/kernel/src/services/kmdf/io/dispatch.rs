@@ -1,0 +1,153 @@
+//! Dispatching: a queue's callbacks, and the requests that it gives to the driver.
+
+use super::{
+    super::{
+        state::{
+            framework::Context,
+            queue::{Event, QueueData},
+            request::{RequestData, RequestKind},
+        },
+        work::{Work, WorkKind, queue_work},
+    },
+    ending,
+};
+use crate::ground::{abi::IoQueueConfig, irql::Irql, status::NtStatus};
+
+/// Puts a new request in a queue.
+pub fn enqueue(context: &Context, queue: u64, request: u64) {
+    let is_accepted = context.with::<QueueData, _>(queue, |queue| {
+        if queue.accepts {
+            queue.put_last(request);
+        }
+        queue.accepts
+    });
+    if is_accepted {
+        dispatch(context, queue);
+    } else {
+        ending::end(context, request, NtStatus::INVALID_DEVICE_STATE, Some(0));
+    }
+}
+
+/// Dispatches a queue's events, while there are any: callbacks, and requests as far
+/// as its type and state allow.
+pub fn dispatch(context: &Context, queue: u64) {
+    let this = std::thread::current().id();
+    let must_wait = {
+        let mut framework = context.framework();
+        let must_wait = context.irql() > Irql::PASSIVE_LEVEL && framework.is_passive(queue);
+        match framework.get::<QueueData>(queue) {
+            Ok(queue) if !queue.dispatching.contains(&this) => {
+                if !must_wait {
+                    queue.dispatching.push(this);
+                }
+            }
+            // A thread that dispatches already goes on with what is new.
+            _ => return,
+        }
+        must_wait
+    };
+    if must_wait {
+        queue_work(
+            context,
+            Work {
+                kind: WorkKind::Queue,
+                handle: queue,
+                run: dispatch,
+            },
+        );
+        return;
+    }
+    loop {
+        let event = match context.framework().get::<QueueData>(queue) {
+            Ok(data) => data.next_event(),
+            Err(_) => return,
+        };
+        match event {
+            Some(Event::CanceledOnQueue(request, callback)) => {
+                context.with::<RequestData, _>(request, RequestData::set_told_of_cancellation);
+                context.call_driver("EvtIoCanceledOnQueue", callback, [queue, request]);
+            }
+            Some(Event::Notify(name, notify)) => {
+                context.call_driver(name, notify.function, [queue, notify.argument]);
+            }
+            Some(Event::Deliver(request, config)) => deliver(context, queue, request, &config),
+            None => break,
+        }
+    }
+    if let Ok(queue) = context.framework().get::<QueueData>(queue) {
+        queue.dispatching.retain(|thread| *thread != this);
+    }
+}
+
+/// Calls the queue's callback for the request's kind, or completes a request
+/// that it has none for.
+fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) {
+    let (kind, input, output, is_empty) = context.with::<RequestData, _>(request, |data| {
+        (
+            data.kind(),
+            data.input_length(),
+            data.output_length(),
+            data.is_empty(),
+        )
+    });
+    let (name, callback, arguments) = match kind {
+        RequestKind::Read => ("EvtIoRead", config.io_read, [queue, request, output, 0, 0]),
+        RequestKind::Write => ("EvtIoWrite", config.io_write, [queue, request, input, 0, 0]),
+        RequestKind::DeviceControl { code } => (
+            "EvtIoDeviceControl",
+            config.io_device_control,
+            [queue, request, output, input, u64::from(code)],
+        ),
+        RequestKind::Create => ("EvtIoDefault", config.io_default, [queue, request, 0, 0, 0]),
+    };
+    // Without leave to present them, empty reads and writes are done by the framework.
+    if is_empty && config.allow_zero_length == 0 {
+        ending::end(context, request, NtStatus::SUCCESS, Some(0));
+        return;
+    }
+    context.with::<RequestData, _>(request, RequestData::set_presented);
+    if callback != 0 {
+        context.call_driver(name, callback, arguments);
+    } else if config.io_default != 0 {
+        context.call_driver("EvtIoDefault", config.io_default, [queue, request]);
+    } else {
+        ending::end(context, request, NtStatus::INVALID_DEVICE_REQUEST, None);
+    }
+}
+
+/// Cancels a request that waits in a queue; whether it did.
+pub fn cancel_waiting(context: &Context, queue: u64, request: u64) -> bool {
+    let was_waiting = context.with::<QueueData, _>(queue, |queue| {
+        let was_waiting = queue.has_waiting(request);
+        if was_waiting {
+            queue.forget(request);
+        }
+        was_waiting
+    });
+    if was_waiting {
+        cancel_on_queue(context, queue, request);
+    }
+    was_waiting
+}
+
+/// Ends a request that was cancelled in a queue. One that the driver has had before
+/// is given to it, if it wants to know.
+pub fn cancel_on_queue(context: &Context, queue: u64, request: u64) {
+    let was_presented = context.with::<RequestData, _>(request, |request| {
+        request.set_cancelled();
+        request.was_presented()
+    });
+    let is_told = context.with::<QueueData, _>(queue, |queue| {
+        let is_told = was_presented && queue.config.io_canceled_on_queue != 0;
+        if is_told {
+            queue.presented.push(request);
+            queue.canceled.push_back(request);
+        }
+        is_told
+    });
+    if is_told {
+        dispatch(context, queue);
+    } else {
+        ending::end(context, request, NtStatus::CANCELLED, Some(0));
+    }
+}

@@ -1,0 +1,134 @@
+//! The end of requests: completion and cancellation.
+
+use super::super::{
+    object::{self, tell},
+    state::{
+        framework::Context,
+        queue::QueueData,
+        request::{Completion, Ended, EndedRequests, RequestData, describe},
+    },
+};
+use crate::ground::{memory, rule::Rule, status::NtStatus};
+
+/// Completes a request, as the driver asks.
+pub fn complete(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {
+    let ended = context
+        .framework()
+        .part::<EndedRequests>()
+        .0
+        .get(&handle)
+        .map(|ended| ended.description.clone());
+    let call = context.call();
+    let place = || context.place(call.return_address);
+    if let Some(description) = ended {
+        context.stop(
+            Rule::RequestCompletedTwice,
+            format!(
+                "{} was called from {} for {description}, which had been completed",
+                call.name,
+                place()
+            ),
+        );
+    }
+    must_own(context, handle);
+    must_not_be_cancelable(context, handle);
+    end(context, handle, status, information);
+}
+
+/// Bugchecks if the driver names a request that it has given away.
+pub fn must_own(context: &Context, handle: u64) {
+    let (queue, description) =
+        context.with::<RequestData, _>(handle, |request| (request.queue, describe(request)));
+    let is_waiting = queue.is_some_and(|queue| {
+        context
+            .framework()
+            .get::<QueueData>(queue)
+            .is_ok_and(|queue| queue.has_waiting(handle))
+    });
+    if is_waiting {
+        let call = context.call();
+        context.stop(
+            Rule::RequestMisused,
+            format!(
+                "{} was called from {} for {description}, which waits in a queue: the driver \
+                 does not own it",
+                call.name,
+                context.place(call.return_address)
+            ),
+        );
+    }
+}
+
+/// Bugchecks if the driver uses a request in a way that a cancelable one
+/// cannot be used.
+pub fn must_not_be_cancelable(context: &Context, handle: u64) {
+    let description = context.with::<RequestData, _>(handle, |request| {
+        request.is_cancelable().then(|| describe(request))
+    });
+    if let Some(description) = description {
+        let call = context.call();
+        context.stop(
+            Rule::RequestMisused,
+            format!(
+                "{} was called from {} for {description}, which is cancelable: \
+                 WdfRequestUnmarkCancelable comes first",
+                call.name,
+                context.place(call.return_address)
+            ),
+        );
+    }
+}
+
+/// Ends a request: its object goes, its queue moves on, its sender can be told.
+pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {
+    let (ended, queue, file) = context.with::<RequestData, _>(handle, |request| {
+        let information = information.unwrap_or(request.information);
+        // Errors carry no data back; warnings and successes do.
+        let returned = if status.0.cast_unsigned() >> 30 == 3 {
+            0
+        } else {
+            usize::try_from(information)
+                .unwrap_or(usize::MAX)
+                .min(request.output_length)
+        };
+        let completion = Completion {
+            status,
+            information,
+            output: memory::read_bytes(request.output().0, returned).unwrap_or_default(),
+        };
+        let ended = Ended {
+            description: describe(request),
+            completion: Some(completion),
+        };
+        (ended, request.queue, request.file)
+    });
+    {
+        let mut framework = context.framework();
+        framework.part::<EndedRequests>().0.insert(handle, ended);
+        if let Some(queue) = queue
+            && let Ok(queue) = framework.get::<QueueData>(queue)
+        {
+            queue.forget(handle);
+        }
+    }
+    object::delete(context, handle);
+    if let Some(queue) = queue {
+        tell(context, queue, |data| data.request_ended());
+    }
+    if let Some(file) = file {
+        tell(context, file, |data| data.request_ended());
+    }
+}
+
+/// Calls the driver for a cancelled request that it made cancelable.
+pub fn tell_of_cancellation(context: &Context, handle: u64) {
+    let routine = context.with::<RequestData, _>(handle, |request| {
+        request.is_cancelable().then(|| {
+            request.told_of_cancellation = true;
+            request.cancel_routine
+        })
+    });
+    if let Some(routine) = routine {
+        context.call_driver("EvtRequestCancel", routine, [handle]);
+    }
+}

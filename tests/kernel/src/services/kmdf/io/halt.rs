@@ -1,0 +1,266 @@
+//! Stopping, purging and draining queues.
+
+use super::{
+    super::{
+        state::{
+            device::DeviceData,
+            file::FileData,
+            framework::{Context, Data, Entries, ObjectRoutine},
+            queue::{Notify, QueueData},
+            request::{RequestData, describe},
+        },
+        wait,
+    },
+    dispatch::{cancel_on_queue, cancel_waiting, dispatch},
+    ending,
+};
+use crate::{execution::routine::Routine, ground::rule::Rule};
+
+pub const ENTRIES: Entries = &[
+    ("WdfIoQueueStop", Routine::Four(stop)),
+    ("WdfIoQueueStopSynchronously", Routine::Two(stop_and_wait)),
+    ("WdfIoQueueStopAndPurge", Routine::Four(stop_and_purge)),
+    (
+        "WdfIoQueueStopAndPurgeSynchronously",
+        Routine::Two(stop_purge_and_wait),
+    ),
+    ("WdfIoQueuePurge", Routine::Four(purge)),
+    ("WdfIoQueuePurgeSynchronously", Routine::Two(purge_and_wait)),
+    ("WdfIoQueueDrain", Routine::Four(drain)),
+    ("WdfIoQueueDrainSynchronously", Routine::Two(drain_and_wait)),
+];
+
+impl Data for QueueData {
+    const NAME: &'static str = "WDFQUEUE";
+    const BEFORE_DELETE: Option<ObjectRoutine> = Some(purge_before_delete);
+    const REQUEST_ENDED: Option<ObjectRoutine> = Some(dispatch);
+
+    fn is_frameworks(&self) -> bool {
+        self.is_default()
+    }
+}
+
+/// The ways of halting a queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Halt {
+    /// It goes on accepting.
+    Stop,
+    /// As `Stop`, and what it and the driver hold is cancelled.
+    StopAndPurge,
+    /// It accepts nothing, and what it and the driver hold is cancelled.
+    Purge,
+    /// It accepts nothing.
+    Drain,
+}
+
+impl Halt {
+    const fn cancels(self) -> bool {
+        matches!(self, Self::StopAndPurge | Self::Purge)
+    }
+
+    const fn stops_dispatching(self) -> bool {
+        matches!(self, Self::Stop | Self::StopAndPurge)
+    }
+}
+
+/// Changes the queue's state and cancels what is to be cancelled. A second callback
+/// while one is due is not taken, and changes nothing.
+pub fn halt(context: &Context, queue: u64, halt: Halt, callback: u64, argument: u64) {
+    let notify = (callback != 0).then_some(Notify {
+        function: callback,
+        argument,
+    });
+    let is_taken = context.with::<QueueData, _>(queue, |queue| {
+        let slot = if halt.stops_dispatching() {
+            &mut queue.idle
+        } else {
+            &mut queue.purged
+        };
+        if slot.is_some() && notify.is_some() {
+            return false;
+        }
+        *slot = slot.or(notify);
+        if halt.stops_dispatching() {
+            queue.accepts = !queue.is_shut_down;
+            queue.dispatches = false;
+        } else {
+            queue.accepts = false;
+        }
+        queue.cancels |= halt.cancels();
+        true
+    });
+    if !is_taken {
+        return;
+    }
+    if halt.cancels() {
+        cancel_all(context, queue);
+    }
+    dispatch(context, queue);
+}
+
+/// As [`halt`], and waits for the end.
+fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
+    // Callbacks make calls of their own meanwhile.
+    let call = context.call();
+    halt(context, queue, how, 0, 0);
+    let is_over = wait::wait_until(context, None, |context| {
+        context
+            .framework()
+            .get::<QueueData>(queue)
+            .map_or(true, |queue| {
+                queue.presented.is_empty() && (how.stops_dispatching() || queue.waiting.is_empty())
+            })
+    });
+    if !is_over {
+        let left = context.with::<QueueData, _>(queue, |queue| {
+            queue
+                .presented
+                .first()
+                .or_else(|| queue.waiting.front())
+                .copied()
+        });
+        let description = left.map_or_else(String::new, |request| {
+            context.with::<RequestData, _>(request, |request| describe(request))
+        });
+        context.stop(
+            Rule::Deadlock,
+            format!(
+                "{} was called from {} and waits for {description}, which nothing completes",
+                call.name,
+                context.place(call.return_address)
+            ),
+        );
+    }
+    if let Ok(queue) = context.framework().get::<QueueData>(queue) {
+        queue.cancels = false;
+    }
+}
+
+/// Cancels what waits in a queue and what the driver holds and made cancelable.
+fn cancel_all(context: &Context, queue: u64) {
+    loop {
+        let next = context
+            .framework()
+            .get::<QueueData>(queue)
+            .ok()
+            .and_then(|queue| queue.waiting.pop_front());
+        let Some(request) = next else {
+            break;
+        };
+        cancel_on_queue(context, queue, request);
+    }
+    for request in presented(context, queue) {
+        let is_cancelable = context
+            .framework()
+            .get::<RequestData>(request)
+            .is_ok_and(|request| {
+                if request.is_cancelable() {
+                    request.set_cancelled();
+                }
+                request.is_cancelable()
+            });
+        if is_cancelable {
+            ending::tell_of_cancellation(context, request);
+        }
+    }
+}
+
+/// Cancels what waits in the queues of a file's device for that file.
+pub fn cancel_of_file(context: &Context, file: u64) {
+    let device = context.with::<FileData, _>(file, |file| file.device());
+    for queue in queues_of(context, device, |_| true) {
+        let waiting = context.with::<QueueData, _>(queue, |queue| queue.waiting.clone());
+        for request in waiting {
+            let is_files = context
+                .framework()
+                .get::<RequestData>(request)
+                .is_ok_and(|request| request.file() == Some(file));
+            if is_files {
+                cancel_waiting(context, queue, request);
+            }
+        }
+    }
+}
+
+fn stop(context: &Context, _globals: u64, queue: u64, callback: u64, argument: u64) -> u64 {
+    halt(context, queue, Halt::Stop, callback, argument);
+    0
+}
+
+fn stop_and_wait(context: &Context, _globals: u64, queue: u64) -> u64 {
+    halt_and_wait(context, queue, Halt::Stop);
+    0
+}
+
+fn stop_and_purge(
+    context: &Context,
+    _globals: u64,
+    queue: u64,
+    callback: u64,
+    argument: u64,
+) -> u64 {
+    halt(context, queue, Halt::StopAndPurge, callback, argument);
+    0
+}
+
+fn stop_purge_and_wait(context: &Context, _globals: u64, queue: u64) -> u64 {
+    halt_and_wait(context, queue, Halt::StopAndPurge);
+    0
+}
+
+fn purge(context: &Context, _globals: u64, queue: u64, callback: u64, argument: u64) -> u64 {
+    halt(context, queue, Halt::Purge, callback, argument);
+    0
+}
+
+fn purge_and_wait(context: &Context, _globals: u64, queue: u64) -> u64 {
+    halt_and_wait(context, queue, Halt::Purge);
+    0
+}
+
+fn drain(context: &Context, _globals: u64, queue: u64, callback: u64, argument: u64) -> u64 {
+    halt(context, queue, Halt::Drain, callback, argument);
+    0
+}
+
+fn drain_and_wait(context: &Context, _globals: u64, queue: u64) -> u64 {
+    halt_and_wait(context, queue, Halt::Drain);
+    0
+}
+
+/// Cancels the requests that wait in a queue that is being deleted.
+pub fn purge_before_delete(context: &Context, handle: u64) {
+    let is_queue = context
+        .framework()
+        .get::<QueueData>(handle)
+        .map(|queue| queue.is_shut_down = true)
+        .is_ok();
+    if is_queue {
+        halt(context, handle, Halt::Purge, 0, 0);
+    }
+}
+
+/// Returns the requests of a queue that the driver holds.
+pub fn presented(context: &Context, queue: u64) -> Vec<u64> {
+    context
+        .framework()
+        .get::<QueueData>(queue)
+        .map_or_else(|_| Vec::new(), |queue| queue.presented.clone())
+}
+
+/// Returns a device's queues that `is_wanted`, oldest first.
+pub fn queues_of(
+    context: &Context,
+    device: u64,
+    is_wanted: impl Fn(&QueueData) -> bool,
+) -> Vec<u64> {
+    let mut framework = context.framework();
+    let mut queues = framework.all::<QueueData>();
+    queues.retain(|queue| {
+        framework.ancestor::<DeviceData>(*queue) == Some(device)
+            && framework
+                .get::<QueueData>(*queue)
+                .is_ok_and(|queue| is_wanted(queue))
+    });
+    queues
+}

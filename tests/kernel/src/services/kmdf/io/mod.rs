@@ -1,0 +1,11 @@
+//! Requests and queues: the way of a request from its sender through queues to the driver,
+//! and back.
+
+pub mod dispatch;
+pub mod ending;
+pub mod halt;
+pub mod power;
+pub mod queue_routines;
+pub mod request_routines;
+pub mod retrieve;
+pub mod send;

@@ -1,0 +1,152 @@
+//! Queues and their device's power.
+
+use super::{
+    super::{
+        state::{
+            framework::{Context, Entries},
+            queue::QueueData,
+            request::{RequestData, Stop, describe},
+        },
+        wait,
+    },
+    dispatch::dispatch,
+    ending::{must_not_be_cancelable, must_own},
+    halt::{Halt, halt, presented, queues_of},
+    retrieve::put_back,
+};
+use crate::{execution::routine::Routine, ground::rule::Rule};
+
+/// `WDF_REQUEST_STOP_ACTION_FLAGS`.
+const STOP_SUSPEND: u64 = 1;
+
+const STOP_PURGE: u64 = 2;
+
+const STOP_CANCELABLE: u64 = 0x1000_0000;
+
+pub const ENTRIES: Entries = &[(
+    "WdfRequestStopAcknowledge",
+    Routine::Three(stop_acknowledge),
+)];
+
+/// `WdfRequestStopAcknowledge`: the driver keeps a request while the device is out of
+/// its working state, or gives it back until the device returns.
+pub fn stop_acknowledge(context: &Context, _globals: u64, request: u64, requeue: u64) -> u64 {
+    must_own(context, request);
+    let (stop, queue, description) = context.with::<RequestData, _>(request, |request| {
+        (request.stop, request.queue(), describe(request))
+    });
+    let Some(queue) = queue.filter(|_| stop == Stop::Told) else {
+        let call = context.call();
+        context.stop(
+            Rule::RequestMisused,
+            format!(
+                "WdfRequestStopAcknowledge was called from {} for {description}, whose queue is \
+                 not stopping",
+                context.place(call.return_address)
+            ),
+        );
+    };
+    let [requeue, ..] = requeue.to_le_bytes();
+    if requeue == 0 {
+        context.with::<RequestData, _>(request, |request| request.stop = Stop::Acknowledged);
+    } else {
+        must_not_be_cancelable(context, request);
+        put_back(context, queue, request);
+    }
+    0
+}
+
+/// The device leaves its working state: its power-managed queues stop, and the
+/// driver acknowledges or ends what it holds of theirs.
+pub fn stop_for_power(context: &Context, device: u64) {
+    let queues = queues_of(context, device, |queue| queue.is_power_managed);
+    for queue in &queues {
+        context.with::<QueueData, _>(*queue, |queue| queue.is_powered = false);
+    }
+    for queue in queues {
+        tell_of_stop(context, queue, STOP_SUSPEND, "the device left D0");
+    }
+}
+
+/// The device is in its working state again: the driver goes on with what it kept,
+/// and its power-managed queues dispatch.
+pub fn resume_for_power(context: &Context, device: u64) {
+    for queue in queues_of(context, device, |queue| queue.is_power_managed) {
+        let resume = context.with::<QueueData, _>(queue, |queue| queue.config.io_resume);
+        for request in presented(context, queue) {
+            let is_kept = context
+                .framework()
+                .get::<RequestData>(request)
+                .map(|request| request.stop = Stop::None)
+                .is_ok();
+            if is_kept && resume != 0 {
+                context.call_driver("EvtIoResume", resume, [queue, request]);
+            }
+        }
+        context.with::<QueueData, _>(queue, |queue| {
+            queue.is_powered = true;
+            queue.became_ready |= !queue.waiting.is_empty();
+        });
+        dispatch(context, queue);
+    }
+}
+
+/// The device goes: its queues, those that are power-managed or the others, accept
+/// nothing any more, and what they and the driver hold of theirs is cancelled.
+pub fn purge_for_removal(context: &Context, device: u64, power_managed: bool) {
+    for queue in queues_of(context, device, |queue| {
+        queue.is_power_managed == power_managed
+    }) {
+        context.with::<QueueData, _>(queue, |queue| queue.is_shut_down = true);
+        halt(context, queue, Halt::Purge, 0, 0);
+        context.with::<QueueData, _>(queue, |queue| queue.is_powered = false);
+        tell_of_stop(context, queue, STOP_PURGE, "the device was removed");
+    }
+}
+
+/// Calls `EvtIoStop` for what the driver holds of a queue's requests, and waits until
+/// each is acknowledged or done.
+fn tell_of_stop(context: &Context, queue: u64, action: u64, occasion: &str) {
+    let callback = context.with::<QueueData, _>(queue, |queue| queue.config.io_stop);
+    let held = presented(context, queue);
+    for request in &held {
+        let state = context
+            .framework()
+            .get::<RequestData>(*request)
+            .ok()
+            .map(|request| {
+                request.stop = Stop::Told;
+                (request.was_told_of_cancellation(), request.is_cancelable())
+            });
+        if let Some((false, is_cancelable)) = state
+            && callback != 0
+        {
+            let flags = action | if is_cancelable { STOP_CANCELABLE } else { 0 };
+            context.call_driver("EvtIoStop", callback, [queue, *request, flags]);
+        }
+    }
+    let mut left = None;
+    let is_over = wait::wait_until(context, None, |context| {
+        let mut framework = context.framework();
+        let presented = framework
+            .get::<QueueData>(queue)
+            .map_or_else(|_| Vec::new(), |queue| queue.presented.clone());
+        left = held
+            .iter()
+            .filter(|request| presented.contains(request))
+            .find_map(|request| {
+                let data = framework.get::<RequestData>(*request).ok()?;
+                (data.stop == Stop::Told).then(|| describe(data))
+            });
+        left.is_none()
+    });
+    if let Some(description) = left.filter(|_| !is_over) {
+        context.stop(
+            Rule::RequestNotCompleted,
+            format!(
+                "{occasion} while the driver held {description}, never completed nor \
+                 acknowledged with WdfRequestStopAcknowledge"
+            ),
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! Requests that the driver takes out of queues, and puts into queues.
+
+use super::{
+    super::{
+        object,
+        state::{
+            device::device_of,
+            file::FileData,
+            framework::{Context, Entries},
+            queue::{MANUAL, PARALLEL, QueueData},
+            request::{RequestData, Stop},
+        },
+    },
+    dispatch::{cancel_on_queue, dispatch},
+    ending::{end, must_not_be_cancelable, must_own},
+    request_routines::fill_parameters,
+};
+use crate::{execution::routine::Routine, ground::status::NtStatus};
+
+pub const ENTRIES: Entries = &[
+    (
+        "WdfIoQueueRetrieveNextRequest",
+        Routine::Three(retrieve_next),
+    ),
+    (
+        "WdfIoQueueRetrieveRequestByFileObject",
+        Routine::Four(retrieve_by_file),
+    ),
+    ("WdfIoQueueFindRequest", Routine::Six(find_request)),
+    (
+        "WdfIoQueueRetrieveFoundRequest",
+        Routine::Four(retrieve_found),
+    ),
+    ("WdfRequestForwardToIoQueue", Routine::Three(forward)),
+    ("WdfRequestRequeue", Routine::Two(requeue)),
+];
+
+/// Gives the driver a request that waits: the first one of those that `is_wanted`.
+fn retrieve(
+    context: &Context,
+    queue: u64,
+    mut is_wanted: impl FnMut(u64, &RequestData) -> bool,
+) -> Result<u64, NtStatus> {
+    context.with::<QueueData, _>(queue, |queue| {
+        if queue.config.dispatch_type == PARALLEL {
+            Err(NtStatus::INVALID_DEVICE_STATE)
+        } else if !queue.is_powered || !queue.dispatches {
+            Err(NtStatus::WDF_PAUSED)
+        } else {
+            Ok(())
+        }
+    })?;
+    loop {
+        let (waiting, allows_empty) = context.with::<QueueData, _>(queue, |queue| {
+            (queue.waiting.clone(), queue.config.allow_zero_length != 0)
+        });
+        let found = waiting.into_iter().find(|request| {
+            context.with::<RequestData, _>(*request, |data| is_wanted(*request, data))
+        });
+        let request = found.ok_or(NtStatus::NO_MORE_ENTRIES)?;
+        let is_empty = context.with::<RequestData, _>(request, |data| data.is_empty());
+        if is_empty && !allows_empty {
+            end(context, request, NtStatus::SUCCESS, Some(0));
+            continue;
+        }
+        context.with::<QueueData, _>(queue, |queue| {
+            queue.waiting.retain(|waiting| *waiting != request);
+            queue.presented.push(request);
+        });
+        context.with::<RequestData, _>(request, RequestData::set_presented);
+        return Ok(request);
+    }
+}
+
+/// Writes a request that was found, or says why there is none.
+fn hand_out(context: &Context, found: Result<u64, NtStatus>, to: u64) -> u64 {
+    match found {
+        Ok(request) => {
+            context.write(to, &request);
+            NtStatus::SUCCESS.to_register()
+        }
+        Err(status) => {
+            context.write(to, &0_u64);
+            status.to_register()
+        }
+    }
+}
+
+fn retrieve_next(context: &Context, _globals: u64, queue: u64, request: u64) -> u64 {
+    let found = retrieve(context, queue, |_, _| true);
+    hand_out(context, found, request)
+}
+
+fn retrieve_by_file(context: &Context, _globals: u64, queue: u64, file: u64, request: u64) -> u64 {
+    context.with::<FileData, _>(file, |_| ());
+    let found = retrieve(context, queue, |_, data| data.file() == Some(file));
+    hand_out(context, found, request)
+}
+
+fn retrieve_found(context: &Context, _globals: u64, queue: u64, found: u64, request: u64) -> u64 {
+    if context.with::<QueueData, _>(queue, |queue| queue.config.dispatch_type != MANUAL) {
+        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+    }
+    let found = retrieve(context, queue, |handle, _| handle == found).map_err(|status| {
+        if status == NtStatus::NO_MORE_ENTRIES {
+            NtStatus::NOT_FOUND
+        } else {
+            status
+        }
+    });
+    hand_out(context, found, request)
+}
+
+/// Looks at what waits, after a request that was found before. The driver owns a
+/// reference to what it is shown, and not the request.
+fn find_request(
+    context: &Context,
+    _globals: u64,
+    queue: u64,
+    after: u64,
+    file: u64,
+    parameters: u64,
+    request: u64,
+) -> u64 {
+    let waiting = context.with::<QueueData, _>(queue, |queue| queue.waiting.clone());
+    if after != 0 && !waiting.contains(&after) {
+        return hand_out(context, Err(NtStatus::NOT_FOUND), request);
+    }
+    let skipped = waiting
+        .iter()
+        .position(|waiting| *waiting == after)
+        .map_or(0, |place| place + 1);
+    let found = waiting.into_iter().skip(skipped).find(|waiting| {
+        file == 0 || context.with::<RequestData, _>(*waiting, |data| data.file() == Some(file))
+    });
+    if let Some(found) = found {
+        object::add_reference(context, found);
+        if parameters != 0 {
+            fill_parameters(context, found, parameters);
+        }
+    }
+    hand_out(context, found.ok_or(NtStatus::NO_MORE_ENTRIES), request)
+}
+
+/// Returns the queue of a request that the driver moves on.
+fn take_back(context: &Context, request: u64) -> Option<u64> {
+    must_own(context, request);
+    must_not_be_cancelable(context, request);
+    context.with::<RequestData, _>(request, |request| request.queue())
+}
+
+/// `WdfRequestForwardToIoQueue`.
+pub fn forward(context: &Context, _globals: u64, request: u64, to: u64) -> u64 {
+    let accepts = context.with::<QueueData, _>(to, |queue| queue.accepts);
+    let from = take_back(context, request);
+    let goes_elsewhere = from.is_none_or(|from| device_of(context, from) != device_of(context, to));
+    if from == Some(to) || (from.is_some() && goes_elsewhere) {
+        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+    }
+    if !accepts {
+        return NtStatus::WDF_BUSY.to_register();
+    }
+    if let Some(from) = from {
+        context.with::<QueueData, _>(from, |queue| queue.forget(request));
+    }
+    let is_cancelled = context.with::<RequestData, _>(request, |data| {
+        data.set_queue(to);
+        data.set_presented();
+        data.is_cancelled()
+    });
+    if is_cancelled {
+        cancel_on_queue(context, to, request);
+    } else {
+        context.with::<QueueData, _>(to, |queue| queue.put_last(request));
+        dispatch(context, to);
+    }
+    if let Some(from) = from {
+        dispatch(context, from);
+    }
+    NtStatus::SUCCESS.to_register()
+}
+
+/// `WdfRequestRequeue`: back to the head of a manual queue.
+pub fn requeue(context: &Context, _globals: u64, request: u64) -> u64 {
+    let queue = take_back(context, request).filter(|queue| {
+        context.with::<QueueData, _>(*queue, |queue| queue.config.dispatch_type == MANUAL)
+    });
+    let Some(queue) = queue else {
+        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+    };
+    put_back(context, queue, request);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Puts a request that the driver had back at the head of its queue, unless it is
+/// cancelled.
+pub fn put_back(context: &Context, queue: u64, request: u64) {
+    let is_cancelled = context.with::<RequestData, _>(request, |data| {
+        data.stop = Stop::None;
+        data.is_cancelled()
+    });
+    let cancels = context.with::<QueueData, _>(queue, |queue| {
+        queue.forget(request);
+        let cancels = is_cancelled || queue.cancels;
+        if !cancels {
+            queue.put_first(request);
+        }
+        cancels
+    });
+    if cancels {
+        cancel_on_queue(context, queue, request);
+    }
+    dispatch(context, queue);
+}

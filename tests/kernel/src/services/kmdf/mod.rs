@@ -1,0 +1,21 @@
+//! The Kernel-Mode Driver Framework, as a driver sees it: the function table,
+//! framework objects, devices, queues, requests, timers, DPCs, work items, locks,
+//! memory, strings and registry keys.
+
+pub mod buffer;
+pub mod device;
+pub mod driver;
+pub mod file;
+pub mod io;
+pub mod lock;
+pub mod names;
+pub mod object;
+pub mod object_routines;
+pub mod registry;
+pub mod state;
+pub mod table;
+pub mod text_routines;
+pub mod timer;
+pub mod wait;
+pub mod work;
+pub mod work_item;

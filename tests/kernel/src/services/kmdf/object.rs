@@ -1,0 +1,178 @@
+//! Objects: their making and their deletion.
+
+use super::state::framework::{AnyData, Context, Data, ObjectContext, ObjectRoutine};
+use crate::ground::{
+    abi::{ContextTypeInfo, ObjectAttributes},
+    arena::Block,
+    status::NtStatus,
+};
+
+/// Returns the attributes at an address, `None` for a null pointer.
+pub fn read_attributes(context: &Context, address: u64) -> Option<ObjectAttributes> {
+    (address != 0).then(|| context.read(address))
+}
+
+/// Makes an object as a driver's attributes say, with its context; `parent` is
+/// the parent where the attributes name none.
+pub fn create(
+    context: &Context,
+    data: impl Data,
+    attributes: Option<&ObjectAttributes>,
+    parent: Option<u64>,
+) -> Result<u64, NtStatus> {
+    let chosen = attributes.map_or(0, |attributes| attributes.parent);
+    if let Some(attributes) = attributes
+        && attributes.size as usize != size_of::<ObjectAttributes>()
+    {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    let parent = if chosen == 0 { parent } else { Some(chosen) };
+    let handle = {
+        let mut framework = context.framework();
+        if parent.is_some_and(|parent| !framework.exists(parent)) {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        framework.insert(Box::new(data), parent)
+    };
+    if let Some(attributes) = attributes {
+        if let Some(object) = context.framework().objects.get_mut(&handle) {
+            object.execution_level = attributes.execution_level;
+        }
+        add_context(context, handle, attributes)
+            .inspect_err(|_| context.framework().forget(handle))?;
+    }
+    Ok(handle)
+}
+
+/// Adds the context and callbacks that attributes describe to an object.
+/// Returns the context's address, 0 if there is none.
+pub fn add_context(
+    context: &Context,
+    handle: u64,
+    attributes: &ObjectAttributes,
+) -> Result<u64, NtStatus> {
+    let added = if attributes.context_type == 0 {
+        None
+    } else {
+        let info: ContextTypeInfo = context.read(attributes.context_type);
+        if info.size as usize != size_of::<ContextTypeInfo>() {
+            return Err(NtStatus::INFO_LENGTH_MISMATCH);
+        }
+        let size = match attributes.context_size_override {
+            0 => info.context_size,
+            size => size,
+        };
+        let size = usize::try_from(size).map_err(|_| NtStatus::INTEGER_OVERFLOW)?;
+        Some(ObjectContext {
+            unique_type: unique_type(attributes.context_type, &info),
+            memory: Block::zeroed(size),
+        })
+    };
+    let mut framework = context.framework();
+    let Some(object) = framework.objects.get_mut(&handle) else {
+        return Err(NtStatus::INVALID_HANDLE);
+    };
+    let mut address = 0;
+    if let Some(added) = added {
+        if object
+            .contexts
+            .iter()
+            .any(|present| present.unique_type == added.unique_type)
+        {
+            return Err(NtStatus::OBJECT_NAME_COLLISION);
+        }
+        address = added.memory.address();
+        object.contexts.push(added);
+    }
+    object
+        .cleanup
+        .extend((attributes.cleanup != 0).then_some(attributes.cleanup));
+    object
+        .destroy
+        .extend((attributes.destroy != 0).then_some(attributes.destroy));
+    drop(framework);
+    Ok(address)
+}
+
+/// Returns a context type's identity. `UniqueType` points at the one information that
+/// stands for all its copies; where it is null, the information at hand does.
+pub const fn unique_type(address: u64, info: &ContextTypeInfo) -> u64 {
+    if info.unique_type == 0 {
+        address
+    } else {
+        info.unique_type
+    }
+}
+
+/// Deletes an object and everything below it: cleanup callbacks first, children
+/// before parents, then destroy callbacks in the same order. What the driver holds
+/// a reference to is destroyed when it gives the last one back.
+pub fn delete(context: &Context, root: u64) {
+    let order = context.framework().subtree(root);
+    for handle in &order {
+        tell(context, *handle, |data| data.before_delete());
+        let callbacks = context
+            .framework()
+            .objects
+            .get_mut(handle)
+            .map(|object| core::mem::take(&mut object.cleanup))
+            .unwrap_or_default();
+        for callback in callbacks {
+            context.call_driver("EvtCleanupCallback", callback, [*handle]);
+        }
+    }
+    for handle in &order {
+        let is_held = context
+            .framework()
+            .objects
+            .get_mut(handle)
+            .is_some_and(|object| {
+                object.deleted = true;
+                object.references > 0
+            });
+        if !is_held {
+            destroy(context, *handle);
+        }
+    }
+}
+
+/// Calls the routine that an object's kind has for an occasion, if it has one.
+pub fn tell(
+    context: &Context,
+    handle: u64,
+    occasion: impl FnOnce(&dyn AnyData) -> Option<ObjectRoutine>,
+) {
+    let routine = context
+        .framework()
+        .objects
+        .get(&handle)
+        .and_then(|object| occasion(&*object.data));
+    if let Some(routine) = routine {
+        routine(context, handle);
+    }
+}
+
+/// Calls an object's destroy callbacks and takes it away.
+pub fn destroy(context: &Context, handle: u64) {
+    let callbacks = context
+        .framework()
+        .objects
+        .get_mut(&handle)
+        .map(|object| core::mem::take(&mut object.destroy))
+        .unwrap_or_default();
+    for callback in callbacks {
+        context.call_driver("EvtDestroyCallback", callback, [handle]);
+    }
+    context.framework().forget(handle);
+}
+
+/// Takes a reference in the driver's name.
+pub fn add_reference(context: &Context, handle: u64) {
+    context.with_object(handle, |object| object.references += 1);
+}
+
+/// Returns the parent of an object of a known kind.
+pub fn get_parent<T: Data>(context: &Context, _globals: u64, handle: u64) -> u64 {
+    context.with::<T, _>(handle, |_| ());
+    context.framework().parent(handle).unwrap_or(0)
+}

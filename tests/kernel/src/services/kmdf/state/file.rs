@@ -1,0 +1,30 @@
+//! Open files.
+
+use super::{framework::Framework, text::TextData};
+use crate::ground::arena::Block;
+
+/// An open file.
+pub struct FileData {
+    pub device: u64,
+    pub name: TextData,
+    /// The counted string that says the name to the driver, once it asks.
+    pub name_structure: Option<Block>,
+    /// Whether its last handle is closed: it goes with its last request.
+    pub closing: bool,
+}
+
+impl FileData {
+    /// Returns the device that it is open on.
+    pub const fn device(&self) -> u64 {
+        self.device
+    }
+}
+
+/// Returns whether a device has an open file.
+pub fn is_open(framework: &mut Framework, device: u64) -> bool {
+    framework.all::<FileData>().into_iter().any(|file| {
+        framework
+            .get::<FileData>(file)
+            .is_ok_and(|file| file.device == device)
+    })
+}

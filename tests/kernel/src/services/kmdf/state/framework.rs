@@ -1,0 +1,403 @@
+//! The framework's state: objects by their handles, and what each module keeps beside them.
+
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    ops::Deref,
+    sync::Arc,
+};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::{
+    execution::{context::Context as Execution, routine::Routine},
+    ground::{arena::Block, clock::Clock, rule::Rule},
+    services::verifier::Verifier,
+};
+
+/// Handles look like kernel addresses, and none can be accessed.
+const FIRST_HANDLE: u64 = 0xFFFF_A000_0000_0000;
+const HANDLE_STEP: u64 = 0x40;
+
+/// The framework of a kernel.
+pub struct Kmdf {
+    state: Mutex<Framework>,
+    clock: Arc<Clock>,
+    verifier: Arc<Verifier>,
+    functions: FunctionTable,
+}
+
+/// The gateways that the framework gives to drivers.
+#[derive(Clone, Copy)]
+pub struct FunctionTable {
+    /// The function table, which drivers call through.
+    pub table: &'static [u64],
+    /// The framework's own unload routine, which a driver object holds.
+    pub unload: u64,
+}
+
+impl Kmdf {
+    /// Makes a framework without objects.
+    pub fn new(clock: Arc<Clock>, verifier: Arc<Verifier>, functions: FunctionTable) -> Self {
+        Self {
+            state: Mutex::default(),
+            clock,
+            verifier,
+            functions,
+        }
+    }
+
+    /// Locks the framework. The lock is never held over a call of the driver
+    /// nor over a bugcheck.
+    pub fn framework(&self) -> MutexGuard<'_, Framework> {
+        self.state.lock()
+    }
+
+    /// Returns the gateways that the framework gives to drivers.
+    pub const fn functions(&self) -> FunctionTable {
+        self.functions
+    }
+}
+
+/// The context in which the framework acts.
+#[derive(Clone)]
+pub struct Context {
+    kmdf: Arc<Kmdf>,
+    execution: Execution,
+}
+
+impl Deref for Context {
+    type Target = Execution;
+
+    fn deref(&self) -> &Execution {
+        &self.execution
+    }
+}
+
+impl Context {
+    /// Makes a context of the framework's for a call or job.
+    pub const fn new(kmdf: Arc<Kmdf>, execution: Execution) -> Self {
+        Self { kmdf, execution }
+    }
+
+    /// Locks the framework. The lock is never held over a call of the driver
+    /// nor over a bugcheck.
+    pub fn framework(&self) -> MutexGuard<'_, Framework> {
+        self.kmdf.framework()
+    }
+
+    /// Returns the kernel's clock.
+    pub fn clock(&self) -> &Clock {
+        &self.kmdf.clock
+    }
+
+    /// Returns the kernel's verifier.
+    pub fn verifier(&self) -> &Verifier {
+        &self.kmdf.verifier
+    }
+
+    /// Returns the gateways that the framework gives to drivers.
+    pub fn functions(&self) -> FunctionTable {
+        self.kmdf.functions()
+    }
+
+    /// Runs `body` on the data of the object that the driver named; a handle of
+    /// another kind is a bugcheck.
+    pub fn with<T: Data, R>(&self, handle: u64, body: impl FnOnce(&mut T) -> R) -> R {
+        let result = self.framework().get::<T>(handle).map(body);
+        match result {
+            Ok(result) => result,
+            Err(error) => self.stop_for_handle(&error),
+        }
+    }
+
+    /// Runs `body` on an object of whatever kind; a handle of none is a bugcheck.
+    pub fn with_object<R>(&self, handle: u64, body: impl FnOnce(&mut Object) -> R) -> R {
+        let result = self.framework().objects.get_mut(&handle).map(body);
+        result.unwrap_or_else(|| {
+            self.stop_for_handle(&BadHandle {
+                handle,
+                expected: "WDFOBJECT",
+                found: None,
+            })
+        })
+    }
+
+    /// Bugchecks for a wrong handle.
+    pub fn stop_for_handle(&self, error: &BadHandle) -> ! {
+        let what = error.found.map_or_else(
+            || "names no object".to_owned(),
+            |found| format!("is a {found}"),
+        );
+        self.stop(
+            Rule::BadHandle,
+            format!(
+                "{} was called from {} with 0x{:016X}, which {what}, for a {}",
+                self.call().name,
+                self.caller(),
+                error.handle,
+                error.expected
+            ),
+        )
+    }
+}
+
+/// A module's part of the function table.
+pub type Entries = &'static [(&'static str, Routine<Context>)];
+
+/// A routine of the framework's that is called for an object.
+pub type ObjectRoutine = fn(&Context, u64);
+
+/// The data of objects of one kind, and what the framework does with such objects.
+pub trait Data: Any + Send {
+    /// The handle type's name.
+    const NAME: &'static str;
+
+    /// Returns whether the object is the framework's, and not a driver's to delete.
+    fn is_frameworks(&self) -> bool {
+        false
+    }
+
+    /// Ends what an object does, before it is deleted.
+    const BEFORE_DELETE: Option<ObjectRoutine> = None;
+
+    /// Tells an object that a request of its is over.
+    const REQUEST_ENDED: Option<ObjectRoutine> = None;
+}
+
+/// The data of an object that is nothing but an object.
+pub struct General;
+
+impl Data for General {
+    const NAME: &'static str = "WDFOBJECT";
+}
+
+/// An object's data, of whatever kind.
+pub trait AnyData: Any + Send {
+    /// See [`Data::NAME`].
+    fn name(&self) -> &'static str;
+    /// See [`Data::is_frameworks`].
+    fn belongs_to_framework(&self) -> bool;
+    /// See [`Data::BEFORE_DELETE`].
+    fn before_delete(&self) -> Option<ObjectRoutine>;
+    /// See [`Data::REQUEST_ENDED`].
+    fn request_ended(&self) -> Option<ObjectRoutine>;
+}
+
+impl<T: Data> AnyData for T {
+    fn name(&self) -> &'static str {
+        T::NAME
+    }
+
+    fn belongs_to_framework(&self) -> bool {
+        self.is_frameworks()
+    }
+
+    fn before_delete(&self) -> Option<ObjectRoutine> {
+        T::BEFORE_DELETE
+    }
+
+    fn request_ended(&self) -> Option<ObjectRoutine> {
+        T::REQUEST_ENDED
+    }
+}
+
+/// A context that a driver gave an object.
+pub struct ObjectContext {
+    /// The type's identity: the address of its unique type information.
+    pub unique_type: u64,
+    /// The context's memory.
+    pub memory: Block,
+}
+
+/// An object.
+pub struct Object {
+    /// The data of its kind.
+    pub data: Box<dyn AnyData>,
+    parent: Option<u64>,
+    children: Vec<u64>,
+    /// Its contexts.
+    pub contexts: Vec<ObjectContext>,
+    /// Its cleanup callbacks.
+    pub cleanup: Vec<u64>,
+    /// Its destroy callbacks.
+    pub destroy: Vec<u64>,
+    /// `WDF_EXECUTION_LEVEL`; 0 or 1 for the parent's.
+    pub execution_level: u32,
+    /// References that the driver took and has not given back.
+    pub references: u32,
+    /// Whether it was deleted: what is left of it goes with the last reference.
+    pub deleted: bool,
+}
+
+impl Object {
+    fn get<T: Data>(&mut self) -> Option<&mut T> {
+        let data: &mut dyn Any = &mut *self.data;
+        data.downcast_mut()
+    }
+}
+
+/// Everything that the framework keeps.
+#[derive(Default)]
+pub struct Framework {
+    /// The objects, by handle.
+    pub objects: HashMap<u64, Object>,
+    issued: u64,
+    /// The state that modules keep beside their objects, by type.
+    parts: HashMap<TypeId, Box<dyn Any + Send>>,
+}
+
+/// A handle that is not what a routine takes.
+pub struct BadHandle {
+    /// The handle.
+    pub handle: u64,
+    /// The name of the type that the routine takes.
+    pub expected: &'static str,
+    /// The name of the type that it has.
+    pub found: Option<&'static str>,
+}
+
+impl Framework {
+    /// Returns what a module keeps beside its objects.
+    pub fn part<T: Default + Send + 'static>(&mut self) -> &mut T {
+        self.parts
+            .entry(TypeId::of::<T>())
+            .or_insert_with(|| Box::new(T::default()))
+            .downcast_mut()
+            .unwrap_or_else(|| unreachable!("parts are kept by their types"))
+    }
+
+    /// Makes an object.
+    pub fn insert(&mut self, data: Box<dyn AnyData>, parent: Option<u64>) -> u64 {
+        let handle = FIRST_HANDLE + self.issued * HANDLE_STEP;
+        self.issued += 1;
+        if let Some(parent) = parent.and_then(|parent| self.objects.get_mut(&parent)) {
+            parent.children.push(handle);
+        }
+        self.objects.insert(
+            handle,
+            Object {
+                data,
+                parent,
+                children: Vec::new(),
+                contexts: Vec::new(),
+                cleanup: Vec::new(),
+                destroy: Vec::new(),
+                execution_level: 0,
+                references: 0,
+                deleted: false,
+            },
+        );
+        handle
+    }
+
+    /// Returns the data behind a handle of a known kind.
+    pub fn get<T: Data>(&mut self, handle: u64) -> Result<&mut T, BadHandle> {
+        match self.objects.get_mut(&handle) {
+            None => Err(BadHandle {
+                handle,
+                expected: T::NAME,
+                found: None,
+            }),
+            Some(object) => {
+                let name = object.data.name();
+                object.get().ok_or(BadHandle {
+                    handle,
+                    expected: T::NAME,
+                    found: Some(name),
+                })
+            }
+        }
+    }
+
+    /// Takes an object away.
+    pub fn forget(&mut self, handle: u64) {
+        if let Some(object) = self.objects.remove(&handle)
+            && let Some(parent) = object
+                .parent
+                .and_then(|parent| self.objects.get_mut(&parent))
+        {
+            parent.children.retain(|child| *child != handle);
+        }
+    }
+
+    /// Returns whether the handle names a live object.
+    pub fn exists(&self, handle: u64) -> bool {
+        self.objects.contains_key(&handle)
+    }
+
+    /// Returns the nearest object upwards, the object itself included, of a kind.
+    pub fn ancestor<T: Data>(&mut self, handle: u64) -> Option<u64> {
+        let mut at = Some(handle);
+        while let Some(handle) = at {
+            let object = self.objects.get_mut(&handle)?;
+            if object.get::<T>().is_some() {
+                return Some(handle);
+            }
+            at = object.parent;
+        }
+        None
+    }
+
+    /// Returns an object's parent.
+    pub fn parent(&self, handle: u64) -> Option<u64> {
+        self.objects.get(&handle)?.parent
+    }
+
+    /// Returns an object's children of a kind, oldest first.
+    pub fn children<T: Data>(&mut self, handle: u64) -> Vec<u64> {
+        let children = self
+            .objects
+            .get(&handle)
+            .map(|object| object.children.clone())
+            .unwrap_or_default();
+        children
+            .into_iter()
+            .filter(|child| self.get::<T>(*child).is_ok())
+            .collect()
+    }
+
+    /// Returns every live object of a kind, oldest first.
+    pub fn all<T: Data>(&mut self) -> Vec<u64> {
+        let mut handles: Vec<u64> = self
+            .objects
+            .iter_mut()
+            .filter_map(|(handle, object)| object.get::<T>().map(|_| *handle))
+            .collect();
+        handles.sort_unstable();
+        handles
+    }
+
+    /// Returns whether the object's callbacks, or those of an object above it, are to be
+    /// called at `PASSIVE_LEVEL` only.
+    pub fn is_passive(&self, handle: u64) -> bool {
+        const PASSIVE: u32 = 2;
+        const DISPATCH: u32 = 3;
+        let mut at = Some(handle);
+        while let Some(object) = at.and_then(|handle| self.objects.get(&handle)) {
+            match object.execution_level {
+                PASSIVE => return true,
+                DISPATCH => return false,
+                _ => at = object.parent,
+            }
+        }
+        false
+    }
+
+    /// Returns the object and everything below it, children before their parents, and
+    /// brothers by age.
+    pub fn subtree(&self, root: u64) -> Vec<u64> {
+        let mut order = Vec::new();
+        // Each entry says whether its children are in the order already.
+        let mut stack = vec![(root, false)];
+        while let Some((handle, entered)) = stack.pop() {
+            if entered {
+                order.push(handle);
+            } else if let Some(object) = self.objects.get(&handle) {
+                stack.push((handle, true));
+                stack.extend(object.children.iter().rev().map(|child| (*child, false)));
+            }
+        }
+        order
+    }
+}

@@ -1,0 +1,150 @@
+//! I/O queues: their requests and their state.
+
+use std::{collections::VecDeque, thread::ThreadId};
+
+use crate::ground::{abi::IoQueueConfig, status::NtStatus};
+
+/// `WDF_IO_QUEUE_DISPATCH_TYPE`.
+pub const SEQUENTIAL: u32 = 1;
+
+pub const PARALLEL: u32 = 2;
+
+pub const MANUAL: u32 = 3;
+
+/// A callback with its context.
+#[derive(Clone, Copy)]
+pub struct Notify {
+    pub function: u64,
+    pub argument: u64,
+}
+
+/// A queue.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a state of its own, as the bits of WDF_IO_QUEUE_STATE are"
+)]
+pub struct QueueData {
+    pub config: IoQueueConfig,
+    /// Requests that wait, the next one first.
+    pub waiting: VecDeque<u64>,
+    /// Requests that the driver holds, in the order in which it got them.
+    pub presented: Vec<u64>,
+    /// Requests among them that were cancelled while they waited, and that the driver
+    /// is still to be told of.
+    pub canceled: VecDeque<u64>,
+    pub accepts: bool,
+    pub dispatches: bool,
+    /// Whether the device's power lets it dispatch.
+    pub is_powered: bool,
+    pub is_power_managed: bool,
+    /// Its device is going: it accepts no requests any more.
+    pub is_shut_down: bool,
+    /// A purge goes on: what the driver gives back is cancelled.
+    pub cancels: bool,
+    /// Whether a request came to an empty queue, which a ready callback is told.
+    pub became_ready: bool,
+    pub ready: Option<Notify>,
+    pub idle: Option<Notify>,
+    pub purged: Option<Notify>,
+    /// The threads that dispatch its events, further down their stacks.
+    pub dispatching: Vec<ThreadId>,
+}
+
+/// The next thing for a queue to do.
+pub enum Event {
+    CanceledOnQueue(u64, u64),
+    Notify(&'static str, Notify),
+    Deliver(u64, Box<IoQueueConfig>),
+}
+
+impl QueueData {
+    /// Returns whether it gets the requests that no other queue gets.
+    pub const fn is_default(&self) -> bool {
+        self.config.default_queue != 0
+    }
+
+    /// Returns whether a request waits in it.
+    pub fn has_waiting(&self, request: u64) -> bool {
+        self.waiting.contains(&request)
+    }
+
+    /// Returns whether a purge cancels what the driver gives back or makes cancelable.
+    pub const fn cancels_what_comes_back(&self) -> bool {
+        self.cancels
+    }
+
+    /// Takes a request out.
+    pub fn forget(&mut self, request: u64) {
+        self.waiting.retain(|waiting| *waiting != request);
+        self.presented.retain(|presented| *presented != request);
+        self.canceled.retain(|canceled| *canceled != request);
+    }
+
+    pub fn put_last(&mut self, request: u64) {
+        self.waiting.push_back(request);
+        self.became_ready |= self.waiting.len() == 1;
+    }
+
+    pub fn put_first(&mut self, request: u64) {
+        self.waiting.push_front(request);
+        self.became_ready |= self.waiting.len() == 1;
+    }
+
+    pub fn next_event(&mut self) -> Option<Event> {
+        if let Some(request) = self.canceled.pop_front() {
+            return Some(Event::CanceledOnQueue(
+                request,
+                self.config.io_canceled_on_queue,
+            ));
+        }
+        if self.presented.is_empty() {
+            if let Some(idle) = self.idle.take() {
+                self.cancels = false;
+                return Some(Event::Notify("EvtIoQueueState", idle));
+            }
+            if self.waiting.is_empty()
+                && let Some(purged) = self.purged.take()
+            {
+                self.cancels = false;
+                return Some(Event::Notify("EvtIoQueueState", purged));
+            }
+        }
+        if !self.is_powered || !self.dispatches {
+            return None;
+        }
+        let room = match self.config.dispatch_type {
+            MANUAL => {
+                let ready = self.ready.filter(|_| self.became_ready)?;
+                self.became_ready = false;
+                return Some(Event::Notify("EvtIoQueueState", ready));
+            }
+            SEQUENTIAL => 1,
+            _ => usize::try_from(self.config.presented_requests).unwrap_or(usize::MAX),
+        };
+        if self.presented.len() >= room {
+            return None;
+        }
+        let request = self.waiting.pop_front()?;
+        self.presented.push(request);
+        Some(Event::Deliver(request, Box::new(self.config)))
+    }
+}
+
+/// Whether a configuration makes a queue that can work.
+pub const fn check(config: &IoQueueConfig) -> Result<(), NtStatus> {
+    if config.size as usize != size_of::<IoQueueConfig>() {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    let has_callback = config.io_default != 0
+        || config.io_read != 0
+        || config.io_write != 0
+        || config.io_device_control != 0
+        || config.io_internal_device_control != 0;
+    match config.dispatch_type {
+        SEQUENTIAL | PARALLEL if !has_callback => Err(NtStatus::WDF_NO_CALLBACK),
+        MANUAL if has_callback => Err(NtStatus::INVALID_PARAMETER),
+        SEQUENTIAL | MANUAL if config.presented_requests != 0 => Err(NtStatus::INVALID_PARAMETER),
+        SEQUENTIAL | PARALLEL | MANUAL => Ok(()),
+        _ => Err(NtStatus::INVALID_PARAMETER),
+    }
+}

@@ -1,0 +1,86 @@
+//! The state of ntoskrnl.exe's routines, and the context in which they act.
+
+use std::{ops::Deref, sync::Arc};
+
+use parking_lot::Mutex;
+
+use super::super::{
+    faults::Faults,
+    kmdf::state::framework::{Context as KmdfContext, Kmdf},
+    pool::Pool,
+};
+use crate::{execution::context::Context as Execution, ground::clock::Clock};
+
+/// The state of ntoskrnl.exe's routines, ETW aside.
+pub struct Ntoskrnl {
+    pool: Arc<Pool>,
+    faults: Arc<Faults>,
+    clock: Arc<Clock>,
+    /// Timers come due in waits.
+    kmdf: Arc<Kmdf>,
+    printed: Mutex<Vec<String>>,
+}
+
+impl Ntoskrnl {
+    /// Makes it of the services that the routines use.
+    pub fn new(pool: Arc<Pool>, faults: Arc<Faults>, clock: Arc<Clock>, kmdf: Arc<Kmdf>) -> Self {
+        Self {
+            pool,
+            faults,
+            clock,
+            kmdf,
+            printed: Mutex::default(),
+        }
+    }
+
+    /// Returns the lines that drivers printed, oldest first.
+    pub fn printed(&self) -> Vec<String> {
+        self.printed.lock().clone()
+    }
+}
+
+/// The context in which the routines act.
+pub struct Context {
+    nt: Arc<Ntoskrnl>,
+    execution: Execution,
+}
+
+impl Deref for Context {
+    type Target = Execution;
+
+    fn deref(&self) -> &Execution {
+        &self.execution
+    }
+}
+
+impl Context {
+    /// Makes a context for a call.
+    pub const fn new(nt: Arc<Ntoskrnl>, execution: Execution) -> Self {
+        Self { nt, execution }
+    }
+
+    /// Returns the kernel's pool.
+    pub fn pool(&self) -> &Pool {
+        &self.nt.pool
+    }
+
+    /// Returns the faults that are to be injected.
+    pub fn faults(&self) -> &Faults {
+        &self.nt.faults
+    }
+
+    /// Returns the kernel's clock.
+    pub fn clock(&self) -> &Clock {
+        &self.nt.clock
+    }
+
+    /// Returns the framework's context for the same call.
+    pub fn kmdf(&self) -> KmdfContext {
+        KmdfContext::new(Arc::clone(&self.nt.kmdf), self.execution.clone())
+    }
+
+    /// Keeps a line that a driver printed.
+    pub fn print(&self, line: String) {
+        self.nt.printed.lock().push(line);
+    }
+}

@@ -1,0 +1,151 @@
+//! The services of one kernel, made and joined.
+
+use std::{any::Any, rc::Rc, sync::Arc};
+
+use super::{
+    addresses::Addresses,
+    borrowed::Borrowed,
+    etw::service::{Context as EtwContext, EtwConfig, EtwRuntime, Uses},
+    faults::Faults,
+    kmdf::{
+        state::framework::{Context as KmdfContext, FunctionTable, Kmdf},
+        timer::run_dpcs,
+    },
+    ntoskrnl::context::{Context as NtContext, Ntoskrnl},
+    pool::Pool,
+    verifier::Verifier,
+};
+use crate::{
+    execution::{
+        call::Call,
+        context::Context,
+        environment::Environment,
+        thread::{Host, Thread},
+    },
+    ground::{access::Finding, clock::Clock, rule::Rule},
+};
+
+/// The services of a kernel. They do not know it: it makes them, and each call finds its
+/// service by it.
+pub struct System {
+    /// The environment of the threads.
+    pub environment: Arc<Environment>,
+    /// The clock.
+    pub clock: Arc<Clock>,
+    /// The verifier.
+    pub verifier: Arc<Verifier>,
+    /// The routines that are to fail.
+    pub faults: Arc<Faults>,
+    /// The pool.
+    pub pool: Arc<Pool>,
+    /// The framework.
+    pub kmdf: Arc<Kmdf>,
+    /// The routines of ntoskrnl.exe.
+    pub ntoskrnl: Arc<Ntoskrnl>,
+    /// The ETW runtime.
+    pub etw: Arc<EtwRuntime>,
+    addresses: Arc<Addresses>,
+}
+
+impl System {
+    /// Makes the services.
+    pub fn new(
+        clock: Clock,
+        special_pool: bool,
+        etw: EtwConfig,
+        functions: FunctionTable,
+    ) -> Arc<Self> {
+        let environment = Arc::new(Environment::new());
+        let clock = Arc::new(clock);
+        let verifier = Arc::new(Verifier::new(Arc::clone(&clock)));
+        let faults = Arc::new(Faults::default());
+        let pool = Arc::new(Pool::new(Arc::clone(&environment), special_pool));
+        let borrowed = Arc::new(Borrowed::default());
+        let addresses = Arc::new(Addresses::new(
+            Arc::clone(&environment),
+            Arc::clone(&pool),
+            Arc::clone(&borrowed),
+        ));
+        let kmdf = Arc::new(Kmdf::new(
+            Arc::clone(&clock),
+            Arc::clone(&verifier),
+            functions,
+        ));
+        let ntoskrnl = Arc::new(Ntoskrnl::new(
+            Arc::clone(&pool),
+            Arc::clone(&faults),
+            Arc::clone(&clock),
+            Arc::clone(&kmdf),
+        ));
+        let uses = Uses {
+            clock: Arc::clone(&clock),
+            verifier: Arc::clone(&verifier),
+            faults: Arc::clone(&faults),
+            addresses: Arc::clone(&addresses),
+            borrowed,
+        };
+        Arc::new(Self {
+            environment,
+            clock,
+            verifier,
+            faults,
+            pool,
+            kmdf,
+            ntoskrnl,
+            etw: Arc::new(EtwRuntime::new(etw, uses)),
+            addresses,
+        })
+    }
+
+    /// Returns the services of a thread's kernel.
+    pub fn of(thread: &Thread) -> &Self {
+        let host: &dyn Any = &**thread.host();
+        host.downcast_ref()
+            .unwrap_or_else(|| unreachable!("a kernel's threads have a kernel's services"))
+    }
+
+    /// Returns the framework's context for a call or job.
+    pub fn kmdf_context(context: Context) -> KmdfContext {
+        let kmdf = Arc::clone(&Self::of(&context).kmdf);
+        KmdfContext::new(kmdf, context)
+    }
+
+    /// Returns the ETW runtime's context for a call or job.
+    pub fn etw_context(context: Context) -> EtwContext {
+        let runtime = Arc::clone(&Self::of(&context).etw);
+        EtwContext::new(runtime, context)
+    }
+
+    /// Returns the context of ntoskrnl.exe's routines for a call.
+    pub fn ntoskrnl_context(context: Context) -> NtContext {
+        let nt = Arc::clone(&Self::of(&context).ntoskrnl);
+        NtContext::new(nt, context)
+    }
+}
+
+impl Host for System {
+    fn finding(&self, address: u64) -> Option<Finding> {
+        self.addresses.finding(address)
+    }
+
+    fn irql_lowered(&self, thread: &Rc<Thread>, call: Call) {
+        let context = Context::new(Rc::clone(thread), call);
+        run_dpcs(&KmdfContext::new(Arc::clone(&self.kmdf), context));
+    }
+
+    fn driver_entered(&self, thread: &Thread) -> u128 {
+        let activity = self.etw.activities().of_thread(thread.identity().thread);
+        u128::from_le_bytes(activity.to_bytes())
+    }
+
+    fn driver_left(&self, thread: &Thread, what: &str, before: u128) {
+        if self.driver_entered(thread) != before {
+            self.verifier.warn_once(Rule::ActivityNotRestored, || {
+                format!(
+                    "{what} returned with another activity id than it was called with; whatever \
+                     the thread does next will carry it"
+                )
+            });
+        }
+    }
+}

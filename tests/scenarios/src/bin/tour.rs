@@ -1,0 +1,110 @@
+//! Drives the sample driver through everything that it does, in the stand-in kernel, while two
+//! sessions trace it; shows and compares what they recorded. `cargo xtask demo` runs it.
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod tour {
+    use std::{env, error::Error, fs, path::PathBuf, process::ExitCode, time::Instant};
+
+    use etl_file::{Catalog, Decoded, Trace, decode, table};
+    use etw_scenarios::{Tour, check, drive, expected_everything, expected_requests};
+    use etw_testkernel::SessionReport;
+
+    type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+    pub fn main() -> ExitCode {
+        let mut arguments = env::args_os().skip(1).map(PathBuf::from);
+        let (Some(sys), Some(out), None) = (arguments.next(), arguments.next(), arguments.next())
+        else {
+            eprintln!("usage: tour <etw_sample_driver.sys> <folder for the traces>");
+            return ExitCode::FAILURE;
+        };
+        match run(&sys, &out) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    /// Runs the tour; the sessions' files go to the folder `out`.
+    fn run(sys: &PathBuf, out: &PathBuf) -> Result<()> {
+        fs::create_dir_all(out)
+            .map_err(|error| format!("cannot make {}: {error}", out.display()))?;
+        let start = Instant::now();
+        let tour = drive(sys, out, &mut |what| eprintln!("       {what}"));
+        let mark = if tour.is_ok() { "done  " } else { "FAILED" };
+        eprintln!(
+            "{mark} Loading that file in the stand-in kernel and tracing it ({:.1} s)",
+            start.elapsed().as_secs_f32()
+        );
+        let tour = tour?;
+        // The names and messages of its events are in the driver's own resources.
+        let mut catalog = Catalog::new();
+        catalog
+            .load_image(sys)
+            .map_err(|error| format!("cannot use {}: {error}", sys.display()))?;
+        show(&tour.everything, &catalog)?;
+        show(&tour.requests, &catalog)?;
+        verify(&tour, &catalog)?;
+        let file = tour.everything.file.display();
+        println!("The driver:     {}", sys.display());
+        println!("The traces:     {file}");
+        println!("                {}", tour.requests.file.display());
+        println!(
+            "To look again:  cargo run -q -p etl-file --bin etl -- dump {file} --image {}",
+            sys.display()
+        );
+        Ok(())
+    }
+
+    /// Returns a trace's events, decoded, by time.
+    fn events(report: &SessionReport, catalog: &Catalog) -> Result<Vec<Decoded>> {
+        let trace = Trace::open(&report.file)?;
+        Ok(trace
+            .events_by_time()
+            .into_iter()
+            .map(|event| decode(event, catalog))
+            .collect())
+    }
+
+    /// Prints a session's events as a table.
+    fn show(report: &SessionReport, catalog: &Catalog) -> Result<()> {
+        let events = events(report, catalog)?;
+        println!(
+            "\nSession \"{}\": {} events, {} lost, {} buffers\n",
+            report.name, report.events, report.events_lost, report.buffers_written
+        );
+        println!("{}", table::render(&events, None));
+        Ok(())
+    }
+
+    /// Compares what the sessions recorded with what they had to, and says so.
+    fn verify(tour: &Tour, catalog: &Catalog) -> Result<()> {
+        for (report, expected) in [
+            (&tour.everything, expected_everything()),
+            (&tour.requests, expected_requests()),
+        ] {
+            check(&events(report, catalog)?, &expected)
+                .map_err(|error| format!("session \"{}\": {error}", report.name))?;
+        }
+        println!("\nVerified:");
+        for sentence in &tour.verified {
+            println!("  - {sentence}");
+        }
+        println!(
+            "  - each session recorded the events it asked for, in order, with the right fields, and no others\n"
+        );
+        Ok(())
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn main() -> std::process::ExitCode {
+    tour::main()
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+fn main() {
+    println!("the tour is not played here: the stand-in kernel runs on x86-64 Linux only");
+}

@@ -1,0 +1,118 @@
+//! `cargo etw`: what driver authors who use `wdk-etw` run.
+//!
+//! Every command works on the paths that it is given, and needs neither Windows nor the WDK.
+
+mod arguments;
+mod inf;
+mod manifest;
+mod package;
+mod recipes;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Result, bail};
+use clap::ArgMatches;
+use etw_manifest::resources::Version;
+
+use crate::arguments::{optional, required, several};
+
+fn main() -> ExitCode {
+    let matches = arguments::command().get_matches();
+    match run(&matches) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(matches: &ArgMatches) -> Result<()> {
+    let (_, matches) = subcommand(matches)?;
+    match subcommand(matches)? {
+        ("manifest", matches) => run_manifest(matches),
+        ("inf", matches) => {
+            let (_, matches) = subcommand(matches)?;
+            inf::check(&required::<PathBuf>(matches, "inf")?, &driver(matches)?)
+        }
+        ("recipes", matches) => recipes::run(
+            &recipes::Recipes {
+                declaration: required(matches, "declaration")?,
+                text: required(matches, "text")?,
+                profile: required(matches, "profile")?,
+                image: required(matches, "image")?,
+                session: required(matches, "session")?,
+                title: optional(matches, "title")?,
+                guide: optional(matches, "guide")?,
+                client: optional(matches, "client")?,
+                reader: required(matches, "reader")?,
+                command: required(matches, "command")?,
+            },
+            matches.get_flag("check"),
+        ),
+        ("package", matches) => package::run(&package::Package {
+            driver: driver(matches)?,
+            inx: required(matches, "inx")?,
+            version: required(matches, "driver-version")?,
+            certificate: required(matches, "certificate")?,
+            certificate_name: required(matches, "certificate-name")?,
+            description: required(matches, "description")?,
+            texts: several(matches, "text"),
+            files: several(matches, "file"),
+            out: required(matches, "out")?,
+        }),
+        (other, _) => bail!("`cargo etw` has no command {other}"),
+    }
+}
+
+fn run_manifest(matches: &ArgMatches) -> Result<()> {
+    match subcommand(matches)? {
+        ("write", matches) => manifest::write(
+            &manifest::Written {
+                declaration: required(matches, "declaration")?,
+                out: required(matches, "out")?,
+                image: required(matches, "image")?,
+                command: required(matches, "command")?,
+            },
+            matches.get_flag("check"),
+        ),
+        ("check", matches) => manifest::check(
+            &required::<PathBuf>(matches, "base")?,
+            &required::<PathBuf>(matches, "now")?,
+        ),
+        ("compile", matches) => {
+            let version = match required::<String>(matches, "format")?.as_str() {
+                "3" => Version::V3,
+                "5" => Version::V5,
+                other => bail!("WEVT_TEMPLATE has no version {other}; write 3 or 5"),
+            };
+            manifest::compile(
+                &required::<PathBuf>(matches, "file")?,
+                &required::<PathBuf>(matches, "out")?,
+                version,
+            )
+        }
+        ("import", matches) => manifest::import(
+            &required::<PathBuf>(matches, "file")?,
+            optional::<PathBuf>(matches, "out")?.as_deref(),
+        ),
+        (other, _) => bail!("`cargo etw manifest` has no command {other}"),
+    }
+}
+
+/// Reads the arguments that say which driver an INF file is for.
+fn driver(matches: &ArgMatches) -> Result<inf::Driver> {
+    Ok(inf::Driver {
+        image: required(matches, "image")?,
+        declaration: required(matches, "declaration")?,
+        hardware_id: required(matches, "hardware-id")?,
+    })
+}
+
+/// Returns the subcommand, which clap requires.
+fn subcommand(matches: &ArgMatches) -> Result<(&str, &ArgMatches)> {
+    match matches.subcommand() {
+        Some(found) => Ok(found),
+        None => bail!("a command is missing; `cargo etw --help` lists them"),
+    }
+}

@@ -1,0 +1,161 @@
+//! The commands on the sample driver: what is committed is what they write.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use etw_test_support::root;
+
+const DECLARATION: &str = "driver/src/trace.rs";
+const MANIFEST: &str = "inf/etw_sample_driver.man";
+
+/// Runs `cargo etw` in the repository's root.
+fn etw(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
+        .current_dir(root())
+        .arg("etw")
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+/// Runs a command that must succeed.
+fn succeed(arguments: &[&str]) {
+    let output = etw(arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}
+
+/// Runs a command that must fail; returns what it says.
+fn fail(arguments: &[&str]) -> String {
+    let output = etw(arguments);
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn the_committed_manifest_is_the_declarations() {
+    succeed(&[
+        "manifest",
+        "write",
+        DECLARATION,
+        "--check",
+        "--out",
+        MANIFEST,
+        "--image",
+        r"%SystemRoot%\System32\drivers\etw_sample_driver.sys",
+        "--command",
+        "cargo xtask manifest write",
+    ]);
+}
+
+#[test]
+fn the_committed_recipes_are_the_declarations() {
+    let mut arguments = vec!["recipes", DECLARATION, "--check"];
+    arguments.extend([
+        "--text",
+        "docs/tracing.md",
+        "--profile",
+        "inf/etw_sample_driver.wprp",
+    ]);
+    arguments.extend(["--image", "etw_sample_driver.sys", "--session", "sample"]);
+    arguments.extend(["--title", "Trace the sample driver"]);
+    arguments.extend(["--guide", "[the VM guide](vm-guide.md)"]);
+    arguments.extend(["--client", "etw-sample-client"]);
+    arguments.extend(["--reader", "cargo run -q -p etl-file --bin etl --"]);
+    arguments.extend(["--command", "cargo xtask recipes"]);
+    succeed(&arguments);
+}
+
+#[test]
+fn a_stale_file_is_named_with_the_command_that_renews_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stale.man");
+    fs::write(&path, "<instrumentationManifest/>").unwrap();
+    let said = fail(&[
+        "manifest",
+        "write",
+        DECLARATION,
+        "--check",
+        "--out",
+        text(&path),
+        "--image",
+        "x.sys",
+    ]);
+    assert!(said.contains("stale.man is stale"), "{said}");
+    assert!(said.contains("`cargo etw manifest write`"), "{said}");
+}
+
+#[test]
+fn the_sample_still_decodes_what_it_wrote() {
+    succeed(&["manifest", "check", "--base", MANIFEST, DECLARATION]);
+}
+
+#[test]
+fn a_break_is_refused_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("older.man");
+    let sample = fs::read_to_string(root().join(MANIFEST)).unwrap();
+    let older = sample.replace(
+        "name=\"Status\" inType=\"win:UInt32\" outType=\"win:NTSTATUS\"",
+        "name=\"Status\" inType=\"win:UInt64\"",
+    );
+    fs::write(&path, older).unwrap();
+    let arguments = ["manifest", "check", "--base", text(&path), DECLARATION];
+    let said = fail(&arguments);
+    assert!(
+        said.contains("trace.rs:") && said.contains("event 3 of version 0"),
+        "{said}"
+    );
+    // In the other encoding of Windows' texts it is the same.
+    let units = std::iter::once(0xFEFF).chain(sample.encode_utf16());
+    let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
+    fs::write(&path, bytes).unwrap();
+    succeed(&arguments);
+    fs::write(&path, [0xFF, 0x80, 0]).unwrap();
+    let said = fail(&arguments);
+    assert!(said.contains("neither UTF-8 nor UTF-16"), "{said}");
+}
+
+#[test]
+fn resources_are_compiled_and_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = text(folder.path());
+    succeed(&[
+        "manifest", "compile", MANIFEST, "--format", "3", "--out", out,
+    ]);
+    for name in ["wevt.bin", "msg.bin", "res"] {
+        let path = folder.path().join(format!("etw_sample_driver.{name}"));
+        let length = fs::metadata(&path).unwrap().len();
+        assert!(length > 100, "{}", path.display());
+    }
+    let source = folder.path().join("trace.rs");
+    succeed(&["manifest", "import", MANIFEST, "--out", text(&source)]);
+    // What is imported agrees with what it was imported from.
+    succeed(&["manifest", "check", "--base", MANIFEST, text(&source)]);
+    let broken = folder.path().join("broken.man");
+    fs::write(&broken, "<instrumentationManifest>").unwrap();
+    let said = fail(&["manifest", "check", "--base", MANIFEST, text(&broken)]);
+    assert!(said.contains("broken.man: line 1, "), "{said}");
+}
+
+#[test]
+fn the_declaration_and_the_interface_name_one_provider() {
+    let source = fs::read_to_string(root().join(DECLARATION)).unwrap();
+    let provider = wdk_etw_schema::parse::source(&source).unwrap().remove(0);
+    assert_eq!(provider.name, etw_sample_interface::PROVIDER_NAME);
+    let every_keyword = provider
+        .keywords
+        .iter()
+        .fold(0, |mask, keyword| mask | 1_u64 << keyword.bit);
+    let readme = root().join("tools/xtask/src/package/README.txt");
+    let readme = fs::read_to_string(readme).unwrap();
+    let mask = format!("{} {every_keyword:#x} 5 -ets", provider.name);
+    assert!(readme.contains(&mask), "no {mask:?} in:\n{readme}");
+}

@@ -1,0 +1,48 @@
+//! Driver packages' INF files: reading, stamping and checking them.
+//!
+//! `stampinf` and `infverif` are part of the WDK. This module does their work where there is no
+//! WDK, and also compares the file with the driver that it installs.
+
+mod check;
+mod read;
+
+pub use check::{Driver, check};
+pub use read::{Entry, Inf, ReadError, Section};
+
+/// What `stampinf` puts into a file.
+#[derive(Clone, Debug)]
+pub struct Stamp<'a> {
+    /// `amd64` or `arm64`.
+    pub architecture: &'a str,
+    /// The framework's version: `1.31`.
+    pub framework: &'a str,
+    /// The driver's date: `MM/DD/YYYY`.
+    pub date: &'a str,
+    /// The driver's version, four numbers.
+    pub version: &'a str,
+}
+
+impl Stamp<'_> {
+    /// Returns the `.inf` that a `.inx` makes.
+    #[must_use]
+    pub fn apply(&self, inx: &str) -> String {
+        let mut inf = String::with_capacity(inx.len());
+        for line in inx.split_inclusive('\n') {
+            let key = line.split('=').next().unwrap_or_default().trim();
+            if key.eq_ignore_ascii_case("DriverVer") {
+                let (date, version) = (self.date, self.version);
+                inf.extend(["DriverVer   = ", date, ",", version, "\r\n"]);
+            } else if line.starts_with(';') {
+                // What a comment says of the stamps stays.
+                inf.push_str(line);
+            } else {
+                inf.push_str(
+                    &line
+                        .replace("$ARCH$", self.architecture)
+                        .replace("$KMDFVERSION$", self.framework),
+                );
+            }
+        }
+        inf
+    }
+}

@@ -1,0 +1,334 @@
+//! Modules whose dependencies go round in a circle.
+//!
+//! A module uses another if its code names an item of it, by a `use` or by a path that begins with
+//! `crate`, `self`, `super` or a module's name, in macros too. A name that a module re-exports
+//! belongs to the module that defines it; declaring a module and re-exporting its names uses
+//! nothing of it. Code for tests does not count.
+//!
+//! There are two kinds of cycles: those of single modules, and those of modules with one parent,
+//! each taken together with all modules within it.
+
+mod cycles;
+mod edges;
+mod names;
+mod tree;
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use self::edges::Edges;
+pub use self::{
+    names::Found,
+    tree::{Crate, Id, ROOT, attributes, defined, has_attribute, is_hidden, used},
+};
+use crate::{process::root, standin};
+
+/// The manifests of the workspaces whose crates are checked.
+const WORKSPACES: [&str; 4] = [
+    "Cargo.toml",
+    standin::MANIFEST,
+    "fuzz/Cargo.toml",
+    "tools/bench/image/Cargo.toml",
+];
+
+/// The crates that still have cycles, and why. A crate that has none any more is an error, too.
+const CYCLIC: &[(&str, &str)] = &[];
+
+/// A crate: a library or a program of a package.
+pub struct Target {
+    /// Its package's name, and the program's where that differs.
+    pub name: String,
+    /// Its root file.
+    pub file: PathBuf,
+}
+
+/// Fails if modules of a crate form a cycle, and shows each.
+pub fn check() -> Result<()> {
+    let mut problems = Vec::new();
+    for target in targets()? {
+        let modules = Crate::read(&target.file, &root())
+            .with_context(|| format!("cannot read the modules of {}", target.name))?;
+        let cycles = shown(&modules);
+        let reason = CYCLIC.iter().find(|(name, _)| *name == target.name);
+        match (cycles.is_empty(), reason) {
+            (true, Some(_)) => problems.push(format!(
+                "{} has no cycle any more; take it from the list of those that have, in \
+                 tools/xtask/src/modules/mod.rs",
+                target.name
+            )),
+            (false, None) => problems.push(format!(
+                "modules of {} use each other in a circle; move what both use to a module below \
+                 both:\n{}",
+                target.name,
+                cycles.join("\n")
+            )),
+            (true, None) | (false, Some(_)) => {}
+        }
+    }
+    ensure!(problems.is_empty(), "{}", problems.join("\n"));
+    Ok(())
+}
+
+/// `cargo xtask modules`: prints every cycle.
+pub fn run() -> Result<()> {
+    for target in targets()? {
+        let modules = Crate::read(&target.file, &root())
+            .with_context(|| format!("cannot read the modules of {}", target.name))?;
+        let cycles = shown(&modules);
+        println!("{}: {} cycles", target.name, cycles.len());
+        for cycle in cycles {
+            println!("{cycle}");
+        }
+    }
+    check()
+}
+
+/// Returns the crates of all workspaces, but for tests, examples and build scripts.
+pub fn targets() -> Result<Vec<Target>> {
+    const KINDS: [&str; 5] = ["lib", "rlib", "cdylib", "proc-macro", "bin"];
+    let mut targets = Vec::new();
+    for workspace in WORKSPACES {
+        for package in packages(&root().join(workspace))? {
+            for target in package["targets"].as_array().into_iter().flatten() {
+                let kinds = target["kind"].as_array().into_iter().flatten();
+                let is_meant = kinds
+                    .filter_map(Value::as_str)
+                    .any(|kind| KINDS.contains(&kind));
+                let text = |value: &Value| value.as_str().map(str::to_owned);
+                let whole = (text(&package["name"]), text(&target["name"]));
+                let (Some(package), Some(program)) = whole else {
+                    continue;
+                };
+                let file = text(&target["src_path"]).map(PathBuf::from);
+                let Some(file) = file.filter(|_| is_meant) else {
+                    continue;
+                };
+                let is_same = program.replace('_', "-") == package;
+                let name = if is_same {
+                    package
+                } else {
+                    format!("{package} ({program})")
+                };
+                targets.push(Target { name, file });
+            }
+        }
+    }
+    ensure!(!targets.is_empty(), "the workspaces have no crates");
+    Ok(targets)
+}
+
+/// Returns the packages of a workspace as `cargo metadata` describes them.
+fn packages(manifest: &Path) -> Result<Vec<Value>> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .arg("--manifest-path")
+        .arg(manifest)
+        .output()
+        .context("cannot start cargo")?;
+    ensure!(
+        output.status.success(),
+        "cargo cannot read {}: {}",
+        manifest.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().cloned();
+    packages.with_context(|| format!("{} has no packages", manifest.display()))
+}
+
+/// Returns each cycle as a chain of modules, with the places where each uses the next: first the
+/// cycles of single modules, then those of modules with all that is within them.
+fn shown(modules: &Crate) -> Vec<String> {
+    let edges = modules.edges();
+    let siblings = modules.edges_of_siblings(&edges);
+    let single = cycles::cycles(&edges);
+    let mut chains: Vec<String> = single
+        .iter()
+        .map(|cycle| chain(modules, &edges, cycle))
+        .collect();
+    for cycle in cycles::cycles(&siblings) {
+        if !single.contains(&cycle) {
+            chains.push(chain(modules, &siblings, &cycle));
+        }
+    }
+    chains
+}
+
+fn chain(modules: &Crate, edges: &Edges, cycle: &[Id]) -> String {
+    let mut text = String::from(" ");
+    let next = cycle.iter().cycle().skip(1);
+    for (from, to) in cycle.iter().zip(next) {
+        let path = &modules.modules[*from].path;
+        if let Some(place) = edges[*from].get(to) {
+            let file = &modules.modules[place.module].file;
+            let _ = write!(text, " {path} ({file}:{}) ->", place.line);
+        }
+    }
+    let first = cycle.first().map_or("", |id| &modules.modules[*id].path);
+    let _ = write!(text, " {first}");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Crate, check, shown};
+
+    fn cycles(files: &[(&str, &str)]) -> Vec<String> {
+        shown(&Crate::of_texts(files))
+    }
+
+    fn assert_acyclic(files: &[(&str, &str)]) {
+        let found = cycles(files);
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
+
+    #[test]
+    fn the_modules_of_every_crate_form_no_cycle() {
+        check().unwrap();
+    }
+
+    #[test]
+    fn a_cycle_is_shown_with_the_place_of_each_edge() {
+        let found = cycles(&[
+            ("lib.rs", "mod a;\nmod b;\nmod c;\n"),
+            ("a.rs", "use crate::b::B;\npub struct A(B);\n"),
+            ("b.rs", "pub struct B;\nfn f() {\n    super::c::g();\n}\n"),
+            ("c/mod.rs", "\n\npub fn g() -> crate::a::A { todo!() }\n"),
+        ]);
+        assert_eq!(
+            found,
+            ["  crate::a (a.rs:1) -> crate::b (b.rs:3) -> crate::c (c/mod.rs:3) -> crate::a"]
+        );
+    }
+
+    #[test]
+    fn a_re_export_is_no_edge_and_is_followed() {
+        let a = "use crate::B;\npub struct A(B);\n";
+        assert_acyclic(&[
+            (
+                "lib.rs",
+                "mod a;\nmod b;\npub use a::A;\npub use crate::b::*;\n",
+            ),
+            ("a.rs", a),
+            ("b.rs", "pub struct B;\n"),
+        ]);
+        // A name that the module defines itself is an edge to it, as is what it uses of a child.
+        let found = cycles(&[
+            ("lib.rs", "mod a;\npub use a::A;\npub struct B(A);\n"),
+            ("a.rs", a),
+        ]);
+        assert_eq!(found, ["  crate (lib.rs:3) -> crate::a (a.rs:1) -> crate"]);
+    }
+
+    #[test]
+    fn a_childs_use_of_its_parents_items_is_an_edge() {
+        let child = "use super::Shared;\npub fn f(_: Shared) {}\n";
+        let found = cycles(&[
+            (
+                "lib.rs",
+                "mod a;\npub struct Shared;\nfn g() { a::f(Shared) }\n",
+            ),
+            ("a.rs", child),
+        ]);
+        assert_eq!(found, ["  crate (lib.rs:3) -> crate::a (a.rs:1) -> crate"]);
+        assert_acyclic(&[("lib.rs", "mod a;\npub struct Shared;\n"), ("a.rs", child)]);
+    }
+
+    #[test]
+    fn code_for_tests_is_left_out() {
+        assert_acyclic(&[
+            ("lib.rs", "mod a;\nmod b;\n#[cfg(test)]\nmod c;\n"),
+            (
+                "a.rs",
+                "#[cfg(all(test, unix))]\nmod tests { use crate::b::f; }\npub fn g() {\n\
+                 #[cfg(test)]\n crate::b::f();\n}\n#[test]\nfn t() { crate::b::f() }\n",
+            ),
+            ("b.rs", "pub fn f() { crate::a::g() }\n"),
+        ]);
+        let found = cycles(&[
+            ("lib.rs", "mod a;\nmod b;\n"),
+            (
+                "a.rs",
+                "#[cfg(any(test, unix))]\nuse crate::b::f;\npub fn g() {}\n",
+            ),
+            ("b.rs", "#[cfg(not(test))]\npub fn f() { crate::a::g() }\n"),
+        ]);
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn paths_in_macros_are_edges_and_names_of_fields_are_not() {
+        let lib = ("lib.rs", "mod a;\nmod b;\npub use b::call;\n");
+        let b = ("b.rs", "use crate::a::g;\npub fn call() { g() }\n");
+        let found = cycles(&[
+            lib,
+            (
+                "a.rs",
+                "pub fn g() {\n    print!(\"{}\", crate::b::call());\n}\n",
+            ),
+            b,
+        ]);
+        assert_eq!(
+            found,
+            ["  crate::a (a.rs:2) -> crate::b (b.rs:1) -> crate::a"]
+        );
+        assert_acyclic(&[
+            lib,
+            (
+                "a.rs",
+                "pub fn g(b: B) { print!(\"{}\", b.call() + ::b::call()); }\n",
+            ),
+            b,
+        ]);
+    }
+
+    #[test]
+    fn modules_within_a_file_are_modules() {
+        let found = cycles(&[(
+            "lib.rs",
+            "mod a {\n    pub fn f() { super::b::g() }\n}\nmod b {\n    use super::a;\n    \
+             pub fn g() { a::f() }\n}\n",
+        )]);
+        assert_eq!(
+            found,
+            ["  crate::a (lib.rs:2) -> crate::b (lib.rs:5) -> crate::a"]
+        );
+    }
+
+    #[test]
+    fn modules_with_what_is_within_them_form_no_cycle_either() {
+        let found = cycles(&[
+            ("lib.rs", "mod a;\nmod b;\n"),
+            ("a/mod.rs", "mod one;\nmod two;\npub use one::f;\n"),
+            ("a/one.rs", "pub fn f() {}\n"),
+            ("a/two.rs", "fn g() {\n    crate::b::h()\n}\n"),
+            ("b.rs", "pub fn h() { crate::a::f() }\n"),
+        ]);
+        assert_eq!(
+            found,
+            ["  crate::a (a/two.rs:2) -> crate::b (b.rs:1) -> crate::a"]
+        );
+    }
+
+    #[test]
+    fn an_exported_macro_belongs_to_its_module() {
+        assert_acyclic(&[
+            ("lib.rs", "mod a;\nmod b;\nfn f() { a::g() }\n"),
+            ("a.rs", "pub fn g() { crate::shout!() }\n"),
+            ("b.rs", "#[macro_export]\nmacro_rules! shout { () => {} }\n"),
+        ]);
+    }
+
+    #[test]
+    fn a_module_without_a_file_is_named() {
+        let error = Crate::read(std::path::Path::new("/nowhere/lib.rs"), "/".as_ref());
+        let error = error.err().unwrap().to_string();
+        assert!(error.contains("/nowhere/lib.rs"), "{error}");
+    }
+}

@@ -1,0 +1,204 @@
+//! The crates that are published: what their manifests say and what their packages hold.
+//!
+//! They are those of the main workspace whose manifests do not say `publish = false`.
+
+use std::{collections::BTreeSet, path::Path, process::Command};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::{
+    process::{root, run_quietly},
+    tree,
+};
+
+/// The files of every package besides its sources.
+const FILES: [&str; 6] = [
+    "Cargo.lock",
+    "Cargo.toml",
+    "Cargo.toml.orig",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+];
+
+/// Written by cargo where the sources are a git checkout.
+const ONLY_IN_GIT: &str = ".cargo_vcs_info.json";
+
+/// What a manifest must say, as `cargo metadata` names it.
+const KEYS: [&str; 7] = [
+    "categories",
+    "description",
+    "documentation",
+    "keywords",
+    "license",
+    "readme",
+    "rust_version",
+];
+
+/// Fails if a published crate's manifest lacks something, or its package holds another file or
+/// lacks one; then makes all packages as `cargo publish` would.
+pub fn check() -> Result<()> {
+    let packages = published()?;
+    check_contents(&packages)?;
+    let mut pack = Command::new("cargo");
+    pack.current_dir(root())
+        .args(["package", "--locked", "--no-verify", "--allow-dirty"]);
+    for package in &packages {
+        pack.args(["--package", text(package, "name")?]);
+    }
+    run_quietly(&mut pack)
+}
+
+/// Fails if a manifest lacks something, or a package holds another file or lacks one.
+fn check_contents(packages: &[Value]) -> Result<()> {
+    ensure!(!packages.is_empty(), "no crate is published");
+    let files = tree::files(&root())?;
+    let mut problems = Vec::new();
+    for package in packages {
+        let name = text(package, "name")?;
+        problems.extend(lacking(package).map(|key| format!("{name}: its manifest has no {key}")));
+        let folder = folder(package)?;
+        let expected = expected(&files, &folder);
+        let listed: BTreeSet<String> = list(name)?.lines().map(str::to_owned).collect();
+        problems.extend(compare(name, &expected, &listed));
+    }
+    ensure!(problems.is_empty(), "{}", problems.join("\n"));
+    Ok(())
+}
+
+/// Returns the published crates as `cargo metadata` describes them.
+fn published() -> Result<Vec<Value>> {
+    let mut cargo = Command::new("cargo");
+    cargo
+        .current_dir(root())
+        .args(["metadata", "--format-version", "1", "--no-deps"]);
+    let metadata: Value = serde_json::from_str(&printed(&mut cargo)?)?;
+    let packages = metadata["packages"].as_array();
+    let packages = packages.context("the workspace has no packages")?;
+    Ok(packages
+        .iter()
+        .filter(|package| package["publish"].is_null())
+        .cloned()
+        .collect())
+}
+
+fn list(name: &str) -> Result<String> {
+    let mut cargo = Command::new("cargo");
+    cargo
+        .current_dir(root())
+        .args(["package", "--list", "--allow-dirty", "--package", name]);
+    // On Windows cargo lists paths as the system writes them.
+    Ok(printed(&mut cargo)?.replace('\\', "/"))
+}
+
+fn printed(cargo: &mut Command) -> Result<String> {
+    let output = cargo.output().context("cannot start cargo")?;
+    ensure!(
+        output.status.success(),
+        "cargo failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).context("cargo printed no UTF-8")
+}
+
+fn text<'a>(package: &'a Value, key: &str) -> Result<&'a str> {
+    let value = package[key].as_str();
+    value.with_context(|| format!("cargo's metadata of a package have no {key}"))
+}
+
+/// Returns a package's folder, from the repository's root.
+fn folder(package: &Value) -> Result<String> {
+    let manifest = Path::new(text(package, "manifest_path")?);
+    let folder = manifest.parent().context("a manifest is in no folder")?;
+    let folder = folder.strip_prefix(root());
+    let folder = folder.with_context(|| format!("{} is elsewhere", manifest.display()))?;
+    Ok(folder.display().to_string().replace('\\', "/"))
+}
+
+/// Returns what a manifest must say and does not.
+fn lacking(package: &Value) -> impl Iterator<Item = &'static str> {
+    KEYS.into_iter().filter(|key| match &package[*key] {
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        _ => true,
+    })
+}
+
+/// Returns the files that belong to the package in a folder: its sources, and what every package
+/// has.
+fn expected(files: &[String], folder: &str) -> BTreeSet<String> {
+    let folder = format!("{folder}/");
+    let sources = files
+        .iter()
+        .filter_map(|file| file.strip_prefix(&folder))
+        .filter(|file| file.starts_with("src/"));
+    sources.chain(FILES).map(str::to_owned).collect()
+}
+
+/// Returns how a package's list differs from what belongs to it.
+fn compare(name: &str, expected: &BTreeSet<String>, listed: &BTreeSet<String>) -> Vec<String> {
+    let missing = expected
+        .difference(listed)
+        .map(|file| format!("{name}: its package lacks {file}"));
+    let foreign = listed
+        .difference(expected)
+        .filter(|file| *file != ONLY_IN_GIT)
+        .map(|file| format!("{name}: its package holds {file}, which does not belong to it"));
+    missing.chain(foreign).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_package_of_the_checkout_holds_what_belongs_to_it() {
+        check_contents(&published().unwrap()).unwrap();
+    }
+
+    fn set(files: &[&str]) -> BTreeSet<String> {
+        files.iter().map(|file| (*file).to_owned()).collect()
+    }
+
+    #[test]
+    fn sources_belong_to_a_package_and_tests_and_other_packages_do_not() {
+        let files = [
+            "a/src/lib.rs",
+            "a/tests/data.bin",
+            "a/b/src/lib.rs",
+            "ab/src/x.rs",
+        ];
+        let files = files.map(str::to_owned);
+        let mut wanted = set(&FILES);
+        wanted.insert("src/lib.rs".to_owned());
+        assert_eq!(expected(&files, "a"), wanted);
+    }
+
+    #[test]
+    fn differences_are_named() {
+        let expected = set(&["Cargo.toml", "src/lib.rs"]);
+        let listed = set(&[ONLY_IN_GIT, "Cargo.toml", "tests/data.bin"]);
+        assert_eq!(
+            compare("x", &expected, &listed),
+            [
+                "x: its package lacks src/lib.rs",
+                "x: its package holds tests/data.bin, which does not belong to it",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_empty_key_is_lacking() {
+        let package = serde_json::json!({
+            "categories": ["no-std"],
+            "description": "",
+            "documentation": "x",
+            "keywords": [],
+            "license": "MIT",
+            "readme": "README.md",
+        });
+        let lacking: Vec<_> = lacking(&package).collect();
+        assert_eq!(lacking, ["description", "keywords", "rust_version"]);
+    }
+}
