@@ -16,7 +16,7 @@ use object::read::pe::{
     ImageNtHeaders, PeFile, ResourceDirectory, ResourceDirectoryEntryData, ResourceNameOrId,
 };
 
-use crate::catalog::Catalog;
+use crate::decode::catalog::Catalog;
 
 /// The resources' types.
 const TEMPLATES: &str = "WEVT_TEMPLATE";

@@ -12,7 +12,7 @@ use std::string::ToString;
 use etw_wire::Guid;
 use serde::{Serialize, Serializer};
 
-use crate::catalog::Catalog;
+use crate::decode::catalog::Catalog;
 use crate::decode::{Decoded, Fields, Problem, decode, serialize_fields};
 use crate::guid;
 use crate::read::{Event, Other, Trace};

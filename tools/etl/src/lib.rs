@@ -18,7 +18,6 @@
 //! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: events for people, programs,
 //!   spreadsheets and timelines; [`stats`]: their numbers.
 
-pub mod catalog;
 pub mod chrome;
 pub mod csv;
 mod cursor;
@@ -40,7 +39,7 @@ pub mod table;
 pub mod time;
 pub mod write;
 
-pub use catalog::Catalog;
+pub use decode::catalog::{self, Catalog};
 pub use decode::{Decoded, decode};
 pub use etw_wire::Guid;
 pub use header::LogFileHeader;

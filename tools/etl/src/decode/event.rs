@@ -2,12 +2,12 @@
 
 use etw_wire::{Guid, winmeta};
 
+use super::catalog::{Catalog, EventDefinition, Provider};
 use super::error::{MetadataError, PayloadError};
 use super::message;
 use super::payload::{Fields, Payload};
 use super::schema::Schema;
 use super::traits::ProviderTraits;
-use crate::catalog::{Catalog, EventDefinition, Provider};
 use crate::read::Event;
 use crate::record::{EventDescriptor, ext_type};
 use crate::time::FileTime;

@@ -1,8 +1,9 @@
 //! Decoding: what an event means.
 //!
 //! A `TraceLogging` event carries its own [`Schema`]; that of a manifest event
-//! comes from a [`Catalog`]. [`decode`] takes whichever there is.
+//! comes from a [`Catalog`](crate::Catalog). [`decode`] takes whichever there is.
 
+pub mod catalog;
 mod error;
 mod event;
 mod message;
@@ -19,6 +20,3 @@ pub use schema::{Count, Field, InType, Length, OutType, Schema, ValueMap};
 pub use traits::ProviderTraits;
 pub(crate) use value::serialize_fields;
 pub use value::{Sid, Value};
-
-#[cfg(doc)]
-use crate::catalog::Catalog;

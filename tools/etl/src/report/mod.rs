@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use etw_wire::Guid;
 use serde::Serialize;
 
-use crate::catalog::Catalog;
+use crate::decode::catalog::Catalog;
 use crate::decode::{Decoded, Fields, decode};
 use crate::read::{Event, Trace};
 use crate::spans::spans;

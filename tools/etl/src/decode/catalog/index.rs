@@ -6,7 +6,7 @@ use std::sync::Arc;
 use etw_manifest::{self as model, Manifest, Property, PropertyKind, QName, Size, TextRef};
 
 use super::provider::{EventDefinition, Provider};
-use crate::decode::{Count, Field, InType, Length, OutType, Schema, ValueMap};
+use crate::decode::schema::{Count, Field, InType, Length, OutType, Schema, ValueMap};
 
 /// The language that texts are shown in where a manifest has it.
 const CULTURE: &str = "en-US";

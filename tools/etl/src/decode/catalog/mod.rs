@@ -18,7 +18,7 @@ pub use provider::{EventDefinition, Provider};
 
 use etw_wire::Guid;
 
-use crate::decode::Schema;
+use crate::decode::schema::Schema;
 
 /// The providers of all manifests that were loaded.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use etw_wire::Guid;
 
-use crate::decode::Schema;
+use crate::decode::schema::Schema;
 
 /// A provider of a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
