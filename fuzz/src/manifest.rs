@@ -1,8 +1,12 @@
 //! Any bytes as a manifest.
 
-use etl_file::{Catalog, Guid, manifest};
+use etl_file::{Catalog, Guid};
+use etw_manifest::{self as manifest, ManifestError};
 
-use crate::{payload, text::sentence};
+use crate::{
+    payload,
+    text::{assert_sentence, sentence},
+};
 
 /// User data that every event of the manifest is decoded with: small counts and lengths, text
 /// and zeros.
@@ -34,9 +38,13 @@ pub fn check(data: &[u8]) -> Result<Known, String> {
     assert_eq!(manifest::text(&utf16).as_ref(), Some(&text));
     let mut catalog = Catalog::new();
     match catalog.add(&text) {
-        Ok(()) => {
+        Ok(skipped) => {
+            for one in &skipped {
+                assert_sentence(one);
+                check_place(&one.why, &text);
+            }
             let mut again = catalog.clone();
-            assert!(again.add(&text).is_ok(), "it replaces what is known");
+            assert_eq!(again.add(&text), Ok(skipped), "it replaces what is known");
             let mut known = Known::default();
             for guid in guids(&text) {
                 decode_events(&catalog, guid, &mut known);
@@ -44,22 +52,23 @@ pub fn check(data: &[u8]) -> Result<Known, String> {
             Ok(known)
         }
         Err(error) => {
-            let row = usize::try_from(error.line).expect("rows are few");
-            let column = usize::try_from(error.column).expect("columns are few");
-            let line = text
-                .split('\n')
-                .nth(row.checked_sub(1).expect("lines count from 1"))
-                .expect("the text has the line");
-            assert!(
-                (1..=line.chars().count() + 1).contains(&column),
-                "{error} is not in {line:?}"
-            );
+            check_place(&error, &text);
             for guid in guids(&text) {
                 assert!(catalog.provider(guid).is_none(), "{guid} is half read");
             }
             Err(sentence(&error))
         }
     }
+}
+
+/// Checks that the place of an error is in the text.
+fn check_place(error: &ManifestError, text: &str) {
+    let row = error.at.line.checked_sub(1).expect("lines count from 1");
+    let line = text.split('\n').nth(row).expect("the text has the line");
+    assert!(
+        (1..=line.chars().count() + 1).contains(&error.at.column),
+        "{error} is not in {line:?}"
+    );
 }
 
 /// Everything in the text that could be a provider's GUID.

@@ -1,11 +1,11 @@
 //! Any bytes as a manifest that resources are made of.
 
 use etl_file::Catalog;
-use wdk_etw_build::{
-    import,
-    manifest::{self, Failures},
+use etw_manifest::{
+    self as manifest, Failures,
     resources::{Version, message_table, wevt_template},
 };
+use wdk_etw_build::import;
 
 use crate::text::{assert_sentence, sentence};
 
@@ -31,7 +31,7 @@ pub struct Compiled {
 /// # Errors
 /// The text of the error if the manifest is refused.
 pub fn check(data: &[u8]) -> Result<Compiled, String> {
-    let Some(text) = etl_file::manifest::text(data) else {
+    let Some(text) = manifest::text(data) else {
         return Err("the bytes are not text".to_owned());
     };
     let read = match manifest::read(&text) {

@@ -8,7 +8,7 @@
 
 mod common;
 
-#[path = "../build/tests/fixture/everything.rs"]
+#[path = "../resources/tests/fixture/everything.rs"]
 mod everything;
 
 use std::{net, path::Path};
@@ -22,13 +22,13 @@ use wdk_etw::{
 };
 use wdk_etw_build::{
     declaration::Files,
+    manifest::resources::{Version, message_table, wevt_template},
     manifest_of,
-    resources::{Version, message_table, wevt_template},
 };
 
 /// Decodes by the resources of the declaration.
 fn catalog() -> Catalog {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("build/tests/fixture/everything.rs");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("resources/tests/fixture/everything.rs");
     let files = Files {
         resources: "x.sys",
         messages: "x.sys",

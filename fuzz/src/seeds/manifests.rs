@@ -1,7 +1,7 @@
 //! Manifests, and the resources that are made of them.
 
-use wdk_etw_build::{
-    manifest::{self, IN_TYPES, InType, Manifest, out_type_name},
+use etw_manifest::{
+    self as manifest, InType, Manifest, OutType,
     resources::{Version, message_table, wevt_template},
 };
 
@@ -10,7 +10,7 @@ use super::seed::Seed;
 /// The manifest that the tests of etl-file decode with.
 const SAMPLE: &str = include_str!("../../../tools/etl/tests/fixture/sample.man");
 /// The manifest that the tests of the compiler change.
-const SOUND: &str = include_str!("../../../provider-lib/build/tests/fixture/sound.man");
+const SOUND: &str = include_str!("../../../tools/manifest/tests/fixture/sound.man");
 
 /// A manifest with what the others lack.
 const ODD_MANIFEST: &str = r#"<?xml version='1.0' encoding='utf-8'?>
@@ -147,13 +147,13 @@ fn sample() -> String {
 }
 
 /// A manifest with a field for each of these types and ways to show it, and many events.
-fn types(pairs: &[(&InType, u8)]) -> String {
-    let field = |(number, (in_type, out_type)): (usize, &(&InType, u8))| {
-        let name = in_type.name;
-        let shown = out_type_name(*out_type).expect("the table names its out types");
+fn types(pairs: &[(InType, OutType)]) -> String {
+    let field = |(number, (in_type, out_type)): (usize, &(InType, OutType))| {
+        let name = in_type.name().expect("what is shown has a name");
+        let shown = out_type.name();
         let length = match name {
             "win:Binary" => "length='n'",
-            _ if in_type.has_length => "length='2'",
+            _ if in_type.has_length() => "length='2'",
             _ => "",
         };
         format!("<data name='{number}_' inType='{name}' outType='{shown}' {length}/>")
@@ -198,9 +198,9 @@ pub fn resources() -> Vec<Seed> {
         Seed::new("version_4", changed(8, &[4])),
         Seed::new("no_messages", pair(&templates, &[1, 0, 0, 0])),
     ];
-    let pairs: Vec<(&InType, u8)> = IN_TYPES
+    let pairs: Vec<(InType, OutType)> = InType::ALL
         .iter()
-        .flat_map(|in_type| in_type.out_types.iter().map(move |out| (in_type, *out)))
+        .flat_map(|in_type| in_type.out_types().iter().map(|out| (*in_type, *out)))
         .collect();
     let names = ["types_1", "types_2", "types_3"];
     let parts = pairs.chunks(pairs.len().div_ceil(names.len()));

@@ -12,7 +12,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
 use clap::ArgMatches;
-use wdk_etw_build::resources::Version;
+use etw_manifest::resources::Version;
 
 use crate::arguments::{optional, required, several};
 

@@ -6,14 +6,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use wdk_etw_build::{
-    BuildError, compare,
-    declaration::Files,
-    import,
-    manifest::{self, Manifest},
-    manifest_of, package_folder, res,
+use etw_manifest::{
+    self as manifest, Manifest, compare, res,
     resources::{self, Version},
 };
+use wdk_etw_build::{BuildError, declaration::Files, import, manifest_of, package_folder};
 use wdk_etw_schema::Provider;
 
 /// The image that a declaration's manifest names where nothing depends on it.
@@ -45,9 +42,9 @@ fn read_manifest(path: &Path) -> Result<Manifest> {
         let lines: Vec<String> = failures
             .0
             .iter()
-            .map(|error| format!("{}:{error}", path.display()))
+            .map(|error| format!("cannot read {}: {error}", path.display()))
             .collect();
-        anyhow::anyhow!("the manifest is not valid:\n{}", lines.join("\n"))
+        anyhow::anyhow!("{}", lines.join("\n"))
     })
 }
 

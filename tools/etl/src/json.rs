@@ -12,9 +12,9 @@ use std::string::ToString;
 use etw_wire::Guid;
 use serde::{Serialize, Serializer};
 
+use crate::decode::catalog::Catalog;
 use crate::decode::{Decoded, Fields, Problem, decode, serialize_fields};
 use crate::guid;
-use crate::manifest::Catalog;
 use crate::read::{Event, Other, Trace};
 use crate::select::Selection;
 use crate::show::Hex;

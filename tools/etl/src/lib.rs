@@ -12,7 +12,7 @@
 //! - [`mod@write`]: session buffers and the log file that they are flushed to.
 //! - [`read`]: traces, damaged ones included.
 //! - [`mod@decode`]: what an event means, by its own metadata or by a manifest.
-//! - [`manifest`]: manifests (`.man`).
+//! - [`mod@catalog`]: the providers of manifests and images, which events are decoded by.
 //! - [`select`]: choosing events.
 //! - [`show`]: bytes and untrusted text, as people see them.
 //! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: events for people, programs,
@@ -27,7 +27,6 @@ pub mod header;
 pub mod image;
 pub mod json;
 mod layout;
-pub mod manifest;
 pub mod merge;
 pub mod read;
 pub mod record;
@@ -40,10 +39,10 @@ pub mod table;
 pub mod time;
 pub mod write;
 
+pub use decode::catalog::{self, Catalog};
 pub use decode::{Decoded, decode};
 pub use etw_wire::Guid;
 pub use header::LogFileHeader;
-pub use manifest::Catalog;
 pub use read::{Event, Trace};
 pub use record::{EventDescriptor, EventRecord, ExtendedItem};
 pub use select::Selection;

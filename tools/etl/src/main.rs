@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::builder::EnumValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValue, value_parser};
+use etl_file::catalog::LoadError;
 use etl_file::image::ImageError;
-use etl_file::manifest::LoadError;
 use etl_file::merge::MergeError;
 use etl_file::read::ReadError;
 use etl_file::{
@@ -58,7 +58,9 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
         catalog.load_image(image)?;
     }
     for manifest in arguments.get_many::<PathBuf>("man").unwrap_or_default() {
-        catalog.load(manifest)?;
+        for skipped in catalog.load(manifest)? {
+            eprintln!("warning: {}: {skipped}", manifest.display());
+        }
     }
     Ok(catalog)
 }

@@ -144,8 +144,33 @@ fn malformed_manifest_is_located() {
     assert_eq!(output.status.code(), Some(1));
     let complaint = text(&output.stderr);
     assert!(
-        complaint.contains("bad.man:2:2: the XML is malformed: "),
+        complaint.contains("bad.man: line 2, column 2: the XML is malformed: "),
         "{complaint}"
+    );
+}
+
+#[test]
+fn parts_of_a_manifest_that_are_skipped_are_told() {
+    let sample = sample(|_| {});
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("newer.man");
+    let newer = include_str!("fixture/sample.man").replace("win:Boolean", "win:Flag");
+    fs::write(&path, newer).unwrap();
+    let output = etl(&["dump", &sample.path, "--man", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    let warnings = text(&output.stderr);
+    let warnings: Vec<&str> = warnings.lines().collect();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings[0].ends_with(
+            "newer.man: line 57, column 37: inType \"win:Flag\" is not defined; skipping template \
+             \"Everything\""
+        ),
+        "{warnings:?}"
+    );
+    assert!(
+        warnings[1].ends_with("skipping event \"3\""),
+        "{warnings:?}"
     );
 }
 

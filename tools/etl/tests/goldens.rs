@@ -6,8 +6,8 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
+use etl_file::catalog::Provider;
 use etl_file::decode::{Count, Field, InType, Length, OutType};
-use etl_file::manifest::Provider;
 use etl_file::{Catalog, Guid};
 use etw_test_support as support;
 use evtx::wevt_templates::extract_wevt_template_resources;

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use etl_file::decode::{Count, Field, InType, Length, OutType};
-use etl_file::image::ResourceError;
+
 use etl_file::{Catalog, Guid};
+use etw_manifest::resources::DecodeError;
 use proptest::prelude::*;
 
 /// What the message compiler made of manifests.
@@ -190,9 +191,12 @@ fn resource() -> Vec<u8> {
     let map = made.at();
     made.0.extend(b"VMAP");
     made.numbers(&[28, 0, 0, 1, 5, u32::MAX]);
+    let templates = made.at();
+    made.0.extend(b"TTBL");
+    made.numbers(&[0, 1]);
     let template = made.at();
     made.0.extend(b"TEMP");
-    made.numbers(&[0, 4, 5, template + 40, 1, 0, 0, 0, 0]);
+    made.numbers(&[40, 4, 5, template + 40, 1, 0, 0, 0, 0]);
     // Flags; types, or members; map; count and length; name.
     let fields = made.at();
     made.numbers(&[0, 0x08_08, map, 0, 0]); // number: u32 as unsignedInt, with a map
@@ -209,7 +213,7 @@ fn resource() -> Vec<u8> {
     }
     let events = made.at();
     made.patch(36 + 20 + 8, events);
-    made.patch(36 + 16 + 4, template);
+    made.patch(36 + 16 + 4, templates);
     made.0.extend(b"EVNT");
     made.numbers(&[
         0,
@@ -264,13 +268,13 @@ fn what_is_wrong_is_told_with_its_place() {
     let error = refuse(&|bad| bad[0] = b'X');
     assert_eq!(
         error,
-        ResourceError::Tag {
+        DecodeError::Tag {
             tag: *b"CRIM",
             offset: 0
         }
     );
     let error = refuse(&|bad| bad[8] = 4);
-    assert_eq!(error, ResourceError::Version(4, 1));
+    assert_eq!(error, DecodeError::Version(4, 1));
     let error = refuse(&|bad| bad[12] = 0xFF);
     assert!(
         error
@@ -326,7 +330,7 @@ fn a_small_resource_cannot_describe_fields_without_end() {
     assert_eq!(described(10), Ok(()));
     assert_eq!(
         described(TEMPLATES),
-        Err(ResourceError::TooManyFields(1 << 18))
+        Err(DecodeError::TooManyFields(1 << 18))
     );
 }
 

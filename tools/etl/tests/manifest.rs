@@ -4,19 +4,20 @@ mod fixture;
 
 use std::fs;
 
+use etl_file::catalog::LoadError;
 use etl_file::decode::{Problem, Value};
-use etl_file::manifest::{LoadError, ManifestError};
 use etl_file::write::{Buffer, Finish, LogFile, Losses};
 use etl_file::{
     Catalog, ClockType, Decoded, EventDescriptor, EventRecord, ExtendedItem, Guid, Trace, decode,
     record::ext_type,
 };
+use etw_manifest::Part;
 
 const MANIFEST: &str = include_str!("fixture/sample.man");
 
 fn catalog() -> Catalog {
     let mut catalog = Catalog::new();
-    catalog.add(MANIFEST).unwrap();
+    assert_eq!(catalog.add(MANIFEST).unwrap(), []);
     catalog
 }
 
@@ -194,7 +195,7 @@ mod samples {
         let folder = etw_test_support::sample("mc");
         let mut catalog = Catalog::new();
         for name in ["Empty.man", "ProviderTraits.man", "TaskOpcodes.man"] {
-            catalog.load(folder.join(name)).unwrap();
+            assert_eq!(catalog.load(folder.join(name)).unwrap(), []);
         }
         let first = Guid::from_u128(1);
         assert!(catalog.schema(first, 1, 0).is_some());
@@ -225,7 +226,7 @@ fn manifest_files_may_be_utf_16() {
     for bytes in [units(u16::to_le_bytes), units(u16::to_be_bytes)] {
         fs::write(&path, bytes).unwrap();
         let mut catalog = Catalog::new();
-        catalog.load(&path).unwrap();
+        assert_eq!(catalog.load(&path).unwrap(), []);
         assert!(catalog.provider(fixture::MANIFEST_PROVIDER).is_some());
     }
     fs::write(&path, [0xFF, 0xFE, 0x00]).unwrap();
@@ -236,114 +237,131 @@ fn manifest_files_may_be_utf_16() {
 }
 
 /// The sample with one piece of text replaced, which must be there once.
-fn refused(from: &str, to: &str) -> ManifestError {
+fn replaced(from: &str, to: &str) -> String {
     assert_eq!(MANIFEST.matches(from).count(), 1, "{from}");
-    let mut catalog = Catalog::new();
-    let error = catalog.add(&MANIFEST.replace(from, to)).unwrap_err();
-    assert!(catalog.provider(fixture::MANIFEST_PROVIDER).is_none());
-    error
+    MANIFEST.replace(from, to)
 }
 
-/// Text of the sample, what to put in its place, and what is said then.
-const MALFORMED: &[(&str, &str, &str)] = &[
-    (
-        "</maps>",
-        "</map>",
-        "the XML is malformed: expected 'maps' tag, not 'map'",
-    ),
+/// Text of the sample, what to put in its place, and what is said of which part then.
+const MALFORMED: &[(&str, &str, Part, &str)] = &[
     (
         " guid=\"{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9}\"",
         " guid=\"{2f4c}\"",
-        "`{2f4c}` is not a GUID: expected a GUID of 36 characters, as in 4f50731a-89cf-4782-b3e0-dce8c90476ba",
+        Part::Provider,
+        "`guid` is \"{2f4c}\", which is not a GUID in braces; skipping provider \"Fixture.Device\"",
     ),
     (
         " guid=\"{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9}\"",
         "",
-        "`provider` lacks the attribute `guid`",
+        Part::Provider,
+        "`provider` has no attribute `guid`; skipping provider",
     ),
     (
         "mask=\"0x2\"",
         "mask=\"0x6\"",
-        "the keyword mask 0x6 is not exactly one bit",
+        Part::Keyword,
+        "keyword \"Power\" has the mask 0x6, which is not one bit of 0 to 47; skipping keyword \"Power\"",
     ),
     (
         "name=\"Power\"",
         "name=\"Request\"",
-        "the keyword `Request` is defined twice",
+        Part::Keyword,
+        "keyword \"Request\" is defined twice; skipping keyword \"Request\"",
     ),
     (
         "value=\"17\"",
         "value=\"256\"",
-        "`256` is not a number from 0 to 255",
+        Part::Level,
+        "`value` is \"256\"; it must be a number from 16 to 255; skipping level \"Chatty\"",
     ),
     (
         "value=\"17\"",
         "value=\"-1\"",
-        "`-1` is not a number from 0 to 255",
+        Part::Level,
+        "`value` is \"-1\"; it must be a number from 16 to 255; skipping level \"Chatty\"",
     ),
     (
         "inType=\"win:Boolean\"",
         "inType=\"win:Flag\"",
-        "there is no input type `win:Flag`",
+        Part::Template,
+        "inType \"win:Flag\" is not defined; skipping template \"Everything\"",
     ),
     (
         "outType=\"win:NTSTATUS\"",
         "outType=\"win:Status\"",
-        "there is no output type `win:Status`",
+        Part::Reference,
+        "outType \"win:Status\" is not defined; skipping reference",
     ),
-    ("map=\"Kind\"", "map=\"Sort\"", "there is no map `Sort`"),
+    (
+        "map=\"Kind\"",
+        "map=\"Sort\"",
+        Part::Reference,
+        "map \"Sort\" is not defined; skipping reference \"Sort\"",
+    ),
     (
         " length=\"length\"",
         "",
-        "a win:Binary field needs a length",
+        Part::Template,
+        "a win:Binary field needs a length; skipping template",
     ),
     (
         "length=\"size\"",
         "length=\"owner2\"",
-        "`owner2` is not an earlier field of an integer type",
+        Part::Template,
+        "\"owner2\" is not an integer field before this one",
     ),
     (
         "template=\"Everything\"",
         "template=\"Nothing\"",
-        "there is no template `Nothing`",
+        Part::Event,
+        "template \"Nothing\" is not defined; skipping event \"3\"",
     ),
     (
         "opcode=\"Halt\"",
         "opcode=\"Pause\"",
-        "there is no opcode `Pause`",
+        Part::Reference,
+        "opcode \"Pause\" is not defined; skipping reference",
     ),
     (
         "opcode=\"win:Stop\"",
         "opcode=\"win:Halt\"",
-        "there is no opcode `win:Halt`",
+        Part::Reference,
+        "opcode \"win:Halt\" is not defined; skipping reference",
     ),
     (
         "value=\"2\" version",
         "value=\"1\" version",
-        "the event `1 version 1` is defined twice",
+        Part::Event,
+        "event 1 version 1 is defined twice; skipping event \"1 version 1\"",
     ),
     (
         "$(string.kind.read)",
         "$(string.kind.none)",
-        "there is no string `kind.none`",
+        Part::Reference,
+        "text \"kind.none\" is not defined; skipping reference",
     ),
     (
         "tid=\"Everything\"",
         "tid=\"Request\"",
-        "the template `Request` is defined twice",
+        Part::Template,
+        "template \"Request\" is defined twice; skipping template \"Request\"",
     ),
     (
         "<struct name=\"parts\" count=\"count\">",
         "<struct name=\"parts\" count=\"tag\">",
-        "`tag` is not an earlier field of an integer type",
+        Part::Template,
+        "\"tag\" is not an integer field before this one",
     ),
 ];
 
 #[test]
-fn malformed_manifests_are_refused_with_line_and_column() {
-    for (from, to, sentence) in MALFORMED {
-        let error = refused(from, to);
-        assert_eq!(error.kind.to_string(), *sentence);
+fn malformed_parts_are_skipped_with_line_and_column() {
+    for (from, to, part, sentence) in MALFORMED {
+        let mut catalog = Catalog::new();
+        let skipped = catalog.add(&replaced(from, to)).unwrap();
+        let first = skipped.first().unwrap();
+        assert_eq!(first.part, *part, "{first}");
+        assert!(first.to_string().contains(sentence), "{first}: {sentence}");
         let line = MANIFEST
             .split_once(*from)
             .map(|(before, _)| before.matches('\n').count() + 1)
@@ -351,16 +369,38 @@ fn malformed_manifests_are_refused_with_line_and_column() {
         // A missing attribute is reported where its element starts, and a
         // duplicate where the second definition does, all on the same line
         // but for the provider's, which has several.
-        let near = line.abs_diff(usize::try_from(error.line).unwrap()) <= 1;
-        assert!(near, "{sentence}: line {} for {line}", error.line);
-        assert!(error.column > 1, "{sentence}");
+        let near = line.abs_diff(first.why.at.line) <= 1;
+        assert!(near, "{sentence}: line {} for {line}", first.why.at.line);
+        assert!(first.why.at.column > 1, "{sentence}");
+        // Everything else is there.
+        let provider = catalog.provider(fixture::MANIFEST_PROVIDER);
+        let is_known = provider.is_some_and(|one| one.event(1, 1).is_some());
+        assert_eq!(is_known, *part != Part::Provider, "{sentence}");
+        let event = catalog.schema(fixture::MANIFEST_PROVIDER, 3, 0);
+        let is_lost = matches!(part, Part::Provider | Part::Template)
+            || *part == Part::Event && to.contains("Nothing");
+        assert_eq!(event.is_none(), is_lost, "{sentence}");
     }
 }
 
 #[test]
+fn what_is_not_xml_is_refused() {
+    let mut catalog = Catalog::new();
+    let error = catalog.add(&replaced("</maps>", "</map>")).unwrap_err();
+    let text = error.to_string();
+    let expected = ": the XML is malformed: expected 'maps' tag, not 'map'";
+    assert!(text.ends_with(expected), "{text}");
+    assert!(catalog.provider(fixture::MANIFEST_PROVIDER).is_none());
+}
+
+#[test]
 fn position_is_that_of_the_attribute() {
-    let error = refused("map=\"Kind\"", "map=\"Sort\"");
-    assert_eq!(error.to_string(), "43:56: there is no map `Sort`");
+    let skipped = Catalog::new().add(&replaced("map=\"Kind\"", "map=\"Sort\""));
+    let why = &skipped.unwrap()[0].why;
+    assert_eq!(
+        why.to_string(),
+        "line 43, column 56: map \"Sort\" is not defined"
+    );
 }
 
 #[test]
@@ -368,24 +408,24 @@ fn document_of_another_kind_is_refused() {
     let error = Catalog::new().add("<html/>").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "1:1: `html` is not an instrumentationManifest"
+        "line 1, column 1: the root element is `html`; a manifest's is `instrumentationManifest`"
     );
     let error = Catalog::new().add("").unwrap_err();
-    assert_eq!((error.line, error.column), (1, 1));
+    assert_eq!((error.at.line, error.at.column), (1, 1));
 }
 
 #[test]
 fn what_an_error_quotes_cannot_act_on_a_terminal() {
-    let refused = |text: &str| Catalog::new().add(text).unwrap_err().to_string();
     let provider = |guid: &str| {
-        refused(&format!(
+        let text = format!(
             "<instrumentationManifest><instrumentation><events><provider name='p' guid='{guid}'/>\
              </events></instrumentation></instrumentationManifest>"
-        ))
+        );
+        Catalog::new().add(&text).unwrap()[0].to_string()
     };
-    assert!(provider("&#x9b;2J").contains(r"`\u{9b}2J` is not a GUID"));
-    assert!(provider("&#10;").contains(r"`\n` is not a GUID"));
-    let error = refused("<a \0='b'/>");
+    assert!(provider("&#x9b;2J").contains(r#""\u{9b}2J", which is not a GUID"#));
+    assert!(provider("&#10;").contains(r#""\u{a}", which is not a GUID"#));
+    let error = Catalog::new().add("<a \0='b'/>").unwrap_err().to_string();
     assert!(error.contains("the XML is malformed"), "{error}");
     assert!(!error.contains('\0'), "{error:?}");
 }

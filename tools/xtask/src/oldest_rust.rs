@@ -10,7 +10,8 @@ use crate::{
 };
 
 /// The crates that drivers and their build scripts use.
-const PACKAGES: [&str; 4] = [
+const PACKAGES: [&str; 5] = [
+    "etw-manifest",
     "wdk-etw",
     "wdk-etw-build",
     "wdk-etw-macros",
@@ -86,8 +87,14 @@ mod tests {
     fn the_crates_that_drivers_use_take_the_workspaces_version() {
         let oldest = oldest().unwrap();
         assert!(oldest.starts_with("1."), "{oldest}");
-        for folder in ["", "/build", "/macros", "/schema"] {
-            let path = root().join(format!("provider-lib{folder}/Cargo.toml"));
+        for folder in [
+            "provider-lib",
+            "provider-lib/macros",
+            "provider-lib/resources",
+            "provider-lib/schema",
+            "tools/manifest",
+        ] {
+            let path = root().join(folder).join("Cargo.toml");
             let manifest = fs::read_to_string(&path).unwrap();
             assert!(
                 manifest.contains("rust-version.workspace = true"),

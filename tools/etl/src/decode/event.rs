@@ -1,13 +1,13 @@
 //! Events with all that is known of them.
 
-use etw_wire::Guid;
+use etw_wire::{Guid, winmeta};
 
+use super::catalog::{Catalog, EventDefinition, Provider};
 use super::error::{MetadataError, PayloadError};
+use super::message;
 use super::payload::{Fields, Payload};
 use super::schema::Schema;
 use super::traits::ProviderTraits;
-use super::winmeta;
-use crate::manifest::{Catalog, EventDefinition, Provider, message};
 use crate::read::Event;
 use crate::record::{EventDescriptor, ext_type};
 use crate::time::FileTime;
@@ -172,7 +172,7 @@ impl Names<'_> {
         let value = self.descriptor.level;
         self.provider
             .and_then(|p| p.level(value))
-            .or_else(|| winmeta::level(value))
+            .or_else(|| text(winmeta::LEVELS, value))
             .map(str::to_owned)
     }
 
@@ -180,7 +180,7 @@ impl Names<'_> {
         let value = self.descriptor.opcode;
         self.provider
             .and_then(|p| p.opcode(self.descriptor.task, value))
-            .or_else(|| winmeta::opcode(value))
+            .or_else(|| text(winmeta::OPCODES, value))
             .map(str::to_owned)
     }
 
@@ -197,7 +197,7 @@ impl Names<'_> {
         let own = own.iter().map(|(mask, name)| (*mask, name.as_str()));
         let predefined = winmeta::KEYWORDS
             .iter()
-            .map(|(mask, _, name)| (*mask, *name));
+            .map(|known| (known.value, known.text));
         for (mask, name) in own.chain(predefined) {
             if unnamed & mask != 0 {
                 names.push(name.to_owned());
@@ -206,4 +206,10 @@ impl Names<'_> {
         }
         Keywords { names, unnamed }
     }
+}
+
+/// Returns the text that winmeta.xml has for a value.
+fn text(known: &[winmeta::Standard<u8>], value: u8) -> Option<&'static str> {
+    let known = known.iter().find(|known| known.value == value)?;
+    Some(known.text)
 }

@@ -1,16 +1,17 @@
 //! Decoding: what an event means.
 //!
 //! A `TraceLogging` event carries its own [`Schema`]; that of a manifest event
-//! comes from a [`Catalog`]. [`decode`] takes whichever there is.
+//! comes from a [`Catalog`](crate::Catalog). [`decode`] takes whichever there is.
 
+pub mod catalog;
 mod error;
 mod event;
+mod message;
 mod payload;
 mod schema;
 mod tracelogging;
 mod traits;
 mod value;
-pub(crate) mod winmeta;
 
 pub use error::{MetadataError, PayloadError, PayloadErrorKind};
 pub use event::{Decoded, Keywords, Problem, decode};
@@ -19,6 +20,3 @@ pub use schema::{Count, Field, InType, Length, OutType, Schema, ValueMap};
 pub use traits::ProviderTraits;
 pub(crate) use value::serialize_fields;
 pub use value::{Sid, Value};
-
-#[cfg(doc)]
-use crate::manifest::Catalog;

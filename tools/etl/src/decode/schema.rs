@@ -211,6 +211,35 @@ pub enum OutType {
 }
 
 impl OutType {
+    /// Reads a code of winmeta.xml, which manifests and the resources of images have.
+    #[must_use]
+    pub const fn from_winmeta(code: u8) -> Self {
+        match code {
+            1 => Self::String,
+            2 | 26 | 27 | 33 | 38 => Self::DateTime,
+            3 | 5 | 7 | 9 => Self::Signed,
+            4 | 6 | 8 | 10 => Self::Unsigned,
+            0 | 11 | 12 | 14 | 15 => Self::Default,
+            13 => Self::Boolean,
+            16..=19 | 29 => Self::Hex,
+            20 => Self::ProcessId,
+            21 => Self::ThreadId,
+            22 => Self::Port,
+            23 => Self::Ipv4,
+            24 => Self::Ipv6,
+            25 => Self::SocketAddress,
+            28 => Self::Xml,
+            30 => Self::Win32Error,
+            31 => Self::NtStatus,
+            32 => Self::HResult,
+            34 => Self::Json,
+            35 => Self::Utf8,
+            36 => Self::Pkcs7,
+            37 => Self::CodePointer,
+            other => Self::Unknown(other),
+        }
+    }
+
     /// Reads a `TraceLogging` code of seven bits.
     #[must_use]
     pub const fn from_trace_logging(code: u8) -> Self {

@@ -10,8 +10,8 @@ use std::io::{self, Write};
 use etw_wire::Guid;
 use serde::Serialize;
 
+use crate::decode::catalog::Catalog;
 use crate::decode::{Decoded, Fields, decode};
-use crate::manifest::Catalog;
 use crate::read::{Event, Trace};
 use crate::spans::spans;
 

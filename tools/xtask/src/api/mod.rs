@@ -16,7 +16,13 @@ use crate::{
 };
 
 /// The crates, by their packages.
-const CRATES: &[&str] = &["etl-file", "etw-testkernel", "etw-wire", "wdk-etw"];
+const CRATES: &[&str] = &[
+    "etl-file",
+    "etw-manifest",
+    "etw-testkernel",
+    "etw-wire",
+    "wdk-etw",
+];
 
 /// The folder of the texts, from the repository's root.
 const FOLDER: &str = "docs/api";

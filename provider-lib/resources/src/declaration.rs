@@ -1,0 +1,520 @@
+//! From a provider's declaration in Rust to its manifest.
+//!
+//! Events that describe themselves are in no manifest. In one are the others, with a template
+//! each: a length or a count that travels before a value is a field of its own there, since the
+//! XML knows no other way to say it.
+
+use std::collections::HashSet;
+
+use wdk_etw_schema::{
+    Encoding, Event, Field, FieldType, MapKind, Provider, Scalar, Shape, Structure,
+};
+
+use etw_manifest::{
+    self as manifest, InType, Manifest, OutType, Position, Property, PropertyKind, QName, Size,
+    Text, TextRef,
+};
+use etw_wire::winmeta;
+
+/// The images that a manifest says the resources are in.
+#[derive(Clone, Debug)]
+pub struct Files<'a> {
+    /// The image with the templates.
+    pub resources: &'a str,
+    /// The image with the texts.
+    pub messages: &'a str,
+}
+
+/// The manifest of providers.
+#[must_use]
+pub fn manifest(providers: &[Provider], files: &Files<'_>) -> Manifest {
+    let mut manifest = Manifest {
+        culture: "en-US".to_owned(),
+        ..Manifest::default()
+    };
+    for (number, provider) in providers.iter().enumerate() {
+        // One provider's texts need no prefix.
+        let prefix = if providers.len() > 1 {
+            format!("{number}.")
+        } else {
+            String::new()
+        };
+        let mut writer = Writer {
+            manifest: &mut manifest,
+            declaration: provider,
+            prefix,
+        };
+        let provider = writer.provider(files);
+        manifest.providers.push(provider);
+    }
+    manifest
+}
+
+fn position(span: proc_macro2::Span) -> Position {
+    let start = span.start();
+    Position {
+        line: start.line,
+        column: start.column + 1,
+    }
+}
+
+/// A constant's name: `WDKETW_SAMPLEDRIVER`.
+fn constant(name: &str) -> String {
+    let unit = |character: char| {
+        if character.is_ascii_alphanumeric() {
+            character.to_ascii_uppercase()
+        } else {
+            '_'
+        }
+    };
+    let starts_with_digit = name.starts_with(|first: char| first.is_ascii_digit());
+    let prefix = starts_with_digit.then_some('_');
+    prefix.into_iter().chain(name.chars().map(unit)).collect()
+}
+
+/// A name that XML can have without a prefix. What people read is a text of its own.
+fn xml_name(name: &str) -> QName {
+    let unit = |character: char| {
+        if character.is_alphanumeric() || "_-.".contains(character) {
+            character
+        } else {
+            '_'
+        }
+    };
+    let starts_well = name.starts_with(|first: char| first == '_' || first.is_alphabetic());
+    let prefix = (!starts_well).then_some('_');
+    let name: String = prefix.into_iter().chain(name.chars().map(unit)).collect();
+    QName::plain(&name)
+}
+
+/// What a doc comment says, up to its first empty line.
+fn first_paragraph(docs: &[String]) -> String {
+    let lines: Vec<&str> = docs
+        .iter()
+        .map(String::as_str)
+        .take_while(|line| !line.is_empty())
+        .collect();
+    lines.join(" ")
+}
+
+/// A text as an event's message: percent signs stand for themselves. Names need no such care,
+/// since nothing is put into them.
+fn literal(text: &str) -> String {
+    text.replace('%', "%%")
+}
+
+struct Writer<'a> {
+    manifest: &'a mut Manifest,
+    declaration: &'a Provider,
+    prefix: String,
+}
+
+impl Writer<'_> {
+    /// Adds a text.
+    fn text(&mut self, id: &str, value: String, at: Position) -> TextRef {
+        self.manifest.texts.push(Text {
+            id: format!("{}{id}", self.prefix),
+            value,
+            at,
+            ..Text::default()
+        });
+        self.manifest.texts.len() - 1
+    }
+
+    fn provider(&mut self, files: &Files<'_>) -> manifest::Provider {
+        let declaration = self.declaration;
+        let at = position(declaration.module.span());
+        let message = self.text("Provider", declaration.name.clone(), at);
+        let mut provider = manifest::Provider {
+            name: declaration.name.clone(),
+            guid: declaration.guid,
+            symbol: constant(&declaration.name),
+            message: Some(message),
+            resource_file: files.resources.to_owned(),
+            message_file: files.messages.to_owned(),
+            group_guid: declaration.group,
+            at,
+            ..manifest::Provider::default()
+        };
+        self.names(&mut provider);
+        self.channels(&mut provider);
+        self.maps(&mut provider);
+        for event in &declaration.events {
+            if event.encoding == Encoding::Manifest {
+                self.event(event, &mut provider);
+            }
+        }
+        provider
+    }
+
+    /// Tasks, opcodes and keywords.
+    fn names(&mut self, provider: &mut manifest::Provider) {
+        for task in &self.declaration.tasks {
+            let at = position(task.ident.span());
+            let message = self.text(&format!("Task.{}", task.ident), task.name.clone(), at);
+            provider.tasks.push(manifest::Task {
+                name: xml_name(&task.name),
+                value: task.value,
+                message: Some(message),
+                at,
+                ..manifest::Task::default()
+            });
+        }
+        for opcode in &self.declaration.opcodes {
+            let at = position(opcode.ident.span());
+            let message = self.text(&format!("Opcode.{}", opcode.ident), opcode.name.clone(), at);
+            provider.opcodes.push(manifest::Opcode {
+                name: xml_name(&opcode.name),
+                value: opcode.value,
+                message: Some(message),
+                at,
+                ..manifest::Opcode::default()
+            });
+        }
+        for keyword in &self.declaration.keywords {
+            let at = position(keyword.ident.span());
+            let id = format!("Keyword.{}", keyword.ident);
+            let message = self.text(&id, keyword.name.clone(), at);
+            provider.keywords.push(manifest::Keyword {
+                name: xml_name(&keyword.name),
+                mask: 1 << keyword.bit,
+                message: Some(message),
+                at,
+                ..manifest::Keyword::default()
+            });
+        }
+    }
+
+    fn channels(&mut self, provider: &mut manifest::Provider) {
+        for channel in &self.declaration.channels {
+            let named = &channel.named;
+            let at = position(named.ident.span());
+            let message = self.text(&format!("Channel.{}", named.ident), named.name.clone(), at);
+            // The system has one list of all channels' names.
+            let name = if named.name.contains('/') {
+                named.name.clone()
+            } else {
+                format!("{}/{}", self.declaration.name, named.name)
+            };
+            provider.channels.push(manifest::Channel {
+                name,
+                id: Some(named.ident.to_string()),
+                kind: channel.kind.clone(),
+                value: named.value,
+                explicit_value: true,
+                message: Some(message),
+                declared: true,
+                at,
+                ..manifest::Channel::default()
+            });
+        }
+    }
+
+    fn maps(&mut self, provider: &mut manifest::Provider) {
+        for map in &self.declaration.maps {
+            let name = map.ident.to_string();
+            let mut items = Vec::new();
+            for entry in &map.entries {
+                let at = position(entry.ident.span());
+                let id = format!("Map.{name}.{}", entry.ident);
+                items.push(manifest::MapItem {
+                    value: entry.value,
+                    message: Some(self.text(&id, entry.name.clone(), at)),
+                    at,
+                    ..manifest::MapItem::default()
+                });
+            }
+            provider.maps.push(manifest::Map {
+                name,
+                is_bits: map.kind == MapKind::Bits,
+                items,
+                at: position(map.ident.span()),
+                ..manifest::Map::default()
+            });
+        }
+    }
+
+    fn event(&mut self, event: &Event, provider: &mut manifest::Provider) {
+        let at = position(event.ident.span());
+        // A name that several versions share is told apart by them.
+        let versions = self
+            .declaration
+            .events
+            .iter()
+            .filter(|other| other.encoding == Encoding::Manifest && other.name == event.name);
+        let unique = if versions.count() > 1 {
+            format!("{}.{}.{}", event.name, event.id, event.version)
+        } else {
+            event.name.clone()
+        };
+        let mut fields = Fields::default();
+        self.fields(&event.fields, "", provider, &mut fields);
+        let message = event
+            .message
+            .as_deref()
+            .map(|message| fields.renumber(message))
+            .or_else(|| {
+                let docs = first_paragraph(&event.docs);
+                (!docs.is_empty()).then(|| literal(&docs))
+            })
+            .map(|message| self.text(&format!("Event.{unique}"), message, at));
+        let template = (!fields.properties.is_empty()).then(|| {
+            provider.templates.push(manifest::Template {
+                id: unique.clone(),
+                properties: fields.properties,
+                at,
+                ..manifest::Template::default()
+            });
+            provider.templates.len() - 1
+        });
+        let keywords = (0..provider.keywords.len())
+            .filter(|at| provider.keywords[*at].mask & event.keyword != 0)
+            .collect();
+        let channel = provider
+            .channels
+            .iter()
+            .position(|channel| event.channel != 0 && channel.value == event.channel);
+        let task = provider
+            .tasks
+            .iter()
+            .position(|task| event.task != 0 && task.value == event.task);
+        let level = self.level(event.level.0, provider);
+        let opcode = self.opcode(event.opcode, provider);
+        provider.events.push(manifest::Event {
+            id: event.id,
+            version: event.version,
+            symbol: Some(event_symbol(&unique, provider)),
+            name: Some(event.name.clone()),
+            channel,
+            level,
+            task,
+            opcode,
+            keywords,
+            template,
+            message,
+            at,
+            ..manifest::Event::default()
+        });
+    }
+
+    /// The level of a number: winmeta.xml's, or one of the provider's own, which a declaration
+    /// gives no name.
+    fn level(&mut self, value: u8, provider: &mut manifest::Provider) -> Option<usize> {
+        let known = provider.levels.iter().position(|one| one.value == value);
+        if known.is_some() {
+            return known;
+        }
+        let level =
+            manifest::standard_level(self.manifest, value).unwrap_or_else(|| manifest::Level {
+                name: QName::plain(&format!("Level{value}")),
+                value,
+                ..manifest::Level::default()
+            });
+        provider.levels.push(level);
+        Some(provider.levels.len() - 1)
+    }
+
+    /// The opcode of a number. `Info`, which is 0, is what events have without one.
+    fn opcode(&mut self, value: u8, provider: &mut manifest::Provider) -> Option<usize> {
+        if value == 0 {
+            return None;
+        }
+        let known = provider.opcodes.iter().position(|one| one.value == value);
+        if known.is_some() {
+            return known;
+        }
+        debug_assert!(winmeta::OPCODES.iter().any(|one| one.value == value));
+        let opcode = manifest::standard_opcode(self.manifest, value)?;
+        provider.opcodes.push(opcode);
+        Some(provider.opcodes.len() - 1)
+    }
+
+    /// Adds fields; those of structures in structures have the outer names before theirs, since
+    /// a template's structures hold no others.
+    fn fields(
+        &self,
+        declared: &[Field],
+        before: &str,
+        provider: &manifest::Provider,
+        fields: &mut Fields,
+    ) {
+        let names = declared
+            .iter()
+            .map(|field| format!("{before}{}", field.name));
+        fields.declared.extend(names);
+        for field in declared {
+            let name = format!("{before}{}", field.name);
+            let at = position(field.ident.span());
+            match &field.kind {
+                FieldType::Values(scalar, format, shape) => {
+                    let (in_type, out_type) = scalar.manifest(*format);
+                    fields.value(&name, (in_type, out_type), *scalar, *shape, at);
+                }
+                FieldType::Named(ident) => {
+                    let map = provider.maps.iter().position(|map| *ident == map.name);
+                    if let Some(map) = map {
+                        let scalar = self.declaration.maps[map].scalar;
+                        let (in_type, out_type) = scalar.manifest(wdk_etw_schema::Format::Default);
+                        fields.add(
+                            &name,
+                            in_type,
+                            out_type,
+                            Some(map),
+                            Size::None,
+                            Size::None,
+                            at,
+                        );
+                    } else if let Some(structure) = self.structure(ident) {
+                        self.structure_fields(structure, &name, before, provider, fields, at);
+                    }
+                }
+            }
+            if before.is_empty() {
+                fields.end_of_declared();
+            }
+        }
+    }
+
+    fn structure(&self, ident: &syn::Ident) -> Option<&Structure> {
+        let mut structures = self.declaration.structures.iter();
+        structures.find(|structure| structure.ident == *ident)
+    }
+
+    fn structure_fields(
+        &self,
+        structure: &Structure,
+        name: &str,
+        before: &str,
+        provider: &manifest::Provider,
+        fields: &mut Fields,
+        at: Position,
+    ) {
+        if !before.is_empty() || fields.is_member {
+            self.fields(&structure.fields, &format!("{name}."), provider, fields);
+            return;
+        }
+        let mut members = Fields {
+            is_member: true,
+            ..Fields::default()
+        };
+        self.fields(&structure.fields, "", provider, &mut members);
+        fields.properties.push(Property {
+            name: name.to_owned(),
+            count: Size::None,
+            length: Size::None,
+            kind: PropertyKind::Struct(members.properties),
+            others: Vec::new(),
+            at,
+        });
+    }
+}
+
+/// The fields of a template.
+#[derive(Default)]
+struct Fields {
+    properties: Vec<Property>,
+    /// For each field of the declaration, how many fields of the template there are up to it.
+    ends: Vec<usize>,
+    /// The names that the declaration gives fields; others must not take them.
+    declared: HashSet<String>,
+    /// Whether these are a structure's.
+    is_member: bool,
+}
+
+impl Fields {
+    fn end_of_declared(&mut self) {
+        self.ends.push(self.properties.len());
+    }
+
+    /// A message whose `%1` is the first field of the declaration, for the template's fields.
+    fn renumber(&self, message: &str) -> String {
+        // The value is the last of what a field became.
+        manifest::replace_fields(message, |number| {
+            self.ends.get(number.checked_sub(1)?).copied()
+        })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a field has as many properties")]
+    fn add(
+        &mut self,
+        name: &str,
+        in_type: InType,
+        out_type: OutType,
+        map: Option<usize>,
+        count: Size,
+        length: Size,
+        at: Position,
+    ) {
+        self.properties.push(Property {
+            name: name.to_owned(),
+            count,
+            length,
+            kind: PropertyKind::Data {
+                in_type,
+                out_type,
+                explicit_out_type: true,
+                map,
+            },
+            others: Vec::new(),
+            at,
+        });
+    }
+
+    /// Adds a length or a count that travels before a value; returns its place.
+    fn add_size(&mut self, name: &str, what: &str, at: Position) -> Size {
+        let mut whole = format!("{name}{what}");
+        while self.declared.contains(&whole) || self.properties.iter().any(|one| one.name == whole)
+        {
+            whole.push('_');
+        }
+        self.add(
+            &whole,
+            InType::UInt16,
+            OutType::UnsignedShort,
+            None,
+            Size::None,
+            Size::None,
+            at,
+        );
+        Size::Field(self.properties.len() - 1)
+    }
+
+    fn value(
+        &mut self,
+        name: &str,
+        (in_type, out_type): (InType, OutType),
+        scalar: Scalar,
+        shape: Shape,
+        at: Position,
+    ) {
+        const IPV6_LENGTH: u16 = 16;
+        let (mut count, mut length) = (Size::None, Size::None);
+        match (shape, scalar) {
+            (Shape::Fixed(number), _) => count = Size::Fixed(number),
+            (Shape::Counted, _) => count = self.add_size(name, "Count", at),
+            (Shape::One, _) if in_type == InType::Binary => {
+                length = match scalar.size() {
+                    Some(_) => Size::Fixed(IPV6_LENGTH),
+                    None => self.add_size(name, "Length", at),
+                };
+            }
+            (Shape::One, _) => {}
+        }
+        self.add(name, in_type, out_type, None, count, length, at);
+    }
+}
+
+/// A constant's name that no other event has.
+fn event_symbol(name: &str, provider: &manifest::Provider) -> String {
+    let mut symbol = constant(name);
+    let is_taken = |symbol: &String| {
+        let events = provider.events.iter();
+        events
+            .filter_map(|event| event.symbol.as_ref())
+            .any(|taken| taken == symbol)
+    };
+    while is_taken(&symbol) {
+        symbol.push('_');
+    }
+    symbol
+}

@@ -1,0 +1,322 @@
+//! The resources of a driver's image.
+
+use std::{
+    env, fs, io,
+    num::{ParseIntError, TryFromIntError},
+    path::{Path, PathBuf},
+};
+
+use wdk_etw_schema::Provider;
+
+use etw_manifest::{
+    self as manifest, Failures, Manifest, ManifestError, Position, Rule,
+    compare::{self, Break},
+    printable, res, resources,
+};
+
+use crate::{
+    declaration::{self, Files},
+    version::Version,
+};
+
+/// Why the resources could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// It was called elsewhere than in a build script.
+    #[error("{0} is not set: call this from a build script")]
+    NoBuildScript(&'static str),
+    /// The package's version is none that an image can have.
+    #[error(
+        "the package's version, {version}, has a part that is none of the numbers 0 to 65,535: {error}"
+    )]
+    Version {
+        /// The version.
+        version: String,
+        /// What is wrong with it.
+        error: ParseIntError,
+    },
+    /// A file could not be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A declaration is wrong.
+    #[error("{}", in_source(path, failures))]
+    Declaration {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        failures: Failures,
+    },
+    /// A manifest is wrong.
+    #[error("{}", in_manifest(path, failures))]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        failures: Failures,
+    },
+    /// Some providers of a file name a manifest, and others none, or another.
+    #[error("{}: the providers of one file name one manifest, or none does", .0.display())]
+    Manifests(PathBuf),
+    /// A declaration is not what its manifest says.
+    #[error("{}", disagreeing(path, disagreements))]
+    Disagreement {
+        /// The declaration's file.
+        path: PathBuf,
+        /// Where they differ.
+        disagreements: Vec<Break>,
+    },
+    /// A file declares no provider.
+    #[error("{} has no `#[wdk_etw::provider]` module", .0.display())]
+    NoProvider(PathBuf),
+    /// The resources are too large.
+    #[error(transparent)]
+    Encode(#[from] resources::EncodeError),
+    /// The texts are too long.
+    #[error("a resource would be too large: {0}")]
+    TooLarge(#[from] TryFromIntError),
+    /// A file could not be written.
+    #[error("cannot write {}: {error}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+/// Errors with their places, as compilers print those of Rust sources.
+fn in_source(path: &Path, failures: &Failures) -> String {
+    let lines = failures.0.iter();
+    let lines: Vec<String> = lines
+        .map(|ManifestError { at, rule }| {
+            let what = printable(&rule.to_string());
+            format!("{}:{}:{}: {what}", path.display(), at.line, at.column)
+        })
+        .collect();
+    lines.join("\n")
+}
+
+fn in_manifest(path: &Path, failures: &Failures) -> String {
+    let lines = failures.0.iter();
+    let lines: Vec<String> = lines
+        .map(|error| format!("cannot read {}: {error}", path.display()))
+        .collect();
+    lines.join("\n")
+}
+
+fn disagreeing(path: &Path, disagreements: &[Break]) -> String {
+    let lines = disagreements.iter();
+    let lines: Vec<String> = lines
+        .map(|one| format!("{}:{one}", path.display()))
+        .collect();
+    lines.join("\n")
+}
+
+/// Reads a file that is text.
+fn read_text(path: &Path) -> Result<String, BuildError> {
+    let failed = |error| BuildError::Read {
+        path: path.to_owned(),
+        error,
+    };
+    let bytes = fs::read(path).map_err(failed)?;
+    manifest::text(&bytes).ok_or_else(|| {
+        failed(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "it is neither UTF-8 nor UTF-16 text",
+        ))
+    })
+}
+
+/// The folder of the package that a file belongs to: the nearest one above it with a
+/// `Cargo.toml`, or else the file's own.
+#[must_use]
+pub fn package_folder(path: &Path) -> PathBuf {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut above = whole.ancestors().skip(1);
+    let package = above.find(|folder| folder.join("Cargo.toml").is_file());
+    let own = whole.parent().unwrap_or_else(|| Path::new("."));
+    package.unwrap_or(own).to_owned()
+}
+
+/// The manifest that a source file's providers are decoded by: the one that they name, which they
+/// must agree with, or the one that their declaration makes. With it come the files that it was
+/// read from.
+///
+/// # Errors
+///
+/// [`BuildError`] says what is wrong, with line and column.
+pub fn manifest_of(path: &Path, files: &Files<'_>) -> Result<(Manifest, Vec<PathBuf>), BuildError> {
+    let providers = declared(path)?;
+    let made = declaration::manifest(&providers, files);
+    let mut named = providers.iter().map(|provider| &provider.manifest);
+    let Some(Some(file)) = named.next() else {
+        return if named.any(Option::is_some) {
+            Err(BuildError::Manifests(path.to_owned()))
+        } else {
+            Ok((made, vec![path.to_owned()]))
+        };
+    };
+    if named.any(|other| other.as_ref() != Some(file)) {
+        return Err(BuildError::Manifests(path.to_owned()));
+    }
+    let file = package_folder(path).join(file);
+    let text = read_text(&file)?;
+    let kept = manifest::read(&text).map_err(|failures| BuildError::Manifest {
+        path: file.clone(),
+        failures,
+    })?;
+    let disagreements = compare::disagreements(&made, &kept);
+    if disagreements.is_empty() {
+        Ok((kept, vec![path.to_owned(), file]))
+    } else {
+        Err(BuildError::Disagreement {
+            path: path.to_owned(),
+            disagreements,
+        })
+    }
+}
+
+/// Reads the providers that a source file declares, and checks that they have a manifest.
+///
+/// # Errors
+///
+/// [`BuildError::Read`], [`BuildError::Declaration`] or [`BuildError::NoProvider`].
+pub fn declared(path: &Path) -> Result<Vec<Provider>, BuildError> {
+    let text = read_text(path)?;
+    let wrong = |failures| BuildError::Declaration {
+        path: path.to_owned(),
+        failures,
+    };
+    let providers = wdk_etw_schema::parse::source(&text).map_err(|errors| {
+        let errors = errors.into_iter().map(|error| {
+            let start = error.span().start();
+            ManifestError {
+                at: Position {
+                    line: start.line,
+                    column: start.column + 1,
+                },
+                rule: Rule::Declaration(error.to_string()),
+            }
+        });
+        wrong(Failures(errors.collect()))
+    })?;
+    if providers.is_empty() {
+        return Err(BuildError::NoProvider(path.to_owned()));
+    }
+    let files = Files {
+        resources: "driver.sys",
+        messages: "driver.sys",
+    };
+    let errors = manifest::check(&declaration::manifest(&providers, &files));
+    if errors.is_empty() {
+        Ok(providers)
+    } else {
+        Err(wrong(Failures(errors)))
+    }
+}
+
+fn variable(name: &'static str) -> Result<String, BuildError> {
+    env::var(name).map_err(|_| BuildError::NoBuildScript(name))
+}
+
+/// The numbers of a package's version; the fourth part is 0.
+fn numbers(version: &str) -> Result<[u16; 4], BuildError> {
+    let mut numbers = [0; 4];
+    // Behind the three parts there may be a pre-release's name and metadata.
+    let parts = version.split(['-', '+']).next().unwrap_or_default();
+    for (number, part) in numbers.iter_mut().zip(parts.split('.')) {
+        *number = part.parse().map_err(|error| BuildError::Version {
+            version: version.to_owned(),
+            error,
+        })?;
+    }
+    Ok(numbers)
+}
+
+/// The resources that a driver's image is to have.
+#[derive(Clone, Debug)]
+pub struct Image {
+    version: Version,
+    declaration: Option<PathBuf>,
+}
+
+impl Image {
+    /// An image whose version resource says what the package's `Cargo.toml` says.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::NoBuildScript`] elsewhere than in a build script;
+    /// [`BuildError::Version`] if the version does not fit.
+    pub fn of_package() -> Result<Self, BuildError> {
+        let version = variable("CARGO_PKG_VERSION")?;
+        let package = variable("CARGO_PKG_NAME")?;
+        Ok(Self {
+            version: Version {
+                number: numbers(&version)?,
+                version,
+                company: variable("CARGO_PKG_AUTHORS")?.replace(':', ", "),
+                description: variable("CARGO_PKG_DESCRIPTION")?,
+                file: format!("{}.sys", package.replace('-', "_")),
+                product: package,
+                copyright: variable("CARGO_PKG_LICENSE")?,
+                debug: variable("DEBUG")? == "true" && variable("PROFILE")? == "debug",
+            },
+            declaration: None,
+        })
+    }
+
+    /// What the version resource is to say instead.
+    #[must_use]
+    pub fn version(mut self, change: impl FnOnce(&mut Version)) -> Self {
+        change(&mut self.version);
+        self
+    }
+
+    /// The source file that declares the provider, from the package's folder: decoders are to
+    /// find its events in the image. An image has one such resource.
+    #[must_use]
+    pub fn declaration(mut self, path: impl Into<PathBuf>) -> Self {
+        self.declaration = Some(path.into());
+        self
+    }
+
+    /// Writes the resources, and has them linked into the package's image if it is one for
+    /// Windows.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] says what is wrong.
+    pub fn embed(&self) -> Result<(), BuildError> {
+        let mut all = vec![self.version.resource()?];
+        if let Some(path) = &self.declaration {
+            let image = &self.version.file;
+            let files = Files {
+                resources: image,
+                messages: image,
+            };
+            let (manifest, read) = manifest_of(path, &files)?;
+            for path in read {
+                println!("cargo::rerun-if-changed={}", path.display());
+            }
+            all.extend(resources::resources(&manifest)?);
+        }
+        let resources = res::file(&all)?;
+        let folder = PathBuf::from(variable("OUT_DIR")?);
+        let path = folder.join("resources.res");
+        fs::write(&path, resources).map_err(|error| BuildError::Write {
+            path: path.clone(),
+            error,
+        })?;
+        // Other linkers know nothing of resources, and what is built for another target is
+        // checked and not run.
+        if variable("CARGO_CFG_TARGET_ENV")? == "msvc" {
+            println!("cargo::rustc-link-arg-cdylib={}", path.display());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! Names for Rust: of the manifest's names in whatever style, and different from one another.
+
+use std::collections::HashSet;
+
+use heck::{ToSnakeCase as _, ToUpperCamelCase as _};
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::Ident;
+
+/// Names that a declaration cannot have although Rust can: those of what is made of it, and a word
+/// of later editions.
+const RESERVED: &[&str] = &["gen", "register", "unregister"];
+
+/// Returns whether Rust takes a text for a name.
+fn is_ident(text: &str) -> bool {
+    syn::parse_str::<Ident>(text).is_ok() && !RESERVED.contains(&text)
+}
+
+/// Letters that every tool takes; heck keeps those of all scripts.
+fn ascii(text: &str) -> String {
+    let kept = text.chars().map(|character| {
+        let is_part = character.is_ascii_alphanumeric();
+        if is_part { character } else { '_' }
+    });
+    kept.collect()
+}
+
+/// A name of a function, a field or a module.
+pub fn snake(name: &str) -> String {
+    let name = ascii(name).to_snake_case();
+    if is_ident(&name) && !name.starts_with('_') {
+        name
+    } else {
+        format!("n_{name}")
+    }
+}
+
+/// A name of a constant.
+pub fn shouting(name: &str) -> String {
+    snake(name).to_ascii_uppercase()
+}
+
+/// A name of a type or a variant.
+pub fn pascal(name: &str) -> String {
+    let name = ascii(name).to_upper_camel_case();
+    if is_ident(&name) {
+        name
+    } else {
+        format!("N{name}")
+    }
+}
+
+/// A name that no other has.
+pub fn unique(name: &str, taken: &mut HashSet<String>) -> String {
+    let mut candidate = name.to_owned();
+    let mut number = 2;
+    while !taken.insert(candidate.clone()) {
+        candidate = format!("{name}_{number}");
+        number += 1;
+    }
+    candidate
+}
+
+/// A name that this module made, which are all such as Rust has.
+pub fn ident(name: &str) -> Ident {
+    Ident::new(name, Span::call_site())
+}
+
+/// `#[name = "…"]`, where the identifier would make another.
+pub fn rename(ident: &str, name: &str) -> TokenStream {
+    if wdk_etw_schema::pascal_case(ident) == name {
+        TokenStream::new()
+    } else {
+        quote!(#[name = #name])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_such_as_rust_has() {
+        for (name, expected) in [
+            ("ReadComplete", "read_complete"),
+            ("E_ONE_1", "e_one_1"),
+            ("Disk IO", "disk_io"),
+            ("type", "n_type"),
+            ("Self", "n_self"),
+            ("register", "n_register"),
+            ("3Com", "n_3com"),
+            ("", "n_"),
+            ("日本", "n_"),
+        ] {
+            assert_eq!(snake(name), expected, "{name}");
+        }
+        for (name, expected) in [
+            ("read_complete", "ReadComplete"),
+            ("Self", "NSelf"),
+            ("3rd", "N3rd"),
+            ("²", "N"),
+        ] {
+            assert_eq!(pascal(name), expected, "{name}");
+        }
+        assert_eq!(shouting("IoRead"), "IO_READ");
+        let mut taken = HashSet::new();
+        let names = ["a", "a", "a_2"].map(|name| unique(name, &mut taken));
+        assert_eq!(names, ["a", "a_2", "a_2_2"]);
+    }
+}

@@ -1,0 +1,111 @@
+//! The types that a declaration has for the fields of templates.
+
+use etw_manifest::{InType, OutType};
+use proc_macro2::TokenStream;
+use quote::quote;
+
+/// A type of a declaration, with the attributes that stand before the field.
+pub struct Type {
+    pub attributes: TokenStream,
+    /// The type, or what is borrowed.
+    pub inner: TokenStream,
+    pub is_borrowed: bool,
+}
+
+/// A type by value.
+pub fn plain(inner: TokenStream) -> Type {
+    shown(TokenStream::new(), inner)
+}
+
+/// A type by value, shown as an attribute says.
+pub const fn shown(attributes: TokenStream, inner: TokenStream) -> Type {
+    Type {
+        attributes,
+        inner,
+        is_borrowed: false,
+    }
+}
+
+/// A type by reference.
+pub fn borrowed(inner: TokenStream) -> Type {
+    written(TokenStream::new(), inner)
+}
+
+/// A type by reference, shown as an attribute says.
+pub const fn written(attributes: TokenStream, inner: TokenStream) -> Type {
+    Type {
+        attributes,
+        inner,
+        is_borrowed: true,
+    }
+}
+
+/// The type of a single value, if a declaration has one.
+pub fn scalar(in_type: InType, out_type: OutType) -> Option<Type> {
+    use {InType as In, OutType as Out};
+    Some(match (in_type, out_type) {
+        (In::Int8, _) => plain(quote!(i8)),
+        (In::UInt8, Out::HexInt8) => shown(quote!(#[hex]), quote!(u8)),
+        (In::UInt8, Out::Boolean) => plain(quote!(bool)),
+        (In::UInt8, _) => plain(quote!(u8)),
+        (In::Int16, _) => plain(quote!(i16)),
+        (In::UInt16, Out::Port) => plain(quote!(Port)),
+        (In::UInt16, Out::HexInt16) => shown(quote!(#[hex]), quote!(u16)),
+        (In::UInt16, _) => plain(quote!(u16)),
+        (In::Int32, Out::HResult) => plain(quote!(HResult)),
+        (In::Int32, _) => plain(quote!(i32)),
+        (In::UInt32, Out::Pid) => plain(quote!(ProcessId)),
+        (In::UInt32, Out::Tid) => plain(quote!(ThreadId)),
+        (In::UInt32, Out::Ipv4) => plain(quote!(Ipv4Addr)),
+        (In::UInt32 | In::HexInt32, Out::Win32Error) => plain(quote!(Win32Error)),
+        (In::UInt32 | In::HexInt32, Out::NtStatus) => plain(quote!(NtStatus)),
+        (In::UInt32, Out::UnsignedInt) | (In::Boolean, _) => plain(quote!(u32)),
+        (In::UInt32 | In::HexInt32, _) => shown(quote!(#[hex]), quote!(u32)),
+        (In::Int64, _) => plain(quote!(i64)),
+        (In::UInt64, Out::UnsignedLong | Out::EtwTime) => plain(quote!(u64)),
+        (In::UInt64 | In::HexInt64, _) => shown(quote!(#[hex]), quote!(u64)),
+        (In::Float, _) => plain(quote!(F32)),
+        (In::Double, _) => plain(quote!(F64)),
+        (In::Guid, _) => plain(quote!(Guid)),
+        (In::Pointer, _) => shown(quote!(#[address]), quote!(Pointer)),
+        (In::FileTime, _) => plain(quote!(FileTime)),
+        (In::SystemTime, _) => plain(quote!(SystemTime)),
+        (In::Sid, _) => borrowed(quote!(Sid)),
+        (In::UnicodeString, _) => borrowed(quote!(Utf16CStr)),
+        (In::AnsiString, _) => borrowed(quote!(CStr)),
+        (In::CountedUnicodeString, Out::Xml) => written(quote!(#[xml]), quote!([u16])),
+        (In::CountedUnicodeString, Out::Json) => written(quote!(#[json]), quote!([u16])),
+        (In::CountedUnicodeString, _) => borrowed(quote!([u16])),
+        (In::CountedAnsiString, Out::Xml) => written(quote!(#[xml]), quote!(str)),
+        (In::CountedAnsiString, Out::Json) => written(quote!(#[json]), quote!(str)),
+        (In::CountedAnsiString, _) => borrowed(quote!(str)),
+        (In::CountedBinary, Out::SocketAddress) => borrowed(quote!(SocketAddr)),
+        (In::CountedBinary, _) => borrowed(quote!([u8])),
+        (In::Null | In::Binary | In::Struct, _) => return None,
+    })
+}
+
+/// Returns whether an array can have the type.
+pub fn repeats(kind: &Type) -> bool {
+    const TYPES: &[&str] = &[
+        "i8",
+        "u8",
+        "i16",
+        "u16",
+        "i32",
+        "u32",
+        "i64",
+        "u64",
+        "F32",
+        "F64",
+        "Guid",
+        "FileTime",
+        "SystemTime",
+        "NtStatus",
+        "HResult",
+        "Win32Error",
+        "ProcessId",
+        "ThreadId",
+    ];
+    !kind.is_borrowed && TYPES.contains(&kind.inner.to_string().as_str())
+}

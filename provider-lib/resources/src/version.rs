@@ -1,0 +1,180 @@
+//! The version resource (`VERSIONINFO`), which Explorer and installers show.
+//!
+//! Source: `VS_VERSIONINFO`, `VS_FIXEDFILEINFO` and what they have below them, in Microsoft's
+//! Win32 documentation.
+
+use std::num::TryFromIntError;
+
+use etw_manifest::res::{self, ENGLISH, Name, Resource};
+
+/// What a version resource says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Version {
+    /// The four parts of the file's version, the most significant first.
+    pub number: [u16; 4],
+    /// The file's version as a text, which may say more than the numbers.
+    pub version: String,
+    /// Who made the file.
+    pub company: String,
+    /// What the file is.
+    pub description: String,
+    /// The file's name as it was made.
+    pub file: String,
+    /// The product that it belongs to.
+    pub product: String,
+    /// Who holds which rights.
+    pub copyright: String,
+    /// Whether it was built with debug assertions (`VS_FF_DEBUG`).
+    pub debug: bool,
+}
+
+/// `VOS_NT_WINDOWS32`.
+const FILE_OS: u32 = 0x0004_0004;
+/// `VFT_DRV`.
+const FILE_TYPE: u32 = 3;
+/// `VFT2_DRV_SYSTEM`.
+const FILE_SUBTYPE: u32 = 7;
+/// UTF-16, as resources are.
+const CODE_PAGE: u16 = 1200;
+
+/// A block of the resource: its value, and blocks below it.
+struct Block {
+    key: String,
+    value: Value,
+    below: Vec<Self>,
+}
+
+enum Value {
+    None,
+    Bytes(Vec<u8>),
+    Text(String),
+}
+
+fn align(out: &mut Vec<u8>, start: usize) {
+    let length = (out.len() - start).next_multiple_of(4);
+    out.resize(start + length, 0);
+}
+
+impl Block {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), TryFromIntError> {
+        let start = out.len();
+        let units = |text: &str| -> Vec<u8> {
+            let units = text.encode_utf16().chain([0]);
+            units.flat_map(u16::to_le_bytes).collect()
+        };
+        // Texts are counted in units, other values in bytes.
+        let (value, length, is_text) = match &self.value {
+            Value::None => (Vec::new(), 0, true),
+            Value::Bytes(bytes) => (bytes.clone(), bytes.len(), false),
+            Value::Text(text) => {
+                let value = units(text);
+                let length = value.len() / 2;
+                (value, length, true)
+            }
+        };
+        out.extend(0_u16.to_le_bytes());
+        out.extend(u16::try_from(length)?.to_le_bytes());
+        out.extend(u16::from(is_text).to_le_bytes());
+        out.extend(units(&self.key));
+        align(out, start);
+        out.extend(value);
+        for block in &self.below {
+            align(out, start);
+            block.write(out)?;
+        }
+        let length = u16::try_from(out.len() - start)?;
+        if let Some(place) = out.get_mut(start..start + 2) {
+            place.copy_from_slice(&length.to_le_bytes());
+        }
+        Ok(())
+    }
+}
+
+impl Version {
+    fn fixed(&self) -> Vec<u8> {
+        const SIGNATURE: u32 = 0xFEEF_04BD;
+        const STRUCTURE_VERSION: u32 = 0x0001_0000;
+        const DEBUG: u32 = 1;
+        const FLAGS_MASK: u32 = 0x3F;
+        let [a, b, c, d] = self.number.map(u32::from);
+        let (high, low) = (a << 16 | b, c << 16 | d);
+        [
+            SIGNATURE,
+            STRUCTURE_VERSION,
+            high,
+            low,
+            // The product's version, which is the file's.
+            high,
+            low,
+            FLAGS_MASK,
+            if self.debug { DEBUG } else { 0 },
+            FILE_OS,
+            FILE_TYPE,
+            FILE_SUBTYPE,
+            // No date.
+            0,
+            0,
+        ]
+        .into_iter()
+        .flat_map(u32::to_le_bytes)
+        .collect()
+    }
+
+    fn strings(&self) -> Vec<Block> {
+        let numbers = self.number.map(|part| part.to_string()).join(".");
+        [
+            ("CompanyName", &self.company),
+            ("FileDescription", &self.description),
+            ("FileVersion", &self.version),
+            ("InternalName", &self.file),
+            ("LegalCopyright", &self.copyright),
+            ("OriginalFilename", &self.file),
+            ("ProductName", &self.product),
+            ("ProductVersion", &numbers),
+        ]
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(key, text)| Block {
+            key: key.to_owned(),
+            value: Value::Text(text.clone()),
+            below: Vec::new(),
+        })
+        .collect()
+    }
+
+    /// The resource.
+    ///
+    /// # Errors
+    ///
+    /// If the texts are so long that it would be larger than 64 KiB.
+    pub fn resource(&self) -> Result<Resource, TryFromIntError> {
+        let list = |key: &str, below| Block {
+            key: key.to_owned(),
+            value: Value::None,
+            below,
+        };
+        let table = list(&format!("{ENGLISH:04x}{CODE_PAGE:04x}"), self.strings());
+        let [first, second] = [ENGLISH, CODE_PAGE].map(u16::to_le_bytes);
+        let translation = Block {
+            key: "Translation".to_owned(),
+            value: Value::Bytes([first, second].concat()),
+            below: Vec::new(),
+        };
+        let root = Block {
+            key: "VS_VERSION_INFO".to_owned(),
+            value: Value::Bytes(self.fixed()),
+            below: vec![
+                list("StringFileInfo", vec![table]),
+                list("VarFileInfo", vec![translation]),
+            ],
+        };
+        let mut data = Vec::new();
+        root.write(&mut data)?;
+        Ok(Resource {
+            kind: res::VERSION,
+            name: Name::Id(1),
+            language: ENGLISH,
+            data,
+        })
+    }
+}

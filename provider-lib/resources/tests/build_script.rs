@@ -1,0 +1,160 @@
+//! What a build script gets to see when a declaration, or what it names, is wrong.
+
+use std::{fs, path::Path};
+
+use tempfile::TempDir;
+use wdk_etw_build::{BuildError, Image, compile, declaration::Files, declared, manifest_of};
+
+const FILES: Files<'_> = Files {
+    resources: "a.sys",
+    messages: "a.sys",
+};
+
+fn write(folder: &TempDir, name: &str, text: &str) -> std::path::PathBuf {
+    let path = folder.path().join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// What is said of a source file.
+fn refused(source: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(&folder, "trace.rs", source);
+    let Err(error) = manifest_of(&path, &FILES) else {
+        panic!("{source} is accepted");
+    };
+    let text = error.to_string();
+    assert!(text.contains("trace.rs"), "{text}");
+    // With the separator after it, which is another on Windows.
+    text.replace(&folder.path().join("").display().to_string(), "")
+}
+
+#[test]
+fn mistakes_are_told_with_line_and_column() {
+    for (source, message) in [
+        ("fn (", "trace.rs:1:4: "),
+        (
+            "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(level = Loud)]\n    fn x();\n}",
+            "trace.rs:3:21: a level is",
+        ),
+        (
+            "#[wdk_etw::provider(guid = \"1\")]\nmod trace {}",
+            "trace.rs:1:28: `1` is not a GUID",
+        ),
+        // What only a manifest minds.
+        (
+            "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(id = 1, level = Info, \
+             keyword = none, message = \"%2\")]\n    fn x(a: u32);\n}",
+            "trace.rs:4:8: the message refers to %2, but the event has 1 fields",
+        ),
+        (
+            "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[channels]\n    enum Channel {\n        \
+             #[channel(Admin)]\n        Admin = 16,\n    }\n    #[event(id = 1, level = Verbose, keyword \
+             = none, channel = Admin)]\n    fn x();\n}",
+            "trace.rs:9:8: an event of an Admin channel needs a message",
+        ),
+        (
+            "#[wdk_etw::provider(name = \"A|B\")]\nmod trace {\n    #[event(id = 1, level = Info, \
+             keyword = none)]\n    fn x();\n}",
+            "trace.rs:2:5: provider name \"A|B\" is not allowed; a name has 1 to 255 characters",
+        ),
+        (
+            "mod trace {}",
+            "trace.rs has no `#[wdk_etw::provider]` module",
+        ),
+    ] {
+        let error = refused(source);
+        assert!(error.starts_with(message), "{message}: {error}");
+    }
+    // All of them are told.
+    let error = refused(
+        "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(level = Loud, keyword = none)]\n    \
+         fn x();\n    #[event(level = Info)]\n    fn y();\n}",
+    );
+    assert_eq!(error.lines().count(), 2, "{error}");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = declared(Path::new("no-such.rs")).unwrap_err();
+    assert!(matches!(error, BuildError::Read { .. }));
+    assert!(
+        error.to_string().starts_with("cannot read no-such.rs: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_manifest_that_is_named_must_be_one_and_agree() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = |manifest: &Path| {
+        let text = format!(
+            "#[wdk_etw::provider(name = \"A\", manifest = {:?})]\nmod trace {{\n    #[event(id = 1, \
+             level = Info, keyword = none)]\n    fn x(a: u32);\n}}",
+            manifest.display().to_string()
+        );
+        write(&folder, "trace.rs", &text)
+    };
+    let missing = folder.path().join("missing.man");
+    let error = manifest_of(&source(&missing), &FILES)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("missing.man"), "{error}");
+
+    let broken = write(&folder, "broken.man", "<instrumentationManifest>");
+    let error = manifest_of(&source(&broken), &FILES)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("broken.man: line 1, "), "{error}");
+
+    // One that has the event, and one that has it otherwise.
+    let alone = source(&missing);
+    let text = fs::read_to_string(&alone).unwrap();
+    let text = text.split_once(", manifest").unwrap();
+    let (_, rest) = text.1.split_once(")]").unwrap();
+    let alone = write(&folder, "alone.rs", &format!("{})]{rest}", text.0));
+    let (manifest, _) = manifest_of(&alone, &FILES).unwrap();
+    let good = wdk_etw_build::manifest::write(&manifest, "");
+    let path = write(&folder, "good.man", &good);
+    let (_, read) = manifest_of(&source(&path), &FILES).unwrap();
+    assert_eq!(read.len(), 2);
+    // In UTF-16 it is the same, and what is no text is refused.
+    let units = std::iter::once(0xFEFF).chain(good.encode_utf16());
+    let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
+    fs::write(&path, &bytes).unwrap();
+    assert!(manifest_of(&source(&path), &FILES).is_ok());
+    fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    let error = manifest_of(&source(&path), &FILES).unwrap_err().to_string();
+    assert!(error.contains("neither UTF-8 nor UTF-16"), "{error}");
+    let path = write(
+        &folder,
+        "other.man",
+        &good.replace("win:UInt32\" outType=\"xs:unsignedInt", "win:UInt64"),
+    );
+    let error = manifest_of(&source(&path), &FILES).unwrap_err().to_string();
+    assert!(
+        error.contains("trace.rs:4:8: A: event 1 of version 0 does not lie as the manifest says"),
+        "{error}"
+    );
+
+    let both = format!(
+        "{}\n#[wdk_etw::provider(name = \"B\")]\nmod other {{}}",
+        fs::read_to_string(source(&path)).unwrap()
+    );
+    let path = write(&folder, "both.rs", &both);
+    let error = manifest_of(&path, &FILES).unwrap_err().to_string();
+    assert!(error.contains("name one manifest, or none does"), "{error}");
+}
+
+#[test]
+fn elsewhere_than_in_a_build_script_it_says_so() {
+    // Cargo sets these for build scripts only.
+    assert!(std::env::var_os("OUT_DIR").is_none());
+    for error in [
+        Image::of_package().unwrap_err(),
+        compile("src/trace.rs").unwrap_err(),
+    ] {
+        assert!(matches!(error, BuildError::NoBuildScript(_)), "{error}");
+        assert!(error.to_string().contains("call this from a build script"));
+    }
+}

@@ -1,0 +1,182 @@
+//! What a newer version of a declaration may change, and what it may not.
+
+use etw_manifest::{
+    Manifest,
+    compare::{breaks, disagreements},
+};
+use wdk_etw_build::declaration::{Files, manifest};
+
+const BEFORE: &str = r#"
+#[wdk_etw::provider(name = "Contoso.Driver", encoding = manifest)]
+mod trace {
+    #[keyword]
+    const IO: Keyword = Keyword::bit(0);
+    #[tasks]
+    enum Task { Transfer = 1 }
+    #[map]
+    enum State { On = 1, Off = 2 }
+    /// A read.
+    #[event(id = 1, level = Info, keyword = IO, task = Transfer)]
+    fn read(offset: u64, data: &[u8], state: State);
+    /// A write.
+    #[event(id = 2, level = Info, keyword = IO)]
+    fn write(offset: u64);
+}
+"#;
+
+fn declared(source: &str) -> Manifest {
+    let files = Files {
+        resources: "a.sys",
+        messages: "a.sys",
+    };
+    let providers = wdk_etw_schema::parse::source(source).unwrap();
+    let manifest = manifest(&providers, &files);
+    assert_eq!(etw_manifest::check(&manifest), []);
+    manifest
+}
+
+/// What is said of the declaration with something else in it.
+fn changed(from: &str, to: &str) -> Vec<String> {
+    assert!(BEFORE.contains(from), "{from}");
+    breaks(&declared(BEFORE), &declared(&BEFORE.replace(from, to)))
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+// R-O5
+#[test]
+fn a_changed_layout_under_the_same_version_is_refused() {
+    for (from, to, message) in [
+        (
+            "offset: u64, data",
+            "offset: u32, data",
+            "12:8: Contoso.Driver: event 1 of version 0 has another layout: field 1 is `Offset: \
+             win:UInt32 as xs:unsignedInt` and was `Offset: win:UInt64 as xs:unsignedLong`; give \
+             the event with the new layout the version 1, and keep the old one",
+        ),
+        (
+            "fn write(offset: u64)",
+            "fn write(offset: u64, length: u32)",
+            "there is a field more, `Length: win:UInt32",
+        ),
+        (
+            "fn write(offset: u64)",
+            "fn write()",
+            "the field `Offset: win:UInt64 as xs:unsignedLong` is gone",
+        ),
+        ("data: &[u8]", "data: [u8; 4]", "field 2 is"),
+        ("data: &[u8]", "data: &str", "field 2 is"),
+        (
+            "fn read(offset",
+            "fn read(#[hex] offset",
+            "as win:HexInt64` and was",
+        ),
+        (
+            "fn read(offset",
+            "fn read(#[name = \"At\"] offset",
+            "`At: win:UInt64",
+        ),
+        ("state: State", "state: u32", "by a map"),
+        ("id = 2", "id = 3", "event 2 of version 0 is gone"),
+        (
+            "id = 2",
+            "id = 2, version = 1",
+            "event 2 of version 0 is gone",
+        ),
+        (
+            "Driver\"",
+            "Driver2\"",
+            "is gone; its traces can no longer be decoded",
+        ),
+        (
+            ", task = Transfer)",
+            ")",
+            "event 1 of version 0 has another task: 0x0 instead of 0x1",
+        ),
+    ] {
+        let found = changed(from, to);
+        assert!(
+            found.iter().any(|one| one.contains(message)),
+            "{from} -> {to}: {found:#?}"
+        );
+    }
+}
+
+#[test]
+fn everything_else_may_change() {
+    for (from, to) in [
+        ("A read.", "A read has ended."),
+        ("level = Info", "level = Verbose"),
+        ("bit(0)", "bit(5)"),
+        ("On = 1,", "On = 1, Broken = 3,"),
+        (
+            "/// A write.",
+            "#[event(id = 2, version = 1, level = Info, keyword = IO)] fn write_1(offset: u64, \
+             length: u32);\n/// A write.",
+        ),
+        ("fn write(", "fn r#write("),
+    ] {
+        assert_eq!(changed(from, to), [""; 0], "{from} -> {to}");
+    }
+}
+
+#[test]
+fn a_declaration_agrees_with_its_manifest_or_says_where_not() {
+    let declared = declared(BEFORE);
+    let text = etw_manifest::write(&declared, "");
+    let same = etw_manifest::read(&text).unwrap();
+    assert_eq!(disagreements(&declared, &same), []);
+    for (from, to, message) in [
+        (
+            "inType=\"win:UInt64\" outType=\"xs:unsignedLong\"",
+            "inType=\"win:HexInt64\"",
+            None,
+        ),
+        ("name=\"Offset\"", "name=\"At\"", None),
+        ("outType=\"xs:unsignedLong\"", "", None),
+        (
+            "inType=\"win:UInt64\" outType=\"xs:unsignedLong\"",
+            "inType=\"win:UInt32\"",
+            Some(
+                "event 1 of version 0 does not lie as the manifest says: field 1 is `8 bytes` and was `4 bytes`",
+            ),
+        ),
+        (
+            "event value=\"2\"",
+            "event value=\"3\"",
+            Some("the manifest has no event 2 of version 0"),
+        ),
+        (
+            "level=\"win:Informational\"",
+            "level=\"win:Error\"",
+            Some("event 1 of version 0 has another level: 0x4 instead of 0x2"),
+        ),
+        (
+            "guid=\"{",
+            "guid=\"{00000000-0000-0000-0000-000000000001}\" controlGuid=\"{",
+            Some("the manifest has no provider with the GUID"),
+        ),
+    ] {
+        let mut text = text.replacen(from, to, 1);
+        if to.contains("controlGuid") {
+            text = text.replacen(
+                "name=\"Contoso.Driver\"",
+                "name=\"C.00000000000000000000000000000001\"",
+                1,
+            );
+        }
+        let other = etw_manifest::read(&text).unwrap();
+        let found: Vec<String> = disagreements(&declared, &other)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        match message {
+            None => assert_eq!(found, [""; 0], "{from} -> {to}"),
+            Some(message) => assert!(
+                found.iter().any(|one| one.contains(message)),
+                "{from} -> {to}: {found:#?}"
+            ),
+        }
+    }
+}

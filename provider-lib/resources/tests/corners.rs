@@ -1,0 +1,330 @@
+//! Manifests and declarations at the corners of what is allowed.
+
+use std::fs;
+
+use etw_manifest::{
+    self as manifest, Manifest, Node, compare, res,
+    resources::{EncodeError, resources},
+};
+use wdk_etw_build::{declaration, declaration::Files, import};
+
+const FILES: Files<'_> = Files {
+    resources: "a.sys",
+    messages: "a.sys",
+};
+
+/// A manifest with these in its provider, and with these texts.
+fn man(inside: &str, texts: &str) -> String {
+    format!(
+        "<instrumentationManifest \
+         xmlns='http://schemas.microsoft.com/win/2004/08/events' \
+         xmlns:win='http://manifests.microsoft.com/win/2004/08/windows/events'>\
+         <instrumentation><events><provider name='P' \
+         guid='{{11111111-2222-3333-4444-555555555555}}' symbol='P' resourceFileName='a' \
+         messageFileName='a'>{inside}</provider></events></instrumentation>\
+         <localization><resources culture='en-US'><stringTable>{texts}</stringTable></resources>\
+         </localization></instrumentationManifest>"
+    )
+}
+
+fn read(inside: &str, texts: &str) -> Manifest {
+    let text = man(inside, texts);
+    match manifest::read(&text) {
+        Ok(manifest) => manifest,
+        Err(failures) => panic!("{failures}: {text}"),
+    }
+}
+
+/// A manifest of one event with a template.
+fn with_template(template: &str) -> Manifest {
+    read(
+        &format!(
+            "<templates><template tid='T'>{template}</template></templates>\
+             <events><event value='1' template='T' level='win:Error'/></events>"
+        ),
+        "",
+    )
+}
+
+fn declared(source: &str) -> Manifest {
+    let providers = match wdk_etw_schema::parse::source(source) {
+        Ok(providers) => providers,
+        Err(error) => panic!("{error}: {source}"),
+    };
+    declaration::manifest(&providers, &FILES)
+}
+
+/// Imports a manifest; the declaration must be sound and agree with it. Returns its source, and
+/// how many notes there were.
+fn imported(manifest: &Manifest) -> (String, usize) {
+    let imported = import::declaration(manifest, None);
+    let declared = declared(&imported.source);
+    assert_eq!(manifest::check(&declared), [], "{}", imported.source);
+    let wrong = compare::disagreements(&declared, manifest);
+    assert_eq!(wrong, [], "{}", imported.source);
+    (imported.source, imported.notes.len())
+}
+
+#[test]
+fn what_is_imported_agrees_with_what_it_was_imported_from() {
+    for template in [
+        "<data name='A' inType='win:CountedBinary'/><data name='N' inType='win:UInt16'/>\
+         <data name='Values' inType='win:UInt32' count='N'/>",
+        "<struct name='S'><data name='A' inType='win:CountedBinary'/>\
+         <data name='B' inType='win:UInt8'/></struct>",
+        "<data name='A' inType='win:Binary' outType='win:IPv6'/>",
+        "<data name='A' inType='win:Binary' outType='win:IPv6' length='16'/>",
+        "<data name='Len' inType='win:UInt16'/><data name='Data' inType='win:Binary' \
+         length='Len'/><data name='DataLength' inType='win:UInt32'/>",
+        "<struct name='S'><data name='A&amp;B' inType='win:UInt32'/>\
+         <data name='T' inType='win:AnsiString'/></struct>",
+    ] {
+        let (source, notes) = imported(&with_template(template));
+        assert!(source.contains("pub fn event_1("), "{template}: {source}");
+        assert_eq!(notes, 0, "{template}");
+    }
+}
+
+#[test]
+fn what_lies_otherwise_disagrees() {
+    let two = with_template("<data name='A' inType='win:Binary' length='16' count='3'/>");
+    let one = with_template("<data name='A' inType='win:Binary' length='16'/>");
+    assert_eq!(compare::disagreements(&one, &two).len(), 1);
+    let counted = |count| {
+        with_template(&format!(
+            "<data name='L' inType='win:UInt16'/><data name='A' inType='win:Binary' length='L' {count}/>"
+        ))
+    };
+    assert_eq!(compare::disagreements(&counted(""), &counted("")), []);
+    assert_eq!(
+        compare::disagreements(&counted(""), &counted("count='3'")).len(),
+        1
+    );
+}
+
+#[test]
+fn a_channel_behind_an_imported_one_has_another_keyword() {
+    let manifest = read(
+        "<channels><importChannel name='System' chid='S'/>\
+         <channel name='P/Op' chid='OP' type='Operational' value='16'/></channels>\
+         <events><event value='1' channel='OP' level='win:Error'/></events>",
+        "",
+    );
+    let (source, notes) = imported(&manifest);
+    assert!(!source.contains("pub fn event_1"), "{source}");
+    assert_eq!(notes, 1);
+    let alone = "#[provider(name = \"P\", guid = \"11111111-2222-3333-4444-555555555555\", encoding = \
+                 manifest)]\nmod t {\n #[channels]\n enum Channel { #[channel(Operational)] Op = 16 }\n \
+                 #[event(id = 1, level = Error, keyword = none, channel = Op)]\n fn x();\n}";
+    let wrong = compare::disagreements(&declared(alone), &manifest);
+    let text = wrong[0].to_string();
+    assert!(text.contains("another keyword of its channel"), "{text}");
+}
+
+#[test]
+fn names_that_rust_has_already_get_others() {
+    let manifest = read(
+        "<tasks><task name='Self' value='1'/></tasks>\
+         <opcodes><opcode name='Start' value='10'/></opcodes>\
+         <maps><valueMap name='Port'><map value='1' message='$(string.S)'/></valueMap></maps>\
+         <templates><template tid='T'><data name='a' inType='win:UInt32' map='Port'/></template></templates>\
+         <events><event value='1' task='Self' opcode='Start' template='T'/>\
+         <event value='2' opcode='win:Start'/></events>",
+        "<string id='S' value='self'/>",
+    );
+    let (source, _) = imported(&manifest);
+    assert!(
+        source.contains("opcode = Start_2") && source.contains("opcode = Start)"),
+        "{source}"
+    );
+    assert!(source.contains("a: Port_2"), "{source}");
+    assert!(source.contains("NSelf"), "{source}");
+}
+
+#[test]
+fn texts_cannot_leave_their_comments() {
+    let text = man("", "<string id='A' value='x&#13;&#10;y \u{202e} z'/>")
+        .replace("symbol='P'", "symbol='P' message='$(string.A)'");
+    let manifest = manifest::read(&text).unwrap();
+    let (source, _) = imported(&manifest);
+    assert!(source.starts_with("/// x  y \\u{202e} z\n#["), "{source}");
+}
+
+#[test]
+fn notes_and_breaks_do_nothing_to_terminals() {
+    let event = |name: &str, layout: &str| {
+        read(
+            &format!(
+                "<templates><template tid='T'><data name='A' inType='{layout}'/></template>\
+                 </templates><events><event value='1' name='{name}' template='T' \
+                 level='win:Error'/></events>"
+            ),
+            "",
+        )
+    };
+    let older = event("E", "win:UInt8");
+    let mut newer = event("E", "win:UInt16");
+    newer.providers[0].name = "P\u{9b}2J\u{202e}".to_owned();
+    let breaks = compare::breaks(&older, &newer);
+    let text = breaks[0].to_string();
+    assert!(text.contains("P\\u{9b}2J\\u{202e}: event 1"), "{text}");
+    let array = "<data name='A\u{9b}\u{202e}' inType='win:UnicodeString' count='2'/>";
+    let notes = import::declaration(&with_template(array), None).notes;
+    let text = notes[0].to_string();
+    assert!(text.contains("`A\\u{9b}\\u{202e}` is an array"), "{text}");
+}
+
+#[test]
+fn declared_names_get_out_of_each_others_way() {
+    for event in [
+        "fn e(data: &[u8], data_length: u32);",
+        "fn e(data_length: u32, data: &[u8]);",
+        "fn on_line();\n#[event(id = 2, level = Info, keyword = none)]\nfn online();",
+        "#[name = \"3rd\"]\nfn e();",
+    ] {
+        let event = event.replace("#[name = \"3rd\"]\n", "");
+        let source = format!(
+            "#[provider(name = \"3Com.Driver\", encoding = manifest)]\nmod t {{\n#[keyword]\n#[name = \"Disk \
+             IO\"]\nconst IO: Keyword = Keyword::bit(0);\n#[event(id = 1, level = Info, keyword = IO)]\n{event}\n}}"
+        );
+        let made = declared(&source);
+        assert_eq!(manifest::check(&made), [], "{source}");
+        let text = manifest::write(&made, "");
+        let again = manifest::read(&text).unwrap();
+        assert_eq!(resources(&again), resources(&made), "{text}");
+        assert!(text.contains("value=\"Disk IO\""), "{text}");
+    }
+}
+
+#[test]
+fn what_is_of_another_namespace_means_nothing() {
+    let manifest = read(
+        "<events><x:note xmlns:x='urn:x' value='7'>hi</x:note><event value='1'/></events>",
+        "",
+    );
+    assert_eq!(manifest.providers[0].events.len(), 1);
+}
+
+#[test]
+fn a_templates_own_xml_may_be_a_single_text_but_not_endless() {
+    let manifest = with_template(
+        "<data name='a' inType='win:UInt32'/><UserData><My xmlns='urn:my'> %1 </My></UserData>",
+    );
+    let own = manifest.providers[0].templates[0]
+        .user_data
+        .as_ref()
+        .unwrap();
+    assert!(matches!(own.nodes.as_slice(), [Node::Text(text)] if text == " %1 "));
+    let again = manifest::read(&manifest::write(&manifest, "")).unwrap();
+    assert_eq!(resources(&again), resources(&manifest));
+    let deep = "<a xmlns='urn:my'>".repeat(20_000) + &"</a>".repeat(20_000);
+    let text = man(
+        &format!("<templates><template tid='T'><UserData>{deep}</UserData></template></templates>"),
+        "",
+    );
+    let failures = manifest::read(&text).unwrap_err().to_string();
+    assert!(
+        failures.contains("nested at most 32 levels deep"),
+        "{failures}"
+    );
+}
+
+#[test]
+fn there_is_a_message_table_for_each_language() {
+    let text = include_str!("../../../tools/manifest/tests/fixture/sound.man");
+    let manifest = manifest::read(text).unwrap();
+    let tables: Vec<_> = resources(&manifest)
+        .unwrap()
+        .into_iter()
+        .filter(|one| one.kind == res::MESSAGE_TABLE)
+        .collect();
+    let languages: Vec<u16> = tables.iter().map(|one| one.language).collect();
+    assert_eq!(languages, [0x409, 0x407]);
+    let utf16 =
+        |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
+    let has = |at: usize, text: &str| {
+        let text = utf16(text);
+        tables[at]
+            .data
+            .windows(text.len())
+            .any(|window| window == text)
+    };
+    assert!(has(0, "Contoso driver") && has(1, "Contoso-Treiber") && !has(1, "Contoso driver"));
+    // What is not translated is there as it is.
+    assert!(has(1, "Plug and play"));
+    let other = manifest::read(&text.replace("de-DE", "x-None")).unwrap();
+    assert_eq!(
+        resources(&other),
+        Err(EncodeError::Language("x-None".to_owned()))
+    );
+}
+
+#[test]
+fn a_manifest_is_named_from_its_packages_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("src")).unwrap();
+    fs::write(folder.path().join("Cargo.toml"), "").unwrap();
+    let manifest = with_template("<data name='a' inType='win:UInt32'/>");
+    fs::write(
+        folder.path().join("own.man"),
+        manifest::write(&manifest, ""),
+    )
+    .unwrap();
+    let source = folder.path().join("src/trace.rs");
+    fs::write(
+        &source,
+        import::declaration(&manifest, Some("own.man")).source,
+    )
+    .unwrap();
+    let (_, read) = wdk_etw_build::manifest_of(&source, &FILES).unwrap();
+    assert!(read[1].ends_with("own.man"), "{read:?}");
+    assert_eq!(
+        wdk_etw_build::package_folder(&source),
+        folder.path().to_owned()
+    );
+}
+
+/// Two texts cannot have one id: a decoder would show one of them for both.
+#[test]
+fn ids_that_are_generated_are_not_given_twice() {
+    let refused = |text: &str| {
+        let Err(failures) = manifest::read(text) else {
+            panic!("accepted: {text}");
+        };
+        failures.to_string()
+    };
+    // A task's number has eight bits in the id of an opcode's text.
+    let task = |number: u32| {
+        format!(
+            "<task name='T{number}' value='{number}'><opcodes><opcode name='O{number}' \
+             value='12' message='$(string.O{number})'/></opcodes></task>"
+        )
+    };
+    let texts = "<string id='O1' value='one'/><string id='O257' value='two'/>\
+                 <string id='O2' value='three'/>";
+    let tasks = |second| format!("<tasks>{}{}</tasks>", task(1), task(second));
+    read(&tasks(2), texts);
+    let error = refused(&man(&tasks(257), texts));
+    assert!(
+        error.ends_with("message id \"0x3001000c\" is defined twice"),
+        "{error}"
+    );
+
+    let event = "<events><event value='1' message='$(string.E)'/></events>";
+    let texts = "<string id='E' value='one'/><string id='F' value='two'/>";
+    let table = |id: &str| {
+        man(event, texts).replace(
+            "<events><provider",
+            &format!(
+                "<events><messageTable><message value='{id}' message='$(string.F)'/>\
+                 </messageTable><provider"
+            ),
+        )
+    };
+    assert!(manifest::read(&table("0xB0000002")).is_ok());
+    let error = refused(&table("0xB0000001"));
+    assert!(
+        error.ends_with("message id \"0xb0000001\" is defined twice"),
+        "{error}"
+    );
+}

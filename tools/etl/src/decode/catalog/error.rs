@@ -1,0 +1,33 @@
+//! Manifest files that cannot be loaded.
+
+use std::io;
+use std::path::PathBuf;
+
+use etw_manifest::ManifestError;
+
+/// A manifest file could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file could not be read.
+    #[error("cannot read the manifest {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file is no text.
+    #[error("cannot read the manifest {}: it is neither UTF-8 nor UTF-16 text", path.display())]
+    Encoding {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is no XML, or no manifest.
+    #[error("cannot read {}: {source}", path.display())]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// The mistake, with its place.
+        source: ManifestError,
+    },
+}

@@ -1,0 +1,188 @@
+//! From a manifest to what events are looked up by.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use etw_manifest::{self as model, Manifest, Property, PropertyKind, QName, Size, TextRef};
+
+use super::provider::{EventDefinition, Provider};
+use crate::decode::schema::{Count, Field, InType, Length, OutType, Schema, ValueMap};
+
+/// The language that texts are shown in where a manifest has it.
+const CULTURE: &str = "en-US";
+
+/// Indexes the providers of a manifest.
+pub fn providers(manifest: &Manifest) -> Vec<Provider> {
+    let texts = Texts::new(manifest);
+    manifest
+        .providers
+        .iter()
+        .map(|provider| texts.provider(provider))
+        .collect()
+}
+
+/// The texts of a manifest.
+struct Texts<'a> {
+    manifest: &'a Manifest,
+    /// Those in English, if its first language is another.
+    english: HashMap<&'a str, &'a str>,
+}
+
+impl<'a> Texts<'a> {
+    fn new(manifest: &'a Manifest) -> Self {
+        let others = manifest.translations.iter();
+        let english = others
+            .filter(|one| one.culture == CULTURE && manifest.culture != CULTURE)
+            .flat_map(|one| &one.texts)
+            .map(|(id, value)| (id.as_str(), value.as_str()))
+            .collect();
+        Self { manifest, english }
+    }
+
+    fn get(&self, text: Option<TextRef>) -> Option<&'a str> {
+        let text = self.manifest.texts.get(text?)?;
+        let translated = self.english.get(text.id.as_str()).copied();
+        Some(translated.filter(|_| !text.standard).unwrap_or(&text.value))
+    }
+
+    /// The text that people see for a definition: its message, or else its name.
+    fn title(&self, message: Option<TextRef>, name: &QName) -> String {
+        self.get(message).unwrap_or(&name.written).to_owned()
+    }
+
+    fn provider(&self, provider: &model::Provider) -> Provider {
+        let levels = provider.levels.iter().filter(|one| !one.standard);
+        let tasks = provider.tasks.iter().filter(|one| !one.standard);
+        let opcodes = provider.opcodes.iter().filter(|one| !one.standard);
+        let keywords = provider.keywords.iter().filter(|one| !one.standard);
+        let maps: Vec<Arc<ValueMap>> = provider.maps.iter().map(|map| self.map(map)).collect();
+        let templates: Vec<Arc<[Field]>> = provider
+            .templates
+            .iter()
+            .map(|template| fields(&template.properties, &[], &maps).into())
+            .collect();
+        let mut events = HashMap::new();
+        for event in &provider.events {
+            let template = event.template.and_then(|at| templates.get(at));
+            let definition = EventDefinition {
+                schema: Schema {
+                    event_name: event.name.clone().unwrap_or_default(),
+                    tags: 0,
+                    fields: template.cloned().unwrap_or_default(),
+                },
+                symbol: event.symbol.clone(),
+                message: self.get(event.message).map(str::to_owned),
+            };
+            events.insert((event.id, event.version), definition);
+        }
+        let task = |at: Option<usize>| {
+            let task = at.and_then(|at| provider.tasks.get(at));
+            task.map_or(0, |task| task.value)
+        };
+        Provider {
+            name: provider.name.clone(),
+            guid: provider.guid,
+            control_guid: provider.control_guid,
+            levels: levels
+                .map(|one| (one.value, self.title(one.message, &one.name)))
+                .collect(),
+            tasks: tasks
+                .map(|one| (one.value, self.title(one.message, &one.name)))
+                .collect(),
+            opcodes: opcodes
+                .map(|one| {
+                    let key = (task(one.task), one.value);
+                    (key, self.title(one.message, &one.name))
+                })
+                .collect(),
+            keywords: keywords
+                .map(|one| (one.mask, self.title(one.message, &one.name)))
+                .collect(),
+            events,
+        }
+    }
+
+    fn map(&self, map: &model::Map) -> Arc<ValueMap> {
+        let entries = map.items.iter().map(|item| {
+            let title = self.get(item.message).map(str::to_owned);
+            (item.value, title.unwrap_or_else(|| item.value.to_string()))
+        });
+        Arc::new(ValueMap {
+            bits: map.is_bits,
+            entries: entries.collect(),
+        })
+    }
+}
+
+/// Lays out fields; `outer` are those of the template, for the members of a structure.
+fn fields(properties: &[Property], outer: &[Property], maps: &[Arc<ValueMap>]) -> Vec<Field> {
+    let name = |property: &Property| -> Arc<str> { property.name.as_str().into() };
+    // A reference to a field that is not there is to one that has no number.
+    let referred = |list: &[Property], at: usize| list.get(at).map(name).unwrap_or_default();
+    let field = |property: &Property| {
+        let (in_type, out_type, map, members) = match &property.kind {
+            PropertyKind::Data {
+                in_type,
+                out_type,
+                explicit_out_type,
+                map,
+            } => {
+                let shown = if *explicit_out_type {
+                    OutType::from_winmeta(out_type.code())
+                } else {
+                    OutType::Default
+                };
+                let map = map.and_then(|at| maps.get(at)).cloned();
+                (InType::from_code(in_type.code()), shown, map, Vec::new())
+            }
+            PropertyKind::Unknown {
+                in_type,
+                out_type,
+                map,
+            } => {
+                let out_type = OutType::from_winmeta(*out_type);
+                let map = map.and_then(|at| maps.get(at)).cloned();
+                (InType::from_code(*in_type), out_type, map, Vec::new())
+            }
+            PropertyKind::Struct(members) => {
+                let members = fields(members, properties, maps);
+                (InType::Struct, OutType::Default, None, members)
+            }
+        };
+        Field {
+            name: name(property),
+            in_type,
+            out_type,
+            count: match property.count {
+                Size::None => Count::Scalar,
+                Size::Fixed(count) => Count::Fixed(count),
+                Size::Field(at) => Count::Field(referred(properties, at)),
+                Size::Outer(at) => Count::Field(referred(outer, at)),
+            },
+            length: match property.length {
+                Size::None if in_type == InType::Binary && out_type == OutType::Ipv6 => {
+                    Length::Fixed(IPV6_LENGTH)
+                }
+                Size::None => Length::Natural,
+                Size::Fixed(length) => Length::Fixed(length),
+                Size::Field(at) => Length::Field(referred(properties, at)),
+                Size::Outer(at) => Length::Field(referred(outer, at)),
+            },
+            tags: tags(property),
+            map,
+            fields: members,
+        }
+    };
+    properties.iter().map(field).collect()
+}
+
+/// `win:Binary` without a length that is shown as an IPv6 address has this one.
+const IPV6_LENGTH: u16 = 16;
+
+/// The tag bits of a field, which manifests have in decimal or hexadecimal digits.
+fn tags(property: &Property) -> u32 {
+    let tags = property.others.iter().find(|(name, _)| name == "tags");
+    tags.and_then(|(_, text)| model::number(text))
+        .and_then(|number| u32::try_from(number).ok())
+        .unwrap_or(0)
+}

@@ -1,0 +1,162 @@
+//! What an image says of its own events: the resources that a message compiler puts into it.
+//!
+//! A driver's `.sys` (or any image, of 64 or 32 bits) holds its providers in the resource
+//! `WEVT_TEMPLATE` and its texts in a message table. They say the same as the manifest that
+//! they were made of, but for the symbols of events.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use etw_manifest::resources::{DecodeError, decode};
+
+use object::FileKind;
+use object::LittleEndian as LE;
+use object::pe::{ImageNtHeaders32, ImageNtHeaders64};
+use object::read::pe::{
+    ImageNtHeaders, PeFile, ResourceDirectory, ResourceDirectoryEntryData, ResourceNameOrId,
+};
+
+use crate::decode::catalog::Catalog;
+
+/// The resources' types.
+const TEMPLATES: &str = "WEVT_TEMPLATE";
+const MESSAGE_TABLE: u16 = 11;
+
+/// An image's resources could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// The file could not be read.
+    #[error("cannot read the image {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file is no PE image, or a damaged one.
+    #[error("cannot read {}: it is not a well-formed PE image: {reason}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        reason: object::Error,
+    },
+    /// The image has no events.
+    #[error("{} has no resource WEVT_TEMPLATE, and so no events to decode by", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The resources are malformed.
+    #[error("cannot read the resources of {}: {source}", path.display())]
+    Resource {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: DecodeError,
+    },
+}
+
+impl Catalog {
+    /// Loads the events that an image describes in its resources. A provider that is known
+    /// already is replaced.
+    ///
+    /// # Errors
+    /// [`ImageError`] if the file cannot be read, or has no such resources, or damaged ones.
+    pub fn load_image(&mut self, path: impl AsRef<Path>) -> Result<(), ImageError> {
+        let path = path.as_ref();
+        let data = std::fs::read(path).map_err(|source| ImageError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        let found = resources(&data).map_err(|reason| ImageError::Malformed {
+            path: path.to_owned(),
+            reason,
+        })?;
+        let (Some(templates), messages) = found else {
+            return Err(ImageError::Missing {
+                path: path.to_owned(),
+            });
+        };
+        self.add_resources(templates, messages.unwrap_or_default())
+            .map_err(|source| ImageError::Resource {
+                path: path.to_owned(),
+                source,
+            })
+    }
+
+    /// Adds the providers of the bytes of a `WEVT_TEMPLATE` resource, with the texts of the
+    /// bytes of a message table, which may be empty.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if they are malformed; the catalog is as before.
+    pub fn add_resources(&mut self, templates: &[u8], messages: &[u8]) -> Result<(), DecodeError> {
+        let decoded = decode(templates, messages)?;
+        self.add_model(&decoded.manifest);
+        Ok(())
+    }
+}
+
+/// The bytes of an image's two resources.
+type Resources<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+
+/// Finds the resources of an image.
+fn resources(data: &[u8]) -> object::Result<Resources<'_>> {
+    // The resources are the same in both; what stands before them is not.
+    match FileKind::parse(data) {
+        Ok(FileKind::Pe32) => resources_of::<ImageNtHeaders32>(data),
+        _ => resources_of::<ImageNtHeaders64>(data),
+    }
+}
+
+/// Finds the resources of an image with such headers.
+fn resources_of<Nt: ImageNtHeaders>(data: &[u8]) -> object::Result<Resources<'_>> {
+    let image = PeFile::<Nt>::parse(data)?;
+    let sections = image.section_table();
+    let directories = image.data_directories();
+    let Some(directory) = directories.resource_directory(data, &sections)? else {
+        return Ok((None, None));
+    };
+    let find = |wanted: &dyn Fn(ResourceNameOrId) -> bool| -> object::Result<Option<&[u8]>> {
+        Ok(find(directory, wanted)?.and_then(|(address, size)| {
+            let at = sections.pe_data_at(data, address)?;
+            at.get(..size as usize)
+        }))
+    };
+    let templates = find(&|name| match name {
+        ResourceNameOrId::Name(name) => name
+            .to_string_lossy(directory)
+            .is_ok_and(|name| name.eq_ignore_ascii_case(TEMPLATES)),
+        ResourceNameOrId::Id(_) => false,
+    })?;
+    let messages = find(&|name| matches!(name, ResourceNameOrId::Id(id) if id == MESSAGE_TABLE))?;
+    Ok((templates, messages))
+}
+
+/// The address and size of the first resource of a type, whatever its name and language.
+fn find(
+    directory: ResourceDirectory<'_>,
+    wanted: &dyn Fn(ResourceNameOrId) -> bool,
+) -> object::Result<Option<(u32, u32)>> {
+    let root = directory.root()?;
+    let Some(of_type) = root.entries.iter().find(|entry| wanted(entry.name_or_id())) else {
+        return Ok(None);
+    };
+    let mut data = of_type.data(directory)?;
+    // Type, name, language: two more levels.
+    for _ in 0..2 {
+        data = match data {
+            ResourceDirectoryEntryData::Table(table) => match table.entries.first() {
+                Some(entry) => entry.data(directory)?,
+                None => return Ok(None),
+            },
+            entry @ ResourceDirectoryEntryData::Data(_) => entry,
+        };
+    }
+    Ok(match data {
+        ResourceDirectoryEntryData::Data(entry) => {
+            Some((entry.offset_to_data.get(LE), entry.size.get(LE)))
+        }
+        ResourceDirectoryEntryData::Table(_) => None,
+    })
+}

@@ -1,0 +1,65 @@
+//! What a check finds.
+
+use std::{collections::HashSet, hash::Hash};
+
+use crate::{
+    error::{ManifestError, Rule},
+    model::{Manifest, Position},
+};
+
+/// Collects what does not hold of a manifest.
+pub struct Check<'a> {
+    pub manifest: &'a Manifest,
+    pub errors: Vec<ManifestError>,
+}
+
+/// The characters that a name of a provider or a channel cannot have.
+fn is_forbidden(character: char) -> bool {
+    character.is_control() || "><&\"|\\:'?*".contains(character)
+}
+
+impl<'a> Check<'a> {
+    pub fn refuse(&mut self, at: Position, rule: Rule) {
+        self.errors.push(ManifestError { at, rule });
+    }
+
+    /// Refuses the second of two things with the same key.
+    pub fn unique<K: Eq + Hash>(
+        &mut self,
+        what: &'static str,
+        items: impl Iterator<Item = (K, String, Position)>,
+    ) {
+        let mut seen = HashSet::new();
+        for (key, name, at) in items {
+            if !seen.insert(key) {
+                self.refuse(at, Rule::Duplicate { what, name });
+            }
+        }
+    }
+
+    pub fn unique_symbols(
+        &mut self,
+        what: &'static str,
+        items: impl Iterator<Item = (Option<&'a String>, Position)>,
+    ) {
+        let symbols = items.filter_map(|(symbol, at)| Some((symbol?, at)));
+        self.unique(
+            what,
+            symbols.map(|(symbol, at)| (symbol.clone(), symbol.clone(), at)),
+        );
+    }
+
+    pub fn name(&mut self, what: &'static str, name: &str, at: Position, may_have_any: bool) {
+        let length = name.chars().count();
+        let bad = !may_have_any && name.contains(is_forbidden);
+        if !(1..=255).contains(&length) || bad {
+            self.refuse(
+                at,
+                Rule::Name {
+                    what,
+                    name: name.to_owned(),
+                },
+            );
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! Compares manifests: a newer one has to decode the events that an older one's provider wrote.
+//!
+//! An event's id and version stand for one layout for ever: traces are kept, and decoded with
+//! whatever resources are at hand.
+
+use std::fmt;
+
+use etw_wire::{InType, OutType};
+
+use crate::{
+    error::printable,
+    model::{Event, Manifest, Position, Property, PropertyKind, Provider, Size},
+    types::in_type_name,
+};
+
+/// A change that breaks the decoding of what was written before.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}:{}: {}: {}", at.line, at.column, printable(provider), printable(&what.to_string()))]
+pub struct Break {
+    /// The place in the newer manifest.
+    pub at: Position,
+    /// The provider's name.
+    pub provider: String,
+    /// The change.
+    pub what: Change,
+}
+
+/// A change of an event that has been there before.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Change {
+    /// The provider is gone, or has another GUID.
+    #[error("the provider with the GUID {0} is gone; its traces can no longer be decoded")]
+    Provider(String),
+    /// The event is gone.
+    #[error(
+        "event {id} of version {version} is gone; keep its declaration, so that older traces are \
+         decoded"
+    )]
+    Gone {
+        /// The id.
+        id: u16,
+        /// The version.
+        version: u8,
+    },
+    /// The event has another layout.
+    #[error(
+        "event {id} of version {version} has another layout: {difference}; give the event with \
+         the new layout the version {next}, and keep the old one"
+    )]
+    Layout {
+        /// The id.
+        id: u16,
+        /// The version.
+        version: u8,
+        /// The difference, in words.
+        difference: String,
+        /// The next version that is free.
+        next: u16,
+    },
+    /// The manifest has another provider.
+    #[error("the manifest has no provider with the GUID {0}")]
+    NotInManifest(String),
+    /// The manifest has no such event.
+    #[error("the manifest has no event {id} of version {version}")]
+    EventNotInManifest {
+        /// The id.
+        id: u16,
+        /// The version.
+        version: u8,
+    },
+    /// The manifest has another layout.
+    #[error("event {id} of version {version} does not lie as the manifest says: {difference}")]
+    Disagrees {
+        /// The id.
+        id: u16,
+        /// The version.
+        version: u8,
+        /// The difference, in words.
+        difference: String,
+    },
+    /// The event says something else of itself.
+    #[error("event {id} of version {version} has another {what}: {now} instead of {before}")]
+    Descriptor {
+        /// The id.
+        id: u16,
+        /// The version.
+        version: u8,
+        /// The part of the descriptor.
+        what: &'static str,
+        /// The value before.
+        before: String,
+        /// The value now.
+        now: String,
+    },
+}
+
+/// A field as it lies in an event, in words.
+fn describe(property: &Property, among: &[Property], provider: &Provider) -> String {
+    let size = |size: Size, what: &str| match size {
+        Size::None => String::new(),
+        Size::Fixed(number) => format!(" with {what} {number}"),
+        Size::Field(field) => {
+            let name = among.get(field).map_or("?", |one| one.name.as_str());
+            format!(" with {what} {name}")
+        }
+        Size::Outer(field) => format!(" with {what} %{}", field + 1),
+    };
+    let sizes = size(property.count, "count") + &size(property.length, "length");
+    match &property.kind {
+        PropertyKind::Struct(members) => {
+            let members: Vec<String> = members
+                .iter()
+                .map(|member| describe(member, members, provider))
+                .collect();
+            format!("{} {{ {} }}{sizes}", property.name, members.join(", "))
+        }
+        PropertyKind::Unknown {
+            in_type, out_type, ..
+        } => {
+            format!("{}: {in_type} as {out_type}{sizes}", property.name)
+        }
+        PropertyKind::Data {
+            in_type,
+            out_type,
+            map,
+            ..
+        } => {
+            let shown = out_type.name();
+            let in_type = in_type_name(*in_type);
+            // What a map is called makes no difference, but what its values stand for does.
+            let map = match map.map(|map| provider.maps[map].is_bits) {
+                None => "",
+                Some(false) => " by a map",
+                Some(true) => " by a map of bits",
+            };
+            format!("{}: {in_type} as {shown}{map}{sizes}", property.name)
+        }
+    }
+}
+
+fn fields(event: &Event, provider: &Provider) -> Vec<String> {
+    let properties = properties(event, provider);
+    properties
+        .iter()
+        .map(|property| describe(property, properties, provider))
+        .collect()
+}
+
+/// The first difference between two lists of fields.
+fn difference(before: &[String], now: &[String]) -> Option<String> {
+    for (number, (old, new)) in (1..).zip(before.iter().zip(now)) {
+        if old != new {
+            return Some(format!("field {number} is `{new}` and was `{old}`"));
+        }
+    }
+    let place = before.len().min(now.len());
+    if let Some(new) = now.get(place) {
+        return Some(format!("there is a field more, `{new}`"));
+    }
+    let old = before.get(place)?;
+    Some(format!("the field `{old}` is gone"))
+}
+
+struct Descriptor {
+    what: &'static str,
+    value: u64,
+}
+
+impl fmt::Display for Descriptor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:#x}", self.value)
+    }
+}
+
+/// The numbers that filters and viewers know an event by, besides its id.
+fn descriptor(event: &Event, provider: &Provider) -> [Descriptor; 3] {
+    let task = event.task.map_or(0, |at| provider.tasks[at].value);
+    let opcode = event.opcode.map_or(0, |at| provider.opcodes[at].value);
+    let channel = event.channel.map_or(0, |at| provider.channels[at].value);
+    [
+        ("task", u64::from(task)),
+        ("opcode", u64::from(opcode)),
+        ("channel", u64::from(channel)),
+    ]
+    .map(|(what, value)| Descriptor { what, value })
+}
+
+/// The encodings of fields; names and presentations make no difference.
+///
+/// A length right before bytes is what counted bytes have; the two are one here, and what refers
+/// to fields refers to them as they are then numbered.
+fn shapes(properties: &[Property]) -> Vec<String> {
+    let is_length = |at: usize| {
+        let next = properties.get(at + 1);
+        next.is_some_and(|next| is_counted_by(next, at)) && is_plain_u16(&properties[at])
+    };
+    let mut numbers = Vec::new();
+    let mut next = 0;
+    for at in 0..properties.len() {
+        numbers.push(next);
+        if !is_length(at) {
+            next += 1;
+        }
+    }
+    let size = |size: Size| match size {
+        Size::None => String::new(),
+        Size::Fixed(number) => format!("*{number}"),
+        Size::Field(field) => {
+            let number = numbers.get(field).map_or(0, |number| number + 1);
+            format!("*field {number}")
+        }
+        Size::Outer(field) => format!("*outer field {}", field + 1),
+    };
+    let mut shapes = Vec::new();
+    for (at, property) in properties.iter().enumerate() {
+        if is_length(at) {
+            continue;
+        }
+        let is_counted = at.checked_sub(1).is_some_and(is_length);
+        let count = size(property.count);
+        let one = match &property.kind {
+            PropertyKind::Struct(members) => {
+                format!("{{{}}}", self::shapes(members).join(", "))
+            }
+            PropertyKind::Data { .. } if is_counted => "counted bytes".to_owned(),
+            PropertyKind::Unknown { in_type, .. } => format!("type {in_type}"),
+            PropertyKind::Data {
+                in_type, out_type, ..
+            } => match (*in_type, property.length) {
+                // So many bytes, however they are called.
+                (InType::Binary, Size::Fixed(length)) => format!("1 byte*{length}"),
+                (InType::Binary, Size::None) if *out_type == OutType::Ipv6 => {
+                    "1 byte*16".to_owned()
+                }
+                (in_type, length) => value_shape(in_type).to_owned() + &size(length),
+            },
+        };
+        shapes.push(one + &count);
+    }
+    shapes
+}
+
+/// Returns whether a field is bytes, as many as the field before it says.
+fn is_counted_by(property: &Property, field: usize) -> bool {
+    let is_bytes = matches!(
+        &property.kind,
+        PropertyKind::Data { in_type, .. } if *in_type == InType::Binary
+    );
+    is_bytes && property.length == Size::Field(field) && property.count == Size::None
+}
+
+fn is_plain_u16(property: &Property) -> bool {
+    matches!(
+        &property.kind,
+        PropertyKind::Data { in_type, .. } if *in_type == InType::UInt16
+    ) && property.count == Size::None
+}
+
+/// The encoding of a single value.
+fn value_shape(in_type: InType) -> &'static str {
+    match in_type {
+        InType::Int8 | InType::UInt8 => "1 byte",
+        InType::Int16 | InType::UInt16 => "2 bytes",
+        InType::Int32 | InType::UInt32 | InType::HexInt32 | InType::Boolean | InType::Float => {
+            "4 bytes"
+        }
+        InType::Int64
+        | InType::UInt64
+        | InType::HexInt64
+        | InType::Double
+        | InType::Pointer
+        | InType::FileTime => "8 bytes",
+        InType::Guid | InType::SystemTime => "16 bytes",
+        InType::CountedAnsiString | InType::CountedUnicodeString | InType::CountedBinary => {
+            "counted bytes"
+        }
+        InType::UnicodeString
+        | InType::AnsiString
+        | InType::Binary
+        | InType::Sid
+        | InType::Null
+        | InType::Struct => in_type_name(in_type),
+    }
+}
+
+fn properties<'a>(event: &Event, provider: &'a Provider) -> &'a [Property] {
+    event
+        .template
+        .map_or(&[], |template| &provider.templates[template].properties)
+}
+
+/// Compares a declaration with the manifest that it names. Returns the events that the manifest
+/// does not have, or lays out otherwise.
+#[must_use]
+pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
+    let mut found = Vec::new();
+    for ours in &declared.providers {
+        let mut report = |at, what| {
+            found.push(Break {
+                at,
+                provider: ours.name.clone(),
+                what,
+            });
+        };
+        let Some(theirs) = file.providers.iter().find(|one| one.guid == ours.guid) else {
+            report(ours.at, Change::NotInManifest(ours.guid.to_string()));
+            continue;
+        };
+        for event in &ours.events {
+            let (id, version) = (event.id, event.version);
+            let same = |one: &&Event| (one.id, one.version) == (id, version);
+            let Some(other) = theirs.events.iter().find(same) else {
+                report(event.at, Change::EventNotInManifest { id, version });
+                continue;
+            };
+            let mine = shapes(properties(event, ours));
+            let others = shapes(properties(other, theirs));
+            if let Some(difference) = difference(&others, &mine) {
+                report(
+                    event.at,
+                    Change::Disagrees {
+                        id,
+                        version,
+                        difference,
+                    },
+                );
+            }
+            let level =
+                |event: &Event, of: &Provider| event.level.map_or(0, |at| of.levels[at].value);
+            let mut pairs = vec![(
+                "level",
+                u64::from(level(other, theirs)),
+                u64::from(level(event, ours)),
+            )];
+            let (before, now) = (descriptor(other, theirs), descriptor(event, ours));
+            pairs.push((
+                "keyword of its channel",
+                theirs.channel_bit(other),
+                ours.channel_bit(event),
+            ));
+            for (before, now) in before.into_iter().zip(now) {
+                pairs.push((before.what, before.value, now.value));
+            }
+            for (what, before, now) in pairs {
+                if before != now {
+                    report(
+                        event.at,
+                        Change::Descriptor {
+                            id,
+                            version,
+                            what,
+                            before: format!("{before:#x}"),
+                            now: format!("{now:#x}"),
+                        },
+                    );
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Compares two versions of a manifest. Returns every change that makes events unreadable that
+/// were written before. Names of maps' values, messages, levels and keywords may change.
+#[must_use]
+pub fn breaks(before: &Manifest, now: &Manifest) -> Vec<Break> {
+    let mut found = Vec::new();
+    for old in &before.providers {
+        let Some(new) = now.providers.iter().find(|new| new.guid == old.guid) else {
+            found.push(Break {
+                at: Position::default(),
+                provider: old.name.clone(),
+                what: Change::Provider(old.guid.to_string()),
+            });
+            continue;
+        };
+        for event in &old.events {
+            compare_event(event, old, new, &mut found);
+        }
+    }
+    found.sort_by_key(|one| one.at);
+    found
+}
+
+fn compare_event(event: &Event, old: &Provider, new: &Provider, found: &mut Vec<Break>) {
+    let (id, version) = (event.id, event.version);
+    let same = |one: &&Event| (one.id, one.version) == (id, version);
+    let mut report = |at: Position, what: Change| {
+        found.push(Break {
+            at,
+            provider: new.name.clone(),
+            what,
+        });
+    };
+    let Some(now) = new.events.iter().find(same) else {
+        report(new.at, Change::Gone { id, version });
+        return;
+    };
+    if let Some(difference) = difference(&fields(event, old), &fields(now, new)) {
+        let versions = new.events.iter().filter(|one| one.id == id);
+        let next = versions.map(|one| u16::from(one.version) + 1).max();
+        report(
+            now.at,
+            Change::Layout {
+                id,
+                version,
+                difference,
+                next: next.unwrap_or(0),
+            },
+        );
+    }
+    for (before, after) in descriptor(event, old).into_iter().zip(descriptor(now, new)) {
+        if before.value != after.value {
+            report(
+                now.at,
+                Change::Descriptor {
+                    id,
+                    version,
+                    what: before.what,
+                    before: before.to_string(),
+                    now: after.to_string(),
+                },
+            );
+        }
+    }
+}

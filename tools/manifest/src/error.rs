@@ -1,0 +1,266 @@
+//! Mistakes in manifests, and the rules that they break.
+
+use std::fmt;
+
+use crate::model::Position;
+
+/// A mistake in a manifest, with its place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {}, column {}: {}", at.line, at.column, printable(&rule.to_string()))]
+pub struct ManifestError {
+    /// The place in the file.
+    pub at: Position,
+    /// The rule that it breaks.
+    pub rule: Rule,
+}
+
+/// Returns a text from a file with every character escaped that controls terminals, or that hides
+/// or reorders the text around it.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() || is_directional(character) {
+            out.extend(character.escape_unicode());
+        } else {
+            out.push(character);
+        }
+    }
+    out
+}
+
+/// Returns whether a character reorders or hides the text around it.
+const fn is_directional(character: char) -> bool {
+    matches!(character,
+        '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+}
+
+/// All mistakes in a manifest, in the order of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failures(pub Vec<ManifestError>);
+
+impl fmt::Display for Failures {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, error) in self.0.iter().enumerate() {
+            if number > 0 {
+                out.write_str("\n")?;
+            }
+            write!(out, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Failures {}
+
+/// A rule for manifests, and how it was broken.
+///
+/// Source: eventman.xsd and its documentation, winmeta.xml, and what mc.exe refuses besides
+/// (`docs/reference/decoding-resources.md`, section 5).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rule {
+    /// A declaration in Rust is wrong; the compiler's message says how.
+    #[error("{0}")]
+    Declaration(String),
+    /// The text is not well-formed XML.
+    #[error("the XML is malformed: {0}")]
+    Xml(String),
+    /// The document is of another kind.
+    #[error("the root element is `{0}`; a manifest's is `instrumentationManifest`")]
+    NotAManifest(String),
+    /// An attribute is missing.
+    #[error("`{element}` has no attribute `{attribute}`")]
+    Missing {
+        /// The element.
+        element: String,
+        /// The attribute.
+        attribute: &'static str,
+    },
+    /// An attribute that means nothing.
+    #[error("`{element}` does not take the attribute `{attribute}`")]
+    Attribute {
+        /// The element.
+        element: &'static str,
+        /// The attribute.
+        attribute: String,
+    },
+    /// A symbol that C cannot have.
+    #[error("\"{0}\" is not a C identifier")]
+    Symbol(String),
+    /// A number that must be in hexadecimal digits.
+    #[error("`{attribute}` is \"{text}\"; write it in hexadecimal: `0x…`")]
+    Hexadecimal {
+        /// The attribute.
+        attribute: &'static str,
+        /// The attribute's value.
+        text: String,
+    },
+    /// An element that cannot stand there.
+    #[error("`{outer}` cannot contain `{inner}`")]
+    Element {
+        /// It.
+        inner: String,
+        /// The one around it.
+        outer: String,
+    },
+    /// No number, or none in its range.
+    #[error("`{attribute}` is \"{text}\"; it must be a number from {least} to {most}")]
+    Number {
+        /// The attribute.
+        attribute: &'static str,
+        /// The attribute's value.
+        text: String,
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// Not one of the words that can stand there.
+    #[error("`{attribute}` is \"{text}\"; it must be one of {words}")]
+    Word {
+        /// The attribute.
+        attribute: &'static str,
+        /// The attribute's value.
+        text: String,
+        /// The words that it can be.
+        words: &'static str,
+    },
+    /// No GUID.
+    #[error("`{attribute}` is \"{text}\", which is not a GUID in braces")]
+    Guid {
+        /// The attribute.
+        attribute: &'static str,
+        /// The attribute's value.
+        text: String,
+    },
+    /// Something is spoken of that is not there.
+    #[error("{what} \"{name}\" is not defined")]
+    Unknown {
+        /// The kind of definition.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A prefix of a name without a namespace.
+    #[error("the prefix of \"{0}\" is not bound to a namespace")]
+    Prefix(String),
+    /// Something is there already.
+    #[error("{what} \"{name}\" is defined twice")]
+    Duplicate {
+        /// The kind of definition.
+        what: &'static str,
+        /// The name or number.
+        name: String,
+    },
+    /// A reference to a text that is none.
+    #[error("\"{0}\" does not refer to a text; write `$(string.Id)`")]
+    TextReference(String),
+    /// A reference to a text of a message file.
+    #[error(
+        "`$(mc.{0})` refers to a message file (.mc), which is not read; put the text into the \
+         stringTable and refer to it by `$(string.{0})`"
+    )]
+    MessageFile(String),
+    /// A name that the system cannot keep.
+    #[error(
+        "{what} name \"{name}\" is not allowed; a name has 1 to 255 characters, none of them a \
+         control character or one of > < & \" | \\ : ' ? *"
+    )]
+    Name {
+        /// The kind of definition that it names.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// With a control GUID, the name says the other one.
+    #[error("provider \"{0}\" has a controlGuid, so its name must end with the digits of its guid")]
+    NameWithoutGuid(String),
+    /// A keyword is one bit.
+    #[error("keyword \"{name}\" {}", keyword_bits(*mask))]
+    KeywordMask {
+        /// The keyword's name.
+        name: String,
+        /// The keyword's mask.
+        mask: u64,
+    },
+    /// A map without entries.
+    #[error("map \"{0}\" has no entries")]
+    EmptyMap(String),
+    /// A map on a field that can have none.
+    #[error("a {0} field cannot have a map; maps are for integers")]
+    MapType(&'static str),
+    /// A type that the other does not go with.
+    #[error("a {in_type} field cannot be shown as {out_type}; possible: {possible}")]
+    OutType {
+        /// The encoding.
+        in_type: &'static str,
+        /// The presentation that it cannot have.
+        out_type: String,
+        /// The presentations that it can have.
+        possible: String,
+    },
+    /// Bytes without a length.
+    #[error("a win:Binary field needs a length")]
+    LengthMissing,
+    /// A length that has no meaning.
+    #[error("a {0} field carries its length in the data; remove `length`")]
+    LengthImpossible(&'static str),
+    /// A count or a length in a field that cannot have it.
+    #[error("\"{0}\" is not an integer field before this one, so it cannot be a count or a length")]
+    SizeField(String),
+    /// More fields than messages can name.
+    #[error("template \"{0}\" has more than 99 fields")]
+    TooManyFields(String),
+    /// More providers than generated message ids can tell apart.
+    #[error(
+        "generated message ids can tell 16 providers apart; give this provider's texts ids in a messageTable"
+    )]
+    TooManyProviders,
+    /// More channels than keywords have bits for.
+    #[error("a provider can declare at most 8 channels")]
+    TooManyChannels,
+    /// An event for administrators without a text.
+    #[error("an event of an Admin channel needs a message")]
+    AdminMessage,
+    /// An event for administrators of another level.
+    #[error("an event of an Admin channel needs a level from win:Critical to win:Informational")]
+    AdminLevel,
+    /// A message that speaks of a field that is not there.
+    #[error("the message refers to %{number}, but the event has {fields} fields")]
+    MessageField {
+        /// The number.
+        number: usize,
+        /// The number of the event's fields.
+        fields: usize,
+    },
+    /// A format that does not end.
+    #[error("the format after %{0} in the message has no closing exclamation mark")]
+    MessageFormat(usize),
+    /// Attributes of an event that are not `name=value` pairs.
+    #[error("\"{0}\" is not a list of `name=value` pairs separated by semicolons")]
+    Attributes(String),
+    /// Two events of one id and version.
+    #[error("event {id} version {version} is defined twice")]
+    DuplicateEvent {
+        /// The id.
+        id: u16,
+        /// The version.
+        version: u8,
+    },
+    /// XML of a template that has no single root.
+    #[error("`UserData` must contain one element, nested at most 32 levels deep")]
+    UserData,
+    /// XML that speaks of a field that is not there.
+    #[error("\"{0}\" in `UserData` does not refer to a field")]
+    UserDataField(String),
+}
+
+/// Why a keyword's mask is none that a provider can have.
+fn keyword_bits(mask: u64) -> String {
+    if mask.is_power_of_two() {
+        let bit = mask.trailing_zeros();
+        format!("uses bit {bit}; provider keywords are bits 0 to 47")
+    } else {
+        format!("has the mask {mask:#x}, which is not one bit of 0 to 47")
+    }
+}

@@ -1,0 +1,35 @@
+//! Instrumentation manifests: what a provider's events are called, and how they are laid out.
+//!
+//! - [`read()`] reads a manifest (`.man`, the XML of eventman.xsd) as a compiler does and [`check()`]s
+//!   it; [`write()`] writes one.
+//! - [`read_lenient`] reads a manifest as a decoder does: it skips the parts that it cannot use, and
+//!   reports them.
+//! - [`resources`] writes what mc.exe makes of a manifest: the resource `WEVT_TEMPLATE` and message
+//!   tables. [`res`] writes them to a `.res` file, which linkers take.
+//! - [`compare`] finds the changes that make older traces unreadable.
+//!
+//! `docs/reference/decoding-resources.md` describes the formats and names their sources.
+
+mod check;
+pub mod compare;
+mod error;
+mod model;
+mod read;
+pub mod res;
+pub mod resources;
+mod shape;
+mod types;
+mod winmeta;
+mod write;
+
+pub use check::check;
+pub use error::{Failures, ManifestError, Rule, printable};
+pub use etw_wire::{Guid, InType, OutType};
+pub use model::{
+    Channel, Element, Event, Filter, Keyword, Level, Manifest, Map, MapItem, Node, Opcode, Others,
+    Position, Property, PropertyKind, Provider, QName, Query, Size, Task, Template, Text, TextRef,
+    Translation, replace_fields,
+};
+pub use read::{Lenient, Part, Skipped, number, read, read_lenient, text};
+pub use winmeta::{standard_level, standard_opcode};
+pub use write::write;

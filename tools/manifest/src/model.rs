@@ -1,0 +1,513 @@
+//! The model of a manifest: what a provider's events are called, and how they are laid out.
+//!
+//! The types follow the elements of eventman.xsd, and their fields its attributes. A reference in
+//! the XML by name is an index here: an event's `level` is a place in its provider's `levels`.
+//! winmeta.xml's definitions are in these lists only where an event uses them, marked `standard`.
+//!
+//! Source: eventman.xsd and winmeta.xml of the Windows SDK; `docs/reference/decoding-resources.md`,
+//! section 5.
+
+use etw_wire::{Guid, InType, OutType, winmeta};
+
+/// A place in a file; line and column count from 1.
+///
+/// A manifest that was made of a declaration in Rust has the places of the declaration, and one
+/// that was read from resources has none (0, 0).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The column, counted in characters.
+    pub column: usize,
+}
+
+/// Names and values of attributes.
+pub type Others = Vec<(String, String)>;
+
+/// An index into [`Manifest::texts`].
+pub type TextRef = usize;
+
+/// An instrumentation manifest (`instrumentationManifest`).
+#[derive(Clone, Debug, Default)]
+pub struct Manifest {
+    /// The providers.
+    pub providers: Vec<Provider>,
+    /// The texts in the manifest's first language, and those of winmeta.xml that it uses.
+    pub texts: Vec<Text>,
+    /// The name of the first language, such as `en-US`; empty if the manifest has no texts.
+    pub culture: String,
+    /// The texts in other languages.
+    pub translations: Vec<Translation>,
+}
+
+/// A localized text (`string` of a `stringTable`).
+#[derive(Clone, Debug, Default)]
+pub struct Text {
+    /// The id by which messages refer to it.
+    pub id: String,
+    /// The text.
+    pub value: String,
+    /// The id that the manifest's `messageTable` gives it; otherwise one is generated.
+    pub message_id: Option<u32>,
+    /// The name of its constant in the header that mc.exe writes.
+    pub symbol: Option<String>,
+    /// True if winmeta.xml defines it.
+    pub standard: bool,
+    /// The place of its definition.
+    pub at: Position,
+}
+
+/// The texts in a further language.
+#[derive(Clone, Debug, Default)]
+pub struct Translation {
+    /// The name of the language, such as `de-DE`.
+    pub culture: String,
+    /// Ids and texts.
+    pub texts: Vec<(String, String)>,
+}
+
+/// A provider and everything that its events refer to (`provider`).
+#[derive(Clone, Debug, Default)]
+pub struct Provider {
+    /// The name that sessions and viewers know it by.
+    pub name: String,
+    /// The GUID that its events are decoded by.
+    pub guid: Guid,
+    /// The name of its constant in the header that mc.exe writes.
+    pub symbol: String,
+    /// The text that viewers show for it.
+    pub message: Option<TextRef>,
+    /// The path of the image with the `WEVT_TEMPLATE` resource.
+    pub resource_file: String,
+    /// The path of the image with the message table.
+    pub message_file: String,
+    /// The path of the image with the texts of parameters (`%%1`).
+    pub parameter_file: Option<String>,
+    /// The GUID that sessions enable it by, if it is another one.
+    pub control_guid: Option<Guid>,
+    /// The namespace of generated projections.
+    pub namespace: Option<String>,
+    /// The GUID of the provider group that it belongs to.
+    pub group_guid: Option<Guid>,
+    /// The attribute `includeName` of `traits`.
+    pub include_name: Option<bool>,
+    /// The channels, imported ones included; their order gives events the bits 63 and down.
+    pub channels: Vec<Channel>,
+    /// The levels.
+    pub levels: Vec<Level>,
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// The opcodes, those of tasks included.
+    pub opcodes: Vec<Opcode>,
+    /// The keywords.
+    pub keywords: Vec<Keyword>,
+    /// The value maps and bit maps.
+    pub maps: Vec<Map>,
+    /// The named queries.
+    pub queries: Vec<Query>,
+    /// The templates.
+    pub templates: Vec<Template>,
+    /// The filters.
+    pub filters: Vec<Filter>,
+    /// The events.
+    pub events: Vec<Event>,
+    /// Attributes that have no place in the resources, kept for writing.
+    pub others: Others,
+    /// The place of its definition.
+    pub at: Position,
+}
+
+/// A qualified name. Two are equal if namespace and local name are, whatever the prefixes.
+#[derive(Clone, Debug, Default)]
+pub struct QName {
+    /// The name as written, with its prefix: `win:Error`.
+    pub written: String,
+    /// The namespace that the prefix stands for; empty without a prefix.
+    pub namespace: String,
+}
+
+impl QName {
+    /// Makes a name without a prefix.
+    #[must_use]
+    pub fn plain(name: &str) -> Self {
+        Self {
+            written: name.to_owned(),
+            namespace: String::new(),
+        }
+    }
+
+    /// Returns whether the name is one of winmeta.xml's.
+    #[must_use]
+    pub fn is_winmeta(&self) -> bool {
+        self.namespace == winmeta::NAMESPACE
+    }
+
+    /// Returns the local name, without the prefix.
+    #[must_use]
+    pub fn local(&self) -> &str {
+        self.written
+            .split_once(':')
+            .map_or(self.written.as_str(), |(_, local)| local)
+    }
+}
+
+impl PartialEq for QName {
+    fn eq(&self, other: &Self) -> bool {
+        self.namespace == other.namespace && self.local() == other.local()
+    }
+}
+
+impl Eq for QName {}
+
+/// A channel, or a reference to an imported one (`channel`, `importChannel`).
+#[derive(Clone, Debug, Default)]
+pub struct Channel {
+    /// The full name, such as `Company-Product/Operational`.
+    pub name: String,
+    /// The name by which events refer to it (`chid`).
+    pub id: Option<String>,
+    /// The name of its constant in the header that mc.exe writes.
+    pub symbol: Option<String>,
+    /// The type: `Admin`, `Operational`, `Analytic` or `Debug`; empty where it is not known.
+    pub kind: String,
+    /// The number; the reader numbers channels that the manifest gives none, from 16.
+    pub value: u8,
+    /// True if the manifest gives the number.
+    pub explicit_value: bool,
+    /// The text that viewers show for it.
+    pub message: Option<TextRef>,
+    /// True if another provider, or winmeta.xml, defines it.
+    pub imported: bool,
+    /// True if the provider lists it; winmeta.xml's need not be listed.
+    pub declared: bool,
+    /// The isolation: `Application`, `System` or `Custom`.
+    pub isolation: Option<String>,
+    /// The attribute `enabled`: whether it is on from the start.
+    pub enabled: Option<bool>,
+    /// The security descriptor, in SDDL.
+    pub access: Option<String>,
+    /// The elements in it (`logging`, `publishing`), as XML.
+    pub inside: String,
+    /// The place of its definition.
+    pub at: Position,
+}
+
+/// A level (`level`). A provider's own ones are 16 to 255.
+#[derive(Clone, Debug, Default)]
+pub struct Level {
+    /// The name.
+    pub name: QName,
+    /// The number.
+    pub value: u8,
+    /// The name of its constant in the header that mc.exe writes.
+    pub symbol: Option<String>,
+    /// The text that viewers show for it.
+    pub message: Option<TextRef>,
+    /// True if winmeta.xml defines it.
+    pub standard: bool,
+    /// The place of its definition.
+    pub at: Position,
+}
+
+/// A task (`task`).
+#[derive(Clone, Debug, Default)]
+pub struct Task {
+    /// The name.
+    pub name: QName,
+    /// The number.
+    pub value: u16,
+    /// The name of its constant in the header that mc.exe writes.
+    pub symbol: Option<String>,
+    /// The GUID of the task's classic (MOF) events.
+    pub event_guid: Option<Guid>,
+    /// The text that viewers show for it.
+    pub message: Option<TextRef>,
+    /// True if winmeta.xml defines it.
+    pub standard: bool,
+    /// The place of its definition.
+    pub at: Position,
+}
+
+/// An opcode (`opcode`). A provider's own ones are 10 to 239.
+#[derive(Clone, Debug, Default)]
+pub struct Opcode {
+    /// The name.
+    pub name: QName,
+    /// The number.
+    pub value: u8,
+    /// The task that it belongs to, an index; `None` if it can go with any.
+    pub task: Option<usize>,
+    /// The name of its constant in the header that mc.exe writes.
+    pub symbol: Option<String>,
+    /// The text that viewers show for it.
+    pub message: Option<TextRef>,
+    /// True if winmeta.xml defines it.
+    pub standard: bool,
+    /// Attributes that have no place in the resources, kept for writing.
+    pub others: Others,
+    /// The place of its definition.
+    pub at: Position,
+}
+
+/// A keyword (`keyword`). A provider's own ones are the bits 0 to 47.
+#[derive(Clone, Debug, Default)]
+pub struct Keyword {
+    /// The name.
+    pub name: QName,
+    /// The mask, which has one bit; winmeta.xml's `AnyKeyword` has none.
+    pub mask: u64,
+    /// The name of its constant in the header that mc.exe writes.
+    pub symbol: Option<String>,
+    /// The text that viewers show for it.
+    pub message: Option<TextRef>,
+    /// True if winmeta.xml defines it.
+    pub standard: bool,
+    /// The place of its definition.
+    pub at: Position,
+}
+
+/// Names for the values of a field (`valueMap`, `bitMap`).
+#[derive(Clone, Debug, Default)]
+pub struct Map {
+    /// The name.
+    pub name: String,
+    /// True for a `bitMap`, whose values are masks.
+    pub is_bits: bool,
+    /// The name of its constant in the header that mc.exe writes.
+    pub symbol: Option<String>,
+    /// The entries.
+    pub items: Vec<MapItem>,
+    /// The place of its definition.
+    pub at: Position,
+}
+
+/// An entry of a map (`map`).
+#[derive(Clone, Debug, Default)]
+pub struct MapItem {
+    /// The value, or the mask.
+    pub value: u32,
+    /// The text shown for the value; compilers need one.
+    pub message: Option<TextRef>,
+    /// The name of its constant in the header that mc.exe writes.
+    pub symbol: Option<String>,
+    /// The place of its definition.
+    pub at: Position,
+}
+
+/// A named query (`patternMap`).
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// The name.
+    pub name: String,
+    /// The format of its patterns.
+    pub format: String,
+    /// Names and patterns.
+    pub items: Vec<(String, String)>,
+    /// Attributes that have no place in the resources, kept for writing.
+    pub others: Others,
+    /// The place of its definition.
+    pub at: Position,
+}
+
+/// The layout of an event's user data (`template`).
+#[derive(Clone, Debug, Default)]
+pub struct Template {
+    /// The name by which events refer to it (`tid`).
+    pub id: String,
+    /// The attribute `Name` of the element `EventData` that event logs show.
+    pub name: Option<String>,
+    /// The fields, in the order of the data.
+    pub properties: Vec<Property>,
+    /// The XML that event logs show instead of `EventData` (`UserData`).
+    pub user_data: Option<Element>,
+    /// Attributes that have no place in the resources, kept for writing.
+    pub others: Others,
+    /// The place of its definition.
+    pub at: Position,
+}
+
+/// An element of a template's `UserData`.
+#[derive(Clone, Debug, Default)]
+pub struct Element {
+    /// The name.
+    pub name: String,
+    /// The attributes, declarations of namespaces included.
+    pub attributes: Vec<(String, String)>,
+    /// The content.
+    pub nodes: Vec<Node>,
+}
+
+/// The content of an element.
+#[derive(Clone, Debug)]
+pub enum Node {
+    /// An element.
+    Element(Element),
+    /// A text; `%1` stands for the first field.
+    Text(String),
+}
+
+/// A field of a template, or a member of a structure (`data`, `struct`).
+#[derive(Clone, Debug)]
+pub struct Property {
+    /// The name.
+    pub name: String,
+    /// The number of values; anything but [`Size::None`] makes an array.
+    pub count: Size,
+    /// The length of a value: in bytes for binary data, in characters for text.
+    pub length: Size,
+    /// The type.
+    pub kind: PropertyKind,
+    /// Attributes that have no place in the resources, kept for writing.
+    pub others: Others,
+    /// The place of its definition.
+    pub at: Position,
+}
+
+/// The count or the length of a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Size {
+    /// The attribute is missing, or 0.
+    #[default]
+    None,
+    /// A constant.
+    Fixed(u16),
+    /// The value of an earlier field, by its index in the same list.
+    Field(usize),
+    /// For a member of a structure: the value of a field of the template, by its index there.
+    /// The checker refuses it; decoders can use it.
+    Outer(usize),
+}
+
+/// The type of a field.
+#[derive(Clone, Debug)]
+pub enum PropertyKind {
+    /// A value (`data`).
+    Data {
+        /// The encoding.
+        in_type: InType,
+        /// The presentation.
+        out_type: OutType,
+        /// True if the manifest gives the presentation; otherwise it is the encoding's default.
+        explicit_out_type: bool,
+        /// The map that names its values, an index.
+        map: Option<usize>,
+    },
+    /// A structure of these members (`struct`).
+    Struct(Vec<Property>),
+    /// A value whose encoding or presentation winmeta.xml does not list; only resources have such
+    /// ones.
+    Unknown {
+        /// The number of the `inType`.
+        in_type: u8,
+        /// The number of the `outType`.
+        out_type: u8,
+        /// The map that names its values, an index.
+        map: Option<usize>,
+    },
+}
+
+/// A filter that sessions can pass to the provider (`filter`).
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// The name.
+    pub name: QName,
+    /// The number.
+    pub value: u8,
+    /// The version of its layout.
+    pub version: u8,
+    /// The name of its constant in the header that mc.exe writes.
+    pub symbol: Option<String>,
+    /// The text that viewers show for it.
+    pub message: Option<TextRef>,
+    /// The template with its layout, an index.
+    pub template: Option<usize>,
+    /// The place of its definition.
+    pub at: Position,
+}
+
+/// An event (`event`). Id and version together are unique in a provider.
+#[derive(Clone, Debug, Default)]
+pub struct Event {
+    /// The event id (attribute `value`).
+    pub id: u16,
+    /// The version of its layout.
+    pub version: u8,
+    /// The name of its constant in the header that mc.exe writes.
+    pub symbol: Option<String>,
+    /// The name.
+    pub name: Option<String>,
+    /// The channel, an index.
+    pub channel: Option<usize>,
+    /// The level, an index.
+    pub level: Option<usize>,
+    /// The task, an index.
+    pub task: Option<usize>,
+    /// The opcode, an index.
+    pub opcode: Option<usize>,
+    /// The keywords, indexes.
+    pub keywords: Vec<usize>,
+    /// The template with its layout, an index.
+    pub template: Option<usize>,
+    /// The message; `%1` stands for the first field.
+    pub message: Option<TextRef>,
+    /// Attributes that are not localized: `name=value` pairs separated by semicolons.
+    pub attributes: Option<String>,
+    /// The attribute `notLogged`: the event is described and never written.
+    pub not_logged: Option<bool>,
+    /// Attributes that have no place in the resources, kept for writing.
+    pub others: Others,
+    /// The place of its definition.
+    pub at: Position,
+}
+
+/// Renumbers the fields that a message refers to; a number without a replacement stays.
+#[must_use]
+pub fn replace_fields(message: &str, replacement: impl Fn(usize) -> Option<usize>) -> String {
+    let mut out = String::new();
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once('%') {
+        out.push_str(before);
+        out.push('%');
+        let digits = after.bytes().take(2).take_while(u8::is_ascii_digit).count();
+        let (number, tail) = after.split_at(digits);
+        match number.parse().ok().and_then(&replacement) {
+            Some(other) => out.push_str(&other.to_string()),
+            None => out.push_str(number),
+        }
+        rest = tail;
+        if digits == 0 {
+            // `%n`, or `%%`.
+            let mut characters = after.chars();
+            out.extend(characters.next());
+            rest = characters.as_str();
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+impl Provider {
+    /// Returns the keyword bit of an event's channel: bit 63 for the provider's first channel, and so
+    /// on down. Channels of winmeta.xml that the provider does not list have none.
+    #[must_use]
+    pub fn channel_bit(&self, event: &Event) -> u64 {
+        const FIRST: usize = 63;
+        event
+            .channel
+            .map_or(0, |channel| match FIRST.checked_sub(channel) {
+                Some(bit) if self.channels[channel].declared => 1 << bit,
+                _ => 0,
+            })
+    }
+
+    /// Returns the keyword that the event is written with: its keywords' bits and its channel's.
+    #[must_use]
+    pub fn keyword_mask(&self, event: &Event) -> u64 {
+        event
+            .keywords
+            .iter()
+            .fold(self.channel_bit(event), |mask, keyword| {
+                mask | self.keywords[*keyword].mask
+            })
+    }
+}

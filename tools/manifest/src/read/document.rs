@@ -1,0 +1,156 @@
+//! The document: its texts, its message table, its providers.
+
+use std::collections::HashSet;
+
+use roxmltree::Node as Xml;
+
+use super::{
+    lenient::Part,
+    reader::{Mode, Reader},
+    xml::{name, named, optional},
+};
+use crate::{
+    error::Rule,
+    model::{Channel, Text, Translation},
+    shape, winmeta,
+};
+
+impl<'a, 'i> Reader<'a, 'i> {
+    pub fn document(&mut self) {
+        let root = self.document.root_element();
+        if name(root) != "instrumentationManifest" {
+            let at = self.position(root);
+            self.refuse(at, Rule::NotAManifest(name(root).to_owned()));
+            return;
+        }
+        let findings = match self.mode {
+            Mode::Strict => shape::check(root),
+            Mode::Lenient => Vec::new(),
+        };
+        for (node, attribute, rule) in findings {
+            let at = attribute.map_or_else(
+                || self.position(node),
+                |attribute| self.attribute_position(node, &attribute),
+            );
+            self.refuse(at, rule);
+        }
+        let mut languages: Vec<Xml<'a, 'i>> = named(root, "localization")
+            .flat_map(|it| named(it, "resources"))
+            .collect();
+        if self.mode == Mode::Lenient {
+            // The language of people who decode; compilers take the file's first one.
+            languages.sort_by_key(|one| one.attribute("culture") != Some("en-US"));
+        }
+        for resources in languages {
+            self.part(Part::Language, resources, |it| it.resources(resources));
+        }
+        let events: Vec<Xml<'a, 'i>> = named(root, "instrumentation")
+            .flat_map(|it| named(it, "events"))
+            .collect();
+        for table in events.iter().flat_map(|it| named(*it, "messageTable")) {
+            for message in named(table, "message") {
+                self.part(Part::Text, message, |it| it.table_message(message));
+            }
+        }
+        for provider in events.iter().flat_map(|it| named(*it, "provider")) {
+            if let Some(provider) = self.part(Part::Provider, provider, |it| it.provider(provider))
+            {
+                self.manifest.providers.push(provider);
+            }
+        }
+        self.import_channels();
+    }
+
+    fn resources(&mut self, node: Xml<'a, 'i>) {
+        let culture = self.required(node, "culture");
+        let is_first = self.manifest.culture.is_empty();
+        let mut translation = Translation {
+            culture: culture.clone(),
+            texts: Vec::new(),
+        };
+        let mut known = HashSet::new();
+        for string in named(node, "stringTable").flat_map(|it| named(it, "string")) {
+            let text = self.part(Part::Text, string, |it| {
+                let id = it.required(string, "id");
+                it.refuse_second(string, "text", &id, !known.insert(id.clone()));
+                (id, it.required(string, "value"))
+            });
+            let Some((id, value)) = text else {
+                continue;
+            };
+            if is_first {
+                let at = self.position(string);
+                self.manifest.texts.push(Text {
+                    id,
+                    value,
+                    at,
+                    ..Text::default()
+                });
+            } else {
+                translation.texts.push((id, value));
+            }
+        }
+        if is_first {
+            self.manifest.culture = culture;
+        } else {
+            self.manifest.translations.push(translation);
+        }
+    }
+
+    fn table_message(&mut self, node: Xml<'a, 'i>) {
+        let id = self.number::<u32>(node, "value", 0..=u64::from(u32::MAX));
+        if node.attribute("message").is_none() {
+            self.required(node, "message");
+        }
+        if let Some(text) = self.message(node) {
+            self.manifest.texts[text].message_id = Some(id);
+            self.manifest.texts[text].symbol = optional(node, "symbol");
+        }
+    }
+
+    /// Completes imported channels by their definitions. The one that is meant has the id, or the
+    /// name, that the element gives; winmeta.xml's come first.
+    fn import_channels(&mut self) {
+        let own: Vec<Channel> = self
+            .manifest
+            .providers
+            .iter()
+            .flat_map(|provider| &provider.channels)
+            .filter(|channel| !channel.imported)
+            .cloned()
+            .collect();
+        for provider in 0..self.manifest.providers.len() {
+            for at in 0..self.manifest.providers[provider].channels.len() {
+                let channel = self.manifest.providers[provider].channels[at].clone();
+                if !channel.imported || !channel.declared {
+                    continue;
+                }
+                let id = channel.id.as_deref().unwrap_or(&channel.name);
+                let standard = winmeta::channel(&mut self.manifest, id)
+                    .or_else(|| winmeta::channel(&mut self.manifest, &channel.name));
+                let place = &mut self.manifest.providers[provider].channels[at];
+                if let Some(standard) = standard {
+                    place.kind = standard.kind;
+                    place.value = standard.value;
+                    place.message = standard.message;
+                    continue;
+                }
+                let found = own.iter().find(|other| {
+                    other.id.as_deref() == Some(id)
+                        || other.name == id
+                        || other.name == channel.name
+                });
+                match found {
+                    Some(found) => place.kind.clone_from(&found.kind),
+                    None => self.object(
+                        channel.at,
+                        Rule::Unknown {
+                            what: "channel to import",
+                            name: channel.name.clone(),
+                        },
+                    ),
+                }
+            }
+        }
+    }
+}

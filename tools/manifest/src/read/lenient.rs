@@ -1,0 +1,87 @@
+//! The report of a reader for decoders, which skips what cannot be used.
+
+use std::fmt;
+
+use crate::{
+    error::{ManifestError, printable},
+    model::Manifest,
+};
+
+/// A manifest as far as a decoder can use it.
+#[derive(Clone, Debug, Default)]
+pub struct Lenient {
+    /// The parts that can be used.
+    pub manifest: Manifest,
+    /// The parts that cannot, in the order of the file.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A part of a manifest that [`read_lenient`](super::read_lenient) left out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}; skipping {part} \"{}\"", printable(name))]
+pub struct Skipped {
+    /// The kind of part.
+    pub part: Part,
+    /// Its name in the manifest.
+    pub name: String,
+    /// The first reason, with its place.
+    pub why: ManifestError,
+}
+
+/// A kind of part that a manifest has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// A provider with everything in it.
+    Provider,
+    /// A channel.
+    Channel,
+    /// A level.
+    Level,
+    /// A task with its opcodes.
+    Task,
+    /// An opcode.
+    Opcode,
+    /// A keyword.
+    Keyword,
+    /// A map.
+    Map,
+    /// An entry of a map that is kept.
+    MapEntry,
+    /// A named query.
+    Query,
+    /// A template. The events that have it are skipped, too.
+    Template,
+    /// A filter.
+    Filter,
+    /// An event.
+    Event,
+    /// A text, or its id in the message table.
+    Text,
+    /// A table of texts in a language.
+    Language,
+    /// A reference of a part that is kept, which is read as if it had none: an event without its
+    /// level, a field without its map.
+    Reference,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Provider => "provider",
+            Self::Channel => "channel",
+            Self::Level => "level",
+            Self::Task => "task",
+            Self::Opcode => "opcode",
+            Self::Keyword => "keyword",
+            Self::Map => "map",
+            Self::MapEntry => "map entry",
+            Self::Query => "query",
+            Self::Template => "template",
+            Self::Filter => "filter",
+            Self::Event => "event",
+            Self::Text => "text",
+            Self::Language => "language",
+            Self::Reference => "reference",
+        })
+    }
+}

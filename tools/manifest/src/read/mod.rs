@@ -1,0 +1,122 @@
+//! Reads the XML of a manifest.
+//!
+//! There is one reader for compilers and decoders. It is strict for the ones: everything that
+//! does not hold is an error. It is lenient for the others: a part that cannot be used is skipped
+//! and reported, and the rest is read.
+
+mod document;
+mod event;
+mod lenient;
+mod provider;
+mod reader;
+mod template;
+mod xml;
+
+use std::{collections::HashSet, iter};
+
+use roxmltree::{Document, ParsingOptions};
+
+use crate::{
+    check::check,
+    error::{Failures, ManifestError, Rule},
+    model::{Manifest, Position},
+};
+
+pub use lenient::{Lenient, Part, Skipped};
+use reader::{Mode, Reader};
+pub use xml::number;
+
+/// Returns the text of a file in UTF-8 or, with a byte order mark, in UTF-16; `None` if the bytes
+/// are neither.
+#[must_use]
+pub fn text(bytes: &[u8]) -> Option<String> {
+    let wide = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let pairs = bytes.chunks(2);
+        let units = pairs.map(|pair| match *pair {
+            [first, second] => Some(unit([first, second])),
+            _ => None,
+        });
+        String::from_utf16(&units.collect::<Option<Vec<u16>>>()?).ok()
+    };
+    match bytes {
+        [0xFF, 0xFE, rest @ ..] => wide(rest, u16::from_le_bytes),
+        [0xFE, 0xFF, rest @ ..] => wide(rest, u16::from_be_bytes),
+        [0xEF, 0xBB, 0xBF, rest @ ..] | rest => String::from_utf8(rest.to_vec()).ok(),
+    }
+}
+
+/// Reads a manifest for a compiler: eventman.xsd's form, and all that [`check()`] checks.
+///
+/// # Errors
+///
+/// Everything that is wrong with it, each with its place.
+pub fn read(text: &str) -> Result<Manifest, Failures> {
+    let (manifest, _, mut errors) = parse(text, Mode::Strict)?;
+    if errors.is_empty() {
+        errors = check(&manifest);
+    }
+    if errors.is_empty() {
+        return Ok(manifest);
+    }
+    errors.sort_by_key(|error| error.at);
+    Err(Failures(errors))
+}
+
+/// Reads a manifest for a decoder.
+///
+/// Skips each event, template, map and so on that cannot be used, and reports it; that includes
+/// the second of two with one name or number. What only compilers mind (symbols, files, reserved
+/// numbers) is not looked at.
+///
+/// # Errors
+///
+/// If the text is not well-formed XML, or another document.
+pub fn read_lenient(text: &str) -> Result<Lenient, ManifestError> {
+    let read = parse(text, Mode::Lenient).map_err(|Failures(errors)| errors);
+    let (manifest, mut skipped, errors) = match read {
+        Ok(read) => read,
+        Err(errors) => (Manifest::default(), Vec::new(), errors),
+    };
+    // Within parts, errors are reasons to skip; these are of the document itself.
+    if let Some(error) = errors.into_iter().next() {
+        return Err(error);
+    }
+    skipped.sort_by_key(|one| one.why.at);
+    Ok(Lenient { manifest, skipped })
+}
+
+/// Reads a manifest as far as its parts are understood; with it come what was skipped, and the
+/// errors. An error alone is one of the XML.
+fn parse(text: &str, mode: Mode) -> Result<(Manifest, Vec<Skipped>, Vec<ManifestError>), Failures> {
+    let options = ParsingOptions {
+        // A document type could only define entities, which manifests have no use for.
+        allow_dtd: false,
+        ..ParsingOptions::default()
+    };
+    let document = Document::parse_with_options(text, options).map_err(|error| {
+        let at = error.pos();
+        let what = error.to_string();
+        // The place is told already.
+        let what = what.strip_suffix(&format!(" at {at}")).unwrap_or(&what);
+        Failures(vec![ManifestError {
+            at: Position {
+                line: at.row as usize,
+                column: at.col as usize,
+            },
+            rule: Rule::Xml(what.to_owned()),
+        }])
+    })?;
+    let mut reader = Reader {
+        mode,
+        document: &document,
+        lines: iter::once(0)
+            .chain(text.match_indices('\n').map(|(end, _)| end + 1))
+            .collect(),
+        manifest: Manifest::default(),
+        errors: Vec::new(),
+        skipped: Vec::new(),
+        events: HashSet::new(),
+    };
+    reader.document();
+    Ok((reader.manifest, reader.skipped, reader.errors))
+}

@@ -1,0 +1,266 @@
+//! Templates: the fields of events, and the XML that they go into.
+
+use std::borrow::Cow;
+
+use etw_wire::{InType, OutType, winmeta};
+use roxmltree::Node as Xml;
+
+use super::{
+    reader::{Mode, Reader},
+    xml::{elements, name, named, optional, others},
+};
+use crate::{
+    check::layout,
+    error::Rule,
+    model::{Element, Node, Property, PropertyKind, Provider, Size, Template},
+    types::default_out_type,
+};
+
+impl<'a, 'i> Reader<'a, 'i> {
+    pub fn template(&mut self, node: Xml<'a, 'i>, provider: &Provider) -> Template {
+        let mut template = Template {
+            id: self.required(node, "tid"),
+            name: optional(node, "name"),
+            others: others(node, &["tags"]),
+            at: self.position(node),
+            ..Template::default()
+        };
+        template.properties = self.properties(node, provider, None);
+        for data in named(node, "UserData") {
+            let roots: Vec<Xml<'a, 'i>> = data.children().filter(Xml::is_element).collect();
+            let root = roots.first().filter(|_| roots.len() == 1);
+            if let Some(own) = root.and_then(|root| user_data(*root)) {
+                template.user_data = Some(own);
+            } else {
+                let at = self.position(data);
+                self.object(at, Rule::UserData);
+            }
+        }
+        let known = provider.templates.iter().any(|one| one.id == template.id);
+        self.refuse_second(node, "template", &template.id, known);
+        // The checker does this for compilers.
+        if self.mode == Mode::Lenient {
+            self.errors.extend(layout(&template.properties));
+        }
+        template
+    }
+
+    /// Reads the fields of a template, or of a structure, whose fields before it are `outer`.
+    fn properties(
+        &mut self,
+        node: Xml<'a, 'i>,
+        provider: &Provider,
+        outer: Option<&[&str]>,
+    ) -> Vec<Property> {
+        let mut properties: Vec<Property> = Vec::new();
+        // Counts and lengths can speak of fields that come later in the file's order only by
+        // mistake; that is refused when all are known.
+        let names: Vec<&str> = elements(node)
+            .filter(|inner| matches!(name(*inner), "data" | "struct"))
+            .map(|inner| inner.attribute("name").unwrap_or_default())
+            .collect();
+        for inner in elements(node) {
+            let (before, behind) = names.split_at(properties.len().min(names.len()));
+            let scope = Scope {
+                before,
+                behind,
+                outer: outer.unwrap_or_default(),
+            };
+            let kind = match (name(inner), outer) {
+                ("data", _) => self.data(inner, provider),
+                ("struct", None) => {
+                    PropertyKind::Struct(self.properties(inner, provider, Some(before)))
+                }
+                ("UserData", None) => continue,
+                (other, _) => {
+                    // For compilers, the form has been checked before.
+                    if self.mode == Mode::Lenient {
+                        let at = self.position(inner);
+                        self.refuse(
+                            at,
+                            Rule::Element {
+                                inner: other.to_owned(),
+                                outer: name(node).to_owned(),
+                            },
+                        );
+                    }
+                    continue;
+                }
+            };
+            let property = Property {
+                name: self.required(inner, "name"),
+                count: self.size(inner, "count", scope),
+                length: self.size(inner, "length", scope),
+                kind,
+                others: others(inner, &["tags"]),
+                at: self.position(inner),
+            };
+            properties.push(property);
+        }
+        properties
+    }
+
+    fn size(&mut self, node: Xml<'a, 'i>, attribute: &'static str, scope: Scope<'_>) -> Size {
+        let Some(text) = node.attribute(attribute) else {
+            return Size::None;
+        };
+        if let Some(found) = scope.find(text) {
+            return found;
+        }
+        let starts_with_digit = text
+            .trim()
+            .starts_with(|first: char| first.is_ascii_digit());
+        if !starts_with_digit {
+            self.refuse_at(node, attribute, Rule::SizeField(text.to_owned()));
+            return Size::None;
+        }
+        match self.optional_number(node, attribute, 0..=65535) {
+            None | Some(0) => Size::None,
+            Some(number) => Size::Fixed(number),
+        }
+    }
+
+    fn data(&mut self, node: Xml<'a, 'i>, provider: &Provider) -> PropertyKind {
+        let written = self.required(node, "inType");
+        let in_type = InType::from_name(&type_name(node, &written));
+        if in_type.is_none() && !written.is_empty() {
+            let rule = Rule::Unknown {
+                what: "inType",
+                name: written,
+            };
+            self.refuse_at(node, "inType", rule);
+        }
+        let in_type = in_type.unwrap_or(InType::UnicodeString);
+        let mut out_type = default_out_type(in_type);
+        let shown = node.attribute("outType");
+        if let Some(text) = shown {
+            if let Some(value) = OutType::from_name(&type_name(node, text)) {
+                out_type = value;
+            } else {
+                let rule = Rule::Unknown {
+                    what: "outType",
+                    name: text.to_owned(),
+                };
+                let at = self.attribute_position(node, "outType");
+                self.lose(at, text, rule);
+            }
+        }
+        let map = node.attribute("map").and_then(|wanted| {
+            let found = provider.maps.iter().position(|map| map.name == wanted);
+            if found.is_none() {
+                let rule = Rule::Unknown {
+                    what: "map",
+                    name: wanted.to_owned(),
+                };
+                let at = self.attribute_position(node, "map");
+                self.lose(at, wanted, rule);
+            }
+            found
+        });
+        PropertyKind::Data {
+            in_type,
+            out_type,
+            explicit_out_type: shown.is_some(),
+            map,
+        }
+    }
+}
+
+/// The names of the fields that a size can speak of.
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    before: &'a [&'a str],
+    behind: &'a [&'a str],
+    outer: &'a [&'a str],
+}
+
+impl Scope<'_> {
+    /// Finds the nearest field before; otherwise one that the size must not speak of.
+    fn find(self, name: &str) -> Option<Size> {
+        let is_meant = |known: &&str| *known == name;
+        let before = self.before.iter().rposition(is_meant).map(Size::Field);
+        let outer = || self.outer.iter().rposition(is_meant).map(Size::Outer);
+        let behind = || {
+            let at = self.behind.iter().position(is_meant)?;
+            Some(Size::Field(self.before.len() + at))
+        };
+        before.or_else(outer).or_else(behind)
+    }
+}
+
+/// The name of a type with the usual prefix of its namespace.
+fn type_name<'a>(node: Xml<'_, '_>, written: &'a str) -> Cow<'a, str> {
+    const XML_SCHEMA: &str = "http://www.w3.org/2001/XMLSchema";
+    let Some((prefix, local)) = written.split_once(':') else {
+        return written.into();
+    };
+    match node.lookup_namespace_uri(Some(prefix)) {
+        Some(winmeta::NAMESPACE) if prefix != "win" => format!("win:{local}").into(),
+        Some(XML_SCHEMA) if prefix != "xs" => format!("xs:{local}").into(),
+        _ => written.into(),
+    }
+}
+
+/// Elements within elements of a template's own XML.
+const MAX_DEPTH: usize = 32;
+
+/// The root of a template's own XML, unless it is too deep. mc.exe puts white space of its own
+/// between the elements in it, as the template's GUID tells.
+fn user_data(node: Xml<'_, '_>) -> Option<Element> {
+    let mut root = element(node, MAX_DEPTH)?;
+    let mut nodes = Vec::new();
+    for inner in root.nodes {
+        match inner {
+            Node::Text(text) if text.trim().is_empty() => {}
+            Node::Text(text) => nodes.push(Node::Text(text)),
+            inner @ Node::Element(_) => {
+                nodes.push(Node::Text("\r\n\t\t".to_owned()));
+                nodes.push(inner);
+            }
+        }
+    }
+    let ends_blank = node
+        .last_child()
+        .and_then(|last| last.text().filter(|_| last.is_text()))
+        .is_some_and(|text| text.trim().is_empty());
+    if ends_blank {
+        nodes.push(Node::Text("\r\n\t".to_owned()));
+    }
+    root.nodes = nodes;
+    Some(root)
+}
+
+/// An element of a template's own XML, unless it is deeper than so many.
+fn element(node: Xml<'_, '_>, depth: usize) -> Option<Element> {
+    let deeper = depth.checked_sub(1)?;
+    let inherited: Vec<_> = node
+        .parent()
+        .map(|parent| parent.namespaces().collect())
+        .unwrap_or_default();
+    let declared = node
+        .namespaces()
+        .filter(|namespace| !inherited.contains(namespace))
+        .map(|namespace| {
+            let name = namespace
+                .name()
+                .map_or_else(|| "xmlns".to_owned(), |prefix| format!("xmlns:{prefix}"));
+            (name, namespace.uri().to_owned())
+        });
+    let attributes = node
+        .attributes()
+        .map(|attribute| (attribute.name().to_owned(), attribute.value().to_owned()));
+    let attributes = declared.chain(attributes).collect();
+    let mut nodes = Vec::new();
+    for inner in node.children() {
+        if inner.is_element() {
+            nodes.push(Node::Element(element(inner, deeper)?));
+        } else if inner.is_text() {
+            nodes.extend(inner.text().map(|text| Node::Text(text.to_owned())));
+        }
+    }
+    Some(Element {
+        name: name(node).to_owned(),
+        attributes,
+        nodes,
+    })
+}

@@ -1,0 +1,269 @@
+//! Elements and attributes of a manifest's XML.
+
+use std::ops::RangeInclusive;
+
+use etw_wire::{Guid, winmeta};
+use roxmltree::Node as Xml;
+
+use super::reader::{Mode, Reader};
+use crate::{
+    error::Rule,
+    model::{Others, Position, QName, TextRef},
+};
+
+pub fn name<'a>(node: Xml<'a, '_>) -> &'a str {
+    node.tag_name().name()
+}
+
+/// The elements in another that are of its namespace; others mean nothing to a manifest.
+pub fn elements<'a, 'i>(node: Xml<'a, 'i>) -> impl Iterator<Item = Xml<'a, 'i>> + use<'a, 'i> {
+    let own = node.tag_name().namespace();
+    node.children()
+        .filter(move |inner| inner.is_element() && inner.tag_name().namespace() == own)
+}
+
+/// The elements of a name in another.
+pub fn named<'a, 'i>(
+    node: Xml<'a, 'i>,
+    wanted: &'static str,
+) -> impl Iterator<Item = Xml<'a, 'i>> + use<'a, 'i> {
+    elements(node).filter(move |inner| name(*inner) == wanted)
+}
+
+/// An attribute that need not be there.
+pub fn optional(node: Xml<'_, '_>, attribute: &str) -> Option<String> {
+    node.attribute(attribute).map(str::to_owned)
+}
+
+/// Attributes that are kept as they are.
+pub fn others(node: Xml<'_, '_>, names: &[&str]) -> Others {
+    let there = node
+        .attributes()
+        .filter(|attribute| names.contains(&attribute.name()));
+    there
+        .map(|attribute| (attribute.name().to_owned(), attribute.value().to_owned()))
+        .collect()
+}
+
+/// Parses a number of a manifest: in decimal digits, or in hexadecimal ones after `0x`.
+#[must_use]
+pub fn number(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
+    // The parser would take a sign.
+    let is_number = digits.starts_with(|first: char| first.is_digit(radix));
+    is_number
+        .then(|| u64::from_str_radix(digits, radix).ok())
+        .flatten()
+}
+
+impl<'a, 'i> Reader<'a, 'i> {
+    pub fn position(&self, node: Xml<'a, 'i>) -> Position {
+        self.position_of(node.range().start)
+    }
+
+    pub fn position_of(&self, offset: usize) -> Position {
+        let line = self.lines.partition_point(|start| *start <= offset);
+        let start = self.lines.get(line.wrapping_sub(1)).copied().unwrap_or(0);
+        let text = self.document.input_text();
+        let before = text.get(start..offset).unwrap_or_default();
+        Position {
+            line,
+            column: before.chars().count() + 1,
+        }
+    }
+
+    /// The place of an attribute's value, or of the element.
+    pub fn attribute_position(&self, node: Xml<'a, 'i>, attribute: &str) -> Position {
+        node.attribute_node(attribute).map_or_else(
+            || self.position(node),
+            |attribute| self.position_of(attribute.range_value().start),
+        )
+    }
+
+    pub fn refuse_at(&mut self, node: Xml<'a, 'i>, attribute: &'static str, rule: Rule) {
+        let at = self.attribute_position(node, attribute);
+        self.refuse(at, rule);
+    }
+
+    pub fn required(&mut self, node: Xml<'a, 'i>, attribute: &'static str) -> String {
+        let text = node.attribute(attribute);
+        if text.is_none() {
+            let rule = Rule::Missing {
+                element: name(node).to_owned(),
+                attribute,
+            };
+            let at = self.position(node);
+            self.refuse(at, rule);
+        }
+        text.unwrap_or_default().to_owned()
+    }
+
+    /// Reads an attribute that compilers need.
+    pub fn expected(&mut self, node: Xml<'a, 'i>, attribute: &'static str) -> String {
+        if self.mode == Mode::Strict {
+            return self.required(node, attribute);
+        }
+        optional(node, attribute).unwrap_or_default()
+    }
+
+    /// Reads a number, if the attribute is there. Only compilers mind one that fits its type and
+    /// is out of its range.
+    pub fn optional_number<T: TryFrom<u64>>(
+        &mut self,
+        node: Xml<'a, 'i>,
+        attribute: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Option<T> {
+        let text = node.attribute(attribute)?;
+        let number = number(text);
+        let found = number.and_then(|number| T::try_from(number).ok());
+        if found.is_none() || number.is_none_or(|number| !range.contains(&number)) {
+            let rule = Rule::Number {
+                attribute,
+                text: text.to_owned(),
+                least: *range.start(),
+                most: *range.end(),
+            };
+            let at = self.attribute_position(node, attribute);
+            match found {
+                None => self.refuse(at, rule),
+                Some(_) => self.object(at, rule),
+            }
+        }
+        found
+    }
+
+    pub fn number<T: TryFrom<u64> + Default>(
+        &mut self,
+        node: Xml<'a, 'i>,
+        attribute: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> T {
+        if node.attribute(attribute).is_none() {
+            self.required(node, attribute);
+        }
+        let found = self.optional_number(node, attribute, range);
+        found.unwrap_or_default()
+    }
+
+    pub fn optional_flag(&mut self, node: Xml<'a, 'i>, attribute: &'static str) -> Option<bool> {
+        match node.attribute(attribute)? {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            text => {
+                let rule = Rule::Word {
+                    attribute,
+                    text: text.to_owned(),
+                    words: "true, false",
+                };
+                let at = self.attribute_position(node, attribute);
+                self.object(at, rule);
+                None
+            }
+        }
+    }
+
+    pub fn word(
+        &mut self,
+        node: Xml<'a, 'i>,
+        attribute: &'static str,
+        words: &'static [&'static str],
+        list: &'static str,
+    ) -> Option<String> {
+        let text = node.attribute(attribute)?;
+        if !words.contains(&text) {
+            let rule = Rule::Word {
+                attribute,
+                text: text.to_owned(),
+                words: list,
+            };
+            let at = self.attribute_position(node, attribute);
+            self.object(at, rule);
+        }
+        Some(text.to_owned())
+    }
+
+    /// Reads a GUID, if the attribute is there; a decoder does without one that is malformed.
+    pub fn optional_guid(&mut self, node: Xml<'a, 'i>, attribute: &'static str) -> Option<Guid> {
+        let text = node.attribute(attribute)?;
+        text.trim().parse().map_or_else(
+            |_| {
+                let text = text.to_owned();
+                let at = self.attribute_position(node, attribute);
+                self.lose(at, &text.clone(), Rule::Guid { attribute, text });
+                None
+            },
+            Some,
+        )
+    }
+
+    pub fn guid(&mut self, node: Xml<'a, 'i>, attribute: &'static str) -> Guid {
+        let text = self.required(node, attribute);
+        if node.attribute(attribute).is_none() {
+            return Guid::default();
+        }
+        text.trim().parse().unwrap_or_else(|_| {
+            self.refuse_at(node, attribute, Rule::Guid { attribute, text });
+            Guid::default()
+        })
+    }
+
+    /// A name, whose prefix has a namespace.
+    pub fn resolve(&mut self, node: Xml<'a, 'i>, attribute: &'static str, written: &str) -> QName {
+        let Some((prefix, _)) = written.split_once(':') else {
+            return QName::plain(written);
+        };
+        let namespace = node.lookup_namespace_uri(Some(prefix));
+        if namespace.is_none() {
+            let at = self.attribute_position(node, attribute);
+            self.object(at, Rule::Prefix(written.to_owned()));
+        }
+        let usual = if prefix == "win" {
+            winmeta::NAMESPACE
+        } else {
+            ""
+        };
+        QName {
+            written: written.to_owned(),
+            namespace: namespace.unwrap_or(usual).to_owned(),
+        }
+    }
+
+    pub fn qualified(&mut self, node: Xml<'a, 'i>) -> QName {
+        let written = self.required(node, "name");
+        self.resolve(node, "name", &written)
+    }
+
+    /// The text that an attribute refers to (`strTableRef` of eventman.xsd): one of the manifest's
+    /// by `$(string.ID)`. One of a message file, `$(mc.SYMBOL)`, is not in the manifest: mc.exe is
+    /// given both files, and looks it up in the other.
+    pub fn message(&mut self, node: Xml<'a, 'i>) -> Option<TextRef> {
+        let reference = node.attribute("message")?;
+        let inner = reference
+            .strip_prefix("$(")
+            .and_then(|rest| rest.strip_suffix(')'));
+        let (rule, name) = match inner.and_then(|inner| inner.split_once('.')) {
+            Some(("string" | "String", id)) => {
+                let known = self
+                    .manifest
+                    .texts
+                    .iter()
+                    .position(|text| !text.standard && text.id == id);
+                if known.is_some() {
+                    return known;
+                }
+                let name = id.to_owned();
+                (Rule::Unknown { what: "text", name }, id)
+            }
+            Some(("mc" | "Mc" | "mC" | "MC", symbol)) => {
+                (Rule::MessageFile(symbol.to_owned()), symbol)
+            }
+            _ => (Rule::TextReference(reference.to_owned()), reference),
+        };
+        let at = self.attribute_position(node, "message");
+        self.lose(at, name, rule);
+        None
+    }
+}

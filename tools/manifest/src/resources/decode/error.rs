@@ -1,0 +1,44 @@
+//! Resources that cannot be read.
+
+/// A resource that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// A part runs over the end of its resource.
+    #[error("the resource {resource} ends within the {what} at offset 0x{offset:x}")]
+    Overrun {
+        /// The resource.
+        resource: &'static str,
+        /// The part.
+        what: &'static str,
+        /// The offset in the resource, in bytes.
+        offset: usize,
+    },
+    /// Another tag was expected.
+    #[error(
+        "at offset 0x{offset:x} of the resource WEVT_TEMPLATE there is no {}",
+        tag.escape_ascii()
+    )]
+    Tag {
+        /// The tag that should be there.
+        tag: [u8; 4],
+        /// The offset in the resource, in bytes.
+        offset: usize,
+    },
+    /// A reference leads nowhere.
+    #[error("the {what} at offset 0x{offset:x} refers to something that is not there")]
+    Reference {
+        /// The part that refers.
+        what: &'static str,
+        /// The offset in the resource, in bytes.
+        offset: usize,
+    },
+    /// A version of the format that is not known.
+    #[error("its WEVT_TEMPLATE has version {0}.{1}; versions 3 and 5 are known")]
+    Version(u16, u16),
+    /// The resource describes far more than it can mean.
+    #[error("its WEVT_TEMPLATE describes more than {0} fields")]
+    TooManyFields(usize),
+    /// The resource refers to far more text than it can mean.
+    #[error("its WEVT_TEMPLATE has names of more than {0} bytes")]
+    TooMuchText(usize),
+}

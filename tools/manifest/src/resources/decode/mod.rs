@@ -1,0 +1,84 @@
+//! Reads the resources that decoders use: `WEVT_TEMPLATE` and the message table.
+//!
+//! Written a second time on purpose: this reader uses nothing of the encoder beside it, neither
+//! its code nor its constants, because tests check the one against the other. Both follow
+//! `docs/reference/decoding-resources.md`.
+//!
+//! The bytes come from any file. What does not hold together is an error with its offset, and
+//! what a small resource can describe is bounded.
+
+mod binxml;
+mod bytes;
+mod error;
+mod limits;
+mod lists;
+mod messages;
+mod provider;
+mod template;
+
+use std::collections::HashMap;
+
+use etw_wire::Guid;
+
+use super::version::Version;
+use crate::model::{Manifest, Text, TextRef};
+
+use bytes::Bytes;
+pub use error::DecodeError;
+use limits::Limits;
+use provider::Reader;
+
+/// No message.
+const NO_MESSAGE: u32 = u32::MAX;
+/// The providers that the resources of an image describe.
+#[derive(Clone, Debug)]
+pub struct Decoded {
+    /// The providers and their texts. A resource has no symbols, no names of templates' own and
+    /// no languages; these are empty.
+    pub manifest: Manifest,
+    /// The version of the format, 3 or 5.
+    pub version: Version,
+}
+
+/// Reads the bytes of a `WEVT_TEMPLATE` resource, with the texts of the bytes of a message table
+/// (`MESSAGE_RESOURCE_DATA`), which may be empty.
+///
+/// A reference to an entry of a list that is not there is read as no reference, and so is a
+/// message that the table does not have: an event can be decoded without its names.
+///
+/// # Errors
+///
+/// [`DecodeError`] says what does not hold together, and at which offset.
+pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeError> {
+    let mut manifest = Manifest::default();
+    let mut texts: HashMap<u32, TextRef> = HashMap::new();
+    if !message_table.is_empty() {
+        for (id, value) in messages::read(message_table)? {
+            texts.insert(id, manifest.texts.len());
+            manifest.texts.push(Text {
+                id: format!("{id:#010x}"),
+                value,
+                message_id: Some(id),
+                ..Text::default()
+            });
+        }
+    }
+    texts.remove(&NO_MESSAGE);
+    let bytes = Bytes::new("WEVT_TEMPLATE", templates);
+    bytes.tag(0, *b"CRIM")?;
+    let version = match (bytes.u16(8, "version")?, bytes.u16(10, "version")?) {
+        (3, _) => Version::V3,
+        (5, _) => Version::V5,
+        (major, minor) => return Err(DecodeError::Version(major, minor)),
+    };
+    let mut limits = Limits::new();
+    let count = bytes.place(12, "number of providers")?;
+    for entry in bytes.entries(16, count, 20, "providers")? {
+        let guid = Guid::from_bytes(bytes.guid(entry, "provider")?);
+        let at = bytes.place(entry + 16, "provider")?;
+        let mut reader = Reader::new(bytes, &texts, &mut limits, guid);
+        reader.read(at)?;
+        manifest.providers.push(reader.provider);
+    }
+    Ok(Decoded { manifest, version })
+}

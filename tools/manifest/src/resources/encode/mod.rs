@@ -1,0 +1,85 @@
+//! Writes the resources that decoders read.
+//!
+//! Written a second time on purpose: the decoder of these formats shares no code with this
+//! encoder, because tests check the one against the other. Both follow
+//! `docs/reference/decoding-resources.md`.
+
+mod attributes;
+mod binxml;
+mod bytes;
+mod error;
+mod events;
+mod language;
+mod messages;
+mod template;
+mod wevt;
+
+use super::version::Version;
+use crate::{
+    model::Manifest,
+    res::{ENGLISH, MESSAGE_TABLE, Name, Resource, WEVT_TEMPLATE},
+};
+
+pub use attributes::attributes;
+pub use binxml::field_of;
+pub use error::EncodeError;
+pub use messages::{NONE as NO_MESSAGE, message_ids};
+
+/// Returns the bytes of the `WEVT_TEMPLATE` resource of a manifest, in a version of the format.
+///
+/// # Errors
+///
+/// [`EncodeError::TooLarge`].
+pub fn wevt_template(manifest: &Manifest, version: Version) -> Result<Vec<u8>, EncodeError> {
+    wevt::encode(manifest, &message_ids(manifest), version)
+}
+
+/// Returns the bytes of the message table (`MESSAGE_RESOURCE_DATA`) of a manifest in its first
+/// language, or `None` if it has no texts.
+///
+/// # Errors
+///
+/// [`EncodeError::TooLarge`].
+pub fn message_table(manifest: &Manifest) -> Result<Option<Vec<u8>>, EncodeError> {
+    messages::table(manifest, &message_ids(manifest))
+}
+
+/// Returns both resources for an image, with a message table for each language of the manifest.
+///
+/// # Errors
+///
+/// [`EncodeError`].
+pub fn resources(manifest: &Manifest) -> Result<Vec<Resource>, EncodeError> {
+    let ids = message_ids(manifest);
+    let table = |culture: &str, data: Option<Vec<u8>>| {
+        let unknown = || EncodeError::Language(culture.to_owned());
+        data.map(|data| {
+            Ok::<_, EncodeError>(Resource {
+                kind: MESSAGE_TABLE,
+                name: Name::Id(1),
+                language: language::number(culture).ok_or_else(unknown)?,
+                data,
+            })
+        })
+        .transpose()
+    };
+    // Without texts of its own a manifest has those of winmeta.xml, which are English.
+    let first = if manifest.culture.is_empty() {
+        "en-US"
+    } else {
+        &manifest.culture
+    };
+    let mut resources = Vec::new();
+    resources.extend(table(first, message_table(manifest)?)?);
+    for translation in &manifest.translations {
+        let data = messages::translated(manifest, translation, &ids)?;
+        resources.extend(table(&translation.culture, data)?);
+    }
+    resources.push(Resource {
+        kind: WEVT_TEMPLATE,
+        name: Name::Id(1),
+        language: ENGLISH,
+        data: wevt_template(manifest, Version::V5)?,
+    });
+    Ok(resources)
+}

@@ -1,0 +1,381 @@
+//! The form of a manifest: which elements and attributes there are, as eventman.xsd has them.
+//!
+//! What has a namespace of its own may stand anywhere, and means nothing here.
+
+use roxmltree::Node as Xml;
+
+use crate::error::Rule;
+
+/// The characters that an attribute can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Something that is looked at elsewhere.
+    Any,
+    /// A name that C can have, or nothing.
+    Symbol,
+    /// `{8-4-4-4-12}`.
+    Guid,
+    /// Digits after `0x`.
+    Hexadecimal,
+    /// Names that C can have, with dots.
+    Namespace,
+}
+
+use Kind::{Any, Guid, Hexadecimal, Namespace, Symbol};
+
+/// An element: its name, its attributes, and the shapes of what can stand in it.
+struct Shape {
+    name: &'static str,
+    attributes: &'static [(&'static str, Kind)],
+    inner: Inner,
+}
+
+/// The content of an element.
+enum Inner {
+    /// These, and nothing else.
+    Shapes(&'static [&'static Shape]),
+    /// Anything.
+    Anything,
+}
+
+const fn leaf(name: &'static str, attributes: &'static [(&'static str, Kind)]) -> Shape {
+    Shape {
+        name,
+        attributes,
+        inner: Inner::Shapes(&[]),
+    }
+}
+
+const fn list(name: &'static str, inner: &'static [&'static Shape]) -> Shape {
+    Shape {
+        name,
+        attributes: &[],
+        inner: Inner::Shapes(inner),
+    }
+}
+
+const fn with(
+    name: &'static str,
+    attributes: &'static [(&'static str, Kind)],
+    inner: &'static [&'static Shape],
+) -> Shape {
+    Shape {
+        name,
+        attributes,
+        inner: Inner::Shapes(inner),
+    }
+}
+
+static DATA: Shape = leaf(
+    "data",
+    &[
+        ("name", Any),
+        ("inType", Any),
+        ("outType", Any),
+        ("map", Any),
+        ("length", Any),
+        ("count", Any),
+        ("tags", Any),
+    ],
+);
+static STRUCT: Shape = with(
+    "struct",
+    &[("name", Any), ("count", Any), ("tags", Any)],
+    &[&DATA],
+);
+static USER_DATA: Shape = Shape {
+    name: "UserData",
+    attributes: &[],
+    inner: Inner::Anything,
+};
+static TEMPLATE: Shape = with(
+    "template",
+    &[("tid", Any), ("name", Any), ("tags", Any)],
+    &[&DATA, &STRUCT, &USER_DATA],
+);
+static EVENT: Shape = leaf(
+    "event",
+    &[
+        ("value", Any),
+        ("version", Any),
+        ("symbol", Symbol),
+        ("name", Any),
+        ("attributes", Any),
+        ("level", Any),
+        ("template", Any),
+        ("channel", Any),
+        ("keywords", Any),
+        ("task", Any),
+        ("opcode", Any),
+        ("message", Any),
+        ("notLogged", Any),
+        ("suppressProjection", Any),
+    ],
+);
+static OPCODE: Shape = leaf(
+    "opcode",
+    &[
+        ("name", Any),
+        ("symbol", Symbol),
+        ("value", Any),
+        ("mofValue", Any),
+        ("message", Any),
+    ],
+);
+static OPCODES: Shape = list("opcodes", &[&OPCODE]);
+static TASK: Shape = with(
+    "task",
+    &[
+        ("name", Any),
+        ("symbol", Symbol),
+        ("value", Any),
+        ("eventGUID", Guid),
+        ("message", Any),
+    ],
+    &[&OPCODES],
+);
+static LEVEL: Shape = leaf(
+    "level",
+    &[
+        ("name", Any),
+        ("symbol", Symbol),
+        ("value", Any),
+        ("message", Any),
+    ],
+);
+static KEYWORD: Shape = leaf(
+    "keyword",
+    &[
+        ("name", Any),
+        ("symbol", Symbol),
+        ("mask", Hexadecimal),
+        ("message", Any),
+    ],
+);
+static FILTER: Shape = leaf(
+    "filter",
+    &[
+        ("name", Any),
+        ("value", Any),
+        ("version", Any),
+        ("symbol", Symbol),
+        ("tid", Any),
+        ("message", Any),
+    ],
+);
+static LOGGING: Shape = list(
+    "logging",
+    &[
+        &leaf("autoBackup", &[]),
+        &leaf("retention", &[]),
+        &leaf("maxSize", &[]),
+    ],
+);
+static PUBLISHING: Shape = list(
+    "publishing",
+    &[
+        &leaf("level", &[]),
+        &leaf("keywords", &[]),
+        &leaf("controlGuid", &[]),
+        &leaf("bufferSize", &[]),
+        &leaf("fileMax", &[]),
+        &leaf("minBuffers", &[]),
+        &leaf("maxBuffers", &[]),
+        &leaf("latency", &[]),
+        &leaf("clockType", &[]),
+        &leaf("sidType", &[]),
+    ],
+);
+static CHANNEL: Shape = with(
+    "channel",
+    &[
+        ("name", Any),
+        ("chid", Any),
+        ("type", Any),
+        ("symbol", Symbol),
+        ("access", Any),
+        ("isolation", Any),
+        ("enabled", Any),
+        ("value", Any),
+        ("message", Any),
+    ],
+    &[&LOGGING, &PUBLISHING],
+);
+static IMPORT_CHANNEL: Shape = leaf(
+    "importChannel",
+    &[("name", Any), ("chid", Any), ("symbol", Symbol)],
+);
+static VALUE_MAP: Shape = with(
+    "valueMap",
+    &[("name", Any), ("symbol", Symbol)],
+    &[&leaf(
+        "map",
+        &[("value", Any), ("message", Any), ("symbol", Symbol)],
+    )],
+);
+static BIT_MAP: Shape = with(
+    "bitMap",
+    &[("name", Any), ("symbol", Symbol)],
+    &[&leaf(
+        "map",
+        &[("value", Hexadecimal), ("message", Any), ("symbol", Symbol)],
+    )],
+);
+static PATTERN_MAP: Shape = with(
+    "patternMap",
+    &[("name", Any), ("format", Any), ("symbol", Symbol)],
+    &[&leaf("map", &[("name", Any), ("value", Any)])],
+);
+static PROVIDER: Shape = with(
+    "provider",
+    &[
+        ("name", Any),
+        ("namespace", Namespace),
+        ("guid", Guid),
+        ("controlGuid", Guid),
+        ("resourceFileName", Any),
+        ("messageFileName", Any),
+        ("parameterFileName", Any),
+        ("helpLink", Any),
+        ("symbol", Symbol),
+        ("message", Any),
+        ("source", Any),
+        ("warnOnApplicationCompatibilityError", Any),
+    ],
+    &[
+        &list("channels", &[&CHANNEL, &IMPORT_CHANNEL]),
+        &list("levels", &[&LEVEL]),
+        &list("tasks", &[&TASK]),
+        &OPCODES,
+        &list("keywords", &[&KEYWORD]),
+        &list("maps", &[&VALUE_MAP, &BIT_MAP]),
+        &list("namedQueries", &[&list("patternMaps", &[&PATTERN_MAP])]),
+        &list("templates", &[&TEMPLATE]),
+        &list("events", &[&EVENT]),
+        &list("filters", &[&FILTER]),
+        // Of later SDKs than the schema.
+        &leaf("traits", &[("groupGuid", Guid), ("includeName", Any)]),
+    ],
+);
+static MESSAGE_TABLE: Shape = list(
+    "messageTable",
+    &[&leaf(
+        "message",
+        &[
+            ("value", Any),
+            ("mid", Any),
+            ("message", Any),
+            ("symbol", Symbol),
+        ],
+    )],
+);
+static RESOURCES: Shape = with(
+    "resources",
+    &[("culture", Any)],
+    &[&list(
+        "stringTable",
+        &[&leaf(
+            "string",
+            &[("id", Any), ("value", Any), ("stringType", Any)],
+        )],
+    )],
+);
+static MANIFEST: Shape = list(
+    "instrumentationManifest",
+    &[
+        &list(
+            "instrumentation",
+            &[&list("events", &[&PROVIDER, &MESSAGE_TABLE])],
+        ),
+        &with("localization", &[("fallbackCulture", Any)], &[&RESOURCES]),
+        // What describes types is winmeta.xml's.
+        &Shape {
+            name: "metadata",
+            attributes: &[("name", Any)],
+            inner: Inner::Anything,
+        },
+    ],
+);
+
+/// A mistake in the form: at an element, or at one of its attributes.
+pub type Finding<'a, 'i> = (Xml<'a, 'i>, Option<String>, Rule);
+
+/// Everything that is wrong with the form of a manifest, whose root is one's.
+pub fn check<'a, 'i>(root: Xml<'a, 'i>) -> Vec<Finding<'a, 'i>> {
+    let mut findings = Vec::new();
+    element(root, &MANIFEST, &mut findings);
+    findings
+}
+
+fn element<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape, findings: &mut Vec<Finding<'a, 'i>>) {
+    for attribute in node.attributes() {
+        if attribute.namespace().is_some() {
+            continue;
+        }
+        let name = attribute.name();
+        let value = attribute.value();
+        let known = shape.attributes.iter().find(|known| known.0 == name);
+        let rule = match known {
+            None => Some(Rule::Attribute {
+                element: shape.name,
+                attribute: name.to_owned(),
+            }),
+            Some((attribute, kind)) => wrong(*kind, attribute, value),
+        };
+        if let Some(rule) = rule {
+            findings.push((node, Some(name.to_owned()), rule));
+        }
+    }
+    let Inner::Shapes(shapes) = shape.inner else {
+        return;
+    };
+    let own = node.tag_name().namespace();
+    for inner in node.children().filter(Xml::is_element) {
+        if inner.tag_name().namespace() != own {
+            continue;
+        }
+        let name = inner.tag_name().name();
+        match shapes.iter().find(|known| known.name == name) {
+            Some(known) => element(inner, known, findings),
+            None => findings.push((
+                inner,
+                None,
+                Rule::Element {
+                    inner: name.to_owned(),
+                    outer: shape.name.to_owned(),
+                },
+            )),
+        }
+    }
+}
+
+/// The characters of a GUID without braces.
+const BARE_GUID: usize = 36;
+
+/// Returns the rule that an attribute's characters break.
+fn wrong(kind: Kind, attribute: &'static str, value: &str) -> Option<Rule> {
+    let text = || value.to_owned();
+    let is_name = |text: &str| {
+        let mut characters = text.chars();
+        let is_start = |first: char| first == '_' || first.is_ascii_alphabetic();
+        characters.next().is_some_and(is_start)
+            && characters.all(|one| one == '_' || one.is_ascii_alphanumeric())
+    };
+    match kind {
+        Any => None,
+        Symbol if value.is_empty() || is_name(value) => None,
+        Namespace if value.split('.').all(is_name) => None,
+        Symbol | Namespace => Some(Rule::Symbol(text())),
+        // What is no GUID or number at all is found where it is read.
+        Guid if value.starts_with('{') || value.len() != BARE_GUID => None,
+        Guid => Some(Rule::Guid {
+            attribute,
+            text: text(),
+        }),
+        Hexadecimal if value.parse::<u64>().is_err() => None,
+        Hexadecimal => Some(Rule::Hexadecimal {
+            attribute,
+            text: text(),
+        }),
+    }
+}

@@ -1,0 +1,139 @@
+//! The same manifests read for compilers and for decoders.
+
+use etw_manifest::{Lenient, Manifest, Part, Rule, Size, read, read_lenient};
+
+const SOUND: &str = include_str!("fixture/sound.man");
+
+/// The parts that are skipped, with their names.
+fn skipped(text: &str) -> (Manifest, Vec<(Part, String)>) {
+    let Lenient { manifest, skipped } = read_lenient(text).unwrap();
+    let parts = skipped.into_iter().map(|one| (one.part, one.name));
+    (manifest, parts.collect())
+}
+
+fn replaced(from: &str, to: &str) -> String {
+    assert!(SOUND.contains(from), "{from}");
+    SOUND.replacen(from, to, 1)
+}
+
+#[test]
+fn decoders_read_what_compilers_accept() {
+    let strict = read(SOUND).unwrap();
+    let (lenient, parts) = skipped(SOUND);
+    assert_eq!(parts, []);
+    assert_eq!(format!("{lenient:?}"), format!("{strict:?}"));
+}
+
+#[test]
+fn decoders_do_not_mind_what_only_compilers_need() {
+    for (from, to) in [
+        ("resourceFileName=\"c.sys\" ", ""),
+        ("symbol=\"CONTOSO\" ", ""),
+        ("symbol=\"CONTOSO\"", "symbol=\"1CONTOSO\" unknown=\"1\""),
+        ("value=\"20\"", "value=\"5\""),
+        ("mask=\"0x2\"", "mask=\"2\""),
+        ("isolation=\"System\"", "isolation=\"None\""),
+        ("<levels>", "<lovels/><levels>"),
+        ("%2!s!%n%3", "%11"),
+    ] {
+        let text = replaced(from, to);
+        assert!(read(&text).is_err(), "{to}");
+        let (manifest, parts) = skipped(&text);
+        assert_eq!(parts, [], "{to}");
+        let events = manifest.providers[0].events.len();
+        assert_eq!(events, read(SOUND).unwrap().providers[0].events.len());
+    }
+}
+
+#[test]
+fn an_event_goes_with_its_template_and_nothing_else() {
+    let text = replaced("inType=\"win:UInt64\"", "inType=\"win:UInt128\"");
+    let (manifest, parts) = skipped(&text);
+    let (kind, name) = &parts[0];
+    assert_eq!((*kind, name.as_str()), (Part::Template, "T1"));
+    assert!(parts[1..].iter().all(|(part, _)| *part == Part::Event));
+    let all = read(SOUND).unwrap();
+    let events = |manifest: &Manifest| manifest.providers[0].events.len();
+    assert_eq!(events(&manifest), events(&all) - (parts.len() - 1));
+    assert!(events(&manifest) > 0);
+}
+
+#[test]
+fn parts_are_counted_and_stand_in_the_order_of_the_file() {
+    let text = replaced("value=\"21\"", "value=\"many\"")
+        .replace("mask=\"0x2\"", "mask=\"two\"")
+        .replace("<event value=\"3\" ", "<event ");
+    let read = read_lenient(&text).unwrap();
+    let places: Vec<_> = read.skipped.iter().map(|one| one.why.at).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    let count = |part| read.skipped.iter().filter(|one| one.part == part).count();
+    assert_eq!(count(Part::Level), 1);
+    assert_eq!(count(Part::Keyword), 1);
+    assert_eq!(count(Part::Event), 1);
+    let loud = read.skipped.iter().find(|one| one.part == Part::Level);
+    let loud = loud.unwrap().to_string();
+    assert!(
+        loud.ends_with("must be a number from 16 to 255; skipping level \"Loud\""),
+        "{loud}"
+    );
+}
+
+/// `strTableRef` of eventman.xsd has two forms; mc.exe looks the second one up in a message file,
+/// which neither a compiler nor a decoder has here.
+#[test]
+fn a_text_of_a_message_file_is_not_in_the_manifest() {
+    for reference in ["$(mc.CONTOSO_NAME)", "$(MC.CONTOSO_NAME)"] {
+        let text = replaced("$(string.Provider)", reference);
+        let failures = read(&text).unwrap_err();
+        assert_eq!(failures.0.len(), 1, "{failures}");
+        let rule = &failures.0[0].rule;
+        assert_eq!(*rule, Rule::MessageFile("CONTOSO_NAME".to_owned()));
+        assert!(rule.to_string().contains("message file (.mc)"), "{rule}");
+        let (manifest, parts) = skipped(&text);
+        assert_eq!(parts, [(Part::Reference, "CONTOSO_NAME".to_owned())]);
+        assert_eq!(manifest.providers[0].message, None);
+    }
+    let text = replaced("$(string.Provider)", "Contoso");
+    assert!(matches!(
+        read(&text).unwrap_err().0[0].rule,
+        Rule::TextReference(_)
+    ));
+    let (_, parts) = skipped(&text);
+    assert_eq!(parts, [(Part::Reference, "Contoso".to_owned())]);
+}
+
+#[test]
+fn a_member_may_be_counted_by_a_field_before_its_structure() {
+    let text = "<instrumentationManifest \
+         xmlns='http://schemas.microsoft.com/win/2004/08/events' \
+         xmlns:w='http://manifests.microsoft.com/win/2004/08/windows/events'>\
+         <instrumentation><events><provider name='P' \
+         guid='{11111111-2222-3333-4444-555555555555}' symbol='P' resourceFileName='a' \
+         messageFileName='a'><templates><template tid='T'><data name='n' inType='w:UInt16'/>\
+         <struct name='s'><data name='m' inType='w:UInt8' count='n'/></struct></template>\
+         </templates><events><event value='1' template='T'/></events></provider></events>\
+         </instrumentation></instrumentationManifest>";
+    let (manifest, parts) = skipped(text);
+    assert_eq!(parts, []);
+    let template = &manifest.providers[0].templates[0];
+    let etw_manifest::PropertyKind::Struct(members) = &template.properties[1].kind else {
+        panic!("{template:?}");
+    };
+    assert_eq!(members[0].count, Size::Outer(0));
+    // No compiler is known to take it.
+    let failures = read(text).unwrap_err();
+    assert_eq!(failures.0.len(), 1, "{failures}");
+    assert_eq!(failures.0[0].rule, Rule::SizeField("n".to_owned()));
+}
+
+#[test]
+fn a_document_that_is_no_manifest_is_refused() {
+    assert!(matches!(
+        read_lenient("<a>").unwrap_err().rule,
+        Rule::Xml(_)
+    ));
+    assert!(matches!(
+        read_lenient("<a/>").unwrap_err().rule,
+        Rule::NotAManifest(_)
+    ));
+}

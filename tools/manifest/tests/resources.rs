@@ -1,0 +1,81 @@
+//! What the encoder writes of a manifest, read by the decoder, which shares no code with it.
+
+use etw_manifest::{
+    Manifest, read,
+    resources::{Decoded, Version, decode, message_table, wevt_template},
+};
+use proptest::prelude::*;
+
+const SOUND: &str = include_str!("fixture/sound.man");
+
+/// The two resources of a manifest.
+fn encode(manifest: &Manifest, version: Version) -> (Vec<u8>, Vec<u8>) {
+    let templates = wevt_template(manifest, version).unwrap();
+    (
+        templates,
+        message_table(manifest).unwrap().unwrap_or_default(),
+    )
+}
+
+#[test]
+fn what_is_written_is_read_and_makes_the_same_resources_again() {
+    // White space is in no resource, and in the GUIDs of the templates' own XML.
+    let manifest = read(
+        &SOUND
+            .replace("<UserData>", "<!--")
+            .replace("</UserData>", "-->"),
+    );
+    let manifest = manifest.unwrap_or_else(|failures| panic!("{failures}"));
+    for version in [Version::V3, Version::V5] {
+        let (templates, messages) = encode(&manifest, version);
+        let Decoded {
+            manifest: again,
+            version: found,
+        } = decode(&templates, &messages).unwrap();
+        assert_eq!(found, version);
+        let (ours, theirs) = (&again.providers[0], &manifest.providers[0]);
+        assert_eq!(ours.events.len(), theirs.events.len());
+        assert_eq!(ours.filters.len(), theirs.filters.len());
+        assert_eq!(ours.queries.len(), theirs.queries.len());
+        let (templates_again, messages_again) = encode(&again, version);
+        assert!(templates_again == templates, "{version:?}: {again:#?}");
+        assert!(messages_again == messages, "{version:?}");
+    }
+}
+
+#[test]
+fn own_xml_is_read_without_its_white_space() {
+    let manifest = read(SOUND).unwrap();
+    let (templates, messages) = encode(&manifest, Version::V5);
+    let again = decode(&templates, &messages).unwrap().manifest;
+    let own = |manifest: &Manifest| {
+        let templates = &manifest.providers[0].templates;
+        let own = templates.iter().find_map(|one| one.user_data.as_ref());
+        own.map(|element| element.name.clone())
+    };
+    assert_eq!(own(&again), own(&manifest));
+    assert!(own(&again).is_some());
+}
+
+#[test]
+fn cut_resources_are_refused() {
+    let (templates, messages) = encode(&read(SOUND).unwrap(), Version::V5);
+    // The last two bytes are of no part.
+    for length in 0..templates.len() - 2 {
+        assert!(decode(&templates[..length], &messages).is_err(), "{length}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn damaged_resources_are_read_or_refused(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)
+    ) {
+        let (mut templates, messages) = encode(&read(SOUND).unwrap(), Version::V5);
+        for (at, value) in damage {
+            let at = at.index(templates.len());
+            templates[at] = value;
+        }
+        let _either = decode(&templates, &messages);
+    }
+}
