@@ -222,20 +222,20 @@ fn one(etw: &Turn) -> Written {
     writes.remove(0)
 }
 
-/// The content of an event, all pieces of it together.
+/// The content of an event, all data descriptors of it together.
 fn content(written: &Written) -> Vec<u8> {
-    let payload = written.pieces.iter().filter(|(kind, _)| *kind == 0);
+    let payload = written.data.iter().filter(|(kind, _)| *kind == 0);
     payload.flat_map(|(_, bytes)| bytes.clone()).collect()
 }
 
 /// The values that the `.etl` reader, which knows nothing of this crate, finds.
 fn decoded(written: &Written) -> (String, Vec<(String, Value)>) {
     assert_eq!(
-        written.pieces[0],
+        written.data[0],
         (2, trace::PROVIDER.traits().as_bytes().to_vec())
     );
-    assert_eq!(written.pieces[1].0, 1);
-    let schema = Schema::parse_trace_logging(&written.pieces[1].1).unwrap();
+    assert_eq!(written.data[1].0, 1);
+    let schema = Schema::parse_trace_logging(&written.data[1].1).unwrap();
     let payload = schema.decode(&content(written), etl_file::read::PointerSize::Eight);
     assert_eq!(payload.error, None);
     assert!(payload.leftover.is_empty());
@@ -283,7 +283,7 @@ fn a_provider_that_is_all_in_a_manifest_needs_no_traits() {
     // An event that describes itself brings the name.
     event!(in_manifest::PROVIDER, "Now", level = Info, keyword = none);
     let traits = in_manifest::PROVIDER.traits().as_bytes().to_vec();
-    assert_eq!(one(&etw).pieces[0], (2, traits));
+    assert_eq!(one(&etw).data[0], (2, traits));
     in_manifest::unregister().unwrap();
 }
 
@@ -347,7 +347,7 @@ fn both_encodings_pack_their_fields() {
     assert_eq!(written.event, trace::read_complete::DESCRIPTOR);
     let block = b"\x01\0\0\xC0\0\x10\0\0\0\0\0\0\x0C\0".to_vec();
     assert_eq!(
-        written.pieces,
+        written.data,
         [
             (2, trace::PROVIDER.traits().as_bytes().to_vec()),
             (
@@ -361,12 +361,9 @@ fn both_encodings_pack_their_fields() {
     emit!(trace::transferred(0xC000_0001, 4096, "\\Device\\0001"));
     let written = one(&etw);
     assert_eq!(written.event, trace::transferred::DESCRIPTOR);
-    assert_eq!(
-        written.pieces,
-        [(0, block), (0, b"\\Device\\0001".to_vec())]
-    );
+    assert_eq!(written.data, [(0, block), (0, b"\\Device\\0001".to_vec())]);
     trace::told();
-    assert_eq!(one(&etw).pieces, []);
+    assert_eq!(one(&etw).data, []);
 }
 
 // R-O9, R-E8, R-K3, R-O3
@@ -441,15 +438,15 @@ fn an_event_claims_traits_only_if_its_provider_has_them() {
 
 // R-O5
 #[test]
-fn names_and_tags_are_in_the_description() {
+fn names_and_tags_are_in_the_event_metadata() {
     let etw = registered();
     emit!(trace::state(3));
     let written = one(&etw);
     assert_eq!(
-        written.pieces[1].1,
+        written.data[1].1,
         b"\x1c\0\x01The state\0Last One\0\x84\x80\x80\x80\x80\x05"
     );
-    let schema = Schema::parse_trace_logging(&written.pieces[1].1).unwrap();
+    let schema = Schema::parse_trace_logging(&written.data[1].1).unwrap();
     assert_eq!((schema.tags, schema.fields[0].tags), (0x20_0000, 5));
     assert_eq!(
         decoded(&written).1,
@@ -610,7 +607,7 @@ fn what_does_not_fit_is_cut_and_flagged() {
     let writes = etw.writes();
     let last = writes.last().unwrap();
     assert!(matches!(&values(last)[1], Value::Array(kept) if kept.len() > 31_000));
-    let total: usize = last.pieces.iter().map(|(_, bytes)| bytes.len()).sum();
+    let total: usize = last.data.iter().map(|(_, bytes)| bytes.len()).sum();
     assert!(total + 80 + 2_000 < 65_536);
 }
 

@@ -101,9 +101,8 @@ fn write_events() {
 /// and the content.
 fn record(written: &Written, timestamp: i64) -> EventRecord {
     let of_kind = |wanted| {
-        let pieces = written.pieces.iter();
-        pieces
-            .filter(move |(kind, _)| *kind == wanted)
+        let data = written.data.iter();
+        data.filter(move |(kind, _)| *kind == wanted)
             .flat_map(|(_, bytes)| bytes.clone())
             .collect::<Vec<u8>>()
     };

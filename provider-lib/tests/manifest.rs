@@ -48,7 +48,7 @@ fn decoded(written: &Written, catalog: &Catalog) -> (String, Vec<String>) {
     let definition = catalog.provider(provider).unwrap().event(id, version);
     let definition = definition.unwrap_or_else(|| panic!("event {id} of version {version}"));
     let data: Vec<u8> = written
-        .pieces
+        .data
         .iter()
         .flat_map(|(_, bytes)| bytes.clone())
         .collect();

@@ -48,8 +48,8 @@ pub struct Written {
     pub flags: u32,
     pub activity: Option<Guid>,
     pub related: Option<Guid>,
-    /// Type and bytes of every piece.
-    pub pieces: Vec<(u8, Vec<u8>)>,
+    /// Type and bytes of every descriptor.
+    pub data: Vec<(u8, Vec<u8>)>,
 }
 
 /// What the routines do.
@@ -299,7 +299,7 @@ extern "system" fn EtwSetInformation(
 
 /// `EVENT_DATA_DESCRIPTOR` as ETW reads it.
 #[repr(C)]
-struct Piece {
+struct DataDescriptor {
     address: u64,
     size: u32,
     kind: u8,
@@ -307,7 +307,7 @@ struct Piece {
     reserved_2: u16,
 }
 
-const _: () = assert!(size_of::<Piece>() == size_of::<EventDataDescriptor<'_>>());
+const _: () = assert!(size_of::<DataDescriptor>() == size_of::<EventDataDescriptor<'_>>());
 
 // SAFETY: as above.
 #[unsafe(no_mangle)]
@@ -319,19 +319,19 @@ extern "system" fn EtwWriteEx(
     activity: Option<&Guid>,
     related: Option<&Guid>,
     count: u32,
-    data: *const Piece,
+    descriptors: *const DataDescriptor,
 ) -> i32 {
-    let pieces = (0..count as usize)
+    let data = (0..count as usize)
         .map(|at| {
-            // SAFETY: the crate passes that many pieces.
-            let piece = unsafe { data.add(at) };
+            // SAFETY: the crate passes that many descriptors.
+            let descriptor = unsafe { descriptors.add(at) };
             // SAFETY: and each is readable.
-            let piece = unsafe { piece.read() };
-            assert_eq!((piece.reserved_1, piece.reserved_2), (0, 0));
-            let start = piece.address as *const u8;
-            // SAFETY: each piece describes readable bytes.
-            let bytes = unsafe { std::slice::from_raw_parts(start, piece.size as usize) };
-            (piece.kind, bytes.to_vec())
+            let descriptor = unsafe { descriptor.read() };
+            assert_eq!((descriptor.reserved_1, descriptor.reserved_2), (0, 0));
+            let start = descriptor.address as *const u8;
+            // SAFETY: each descriptor describes readable bytes.
+            let bytes = unsafe { std::slice::from_raw_parts(start, descriptor.size as usize) };
+            (descriptor.kind, bytes.to_vec())
         })
         .collect();
     with(|etw| {
@@ -344,7 +344,7 @@ extern "system" fn EtwWriteEx(
             flags,
             activity: activity.copied(),
             related: related.copied(),
-            pieces,
+            data,
         }));
     });
     let mut held = ETW.lock();
