@@ -1,4 +1,4 @@
-//! What a declaration's events hand to ETW.
+//! The writes of declared events, as ETW receives them.
 
 #![allow(
     clippy::significant_drop_tightening,
@@ -22,7 +22,7 @@ use wdk_etw::{
     guid_of_name,
 };
 
-/// Everything that the tests' provider can say.
+/// The tests' provider.
 #[wdk_etw::provider(
     name = "Test.Declared",
     group = "2e651177-aeab-5ffc-66e2-144601de7da8",
@@ -54,10 +54,10 @@ mod trace {
         Operational = 16,
     }
 
-    /// What a request does.
+    /// The direction of a request.
     #[map]
     pub enum Kind {
-        /// It reads.
+        /// A read.
         Read = 1,
         Write = 2,
     }
@@ -191,7 +191,7 @@ fn capture_state(provider: &wdk_etw::Provider, _notification: &wdk_etw::Notifica
     emit!(trace::state(9));
 }
 
-/// A turn in which the provider is registered and everything is wanted.
+/// Takes a turn in which the provider is registered and all events are enabled.
 struct Registration(Turn);
 
 impl Drop for Registration {
@@ -222,13 +222,13 @@ fn one(etw: &Turn) -> Written {
     writes.remove(0)
 }
 
-/// The content of an event, all data descriptors of it together.
+/// Returns the data of an event, from all its data descriptors.
 fn content(written: &Written) -> Vec<u8> {
     let payload = written.data.iter().filter(|(kind, _)| *kind == 0);
     payload.flat_map(|(_, bytes)| bytes.clone()).collect()
 }
 
-/// The values that the `.etl` reader, which knows nothing of this crate, finds.
+/// Returns the values that the `.etl` reader decodes, which is independent of this crate.
 fn decoded(written: &Written) -> (String, Vec<(String, Value)>) {
     assert_eq!(
         written.data[0],
@@ -256,7 +256,7 @@ fn values(written: &Written) -> Vec<Value> {
         .collect()
 }
 
-/// A provider all of whose events are in a manifest.
+/// A provider with manifest events only.
 #[wdk_etw::provider(name = "Test.Manifest", binary_tracking)]
 mod in_manifest {
     #[event(id = 1, level = Info, keyword = none)]
@@ -280,7 +280,7 @@ fn a_provider_that_is_all_in_a_manifest_needs_no_traits() {
     etw.notify(ENABLE, 5, 0, 0);
     emit!(in_manifest::told(5));
     assert_eq!(one(&etw).event.channel(), Channel::NONE);
-    // An event that describes itself brings the name.
+    // A TraceLogging event contains the provider's name.
     event!(in_manifest::PROVIDER, "Now", level = Info, keyword = none);
     let traits = in_manifest::PROVIDER.traits().as_bytes().to_vec();
     assert_eq!(one(&etw).data[0], (2, traits));
@@ -314,7 +314,7 @@ fn a_declaration_says_what_an_event_is() {
     assert_eq!(transferred.keyword(), trace::REQUEST.union(trace::POWER));
     assert_eq!(transferred.channel(), Channel::PROVIDER_METADATA);
     assert_eq!(trace::told::DESCRIPTOR.channel(), Channel(16));
-    // The event log asks for the first channel's events by the highest keyword.
+    // The event log enables the first channel's events by the highest keyword bit.
     assert_eq!(
         trace::told::DESCRIPTOR.keyword(),
         trace::REQUEST.union(Keyword::from_bits(1 << 63))
@@ -391,7 +391,7 @@ fn a_filtered_event_evaluates_nothing() {
     }
     etw.notify(DISABLE, 0, 0, 0);
     write();
-    // What every session must have is looked at after the arguments' values are at hand.
+    // Match-all keywords are checked only after the arguments have been evaluated.
     assert!(evaluated.get() <= 4);
     let before = evaluated.get();
     etw.notify(ENABLE, 4, 0x8000, 0x8000);
@@ -549,12 +549,12 @@ fn an_event_at_its_call_site_is_like_a_declared_one() {
     assert_eq!(values(&one(&etw)), [Value::UInt(7)]);
 }
 
-/// A text of so many characters of two bytes each.
+/// Returns a string of two-byte characters.
 fn long(characters: usize) -> String {
     "é".repeat(characters)
 }
 
-// Issue: what does not fit is cut, counted, and told.
+// Fields that do not fit are cut, counted and reported.
 #[test]
 fn what_does_not_fit_is_cut_and_flagged() {
     const ROOM: usize = wdk_etw_room();
@@ -593,7 +593,7 @@ fn what_does_not_fit_is_cut_and_flagged() {
             ]
         );
     }
-    // An event that describes itself is named in its notice.
+    // The notice contains the name of a TraceLogging event.
     emit!(trace::read_complete(0, 0, &text));
     let writes = etw.writes();
     assert_eq!(
@@ -601,7 +601,7 @@ fn what_does_not_fit_is_cut_and_flagged() {
         Value::Text("ReadComplete".to_owned())
     );
     assert!(content(&writes[1]).len() <= ROOM);
-    // Arrays are cut between elements, and texts of 16-bit units between those.
+    // Arrays are cut between elements, and UTF-16 strings between code units.
     let many = vec![0x0102_i16; 40_000];
     emit!(trace::arrays(&[1, 2, 3], &many, &[], &[], &[0; 6], &[], 1));
     let writes = etw.writes();
@@ -611,13 +611,13 @@ fn what_does_not_fit_is_cut_and_flagged() {
     assert!(total + 80 + 2_000 < 65_536);
 }
 
-/// The most bytes of an event's content.
+/// The maximum size of an event's data in bytes.
 const fn wdk_etw_room() -> usize {
     65_535 - 80 - 2_560
 }
 
 fn text() -> impl Strategy<Value = String> {
-    // A NUL ends some of the texts, and the reader's too.
+    // Some of the strings end at a NUL, for the reader too.
     "[^\\x00]{0,40}"
 }
 
@@ -689,7 +689,7 @@ proptest! {
             &[Value::Ipv4(v4), Value::Ipv6(v6), Value::Port(port), Value::SocketAddress(socket)]
         );
         prop_assert!(matches!(&read[4], Value::Sid(read) if read.subauthorities == sub));
-        // A manifest says that the address has 16 bytes; a description cannot.
+        // A manifest contains the address's length of 16 bytes; event metadata cannot.
         let mut described = content(&writes[0]);
         prop_assert_eq!(described.drain(4..6).collect::<Vec<_>>(), [16, 0]);
         prop_assert_eq!(content(&writes[1]), described);

@@ -1,4 +1,4 @@
-//! What notifications make of a provider's enable state.
+//! The enable state of a provider after notifications.
 
 #![allow(
     clippy::significant_drop_tightening,
@@ -56,7 +56,7 @@ fn the_check_is_level_any_and_all() {
             );
         }
     }
-    // The hot check leaves match-all to ETW, and nothing else.
+    // The fast check ignores only the match-all keywords.
     assert!(provider.is_enabled_fast(Level(4), keyword(1)));
     assert!(
         !provider.is_enabled_fast(Level(4), keyword(2))
@@ -216,7 +216,7 @@ fn an_event_that_match_all_excludes_is_not_written() {
     provider.unregister().unwrap();
 }
 
-/// Copies of what a hook was shown.
+/// Copies of the notifications that a hook received.
 type Shown = (Guid, u32, Vec<u8>, Vec<(FilterHeader, Vec<u8>)>);
 
 static SHOWN: Mutex<Vec<Option<Shown>>> = Mutex::new(Vec::new());
@@ -334,7 +334,7 @@ fn readers_never_see_a_mixture() {
                             states.contains(&read) || read == Composite::EVERYTHING,
                             "{read:?}"
                         );
-                        // What only one state's level and the other's keyword would pass.
+                        // Only the level of one state with the keyword of the other would pass.
                         assert!(
                             !provider.is_enabled_fast(Level(3), keyword(0x1111)),
                             "level and keyword were read torn"

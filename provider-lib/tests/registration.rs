@@ -152,7 +152,7 @@ fn a_failed_unregistration_can_be_tried_again_and_writes_nothing() {
         "cannot unregister the provider: EtwUnregister returned STATUS_NO_MEMORY (0xC0000017)"
     );
     etw.calls();
-    // The handle may be good or not.
+    // The handle may or may not be valid.
     write(provider);
     assert!(!provider.is_enabled_fast(Level::INFORMATION, Keyword::bit::<0>()));
     assert_eq!(etw.writes(), []);
@@ -172,7 +172,7 @@ fn unregister_waits_for_writes_in_flight() {
         scope.spawn(|| write(provider));
         etw.wait_until(|etw| etw.writes_inside == 1);
         let unregister = scope.spawn(|| provider.unregister());
-        // Once nobody gets in any more, it waits for the one inside.
+        // After the rundown is closed, `unregister` waits for the write in progress.
         while provider.provider_enabled(Level::CRITICAL, Keyword::bit::<0>()) {
             std::thread::yield_now();
         }
@@ -185,7 +185,7 @@ fn unregister_waits_for_writes_in_flight() {
             !calls.contains(&Call::Unregister(0x1001)),
             "the handle went while a write used it"
         );
-        // Who comes late does not wait.
+        // A later write does not wait.
         write(provider);
         etw.set(|etw| etw.hold_writes = false);
         assert_eq!(unregister.join().unwrap(), Ok(()));
@@ -197,7 +197,7 @@ fn unregister_waits_for_writes_in_flight() {
 #[test]
 fn second_set_traits_is_reported() {
     fn set_first(_provider: &Provider, _notification: &Notification<'_>) {
-        // Somebody else was quicker to set this registration's traits.
+        // Simulates that the traits of this registration are already set.
         common::set_traits(0x1001);
     }
     static PROVIDER: Provider = Provider::new(ID, &traits!(NAME)).with_hooks(Hooks {
@@ -254,7 +254,7 @@ fn traits_made_at_run_time_lie_in_non_paged_pool_while_the_registration_lasts() 
         etw.calls(),
         [Call::Unregister(0x1001), Call::Free(POOL_TAG)]
     );
-    // The next registration has the provider's own again.
+    // The next registration has the provider's own traits.
     assert_eq!(provider.register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 5, 0, 0);
     event!(provider, "Now", level = Info, keyword = none);

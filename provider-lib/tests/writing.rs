@@ -1,4 +1,4 @@
-//! What a write hands to ETW.
+//! Writes, as ETW receives them.
 
 #![allow(
     clippy::significant_drop_tightening,
