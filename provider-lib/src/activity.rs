@@ -1,4 +1,4 @@
-//! Activity ids: what ties the events of one piece of work together.
+//! Activity ids, which relate the events of one operation.
 
 use core::{fmt, marker::PhantomData};
 
@@ -10,8 +10,8 @@ const SET_ID: u32 = 2;
 const CREATE_ID: u32 = 3;
 const GET_SET_ID: u32 = 4;
 
-/// The id of an activity: 16 bytes, unique on the machine until it restarts. All zero
-/// is no activity.
+/// The id of an activity: 16 bytes, unique on the computer until it restarts. An id of zeros means
+/// no activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct ActivityId(Guid);
@@ -19,24 +19,27 @@ pub struct ActivityId(Guid);
 // SAFETY: the type is a GUID, which has no padding.
 unsafe impl PlainData for ActivityId {}
 
-/// There is no activity id to be had, or none could be set.
+/// The error of creating, reading or setting an activity id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActivityError {
-    /// `EtwActivityIdControl` returned this.
+    /// `EtwActivityIdControl` failed with this status.
     Refused(NtStatus),
-    /// It was called for the thread's id at this IRQL, above `APC_LEVEL`; only debug builds
-    /// look.
+    /// The thread's id was read or set at this IRQL, above `APC_LEVEL`. Only debug builds check
+    /// the IRQL.
     TooHighIrql(u8),
 }
 
 impl fmt::Display for ActivityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(status) => write!(f, "EtwActivityIdControl returned {status}"),
+            Self::Refused(status) => write!(
+                f,
+                "cannot create, read or set the activity id: EtwActivityIdControl returned {status}"
+            ),
             Self::TooHighIrql(irql) => write!(
                 f,
-                "EtwActivityIdControl may be called for a thread's id at APC_LEVEL or below, and \
-                 the IRQL is {irql}"
+                "cannot read or set the thread's activity id at IRQL {irql}: call \
+                 EtwActivityIdControl at APC_LEVEL (1) or below"
             ),
         }
     }
@@ -44,13 +47,13 @@ impl fmt::Display for ActivityError {
 
 impl core::error::Error for ActivityError {}
 
-/// Calls `EtwActivityIdControl` with an id to read, to replace, or both.
+/// Calls `EtwActivityIdControl`, and returns the id that it stores.
 fn control(code: u32, id: Guid) -> Result<ActivityId, ActivityError> {
     if code != CREATE_ID {
         ffi::check_irql(ffi::APC_LEVEL).map_err(ActivityError::TooHighIrql)?;
     }
     let mut id = id;
-    // SAFETY: the routine reads and writes the local only.
+    // SAFETY: the routine reads and writes only the local variable.
     let status = NtStatus(unsafe { ffi::EtwActivityIdControl(code, &raw mut id) });
     if status.is_success() {
         Ok(ActivityId(id))
@@ -59,12 +62,12 @@ fn control(code: u32, id: Guid) -> Result<ActivityId, ActivityError> {
     }
 }
 
-/// A piece of work that may end on another thread, and at another IRQL, than it started: a
-/// request, for instance, whose context keeps this.
+/// An operation that can end on another thread, and at another IRQL, than it started. For example,
+/// a driver keeps the activity of a request in the request's context.
 ///
-/// Its start event names the activity that it comes from
-/// ([`WriteOptions::starts`](crate::WriteOptions::starts)); its other events, up to the stop
-/// event, carry its id.
+/// The start event contains the activity's id and the id of the related activity, from which it
+/// originates ([`WriteOptions::starts`](crate::WriteOptions::starts)). The other events of the
+/// activity contain its id.
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -79,7 +82,7 @@ fn control(code: u32, id: Guid) -> Result<ActivityId, ActivityError> {
 /// use wdk_etw::{Activity, NtStatus, emit};
 ///
 /// fn start(length: u32) -> Activity {
-///     // An id costs a call, so there is none while nobody listens.
+///     // Creating an id is a call, so skip it while no session enables the event.
 ///     if !trace::request_start::is_enabled() {
 ///         return Activity::NONE;
 ///     }
@@ -99,34 +102,26 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// None. All its bytes are zero.
+    /// No activity. All bytes are zero.
     pub const NONE: Self = Self {
         id: ActivityId::NONE,
         related: ActivityId::NONE,
     };
 
-    /// A new one that comes from none.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Creates an activity without a related activity.
     ///
     /// # Errors
     ///
-    /// What `EtwActivityIdControl` returns.
+    /// Returns an [`ActivityError`].
     pub fn new() -> Result<Self, ActivityError> {
         Self::from_activity(ActivityId::NONE)
     }
 
-    /// A new one that comes from this activity.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Creates an activity that originates from `related`.
     ///
     /// # Errors
     ///
-    /// What `EtwActivityIdControl` returns.
+    /// Returns an [`ActivityError`].
     pub fn from_activity(related: ActivityId) -> Result<Self, ActivityError> {
         Ok(Self {
             id: ActivityId::create()?,
@@ -134,8 +129,8 @@ impl Activity {
         })
     }
 
-    /// A new one that comes from what the thread is doing: for a request, what its sender
-    /// does, if the request is handled on the sender's thread.
+    /// Creates an activity that originates from the thread's activity. If a driver handles a
+    /// request on its sender's thread, this is the sender's activity.
     ///
     /// # IRQL
     ///
@@ -143,26 +138,18 @@ impl Activity {
     ///
     /// # Errors
     ///
-    /// [`ActivityError`].
+    /// Returns an [`ActivityError`].
     pub fn from_thread() -> Result<Self, ActivityError> {
         Self::from_activity(ActivityId::of_thread()?)
     }
 
-    /// The id that its events carry.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the activity's id, which its events contain.
     #[must_use]
     pub const fn id(&self) -> ActivityId {
         self.id
     }
 
-    /// The activity that it comes from, if any.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the related activity, from which this one originates.
     #[must_use]
     pub const fn related(&self) -> Option<ActivityId> {
         if self.related.0.is_null() {
@@ -177,45 +164,33 @@ impl ActivityId {
     /// No activity.
     pub const NONE: Self = Self(Guid::NULL);
 
-    /// The id with these 16 bytes.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Creates an id from its 16 bytes.
     #[must_use]
     pub const fn from_guid(guid: Guid) -> Self {
         Self(guid)
     }
 
-    /// The id's 16 bytes.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the id's 16 bytes.
     #[must_use]
     pub const fn guid(self) -> Guid {
         self.0
     }
 
-    /// The bytes, for ETW.
+    /// Returns the bytes by reference, as ETW takes them.
     pub(crate) const fn as_guid(&self) -> &Guid {
         &self.0
     }
 
-    /// A new id (`EVENT_ACTIVITY_CTRL_CREATE_ID`).
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Creates an id (`EVENT_ACTIVITY_CTRL_CREATE_ID`).
     ///
     /// # Errors
     ///
-    /// What `EtwActivityIdControl` returns.
+    /// Returns an [`ActivityError`].
     pub fn create() -> Result<Self, ActivityError> {
         control(CREATE_ID, Guid::NULL)
     }
 
-    /// The id that events of this thread carry when they name none
+    /// Returns the thread's id, which its events contain unless they have their own
     /// (`EVENT_ACTIVITY_CTRL_GET_ID`).
     ///
     /// # IRQL
@@ -224,13 +199,13 @@ impl ActivityId {
     ///
     /// # Errors
     ///
-    /// What `EtwActivityIdControl` returns.
+    /// Returns an [`ActivityError`].
     pub fn of_thread() -> Result<Self, ActivityError> {
         control(GET_ID, Guid::NULL)
     }
 
-    /// Makes this the thread's id (`EVENT_ACTIVITY_CTRL_SET_ID`); [`Self::enter`] also
-    /// takes it back.
+    /// Makes this the thread's id (`EVENT_ACTIVITY_CTRL_SET_ID`). [`Self::enter`] does so for a
+    /// scope only.
     ///
     /// # IRQL
     ///
@@ -238,12 +213,12 @@ impl ActivityId {
     ///
     /// # Errors
     ///
-    /// What `EtwActivityIdControl` returns.
+    /// Returns an [`ActivityError`].
     pub fn set_for_thread(self) -> Result<(), ActivityError> {
         control(SET_ID, self.0).map(|_| ())
     }
 
-    /// Makes this the thread's id and returns the one before it
+    /// Makes this the thread's id, and returns the previous one
     /// (`EVENT_ACTIVITY_CTRL_GET_SET_ID`).
     ///
     /// # IRQL
@@ -252,21 +227,21 @@ impl ActivityId {
     ///
     /// # Errors
     ///
-    /// What `EtwActivityIdControl` returns.
+    /// Returns an [`ActivityError`].
     pub fn swap_for_thread(self) -> Result<Self, ActivityError> {
         control(GET_SET_ID, self.0)
     }
 
-    /// Makes this the thread's id until the scope ends, on whatever path
+    /// Makes this the thread's id until the returned scope is dropped
     /// (`EVENT_ACTIVITY_CTRL_GET_SET_ID`).
     ///
     /// # IRQL
     ///
-    /// `APC_LEVEL` or below, to its end.
+    /// `APC_LEVEL` or below, when the scope is entered and when it is dropped.
     ///
     /// # Errors
     ///
-    /// What `EtwActivityIdControl` returns.
+    /// Returns an [`ActivityError`].
     pub fn enter(self) -> Result<ActivityScope, ActivityError> {
         Ok(ActivityScope {
             previous: self.swap_for_thread()?,
@@ -275,22 +250,18 @@ impl ActivityId {
     }
 }
 
-/// A stretch of a thread's work during which its events belong to an activity. The
-/// thread's earlier id comes back when it is dropped, on the thread that entered it.
+/// A scope in which the thread's events belong to an activity. Dropping it restores the thread's
+/// previous id.
 #[derive(Debug)]
-#[must_use = "the activity ends when the scope is dropped"]
+#[must_use = "dropping the scope ends the activity"]
 pub struct ActivityScope {
     previous: ActivityId,
-    /// A scope is its thread's own: it must not be sent to another one.
+    /// Makes the type `!Send`: a scope must be dropped on the thread that entered it.
     thread: PhantomData<*const ()>,
 }
 
 impl ActivityScope {
-    /// The id that the thread had before: the related id for a start event.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the thread's previous id, which is the related id of a start event.
     #[must_use]
     pub const fn previous(&self) -> ActivityId {
         self.previous
@@ -299,8 +270,8 @@ impl ActivityScope {
 
 impl Drop for ActivityScope {
     fn drop(&mut self) {
-        // It was possible when the scope was entered, on this thread and at this IRQL,
-        // and there is nobody to tell if it is no more.
+        // The call succeeded when the scope was entered on this thread, and `drop` cannot return
+        // an error.
         let _result = self.previous.set_for_thread();
     }
 }

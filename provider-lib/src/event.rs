@@ -1,9 +1,9 @@
-//! What the macros make of an event, and what they call to write it.
+//! The types and functions that generated code uses to write events.
 //!
-//! Everything here is for generated code. An event's constant part is one blob, so that
-//! a write site passes one address. A write site checks whether anybody listens, and
-//! passes the fields' values to a function that all events with the same types of
-//! fields share. That function puts the pieces together; see `wdk-etw-schema`'s layout.
+//! An event's constant part is one blob, so that a write site passes one address. A write site
+//! checks whether a session enables the event, and passes the fields' values to a function that
+//! all events with the same field types share. That function assembles the data descriptors; see
+//! `layout.rs` of `wdk-etw-schema`.
 
 use core::{ffi::CStr, net::SocketAddr, ptr, slice};
 
@@ -12,69 +12,68 @@ use crate::{
     rundown::Pass,
 };
 
-/// An event's constant part: its descriptor, and the description of itself that a
-/// `TraceLogging` event has.
+/// An event's constant part: its event descriptor and, for a `TraceLogging` event, its metadata.
 #[repr(C)]
 pub struct EventBlob<const N: usize> {
     descriptor: EventDescriptor,
-    description: [u8; N],
+    metadata: [u8; N],
 }
 
 impl<const N: usize> EventBlob<N> {
-    /// An event with this description, whose first two bytes are its size; or none, for
-    /// an event in a manifest.
+    /// Creates the blob of an event. The metadata is empty for a manifest event; otherwise its
+    /// first two bytes are its size.
     ///
     /// # Panics
     ///
-    /// At compile time, for a description whose size is not its own.
+    /// Panics, at compile time, if the first two bytes are not the metadata's size.
     #[must_use]
-    pub const fn new(descriptor: EventDescriptor, description: [u8; N]) -> Self {
-        let described = match description.as_slice() {
+    pub const fn new(descriptor: EventDescriptor, metadata: [u8; N]) -> Self {
+        let size = match metadata.as_slice() {
             [low, high, ..] => u16::from_le_bytes([*low, *high]) as usize,
             _ => 0,
         };
-        assert!(described == N, "a description starts with its size");
+        assert!(size == N, "event metadata begins with its size");
         Self {
             descriptor,
-            description,
+            metadata,
         }
     }
 
-    /// An event in a manifest, for a write.
+    /// Returns a reference to a manifest event.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is an address")]
-    pub const fn in_manifest(&'static self) -> EventRef<false> {
+    pub const fn manifest(&'static self) -> EventRef<false> {
         EventRef(ptr::from_ref(self).cast())
     }
 
-    /// An event that describes itself, for a write.
+    /// Returns a reference to a `TraceLogging` event.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is an address")]
-    pub const fn described(&'static self) -> EventRef<true> {
+    pub const fn tracelogging(&'static self) -> EventRef<true> {
         const {
-            assert!(N >= 2, "the event has no description");
+            assert!(N >= 2, "a TraceLogging event has metadata");
         }
         EventRef(ptr::from_ref(self).cast())
     }
 }
 
-/// A whole [`EventBlob`], with a description if it is `DESCRIBED`.
+/// A reference to an [`EventBlob`] of any size, which contains metadata if `HAS_METADATA`.
 #[derive(Clone, Copy)]
-pub struct EventRef<const DESCRIBED: bool>(*const EventBlob<0>);
+pub struct EventRef<const HAS_METADATA: bool>(*const EventBlob<0>);
 
-impl<const DESCRIBED: bool> EventRef<DESCRIBED> {
+impl<const HAS_METADATA: bool> EventRef<HAS_METADATA> {
     const fn descriptor(self) -> &'static EventDescriptor {
-        // SAFETY: `EventBlob` made the pointer from a blob in a static.
+        // SAFETY: `EventBlob` created the pointer from a `&'static` blob.
         let blob = unsafe { &*self.0 };
         &blob.descriptor
     }
 
-    /// The name of an event that describes itself; none of one in a manifest.
+    /// Returns the name of a `TraceLogging` event, or an empty string for a manifest event.
     fn name(self) -> &'static CStr {
-        if DESCRIBED {
-            name_in(EventRef::<true>(self.0).description())
+        if HAS_METADATA {
+            name_in(EventRef::<true>(self.0).metadata())
         } else {
             c""
         }
@@ -82,19 +81,18 @@ impl<const DESCRIBED: bool> EventRef<DESCRIBED> {
 }
 
 impl EventRef<true> {
-    /// The description.
-    const fn description(self) -> &'static [u8] {
-        // SAFETY: the pointer is to a whole blob, in which the description comes after the
-        // descriptor.
+    /// Returns the event metadata.
+    const fn metadata(self) -> &'static [u8] {
+        // SAFETY: the pointer is to a whole blob, in which the metadata follows the descriptor.
         let start = unsafe { self.0.cast::<u8>().add(size_of::<EventDescriptor>()) };
-        // SAFETY: `EventBlob::described` saw that there are two bytes.
+        // SAFETY: `EventBlob::tracelogging` saw that there are two bytes.
         let size = unsafe { start.cast::<[u8; 2]>().read() };
         // SAFETY: `EventBlob::new` saw that the size is right.
         unsafe { slice::from_raw_parts(start, u16::from_le_bytes(size) as usize) }
     }
 }
 
-/// Values that follow one another without padding, as they do in an event.
+/// Two values without padding between them, as in an event's data.
 #[derive(Clone, Copy)]
 #[repr(C, packed)]
 pub struct Packed<A: Copy, B: Copy>(pub A, pub B);
@@ -102,19 +100,19 @@ pub struct Packed<A: Copy, B: Copy>(pub A, pub B);
 // SAFETY: the structure is packed, and its parts have no padding.
 unsafe impl<A: PlainData + Copy, B: PlainData + Copy> PlainData for Packed<A, B> {}
 
-/// What goes with a write besides the event.
+/// The options of a write.
 pub trait Options {
-    /// The sessions to leave out.
+    /// Returns the bits of the sessions to exclude.
     fn except(&self) -> u64;
-    /// `EVENT_WRITE_FLAG_*`.
+    /// Returns the flags (`EVENT_WRITE_FLAG_*`).
     fn flags(&self) -> u32;
-    /// The activity, or null for the thread's.
+    /// Returns the activity, or null for the thread's.
     fn activity(&self) -> *const Guid;
-    /// The related activity, or null.
+    /// Returns the related activity, or null.
     fn related(&self) -> *const Guid;
 }
 
-/// Nothing but the thread's activity.
+/// The default options: the thread's activity, no flags, all sessions.
 #[derive(Clone, Copy)]
 pub struct Plain;
 
@@ -136,41 +134,41 @@ impl Options for Plain {
     }
 }
 
-/// Where a text or a blob may be cut.
+/// The places at which a string or an array can be cut.
 #[derive(Clone, Copy)]
 pub enum Cut {
-    /// Between characters of UTF-8.
+    /// Between UTF-8 characters.
     Characters,
-    /// Between units of so many bytes.
+    /// Between units of this size in bytes.
     Units(usize),
 }
 
-/// A write that ETW will get: the registration lasts as long as this.
-pub struct Write<'a, const DESCRIBED: bool> {
+/// A write in progress. The provider stays registered while this value exists.
+pub struct Write<'a, const HAS_METADATA: bool> {
     provider: &'a Provider,
-    event: EventRef<DESCRIBED>,
+    event: EventRef<HAS_METADATA>,
     pass: Pass<'a>,
 }
 
 impl Provider {
-    /// Whether a write must look at more than the masks: [`Self::begin`] does.
+    /// Returns whether writes must take the slow path, which begins with [`Self::enter_slow`].
     #[doc(hidden)]
     #[must_use]
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is one load")]
-    pub fn needs_care(&self) -> bool {
-        self.state().needs_care()
+    pub fn needs_slow_path(&self) -> bool {
+        self.state().needs_slow_path()
     }
 
-    /// Starts a write of an event that passed the masks, if the provider is registered.
+    /// Starts a write of an event that passed its mask, if the provider is registered.
     #[doc(hidden)]
     #[must_use]
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is the start of one function")]
-    pub fn enter<const DESCRIBED: bool>(
+    pub fn enter<const HAS_METADATA: bool>(
         &self,
-        event: EventRef<DESCRIBED>,
-    ) -> Option<Write<'_, DESCRIBED>> {
+        event: EventRef<HAS_METADATA>,
+    ) -> Option<Write<'_, HAS_METADATA>> {
         let pass = self.rundown().enter()?;
         Some(Write {
             provider: self,
@@ -179,13 +177,14 @@ impl Provider {
         })
     }
 
-    /// Starts a write, if some session wants the event and the provider is registered.
+    /// Starts a write on the slow path, if a session enables the event and the provider is
+    /// registered.
     #[doc(hidden)]
     #[must_use]
-    pub fn begin<const DESCRIBED: bool>(
+    pub fn enter_slow<const HAS_METADATA: bool>(
         &self,
-        event: EventRef<DESCRIBED>,
-    ) -> Option<Write<'_, DESCRIBED>> {
+        event: EventRef<HAS_METADATA>,
+    ) -> Option<Write<'_, HAS_METADATA>> {
         let descriptor = event.descriptor();
         if self.is_enabled(descriptor.level(), descriptor.keyword()) {
             self.enter(event)
@@ -196,26 +195,26 @@ impl Provider {
 }
 
 impl Write<'_, true> {
-    /// The piece with the event's description.
+    /// Returns the data descriptor of the event metadata.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is one load")]
-    pub fn description(&self) -> EventDataDescriptor<'static> {
-        EventDataDescriptor::event_metadata(self.event.description())
+    pub fn event_metadata(&self) -> EventDataDescriptor<'static> {
+        EventDataDescriptor::event_metadata(self.event.metadata())
     }
 }
 
-impl<const DESCRIBED: bool> Write<'_, DESCRIBED> {
-    /// The piece with the provider's traits.
+impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
+    /// Returns the data descriptor of the provider's traits.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is two loads")]
     pub fn traits(&self) -> EventDataDescriptor<'_> {
-        self.provider.traits_piece(&self.pass)
+        self.provider.traits_descriptor(&self.pass)
     }
 
-    /// As much of a text or blob as there is room for; `field` is its place among the
-    /// event's fields.
+    /// Returns the part of a string or an array that fits in `room` bytes. `field` is its index
+    /// among the event's fields.
     #[must_use]
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is one comparison")]
@@ -227,15 +226,15 @@ impl<const DESCRIBED: bool> Write<'_, DESCRIBED> {
         }
     }
 
-    /// Cuts, and says so: in the provider's counters, and with an event of its own
-    /// before the one that is cut, for the same sessions.
+    /// Cuts a string or an array, counts the cut, and writes an event `FieldCut` with the event's
+    /// level and keyword, before the event.
     #[cold]
     #[inline(never)]
     fn cut<'b>(&self, bytes: &'b [u8], room: usize, field: u16, cut: Cut) -> &'b [u8] {
         let end = match cut {
             Cut::Characters => {
                 let mut end = room;
-                // A byte that continues a character is not where one may cut.
+                // A character does not begin with a continuation byte.
                 while end > 0 && bytes.get(end).is_some_and(|byte| byte & 0xC0 == 0x80) {
                     end = end.wrapping_sub(1);
                 }
@@ -258,7 +257,7 @@ impl<const DESCRIBED: bool> Write<'_, DESCRIBED> {
                 Packed(field, Packed(bytes.len() as u64, kept.len() as u64)),
             ),
         );
-        let _counted = self.provider.hand_over(
+        let _counted = self.provider.write_ex(
             &self.pass,
             &notice,
             &Plain,
@@ -272,52 +271,53 @@ impl<const DESCRIBED: bool> Write<'_, DESCRIBED> {
         kept
     }
 
-    /// Hands an event over, of which [`Provider::begin`] has begun the write: it says that
-    /// its provider has traits (channel 12) only if that is so.
+    /// Writes the event on the slow path. If ETW refused the provider's traits, clears the channel
+    /// (12) by which a manifest event says that there are traits.
     #[inline]
-    pub fn finish_with_care<O: Options, const N: usize>(
+    pub fn finish_slow<O: Options, const N: usize>(
         &self,
         options: &O,
-        pieces: &[EventDataDescriptor<'_>; N],
+        data: &[EventDataDescriptor<'_>; N],
     ) -> NtStatus {
         let mut descriptor = *self.event.descriptor();
         if descriptor.channel() == Channel::PROVIDER_METADATA
-            && self.provider.state().is_without_traits()
+            && self.provider.state().traits_refused()
         {
             descriptor = descriptor.with_channel(Channel::NONE);
         }
         self.provider
-            .hand_over(&self.pass, &descriptor, options, pieces)
+            .write_ex(&self.pass, &descriptor, options, data)
     }
 
-    /// Hands the event over.
+    /// Writes the event.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is the end of one function")]
     pub fn finish<O: Options, const N: usize>(
         &self,
         options: &O,
-        pieces: &[EventDataDescriptor<'_>; N],
+        data: &[EventDataDescriptor<'_>; N],
     ) -> NtStatus {
         self.provider
-            .hand_over(&self.pass, self.event.descriptor(), options, pieces)
+            .write_ex(&self.pass, self.event.descriptor(), options, data)
     }
 }
 
-/// `FieldCut`: which event's field was cut, and to what.
+/// The metadata of `FieldCut`: the id, version and name of the event, the index of the field that
+/// was cut, and its sizes in bytes before and after.
 const FIELD_CUT: &[u8] = b"\x36\0\0FieldCut\0Event\0\x82\x23Id\0\x06Version\0\x04Field\0\x06\
 Length\0\x0aKept\0\x0a";
 
-/// The name in a description: after the size and the tag's bytes, the last of which has
-/// no top bit.
-fn name_in(description: &[u8]) -> &CStr {
-    let tag = description.get(2..).unwrap_or_default();
+/// Returns the name in event metadata. It follows the size and the tag; the top bit is set in all
+/// bytes of the tag but the last.
+fn name_in(metadata: &[u8]) -> &CStr {
+    let tag = metadata.get(2..).unwrap_or_default();
     let end = tag.iter().position(|byte| byte & 0x80 == 0).unwrap_or(0);
     tag.get(end.wrapping_add(1)..)
         .and_then(|rest| CStr::from_bytes_until_nul(rest).ok())
         .unwrap_or_default()
 }
 
-/// A length that was seen to fit.
+/// Returns the length of bytes that are known to fit in an event.
 #[must_use]
 #[inline(always)]
 #[expect(
@@ -329,7 +329,7 @@ pub const fn length(bytes: &[u8]) -> u16 {
     bytes.len() as u16
 }
 
-/// The number of elements in bytes that were seen to fit.
+/// Returns the number of elements in bytes that are known to fit in an event.
 #[must_use]
 #[inline(always)]
 #[expect(
@@ -344,16 +344,16 @@ pub const fn count<T>(bytes: &[u8]) -> u16 {
     }
 }
 
-/// The bytes of values as they lie in memory.
+/// Returns the bytes of values in memory.
 #[must_use]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "it does nothing")]
 pub const fn bytes_of<T: PlainData>(values: &[T]) -> &[u8] {
-    // SAFETY: the trait promises that all the bytes are initialized; they stay borrowed.
+    // SAFETY: `PlainData` guarantees that all bytes are initialized, and they stay borrowed.
     unsafe { slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
-/// A socket's address as Windows has it (`SOCKADDR_IN`, `SOCKADDR_IN6`).
+/// The bytes of a socket address (`SOCKADDR_IN` or `SOCKADDR_IN6`).
 pub struct SocketBytes {
     bytes: [u8; Self::SIZE_V6],
     length: usize,
@@ -366,7 +366,7 @@ impl SocketBytes {
     const INET: u16 = 2;
     const INET6: u16 = 23;
 
-    /// The address's bytes.
+    /// Encodes an address.
     #[must_use]
     pub fn new(address: &SocketAddr) -> Self {
         let mut bytes = [0; Self::SIZE_V6];
@@ -390,7 +390,7 @@ impl SocketBytes {
         Self { bytes, length }
     }
 
-    /// The bytes: 16 for IPv4, 28 for IPv6.
+    /// Returns the bytes: 16 for IPv4, 28 for IPv6.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()

@@ -1,11 +1,11 @@
-//! Counting the writes that ETW did not take.
+//! Counters of failed writes.
 
 use crate::{
     NtStatus,
     sync::{AtomicU64, Ordering, const_unless_loom},
 };
 
-/// The statuses that are counted apart.
+/// The statuses with a counter of their own: those that the ETW documentation lists.
 const STATUSES: [NtStatus; 6] = [
     NtStatus::NO_MEMORY,
     NtStatus::BUFFER_OVERFLOW,
@@ -15,7 +15,7 @@ const STATUSES: [NtStatus; 6] = [
     NtStatus::INVALID_PARAMETER,
 ];
 
-/// How often writes failed, by status. Every number counts from the driver's load on.
+/// The numbers of failed writes, by status, since the driver was loaded.
 pub struct Failures {
     counts: [AtomicU64; STATUSES.len()],
     other: AtomicU64,
@@ -50,12 +50,8 @@ impl Failures {
         self.cut.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many texts, blobs and arrays were cut because the event would not have
-    /// fitted. A `FieldCut` event before the event in the trace says which.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the number of strings, byte strings and arrays that were cut because they did not
+    /// fit in the event. In the trace, an event `FieldCut` before the event identifies the field.
     #[must_use]
     pub fn cut(&self) -> u64 {
         self.cut.load(Ordering::Relaxed)
@@ -69,22 +65,14 @@ impl Failures {
             .map_or(&self.other, |(_, counter)| counter)
     }
 
-    /// How many writes failed with this status; statuses that no page of ETW's
-    /// names share one count.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the number of writes that failed with this status. Statuses that the ETW
+    /// documentation does not list share one counter.
     #[must_use]
     pub fn with_status(&self, status: NtStatus) -> u64 {
         self.counter(status).load(Ordering::Relaxed)
     }
 
-    /// How many writes failed.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the number of failed writes.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts

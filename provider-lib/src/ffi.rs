@@ -1,17 +1,16 @@
 //! The routines of ntoskrnl.exe that this crate calls.
 //!
-//! On Windows they are imported straight from it, with no import library;
-//! elsewhere they are symbols that whoever links the crate provides, as its tests
-//! do. Signatures are those of wdm.h.
+//! On Windows the crate imports them without an import library. On other systems the program that
+//! links the crate must define them, as the tests do. The signatures are those of wdm.h.
 
 use core::ffi::c_void;
 
 use crate::{EventDataDescriptor, EventDescriptor, Guid};
 
-/// A registration's handle (`REGHANDLE`); 0 is none.
+/// A registration's handle (`REGHANDLE`), or 0.
 pub type RegHandle = u64;
 
-/// `PETWENABLECALLBACK`. Called at `PASSIVE_LEVEL`.
+/// The enable callback (`PETWENABLECALLBACK`). ETW calls it at `PASSIVE_LEVEL`.
 pub type EnableCallback = unsafe extern "system" fn(
     source_id: *const Guid,
     control_code: u32,
@@ -72,7 +71,7 @@ unsafe extern "system" {
         data: *const EventDataDescriptor<'_>,
     ) -> i32;
 
-    /// IRQL: `APC_LEVEL` or below; any for creating an id.
+    /// IRQL: `APC_LEVEL` or below; any to create an id.
     pub fn EtwActivityIdControl(code: u32, activity: *mut Guid) -> i32;
 
     /// IRQL: any.
@@ -94,7 +93,7 @@ unsafe extern "system" {
     link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
 )]
 unsafe extern "system" {
-    /// IRQL: any. The headers read a register instead; the export does the same.
+    /// IRQL: any. The headers define an inline function that reads a register, as the export does.
     fn KeGetCurrentIrql() -> u8;
 }
 
@@ -103,7 +102,7 @@ pub const PASSIVE_LEVEL: u8 = 0;
 /// `APC_LEVEL`.
 pub const APC_LEVEL: u8 = 1;
 
-/// In debug builds, fails with the current IRQL if it is above a routine's ceiling.
+/// Returns the current IRQL as an error if it is above `ceiling`, in debug builds only.
 #[cfg(debug_assertions)]
 pub fn check_irql(ceiling: u8) -> Result<(), u8> {
     // SAFETY: the routine has no preconditions.
@@ -111,7 +110,7 @@ pub fn check_irql(ceiling: u8) -> Result<(), u8> {
     if irql > ceiling { Err(irql) } else { Ok(()) }
 }
 
-/// Nothing; debug builds look.
+/// Does nothing in release builds.
 #[cfg(not(debug_assertions))]
 pub const fn check_irql(_ceiling: u8) -> Result<(), u8> {
     Ok(())
@@ -124,15 +123,15 @@ unsafe extern "system" {
     fn KeDelayExecutionThread(mode: i8, alertable: u8, interval: *const i64) -> i32;
 }
 
-/// Lets other threads run for a moment. IRQL: `PASSIVE_LEVEL`.
+/// Lets other threads run: sleeps for a millisecond in the kernel. IRQL: `PASSIVE_LEVEL`.
 pub fn pause() {
     #[cfg(target_os = "windows")]
     {
-        /// A millisecond from now on, in units of 100 ns.
+        /// One millisecond, in units of 100 ns; negative because it is relative to now.
         static MOMENT: i64 = -10_000;
         /// `KernelMode`.
         const MODE: i8 = 0;
-        // However it ends, the caller looks again.
+        // The caller checks its condition again, however the wait ended.
         // SAFETY: the interval is a constant, and the caller runs at PASSIVE_LEVEL.
         let _status = unsafe { KeDelayExecutionThread(MODE, 0, &raw const MOMENT) };
     }

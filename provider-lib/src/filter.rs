@@ -1,4 +1,4 @@
-//! Filter data that sessions pass to a provider.
+//! Filter data, which sessions pass to a provider.
 
 use core::slice;
 
@@ -6,12 +6,12 @@ use crate::{Guid, ffi::FilterDescriptor};
 
 /// `EVENT_FILTER_TYPE_SCHEMATIZED`: a filter in the provider's own format.
 const SCHEMATIZED: u32 = 0x8000_0000;
-/// Eight sessions can each pass a filter of 1,024 bytes; much more than that is not
-/// believed.
-const MOST_BYTES: u32 = 64 * 1024;
+/// The maximum size of filter data that the crate accepts. ETW passes at most 1,024 bytes of each
+/// of eight sessions.
+const MAX_BYTES: u32 = 64 * 1024;
 
-/// The filter data of a notification, valid while the notification is handled: copy
-/// what is to be kept.
+/// The filter data of a notification. It is borrowed for the hook's call; [`Self::copied`] copies
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub struct FilterData<'a> {
     kind: u32,
@@ -19,20 +19,20 @@ pub struct FilterData<'a> {
 }
 
 impl<'a> FilterData<'a> {
-    /// What ETW passes to the enable callback; nothing for a null pointer, or for data
-    /// larger than ETW passes on.
+    /// Returns the filter data that ETW passes to the enable callback, or `None` for a null pointer
+    /// and for data that is larger than [`MAX_BYTES`].
     ///
     /// # Safety
     ///
-    /// `descriptor` is null, or valid for `'a` with the memory that it describes.
+    /// `descriptor` must be null, or valid for `'a` together with the memory that it describes.
     pub(crate) unsafe fn from_raw(descriptor: *const FilterDescriptor) -> Option<Self> {
-        // SAFETY: the caller vouches for the pointer.
+        // SAFETY: the caller guarantees that the pointer is null or valid.
         let descriptor = unsafe { descriptor.as_ref() }?;
-        if descriptor.address == 0 || descriptor.size > MOST_BYTES {
+        if descriptor.address == 0 || descriptor.size > MAX_BYTES {
             return None;
         }
         let start = descriptor.address as *const u8;
-        // SAFETY: the caller vouches for what the descriptor describes.
+        // SAFETY: the caller guarantees that the described memory is valid.
         let bytes = unsafe { slice::from_raw_parts(start, descriptor.size as usize) };
         Some(Self {
             kind: descriptor.kind,
@@ -40,31 +40,20 @@ impl<'a> FilterData<'a> {
         })
     }
 
-    /// The type, one of `EVENT_FILTER_TYPE_*`.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the type, one of `EVENT_FILTER_TYPE_*`.
     #[must_use]
     pub const fn kind(&self) -> u32 {
         self.kind
     }
 
-    /// The bytes, whatever the type.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the bytes, which every type has.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The sessions' filters, if they are of the provider's own format.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the sessions' filters, if they are in the provider's own format
+    /// (`EVENT_FILTER_TYPE_SCHEMATIZED`).
     #[must_use]
     pub const fn schematized(&self) -> Option<SchematizedFilters<'a>> {
         if self.kind == SCHEMATIZED {
@@ -78,11 +67,7 @@ impl<'a> FilterData<'a> {
 }
 
 impl FilterData<'_> {
-    /// A copy to keep, of as much as fits.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Copies the data, as much as fits in `N` bytes.
     #[must_use]
     pub fn copied<const N: usize>(&self) -> FilterCopy<N> {
         let mut copy = FilterCopy::EMPTY;
@@ -95,11 +80,11 @@ impl FilterData<'_> {
     }
 }
 
-/// A copy of filter data in `N` bytes, which lives longer than the notification.
+/// A copy of filter data in `N` bytes, which can outlive the notification.
 #[derive(Clone, Copy, Debug)]
 pub struct FilterCopy<const N: usize> {
     kind: u32,
-    /// Of the data, which may be longer than what was copied.
+    /// The length of the original data, which may be more than `N`.
     length: usize,
     bytes: [u8; N],
 }
@@ -112,11 +97,7 @@ impl<const N: usize> FilterCopy<N> {
         bytes: [0; N],
     };
 
-    /// What was copied.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the copied data.
     #[must_use]
     pub fn data(&self) -> FilterData<'_> {
         FilterData {
@@ -125,11 +106,7 @@ impl<const N: usize> FilterCopy<N> {
         }
     }
 
-    /// How many bytes had no room.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the number of bytes that did not fit in the copy.
     #[must_use]
     pub const fn missing(&self) -> usize {
         self.length.saturating_sub(N)
@@ -139,22 +116,23 @@ impl<const N: usize> FilterCopy<N> {
 /// The header of a session's filter (`EVENT_FILTER_HEADER` of evntprov.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterHeader {
-    /// Which of the provider's filters it is.
+    /// The filter's id, which the provider defines.
     pub id: u16,
-    /// Its version.
+    /// The filter's version.
     pub version: u8,
-    /// The session's bit: given to a write, it keeps the event from the session.
+    /// The session's bit. [`WriteOptions::except_sessions`](crate::WriteOptions::except_sessions)
+    /// excludes the session by it.
     pub instance_id: u64,
 }
 
-/// The filters of the sessions that set one, each with the data after its header.
-/// The walk ends at the first header that does not fit in the data.
+/// An iterator over the sessions' filters: each filter's header and data. It ends at the first
+/// header that does not fit in the data.
 #[derive(Clone, Debug)]
 pub struct SchematizedFilters<'a> {
     rest: Option<&'a [u8]>,
 }
 
-/// Bytes of a header: id 2, version 1, reserved 5, instance 8, size 4, next 4.
+/// The size of a header in bytes: id 2, version 1, reserved 5, instance 8, size 4, next 4.
 const HEADER: usize = 24;
 
 impl<'a> Iterator for SchematizedFilters<'a> {
@@ -185,7 +163,7 @@ impl<'a> Iterator for SchematizedFilters<'a> {
         let size = u32::from_le_bytes([*size0, *size1, *size2, *size3]) as usize;
         let next = u32::from_le_bytes([*next0, *next1, *next2, *next3]) as usize;
         let data = here.get(HEADER..size)?;
-        // The next header lies after this one, so the walk comes to an end.
+        // The next header must be after this one, so that the iteration ends.
         self.rest = if next >= HEADER {
             here.get(next..)
         } else {
@@ -200,17 +178,13 @@ impl<'a> Iterator for SchematizedFilters<'a> {
     }
 }
 
-/// The GUID behind a pointer that ETW passed; null for a null pointer.
-///
-/// # IRQL
-///
-/// Any.
+/// Returns the GUID that a pointer from ETW points to, or the null GUID for a null pointer.
 ///
 /// # Safety
 ///
-/// `guid` is null or valid.
+/// `guid` must be null or valid.
 pub unsafe fn guid_from_raw(guid: *const Guid) -> Guid {
-    // SAFETY: the caller vouches for the pointer.
+    // SAFETY: the caller guarantees that the pointer is null or valid.
     unsafe { guid.as_ref() }.copied().unwrap_or_default()
 }
 
@@ -288,7 +262,7 @@ mod tests {
         }
     }
 
-    /// Filters whose sizes and links are near the truth, but need not be true.
+    /// Generates filters whose sizes and links are plausible, but may be wrong.
     fn hostile_chain() -> impl Strategy<Value = Vec<u8>> {
         let one = (0_u32..64, 0_u32..96, 0_usize..40).prop_map(|(size, next, data)| {
             let mut bytes = filter(1, 2, &[0; 40][..data], next);
@@ -314,7 +288,7 @@ mod tests {
         });
         result.unwrap();
         let longest = LONGEST.load(std::sync::atomic::Ordering::Relaxed);
-        assert!(longest >= 2, "no chain was walked");
+        assert!(longest >= 2, "no generated chain has two filters");
     }
 
     static LONGEST: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);

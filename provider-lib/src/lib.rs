@@ -1,33 +1,33 @@
 //! ETW (Event Tracing for Windows) for kernel-mode Rust drivers.
 //!
-//! A driver declares its provider and everything that it can say in one module,
-//! registers in its `DriverEntry`, writes events wherever it likes, at any IRQL, and
-//! unregisters when it is unloaded:
+//! A driver declares its provider and its events in one module, registers the provider in
+//! `DriverEntry`, writes events at any IRQL, and unregisters the provider when it is
+//! unloaded:
 //!
 //! ```no_run
 //! use wdk_etw::{NtStatus, emit};
 //!
-//! /// Everything that this driver can say.
+//! /// The driver's events.
 //! #[wdk_etw::provider(name = "Contoso.Driver")]
 //! mod trace {
-//!     /// What users of the device ask for.
+//!     /// Requests to the device.
 //!     #[keyword]
 //!     pub const REQUEST: Keyword = Keyword::bit(0);
 //!
-//!     /// A read is done.
+//!     /// A read request was completed.
 //!     #[event(level = Info, keyword = REQUEST)]
 //!     pub fn read_complete(#[hex] offset: u64, length: u32, status: NtStatus);
 //! }
 //!
 //! fn driver_entry() {
 //!     if let Err(error) = trace::register() {
-//!         // The driver works without tracing; print the error and go on.
+//!         // The driver works without tracing: print the error and continue.
 //!         let _text = error;
 //!     }
 //! }
 //!
 //! fn read(offset: u64, length: u32) {
-//!     // Nothing between the parentheses is evaluated unless somebody listens.
+//!     // The arguments are evaluated only if a session enables the event.
 //!     emit!(trace::read_complete(offset, length, NtStatus::SUCCESS));
 //! }
 //!
@@ -37,25 +37,29 @@
 //! # fn main() { driver_entry(); read(0, 1); unload(); }
 //! ```
 //!
-//! [`provider`](macro@provider) says all that a declaration can have, and
-//! [`event!`](macro@event) writes an event that is declared where it is written.
+//! [`provider`](macro@provider) documents declarations. [`event!`](macro@event) declares and
+//! writes an event in one place.
 //!
-//! # What it promises
+//! # IRQL
 //!
-//! - A write site of an event that nobody listens to costs one load, one test and
-//!   one branch, and evaluates no argument.
-//! - No allocation, no lock and no panic on any path that a caller or a controller
-//!   can reach; [`Provider::unregister`] alone waits.
-//! - A handle that was released never reaches ETW: `unregister` lets the writes
-//!   that are under way finish, and every later write does nothing.
-//! - What fails says so: errors carry the `NTSTATUS` and the routine, and writes
-//!   that ETW did not take are counted, by status ([`Provider::failures`]).
+//! Every function whose documentation has no IRQL section can be called at any IRQL.
+//!
+//! # Guarantees
+//!
+//! - Writing an event that no session enables costs one load, one test and one branch, and
+//!   evaluates no argument.
+//! - Writing an event does not allocate, lock, wait or panic. [`Provider::unregister`] is the
+//!   only function that waits, and [`Provider::register_with`] the only one that allocates.
+//! - A released handle is never passed to ETW: `unregister` waits for the writes in progress,
+//!   and every later write does nothing.
+//! - Failures are reported: errors name the routine and its `NTSTATUS`, and failed writes are
+//!   counted by status ([`Provider::failures`]).
 //!
 //! # What it does not do
 //!
-//! It is a provider only: it starts no sessions and reads no traces. It knows
-//! x64 and arm64 Windows from version 10 2004 on; on other systems it compiles
-//! for tests that link their own `Etw*` routines.
+//! The crate writes events. It does not start sessions or read traces. It supports x64 and arm64
+//! Windows 10, version 2004 and later. It compiles for other systems, for tests that link their
+//! own `Etw*` routines.
 
 #![cfg_attr(not(loom), no_std)]
 #![cfg_attr(
@@ -108,14 +112,14 @@ pub use etw_wire::{
     guid_of_name, limits::MAX_DATA_DESCRIPTORS,
 };
 
-/// Writes a `TraceLogging` event that is declared where it is written, if somebody listens.
+/// Declares and writes a `TraceLogging` event in one place, if a session enables it.
 ///
-/// The provider, the event's name, its `level` and `keyword` (or `keyword = none`), then
-/// what it has of `opcode`, `tag`, `activity`, `related`, `starts` and `flags`, and its fields, each
-/// with its type and its value. Types and attributes are those of a declaration
-/// ([`provider`](macro@provider)); maps and structures are not among them. Keywords are a
-/// constant expression, so several are put together with
-/// [`Keyword::union`]. Nothing is evaluated unless somebody listens.
+/// The arguments are the provider, the event's name, its `level` and `keyword` (or `keyword =
+/// none`), optionally `opcode`, `tag`, `activity`, `related`, `starts` and `flags`, and the
+/// fields, each with its type and its value. Fields have the types and attributes of a
+/// declaration ([`provider`](macro@provider)), except for maps and structures. The keyword is a
+/// constant expression; [`Keyword::union`] combines several keywords. The values are evaluated
+/// only if a session enables the event.
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -135,33 +139,35 @@ pub use etw_wire::{
 ///
 /// # IRQL
 ///
-/// Any. Above `APC_LEVEL` the values must lie in memory that cannot be paged out.
+/// Any. Above `APC_LEVEL` the values must be in non-pageable memory.
 pub use wdk_etw_macros::event;
 
-/// Declares a provider and everything that it can say.
+/// Declares a provider and its events.
 ///
-/// The module becomes a provider with functions that write its events. In the attribute:
+/// The macro turns the module into a provider with functions that write its events. The
+/// attribute's arguments:
 ///
 /// | | |
 /// |---|---|
-/// | `name = "…"` | the provider's name; its GUID is made of it by the standard hash |
-/// | `guid = "…"` | another GUID |
-/// | `group = "…"` | the GUID of the provider group that the provider is in |
+/// | `name = "…"` | the provider's name, from which the standard hash derives its GUID |
+/// | `guid = "…"` | the provider's GUID, instead of the hash of its name |
+/// | `group = "…"` | the GUID of the provider group that the provider joins |
 /// | `trait_(128, b"…")` | a custom trait, of a type from 128 to 255 |
-/// | `encoding = manifest` or `tracelogging` | for events that do not say it themselves |
-/// | `manifest = "…"` | the file, from the package's folder, that `wdk-etw-build` makes the image's resources of instead of the declaration; both must agree |
+/// | `encoding = manifest` or `tracelogging` | the default encoding of the provider's events |
+/// | `manifest = "…"` | a manifest, relative to the package's folder, from which `wdk-etw-build` generates the image's resources; it must agree with the declaration |
 /// | `binary_tracking` | [`Provider::with_binary_tracking`] |
-/// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`]; the path is seen from inside the module |
+/// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`]; the path is resolved inside the module |
 ///
-/// A provider all of whose events are in a manifest, in no group and without custom traits,
-/// is registered without traits, which would travel with every event.
+/// ETW adds a provider's traits to each of its events. A provider that needs none (all its
+/// events are in a manifest, and it has no group and no custom traits) is registered without
+/// traits.
 ///
-/// In the module:
+/// The module's items:
 ///
 /// ```no_run
 /// #[wdk_etw::provider(name = "Contoso.Disk", on_capture_state = super::capture_state)]
 /// mod trace {
-///     /// A keyword is one of the bits 0 to 47.
+///     /// A keyword: one of the bits 0 to 47.
 ///     #[keyword]
 ///     pub const TRANSFER: Keyword = Keyword::bit(0);
 ///
@@ -170,20 +176,20 @@ pub use wdk_etw_macros::event;
 ///         Transfer = 1,
 ///     }
 ///
-///     /// Opcodes of the provider's own are 10 to 239.
+///     /// The provider's own opcodes: 10 to 239.
 ///     #[opcodes]
 ///     enum Opcode {
 ///         Split = 10,
 ///     }
 ///
-///     /// Channels of the provider's own are 16 to 255; for events in the manifest.
+///     /// The provider's own channels, for events in the manifest: 16 to 255.
 ///     #[channels]
 ///     enum Channel {
 ///         #[channel(Operational)]
 ///         Operational = 16,
 ///     }
 ///
-///     /// Names for numbers. The type is a number of 32 bits, or as `repr` says.
+///     /// A value map: names for numbers. The underlying type is `u32` or the one in `repr`.
 ///     #[map]
 ///     #[repr(u8)]
 ///     pub enum Direction {
@@ -191,14 +197,14 @@ pub use wdk_etw_macros::event;
 ///         Write = 2,
 ///     }
 ///
-///     /// Names for bits.
+///     /// A bit map: names for bits.
 ///     #[bitmap]
 ///     pub enum Flags {
 ///         Cached = 1 << 0,
 ///         Paging = 1 << 1,
 ///     }
 ///
-///     /// Several fields together.
+///     /// A structure of several fields.
 ///     #[structure]
 ///     pub struct Extent {
 ///         #[hex]
@@ -206,16 +212,16 @@ pub use wdk_etw_macros::event;
 ///         pub length: u32,
 ///     }
 ///
-///     /// An event with an id is in the manifest.
+///     /// A manifest event, because it has an id.
 ///     #[event(id = 1, version = 0, level = Info, keyword = TRANSFER, task = Transfer,
 ///         opcode = Start, channel = Operational, message = "%1 of %2 starts.")]
 ///     pub fn transfer_started(direction: Direction, extent: Extent);
 ///
-///     /// One without describes itself.
+///     /// A `TraceLogging` event, because it has no id.
 ///     #[event(level = Verbose, keyword = TRANSFER, name = "Split")]
 ///     pub fn split(parts: &[u32], flags: Flags, #[name = "Disk"] name: &str);
 ///
-///     /// What a session gets that asks for the provider's state.
+///     /// The provider's state, written when a session requests it.
 ///     #[event(level = Info, keyword = none, opcode = DcStart)]
 ///     pub fn state(open_files: u32);
 /// }
@@ -234,35 +240,36 @@ pub use wdk_etw_macros::event;
 /// # fn main() { transfer(); }
 /// ```
 ///
-/// An event has a level (`Critical`, `Error`, `Warning`, `Info`, `Verbose`, `LogAlways`, or
-/// one of the provider's own, 16 to 255) and keywords (`READ | WRITE`, or `none` on
-/// purpose). Its name is the function's in Pascal case, as are its fields', unless `name`
-/// says otherwise. `tag` gives an event, and `#[tag = …]` a field, a number of 28 bits that
-/// travels in the event's description.
+/// Every event has a level (`Critical`, `Error`, `Warning`, `Info`, `Verbose`, `LogAlways`, or
+/// one of the provider's own, 16 to 255) and keywords (`READ | WRITE`, or explicitly `none`).
+/// The event's name is the function's name in Pascal case, and a field's name is the parameter's,
+/// unless `name` is given. `tag` on an event and `#[tag = …]` on a field add a 28-bit tag to the
+/// event metadata.
 ///
-/// The types of fields:
+/// The field types:
 ///
 #[doc = include_str!("field-types.md")]
 ///
-/// What makes an event too large is cut: texts between characters, arrays between elements.
-/// [`Failures::cut`] counts it, and an event `FieldCut` before the event tells which field
-/// was cut, from what length to what.
+/// A string or array that does not fit in the event is cut, between characters or elements.
+/// [`Failures::cut`] counts the cuts, and the provider writes an event `FieldCut` before the
+/// event, which has the event's id and name, the field's index, and its length before and after.
 ///
-/// Made are `PROVIDER`, `ID`, `GROUP`, `register()`, `unregister()`, the keywords, the
-/// types, and for each event a function that writes it, and a module with its `DESCRIPTOR`,
-/// `is_enabled()`, and `write(&options, …)`, which returns whether ETW took the event.
+/// The macro generates `PROVIDER`, `ID`, `GROUP`, `register()`, `unregister()`, the keywords and
+/// the types. For each event it generates a function that writes the event, and a module with
+/// its `DESCRIPTOR`, `is_enabled()`, and `write(&options, …)`, which returns an error if ETW
+/// does not accept the event.
 pub use wdk_etw_macros::provider;
 
 #[doc(hidden)]
 pub mod __macro {
-    //! What the macros' expansions call. Not a stable interface.
+    //! The functions and types that the macros' expansions use. Not a stable interface.
     pub use crate::event::{
         Cut, EventBlob, EventRef, Options, Packed, Plain, SocketBytes, Write, bytes_of, count,
         length,
     };
 }
 
-/// What the model checker drives.
+/// The types that the model checker tests.
 #[cfg(loom)]
 pub mod model {
     pub use crate::{rundown::Rundown, state::EnableState};

@@ -1,33 +1,29 @@
-//! Notifications: what ETW tells a provider of its sessions.
+//! Notifications, by which ETW tells a provider about its sessions.
 
 use crate::{FilterData, Guid, Keyword, Level};
 
-/// What the sessions that enable a provider want, taken together. Zeros, which
-/// stand for "no limit", are spelled out.
+/// The composite of the enable info of all sessions that enable a provider. A level or match-any
+/// mask of 0, which means "no limit", is replaced by the widest value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Composite {
-    /// The most detailed level that a session wants.
+    /// The highest level that a session enables.
     pub level: Level,
-    /// Keywords of which some session wants any.
+    /// The union of the sessions' match-any keywords.
     pub match_any: Keyword,
-    /// Keywords that every session wants in each event.
+    /// The intersection of the sessions' match-all keywords.
     pub match_all: Keyword,
 }
 
 impl Composite {
-    /// Every event.
+    /// The composite that every event passes.
     pub const EVERYTHING: Self = Self {
         level: Level(u8::MAX),
         match_any: Keyword::from_bits(u64::MAX),
         match_all: Keyword::NONE,
     };
 
-    /// The composite that ETW delivers: a level of 0 means every level, a
-    /// match-any mask of 0 every keyword.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Creates the composite that ETW delivers: a level of 0 means all levels, a match-any mask of
+    /// 0 means all keywords.
     #[must_use]
     pub const fn delivered(level: u8, match_any: u64, match_all: u64) -> Self {
         Self {
@@ -45,11 +41,7 @@ impl Composite {
         }
     }
 
-    /// Whether an event of this level and keyword passes.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns whether an event of this level and keyword passes.
     #[must_use]
     pub const fn passes(&self, level: Level, keyword: Keyword) -> bool {
         let (keyword, any, all) = (keyword.bits(), self.match_any.bits(), self.match_all.bits());
@@ -57,30 +49,29 @@ impl Composite {
     }
 }
 
-/// What a notification is about.
+/// The reason for a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// No session wants the provider's events any more.
+    /// The last session disabled the provider.
     Disable,
-    /// Sessions want events; their composite may have changed.
+    /// A session enabled the provider, or the composite may have changed.
     Enable(Composite),
-    /// The provider is to write events that describe its present state.
+    /// A session requests events that describe the provider's current state.
     CaptureState(Composite),
 }
 
-/// A notification, valid while it is handled.
+/// A notification, borrowed for the hook's call.
 ///
-/// A handler runs at `PASSIVE_LEVEL`. It is to record what it needs and return: it
-/// must not wait, load anything, control sessions, or unregister the provider. It may
-/// write events.
+/// Hooks run at `PASSIVE_LEVEL`. A hook should record what it needs and return. It can write
+/// events, but it must not wait, load images, control sessions, or unregister the provider.
 #[derive(Clone, Copy, Debug)]
 pub struct Notification<'a> {
-    /// What it is about.
+    /// The reason for the notification.
     pub control: Control,
-    /// The id that the controller passed; null if it passed none, if the provider was
-    /// enabled before it was registered, and when a session stops.
+    /// The source id that the controller passed. It is null if the controller passed none, if a
+    /// session enabled the provider before it was registered, and when a session stops.
     pub source: Guid,
-    /// The sessions' filters, if any was set.
+    /// The sessions' filter data, if a session set a filter.
     pub filter: Option<FilterData<'a>>,
 }
 

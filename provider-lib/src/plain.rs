@@ -1,13 +1,13 @@
-//! Types whose bytes in memory are their bytes in an event.
+//! Types whose values are event fields as they are in memory.
 
 use etw_wire::{Guid, NtStatus};
 
-/// A type whose bytes in memory are its bytes in an event.
+/// A type whose values are event fields as they are in memory.
 ///
 /// # Safety
 ///
-/// Every byte of a value is initialized: there is no padding, and no pointer that means something
-/// beyond its bits.
+/// Every byte of a value must be initialized: the type has no padding. It contains no pointers and
+/// no references.
 pub unsafe trait PlainData {}
 
 /// Implements [`PlainData`] for types without padding.

@@ -4,28 +4,28 @@ use core::{ffi::c_void, ptr, slice};
 
 use crate::ffi;
 
-/// The pool tag of this crate's blocks: `WEtw`, as a debugger shows it.
+/// The pool tag of the crate's allocations: `WEtw`, as a debugger shows it.
 pub const POOL_TAG: u32 = u32::from_le_bytes(*b"WEtw");
 
 /// `POOL_FLAG_NON_PAGED` of wdm.h.
 const NON_PAGED: u64 = 0x40;
 
-/// A copy of bytes in non-paged pool; freed when it is dropped.
+/// A copy of bytes in non-paged pool, which is freed on drop.
 pub struct PoolCopy {
     start: *mut c_void,
     length: usize,
 }
 
 impl PoolCopy {
-    /// Copies bytes, unless there is no pool for them (`ExAllocatePool2`). IRQL:
-    /// `DISPATCH_LEVEL` or below.
+    /// Copies bytes to non-paged pool (`ExAllocatePool2`), or returns `None` if the allocation
+    /// fails. IRQL: `DISPATCH_LEVEL` or below.
     pub fn of(bytes: &[u8]) -> Option<Self> {
-        // SAFETY: the routine takes any size and tag.
+        // SAFETY: the routine accepts any size and this tag.
         let start = unsafe { ffi::ExAllocatePool2(NON_PAGED, bytes.len(), POOL_TAG) };
         if start.is_null() {
             return None;
         }
-        // SAFETY: the block is new and as long as the bytes.
+        // SAFETY: the block is new and has room for all the bytes.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), start.cast(), bytes.len()) };
         Some(Self {
             start,
@@ -33,16 +33,16 @@ impl PoolCopy {
         })
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub const fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the block holds as many bytes, all of which `of` wrote.
+        // SAFETY: `of` wrote this number of bytes to the block.
         unsafe { slice::from_raw_parts(self.start.cast(), self.length) }
     }
 }
 
 impl Drop for PoolCopy {
     fn drop(&mut self) {
-        // SAFETY: the block was allocated with this tag, and nothing else frees it.
+        // SAFETY: `of` allocated the block with this tag, and nothing else frees it.
         unsafe { ffi::ExFreePoolWithTag(self.start, POOL_TAG) };
     }
 }

@@ -26,23 +26,25 @@ const SET_TRAITS: i32 = 2;
 /// `EventProviderUseDescriptorType` of `EVENT_INFO_CLASS`.
 const USE_DESCRIPTOR_TYPE: i32 = 3;
 
-/// Where a registration stands.
+/// The phases of a registration.
 const UNREGISTERED: u8 = 0;
 const CHANGING: u8 = 1;
 const REGISTERED: u8 = 2;
 
-/// A handler of notifications. It gets the provider by shared reference, runs at
-/// `PASSIVE_LEVEL`, and must return soon; see [`Notification`].
+/// A handler of notifications. It runs at `PASSIVE_LEVEL` and must return soon; see
+/// [`Notification`].
 pub type Hook = fn(&Provider, &Notification<'_>);
 
-/// The handlers of a provider's notifications.
+/// A provider's handlers of notifications.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hooks {
-    /// Called after the enable state has been updated, when sessions want events.
+    /// Called when a session enables the provider or changes its enable info, after the enable
+    /// state has been updated.
     pub on_enable: Option<Hook>,
-    /// Called after the enable state has been updated, when no session does any more.
+    /// Called when the last session disables the provider, after the enable state has been
+    /// updated.
     pub on_disable: Option<Hook>,
-    /// Called when the provider is to write events that describe its state.
+    /// Called when a session requests events that describe the provider's state.
     pub on_capture_state: Option<Hook>,
 }
 
@@ -55,27 +57,26 @@ impl Hooks {
     };
 }
 
-/// What came of a registration that succeeded.
+/// The result of a successful registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "the provider may work without its traits, and so outside its group"]
+#[must_use = "ETW may have refused the traits, and the provider is then not in its group"]
 pub enum Registered {
-    /// The provider is registered with all that it asks for.
+    /// ETW accepted the provider and all its settings.
     Complete,
-    /// The provider is registered and works, but ETW refused something.
+    /// The provider is registered and works, but ETW refused some of its settings.
     Incomplete(Refusals),
 }
 
-/// What `EtwSetInformation` refused for a registration, each with its status.
+/// The settings of a registration that `EtwSetInformation` refused, with the statuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
-    /// `EventProviderSetTraits`, for instance for lack of permission to join the group:
-    /// the provider works outside its group, and its name travels with `TraceLogging`
-    /// events only.
+    /// `EventProviderSetTraits`, for example because the provider is not permitted to join its
+    /// group. The provider is not in its group, and only `TraceLogging` events contain its name.
     pub traits: Option<NtStatus>,
-    /// `EventProviderUseDescriptorType`, which is asked for where there are no traits:
+    /// `EventProviderUseDescriptorType`, which is set on registrations without traits.
     /// `TraceLogging` events cannot be decoded.
     pub descriptor_types: Option<NtStatus>,
-    /// `EventProviderBinaryTrackInfo`: the image is not noted in traces.
+    /// `EventProviderBinaryTrackInfo`. Traces do not record the driver's image.
     pub binary_tracking: Option<NtStatus>,
 }
 
@@ -85,7 +86,7 @@ impl fmt::Display for Refusals {
             (
                 "SetTraits",
                 self.traits,
-                "the provider works, but outside its group",
+                "the provider works, but it is not in its group",
             ),
             (
                 "UseDescriptorType",
@@ -95,7 +96,7 @@ impl fmt::Display for Refusals {
             (
                 "BinaryTrackInfo",
                 self.binary_tracking,
-                "the image is not noted in traces",
+                "traces do not record the driver's image",
             ),
         ];
         let mut separator = "";
@@ -113,17 +114,17 @@ impl fmt::Display for Refusals {
     }
 }
 
-/// Why a provider was not registered.
+/// The error of [`Provider::register`] and [`Provider::register_with`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterError {
-    /// It is registered already.
+    /// The provider is already registered.
     AlreadyRegistered,
     /// Another thread is registering or unregistering it.
     Busy,
-    /// `EtwRegister` failed. The provider may be registered again later.
+    /// `EtwRegister` failed. Registration can be tried again later.
     Refused(NtStatus),
-    /// `ExAllocatePool2` had no non-paged pool for traits of so many bytes. The provider
-    /// may be registered again later, or without them.
+    /// `ExAllocatePool2` could not allocate this number of bytes for the traits. Registration can
+    /// be tried again later, or with [`Provider::register`], which needs no pool.
     NoPool(usize),
     /// It was called at this IRQL, above `PASSIVE_LEVEL`; only debug builds look.
     TooHighIrql(u8),
@@ -132,18 +133,26 @@ pub enum RegisterError {
 impl fmt::Display for RegisterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AlreadyRegistered => f.write_str("the provider is registered already"),
-            Self::Busy => {
-                f.write_str("another thread is registering or unregistering the provider")
+            Self::AlreadyRegistered => f.write_str(
+                "cannot register the provider: it is already registered; unregister it first",
+            ),
+            Self::Busy => f.write_str(
+                "cannot register the provider: another thread is registering or unregistering it",
+            ),
+            Self::Refused(status) => {
+                write!(
+                    f,
+                    "cannot register the provider: EtwRegister returned {status}"
+                )
             }
-            Self::Refused(status) => write!(f, "EtwRegister returned {status}"),
             Self::NoPool(bytes) => write!(
                 f,
-                "ExAllocatePool2 had no {bytes} bytes of non-paged pool for the traits"
+                "cannot register the provider: ExAllocatePool2 could not allocate {bytes} bytes of \
+                 non-paged pool for its traits"
             ),
             Self::TooHighIrql(irql) => write!(
                 f,
-                "EtwRegister may be called at PASSIVE_LEVEL only, and the IRQL is {irql}"
+                "cannot register the provider at IRQL {irql}: call EtwRegister at PASSIVE_LEVEL (0)"
             ),
         }
     }
@@ -151,13 +160,13 @@ impl fmt::Display for RegisterError {
 
 impl core::error::Error for RegisterError {}
 
-/// Why a provider was not unregistered.
+/// The error of [`Provider::unregister`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnregisterError {
     /// Another thread is registering or unregistering it.
     Busy,
-    /// `EtwUnregister` failed. Whether the handle is good any more is not known, so writes
-    /// stay without effect; unregistering can be tried again.
+    /// `EtwUnregister` failed. The handle may or may not be valid, so writes do nothing.
+    /// Unregistering can be tried again.
     Refused(NtStatus),
     /// It was called at this IRQL, above `PASSIVE_LEVEL`; only debug builds look.
     TooHighIrql(u8),
@@ -166,13 +175,19 @@ pub enum UnregisterError {
 impl fmt::Display for UnregisterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy => {
-                f.write_str("another thread is registering or unregistering the provider")
+            Self::Busy => f.write_str(
+                "cannot unregister the provider: another thread is registering or unregistering it",
+            ),
+            Self::Refused(status) => {
+                write!(
+                    f,
+                    "cannot unregister the provider: EtwUnregister returned {status}"
+                )
             }
-            Self::Refused(status) => write!(f, "EtwUnregister returned {status}"),
             Self::TooHighIrql(irql) => write!(
                 f,
-                "EtwUnregister may be called at PASSIVE_LEVEL only, and the IRQL is {irql}"
+                "cannot unregister the provider at IRQL {irql}: call EtwUnregister at \
+                 PASSIVE_LEVEL (0)"
             ),
         }
     }
@@ -180,25 +195,24 @@ impl fmt::Display for UnregisterError {
 
 impl core::error::Error for UnregisterError {}
 
-/// The traits that a registration has: the piece that is copied into a write, and what it
-/// points at if that is not the provider's own constant.
+/// The traits of a registration: the data descriptor that `TraceLogging` writes copy, and the
+/// pool block that it points to, unless it points to the provider's constant.
 struct Registration {
-    piece: EventDataDescriptor<'static>,
+    descriptor: EventDataDescriptor<'static>,
     copy: Option<PoolCopy>,
 }
 
 /// A registration's traits, shared with writes.
 struct Shared(UnsafeCell<Registration>);
 
-// SAFETY: it is changed only by who has made `phase` `CHANGING`, and while the rundown is
-// closed and nobody has a pass; it is read only by those who have one.
+// SAFETY: only the thread that set `phase` to `CHANGING` modifies it, and only while the rundown
+// is closed and no pass exists; only holders of a pass read it.
 unsafe impl Sync for Shared {}
 
-/// An ETW provider: a `static` that a driver registers once and writes events to.
+/// An ETW provider: a `static` that a driver registers and writes events to.
 ///
-/// Everything in it that changes is atomic, so it is shared freely between
-/// processors and IRQLs. ETW keeps its address while it is registered, which is why
-/// only a `static` can be registered.
+/// Code on all processors and at all IRQLs can share a provider. Only a `static` can be
+/// registered, because ETW keeps the provider's address until it is unregistered.
 pub struct Provider {
     state: EnableState,
     rundown: Rundown,
@@ -215,12 +229,8 @@ pub struct Provider {
 
 impl Provider {
     const_unless_loom! {
-        /// A provider with this GUID and these traits; [`guid_of_name!`](crate::guid_of_name!)
-        /// and [`traits!`](crate::traits!) make them.
-        ///
-        /// # IRQL
-        ///
-        /// Any.
+        /// Creates a provider with a GUID and traits, which [`guid_of_name!`](crate::guid_of_name!)
+        /// and [`traits!`](crate::traits!) create at compile time.
         #[must_use]
         pub const fn new(id: Guid, traits: &'static Traits) -> Self {
             Self {
@@ -230,7 +240,7 @@ impl Provider {
                 handle: AtomicU64::new(0),
                 failures: Failures::new(),
                 registration: Shared(UnsafeCell::new(Registration {
-                    piece: EventDataDescriptor::EMPTY,
+                    descriptor: EventDataDescriptor::EMPTY,
                     copy: None,
                 })),
                 sets_traits: true,
@@ -242,70 +252,51 @@ impl Provider {
         }
     }
 
-    /// The same with handlers of notifications.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Sets the notification hooks.
     #[must_use]
     pub const fn with_hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = hooks;
         self
     }
 
-    /// The same, but its registration has no traits, so that its events in a manifest do not
-    /// carry them. (`EventProviderUseDescriptorType` is set instead, so that `TraceLogging`
-    /// events can bring the provider's name themselves.) For a provider in no group, without
-    /// custom traits.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Registers the provider without traits, so that its manifest events are smaller. The
+    /// registration has `EventProviderUseDescriptorType` instead, so that `TraceLogging` events
+    /// can contain the provider's name. For providers without a group and without custom traits.
     #[must_use]
     pub const fn without_traits(mut self) -> Self {
         self.sets_traits = false;
         self
     }
 
-    /// The same, but every session that the provider writes to notes the image that it is
-    /// in (`EventProviderBinaryTrackInfo`): for images with decoding resources, which
-    /// decoders then find.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Makes every session that records the provider's events also record the path of the
+    /// driver's image (`EventProviderBinaryTrackInfo`), so that decoders find the decoding
+    /// resources in it.
     #[must_use]
     pub const fn with_binary_tracking(mut self) -> Self {
         self.binary_tracking = true;
         self
     }
 
-    /// The provider's GUID.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the provider's GUID.
     #[must_use]
     pub const fn id(&self) -> Guid {
         self.id
     }
 
-    /// The provider's traits.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the provider's traits.
     #[must_use]
     pub const fn traits(&self) -> &'static Traits {
         self.traits
     }
 
-    /// Registers the provider: `EtwRegister`, then `EtwSetInformation` with the traits and
-    /// what else was asked for. ETW may call the hooks before this returns; events that they
-    /// write then are not recorded, since the registration is not complete yet.
+    /// Registers the provider (`EtwRegister`) and sets its traits and other settings
+    /// (`EtwSetInformation`).
     ///
-    /// If ETW refuses the traits the provider stays registered, works, and the result says
-    /// so.
+    /// ETW may call the hooks before this function returns. Events that they write during that
+    /// time are not recorded, because the registration is not complete.
+    ///
+    /// If ETW refuses the traits, the provider stays registered and works, and the function
+    /// returns [`Registered::Incomplete`].
     ///
     /// # IRQL
     ///
@@ -313,15 +304,15 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// [`RegisterError`]. A driver does its work without tracing, so it should go on.
+    /// Returns a [`RegisterError`]. A driver should continue without tracing.
     pub fn register(&'static self) -> Result<Registered, RegisterError> {
         self.change_phase()?;
         self.complete(None)
     }
 
-    /// Registers the provider as [`Self::register`] does, with traits that were made at run
-    /// time instead of its own. They are copied to non-paged pool, with the tag `WEtw`,
-    /// which [`Self::unregister`] frees.
+    /// Registers the provider as [`Self::register`] does, with traits that were created at run
+    /// time. They are copied to non-paged pool with the tag `WEtw`; [`Self::unregister`] frees
+    /// the copy.
     ///
     /// # IRQL
     ///
@@ -329,8 +320,8 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// [`RegisterError`]. After [`RegisterError::NoPool`] the provider is not registered;
-    /// [`Self::register`] needs no pool.
+    /// Returns a [`RegisterError`]. After [`RegisterError::NoPool`] the provider is not
+    /// registered; [`Self::register`] needs no pool.
     pub fn register_with<const N: usize>(
         &'static self,
         traits: &TraitsBuffer<N>,
@@ -344,7 +335,7 @@ impl Provider {
         self.complete(Some(copy))
     }
 
-    /// Makes this the only thread that changes the registration.
+    /// Makes the current thread the only one that changes the registration.
     fn change_phase(&self) -> Result<(), RegisterError> {
         ffi::check_irql(ffi::PASSIVE_LEVEL).map_err(RegisterError::TooHighIrql)?;
         let changed = self.phase.compare_exchange(
@@ -360,12 +351,12 @@ impl Provider {
         }
     }
 
-    /// Makes the registration, with the provider's own traits or others.
+    /// Registers the provider, with `copy` as its traits if there is one.
     fn complete(&'static self, copy: Option<PoolCopy>) -> Result<Registered, RegisterError> {
         let mut handle = 0;
         let context = ptr::from_ref(self).cast_mut().cast::<c_void>();
-        // SAFETY: the GUID and the context are parts of a static; the callback reads the
-        // context by shared reference only; the handle is a local.
+        // SAFETY: the GUID and the context belong to a static, the callback accesses the context
+        // by shared reference only, and the handle is a local variable.
         let status = NtStatus(unsafe {
             ffi::EtwRegister(
                 &raw const self.id,
@@ -375,7 +366,7 @@ impl Provider {
             )
         });
         if !status.is_success() {
-            // The callback may have run all the same.
+            // The callback may have run although the registration failed.
             self.state.disable();
             drop(copy);
             self.phase.store(UNREGISTERED, Ordering::Release);
@@ -388,14 +379,14 @@ impl Provider {
             .copy
             .as_ref()
             .map_or_else(|| self.traits.as_bytes(), PoolCopy::as_bytes);
-        // SAFETY: the blob is a constant of the provider's, or lies in the pool block that
-        // is kept until the rundown has been closed again.
+        // SAFETY: the blob is the provider's constant or the pool block, which is freed only
+        // after the rundown has been closed.
         let blob: &'static [u8] = unsafe { &*ptr::from_ref(blob) };
-        registration.piece = EventDataDescriptor::provider_metadata(blob);
-        // Traits that were made for this registration are meant to be set.
+        registration.descriptor = EventDataDescriptor::provider_metadata(blob);
+        // Traits that were passed for this registration are always set.
         let sets_traits = self.sets_traits || registration.copy.is_some();
-        let refusals = self.describe(handle, sets_traits.then_some(blob));
-        self.state.set_without_traits(refusals.traits.is_some());
+        let refusals = self.configure(handle, sets_traits.then_some(blob));
+        self.state.set_traits_refused(refusals.traits.is_some());
         self.handle.store(handle, Ordering::Relaxed);
         self.rundown.open();
         self.phase.store(REGISTERED, Ordering::Release);
@@ -406,11 +397,11 @@ impl Provider {
         })
     }
 
-    /// Tells ETW what the registration is like.
-    fn describe(&self, handle: u64, traits: Option<&[u8]>) -> Refusals {
+    /// Sets the registration's traits and other settings (`EtwSetInformation`).
+    fn configure(&self, handle: u64, traits: Option<&[u8]>) -> Refusals {
         let set = |class, information: &[u8]| {
-            // SAFETY: the handle was registered by the caller, and the information is
-            // borrowed for the call. (A blob has 255 bytes at most.)
+            // SAFETY: the caller registered the handle, and the information is borrowed for the
+            // call. (A blob has at most 255 bytes.)
             let status = NtStatus(unsafe {
                 ffi::EtwSetInformation(
                     handle,
@@ -421,12 +412,12 @@ impl Provider {
             });
             (!status.is_success()).then_some(status)
         };
-        // Before any write: without traits, ETW takes events' descriptions for content.
+        // Before any write: without traits, ETW treats event metadata as user data.
         let refused = traits.and_then(|blob| set(SET_TRAITS, blob));
         Refusals {
             traits: refused,
-            // Traits make ETW tell an event's description from its fields; without them it
-            // must be asked to.
+            // If a registration has traits, ETW evaluates the types of data descriptors; if not,
+            // this setting makes it do so.
             descriptor_types: if traits.is_none() || refused.is_some() {
                 set(USE_DESCRIPTOR_TYPE, &[1])
             } else {
@@ -440,10 +431,11 @@ impl Provider {
         }
     }
 
-    /// Unregisters the provider, if it is registered (`EtwUnregister`). Writes under way
-    /// finish first, and this sleeps until they have (`KeDelayExecutionThread`); later ones
-    /// do nothing. ETW waits for a notification that is being handled, so a hook must not
-    /// call this.
+    /// Unregisters the provider (`EtwUnregister`), or does nothing if it is not registered.
+    ///
+    /// The function sleeps until the writes in progress have finished (`KeDelayExecutionThread`).
+    /// Later writes do nothing. Hooks must not call this function, because ETW waits for running
+    /// notifications.
     ///
     /// # IRQL
     ///
@@ -451,7 +443,7 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// [`UnregisterError`].
+    /// Returns an [`UnregisterError`].
     pub fn unregister(&'static self) -> Result<(), UnregisterError> {
         ffi::check_irql(ffi::PASSIVE_LEVEL).map_err(UnregisterError::TooHighIrql)?;
         let changed =
@@ -465,70 +457,62 @@ impl Provider {
         self.state.close();
         self.rundown.close(ffi::pause);
         let handle = self.handle.load(Ordering::Relaxed);
-        // SAFETY: the handle is registered, and no write uses it any more.
+        // SAFETY: the handle is registered, and no write uses it.
         let status = NtStatus(unsafe { ffi::EtwUnregister(handle) });
         if !status.is_success() {
             self.phase.store(REGISTERED, Ordering::Release);
             return Err(UnregisterError::Refused(status));
         }
         self.handle.store(0, Ordering::Relaxed);
-        // A notification between closing and unregistering may have set it again.
+        // A notification may have enabled the provider again before `EtwUnregister`.
         self.state.disable();
         // SAFETY: the rundown is closed, and this is the only thread that changes it.
         let registration = unsafe { &mut *self.registration.0.get() };
-        registration.piece = EventDataDescriptor::EMPTY;
+        registration.descriptor = EventDataDescriptor::EMPTY;
         registration.copy = None;
         self.phase.store(UNREGISTERED, Ordering::Release);
         Ok(())
     }
 
-    /// Whether some session may want an event of this level and keyword: the check
-    /// that a write site makes.
+    /// Returns whether a session enables events of this level and keyword, without the
+    /// match-all keywords.
     ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Write sites make this check: for a constant level from 0 to 5 it is one load and one test.
+    /// It returns `true` for every event that [`Self::is_enabled`] reports, and also for those
+    /// that only the match-all keywords exclude.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "a call would cost more than the check"
     )]
     #[must_use]
-    pub fn may_want(&self, level: Level, keyword: Keyword) -> bool {
-        self.state.wants(level, keyword)
+    pub fn is_enabled_fast(&self, level: Level, keyword: Keyword) -> bool {
+        self.state.is_enabled_fast(level, keyword)
     }
 
-    /// Whether some session wants an event of this level and keyword, the keywords
-    /// that every session asks for included.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns whether a session enables events of this level and keyword, as ETW computes it:
+    /// by level, match-any and match-all keywords of all sessions together.
     #[must_use]
     pub fn is_enabled(&self, level: Level, keyword: Keyword) -> bool {
-        self.state.wants_detail(level, keyword)
+        self.state.is_enabled_slow(level, keyword)
     }
 
-    /// What the sessions want together; nothing while no session enables the provider.
-    /// Never waits, and is never torn: while it changes under the reader, the answer is
-    /// the old one, the new one, or that everything is wanted.
+    /// Returns the composite of all sessions' enable info, or `None` while no session enables
+    /// the provider.
     ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// The function never waits. During an update it returns the old composite, the new one, or
+    /// [`Composite::EVERYTHING`], but never a mixture.
     #[must_use]
     pub fn composite(&self) -> Option<Composite> {
         self.state.composite()
     }
 
-    /// Whether ETW itself would take such an event (`EtwProviderEnabled`); slower than
-    /// [`Self::is_enabled`].
+    /// Asks ETW whether a session enables events of this level and keyword
+    /// (`EtwProviderEnabled`). [`Self::is_enabled`] is faster.
     ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns `false` while the provider is not registered.
     #[must_use]
-    pub fn etw_wants(&self, level: Level, keyword: Keyword) -> bool {
+    pub fn provider_enabled(&self, level: Level, keyword: Keyword) -> bool {
         let Some(_pass) = self.rundown.enter() else {
             return false;
         };
@@ -536,13 +520,11 @@ impl Provider {
         unsafe { ffi::EtwProviderEnabled(self.handle(), level.0, keyword.bits()) != 0 }
     }
 
-    /// Whether ETW itself would take this event (`EtwEventEnabled`).
+    /// Asks ETW whether a session enables an event (`EtwEventEnabled`).
     ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns `false` while the provider is not registered.
     #[must_use]
-    pub fn etw_wants_event(&self, event: &EventDescriptor) -> bool {
+    pub fn event_enabled(&self, event: &EventDescriptor) -> bool {
         let Some(_pass) = self.rundown.enter() else {
             return false;
         };
@@ -550,11 +532,7 @@ impl Provider {
         unsafe { ffi::EtwEventEnabled(self.handle(), event) != 0 }
     }
 
-    /// The writes that ETW did not take, by status.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the counters of failed writes.
     #[must_use]
     pub const fn failures(&self) -> &Failures {
         &self.failures
@@ -568,21 +546,22 @@ impl Provider {
         &self.rundown
     }
 
-    /// The piece with the traits.
+    /// Returns the data descriptor of the traits.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is one load")]
-    pub(crate) fn traits_piece(&self, _pass: &Pass<'_>) -> EventDataDescriptor<'static> {
-        // SAFETY: nobody changes it while there is a pass.
+    pub(crate) fn traits_descriptor(&self, _pass: &Pass<'_>) -> EventDataDescriptor<'static> {
+        // SAFETY: the registration does not change while a pass exists.
         let registration = unsafe { &*self.registration.0.get() };
-        registration.piece
+        registration.descriptor
     }
 
-    /// The handle; 0 while there is none. Only for who holds a pass of the rundown.
+    /// Returns the handle, or 0 while the provider is not registered. The caller must hold a pass
+    /// of the rundown.
     pub(crate) fn handle(&self) -> u64 {
         self.handle.load(Ordering::Relaxed)
     }
 
-    /// Updates the state and calls the hook.
+    /// Updates the enable state and calls the hook.
     fn notify(
         &self,
         code: u32,
@@ -603,7 +582,8 @@ impl Provider {
                 Control::CaptureState(delivered),
                 self.hooks.on_capture_state,
             ),
-            // A later Windows may have more; none of them changes what is wanted.
+            // Later versions of Windows may send other codes, which do not change the enable
+            // state.
             _ => return,
         };
         if let Some(hook) = hook {
@@ -619,8 +599,8 @@ impl Provider {
     }
 }
 
-/// `PETWENABLECALLBACK`: ETW calls it at `PASSIVE_LEVEL`, one call at a time for each
-/// registration.
+/// The enable callback (`PETWENABLECALLBACK`). ETW calls it at `PASSIVE_LEVEL`, one call at a time
+/// for each registration.
 unsafe extern "system" fn enable_callback(
     source_id: *const Guid,
     control_code: u32,
@@ -630,13 +610,13 @@ unsafe extern "system" fn enable_callback(
     filter_data: *const FilterDescriptor,
     context: *mut c_void,
 ) {
-    // SAFETY: the context is what `register` passed: a provider in a static.
+    // SAFETY: the context is the provider that `complete` passed, which is a static.
     let Some(provider) = (unsafe { context.cast::<Provider>().as_ref() }) else {
         return;
     };
-    // SAFETY: ETW passes a valid pointer, or none.
+    // SAFETY: ETW passes a valid pointer or null.
     let source = unsafe { guid_from_raw(source_id) };
-    // SAFETY: ETW passes none, or a descriptor that is valid for the call.
+    // SAFETY: ETW passes null or a descriptor that is valid for the call.
     let filter = unsafe { FilterData::from_raw(filter_data) };
     let delivered = Composite::delivered(level, match_any_keyword, match_all_keyword);
     provider.notify(control_code, delivered, source, filter);

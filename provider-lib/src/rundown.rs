@@ -1,42 +1,41 @@
-//! Letting writes finish before a handle goes.
+//! Rundown protection of the registration's handle.
 
 use crate::sync::{AtomicU32, Ordering, const_unless_loom};
 
-/// Set while there is no handle to use.
+/// Set while there is no valid handle.
 const CLOSED: u32 = 1 << 31;
 
-/// Counts the writes that are under way, and lets no new ones in once it is closed.
+/// Counts the writes in progress, and admits no writes while it is closed.
 ///
-/// A write enters and leaves with one atomic operation each and never waits,
-/// whatever its IRQL. Who closes it, at `PASSIVE_LEVEL`, waits until the count is
-/// zero.
+/// A write enters and leaves with one atomic operation each, and never waits, at any IRQL. The
+/// closing thread, at `PASSIVE_LEVEL`, waits until the count is zero.
 ///
-/// The wait ends: once closed, nobody new gets in, and everyone inside is in one call
-/// of `EtwWriteEx`, `EtwProviderEnabled` or `EtwEventEnabled`, which do not block and
-/// run none of the driver's code. A writer at `DISPATCH_LEVEL` or above is on another
-/// processor, since this one runs the closer, and goes on by itself. A writer below
-/// that may have been preempted on this very processor, though, by a closer of a higher
-/// priority: a closer that only looked again and again would keep it from running. So
-/// the closer sleeps between two looks.
+/// The wait ends: a closed rundown admits no writes, and every write in progress is in one call of
+/// `EtwWriteEx`, `EtwProviderEnabled` or `EtwEventEnabled`, which do not block and do not run the
+/// driver's code. A writer at `DISPATCH_LEVEL` or above runs on another processor, because this
+/// one runs the closing thread. A writer below `DISPATCH_LEVEL` may have been preempted on this
+/// processor by the closing thread, if that has a higher priority. Spinning would keep such a
+/// writer from running, so the closing thread sleeps between two checks.
 pub struct Rundown {
     word: AtomicU32,
 }
 
-/// A write that is under way.
+/// A write in progress; dropping it ends the write.
 pub struct Pass<'a> {
     rundown: &'a Rundown,
 }
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        // What the write did comes before whatever is done once the count is zero.
+        // Release: the write happens before everything that the closing thread does once the
+        // count is zero.
         self.rundown.word.fetch_sub(1, Ordering::Release);
     }
 }
 
 impl Rundown {
     const_unless_loom! {
-        /// Closed.
+        /// Creates a closed rundown.
         pub const fn new() -> Self {
             Self {
                 word: AtomicU32::new(CLOSED),
@@ -44,23 +43,23 @@ impl Rundown {
         }
     }
 
-    /// Starts a write, unless it is closed.
+    /// Starts a write, or returns `None` while the rundown is closed.
     pub fn enter(&self) -> Option<Pass<'_>> {
         let pass = Pass { rundown: self };
-        // What was done before opening comes before the write. (The top bit makes this one
-        // instruction and a branch on its sign.) When it is closed, dropping the pass
-        // takes the count back. Few come so late, since the masks are cleared before, and
-        // who waits looks again.
+        // Acquire: everything before `open` happens before the write. `CLOSED` is the top bit, so
+        // that this is one instruction and a branch on its sign. While the rundown is closed,
+        // dropping the pass restores the count. That is rare, because the masks are cleared first;
+        // the closing thread then checks once more.
         (self.word.fetch_add(1, Ordering::Acquire) & CLOSED == 0).then_some(pass)
     }
 
-    /// Lets writes in.
+    /// Opens the rundown.
     pub fn open(&self) {
         self.word.fetch_and(!CLOSED, Ordering::Release);
     }
 
-    /// Lets no more writes in, and waits for those under way. `pause`, called between
-    /// two looks, lets other threads run, those of a lower priority too.
+    /// Closes the rundown, and waits until the writes in progress have finished. Between two checks
+    /// it calls `pause`, which must let other threads run, including those of lower priority.
     pub fn close(&self, pause: impl Fn()) {
         let mut word = self.word.fetch_or(CLOSED, Ordering::Acquire);
         while word & !CLOSED != 0 {

@@ -1,17 +1,16 @@
-//! What sessions want of a provider, kept so that any processor can read it at any
-//! IRQL without waiting.
+//! A provider's enable state, which code on any processor reads at any IRQL without waiting.
 //!
-//! The hot check is one mask per level: the keywords that some session wants at
-//! that level, or zero. A write site loads one mask, so level and keyword cannot be
-//! read torn. `docs/reference/event-cost.md` compares this design with others.
+//! Write sites check one mask per level: the match-any keywords if a session enables that level,
+//! or zero. They load one word, so they cannot combine the level of one update with the keywords
+//! of another. `docs/reference/event-cost.md` compares this design with others.
 //!
-//! The whole composite (level and both keyword masks) needs more than one load. A
-//! lock is out of the question: a reader at `DISPATCH_LEVEL` may have interrupted
-//! the writer on its own processor, and would wait for ever. So there are two
-//! slots and an index: the writer fills the slot that is not current and then makes
-//! it current. A reader that was overtaken twice while it read sees so by the
-//! slot's version, and tries again a few times; then it takes the widest answer,
-//! which is always right to act on, since ETW filters again for each session.
+//! The composite (level and both keyword masks) needs more than one load. A lock is not possible:
+//! a reader at `DISPATCH_LEVEL` may have interrupted the writer on the same processor, and would
+//! deadlock. Instead there are two slots and an index: the writer fills the slot that is not
+//! current, and then makes it current. If the writer finishes one update and begins another
+//! during a read, the slot's version changes, and the reader tries again. After a few tries it
+//! returns the widest composite. That is always safe, because ETW filters events again for each
+//! session.
 
 use crate::{
     Keyword, Level,
@@ -19,22 +18,22 @@ use crate::{
     sync::{AtomicU32, AtomicU64, Ordering, const_unless_loom, fence},
 };
 
-/// Levels with a mask of their own: 0 to 5. Others are checked by the composite.
+/// The number of levels with a mask: 0 to 5. Other levels are checked by the composite.
 const LEVELS: usize = 6;
-/// A reader that was overtaken as often as this takes the widest answer.
+/// The number of times that a reader tries to read a slot before it returns the widest composite.
 const TRIES: usize = 4;
 
 /// One copy of the composite.
 struct Slot {
     /// Odd while the slot is being written.
     version: AtomicU32,
-    /// 0 when nobody listens, otherwise the level with a bit above it.
+    /// The level with [`ENABLED`] set, or 0 while the provider is disabled.
     level: AtomicU32,
     match_any: AtomicU64,
     match_all: AtomicU64,
 }
 
-/// Set in a slot's level while somebody listens.
+/// Set in a slot's level while a session enables the provider.
 const ENABLED: u32 = 1 << 8;
 
 impl Slot {
@@ -50,23 +49,24 @@ impl Slot {
     }
 }
 
-/// Sessions filter by match-all keywords, which the masks know nothing of.
+/// A reason for the slow path: sessions have match-all keywords, which the masks do not contain.
 const MATCH_ALL: u32 = 1;
-/// The registration has no traits, which an event in a manifest must not claim to have.
-const WITHOUT_TRAITS: u32 = 2;
+/// A reason for the slow path: ETW refused the registration's traits, so manifest events must not
+/// use channel 12, which says that there are traits.
+const TRAITS_REFUSED: u32 = 2;
 
 /// A provider's enable state.
 pub struct EnableState {
     masks: [AtomicU64; LEVELS],
-    /// Why a write must look at more than the masks: [`MATCH_ALL`], [`WITHOUT_TRAITS`].
-    care: AtomicU32,
+    /// The reasons why writes must take the slow path: [`MATCH_ALL`], [`TRAITS_REFUSED`].
+    slow_path: AtomicU32,
     current: AtomicU32,
     slots: [Slot; 2],
 }
 
 impl EnableState {
     const_unless_loom! {
-        /// Nobody listens.
+        /// Creates the state of a provider that no session enables.
         pub const fn new() -> Self {
             Self {
                 masks: [
@@ -77,25 +77,24 @@ impl EnableState {
                     AtomicU64::new(0),
                     AtomicU64::new(0),
                 ],
-                care: AtomicU32::new(0),
+                slow_path: AtomicU32::new(0),
                 current: AtomicU32::new(0),
                 slots: [Slot::new(), Slot::new()],
             }
         }
     }
 
-    /// Whether some session may want an event of this level and keyword. For a
-    /// constant level this is one load and one test.
+    /// Returns whether a session enables events of this level and keyword, without the match-all
+    /// keywords. For a constant level from 0 to 5 this is one load and one test.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "a call would cost more than the check"
     )]
-    pub fn wants(&self, level: Level, keyword: Keyword) -> bool {
-        // The order of this load against others decides nothing: which events around an
-        // enable are recorded is never promised.
+    pub fn is_enabled_fast(&self, level: Level, keyword: Keyword) -> bool {
+        // The load needs no ordering: which events around a change are recorded is unspecified.
         self.masks.get(usize::from(level.0)).map_or_else(
-            || self.wants_detail(level, keyword),
+            || self.is_enabled_slow(level, keyword),
             |mask| {
                 let mask = mask.load(Ordering::Relaxed);
                 if keyword.bits() == 0 {
@@ -107,41 +106,42 @@ impl EnableState {
         )
     }
 
-    /// Whether the masks do not say all that a write must know, which is rare: sessions
-    /// have match-all keywords, or the registration has no traits. Around a change the
-    /// answer may be the one before it; ETW filters again for each session.
+    /// Returns whether writes must take the slow path, which is rare: sessions have match-all
+    /// keywords, or ETW refused the registration's traits. During an update the answer may be the
+    /// old one, which is safe because ETW filters again for each session.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is one load")]
-    pub fn needs_care(&self) -> bool {
-        self.care.load(Ordering::Relaxed) != 0
+    pub fn needs_slow_path(&self) -> bool {
+        self.slow_path.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the registration has no traits.
-    pub fn is_without_traits(&self) -> bool {
-        self.care.load(Ordering::Relaxed) & WITHOUT_TRAITS != 0
+    /// Returns whether ETW refused the registration's traits.
+    pub fn traits_refused(&self) -> bool {
+        self.slow_path.load(Ordering::Relaxed) & TRAITS_REFUSED != 0
     }
 
-    /// Keeps whether the registration has traits.
-    pub fn set_without_traits(&self, without: bool) {
-        self.set_care(WITHOUT_TRAITS, without);
+    /// Records whether ETW refused the registration's traits.
+    pub fn set_traits_refused(&self, refused: bool) {
+        self.set_slow_path(TRAITS_REFUSED, refused);
     }
 
-    fn set_care(&self, why: u32, needed: bool) {
+    fn set_slow_path(&self, reason: u32, needed: bool) {
         if needed {
-            self.care.fetch_or(why, Ordering::Relaxed);
+            self.slow_path.fetch_or(reason, Ordering::Relaxed);
         } else {
-            self.care.fetch_and(!why, Ordering::Relaxed);
+            self.slow_path.fetch_and(!reason, Ordering::Relaxed);
         }
     }
 
-    /// The check of all three parts, with the match-all mask.
+    /// Returns whether a session enables events of this level and keyword, by the composite: its
+    /// level, match-any and match-all keywords.
     #[cold]
-    pub fn wants_detail(&self, level: Level, keyword: Keyword) -> bool {
+    pub fn is_enabled_slow(&self, level: Level, keyword: Keyword) -> bool {
         self.composite()
             .is_some_and(|composite| composite.passes(level, keyword))
     }
 
-    /// The composite as a whole; nothing while nobody listens. Wait-free.
+    /// Returns the composite, or `None` while no session enables the provider. Wait-free.
     pub fn composite(&self) -> Option<Composite> {
         for _ in 0..TRIES {
             let Some(slot) = self
@@ -167,30 +167,30 @@ impl EnableState {
         Some(Composite::EVERYTHING)
     }
 
-    /// Somebody listens, with this composite, in which 0 has been spelled out.
+    /// Enables the provider with a composite that [`Composite::delivered`] made.
     ///
-    /// One caller at a time: ETW calls a registration's enable callback one call
-    /// after the other, and nothing else stores while it is registered.
+    /// There must be one caller at a time. ETW serializes a registration's enable callbacks, and
+    /// no other code calls this function or [`Self::disable`] while the provider is registered.
     pub fn enable(&self, composite: Composite) {
         self.publish(Some(composite));
         self.set_masks(Some(composite));
     }
 
-    /// Nobody listens any more. One caller at a time, as for [`Self::enable`].
+    /// Disables the provider. There must be one caller at a time, as for [`Self::enable`].
     pub fn disable(&self) {
         self.set_masks(None);
         self.publish(None);
     }
 
-    /// Makes every hot check fail, without touching the composite. Any number of
-    /// callers.
+    /// Clears the masks, so that every check of a write site fails, and keeps the composite. Any
+    /// number of callers is allowed.
     pub fn close(&self) {
         self.set_masks(None);
     }
 
     fn set_masks(&self, composite: Option<Composite>) {
         let matches_all = composite.is_some_and(|composite| composite.match_all.bits() != 0);
-        self.set_care(MATCH_ALL, matches_all);
+        self.set_slow_path(MATCH_ALL, matches_all);
         for (level, mask) in (0_u8..).zip(&self.masks) {
             let value = match composite {
                 Some(composite) if level <= composite.level.0 => composite.match_any.bits(),
@@ -208,7 +208,7 @@ impl EnableState {
         let version = slot.version.load(Ordering::Relaxed);
         slot.version
             .store(version.wrapping_add(1), Ordering::Relaxed);
-        // What follows is not seen before the odd version.
+        // No reader sees the stores below before it can see the odd version.
         fence(Ordering::Release);
         let (level, match_any, match_all) = composite.map_or((0, 0, 0), |composite| {
             (

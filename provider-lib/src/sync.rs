@@ -1,4 +1,4 @@
-//! Atomics: the core library's, or the model checker's.
+//! The atomics of the core library, or of the model checker.
 
 #[cfg(not(loom))]
 pub use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
@@ -6,7 +6,7 @@ pub use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
-/// Makes a function `const`, except for the model checker, whose atomics have no
+/// Declares a function that is `const`, except under the model checker, whose atomics have no
 /// `const` constructors.
 macro_rules! const_unless_loom {
     ($(#[$meta:meta])* $vis:vis const fn $($rest:tt)*) => {

@@ -1,4 +1,4 @@
-//! Provider traits: a provider's name, its group, and traits of its own.
+//! Provider traits: a provider's name, its group and its custom traits.
 
 use core::fmt;
 
@@ -6,15 +6,15 @@ use etw_wire::limits::{MAX_TRAITS_SIZE, MIN_CUSTOM_TRAIT_TYPE, TRAIT_TYPE_GROUP}
 
 use crate::Guid;
 
-/// A provider's traits, as `EtwSetInformation` takes them, in a buffer of `N` bytes.
+/// A provider's traits in a buffer of `N` bytes, as `EtwSetInformation` takes them.
 ///
-/// The blob: its size (16 bits, itself included), the provider's name in UTF-8 with
-/// a NUL, then traits, each with its size (16 bits, itself included), a type and its
-/// data. It must lie in memory that is never paged out.
+/// The blob contains its size (16 bits, including the size itself), the provider's name in UTF-8
+/// with a NUL, and the traits. Each trait has its size (16 bits, including the size itself), its
+/// type (8 bits) and its data.
 ///
-/// [`Traits`] are made when the driver is compiled and lie in the image's read-only
-/// data. What is known at run time only goes into a buffer on the stack or in non-paged
-/// pool, for [`Provider::register_with`](crate::Provider::register_with):
+/// [`Traits`] are created at compile time and are part of the image's read-only data. Traits that
+/// are known only at run time are created in a local variable, for
+/// [`Provider::register_with`](crate::Provider::register_with):
 ///
 /// ```
 /// use wdk_etw::{TraitsBuffer, TraitsError};
@@ -32,41 +32,39 @@ pub struct TraitsBuffer<const N: usize> {
     has_group: bool,
 }
 
-/// A provider's traits as a constant; [`traits!`](crate::traits!) makes them.
+/// A provider's traits as a constant, which [`traits!`](crate::traits!) creates.
 pub type Traits = TraitsBuffer<MAX_TRAITS_SIZE>;
 
-/// Why there is no such blob.
+/// The error of creating or extending traits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraitsError {
-    /// The name has a NUL in it.
+    /// The provider's name contains a NUL.
     NulInName,
-    /// A trait's type is Microsoft's.
+    /// A custom trait has this type, which is reserved for Microsoft.
     ReservedType(u8),
-    /// The blob would have more than 255 bytes, or than its buffer.
+    /// The traits do not fit in 255 bytes or in their buffer.
     TooLarge,
-    /// There is a group already; a provider is in one at most.
+    /// The provider is already in a group.
     SecondGroup,
 }
 
 impl TraitsError {
-    /// What is wrong, and what to do.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the error's text, also in `const` functions.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
-            Self::NulInName => "a provider's name ends at its first NUL; remove the NUL",
+            Self::NulInName => "the provider's name contains a NUL; remove it",
             Self::ReservedType(_) => {
-                "a custom trait's type is one of 128 to 255; lower ones are Microsoft's, and the \
-                 group has a parameter of its own"
+                "the type of a custom trait must be 128 to 255: lower types are reserved for \
+                 Microsoft; set the group with its own parameter"
             }
             Self::TooLarge => {
-                "a provider's traits have 255 bytes at most, since they travel with every event, \
-                 and no more than their buffer; shorten the name or the custom traits"
+                "the provider's traits do not fit in 255 bytes, the limit of ETW, or in their \
+                 buffer; shorten the name or the custom traits"
             }
-            Self::SecondGroup => "a provider is in one group at most; remove the other one",
+            Self::SecondGroup => {
+                "the provider is already in a group and can be in only one; remove the other group"
+            }
         }
     }
 }
@@ -79,8 +77,8 @@ impl fmt::Display for TraitsError {
 
 impl core::error::Error for TraitsError {}
 
-/// A provider's traits, checked when the driver is compiled: the name, then
-/// optionally `group = "…"` and custom traits as `type => data`.
+/// Creates a provider's traits at compile time. The arguments are the name, and optionally `group =
+/// "…"` and custom traits as `type => data`.
 ///
 /// ```
 /// use wdk_etw::{Traits, traits};
@@ -108,16 +106,12 @@ macro_rules! traits {
 }
 
 impl<const N: usize> TraitsBuffer<N> {
-    /// The traits of a provider with this name, in this group, with custom traits of
-    /// the types 128 to 255.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Creates the traits of a provider with this name, this group, and custom traits with types
+    /// from 128 to 255.
     ///
     /// # Errors
     ///
-    /// See [`TraitsError`].
+    /// Returns a [`TraitsError`].
     pub const fn new(
         name: &str,
         group: Option<Guid>,
@@ -142,20 +136,16 @@ impl<const N: usize> TraitsBuffer<N> {
         }
     }
 
-    /// The traits of a provider with this name, and nothing else yet.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Creates the traits of a provider with this name, without a group and custom traits.
     ///
     /// # Errors
     ///
-    /// [`TraitsError::NulInName`] or [`TraitsError::TooLarge`].
+    /// Returns [`TraitsError::NulInName`] or [`TraitsError::TooLarge`].
     pub const fn named(name: &str) -> Result<Self, TraitsError> {
         const {
             assert!(
                 N >= 3 && N <= MAX_TRAITS_SIZE,
-                "a buffer for traits has 3 to 255 bytes: traits travel with every event"
+                "a buffer for traits must have 3 to 255 bytes"
             );
         }
         let mut rest = name.as_bytes();
@@ -176,16 +166,12 @@ impl<const N: usize> TraitsBuffer<N> {
         }
     }
 
-    /// Puts the provider into a group.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Adds the provider to a group.
     ///
     /// # Errors
     ///
-    /// [`TraitsError::SecondGroup`] or [`TraitsError::TooLarge`]; the traits are as
-    /// before then.
+    /// Returns [`TraitsError::SecondGroup`] or [`TraitsError::TooLarge`], and leaves the traits
+    /// unchanged.
     pub const fn join(&mut self, group: Guid) -> Result<(), TraitsError> {
         if self.has_group {
             return Err(TraitsError::SecondGroup);
@@ -195,16 +181,12 @@ impl<const N: usize> TraitsBuffer<N> {
         appended
     }
 
-    /// Adds a custom trait, of a type from 128 to 255.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Adds a custom trait with a type from 128 to 255.
     ///
     /// # Errors
     ///
-    /// [`TraitsError::ReservedType`] or [`TraitsError::TooLarge`]; the traits are as
-    /// before then.
+    /// Returns [`TraitsError::ReservedType`] or [`TraitsError::TooLarge`], and leaves the traits
+    /// unchanged.
     pub const fn push(&mut self, kind: u8, data: &[u8]) -> Result<(), TraitsError> {
         if kind < MIN_CUSTOM_TRAIT_TYPE {
             return Err(TraitsError::ReservedType(kind));
@@ -213,7 +195,7 @@ impl<const N: usize> TraitsBuffer<N> {
     }
 
     const fn append_trait(&mut self, kind: u8, data: &[u8]) -> Result<(), TraitsError> {
-        // More does not fit in any case, so the sum cannot wrap.
+        // Larger data cannot fit, and the sum below cannot overflow.
         if data.len() > MAX_TRAITS_SIZE {
             return Err(TraitsError::TooLarge);
         }
@@ -221,7 +203,7 @@ impl<const N: usize> TraitsBuffer<N> {
         self.append(&[&[low, high, kind], data])
     }
 
-    /// Adds all the parts, or none, and brings the blob's size up to date.
+    /// Appends all parts or none, and updates the blob's size.
     const fn append(&mut self, parts: &[&[u8]]) -> Result<(), TraitsError> {
         let mut length = self.length;
         let mut rest = parts;
@@ -257,11 +239,7 @@ impl<const N: usize> TraitsBuffer<N> {
         Ok(())
     }
 
-    /// The blob.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the blob.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8] {
         let (blob, _) = self

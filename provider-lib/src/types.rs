@@ -1,11 +1,11 @@
-//! The types of fields that Rust has no type of its own for.
+//! Field types that Rust's libraries do not have.
 
 use core::{ffi::c_void, fmt, slice};
 
 use crate::plain::plain;
 
-/// The most 16-bit units that a NUL-terminated text is looked at for.
-const MOST_UNITS: usize = 32_767;
+/// The maximum length of a NUL-terminated UTF-16 string, in code units.
+const MAX_UNITS: usize = 32_767;
 
 macro_rules! number {
     ($($(#[$doc:meta])* $name:ident($type:ty);)*) => {$(
@@ -23,18 +23,18 @@ macro_rules! number {
 }
 
 number! {
-    /// A point in time: units of 100 ns since 1601-01-01 UTC (`FILETIME`), as
-    /// `KeQuerySystemTimePrecise` has it.
+    /// A point in time: the number of 100 ns units since 1601-01-01 UTC (`FILETIME`), as
+    /// `KeQuerySystemTimePrecise` returns it.
     FileTime(i64);
     /// An `HRESULT`.
     HResult(i32);
-    /// A Win32 error.
+    /// A Win32 error code.
     Win32Error(u32);
-    /// A process's id.
+    /// A process id.
     ProcessId(u32);
-    /// A thread's id.
+    /// A thread id.
     ThreadId(u32);
-    /// A TCP or UDP port, in the processor's byte order.
+    /// A TCP or UDP port in the processor's byte order.
     Port(u16);
 }
 
@@ -42,10 +42,10 @@ plain!(
     FileTime, HResult, Win32Error, ProcessId, ThreadId, SystemTime, Luid, F32, F64
 );
 
-/// A date and a time of day (`SYSTEMTIME`).
+/// A date and time of day (`SYSTEMTIME`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the fields are named after their contents")]
 pub struct SystemTime {
     pub year: u16,
     pub month: u16,
@@ -77,31 +77,20 @@ macro_rules! bits_of_number {
         pub struct $name($bits);
 
         impl $name {
-            #[doc = concat!("The bits of an `", stringify!($type), "`; for constants.")]
-            ///
-            /// # IRQL
-            ///
-            /// Any, where it is run by the compiler.
+            #[doc = concat!("Converts an `", stringify!($type), "`, in constants only: kernel code must not use")]
+            /// floating-point registers.
             #[must_use]
             pub const fn new(value: $type) -> Self {
                 Self(value.to_bits())
             }
 
-            /// The number with these bits.
-            ///
-            /// # IRQL
-            ///
-            /// Any.
+            /// Creates the number from its bits.
             #[must_use]
             pub const fn from_bits(bits: $bits) -> Self {
                 Self(bits)
             }
 
-            /// The bits.
-            ///
-            /// # IRQL
-            ///
-            /// Any.
+            /// Returns the bits.
             #[must_use]
             pub const fn to_bits(self) -> $bits {
                 self.0
@@ -111,39 +100,35 @@ macro_rules! bits_of_number {
 }
 
 bits_of_number! {
-    /// The bits of a floating-point number of 32 bits. Kernel code keeps off the
-    /// registers for such numbers, so it passes their bits.
+    /// A 32-bit floating-point number, as its bits, because kernel code must not use floating-point
+    /// registers.
     F32(u32) of f32;
-    /// The bits of a floating-point number of 64 bits. Kernel code keeps off the
-    /// registers for such numbers, so it passes their bits.
+    /// A 64-bit floating-point number, as its bits, because kernel code must not use floating-point
+    /// registers.
     F64(u64) of f64;
 }
 
-/// An address. Where the kernel's memory lies helps who attacks it, so a field of this
-/// type tells only whether it is null, unless the declaration says `#[address]`.
+/// An address. Kernel addresses help attackers, so a field of this type contains only whether the
+/// address is null, unless the declaration has `#[address]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Pointer(u64);
 
 impl Pointer {
-    /// The address of something.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Creates a pointer from a raw pointer.
     #[must_use]
     pub fn new<T: ?Sized>(pointer: *const T) -> Self {
         Self(pointer.cast::<c_void>().addr() as u64)
     }
 
-    /// The address, for a field that tells it.
+    /// Returns the address, for a field with `#[address]`.
     #[doc(hidden)]
     #[must_use]
     pub const fn address(self) -> u64 {
         self.0
     }
 
-    /// 0 for null, and all ones for every address.
+    /// Returns 0 for null, and `u64::MAX` for every other address.
     #[doc(hidden)]
     #[must_use]
     pub const fn hidden(self) -> u64 {
@@ -169,164 +154,142 @@ impl fmt::Debug for Pointer {
     }
 }
 
-/// UTF-16 text with its length, as a `UNICODE_STRING` has it.
+/// A counted UTF-16 string, as in a `UNICODE_STRING`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnicodeString<'a>(&'a [u16]);
 
 impl<'a> UnicodeString<'a> {
-    /// The text of these units.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Creates a string from its code units.
     #[must_use]
     pub const fn new(units: &'a [u16]) -> Self {
         Self(units)
     }
 
-    /// The text of a `UNICODE_STRING`'s `Buffer` and `Length`, which is in bytes.
+    /// Creates a string from the `Buffer` and `Length` (in bytes) of a `UNICODE_STRING`.
     ///
     /// # IRQL
     ///
-    /// Any, if the buffer cannot be paged out; otherwise `APC_LEVEL` or below.
+    /// Any, if the buffer is in non-pageable memory; otherwise `APC_LEVEL` or below.
     ///
     /// # Safety
     ///
-    /// `buffer` is null, or points at `length` bytes that are readable and do not change
-    /// while the text is used.
+    /// `buffer` must be null, or point to `length` bytes that are readable and do not change while
+    /// the result exists.
     #[must_use]
     pub const unsafe fn from_raw_parts(buffer: *const u16, length: u16) -> Self {
         if buffer.is_null() {
             return Self(&[]);
         }
-        // SAFETY: the caller promises as much.
+        // SAFETY: the caller guarantees that the buffer has `length` readable bytes.
         Self(unsafe { slice::from_raw_parts(buffer, length as usize / 2) })
     }
 
-    /// The units.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the code units.
     #[must_use]
     pub const fn units(self) -> &'a [u16] {
         self.0
     }
 }
 
-/// UTF-16 text that a NUL ends.
+/// A NUL-terminated UTF-16 string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Utf16CStr<'a>(&'a [u16]);
 
 impl<'a> Utf16CStr<'a> {
-    /// The text up to the first NUL among these units, or all of them.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Creates a string from the code units before the first NUL, or from all code units.
     #[must_use]
     pub fn new(units: &'a [u16]) -> Self {
         let end = units.iter().position(|unit| *unit == 0);
         Self(end.and_then(|end| units.get(..end)).unwrap_or(units))
     }
 
-    /// The text that starts here (`PCWSTR`), up to its NUL; no more than 32,767 units of
-    /// it.
+    /// Creates a string from a pointer to its first code unit (`PCWSTR`). The string ends at the
+    /// first NUL, or after 32,767 code units.
     ///
     /// # IRQL
     ///
-    /// Any, if the text cannot be paged out; otherwise `APC_LEVEL` or below.
+    /// Any, if the string is in non-pageable memory; otherwise `APC_LEVEL` or below.
     ///
     /// # Safety
     ///
-    /// `start` is null, or points at units that are readable up to and with a NUL, and
-    /// that do not change while the text is used.
+    /// `start` must be null, or point to code units that are readable up to and including a NUL, and
+    /// that do not change while the result exists.
     #[must_use]
     pub const unsafe fn from_ptr(start: *const u16) -> Self {
         if start.is_null() {
             return Self(&[]);
         }
         let mut length = 0_usize;
-        while length < MOST_UNITS {
-            // SAFETY: no NUL came before, so the caller promises that there is more.
+        while length < MAX_UNITS {
+            // SAFETY: no earlier unit is a NUL, so the caller guarantees that this one exists.
             let next = unsafe { start.add(length) };
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees that the unit is readable.
             if unsafe { next.read() } == 0 {
                 break;
             }
             length = length.wrapping_add(1);
         }
-        // SAFETY: all of these were read above.
+        // SAFETY: the loop read all these units.
         Self(unsafe { slice::from_raw_parts(start, length) })
     }
 
-    /// The units, without the NUL.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the code units, without the NUL.
     #[must_use]
     pub const fn units(self) -> &'a [u16] {
         self.0
     }
 }
 
-/// A security identifier: its revision, its number of subauthorities (15 at most), its
-/// authority (6 bytes), and 4 bytes for each subauthority.
+/// A security identifier (`SID`): its revision (1 byte), its number of subauthorities (1 byte, at
+/// most 15), its authority (6 bytes), and 4 bytes for each subauthority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sid<'a>(&'a [u8]);
 
-/// Bytes of a security identifier before its subauthorities.
+/// The size of a security identifier before its subauthorities, in bytes.
 const SID_HEAD: usize = 8;
-/// The most subauthorities.
-const MOST_SUBAUTHORITIES: u8 = 15;
+/// The maximum number of subauthorities (`SID_MAX_SUB_AUTHORITIES`).
+const MAX_SUBAUTHORITIES: u8 = 15;
 
 impl<'a> Sid<'a> {
-    /// The identifier at the start of these bytes, if there is a whole one.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the identifier at the start of the bytes, or `None` if they do not contain a whole
+    /// one.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
-        let [1, count @ 0..=MOST_SUBAUTHORITIES, ..] = bytes else {
+        let [1, count @ 0..=MAX_SUBAUTHORITIES, ..] = bytes else {
             return None;
         };
         let length = usize::from(*count).wrapping_mul(4).wrapping_add(SID_HEAD);
         bytes.get(..length).map(Self)
     }
 
-    /// The identifier that a `PSID` points at, if it is one.
+    /// Returns the identifier that a `PSID` points to, or `None` if the pointer is null or the
+    /// identifier is invalid.
     ///
     /// # IRQL
     ///
-    /// Any, if the identifier cannot be paged out; otherwise `APC_LEVEL` or below.
+    /// Any, if the identifier is in non-pageable memory; otherwise `APC_LEVEL` or below.
     ///
     /// # Safety
     ///
-    /// `start` is null, or points at a `SID` that is readable and does not change while
-    /// the result is used.
+    /// `start` must be null, or point to a `SID` that is readable and does not change while the
+    /// result exists.
     #[must_use]
     pub unsafe fn from_ptr(start: *const c_void) -> Option<Self> {
         if start.is_null() {
             return None;
         }
         let start = start.cast::<u8>();
-        // SAFETY: every identifier has its first 8 bytes, as the caller promises.
+        // SAFETY: every identifier has 8 bytes, which the caller guarantees to be readable.
         let head = unsafe { slice::from_raw_parts(start, SID_HEAD) };
-        let [1, count @ 0..=MOST_SUBAUTHORITIES, ..] = head else {
+        let [1, count @ 0..=MAX_SUBAUTHORITIES, ..] = head else {
             return None;
         };
         let length = usize::from(*count).wrapping_mul(4).wrapping_add(SID_HEAD);
-        // SAFETY: and as many bytes as it says.
+        // SAFETY: the caller guarantees that the whole identifier is readable.
         Some(Self(unsafe { slice::from_raw_parts(start, length) }))
     }
 
-    /// The bytes.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the bytes.
     #[must_use]
     pub const fn as_bytes(self) -> &'a [u8] {
         self.0
@@ -364,10 +327,10 @@ mod tests {
     fn texts_end_at_their_nul() {
         let units = [0x41, 0x42, 0, 0x43];
         assert_eq!(Utf16CStr::new(&units).units(), [0x41, 0x42]);
-        // SAFETY: there is a NUL.
+        // SAFETY: the array contains a NUL.
         let pointed = unsafe { Utf16CStr::from_ptr(units.as_ptr()) };
         assert_eq!(pointed.units(), [0x41, 0x42]);
-        // SAFETY: two units are there.
+        // SAFETY: the array has more than five bytes.
         let counted = unsafe { UnicodeString::from_raw_parts(units.as_ptr(), 5) };
         assert_eq!(counted.units(), [0x41, 0x42]);
     }

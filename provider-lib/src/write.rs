@@ -15,25 +15,23 @@ use crate::{
 pub struct WriteFlags(u32);
 
 impl WriteFlags {
-    /// None.
+    /// No flags.
     pub const NONE: Self = Self(0);
-    /// The caller cannot take a page fault although it runs below `DISPATCH_LEVEL`.
+    /// Tells ETW that the caller cannot take a page fault, although it runs below
+    /// `DISPATCH_LEVEL`.
     pub const NO_FAULTING: Self = Self(1);
-    /// For sessions that take private events only if they say so.
+    /// Marks the event as private (`EVENT_WRITE_FLAG_INPRIVATE`). Sessions that enabled the
+    /// provider with `EVENT_ENABLE_PROPERTY_EXCLUDE_INPRIVATE` do not receive it.
     pub const IN_PRIVATE: Self = Self(2);
 
-    /// Both.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Returns the union of both sets of flags.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// What goes with an event besides its content.
+/// The options of a write: activity ids, flags and sessions to exclude.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteOptions {
     activity: Option<ActivityId>,
@@ -43,14 +41,11 @@ pub struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// The thread's activity, no related one, for every session.
+    /// Returns the default options: the thread's activity, no related activity, no flags, all
+    /// sessions.
     ///
-    /// At `DISPATCH_LEVEL` and above, the thread is whichever was interrupted: name the
-    /// activity there.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Set the activity at `DISPATCH_LEVEL` and above: the current thread there is the one that
+    /// was interrupted, and so is its activity.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -61,33 +56,21 @@ impl WriteOptions {
         }
     }
 
-    /// The event belongs to this activity.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Sets the event's activity.
     #[must_use]
     pub const fn activity(mut self, activity: ActivityId) -> Self {
         self.activity = Some(activity);
         self
     }
 
-    /// The event's activity comes from this one.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Sets the related activity: the one from which the event's activity originates.
     #[must_use]
     pub const fn related(mut self, related: ActivityId) -> Self {
         self.related = Some(related);
         self
     }
 
-    /// The event starts this activity: it carries its id, and names what it comes from.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Makes the event start an activity: sets the event's activity and its related activity.
     #[must_use]
     pub const fn starts(mut self, activity: Activity) -> Self {
         self.activity = Some(activity.id());
@@ -95,23 +78,15 @@ impl WriteOptions {
         self
     }
 
-    /// Flags of the write.
-    ///
-    /// # IRQL
-    ///
-    /// Any.
+    /// Sets the flags.
     #[must_use]
     pub const fn flags(mut self, flags: WriteFlags) -> Self {
         self.flags = flags;
         self
     }
 
-    /// Keeps the event from the sessions with these bits, which their filters carry
+    /// Excludes the sessions with these bits, which are in the sessions' filter data
     /// ([`FilterHeader::instance_id`](crate::FilterHeader)).
-    ///
-    /// # IRQL
-    ///
-    /// Any.
     #[must_use]
     pub const fn except_sessions(mut self, bits: u64) -> Self {
         self.except = bits;
@@ -141,8 +116,8 @@ fn pointer(id: Option<&ActivityId>) -> *const Guid {
     id.map_or(ptr::null(), |id| ptr::from_ref(id.as_guid()))
 }
 
-/// An event was not written: `EtwWriteEx` returned this. The event is lost; the next one
-/// may well be recorded.
+/// The error of a write: the status that `EtwWriteEx` returned. The event is lost; later writes
+/// can succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteError(pub NtStatus);
 
@@ -161,63 +136,62 @@ impl WriteError {
 
 impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "EtwWriteEx returned {}", self.0)
+        write!(f, "cannot write the event: EtwWriteEx returned {}", self.0)
     }
 }
 
 impl core::error::Error for WriteError {}
 
 impl Provider {
-    /// Writes an event whose content is put together at run time (`EtwWriteEx`), whether
-    /// or not anybody listens; [`Self::is_enabled`] says.
+    /// Writes an event whose data is assembled at run time (`EtwWriteEx`). The layout of the data
+    /// must be in a manifest.
     ///
-    /// Events that are known when the driver is compiled are better declared
-    /// ([`provider`](macro@crate::provider)) or written with
-    /// [`event!`](macro@crate::event). The layout of what is written here must be in a
-    /// manifest.
+    /// The function calls ETW even if no session enables the event; check [`Self::is_enabled`]
+    /// first. Declare events that are known at compile time
+    /// ([`provider`](macro@crate::provider)), or write them with [`event!`](macro@crate::event).
     ///
-    /// A write before registration and after unregistration does nothing and succeeds.
+    /// The function does nothing and succeeds while the provider is not registered.
     ///
     /// # IRQL
     ///
-    /// Any. Above `APC_LEVEL` the pieces must lie in memory that cannot be paged out.
+    /// Any. Above `APC_LEVEL` the data must be in non-pageable memory.
     ///
     /// # Errors
     ///
-    /// [`WriteError`]; the failure is also counted in [`Provider::failures`].
+    /// Returns a [`WriteError`]. The provider also counts the failure ([`Provider::failures`]).
     pub fn write<const N: usize>(
         &self,
         event: &EventDescriptor,
         options: &WriteOptions,
-        pieces: &[EventDataDescriptor<'_>; N],
+        data: &[EventDataDescriptor<'_>; N],
     ) -> Result<(), WriteError> {
         self.rundown().enter().map_or(Ok(()), |pass| {
-            WriteError::check(self.hand_over(&pass, event, &options, pieces))
+            WriteError::check(self.write_ex(&pass, event, &options, data))
         })
     }
 
-    /// Calls `EtwWriteEx`, and counts it if that fails.
+    /// Calls `EtwWriteEx`, and counts the failure if there is one.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         clippy::cast_possible_truncation,
-        reason = "it is the end of one function; the number is 128 at most"
+        reason = "it is the end of one function; the number is at most 128"
     )]
-    pub(crate) fn hand_over<O: Options, const N: usize>(
+    pub(crate) fn write_ex<O: Options, const N: usize>(
         &self,
         _pass: &Pass<'_>,
         event: &EventDescriptor,
         options: &O,
-        pieces: &[EventDataDescriptor<'_>; N],
+        data: &[EventDataDescriptor<'_>; N],
     ) -> NtStatus {
         const {
             assert!(
                 N <= MAX_DATA_DESCRIPTORS,
-                "an event has 128 data descriptors at most; put several fields into one"
+                "an event can have at most 128 data descriptors; combine several fields into one"
             );
         }
-        // SAFETY: the pass keeps the handle registered; everything else is borrowed for
-        // the call.
+        // SAFETY: the pass keeps the handle registered, and everything else is borrowed for the
+        // call.
         let status = NtStatus(unsafe {
             ffi::EtwWriteEx(
                 self.handle(),
@@ -227,7 +201,7 @@ impl Provider {
                 options.activity(),
                 options.related(),
                 N as u32,
-                if N == 0 { ptr::null() } else { pieces.as_ptr() },
+                if N == 0 { ptr::null() } else { data.as_ptr() },
             )
         });
         if !status.is_success() {
@@ -237,11 +211,11 @@ impl Provider {
     }
 }
 
-/// Writes a declared event if somebody listens: `emit!(trace::event(fields))`.
+/// Writes a declared event if a session enables it: `emit!(trace::event(fields))`.
 ///
-/// The arguments are evaluated only then. After the event may come what goes with it:
-/// `activity`, `related`, `starts`, `flags` and `except_sessions`, as the methods of
-/// [`WriteOptions`] have them.
+/// The arguments are evaluated only if a session enables the event. Options can follow the event:
+/// `activity`, `related`, `starts`, `flags` and `except_sessions`, which are the methods of
+/// [`WriteOptions`].
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -259,27 +233,26 @@ impl Provider {
 /// # }
 /// ```
 ///
-/// The check at the call site is of the level and the match-any keywords. What is filtered
-/// by the match-all keywords alone, which hardly any session has, is found out after the
-/// arguments' evaluation.
+/// The check at the call site covers the level and the match-any keywords. If only the match-all
+/// keywords exclude the event, which is rare, the arguments are evaluated and the event is not
+/// written.
 ///
-/// A failed write is counted in [`Provider::failures`]; for
-/// its result call the event's own `write`.
+/// [`Provider::failures`] counts failed writes. Call the event's own `write` to get the result.
 ///
 /// # IRQL
 ///
-/// Any. Above `APC_LEVEL` the fields must lie in memory that cannot be paged out.
+/// Any. Above `APC_LEVEL` the fields must be in non-pageable memory.
 #[macro_export]
 macro_rules! emit {
     ($($part:ident)::+ ($($argument:expr),* $(,)?) $(,)?) => {
         if $($part)::+::is_enabled() {
-            // The provider counts failures; nobody is here to take them.
+            // The provider counts the failure; `emit!` returns no result.
             let _result = $($part)::+::write($crate::__macro::Plain, $($argument),*);
         }
     };
     ($($part:ident)::+ ($($argument:expr),* $(,)?), $($option:ident = $value:expr),+ $(,)?) => {
         if $($part)::+::is_enabled() {
-            // The provider counts failures; nobody is here to take them.
+            // The provider counts the failure; `emit!` returns no result.
             let _result = $($part)::+::write(
                 &$crate::WriteOptions::new()$(.$option($value))+,
                 $($argument),*

@@ -1,4 +1,4 @@
-//! What a declaration's events hand to ETW.
+//! The writes of declared events, as ETW receives them.
 
 #![allow(
     clippy::significant_drop_tightening,
@@ -22,7 +22,7 @@ use wdk_etw::{
     guid_of_name,
 };
 
-/// Everything that the tests' provider can say.
+/// The tests' provider.
 #[wdk_etw::provider(
     name = "Test.Declared",
     group = "2e651177-aeab-5ffc-66e2-144601de7da8",
@@ -54,10 +54,10 @@ mod trace {
         Operational = 16,
     }
 
-    /// What a request does.
+    /// The direction of a request.
     #[map]
     pub enum Kind {
-        /// It reads.
+        /// A read.
         Read = 1,
         Write = 2,
     }
@@ -193,7 +193,7 @@ fn capture_state(provider: &wdk_etw::Provider, _notification: &wdk_etw::Notifica
     emit!(trace::state(9));
 }
 
-/// A turn in which the provider is registered and everything is wanted.
+/// Takes a turn in which the provider is registered and all events are enabled.
 struct Registration(Turn);
 
 impl Drop for Registration {
@@ -224,20 +224,20 @@ fn one(etw: &Turn) -> Written {
     writes.remove(0)
 }
 
-/// The content of an event, all pieces of it together.
+/// Returns the data of an event, from all its data descriptors.
 fn content(written: &Written) -> Vec<u8> {
-    let payload = written.pieces.iter().filter(|(kind, _)| *kind == 0);
+    let payload = written.data.iter().filter(|(kind, _)| *kind == 0);
     payload.flat_map(|(_, bytes)| bytes.clone()).collect()
 }
 
-/// The values that the `.etl` reader, which knows nothing of this crate, finds.
+/// Returns the values that the `.etl` reader decodes, which is independent of this crate.
 fn decoded(written: &Written) -> (String, Vec<(String, Value)>) {
     assert_eq!(
-        written.pieces[0],
+        written.data[0],
         (2, trace::PROVIDER.traits().as_bytes().to_vec())
     );
-    assert_eq!(written.pieces[1].0, 1);
-    let schema = Schema::parse_trace_logging(&written.pieces[1].1).unwrap();
+    assert_eq!(written.data[1].0, 1);
+    let schema = Schema::parse_trace_logging(&written.data[1].1).unwrap();
     let payload = schema.decode(&content(written), etl_file::read::PointerSize::Eight);
     assert_eq!(payload.error, None);
     assert!(payload.leftover.is_empty());
@@ -258,7 +258,7 @@ fn values(written: &Written) -> Vec<Value> {
         .collect()
 }
 
-/// A provider all of whose events are in a manifest.
+/// A provider with manifest events only.
 #[wdk_etw::provider(name = "Test.Manifest", binary_tracking)]
 mod in_manifest {
     #[event(id = 1, level = Info, keyword = none)]
@@ -282,10 +282,10 @@ fn a_provider_that_is_all_in_a_manifest_needs_no_traits() {
     etw.notify(ENABLE, 5, 0, 0);
     emit!(in_manifest::told(5));
     assert_eq!(one(&etw).event.channel(), Channel::NONE);
-    // An event that describes itself brings the name.
+    // A TraceLogging event contains the provider's name.
     event!(in_manifest::PROVIDER, "Now", level = Info, keyword = none);
     let traits = in_manifest::PROVIDER.traits().as_bytes().to_vec();
-    assert_eq!(one(&etw).pieces[0], (2, traits));
+    assert_eq!(one(&etw).data[0], (2, traits));
     in_manifest::unregister().unwrap();
 }
 
@@ -316,7 +316,7 @@ fn a_declaration_says_what_an_event_is() {
     assert_eq!(transferred.keyword(), trace::REQUEST.union(trace::POWER));
     assert_eq!(transferred.channel(), Channel::PROVIDER_METADATA);
     assert_eq!(trace::told::DESCRIPTOR.channel(), Channel(16));
-    // The event log asks for the first channel's events by the highest keyword.
+    // The event log enables the first channel's events by the highest keyword bit.
     assert_eq!(
         trace::told::DESCRIPTOR.keyword(),
         trace::REQUEST.union(Keyword::from_bits(1 << 63))
@@ -349,7 +349,7 @@ fn both_encodings_pack_their_fields() {
     assert_eq!(written.event, trace::read_complete::DESCRIPTOR);
     let block = b"\x01\0\0\xC0\0\x10\0\0\0\0\0\0\x0C\0".to_vec();
     assert_eq!(
-        written.pieces,
+        written.data,
         [
             (2, trace::PROVIDER.traits().as_bytes().to_vec()),
             (
@@ -363,12 +363,9 @@ fn both_encodings_pack_their_fields() {
     emit!(trace::transferred(0xC000_0001, 4096, "\\Device\\0001"));
     let written = one(&etw);
     assert_eq!(written.event, trace::transferred::DESCRIPTOR);
-    assert_eq!(
-        written.pieces,
-        [(0, block), (0, b"\\Device\\0001".to_vec())]
-    );
+    assert_eq!(written.data, [(0, block), (0, b"\\Device\\0001".to_vec())]);
     trace::told();
-    assert_eq!(one(&etw).pieces, []);
+    assert_eq!(one(&etw).data, []);
 }
 
 // R-O9, R-E8, R-K3, R-O3
@@ -396,7 +393,7 @@ fn a_filtered_event_evaluates_nothing() {
     }
     etw.notify(DISABLE, 0, 0, 0);
     write();
-    // What every session must have is looked at after the arguments' values are at hand.
+    // Match-all keywords are checked only after the arguments have been evaluated.
     assert!(evaluated.get() <= 4);
     let before = evaluated.get();
     etw.notify(ENABLE, 4, 0x8000, 0x8000);
@@ -443,15 +440,15 @@ fn an_event_claims_traits_only_if_its_provider_has_them() {
 
 // R-O5
 #[test]
-fn names_and_tags_are_in_the_description() {
+fn names_and_tags_are_in_the_event_metadata() {
     let etw = registered();
     emit!(trace::state(3));
     let written = one(&etw);
     assert_eq!(
-        written.pieces[1].1,
+        written.data[1].1,
         b"\x1c\0\x01The state\0Last One\0\x84\x80\x80\x80\x80\x05"
     );
-    let schema = Schema::parse_trace_logging(&written.pieces[1].1).unwrap();
+    let schema = Schema::parse_trace_logging(&written.data[1].1).unwrap();
     assert_eq!((schema.tags, schema.fields[0].tags), (0x20_0000, 5));
     assert_eq!(
         decoded(&written).1,
@@ -554,12 +551,12 @@ fn an_event_at_its_call_site_is_like_a_declared_one() {
     assert_eq!(values(&one(&etw)), [Value::UInt(7)]);
 }
 
-/// A text of so many characters of two bytes each.
+/// Returns a string of two-byte characters.
 fn long(characters: usize) -> String {
     "é".repeat(characters)
 }
 
-// Issue: what does not fit is cut, counted, and told.
+// Fields that do not fit are cut, counted and reported.
 #[test]
 fn what_does_not_fit_is_cut_and_flagged() {
     const ROOM: usize = wdk_etw_room();
@@ -598,7 +595,7 @@ fn what_does_not_fit_is_cut_and_flagged() {
             ]
         );
     }
-    // An event that describes itself is named in its notice.
+    // The notice contains the name of a TraceLogging event.
     emit!(trace::read_complete(0, 0, &text));
     let writes = etw.writes();
     assert_eq!(
@@ -606,23 +603,23 @@ fn what_does_not_fit_is_cut_and_flagged() {
         Value::Text("ReadComplete".to_owned())
     );
     assert!(content(&writes[1]).len() <= ROOM);
-    // Arrays are cut between elements, and texts of 16-bit units between those.
+    // Arrays are cut between elements, and UTF-16 strings between code units.
     let many = vec![0x0102_i16; 40_000];
     emit!(trace::arrays(&[1, 2, 3], &many, &[], &[], &[0; 6], &[], 1));
     let writes = etw.writes();
     let last = writes.last().unwrap();
     assert!(matches!(&values(last)[1], Value::Array(kept) if kept.len() > 31_000));
-    let total: usize = last.pieces.iter().map(|(_, bytes)| bytes.len()).sum();
+    let total: usize = last.data.iter().map(|(_, bytes)| bytes.len()).sum();
     assert!(total + 80 + 2_000 < 65_536);
 }
 
-/// The most bytes of an event's content.
+/// The maximum size of an event's data in bytes.
 const fn wdk_etw_room() -> usize {
     65_535 - 80 - 2_560
 }
 
 fn text() -> impl Strategy<Value = String> {
-    // A NUL ends some of the texts, and the reader's too.
+    // Some of the strings end at a NUL, for the reader too.
     "[^\\x00]{0,40}"
 }
 
@@ -699,7 +696,7 @@ proptest! {
             &[Value::Ipv4(v4), Value::Ipv6(v6), Value::Port(port), Value::SocketAddress(socket)]
         );
         prop_assert!(matches!(&read[4], Value::Sid(read) if read.subauthorities == sub));
-        // A manifest says that the address has 16 bytes; a description cannot.
+        // A manifest contains the address's length of 16 bytes; event metadata cannot.
         let mut described = content(&writes[0]);
         prop_assert_eq!(described.drain(4..6).collect::<Vec<_>>(), [16, 0]);
         prop_assert_eq!(content(&writes[1]), described);

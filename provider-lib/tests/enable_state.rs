@@ -1,4 +1,4 @@
-//! What notifications make of a provider's enable state.
+//! The enable state of a provider after notifications.
 
 #![allow(
     clippy::significant_drop_tightening,
@@ -39,7 +39,7 @@ fn the_check_is_level_any_and_all() {
     let etw = turn();
     let provider = provider!();
     assert_eq!(provider.register(), Ok(Registered::Complete));
-    assert!(!provider.may_want(Level::CRITICAL, keyword(1)));
+    assert!(!provider.is_enabled_fast(Level::CRITICAL, keyword(1)));
     etw.notify(ENABLE, 4, 0b0001, 0b0011);
     for level in 0..=255 {
         let level = Level(level);
@@ -51,14 +51,17 @@ fn the_check_is_level_any_and_all() {
                 "{level:?} {bits}"
             );
             assert!(
-                provider.may_want(level, keyword(bits)) || !passes,
+                provider.is_enabled_fast(level, keyword(bits)) || !passes,
                 "{level:?} {bits}"
             );
         }
     }
-    // The hot check leaves match-all to ETW, and nothing else.
-    assert!(provider.may_want(Level(4), keyword(1)));
-    assert!(!provider.may_want(Level(4), keyword(2)) && !provider.may_want(Level(5), keyword(1)));
+    // The fast check ignores only the match-all keywords.
+    assert!(provider.is_enabled_fast(Level(4), keyword(1)));
+    assert!(
+        !provider.is_enabled_fast(Level(4), keyword(2))
+            && !provider.is_enabled_fast(Level(5), keyword(1))
+    );
     provider.unregister().unwrap();
 }
 
@@ -70,7 +73,10 @@ fn session_level_zero_enables_all_levels() {
     assert_eq!(provider.register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 0, 1, 0);
     for level in [0, 1, 5, 6, 255] {
-        assert!(provider.may_want(Level(level), keyword(1)), "level {level}");
+        assert!(
+            provider.is_enabled_fast(Level(level), keyword(1)),
+            "level {level}"
+        );
     }
     provider.unregister().unwrap();
 }
@@ -84,7 +90,7 @@ fn match_any_zero_means_all_keywords() {
     etw.notify(ENABLE, 5, 0, 0);
     for bits in [0, 1, 1 << 47, 1 << 63] {
         assert!(
-            provider.may_want(Level(5), keyword(bits)),
+            provider.is_enabled_fast(Level(5), keyword(bits)),
             "keyword {bits:x}"
         );
     }
@@ -107,12 +113,12 @@ fn a_notification_replaces_what_was_before() {
             match_all: keyword(1),
         })
     );
-    assert!(!provider.may_want(Level(3), keyword(1)));
+    assert!(!provider.is_enabled_fast(Level(3), keyword(1)));
     etw.notify(DISABLE, 0, 0, 0);
     assert_eq!(provider.composite(), None);
     for level in 0..=255 {
-        assert!(!provider.may_want(Level(level), keyword(u64::MAX)));
-        assert!(!provider.may_want(Level(level), keyword(0)));
+        assert!(!provider.is_enabled_fast(Level(level), keyword(u64::MAX)));
+        assert!(!provider.is_enabled_fast(Level(level), keyword(0)));
     }
     provider.unregister().unwrap();
 }
@@ -128,7 +134,7 @@ fn other_codes_change_nothing() {
     for code in [CAPTURE_STATE, 3, 4, 1000, u32::MAX] {
         etw.notify(code, 1, 1, 1);
         assert_eq!(provider.composite(), before, "code {code}");
-        assert!(provider.may_want(Level(3), keyword(4)));
+        assert!(provider.is_enabled_fast(Level(3), keyword(4)));
     }
     provider.unregister().unwrap();
 }
@@ -140,9 +146,9 @@ fn callback_during_register_is_safe() {
     let provider = provider!();
     etw.set(|etw| etw.enabled_before = Some((4, 2, 0)));
     assert_eq!(provider.register(), Ok(Registered::Complete));
-    assert!(provider.may_want(Level(4), keyword(2)));
+    assert!(provider.is_enabled_fast(Level(4), keyword(2)));
     provider.unregister().unwrap();
-    assert!(!provider.may_want(Level(1), keyword(2)));
+    assert!(!provider.is_enabled_fast(Level(1), keyword(2)));
     assert_eq!(provider.composite(), None);
 }
 
@@ -197,7 +203,7 @@ fn an_event_that_match_all_excludes_is_not_written() {
     let provider = provider!();
     assert_eq!(provider.register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 5, 1, 3);
-    assert!(provider.may_want(Level::ERROR, keyword(1)));
+    assert!(provider.is_enabled_fast(Level::ERROR, keyword(1)));
     event!(provider, "Read", level = Error, keyword = keyword(1));
     assert_eq!(etw.writes(), []);
     event!(provider, "ReadLocal", level = Error, keyword = keyword(3));
@@ -210,7 +216,7 @@ fn an_event_that_match_all_excludes_is_not_written() {
     provider.unregister().unwrap();
 }
 
-/// Copies of what a hook was shown.
+/// Copies of the notifications that a hook received.
 type Shown = (Guid, u32, Vec<u8>, Vec<(FilterHeader, Vec<u8>)>);
 
 static SHOWN: Mutex<Vec<Option<Shown>>> = Mutex::new(Vec::new());
@@ -328,9 +334,9 @@ fn readers_never_see_a_mixture() {
                             states.contains(&read) || read == Composite::EVERYTHING,
                             "{read:?}"
                         );
-                        // What only one state's level and the other's keyword would pass.
+                        // Only the level of one state with the keyword of the other would pass.
                         assert!(
-                            !provider.may_want(Level(3), keyword(0x1111)),
+                            !provider.is_enabled_fast(Level(3), keyword(0x1111)),
                             "level and keyword were read torn"
                         );
                     }

@@ -1,7 +1,6 @@
-//! Events' descriptions and contents, read by decoders that others wrote.
+//! Event metadata and data, read by third-party decoders.
 //!
-//! The library's own tests run without them, so this one waits to be asked: `cargo xtask
-//! test` installs the decoders and asks.
+//! The test is ignored unless `cargo xtask test` runs it, which installs the decoders.
 
 #![allow(
     clippy::significant_drop_tightening,
@@ -26,8 +25,8 @@ use wdk_etw::{
     emit, event,
 };
 
-/// The decoder that takes descriptions apart knows the types 1 to 15 and 20, and arrays
-/// of these with a count in the event; tags of fields it takes in four bytes.
+/// The events that the third-party decoder of event metadata supports: types 1 to 15 and 20, arrays
+/// of these types with a count in the event, and field tags of four bytes.
 #[wdk_etw::provider(
     name = "Test.Foreign",
     group = "2e651177-aeab-5ffc-66e2-144601de7da8",
@@ -97,13 +96,12 @@ fn write_events() {
     });
 }
 
-/// The record that ETW makes of a write: the traits of its registration, the description,
-/// and the content.
+/// Returns the record that ETW makes of a write: the traits of its registration, the event
+/// metadata, and the data.
 fn record(written: &Written, timestamp: i64) -> EventRecord {
     let of_kind = |wanted| {
-        let pieces = written.pieces.iter();
-        pieces
-            .filter(move |(kind, _)| *kind == wanted)
+        let data = written.data.iter();
+        data.filter(move |(kind, _)| *kind == wanted)
             .flat_map(|(_, bytes)| bytes.clone())
             .collect::<Vec<u8>>()
     };
@@ -111,11 +109,11 @@ fn record(written: &Written, timestamp: i64) -> EventRecord {
         ext_type: ext_type::PROV_TRAITS,
         data: trace::PROVIDER.traits().as_bytes().to_vec(),
     }];
-    let description = of_kind(1);
-    if !description.is_empty() {
+    let metadata = of_kind(1);
+    if !metadata.is_empty() {
         extended.push(ExtendedItem {
             ext_type: ext_type::EVENT_SCHEMA_TL,
-            data: description,
+            data: metadata,
         });
     }
     let event = written.event;

@@ -1,5 +1,5 @@
-//! What the library writes is what the resources say that it writes: events of every type of
-//! field, decoded by the resources that are made of the same declaration.
+//! Events with every field type, decoded by the resources that are generated from the same
+//! declaration.
 
 #![allow(
     clippy::significant_drop_tightening,
@@ -26,7 +26,7 @@ use wdk_etw_build::{
     manifest_of,
 };
 
-/// Decodes by the resources of the declaration.
+/// Returns the catalog of the declaration's resources.
 fn catalog() -> Catalog {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("resources/tests/fixture/everything.rs");
     let files = Files {
@@ -41,14 +41,14 @@ fn catalog() -> Catalog {
     catalog
 }
 
-/// An event's fields, as they are shown, and what its provider's resources call it.
+/// Returns an event's name in the resources, and its formatted fields.
 fn decoded(written: &Written, catalog: &Catalog) -> (String, Vec<String>) {
     let provider = etl_file::Guid::from_bytes(trace::ID.to_bytes());
     let (id, version) = (written.event.id(), written.event.version());
     let definition = catalog.provider(provider).unwrap().event(id, version);
     let definition = definition.unwrap_or_else(|| panic!("event {id} of version {version}"));
     let data: Vec<u8> = written
-        .pieces
+        .data
         .iter()
         .flat_map(|(_, bytes)| bytes.clone())
         .collect();
@@ -157,7 +157,7 @@ fn write_events() {
 fn the_resources_say_what_is_written() {
     let etw = turn();
     assert_eq!(trace::register(), Ok(Registered::Complete));
-    // The last level, and whatever keyword.
+    // The highest level and all keywords.
     etw.notify(ENABLE, 255, 0, 0);
     etw.calls();
     write_events();
@@ -191,7 +191,7 @@ fn the_resources_say_what_is_written() {
         "Nothing: ",
     ];
     assert_eq!(decoded, expected);
-    // The message speaks of the fields by their numbers in the declaration.
+    // The message refers to the fields by their numbers in the declaration.
     let provider = etl_file::Guid::from_bytes(trace::ID.to_bytes());
     let texts = catalog.provider(provider).unwrap().event(3, 0).unwrap();
     assert_eq!(

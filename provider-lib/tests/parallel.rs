@@ -1,4 +1,4 @@
-//! Real threads, at the same time: writers, readers, notifications, and registration.
+//! Writers, readers, notifications and registrations on concurrent threads.
 
 #![allow(
     clippy::significant_drop_tightening,
@@ -32,12 +32,12 @@ mod trace {
     pub fn in_manifest(number: u32, text: &str);
 }
 
-/// Rounds of registering and notifying, at least.
+/// The minimum number of rounds of registering and notifying.
 const ROUNDS: u32 = 300;
-/// Events that somebody listened to, at least: what the threads do must have met.
+/// The minimum number of recorded events, which proves that the threads ran concurrently.
 const EVENTS: u32 = 200;
 
-/// The two composites that sessions ask for in turn: they differ in all three parts.
+/// The two composites that the sessions alternate between. They differ in all three parts.
 const FIRST: (u8, u64, u64) = (4, 1, 1);
 const SECOND: (u8, u64, u64) = (5, 2, 2);
 
@@ -45,7 +45,7 @@ const fn composite(of: (u8, u64, u64)) -> Composite {
     Composite::delivered(of.0, of.1, of.2)
 }
 
-/// Ends the threads, also when the test fails.
+/// Ends the threads when the test ends, even if it fails.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -54,7 +54,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// What a reader may see at any time: nothing, one of the two, or everything.
+/// Checks that a reader sees nothing, one of the two composites, or everything.
 fn look(provider: &Provider) {
     let known = [
         None,
@@ -64,9 +64,9 @@ fn look(provider: &Provider) {
     ];
     let seen = provider.composite();
     assert!(known.contains(&seen), "{seen:?}");
-    // Verbose was never asked for together with the low keyword: a level of one update
-    // with the keywords of the other would let it pass.
-    assert!(!provider.may_want(Level::VERBOSE, Keyword::bit::<0>()));
+    // No composite enables Verbose with the low keyword. Only the level of one update with the
+    // keywords of the other would.
+    assert!(!provider.is_enabled_fast(Level::VERBOSE, Keyword::bit::<0>()));
 }
 
 // R-C5, R-E7: the stand-in for ETW fails the test when a write comes with a handle that was

@@ -65,11 +65,11 @@ fn group_refusal_keeps_the_provider_working() {
     assert_eq!(
         refusals.to_string(),
         "EtwSetInformation(EventProviderSetTraits) returned STATUS_ACCESS_DENIED (0xC0000022): \
-         the provider works, but outside its group; \
+         the provider works, but it is not in its group; \
          EtwSetInformation(EventProviderUseDescriptorType) returned STATUS_ACCESS_DENIED \
          (0xC0000022): TraceLogging events cannot be decoded"
     );
-    // ETW is asked to tell descriptions from fields all the same.
+    // `EventProviderUseDescriptorType` is set although the traits were refused.
     assert_eq!(
         etw.calls().last(),
         Some(&Call::SetInformation(0x1001, 3, vec![1]))
@@ -129,7 +129,7 @@ fn a_failed_registration_says_why_and_can_be_tried_again() {
     assert_eq!(provider.register(), Err(error));
     assert_eq!(
         error.to_string(),
-        "EtwRegister returned STATUS_NO_MEMORY (0xC0000017)"
+        "cannot register the provider: EtwRegister returned STATUS_NO_MEMORY (0xC0000017)"
     );
     write(provider);
     assert_eq!(etw.writes(), [], "there is no handle to write to");
@@ -149,12 +149,12 @@ fn a_failed_unregistration_can_be_tried_again_and_writes_nothing() {
     assert_eq!(provider.unregister(), Err(error));
     assert_eq!(
         error.to_string(),
-        "EtwUnregister returned STATUS_NO_MEMORY (0xC0000017)"
+        "cannot unregister the provider: EtwUnregister returned STATUS_NO_MEMORY (0xC0000017)"
     );
     etw.calls();
-    // The handle may be good or not.
+    // The handle may or may not be valid.
     write(provider);
-    assert!(!provider.may_want(Level::INFORMATION, Keyword::bit::<0>()));
+    assert!(!provider.is_enabled_fast(Level::INFORMATION, Keyword::bit::<0>()));
     assert_eq!(etw.writes(), []);
     assert_eq!(provider.register(), Err(RegisterError::AlreadyRegistered));
     etw.set(|etw| etw.unregister_status = 0);
@@ -172,8 +172,8 @@ fn unregister_waits_for_writes_in_flight() {
         scope.spawn(|| write(provider));
         etw.wait_until(|etw| etw.writes_inside == 1);
         let unregister = scope.spawn(|| provider.unregister());
-        // Once nobody gets in any more, it waits for the one inside.
-        while provider.etw_wants(Level::CRITICAL, Keyword::bit::<0>()) {
+        // After the rundown is closed, `unregister` waits for the write in progress.
+        while provider.provider_enabled(Level::CRITICAL, Keyword::bit::<0>()) {
             std::thread::yield_now();
         }
         for _ in 0..1000 {
@@ -185,7 +185,7 @@ fn unregister_waits_for_writes_in_flight() {
             !calls.contains(&Call::Unregister(0x1001)),
             "the handle went while a write used it"
         );
-        // Who comes late does not wait.
+        // A later write does not wait.
         write(provider);
         etw.set(|etw| etw.hold_writes = false);
         assert_eq!(unregister.join().unwrap(), Ok(()));
@@ -197,7 +197,7 @@ fn unregister_waits_for_writes_in_flight() {
 #[test]
 fn second_set_traits_is_reported() {
     fn set_first(_provider: &Provider, _notification: &Notification<'_>) {
-        // Somebody else was quicker to set this registration's traits.
+        // Simulates that the traits of this registration are already set.
         common::set_traits(0x1001);
     }
     static PROVIDER: Provider = Provider::new(ID, &traits!(NAME)).with_hooks(Hooks {
@@ -248,18 +248,18 @@ fn traits_made_at_run_time_lie_in_non_paged_pool_while_the_registration_lasts() 
     );
     etw.notify(ENABLE, 5, 0, 0);
     event!(provider, "Now", level = Info, keyword = none);
-    assert_eq!(etw.writes()[0].pieces[0], (2, expected));
+    assert_eq!(etw.writes()[0].data[0], (2, expected));
     provider.unregister().unwrap();
     assert_eq!(
         etw.calls(),
         [Call::Unregister(0x1001), Call::Free(POOL_TAG)]
     );
-    // The next registration has the provider's own again.
+    // The next registration has the provider's own traits.
     assert_eq!(provider.register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 5, 0, 0);
     event!(provider, "Now", level = Info, keyword = none);
     let own = provider.traits().as_bytes().to_vec();
-    assert_eq!(etw.writes()[0].pieces[0], (2, own));
+    assert_eq!(etw.writes()[0].data[0], (2, own));
     provider.unregister().unwrap();
 }
 
@@ -285,7 +285,7 @@ fn a_registration_that_fails_leaves_no_pool_behind() {
     assert!(
         error
             .to_string()
-            .contains("ExAllocatePool2 had no 17 bytes")
+            .contains("ExAllocatePool2 could not allocate 17 bytes")
     );
     assert_eq!(etw.calls(), [Call::Allocate(0x40, 17, POOL_TAG)]);
     assert_eq!(provider.register(), Ok(Registered::Complete));
@@ -392,7 +392,7 @@ fn a_write_before_and_after_registration_does_nothing() {
     assert_eq!(provider.register(), Ok(Registered::Complete));
     provider.unregister().unwrap();
     write(provider);
-    assert!(!provider.etw_wants(Level::CRITICAL, Keyword::bit::<0>()));
+    assert!(!provider.provider_enabled(Level::CRITICAL, Keyword::bit::<0>()));
     assert_eq!(etw.writes(), []);
     assert_eq!(provider.failures().total(), 0);
 }

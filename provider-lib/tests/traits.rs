@@ -1,4 +1,4 @@
-//! Traits blobs, read by a reader that knows nothing of this crate.
+//! Traits, read by a reader that is independent of this crate.
 
 use etl_file::decode::ProviderTraits;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What a write hands to ETW.
+//! Writes, as ETW receives them.
 
 #![allow(
     clippy::significant_drop_tightening,
@@ -37,19 +37,16 @@ fn write(options: &WriteOptions) -> Result<(), WriteError> {
 #[test]
 fn an_event_is_its_descriptor_and_its_pieces() {
     let etw = registered();
-    let pieces = [
+    let data = [
         EventDataDescriptor::of(&5_u32),
         EventDataDescriptor::of(&Guid::NULL),
     ];
-    assert_eq!(
-        PROVIDER.write(&EVENT, &WriteOptions::new(), &pieces),
-        Ok(())
-    );
+    assert_eq!(PROVIDER.write(&EVENT, &WriteOptions::new(), &data), Ok(()));
     assert_eq!(write(&WriteOptions::new()), Ok(()));
     let writes = etw.writes();
     assert_eq!(writes[0].event, EVENT);
-    assert_eq!(writes[0].pieces, [(0, vec![5, 0, 0, 0]), (0, vec![0; 16])]);
-    assert_eq!(writes[1].pieces, []);
+    assert_eq!(writes[0].data, [(0, vec![5, 0, 0, 0]), (0, vec![0; 16])]);
+    assert_eq!(writes[1].data, []);
     assert_eq!((writes[0].filter, writes[0].flags), (0, 0));
     PROVIDER.unregister().unwrap();
 }
@@ -124,7 +121,7 @@ fn failures_are_returned_and_counted_by_status() {
     assert_eq!(write(&WriteOptions::new()), Err(error));
     assert_eq!(
         error.to_string(),
-        "EtwWriteEx returned STATUS_NO_MEMORY (0xC0000017)"
+        "cannot write the event: EtwWriteEx returned STATUS_NO_MEMORY (0xC0000017)"
     );
     assert!(write(&WriteOptions::new()).is_err());
     etw.set(|etw| etw.write_status = 0x8765_4321_u32.cast_signed());
@@ -137,20 +134,17 @@ fn failures_are_returned_and_counted_by_status() {
 #[test]
 fn as_many_pieces_as_etw_takes_are_passed_on() {
     let etw = registered();
-    let pieces = [EventDataDescriptor::of(&0_u8); MAX_DATA_DESCRIPTORS];
-    assert_eq!(
-        PROVIDER.write(&EVENT, &WriteOptions::new(), &pieces),
-        Ok(())
-    );
-    assert_eq!(etw.writes()[0].pieces.len(), 128);
+    let data = [EventDataDescriptor::of(&0_u8); MAX_DATA_DESCRIPTORS];
+    assert_eq!(PROVIDER.write(&EVENT, &WriteOptions::new(), &data), Ok(()));
+    assert_eq!(etw.writes()[0].data.len(), 128);
     PROVIDER.unregister().unwrap();
 }
 
 #[test]
 fn etw_itself_can_be_asked() {
     let _etw = registered();
-    assert!(PROVIDER.etw_wants(Level::INFORMATION, Keyword::bit::<0>()));
-    assert!(!PROVIDER.etw_wants(Level::VERBOSE, Keyword::bit::<0>()));
-    assert!(PROVIDER.etw_wants_event(&EVENT));
+    assert!(PROVIDER.provider_enabled(Level::INFORMATION, Keyword::bit::<0>()));
+    assert!(!PROVIDER.provider_enabled(Level::VERBOSE, Keyword::bit::<0>()));
+    assert!(PROVIDER.event_enabled(&EVENT));
     PROVIDER.unregister().unwrap();
 }

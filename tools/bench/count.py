@@ -1,12 +1,13 @@
-"""Runs the benchmark's images under a CPU emulator, and counts.
+"""Runs the benchmark's images in a CPU emulator and counts their instructions.
 
 Usage: count.py IMAGE [NAME=IMAGE]...
 
-IMAGE is executed; the others, built with eight events more each, are compared with it
-section by section. Prints JSON.
+Executes IMAGE, and compares the sections of the other images, each built with eight more
+events, with those of IMAGE. Prints JSON.
 
-Only instructions of the image are counted: its imports are stubs. ETW is played by the
-stubs too: EtwRegister keeps the enable callback, which is called to switch the provider.
+The script counts only instructions of the image: its imports are stubs. The stub of
+EtwRegister keeps the enable callback, which the script calls to enable and disable the
+provider.
 """
 import json
 import struct
@@ -96,8 +97,8 @@ class Machine:
             code = bytes(self.cpu.mem_read(address, 2))
             branch = 0x70 <= code[0] <= 0x7F or (code[0] == 0x0F and 0x80 <= code[1] <= 0x8F)
             self.not_taken = address + size if branch else None
-            # What keeps a handle while a write uses it: a locked instruction, and the branch
-            # on what it found.
+            # The rundown, which protects the handle during a write: a locked instruction, and
+            # the branch on its result.
             if code[0] == 0xF0 or (self.after_lock and branch):
                 self.locked += 1
             self.after_lock = code[0] == 0xF0
@@ -151,17 +152,17 @@ class Machine:
         self.cpu.reg_write(UC_X86_REG_RSP, rsp + 8)
 
     def written(self, count, descriptors):
-        pieces = []
+        data_descriptors = []
         for number in range(count):
             data = self.cpu.mem_read(descriptors + 16 * number, 16)
             address, size, kind = struct.unpack("<QIB", data[:13])
-            pieces.append((kind, bytes(self.cpu.mem_read(address, size))))
+            data_descriptors.append((kind, bytes(self.cpu.mem_read(address, size))))
         self.writes.append(
             {
                 "instructions": self.count - self.check + 1,
-                # Below the caller's frame, as the check finds it.
+                # The stack below the caller's frame at the check.
                 "stack": self.check_rsp - (self.register(UC_X86_REG_RSP) + 8),
-                "pieces": pieces,
+                "data": data_descriptors,
                 "traits": self.traits_of_write,
             }
         )
@@ -209,7 +210,7 @@ class Machine:
             self.call(callback, [0, code, level, any_keyword, all_keywords, 0, context])
 
 
-#: Control code, level, match-any: who asks for what.
+#: The states of the provider: control code, level, match-any keywords.
 STATES = {
     "disabled": (0, 0, 0),
     "by level": (1, 3, 0xFF),
@@ -223,19 +224,19 @@ CALLERS = ["five", "four", "request", "leaf"]
 
 
 def record(write, traits):
-    """The bytes of the event's record in a buffer: header, items, payload."""
+    """Returns the size of the event's record in a buffer: header, extended data items, payload."""
 
     def item(data):
-        # An item: header of 8 bytes and data, to a multiple of 8.
+        # An item has a header of 8 bytes and its data, padded to a multiple of 8.
         return -(-(8 + len(data)) // 8) * 8 if data else 0
 
-    described = b"".join(data for kind, data in write["pieces"] if kind == 1)
-    payload = b"".join(data for kind, data in write["pieces"] if kind == 0)
-    return 80 + item(described) + item(traits) + len(payload)
+    metadata = b"".join(data for kind, data in write["data"] if kind == 1)
+    payload = b"".join(data for kind, data in write["data"] if kind == 0)
+    return 80 + item(metadata) + item(traits) + len(payload)
 
 
 def sections(path):
-    """The bytes of an image by what they are."""
+    """Returns the size of an image's code, read-only data, writable data and relocations."""
     pe = pefile.PE(path)
     found = {"code": 0, "read-only": 0, "writable": 0, "relocations": 0}
     for section in pe.sections:
@@ -243,7 +244,7 @@ def sections(path):
         kind = {b".text": "code", b".rdata": "read-only", b".reloc": "relocations"}.get(
             name, "writable"
         )
-        # Unwind data of functions go with their code.
+        # .pdata grows with the code and is not counted.
         if name != b".pdata":
             found[kind] += section.Misc_VirtualSize
     return found
@@ -264,8 +265,7 @@ def main():
             for caller in CALLERS:
                 without = machine.run(f"without_{caller}")
                 event = machine.run(f"{way}_{caller}")
-                # A write that happens although it should not, or the other way round, is no
-                # cheap event but a broken one.
+                # A missing or unexpected write is an error, not a cheap event.
                 if len(event["writes"]) != evaluated or evaluated != (state == "enabled"):
                     sys.exit(f"{way}, {caller}, {state}: {len(event['writes'])} writes")
                 measured = {"delta": event["instructions"] - without["instructions"]}
@@ -274,12 +274,12 @@ def main():
                     traits = traits or write["traits"]
                     measured["to call"] = write["instructions"]
                     measured["stack"] = write["stack"] + frames[way, caller]
-                    measured["descriptors"] = len(write["pieces"])
+                    measured["descriptors"] = len(write["data"])
                     measured["rundown"] = event["locked"]
                     measured["record"] = record(write, write["traits"])
                     measured["record with traits"] = record(write, traits)
                 else:
-                    # While nothing is written, what is below is all the caller's.
+                    # Without a write, the whole stack use is the caller's frame.
                     frames[way, caller] = event["frame"] - without["frame"]
                     measured["frame"] = frames[way, caller]
                     measured["check"] = event["check"]

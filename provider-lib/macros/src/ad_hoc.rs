@@ -1,4 +1,4 @@
-//! Events that are declared where they are written.
+//! The expansion of `event!`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -11,15 +11,15 @@ use wdk_etw_schema::{
 
 use crate::{names, writer::Writer};
 
-/// The check and the write.
+/// Generates the event, its check and its write.
 pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
     let types = Types::default();
-    let description = tracelogging::description(&event.name, event.tag, &event.fields, types)?;
+    let metadata = tracelogging::event_metadata(&event.name, event.tag, &event.fields, types)?;
     let layout = Layout::of(
         &event.fields,
         Encoding::TraceLogging,
         types,
-        description.len(),
+        metadata.len(),
         event.span,
     )?;
     let parameters: Vec<_> = event
@@ -46,8 +46,8 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         || quote!(::wdk_etw::Keyword::NONE),
         |keyword| quote!(#keyword),
     );
-    let size = description.len();
-    let description = proc_macro2::Literal::byte_string(&description);
+    let size = metadata.len();
+    let metadata = proc_macro2::Literal::byte_string(&metadata);
     let options = if event.options.is_empty() {
         quote!(::wdk_etw::__macro::Plain)
     } else {
@@ -66,15 +66,15 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
                 )
                 .with_channel(::wdk_etw::Channel::TRACELOGGING)
                 .with_opcode(::wdk_etw::Opcode(#opcode)),
-                *#description,
+                *#metadata,
             );
         #writer
         let provider: &::wdk_etw::Provider = &#provider;
-        if provider.may_want(::wdk_etw::Level(#level), __WDK_ETW_KEYWORD) {
-            // The provider counts failures; nobody is here to take them.
+        if provider.is_enabled_fast(::wdk_etw::Level(#level), __WDK_ETW_KEYWORD) {
+            // The provider counts the failure; `event!` returns no result.
             let _status = __wdk_etw_write(
                 provider,
-                __WDK_ETW_EVENT.described(),
+                __WDK_ETW_EVENT.tracelogging(),
                 #options,
                 #(#values,)*
             );

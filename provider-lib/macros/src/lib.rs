@@ -1,4 +1,4 @@
-//! The proc macros of `wdk-etw`, which documents them.
+//! The proc macros of `wdk-etw`. That crate documents them.
 
 mod ad_hoc;
 mod names;
@@ -7,7 +7,7 @@ mod writer;
 
 use proc_macro::TokenStream;
 
-/// Makes a module's declaration into a provider and its events.
+/// Generates a provider and its events from the declaration in a module.
 #[proc_macro_attribute]
 pub fn provider(arguments: TokenStream, module: TokenStream) -> TokenStream {
     wdk_etw_schema::parse::provider(arguments.into(), module.into())
@@ -16,7 +16,7 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Writes a `TraceLogging` event that is declared where it is written.
+/// Declares and writes a `TraceLogging` event in one place.
 #[proc_macro]
 pub fn event(tokens: TokenStream) -> TokenStream {
     wdk_etw_schema::parse::ad_hoc(tokens.into())

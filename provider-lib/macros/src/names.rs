@@ -1,4 +1,4 @@
-//! Rust's names for what a declaration names.
+//! The Rust types and names that generated code uses for the items of a declaration.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -9,12 +9,13 @@ use wdk_etw_schema::{Event, Field, FieldType, Guid, Scalar, Shape};
 pub fn scalar(scalar: Scalar) -> TokenStream {
     let rust = scalar.row().rust;
     rust.parse().unwrap_or_else(|error| {
-        let message = format!("the table of field types has `{rust}`: {error}");
+        let message =
+            format!("cannot parse the type `{rust}` from the table of field types: {error}");
         quote!(::core::compile_error!(#message))
     })
 }
 
-/// The type of a parameter. `outer` leads from where the parameter stands to the
+/// Returns the type of an event's parameter. `outer` is the path from the function to the
 /// declaration's module.
 pub fn parameter(field: &Field, outer: &TokenStream) -> TokenStream {
     match &field.kind {
@@ -36,7 +37,7 @@ pub fn parameter(field: &Field, outer: &TokenStream) -> TokenStream {
     }
 }
 
-/// The type of a structure's field.
+/// Returns the type of a structure's field.
 pub fn member(field: &Field) -> TokenStream {
     let written = &field.written;
     match &field.kind {
@@ -48,12 +49,12 @@ pub fn member(field: &Field) -> TokenStream {
     }
 }
 
-/// The names of an event's parameters.
+/// Returns the names of an event's parameters.
 pub fn idents(event: &Event) -> Vec<&Ident> {
     event.fields.iter().map(|field| &field.ident).collect()
 }
 
-/// A GUID as a constant.
+/// Returns a constant expression for a GUID.
 pub fn guid(guid: Guid) -> TokenStream {
     let bytes = guid.to_bytes();
     quote!(::wdk_etw::Guid::from_bytes([#(#bytes),*]))

@@ -1,4 +1,4 @@
-//! A provider and its events.
+//! The expansion of `#[provider]`.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use wdk_etw_schema::{
 
 use crate::{names, writer::Writer};
 
-/// What generated items do not warn of: a driver need not use all that it declares.
+/// Returns the attribute that silences warnings in generated items. A driver does not have to use
+/// everything that it declares.
 fn quiet() -> TokenStream {
     quote!(#[allow(dead_code, clippy::all, clippy::pedantic, clippy::nursery)])
 }
@@ -22,7 +23,7 @@ fn docs(lines: &[String]) -> TokenStream {
     quote!(#(#[doc = #lines])*)
 }
 
-/// The module.
+/// Generates the module.
 pub fn expand(provider: &Provider) -> syn::Result<TokenStream> {
     let Provider {
         module,
@@ -133,7 +134,7 @@ fn registration(provider: &Provider) -> TokenStream {
         ///
         /// # Errors
         ///
-        /// [`wdk_etw::RegisterError`].
+        /// Returns a [`wdk_etw::RegisterError`].
         #quiet
         pub fn register() -> ::core::result::Result<::wdk_etw::Registered, ::wdk_etw::RegisterError>
         {
@@ -148,7 +149,7 @@ fn registration(provider: &Provider) -> TokenStream {
         ///
         /// # Errors
         ///
-        /// [`wdk_etw::UnregisterError`].
+        /// Returns an [`wdk_etw::UnregisterError`].
         #quiet
         pub fn unregister() -> ::core::result::Result<(), ::wdk_etw::UnregisterError> {
             PROVIDER.unregister()
@@ -156,7 +157,8 @@ fn registration(provider: &Provider) -> TokenStream {
     }
 }
 
-/// A map's type: a number, so that what the map has no name for travels too.
+/// Generates a map's type: a number and not an enum, so that a field can have values without a
+/// name.
 fn map(map: &Map) -> TokenStream {
     let quiet = quiet();
     let docs_of_map = docs(&map.docs);
@@ -226,7 +228,7 @@ fn structure(structure: &Structure) -> TokenStream {
     }
 }
 
-/// The functions that write a provider's events, by the layouts that they write.
+/// The functions that write a provider's events, one for each layout.
 struct Writers<'a> {
     provider: &'a Provider,
     names: HashMap<String, Ident>,
@@ -234,15 +236,15 @@ struct Writers<'a> {
 }
 
 impl Writers<'_> {
-    /// The function for events of this layout.
+    /// Returns the name of the function that writes events of this layout, and generates the
+    /// function if it does not exist.
     fn writer(&mut self, event: &Event, layout: &Layout) -> Ident {
         let parameters: Vec<_> = event
             .fields
             .iter()
             .map(|field| names::parameter(field, &TokenStream::new()))
             .collect();
-        // Events that differ in how fields are shown are written alike; those that
-        // differ in what travels are not.
+        // Events whose fields differ only in their format share a function.
         let key = format!(
             "{:?} {} {:?} {:?}",
             event.encoding,
@@ -250,7 +252,7 @@ impl Writers<'_> {
             layout
                 .leaves
                 .iter()
-                .map(|leaf| leaf.wire.travels_as())
+                .map(|leaf| leaf.wire.without_format())
                 .collect::<Vec<_>>(),
             parameters
                 .iter()
@@ -277,17 +279,17 @@ impl Writers<'_> {
 
     fn event(&mut self, event: &Event) -> syn::Result<TokenStream> {
         let types = Types::of(self.provider);
-        let description = match event.encoding {
+        let metadata = match event.encoding {
             Encoding::Manifest => Vec::new(),
             Encoding::TraceLogging => {
-                tracelogging::description(&event.name, event.tag, &event.fields, types)?
+                tracelogging::event_metadata(&event.name, event.tag, &event.fields, types)?
             }
         };
         let layout = Layout::of(
             &event.fields,
             event.encoding,
             types,
-            description.len(),
+            metadata.len(),
             event.ident.span(),
         )?;
         let writer = self.writer(event, &layout);
@@ -304,19 +306,19 @@ impl Writers<'_> {
         } = event;
         let keyword = self.provider.keyword_mask(event);
         let level = event.level.0;
-        // Above 15 are the provider's own channels; 11 and 12 say how the event is
-        // encoded, and ETW ignores the others.
+        // Channel 11 marks TraceLogging events, and channel 12 manifest events of a provider with
+        // traits. The provider's own channels are above 15.
         let channel = match (event.encoding, event.channel) {
             (Encoding::TraceLogging, _) => 11_u8,
             (Encoding::Manifest, 0) if self.provider.sets_traits() => 12,
             (Encoding::Manifest, own) => own,
         };
         let kind = match event.encoding {
-            Encoding::TraceLogging => quote!(described),
-            Encoding::Manifest => quote!(in_manifest),
+            Encoding::TraceLogging => quote!(tracelogging),
+            Encoding::Manifest => quote!(manifest),
         };
-        let size = description.len();
-        let description = Literal::byte_string(&description);
+        let size = metadata.len();
+        let metadata = Literal::byte_string(&metadata);
         let idents = names::idents(event);
         let here: Vec<_> = event
             .fields
@@ -328,22 +330,24 @@ impl Writers<'_> {
             .iter()
             .map(|field| names::parameter(field, &quote!(super::)))
             .collect();
-        let of_module = format!(" The parts of the event `{}`.", event.name);
+        let of_module = format!(
+            " The descriptor, check and write of the event `{}`.",
+            event.name
+        );
         Ok(quote! {
             #docs
             ///
-            /// The arguments are evaluated whether or not anybody listens;
-            /// [`wdk_etw::emit`] evaluates them only then.
+            /// A call of this function always evaluates the arguments. [`wdk_etw::emit`] evaluates
+            /// them only if a session enables the event.
             ///
             /// # IRQL
             ///
-            /// Any. Above `APC_LEVEL` the arguments must lie in memory that cannot be
-            /// paged out.
+            /// Any. Above `APC_LEVEL` the arguments must be in non-pageable memory.
             #quiet
             #[inline(always)]
             #visibility fn #ident(#(#idents: #here),*) {
                 if self::#ident::is_enabled() {
-                    // The provider counts failures; nobody is here to take them.
+                    // The provider counts the failure; this function returns no result.
                     let _result = self::#ident::write(::wdk_etw::__macro::Plain, #(#idents),*);
                 }
             }
@@ -352,9 +356,9 @@ impl Writers<'_> {
             #quiet
             #visibility mod #ident {
                 static EVENT: ::wdk_etw::__macro::EventBlob<#size> =
-                    ::wdk_etw::__macro::EventBlob::new(DESCRIPTOR, *#description);
+                    ::wdk_etw::__macro::EventBlob::new(DESCRIPTOR, *#metadata);
 
-                /// What identifies and classifies the event.
+                /// The event descriptor.
                 pub const DESCRIPTOR: ::wdk_etw::EventDescriptor =
                     ::wdk_etw::EventDescriptor::new(
                         #id,
@@ -366,31 +370,30 @@ impl Writers<'_> {
                     .with_opcode(::wdk_etw::Opcode(#opcode))
                     .with_channel(::wdk_etw::Channel(#channel));
 
-                /// Whether some session may want the event.
-                ///
-                /// # IRQL
-                ///
-                /// Any.
+                /// Returns whether a session enables the event, without the match-all keywords; see
+                /// [`is_enabled_fast`](::wdk_etw::Provider::is_enabled_fast).
                 #[inline(always)]
                 #[must_use]
                 pub fn is_enabled() -> bool {
-                    super::PROVIDER.may_want(
+                    super::PROVIDER.is_enabled_fast(
                         ::wdk_etw::Level(#level),
                         ::wdk_etw::Keyword::from_bits(#keyword),
                     )
                 }
 
-                /// Writes the event, if some session wants it; `options` are a
-                /// `&`[`WriteOptions`](::wdk_etw::WriteOptions).
+                /// Writes the event, or does nothing while the provider is not registered.
+                /// `options` is a `&`[`WriteOptions`](::wdk_etw::WriteOptions).
+                ///
+                /// Check [`is_enabled`] first: it costs less than a write that ETW discards.
                 ///
                 /// # IRQL
                 ///
-                /// Any. Above `APC_LEVEL` the arguments must lie in memory that cannot
-                /// be paged out.
+                /// Any. Above `APC_LEVEL` the arguments must be in non-pageable memory.
                 ///
                 /// # Errors
                 ///
-                /// [`WriteError`](::wdk_etw::WriteError), which the provider counts too.
+                /// Returns a [`WriteError`](::wdk_etw::WriteError). The provider also counts the
+                /// failure.
                 #[inline(always)]
                 pub fn write<O: ::wdk_etw::__macro::Options>(
                     options: O,

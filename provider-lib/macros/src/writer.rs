@@ -1,34 +1,36 @@
-//! The functions that put events together.
+//! The functions that assemble and write events.
 //!
-//! Such a function is out of line, and shared by all events of a provider that have the
-//! same types of fields: a write site only passes values. That keeps write sites small,
-//! and keeps what they cost while nobody listens down to the check.
+//! Each function is out of line, and all events of a provider with the same field types share it:
+//! a write site only passes values. Therefore write sites are small, and cost only their check
+//! while no session enables the event.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::Ident;
-use wdk_etw_schema::{Encoding, Format, Layout, Leaf, Piece, Representation, Text, Wire, Wired};
+use wdk_etw_schema::{
+    BlockPart, DataDescriptor, Encoding, Format, Layout, Leaf, Representation, Text, Wire,
+};
 
 use crate::names;
 
-/// The function's name for the value of the field at a place.
+/// Returns the name of the function's parameter for a field.
 fn argument(field: usize) -> Ident {
     format_ident!("a{field}", span = Span::mixed_site())
 }
 
-/// A local for what belongs to a leaf.
+/// Returns the name of a local variable for a leaf or a block.
 fn local(prefix: &str, leaf: usize) -> Ident {
     format_ident!("{prefix}{leaf}", span = Span::mixed_site())
 }
 
-/// The value of a leaf.
+/// Returns the expression for a leaf's value.
 fn value(leaf: &Leaf) -> TokenStream {
     let argument = argument(leaf.field);
     let members = leaf.path.iter().skip(1);
     quote!(#argument #(.#members)*)
 }
 
-/// The value of a leaf as it lies in a block.
+/// Returns the expression for a leaf's value in a block.
 fn in_block(leaf: &Leaf) -> TokenStream {
     let value = value(leaf);
     match leaf.wire {
@@ -41,7 +43,7 @@ fn in_block(leaf: &Leaf) -> TokenStream {
             Representation::Pointer => quote!(#value.hidden()),
             Representation::BigEndian16 => quote!(#value.0.to_be_bytes()),
             Representation::Octets4 | Representation::Octets16 => quote!(#value.octets()),
-            // The others do not lie in a block.
+            // `Memory` is copied as it is. The others are never in a block.
             Representation::Memory(_)
             | Representation::Counted(_)
             | Representation::Terminated(_)
@@ -52,7 +54,7 @@ fn in_block(leaf: &Leaf) -> TokenStream {
     }
 }
 
-/// The bytes of what lies apart, and where they may be cut.
+/// Returns the expressions for the bytes of a leaf that can be cut, and for the places of the cut.
 fn bytes(leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
     let value = value(leaf);
     let characters = quote!(::wdk_etw::__macro::Cut::Characters);
@@ -76,22 +78,23 @@ fn bytes(leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
     })
 }
 
-/// Whether a write cuts what there is no room for, or has seen that there is room.
+/// The paths of a write: the fast one after a check that all fields fit, and the slow one, which
+/// cuts fields that do not fit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Care {
-    Cuts,
-    Fits,
+enum Path {
+    Slow,
+    Fast,
 }
 
-/// Makes the bytes of what lies apart.
-fn prepare(at: usize, leaf: &Leaf, care: Care) -> TokenStream {
+/// Generates the local variable for the bytes of a leaf outside blocks.
+fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
     let text = local("t", at);
     let value = value(leaf);
     if let Some((bytes, cut)) = bytes(leaf) {
-        if care == Care::Fits {
+        if path == Path::Fast {
             return quote!(let #text: &[u8] = #bytes;);
         }
-        // An event with so many fields has too many pieces.
+        // An event with more fields than this has too many data descriptors.
         let field = u16::try_from(leaf.field).unwrap_or(u16::MAX);
         return quote! {
             let #text: &[u8] = write.fit(#bytes, room, #field, #cut);
@@ -114,11 +117,11 @@ fn prepare(at: usize, leaf: &Leaf, care: Care) -> TokenStream {
     }
 }
 
-/// A part of a block.
-fn part(wired: Wired, layout: &Layout) -> TokenStream {
-    match wired {
-        Wired::Value(at) => in_block(&layout.leaves[at]),
-        Wired::Length(at) => {
+/// Returns the expression for a part of a block.
+fn part(part: BlockPart, layout: &Layout) -> TokenStream {
+    match part {
+        BlockPart::Value(at) => in_block(&layout.leaves[at]),
+        BlockPart::Length(at) => {
             let text = local("t", at);
             match layout.leaves[at].wire {
                 Wire::CountedIpv6 => quote!(16_u16),
@@ -129,15 +132,15 @@ fn part(wired: Wired, layout: &Layout) -> TokenStream {
                 _ => quote!(::wdk_etw::__macro::length(#text)),
             }
         }
-        Wired::Nul(at) => match layout.leaves[at].wire {
+        BlockPart::Nul(at) => match layout.leaves[at].wire {
             Wire::Terminated(text) if text.unit() == 2 => quote!(0_u16),
             _ => quote!(0_u8),
         },
     }
 }
 
-/// Several parts without padding between them.
-fn block(parts: &[Wired], layout: &Layout) -> TokenStream {
+/// Returns the expression for the parts of a block, without padding between them.
+fn block(parts: &[BlockPart], layout: &Layout) -> TokenStream {
     match parts {
         [] => quote!(()),
         [last] => part(*last, layout),
@@ -149,44 +152,43 @@ fn block(parts: &[Wired], layout: &Layout) -> TokenStream {
     }
 }
 
-/// A function that writes events of some layout.
+/// A function that writes the events of one layout.
 pub struct Writer<'a> {
     pub name: Ident,
-    /// The types of its parameters.
+    /// The types of the fields' parameters.
     pub parameters: &'a [TokenStream],
     pub layout: &'a Layout,
     pub encoding: Encoding,
-    /// The provider, if it is not a parameter.
+    /// The provider, or `None` if the function has a parameter for it.
     pub provider: Option<TokenStream>,
 }
 
 impl Writer<'_> {
-    /// The functions: one for what fits and what the masks alone decide, which is nearly
-    /// every event, and one for the rest. The first calls nothing but ETW, so it saves no
-    /// registers.
+    /// Generates the function's two versions. The fast path handles events whose fields all fit
+    /// while the masks are sufficient, which is nearly always; it calls only ETW, so it saves few
+    /// registers. In all other cases it calls the slow path.
     pub fn expand(&self) -> TokenStream {
         let Self { layout, .. } = self;
         let provider = self.provider.clone().unwrap_or_else(|| quote!(provider));
-        let careful_name = format_ident!("{}_with_care", self.name);
-        let prepare_all = |care| {
+        let slow_name = format_ident!("{}_slow", self.name);
+        let prepare_all = |path| {
             let leaves = layout.leaves.iter().enumerate();
             leaves
-                .map(|(at, leaf)| prepare(at, leaf, care))
+                .map(|(at, leaf)| prepare(at, leaf, path))
                 .collect::<TokenStream>()
         };
         let room = layout.room;
-        let (fitting, cutting) = (prepare_all(Care::Fits), prepare_all(Care::Cuts));
-        let (hand_over, hand_over_with_care) =
-            (self.hand_over(Care::Fits), self.hand_over(Care::Cuts));
-        let careful = self.function(
-            &careful_name,
+        let (prepare_fast, prepare_slow) = (prepare_all(Path::Fast), prepare_all(Path::Slow));
+        let (fast_body, slow_body) = (self.body(Path::Fast), self.body(Path::Slow));
+        let slow = self.function(
+            &slow_name,
             &quote! {
-                let ::core::option::Option::Some(write) = #provider.begin(event) else {
+                let ::core::option::Option::Some(write) = #provider.enter_slow(event) else {
                     return ::wdk_etw::NtStatus::SUCCESS;
                 };
                 let room: usize = #room;
-                #cutting
-                #hand_over_with_care
+                #prepare_slow
+                #slow_body
             },
         );
         let lengths: Vec<_> = layout
@@ -201,20 +203,20 @@ impl Writer<'_> {
             .map(|(first, rest)| quote!(|| #first.len() #(.saturating_add(#rest.len()))* > #room));
         let provider_argument = self.provider.is_none().then(|| quote!(provider,));
         let arguments = (0..self.parameters.len()).map(argument);
-        let quick = self.function(
+        let fast = self.function(
             &self.name,
             &quote! {
-                #fitting
-                if #provider.needs_care() #too_long {
-                    return #careful_name(#provider_argument event, options, #(#arguments),*);
+                #prepare_fast
+                if #provider.needs_slow_path() #too_long {
+                    return #slow_name(#provider_argument event, options, #(#arguments),*);
                 }
                 let ::core::option::Option::Some(write) = #provider.enter(event) else {
                     return ::wdk_etw::NtStatus::SUCCESS;
                 };
-                #hand_over
+                #fast_body
             },
         );
-        quote!(#quick #careful)
+        quote!(#fast #slow)
     }
 
     fn function(&self, name: &Ident, body: &TokenStream) -> TokenStream {
@@ -224,7 +226,7 @@ impl Writer<'_> {
             .provider
             .is_none()
             .then(|| quote!(provider: &::wdk_etw::Provider,));
-        let described = self.encoding == Encoding::TraceLogging;
+        let has_metadata = self.encoding == Encoding::TraceLogging;
         quote! {
             #[cold]
             #[inline(never)]
@@ -233,7 +235,7 @@ impl Writer<'_> {
             )]
             fn #name<O: ::wdk_etw::__macro::Options>(
                 #provider
-                event: ::wdk_etw::__macro::EventRef<#described>,
+                event: ::wdk_etw::__macro::EventRef<#has_metadata>,
                 options: O,
                 #(#arguments: #parameters,)*
             ) -> ::wdk_etw::NtStatus {
@@ -242,35 +244,35 @@ impl Writer<'_> {
         }
     }
 
-    /// Makes the pieces and calls ETW.
-    fn hand_over(&self, care: Care) -> TokenStream {
+    /// Generates the blocks, the data descriptors and the call of ETW.
+    fn body(&self, path: Path) -> TokenStream {
         let mut blocks = TokenStream::new();
-        let mut pieces = Vec::new();
-        for (at, piece) in self.layout.pieces.iter().enumerate() {
-            match piece {
-                Piece::Block(parts) => {
+        let mut descriptors = Vec::new();
+        for (at, descriptor) in self.layout.descriptors.iter().enumerate() {
+            match descriptor {
+                DataDescriptor::Block(parts) => {
                     let local = local("b", at);
                     let block = block(parts, self.layout);
                     blocks.extend(quote!(let #local = #block;));
-                    pieces.push(quote!(::wdk_etw::EventDataDescriptor::of(&#local)));
+                    descriptors.push(quote!(::wdk_etw::EventDataDescriptor::of(&#local)));
                 }
-                Piece::Apart(leaf) => {
+                DataDescriptor::InPlace(leaf) => {
                     let text = local("t", *leaf);
-                    pieces.push(quote!(::wdk_etw::EventDataDescriptor::fitting(#text)));
+                    descriptors.push(quote!(::wdk_etw::EventDataDescriptor::fitting(#text)));
                 }
             }
         }
         let leading = match self.encoding {
-            Encoding::TraceLogging => quote!(write.traits(), write.description(),),
+            Encoding::TraceLogging => quote!(write.traits(), write.event_metadata(),),
             Encoding::Manifest => TokenStream::new(),
         };
-        let finish = match care {
-            Care::Fits => quote!(finish),
-            Care::Cuts => quote!(finish_with_care),
+        let finish = match path {
+            Path::Fast => quote!(finish),
+            Path::Slow => quote!(finish_slow),
         };
         quote! {
             #blocks
-            write.#finish(&options, &[#leading #(#pieces),*])
+            write.#finish(&options, &[#leading #(#descriptors),*])
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Attributes that several parts of a declaration have.
+//! The attributes that several items of a declaration can have.
 
 use syn::{Attribute, Expr, ExprLit, Lit, LitInt, LitStr};
 
-/// The text of a doc comment's line.
+/// Returns the text of a doc comment's line.
 pub fn doc(attribute: &Attribute) -> Option<String> {
     let value = &attribute.meta.require_name_value().ok()?.value;
     let Expr::Lit(ExprLit {
@@ -15,7 +15,7 @@ pub fn doc(attribute: &Attribute) -> Option<String> {
     Some(text.value().trim().to_owned())
 }
 
-/// The lines of the doc comments among attributes.
+/// Returns the lines of the doc comments in a list of attributes.
 pub fn docs(attributes: &[Attribute]) -> Vec<String> {
     attributes
         .iter()
@@ -24,7 +24,8 @@ pub fn docs(attributes: &[Attribute]) -> Vec<String> {
         .collect()
 }
 
-/// Refuses attributes that would be lost without a word.
+/// Returns an error at the first attribute that is not in `known`, because the generated code
+/// would not have it.
 pub fn only(attributes: &[Attribute], known: &[&str], what: &str) -> syn::Result<()> {
     for attribute in attributes {
         let path = attribute.path();
@@ -32,8 +33,8 @@ pub fn only(attributes: &[Attribute], known: &[&str], what: &str) -> syn::Result
             return Err(syn::Error::new_spanned(
                 path,
                 format!(
-                    "{what} has no such attribute here; what the macro makes of it would not \
-                     have it"
+                    "{what} cannot have this attribute: the generated code would not have it; \
+                     remove it"
                 ),
             ));
         }
@@ -41,7 +42,7 @@ pub fn only(attributes: &[Attribute], known: &[&str], what: &str) -> syn::Result
     Ok(())
 }
 
-/// The name in `#[name = "…"]`.
+/// Returns the name in `#[name = "…"]`.
 pub fn name(attribute: &Attribute) -> syn::Result<String> {
     let value = &attribute.meta.require_name_value()?.value;
     match value {
@@ -51,30 +52,30 @@ pub fn name(attribute: &Attribute) -> syn::Result<String> {
         }) => name_of(text),
         _ => Err(syn::Error::new_spanned(
             value,
-            "a name is a text: `name = \"…\"`",
+            "a name must be a string literal: `name = \"…\"`",
         )),
     }
 }
 
-/// A name that an event's description can have.
+/// Checks a name that goes into event metadata or a manifest, and returns it.
 pub fn name_of(text: &LitStr) -> syn::Result<String> {
     let name = text.value();
     if name.is_empty() {
         return Err(syn::Error::new(
             text.span(),
-            "a name has one character at least",
+            "the name is empty; a name needs at least one character",
         ));
     }
     if name.contains('\0') {
         return Err(syn::Error::new(
             text.span(),
-            "a name ends at its first NUL; remove the NUL",
+            "the name contains a NUL; remove it",
         ));
     }
     Ok(name)
 }
 
-/// The tag in `#[tag = 0x…]`.
+/// Returns the tag in `#[tag = 0x…]`.
 pub fn tag(attribute: &Attribute) -> syn::Result<u32> {
     let value = &attribute.meta.require_name_value()?.value;
     match value {
@@ -82,25 +83,22 @@ pub fn tag(attribute: &Attribute) -> syn::Result<u32> {
             lit: Lit::Int(number),
             ..
         }) => tag_of(number),
-        _ => Err(syn::Error::new_spanned(
-            value,
-            "a tag is a number of 28 bits",
-        )),
+        _ => Err(syn::Error::new_spanned(value, TAG_RANGE)),
     }
 }
 
-/// A tag: 28 bits.
+/// Returns the value of a tag, which must fit in 28 bits.
 pub fn tag_of(number: &LitInt) -> syn::Result<u32> {
     match number.base10_parse() {
         Ok(tag) if tag < 1 << 28 => Ok(tag),
-        _ => Err(syn::Error::new(
-            number.span(),
-            "a tag is a number of 28 bits",
-        )),
+        _ => Err(syn::Error::new(number.span(), TAG_RANGE)),
     }
 }
 
-/// `snake_case` or `SCREAMING_CASE` as `PascalCase`, as names in traces are written.
+/// The error text for a tag that is not a number or does not fit in 28 bits.
+const TAG_RANGE: &str = "a tag must be an integer from 0 to 0xFFFFFFF (28 bits)";
+
+/// Converts `snake_case` and `SCREAMING_CASE` to `PascalCase`, the usual case of names in traces.
 pub fn pascal_case(name: &str) -> String {
     let name = name.strip_prefix("r#").unwrap_or(name);
     let shouting = name.chars().all(|letter| !letter.is_lowercase());

@@ -1,4 +1,4 @@
-//! What must hold between the parts of a declaration.
+//! Checks of the relations between the items of a declaration.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,10 +11,10 @@ use crate::{
     tracelogging::{self, Types},
 };
 
-/// Channels that keywords have bits for.
-const MOST_CHANNELS: usize = 8;
+/// The maximum number of channels: eight bits of the keyword mask stand for channels.
+const MAX_CHANNELS: usize = 8;
 
-/// Everything that must hold.
+/// Checks a provider, and adds all errors that it finds.
 pub fn provider(provider: &Provider, errors: &mut Errors) {
     unique(
         provider
@@ -52,10 +52,13 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
         "number",
         errors,
     );
-    if let Some(channel) = provider.channels.get(MOST_CHANNELS) {
+    if let Some(channel) = provider.channels.get(MAX_CHANNELS) {
         errors.at(
             channel.named.value_span,
-            "a provider has 8 channels at most: each has one of the keywords' highest 8 bits",
+            format!(
+                "a provider can have at most {MAX_CHANNELS} channels, because each takes one of the \
+                 highest 8 keyword bits; remove this one"
+            ),
         );
     }
     for map in &provider.maps {
@@ -78,21 +81,24 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
         if holds(structure, structure, provider, 0) {
             errors.at(
                 structure.ident.span(),
-                "the structure holds itself; an event's layout has an end",
+                format!(
+                    "the structure `{}` contains itself, so its size is infinite; remove the field",
+                    structure.ident
+                ),
             );
         }
     }
     events(provider, errors);
-    // Layouts are of use only when what they are made of is right.
+    // Layouts can be computed only for declarations without other errors.
     if known && errors.is_empty() {
         layouts(provider, errors);
     }
 }
 
-/// What the macro makes besides the events and keywords.
+/// The names of the items that the macro generates in addition to events and keywords.
 const MADE: &[&str] = &["register", "unregister", "PROVIDER", "ID", "GROUP"];
 
-/// Nothing is called what something else is that the macro makes.
+/// Checks that all generated items have different names.
 fn names(provider: &Provider, errors: &mut Errors) {
     let events = provider.events.iter().map(|event| &event.ident);
     let keywords = provider.keywords.iter().map(|keyword| &keyword.ident);
@@ -101,18 +107,23 @@ fn names(provider: &Provider, errors: &mut Errors) {
         if MADE.iter().any(|made| ident == made) {
             errors.at(
                 ident.span(),
-                format!("the macro makes something that is called `{ident}`; choose another name"),
+                format!(
+                    "the name `{ident}` is reserved for an item that the macro generates; choose \
+                     another name"
+                ),
             );
         } else if !seen.insert(ident) {
             errors.at(
                 ident.span(),
-                format!("there is something that is called `{ident}` already; choose another name"),
+                format!(
+                    "the name `{ident}` is already used in this declaration; choose another name"
+                ),
             );
         }
     }
 }
 
-/// Whether a structure is inside another, at whatever depth.
+/// Returns whether `outer` contains `inner` at any depth.
 fn holds(inner: &Structure, outer: &Structure, provider: &Provider, depth: usize) -> bool {
     depth <= provider.structures.len()
         && outer.fields.iter().any(|field| match &field.kind {
@@ -127,7 +138,7 @@ fn holds(inner: &Structure, outer: &Structure, provider: &Provider, depth: usize
         })
 }
 
-/// No two of them have the same value.
+/// Checks that all entries have different values.
 fn unique<'a, T: std::hash::Hash + Eq + std::fmt::Display>(
     entries: impl Iterator<Item = (T, Span, &'a Ident)>,
     what: &str,
@@ -136,14 +147,17 @@ fn unique<'a, T: std::hash::Hash + Eq + std::fmt::Display>(
 ) {
     let mut seen = HashMap::new();
     for (number, span, ident) in entries {
-        let message = format!("the {value} {number} is that of the {what} ");
+        let message = format!("the {what} `{ident}` has the {value} {number}");
         if let Some(first) = seen.insert(number, ident) {
-            errors.at(span, format!("{message}`{first}` already; choose another"));
+            errors.at(
+                span,
+                format!("{message}, which `{first}` already has; choose another {value}"),
+            );
         }
     }
 }
 
-/// The types that fields name are there.
+/// Checks that all types that fields refer to are declared.
 fn declared(fields: &[Field], provider: &Provider, errors: &mut Errors) {
     let types = Types::of(provider);
     for field in fields {
@@ -156,7 +170,7 @@ fn declared(fields: &[Field], provider: &Provider, errors: &mut Errors) {
     }
 }
 
-/// Fields' names are different.
+/// Checks that all fields have different names.
 pub fn fields(fields: &[Field]) -> syn::Result<()> {
     let mut seen = HashSet::new();
     for field in fields {
@@ -164,7 +178,7 @@ pub fn fields(fields: &[Field]) -> syn::Result<()> {
             return Err(syn::Error::new(
                 field.ident.span(),
                 format!(
-                    "there is a field called `{}` already; rename one",
+                    "another field is already named `{}`; rename one of them",
                     field.name
                 ),
             ));
@@ -180,7 +194,7 @@ fn events(provider: &Provider, errors: &mut Errors) {
             errors.push(error);
         }
         declared(&event.fields, provider, errors);
-        // Id 0 is what `TraceLogging` events have that are known by their names.
+        // `TraceLogging` events without an id have id 0 and are identified by their names.
         if event.encoding == Encoding::TraceLogging && event.id == 0 {
             continue;
         }
@@ -188,9 +202,9 @@ fn events(provider: &Provider, errors: &mut Errors) {
             errors.at(
                 event.id_span,
                 format!(
-                    "the event `{first}` has id {} and version {} already, which stand for one \
-                     layout for ever; choose another id, or raise the version",
-                    event.id, event.version
+                    "the event `{}` has id {} and version {}, which the event `{first}` already has; \
+                     choose another id or increase the version",
+                    event.ident, event.id, event.version
                 ),
             );
         }
@@ -201,7 +215,11 @@ fn events(provider: &Provider, errors: &mut Errors) {
         {
             errors.at(
                 field.ident.span(),
-                "tags travel with events that describe themselves; use `encoding = tracelogging`",
+                format!(
+                    "the field `{}` has a tag, which only TraceLogging events can have; remove the \
+                     tag or use `encoding = tracelogging`",
+                    field.ident
+                ),
             );
         }
     }
@@ -210,19 +228,19 @@ fn events(provider: &Provider, errors: &mut Errors) {
 fn layouts(provider: &Provider, errors: &mut Errors) {
     let types = Types::of(provider);
     for event in &provider.events {
-        let described = match event.encoding {
+        let metadata_size = match event.encoding {
             Encoding::Manifest => Ok(0),
             Encoding::TraceLogging => {
-                tracelogging::description(&event.name, event.tag, &event.fields, types)
+                tracelogging::event_metadata(&event.name, event.tag, &event.fields, types)
                     .map(|block| block.len())
             }
         };
-        let layout = described.and_then(|described| {
+        let layout = metadata_size.and_then(|metadata_size| {
             Layout::of(
                 &event.fields,
                 event.encoding,
                 types,
-                described,
+                metadata_size,
                 event.ident.span(),
             )
         });

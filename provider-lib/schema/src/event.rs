@@ -5,12 +5,12 @@ use syn::{Ident, Type, Visibility};
 
 use crate::FieldType;
 
-/// How an event travels.
+/// The encoding of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// Its layout is in a manifest, by its id and version.
+    /// The event's layout is in a manifest, which has it by id and version.
     Manifest,
-    /// It describes itself.
+    /// The event contains its own metadata.
     TraceLogging,
 }
 
@@ -25,31 +25,31 @@ pub struct Event {
     pub ident: Ident,
     /// The function's visibility.
     pub visibility: Visibility,
-    /// What it is about: the doc comment's lines.
+    /// The lines of the doc comment.
     pub docs: Vec<String>,
     /// The name in a trace.
     pub name: String,
-    /// What a viewer shows, with `%1` for the first field.
+    /// The message that a viewer shows, with `%1` for the first field.
     pub message: Option<String>,
-    /// How it travels.
+    /// The encoding.
     pub encoding: Encoding,
-    /// The id, 0 for a `TraceLogging` event that has none.
+    /// The id; 0 for a `TraceLogging` event without an id.
     pub id: u16,
-    /// Where the id stands.
+    /// The source location of the id.
     pub id_span: Span,
     /// The version of the layout.
     pub version: u8,
     /// The level.
     pub level: Level,
-    /// The keywords' bits; 0 where the declaration says so on purpose.
+    /// The bits of the keywords; 0 for `keyword = none`.
     pub keyword: u64,
-    /// The task, 0 for none.
+    /// The task, or 0.
     pub task: u16,
     /// The opcode.
     pub opcode: u8,
-    /// The channel, 0 for none of the provider's own.
+    /// The provider's own channel, or 0.
     pub channel: u8,
-    /// The event's tag: 28 bits.
+    /// The event's 28-bit tag.
     pub tag: u32,
     /// The fields.
     pub fields: Vec<Field>,
@@ -62,12 +62,12 @@ pub struct Field {
     pub ident: Ident,
     /// The name in a trace.
     pub name: String,
-    /// The type as it is written.
+    /// The type's source code.
     pub written: Type,
     /// The type.
     pub kind: FieldType,
-    /// The field's tag: 28 bits.
+    /// The field's 28-bit tag.
     pub tag: u32,
-    /// What it is about.
+    /// The lines of the doc comment.
     pub docs: Vec<String>,
 }

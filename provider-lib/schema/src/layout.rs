@@ -1,9 +1,9 @@
-//! How an event's fields become the pieces that a write hands over.
+//! The layout of an event's data: the data descriptors that a write passes to ETW.
 //!
-//! Fields of a fixed size that follow one another, and the length of a text, lie in
-//! one block and are one piece. What is longer, or as long as it comes, is a piece of
-//! its own. ETW puts the pieces together without padding, so readers see no
-//! difference, and fewer pieces cost less.
+//! Consecutive fields of a fixed size, and the length before a string or an array, are copied into
+//! one block, which needs one data descriptor. Fields of a variable size and arrays have a data
+//! descriptor of their own, which points to the caller's memory. ETW concatenates the data without
+//! padding, so decoders see no difference, and fewer data descriptors cost less.
 
 use etw_wire::limits::{
     EVENT_HEADER_SIZE, MAX_DATA_DESCRIPTORS, MAX_EVENT_SIZE, MAX_SID_SIZE, MAX_SOCKADDR_SIZE,
@@ -15,40 +15,41 @@ use crate::{
     Encoding, Field, FieldType, Format, Representation, Scalar, Shape, Text, tracelogging::Types,
 };
 
-/// The most bytes of an event's content.
+/// The maximum size of an event's data in bytes, if the event metadata has at most 256 bytes.
 ///
-/// An event has 64 KiB at most, with its header of 80 bytes and its extended items, of which the traits (255 bytes), the related
-/// activity (16) and the stack (192 addresses of 8) are not under the event's control.
-/// A description of more than 256 bytes comes off this.
+/// The data shares the maximum size of an event with the header (80 bytes) and the extended data
+/// items: the event metadata, the traits (at most 255 bytes), the related activity id (16 bytes)
+/// and the stack trace (at most 192 addresses of 8 bytes). Larger event metadata reduces the size of
+/// the data.
 pub const MAX_CONTENT: usize = MAX_EVENT_SIZE - EVENT_HEADER_SIZE - 2_560;
 
-/// A field, or a structure's field, at the place where it stands in the event.
+/// A field of an event that is not a structure, or such a member of a structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// The parameter, and the structures' fields to go through.
+    /// The parameter, followed by the members that lead to the value.
     pub path: Vec<Ident>,
-    /// Which of the event's fields it is or belongs to, from 0.
+    /// The index of the event's field that is or contains the value.
     pub field: usize,
-    /// How it travels.
+    /// The value's form in the event.
     pub wire: Wire,
 }
 
-/// How a value travels.
+/// The form of a value in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Wire {
     /// A value of a fixed size.
     Plain(Scalar, Format),
-    /// A number that a map names.
+    /// A value of a map.
     Map(Scalar),
-    /// An array of so many values, without a count.
+    /// An array of a fixed number of values, without a count.
     Fixed(Scalar, u16),
-    /// An array with a count.
+    /// An array with a count before it.
     Counted(Scalar),
-    /// Text or bytes, with a length in bytes before them.
+    /// A string or bytes, with a length in bytes before them.
     Text(Text),
-    /// Text with a NUL after it.
+    /// A string with a NUL after it.
     Terminated(Text),
-    /// A security identifier, which says itself how long it is.
+    /// A security identifier, which contains its own length.
     Sid,
     /// An IPv6 address with a length before it.
     CountedIpv6,
@@ -57,10 +58,10 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// The same for all that are written alike: how a value is shown makes no
-    /// difference, except for an address, which is told or not.
+    /// Returns the form without the format, which does not affect the value's bytes. Only
+    /// [`Format::Address`] does, and stays.
     #[must_use]
-    pub const fn travels_as(self) -> Self {
+    pub const fn without_format(self) -> Self {
         match self {
             Self::Plain(scalar, format) if !matches!(format, Format::Address) => {
                 Self::Plain(scalar, Format::Default)
@@ -69,7 +70,7 @@ impl Wire {
         }
     }
 
-    /// The most bytes that cannot be cut.
+    /// Returns the maximum size in bytes of the parts that cannot be cut.
     fn size(self) -> usize {
         match self {
             Self::Plain(scalar, _) | Self::Map(scalar) => scalar.size().unwrap_or(0),
@@ -83,54 +84,53 @@ impl Wire {
     }
 }
 
-/// A part of an event's content, by the number of its leaf.
+/// A part of a block. Each variant has the index of its leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wired {
+pub enum BlockPart {
     /// The value itself.
     Value(usize),
-    /// A length or count before what it counts.
+    /// The length or count before the value.
     Length(usize),
-    /// The NUL after a text.
+    /// The NUL after a string.
     Nul(usize),
 }
 
-/// A piece of an event's content.
+/// A data descriptor of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
-    /// Several parts of fixed sizes in one block.
-    Block(Vec<Wired>),
-    /// What lies elsewhere, by the number of its leaf.
-    Apart(usize),
+pub enum DataDescriptor {
+    /// Refers to a block of parts with fixed sizes, which the write assembles on its stack.
+    Block(Vec<BlockPart>),
+    /// Refers to a value in the caller's memory. Contains the index of its leaf.
+    InPlace(usize),
 }
 
-/// How an event's content is handed over.
+/// The layout of an event's data.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// The fields, structures taken apart.
+    /// The fields, with structures replaced by their members.
     pub leaves: Vec<Leaf>,
-    /// The pieces.
-    pub pieces: Vec<Piece>,
-    /// The bytes that are left for what can be cut.
+    /// The data descriptors.
+    pub descriptors: Vec<DataDescriptor>,
+    /// The size in bytes that remains for strings and arrays of variable size, which can be cut.
     pub room: usize,
 }
 
 impl Layout {
-    /// The layout of an event with these fields, whose description has `described`
-    /// bytes.
+    /// Computes the layout of an event whose metadata has `metadata_size` bytes.
     ///
     /// # Errors
     ///
-    /// When the event could never be written: too many pieces, or too many bytes. The
-    /// error is at the field that is too much, or else at `span`.
+    /// Returns an error if the event can never be written: at the first field that does not fit in
+    /// the event, or at `span` if there are too many data descriptors.
     pub fn of(
         fields: &[Field],
         encoding: Encoding,
         types: Types<'_>,
-        described: usize,
+        metadata_size: usize,
         span: Span,
     ) -> syn::Result<Self> {
         let leaves = leaves(fields, encoding, types)?;
-        let most = MAX_CONTENT.saturating_sub(described.saturating_sub(256));
+        let most = MAX_CONTENT.saturating_sub(metadata_size.saturating_sub(256));
         let mut used = 0;
         for leaf in &leaves {
             used += leaf.wire.size();
@@ -139,41 +139,41 @@ impl Layout {
                 return Err(syn::Error::new(
                     ident.span(),
                     format!(
-                        "the event never fits: it has {used} bytes up to this field, of {most} \
-                         that an event can have; drop fields, shorten arrays, or pass a slice, \
-                         which is cut where it must"
+                        "the event is too large: its fields up to this one have {used} bytes, and \
+                         an event's data can have at most {most}; remove fields, shorten arrays, \
+                         or use a slice, which is cut if it does not fit"
                     ),
                 ));
             }
         }
-        let pieces = pieces(&leaves);
+        let descriptors = descriptors(&leaves);
         let leading = match encoding {
             Encoding::TraceLogging => 2,
             Encoding::Manifest => 0,
         };
-        if leading + pieces.len() > MAX_DATA_DESCRIPTORS {
+        if leading + descriptors.len() > MAX_DATA_DESCRIPTORS {
             return Err(syn::Error::new(
                 span,
                 format!(
-                    "the event has {} data descriptors, and ETW takes {MAX_DATA_DESCRIPTORS}; put texts \
-                     and arrays together, or split the event",
-                    leading + pieces.len()
+                    "the event has {} data descriptors, and ETW accepts at most \
+                     {MAX_DATA_DESCRIPTORS}; combine strings and arrays, or split the event",
+                    leading + descriptors.len()
                 ),
             ));
         }
         Ok(Self {
             leaves,
-            pieces,
+            descriptors,
             room: most - used,
         })
     }
 }
 
-/// The fields, structures taken apart.
+/// Returns the fields, with structures replaced by their members.
 ///
 /// # Errors
 ///
-/// When a field's type was not declared.
+/// Returns an error if the type of a field is not declared.
 pub fn leaves(fields: &[Field], encoding: Encoding, types: Types<'_>) -> syn::Result<Vec<Leaf>> {
     let mut leaves = Vec::new();
     for (at, field) in fields.iter().enumerate() {
@@ -227,7 +227,7 @@ const fn wire(scalar: Scalar, format: Format, shape: Shape, encoding: Encoding) 
         (Representation::Sid, _) => Wire::Sid,
         (Representation::SocketAddr, _) => Wire::SocketAddr,
         (Representation::Octets16, Encoding::TraceLogging) => Wire::CountedIpv6,
-        // A manifest says that the address has 16 bytes.
+        // A manifest contains the address's length of 16 bytes.
         (Representation::Octets16, Encoding::Manifest)
         | (
             Representation::Memory(_)
@@ -241,35 +241,35 @@ const fn wire(scalar: Scalar, format: Format, shape: Shape, encoding: Encoding) 
     }
 }
 
-fn pieces(leaves: &[Leaf]) -> Vec<Piece> {
-    let mut pieces = Vec::new();
+fn descriptors(leaves: &[Leaf]) -> Vec<DataDescriptor> {
+    let mut descriptors = Vec::new();
     let mut block = Vec::new();
     for (at, leaf) in leaves.iter().enumerate() {
         match leaf.wire {
-            Wire::Plain(..) | Wire::Map(_) => block.push(Wired::Value(at)),
-            Wire::CountedIpv6 => block.extend([Wired::Length(at), Wired::Value(at)]),
+            Wire::Plain(..) | Wire::Map(_) => block.push(BlockPart::Value(at)),
+            Wire::CountedIpv6 => block.extend([BlockPart::Length(at), BlockPart::Value(at)]),
             Wire::Fixed(..) | Wire::Sid => {
-                close(&mut pieces, &mut block);
-                pieces.push(Piece::Apart(at));
+                close(&mut descriptors, &mut block);
+                descriptors.push(DataDescriptor::InPlace(at));
             }
             Wire::Counted(_) | Wire::Text(_) | Wire::SocketAddr => {
-                block.push(Wired::Length(at));
-                close(&mut pieces, &mut block);
-                pieces.push(Piece::Apart(at));
+                block.push(BlockPart::Length(at));
+                close(&mut descriptors, &mut block);
+                descriptors.push(DataDescriptor::InPlace(at));
             }
             Wire::Terminated(_) => {
-                close(&mut pieces, &mut block);
-                pieces.push(Piece::Apart(at));
-                block.push(Wired::Nul(at));
+                close(&mut descriptors, &mut block);
+                descriptors.push(DataDescriptor::InPlace(at));
+                block.push(BlockPart::Nul(at));
             }
         }
     }
-    close(&mut pieces, &mut block);
-    pieces
+    close(&mut descriptors, &mut block);
+    descriptors
 }
 
-fn close(pieces: &mut Vec<Piece>, block: &mut Vec<Wired>) {
+fn close(descriptors: &mut Vec<DataDescriptor>, block: &mut Vec<BlockPart>) {
     if !block.is_empty() {
-        pieces.push(Piece::Block(std::mem::take(block)));
+        descriptors.push(DataDescriptor::Block(std::mem::take(block)));
     }
 }

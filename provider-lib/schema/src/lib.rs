@@ -1,8 +1,8 @@
-//! A provider's declaration as data.
+//! The declaration of a provider as data.
 //!
-//! The same Rust source is read twice: by the proc macros, which make a driver's code
-//! of it, and by a driver's build script, which makes decoding resources of it. Both
-//! get a [`Provider`] from [`parse`]: everything in it has been checked.
+//! The same Rust source is read twice: by the proc macros, which generate a driver's code, and by a
+//! driver's build script, which generates decoding resources. Both get a checked [`Provider`] from
+//! [`parse`].
 
 mod attribute;
 mod check;
@@ -18,6 +18,6 @@ mod types;
 pub use attribute::pascal_case;
 pub use etw_wire::Guid;
 pub use event::{Encoding, Event, Field, Level};
-pub use layout::{Layout, Leaf, MAX_CONTENT, Piece, Wire, Wired};
+pub use layout::{BlockPart, DataDescriptor, Layout, Leaf, MAX_CONTENT, Wire};
 pub use provider::{Channel, Hooks, Keyword, Map, MapKind, Named, Provider, Structure, Trait};
 pub use types::{FieldType, Format, Representation, Row, Scalar, Shape, Text, type_names};

@@ -1,4 +1,4 @@
-//! A provider: what its events have in common.
+//! Providers, and the items of a declaration that events refer to.
 
 use proc_macro2::Span;
 use syn::{Attribute, Ident, Item, Path, Visibility};
@@ -8,56 +8,57 @@ use crate::{Encoding, Event, Field, Guid, Scalar};
 /// A provider's declaration.
 #[derive(Debug)]
 pub struct Provider {
-    /// The name, which travels with every event.
+    /// The name.
     pub name: String,
     /// The GUID.
     pub guid: Guid,
-    /// The group that the provider is in.
+    /// The GUID of the provider's group.
     pub group: Option<Guid>,
-    /// Custom traits.
+    /// The custom traits.
     pub traits: Vec<Trait>,
-    /// How events are encoded that do not say so themselves.
+    /// The default encoding of the events.
     pub encoding: Option<Encoding>,
-    /// The functions that are called on notifications.
+    /// The notification hooks.
     pub hooks: Hooks,
-    /// Whether the image is to be tracked for its decoding resources.
+    /// Whether traces record the driver's image (`EventProviderBinaryTrackInfo`).
     pub binary_tracking: bool,
-    /// The file that the image's resources are made of instead of the declaration, from the
-    /// package's folder.
+    /// The path of a manifest, relative to the package's folder, from which the image's resources
+    /// are generated instead of the declaration.
     pub manifest: Option<String>,
     /// The module's name.
     pub module: Ident,
     /// The module's visibility.
     pub visibility: Visibility,
-    /// The module's own attributes.
+    /// The module's other attributes.
     pub attributes: Vec<Attribute>,
-    /// Keywords.
+    /// The keywords.
     pub keywords: Vec<Keyword>,
-    /// Tasks.
+    /// The tasks.
     pub tasks: Vec<Named<u16>>,
-    /// Opcodes of the provider's own.
+    /// The provider's own opcodes.
     pub opcodes: Vec<Named<u8>>,
-    /// Channels of the provider's own.
+    /// The provider's own channels.
     pub channels: Vec<Channel>,
-    /// Value maps and bit maps.
+    /// The value maps and bit maps.
     pub maps: Vec<Map>,
-    /// Structures.
+    /// The structures.
     pub structures: Vec<Structure>,
-    /// Events.
+    /// The events.
     pub events: Vec<Event>,
-    /// What else stands in the module.
+    /// The module's other items.
     pub others: Vec<Item>,
 }
 
 impl Provider {
-    /// The keywords that an event travels with: its own, and the bit of its channel, by which
-    /// the event log asks for it. The first channel has bit 63, the next 62, and so on.
+    /// Returns the keyword mask of an event's descriptor: the event's keywords, and the bit of its
+    /// channel, by which the event log enables the event. The first channel has bit 63, the next
+    /// one bit 62, and so on.
     #[must_use]
     pub fn keyword_mask(&self, event: &Event) -> u64 {
         const FIRST: usize = 63;
         let channel = match event.encoding {
             Encoding::Manifest => event.channel,
-            // These travel in a channel that is none.
+            // The channel of these events marks their encoding.
             Encoding::TraceLogging => 0,
         };
         let place = self
@@ -68,9 +69,9 @@ impl Provider {
         event.keyword | bit.map_or(0, |bit| 1 << bit)
     }
 
-    /// Whether every registration has traits: those of `TraceLogging` providers have, and
-    /// those in a group or with custom traits. Others do without, since traits travel with
-    /// every event.
+    /// Returns whether registrations of the provider have traits. Providers with `TraceLogging`
+    /// events, a group or custom traits need them. Other providers have none, because ETW adds the
+    /// traits to every event.
     #[must_use]
     pub fn sets_traits(&self) -> bool {
         let describes = |event: &Event| event.encoding == Encoding::TraceLogging;
@@ -84,24 +85,24 @@ impl Provider {
 /// A custom trait.
 #[derive(Debug)]
 pub struct Trait {
-    /// 128 to 255.
+    /// The type, 128 to 255.
     pub kind: u8,
-    /// Its data.
+    /// The data.
     pub data: Vec<u8>,
 }
 
-/// The functions that are called on notifications.
+/// The paths of the notification hooks.
 #[derive(Debug, Default)]
 pub struct Hooks {
-    /// When sessions want events.
+    /// Called when a session enables the provider.
     pub on_enable: Option<Path>,
-    /// When no session wants events any more.
+    /// Called when the last session disables the provider.
     pub on_disable: Option<Path>,
-    /// When a session asks for the provider's state.
+    /// Called when a session requests the provider's state.
     pub on_capture_state: Option<Path>,
 }
 
-/// A keyword: a bit with a name.
+/// A keyword: a named bit.
 #[derive(Debug)]
 pub struct Keyword {
     /// The constant's name.
@@ -110,15 +111,15 @@ pub struct Keyword {
     pub name: String,
     /// The bit, 0 to 47.
     pub bit: u32,
-    /// Where the bit stands.
+    /// The source location of the bit.
     pub bit_span: Span,
     /// The constant's visibility.
     pub visibility: Visibility,
-    /// What it is about.
+    /// The lines of the doc comment.
     pub docs: Vec<String>,
 }
 
-/// A value with a name: a task, an opcode, an entry of a map.
+/// A named value: a task, an opcode, a channel or an entry of a map.
 #[derive(Debug)]
 pub struct Named<T> {
     /// The variant's name.
@@ -127,13 +128,13 @@ pub struct Named<T> {
     pub name: String,
     /// The value.
     pub value: T,
-    /// Where the value stands.
+    /// The source location of the value.
     pub value_span: Span,
-    /// What it is about.
+    /// The lines of the doc comment.
     pub docs: Vec<String>,
 }
 
-/// A channel of the provider's own.
+/// One of the provider's own channels.
 #[derive(Debug)]
 pub struct Channel {
     /// The variant's name and its value, 16 to 255.
@@ -142,12 +143,12 @@ pub struct Channel {
     pub kind: String,
 }
 
-/// What a map's values are.
+/// The kind of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapKind {
-    /// One of several.
+    /// A value map: a field has one of the values.
     Value,
-    /// Several of several: each is a bit.
+    /// A bit map: a field has any combination of the bits.
     Bits,
 }
 
@@ -158,27 +159,27 @@ pub struct Map {
     pub ident: Ident,
     /// The type's visibility.
     pub visibility: Visibility,
-    /// One of several values, or bits.
+    /// The kind of map.
     pub kind: MapKind,
-    /// The integer that travels: `U8`, `U16` or `U32`.
+    /// The underlying integer type: `U8`, `U16` or `U32`.
     pub scalar: Scalar,
     /// The entries.
     pub entries: Vec<Named<u32>>,
-    /// What it is about.
+    /// The lines of the doc comment.
     pub docs: Vec<String>,
 }
 
-/// A structure of fields.
+/// A structure of several fields.
 #[derive(Debug)]
 pub struct Structure {
     /// The type's name.
     pub ident: Ident,
     /// The type's visibility.
     pub visibility: Visibility,
-    /// The type's generics, for those that borrow.
+    /// The type's generics, which structures with borrowed fields have.
     pub generics: syn::Generics,
-    /// Its fields.
+    /// The fields.
     pub fields: Vec<Field>,
-    /// What it is about.
+    /// The lines of the doc comment.
     pub docs: Vec<String>,
 }

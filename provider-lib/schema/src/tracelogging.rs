@@ -1,25 +1,25 @@
-//! The descriptions that `TraceLogging` events carry of themselves (the metadata of
-//! TraceLoggingProvider.h).
+//! The metadata of `TraceLogging` events, as TraceLoggingProvider.h defines it.
 //!
-//! A description is a block of bytes: its size (16 bits, itself included), the event's
-//! tag, the event's name in UTF-8 with a NUL, then for every field its name with a NUL,
-//! its type, and what its type asks for. A structure's fields follow it.
+//! The metadata contains its size (16 bits, including the size itself), the event's tag, and the
+//! event's name in UTF-8 with a NUL. For each field follow its name with a NUL, its type, and the
+//! type's parameters. The members of a structure follow the structure.
 
 use etw_wire::{InType, TlgOutType, limits::MAX_STRUCT_MEMBERS};
 use syn::spanned::Spanned as _;
 
 use crate::{Field, FieldType, Format, Map, MapKind, Provider, Shape, Structure};
 
-/// What follows the type: how to show it.
+/// Set in a byte that is followed by another of the same field: in the type before the output
+/// type, in the output type before the tag, and in a byte of a tag before the next.
 const CHAIN: u8 = 0x80;
-/// An array whose length is in the description.
+/// Set in the type of an array whose length is in the metadata.
 const FIXED: u8 = 0x20;
-/// An array whose length is in the event.
+/// Set in the type of an array whose length is in the event's data.
 const COUNTED: u8 = 0x40;
 /// The type of a structure.
 const STRUCTURE: u8 = InType::Struct.code();
 
-/// Where the types that a declaration makes are found.
+/// The maps and structures of a declaration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Types<'a> {
     pub(crate) maps: &'a [Map],
@@ -27,7 +27,7 @@ pub struct Types<'a> {
 }
 
 impl<'a> Types<'a> {
-    /// Those of a provider.
+    /// Returns the maps and structures of a provider.
     #[must_use]
     pub fn of(provider: &'a Provider) -> Self {
         Self {
@@ -36,13 +36,13 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// A map by its name.
+    /// Returns the map of this name.
     #[must_use]
     pub fn map(&self, name: &syn::Ident) -> Option<&'a Map> {
         self.maps.iter().find(|map| map.ident == *name)
     }
 
-    /// A structure by its name.
+    /// Returns the structure of this name.
     #[must_use]
     pub fn structure(&self, name: &syn::Ident) -> Option<&'a Structure> {
         self.structures
@@ -51,8 +51,8 @@ impl<'a> Types<'a> {
     }
 }
 
-/// The tag of an event, in as few bytes as it needs: seven bits in each, the most
-/// significant ones first.
+/// Appends an event's tag in as few bytes as possible, with seven bits in each byte, the most
+/// significant bits first.
 fn put_event_tag(block: &mut Vec<u8>, tag: u32) {
     let mut rest = tag << 4;
     loop {
@@ -128,7 +128,12 @@ fn put_fields(block: &mut Vec<u8>, fields: &[Field], types: Types<'_>) -> syn::R
                         .ok_or_else(|| {
                             syn::Error::new(
                                 structure.ident.span(),
-                                "a structure has 1 to 127 fields; split it",
+                                format!(
+                                    "the structure `{}` has {} fields; a structure in a \
+                                     TraceLogging event can have 1 to {MAX_STRUCT_MEMBERS}",
+                                    structure.ident,
+                                    structure.fields.len()
+                                ),
                             )
                         })?;
                     put_type(block, STRUCTURE, members, field.tag);
@@ -142,12 +147,13 @@ fn put_fields(block: &mut Vec<u8>, fields: &[Field], types: Types<'_>) -> syn::R
     Ok(())
 }
 
-/// The description of an event with this name, tag and fields.
+/// Encodes the metadata of an event.
 ///
 /// # Errors
 ///
-/// When it would have more than 65,535 bytes, or a structure too many fields.
-pub fn description(
+/// Returns an error if the metadata has more than 65,535 bytes, or if a structure has no fields or
+/// too many.
+pub fn event_metadata(
     name: &str,
     tag: u32,
     fields: &[Field],
@@ -162,7 +168,11 @@ pub fn description(
             fields
                 .first()
                 .map_or_else(proc_macro2::Span::call_site, |field| field.written.span()),
-            "an event's description has 65,535 bytes at most; shorten names or drop fields",
+            format!(
+                "the event's metadata has {} bytes and can have at most 65,535; shorten names or \
+                 remove fields",
+                block.len()
+            ),
         ));
     };
     block[..2].copy_from_slice(&size.to_le_bytes());

@@ -1,11 +1,11 @@
-//! The provider's traits blob: how large it comes out.
+//! The size of a provider's traits.
 
 use crate::Trait;
 
-/// Bytes before a trait's data: its size and its type.
+/// The size in bytes of a trait's size and type, which precede its data.
 const TRAIT_HEAD: usize = 3;
 
-/// The size of a provider's traits blob.
+/// Returns the size of a provider's traits in bytes.
 pub fn size(name: &str, grouped: bool, custom: &[Trait]) -> usize {
     let group = if grouped { TRAIT_HEAD + 16 } else { 0 };
     let custom: usize = custom.iter().map(|one| TRAIT_HEAD + one.data.len()).sum();

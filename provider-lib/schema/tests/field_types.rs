@@ -1,4 +1,4 @@
-//! The documentation's table of field types is made from the table that the macros use.
+//! The documentation's table of field types is generated from the table that the macros use.
 
 use std::{env, fmt::Write as _, fs, path::Path};
 
@@ -7,10 +7,10 @@ use wdk_etw_schema::Scalar;
 /// The file that the documentation of `wdk_etw::provider` includes.
 const TABLE: &str = "../src/field-types.md";
 
-/// Writes the file instead of comparing with it.
-const WRITE: &str = "WDK_ETW_WRITE";
+/// The environment variable that makes the test write the file instead of comparing it.
+const RENEW: &str = "WDK_ETW_RENEW";
 
-/// Returns the type as a declaration has it, with a link to those of `wdk-etw`.
+/// Returns a type as it is written in a declaration, with a link to the type of `wdk-etw`.
 fn cell(scalar: Scalar) -> String {
     let row = scalar.row();
     if row.rust.starts_with("::wdk_etw::") {
@@ -43,8 +43,8 @@ fn table() -> String {
     writeln!(
         text,
         "| `[T; 4]`, `&[T]` | an array of fixed or variable length, where `T` is {}; `#[array] \
-         &[u8]` is an array of numbers |\n| what `#[map]`, `#[bitmap]` and `#[structure]` declare | \
-         the number; the members one after the other |",
+         &[u8]` is an array of numbers |\n| types with `#[map]`, `#[bitmap]` or `#[structure]` | \
+         the number; the members in order |",
         repeating.join(", ")
     )
     .unwrap();
@@ -54,13 +54,13 @@ fn table() -> String {
 #[test]
 fn the_documentation_shows_the_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(TABLE);
-    if env::var_os(WRITE).is_some() {
+    if env::var_os(RENEW).is_some() {
         fs::write(&path, table()).unwrap();
     }
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
         table(),
-        "{} is out of date: run `{WRITE}=1 cargo test -p wdk-etw-schema --test field_types`",
+        "{} is out of date: run `{RENEW}=1 cargo test -p wdk-etw-schema --test field_types`",
         path.display()
     );
 }

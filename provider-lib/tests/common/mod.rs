@@ -1,5 +1,5 @@
-//! A stand-in for ntoskrnl.exe's ETW routines: records the calls, fails on demand,
-//! and notifies. One test uses it at a time.
+//! Stand-ins for the ETW routines of ntoskrnl.exe, which record calls, fail on demand and send
+//! notifications. One test uses them at a time.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -17,9 +17,9 @@ pub const DISABLE: u32 = 0;
 pub const ENABLE: u32 = 1;
 pub const CAPTURE_STATE: u32 = 2;
 
-/// `EventProviderBinaryTrackInfo`: without information.
+/// `EventProviderBinaryTrackInfo`, which takes no information.
 const BINARY_TRACK_INFO: i32 = 0;
-/// `EventProviderSetTraits`: once for each registration.
+/// `EventProviderSetTraits`, which is allowed once for each registration.
 const SET_TRAITS: i32 = 2;
 
 type Callback =
@@ -48,11 +48,11 @@ pub struct Written {
     pub flags: u32,
     pub activity: Option<Guid>,
     pub related: Option<Guid>,
-    /// Type and bytes of every piece.
-    pub pieces: Vec<(u8, Vec<u8>)>,
+    /// The type and the bytes of each data descriptor.
+    pub data: Vec<(u8, Vec<u8>)>,
 }
 
-/// What the routines do.
+/// The state and the behaviour of the routines.
 #[derive(Default)]
 pub struct Etw {
     pub calls: Vec<Call>,
@@ -60,47 +60,47 @@ pub struct Etw {
     pub information_status: i32,
     pub write_status: i32,
     pub unregister_status: i32,
-    /// Notified inside `EtwRegister`: level, any, all.
+    /// The level, match-any and match-all keywords of a notification inside `EtwRegister`.
     pub enabled_before: Option<(u8, u64, u64)>,
     pub thread_activity: Guid,
-    /// `EventProviderBinaryTrackInfo`'s status.
+    /// The status of `EventProviderBinaryTrackInfo`.
     pub tracking_status: i32,
-    /// Whether there is pool.
+    /// Whether pool allocations fail.
     pub no_pool: bool,
     /// The current IRQL.
     pub irql: u8,
-    /// Blocks that are allocated, with their tags.
+    /// The allocated blocks: address, tag and memory.
     pub blocks: Vec<(usize, u32, Box<[u8]>)>,
-    /// Keeps writes inside `EtwWriteEx`.
+    /// Whether writes wait inside `EtwWriteEx`.
     pub hold_writes: bool,
-    /// Writes that are inside `EtwWriteEx`.
+    /// The number of writes inside `EtwWriteEx`.
     pub writes_inside: usize,
     registered: Option<(Callback, usize)>,
-    /// Handles that have their traits.
+    /// The handles with traits.
     with_traits: Vec<u64>,
-    /// Handles that were released.
+    /// The released handles.
     released: Vec<u64>,
     issued: u64,
 }
 
 impl Etw {
-    /// A handle that ETW may be given: one it has handed out and not taken back.
+    /// Asserts that a handle was issued and not released.
     fn assert_live(&self, handle: u64) {
         assert!(
             handle > 0x1000 && handle <= 0x1000 + self.issued,
-            "{handle:#x} is no handle"
+            "{handle:#x} is not a handle"
         );
         assert!(!self.released.contains(&handle), "{handle:#x} was released");
     }
 }
 
-// These locks are a crate's, not the standard library's: ThreadSanitizer sees only what is
+// These locks are not the standard library's, because ThreadSanitizer sees only code that is
 // compiled for it.
 static ETW: Mutex<Option<Etw>> = Mutex::new(None);
 /// Signalled when writes are no longer held.
 static LET_GO: Condvar = Condvar::new();
 static TURN: Mutex<()> = Mutex::new(());
-/// Held by a notification; `EtwUnregister` waits for it.
+/// Held during a notification, for which `EtwUnregister` waits.
 static NOTIFYING: Mutex<()> = Mutex::new(());
 
 fn with<R>(body: impl FnOnce(&mut Etw) -> R) -> R {
@@ -108,7 +108,7 @@ fn with<R>(body: impl FnOnce(&mut Etw) -> R) -> R {
     body(etw.get_or_insert_with(Etw::default))
 }
 
-/// A test's turn with fresh routines.
+/// A test's exclusive use of the routines, which are reset before.
 pub struct Turn {
     _held: MutexGuard<'static, ()>,
 }
@@ -121,28 +121,28 @@ pub fn turn() -> Turn {
 
 #[allow(
     clippy::unused_self,
-    reason = "only the test whose turn it is may use them"
+    reason = "only the test that holds the turn may use them"
 )]
 impl Turn {
-    /// Sets what the routines do.
+    /// Changes the behaviour of the routines.
     pub fn set(&self, change: impl FnOnce(&mut Etw)) {
         with(change);
         LET_GO.notify_all();
     }
 
-    /// Waits until the routines are in some state.
+    /// Waits until the routines' state satisfies a condition.
     pub fn wait_until(&self, reached: impl Fn(&Etw) -> bool) {
         while !with(|etw| reached(etw)) {
             std::thread::yield_now();
         }
     }
 
-    /// The calls since the last look.
+    /// Returns the calls since the last call of this function.
     pub fn calls(&self) -> Vec<Call> {
         with(|etw| std::mem::take(&mut etw.calls))
     }
 
-    /// The writes since the last look.
+    /// Returns the writes since the last call of this function or of [`Self::calls`].
     pub fn writes(&self) -> Vec<Written> {
         self.calls()
             .into_iter()
@@ -153,15 +153,15 @@ impl Turn {
             .collect()
     }
 
-    /// Notifies the registered provider, as ETW does.
+    /// Notifies the registered provider.
     pub fn notify(&self, code: u32, level: u8, any: u64, all: u64) {
         let registered = with(|etw| etw.registered);
         let (callback, context) = registered.expect("a provider is registered");
         call(callback, context, code, level, any, all);
     }
 
-    /// The same, unless no provider is registered; the registration does not end
-    /// meanwhile.
+    /// Notifies the provider if one is registered. Its registration does not end during the
+    /// notification.
     pub fn notify_if_registered(&self, code: u32, level: u8, any: u64, all: u64) {
         let _notifying = NOTIFYING.lock();
         if let Some((callback, context)) = with(|etw| etw.registered) {
@@ -169,8 +169,7 @@ impl Turn {
         }
     }
 
-    /// Notifies with a source and a filter of some type, both of which are gone when
-    /// this returns.
+    /// Notifies with a source and a filter, which are overwritten before the function returns.
     pub fn notify_filtered(&self, mut source: Guid, kind: u32, filter: &[u8]) {
         let registered = with(|etw| etw.registered);
         let (callback, context) = registered.expect("a provider is registered");
@@ -223,12 +222,12 @@ fn call(callback: Callback, context: usize, code: u32, level: u8, any: u64, all:
     }
 }
 
-/// Sets a registration's traits behind the provider's back.
+/// Sets a registration's traits without the provider.
 pub fn set_traits(handle: u64) {
     with(|etw| etw.with_traits.push(handle));
 }
 
-// SAFETY: the crate calls the routine by this name; nothing else has it.
+// SAFETY: the crate calls the routine by this name, and no other symbol has it.
 #[unsafe(no_mangle)]
 extern "system" fn EtwRegister(
     provider: &Guid,
@@ -278,7 +277,7 @@ extern "system" fn EtwSetInformation(
     information: *const u8,
     length: u32,
 ) -> i32 {
-    // SAFETY: the crate passes a blob of that length.
+    // SAFETY: the crate passes information of this length.
     let blob = unsafe { std::slice::from_raw_parts(information, length as usize) };
     with(|etw| {
         etw.calls
@@ -299,7 +298,7 @@ extern "system" fn EtwSetInformation(
 
 /// `EVENT_DATA_DESCRIPTOR` as ETW reads it.
 #[repr(C)]
-struct Piece {
+struct DataDescriptor {
     address: u64,
     size: u32,
     kind: u8,
@@ -307,7 +306,7 @@ struct Piece {
     reserved_2: u16,
 }
 
-const _: () = assert!(size_of::<Piece>() == size_of::<EventDataDescriptor<'_>>());
+const _: () = assert!(size_of::<DataDescriptor>() == size_of::<EventDataDescriptor<'_>>());
 
 // SAFETY: as above.
 #[unsafe(no_mangle)]
@@ -319,19 +318,19 @@ extern "system" fn EtwWriteEx(
     activity: Option<&Guid>,
     related: Option<&Guid>,
     count: u32,
-    data: *const Piece,
+    descriptors: *const DataDescriptor,
 ) -> i32 {
-    let pieces = (0..count as usize)
+    let data = (0..count as usize)
         .map(|at| {
-            // SAFETY: the crate passes that many pieces.
-            let piece = unsafe { data.add(at) };
-            // SAFETY: and each is readable.
-            let piece = unsafe { piece.read() };
-            assert_eq!((piece.reserved_1, piece.reserved_2), (0, 0));
-            let start = piece.address as *const u8;
-            // SAFETY: each piece describes readable bytes.
-            let bytes = unsafe { std::slice::from_raw_parts(start, piece.size as usize) };
-            (piece.kind, bytes.to_vec())
+            // SAFETY: the crate passes `count` descriptors.
+            let descriptor = unsafe { descriptors.add(at) };
+            // SAFETY: each descriptor is readable.
+            let descriptor = unsafe { descriptor.read() };
+            assert_eq!((descriptor.reserved_1, descriptor.reserved_2), (0, 0));
+            let start = descriptor.address as *const u8;
+            // SAFETY: each descriptor refers to readable bytes.
+            let bytes = unsafe { std::slice::from_raw_parts(start, descriptor.size as usize) };
+            (descriptor.kind, bytes.to_vec())
         })
         .collect();
     with(|etw| {
@@ -344,7 +343,7 @@ extern "system" fn EtwWriteEx(
             flags,
             activity: activity.copied(),
             related: related.copied(),
-            pieces,
+            data,
         }));
     });
     let mut held = ETW.lock();

@@ -1,4 +1,4 @@
-//! What the compiler refuses, each with an error that names the fix.
+//! Declarations that must not compile, each with an error that names the fix.
 
 #[test]
 fn declarations_that_can_never_work_do_not_compile() {

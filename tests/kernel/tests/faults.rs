@@ -70,7 +70,7 @@ fn a_driver_that_cannot_be_traced_does_its_work() {
 fn a_driver_without_pool_for_its_traits_takes_its_own() {
     let (output, events, failed) = with_fault(Fault::next("ExAllocatePool2", NtStatus::NO_MEMORY));
     assert!(
-        output.contains("ExAllocatePool2 had no 87 bytes"),
+        output.contains("ExAllocatePool2 could not allocate 87 bytes"),
         "{output}"
     );
     assert!(events > 10, "{events}");

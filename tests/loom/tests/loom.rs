@@ -1,4 +1,4 @@
-//! The model checker tries every interleaving of the provider's atomics.
+//! Tests under the model checker, which tries every interleaving of the provider's atomics.
 
 #![cfg(loom)]
 
@@ -59,10 +59,10 @@ fn the_hot_check_never_mixes_level_and_keyword() {
             let state = Arc::clone(&state);
             thread::spawn(move || state.enable(composite(5, 0x22, 0)))
         };
-        // Level 3 comes with the second state only, keyword 0x11 with the first only.
-        assert!(!state.wants(Level(3), Keyword::from_bits(0x11)));
+        // Only the second state enables level 3, and only the first one keyword 0x11.
+        assert!(!state.is_enabled_fast(Level(3), Keyword::from_bits(0x11)));
         writer.join().unwrap();
-        assert!(state.wants(Level(3), Keyword::from_bits(0x22)));
+        assert!(state.is_enabled_fast(Level(3), Keyword::from_bits(0x22)));
     });
 }
 
@@ -70,9 +70,9 @@ fn the_hot_check_never_mixes_level_and_keyword() {
 fn a_handle_is_never_used_after_the_rundown_is_closed() {
     use loom::cell::UnsafeCell;
     loom::model(|| {
-        // The cell is the handle: loom reports an access that is not ordered.
+        // The cell is the handle: loom reports unordered accesses.
         let shared = Arc::new((Rundown::new(), UnsafeCell::new(0_u64)));
-        // SAFETY: nobody else has it yet.
+        // SAFETY: no other thread has the cell yet.
         shared.1.with_mut(|handle| unsafe { *handle = 7 });
         shared.0.open();
         let writers: Vec<_> = (0..2)
@@ -88,7 +88,7 @@ fn a_handle_is_never_used_after_the_rundown_is_closed() {
             })
             .collect();
         shared.0.close(thread::yield_now);
-        // SAFETY: the rundown is closed, so nobody else uses it any more.
+        // SAFETY: the rundown is closed, so no other thread uses the cell.
         shared.1.with_mut(|handle| unsafe { *handle = 0 });
         assert!(shared.0.enter().is_none());
         for writer in writers {
@@ -97,19 +97,23 @@ fn a_handle_is_never_used_after_the_rundown_is_closed() {
     });
 }
 
-/// The handle that is registered; 0 for none. The checker runs one thread at a time, and
-/// switches at its own atomics only, so that ordinary ones tell what is true just now.
+/// The registered handle, or 0. The model checker runs one thread at a time and switches only at
+/// its own atomics, so this one always has the current value.
 static LIVE: AtomicU64 = AtomicU64::new(0);
 static REGISTRATIONS: AtomicU32 = AtomicU32::new(0);
 static TRAITS: Traits = traits!("Test");
 static EVENT: EventDescriptor = EventDescriptor::new(1, 0, Level(4), Keyword::bit::<0>());
 
 fn assert_live(handle: u64) {
-    assert_ne!(handle, 0, "there is no such handle");
-    assert_eq!(LIVE.load(Ordering::SeqCst), handle, "it was released");
+    assert_ne!(handle, 0, "the provider passed the handle 0");
+    assert_eq!(
+        LIVE.load(Ordering::SeqCst),
+        handle,
+        "the handle was released"
+    );
 }
 
-// SAFETY: the crate calls the routine by this name; nothing else has it.
+// SAFETY: the crate calls the routine by this name, and no other symbol has it.
 #[unsafe(no_mangle)]
 extern "system" fn EtwRegister(
     _provider: &Guid,
@@ -117,7 +121,11 @@ extern "system" fn EtwRegister(
     _context: *const c_void,
     handle: &mut u64,
 ) -> i32 {
-    assert_eq!(LIVE.load(Ordering::SeqCst), 0, "it is registered already");
+    assert_eq!(
+        LIVE.load(Ordering::SeqCst),
+        0,
+        "a provider is already registered"
+    );
     *handle = u64::from(REGISTRATIONS.fetch_add(1, Ordering::SeqCst)) + 1;
     LIVE.store(*handle, Ordering::SeqCst);
     0
@@ -173,24 +181,26 @@ extern "system" fn EtwWriteEx(
     _count: u32,
     _data: *const c_void,
 ) -> i32 {
-    // The handle is good from the call's first instruction to its last.
+    // The handle is valid during the whole call.
     assert_live(handle);
     thread::yield_now();
     assert_live(handle);
     0
 }
 
-/// One test at a time uses the routines.
+/// Held by the test that uses the routines.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// How often a thread is preempted at most; `WDK_ETW_PREEMPTIONS` may ask for more. (The
-/// models of the parts alone have no limit.)
+/// Returns the maximum number of preemptions of a thread, which `WDK_ETW_PREEMPTIONS` overrides.
+/// The models of single parts have no limit.
 fn preemptions() -> usize {
-    let asked = std::env::var("WDK_ETW_PREEMPTIONS").ok();
-    asked.map_or(3, |text| text.parse().expect("a number"))
+    let setting = std::env::var("WDK_ETW_PREEMPTIONS").ok();
+    setting.map_or(3, |text| {
+        text.parse().expect("WDK_ETW_PREEMPTIONS must be a number")
+    })
 }
 
-/// Every interleaving with up to so many preemptions of a thread.
+/// Checks every interleaving with up to [`preemptions`] preemptions of a thread.
 fn check(body: impl Fn(&'static Provider) + Sync + Send + 'static) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut builder = Builder::new();
@@ -198,7 +208,7 @@ fn check(body: impl Fn(&'static Provider) + Sync + Send + 'static) {
     builder.check(move || {
         LIVE.store(0, Ordering::SeqCst);
         REGISTRATIONS.store(0, Ordering::SeqCst);
-        // Only what lives for ever can be registered, and each run needs a new one.
+        // Only a `'static` provider can be registered, and each run needs a new one.
         let provider = Box::leak(Box::new(Provider::new(Guid::NULL, &TRAITS)));
         body(provider);
     });

@@ -1,10 +1,10 @@
-//! Links the image without libraries, as a driver's.
+//! Links the image without libraries, like a driver.
 
 use std::{env, fs, path::PathBuf};
 
 fn main() {
-    // The peer asks the linker for a library of user mode, of which it uses nothing in a
-    // driver: an empty one will do.
+    // The peer links to a user-mode library of which a driver uses nothing, so an empty library is
+    // enough.
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     fs::write(folder.join("rpcrt4.lib"), "!<arch>\n").expect("the folder is cargo's");
     println!("cargo::rustc-link-search={}", folder.display());

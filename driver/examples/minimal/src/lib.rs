@@ -1,4 +1,4 @@
-//! The smallest KMDF driver that says what it does with wdk-etw.
+//! A minimal KMDF driver with wdk-etw.
 
 #![no_std]
 #![allow(
@@ -27,8 +27,7 @@ static ALLOCATOR: WdkAllocator = WdkAllocator;
 ///
 /// # Safety
 ///
-/// Only the framework's entry code may call it, with the arguments that the system gave
-/// that.
+/// Only the framework's entry code may call this function, with the arguments from the system.
 // SAFETY: the framework's entry code finds the entry point by this name, and no other
 // symbol has it.
 #[unsafe(export_name = "DriverEntry")]
@@ -36,7 +35,7 @@ pub unsafe extern "system" fn driver_entry(
     driver: &mut DRIVER_OBJECT,
     registry_path: PCUNICODE_STRING,
 ) -> NTSTATUS {
-    // A driver that cannot be traced still does its work.
+    // The driver works without tracing.
     let _result = trace::register();
     let mut config = WDF_DRIVER_CONFIG {
         Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
@@ -44,8 +43,8 @@ pub unsafe extern "system" fn driver_entry(
         EvtDriverUnload: Some(unload),
         ..WDF_DRIVER_CONFIG::default()
     };
-    // SAFETY: the driver object and the path are those of this driver, and the
-    // configuration lives until the call returns.
+    // SAFETY: the driver object and the path are this driver's, and the configuration lives until
+    // the call returns.
     let status = unsafe {
         call_unsafe_wdf_function_binding!(
             WdfDriverCreate,
@@ -57,22 +56,22 @@ pub unsafe extern "system" fn driver_entry(
         )
     };
     if NT_SUCCESS(status) {
-        // SAFETY: the system passes a path that stays until this function returns.
+        // SAFETY: the system passes a path that is valid until this function returns.
         let path = unsafe { &*registry_path };
-        // SAFETY: a UNICODE_STRING has a buffer of its length.
+        // SAFETY: the buffer of a UNICODE_STRING has `Length` readable bytes.
         let path = unsafe { UnicodeString::from_raw_parts(path.Buffer, path.Length) };
         emit!(trace::loaded(path));
     } else {
-        // The framework calls no unload routine for a driver that failed to load.
+        // The framework does not call `EvtDriverUnload` if `WdfDriverCreate` failed.
         let _result = trace::unregister();
     }
     status
 }
 
-/// `EvtDriverDeviceAdd`, at `PASSIVE_LEVEL`.
+/// Creates a device (`EvtDriverDeviceAdd`, at `PASSIVE_LEVEL`).
 extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
     let mut device: WDFDEVICE = ptr::null_mut();
-    // SAFETY: the init is the framework's, and the out-parameter is a local.
+    // SAFETY: the framework passed `init`, and the output parameter is a local variable.
     let status = unsafe {
         call_unsafe_wdf_function_binding!(
             WdfDeviceCreate,
@@ -85,7 +84,8 @@ extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTA
     status
 }
 
-/// `EvtDriverUnload`, at `PASSIVE_LEVEL`: the last thing that runs.
+/// Unregisters the provider (`EvtDriverUnload`, at `PASSIVE_LEVEL`), after which none of the
+/// driver's code runs.
 extern "C" fn unload(_driver: WDFDRIVER) {
     emit!(trace::unloaded());
     let _result = trace::unregister();

@@ -1,10 +1,10 @@
-//! Everything that this driver can say.
+//! The driver's events.
 
 pub use self::provider::{device_added, loaded, register, unloaded, unregister};
 
 #[wdk_etw::provider(name = "Contoso.Minimal")]
 mod provider {
-    /// The driver's and its devices' coming and going.
+    /// Loading and unloading of the driver, and its devices.
     #[keyword]
     pub const LIFECYCLE: Keyword = Keyword::bit(0);
 
@@ -12,7 +12,7 @@ mod provider {
     #[event(level = Info, keyword = LIFECYCLE, opcode = Start)]
     pub fn loaded(registry_path: UnicodeString<'_>);
 
-    /// A device was added, or could not be.
+    /// The driver tried to add a device.
     #[event(level = Info, keyword = LIFECYCLE)]
     pub fn device_added(status: NtStatus);
 

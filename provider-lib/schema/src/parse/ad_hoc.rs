@@ -1,4 +1,4 @@
-//! Events that are declared where they are written.
+//! Events that are declared at their call site, with `event!`.
 
 use etw_wire::winmeta;
 use proc_macro2::{Span, TokenStream};
@@ -10,37 +10,37 @@ use syn::{
 use super::event::{field, level, undeclared, without_keyword, without_level};
 use crate::{Field, FieldType, Level, attribute, check};
 
-/// An event at its call site: `event!(PROVIDER, "Name", level = Info, keyword = …,
-/// { field: type = value, … })`.
+/// An event that is declared at its call site: `event!(PROVIDER, "Name", level = Info,
+/// keyword = …, { field: type = value, … })`.
 #[derive(Debug)]
 pub struct AdHoc {
     /// The provider.
     pub provider: Expr,
     /// The event's name.
     pub name: String,
-    /// Its level.
+    /// The event's level.
     pub level: Level,
-    /// Its keywords: a constant expression, or none on purpose.
+    /// The event's keywords, a constant expression, or `None` for `keyword = none`.
     pub keyword: Option<Expr>,
-    /// Its opcode.
+    /// The event's opcode.
     pub opcode: u8,
-    /// Its tag.
+    /// The event's tag.
     pub tag: u32,
-    /// What is said of the write: `activity`, `related`, `flags` and their values.
+    /// The options of the write, such as `activity` and `flags`, with their values.
     pub options: Vec<(Ident, Expr)>,
     /// The fields.
     pub fields: Vec<Field>,
-    /// Their values.
+    /// The fields' values.
     pub values: Vec<Expr>,
-    /// Where the name stands.
+    /// The source location of the name.
     pub span: Span,
 }
 
-/// Reads an event at its call site.
+/// Parses the arguments of `event!`.
 ///
 /// # Errors
 ///
-/// What is wrong with it, at its token.
+/// Returns the first error, at its token.
 pub fn ad_hoc(tokens: TokenStream) -> syn::Result<AdHoc> {
     parse_ad_hoc.parse2(tokens)
 }
@@ -112,8 +112,11 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
             _ => {
                 return Err(syn::Error::new(
                     word.span(),
-                    "an event has `level`, `keyword`, `opcode`, `tag`, `activity`, `related`, `starts`, \
-                     `flags`, and `{ field: type = value, … }`",
+                    format!(
+                        "an event has no argument `{word}`; supported: `level`, `keyword`, \
+                         `opcode`, `tag`, `activity`, `related`, `starts`, `flags`, and the fields \
+                         `{{ field: type = value, … }}`"
+                    ),
                 ));
             }
         }

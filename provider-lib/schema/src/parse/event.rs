@@ -1,4 +1,4 @@
-//! Events.
+//! The parser of events.
 
 use etw_wire::winmeta;
 use proc_macro2::Span;
@@ -27,7 +27,7 @@ pub fn field(ident: &Ident, written: &syn::Type, attributes: &[Attribute]) -> sy
     })
 }
 
-/// What stands in `#[event(…)]`, before it is looked up.
+/// The arguments of `#[event(…)]`, with the names of other items.
 #[derive(Default)]
 struct EventSettings {
     id: Option<(u16, Span)>,
@@ -43,7 +43,7 @@ struct EventSettings {
     tag: Option<(u32, Span)>,
 }
 
-/// A level by its name, or one of the provider's own.
+/// Parses a level: a standard name, or a number of the provider's own.
 pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
     if input.peek(LitInt) {
         let number: LitInt = input.parse()?;
@@ -51,13 +51,13 @@ pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
             Ok(own @ 16..) => Ok(Level(own)),
             Ok(0) => Err(syn::Error::new(
                 number.span(),
-                "an event of level 0 passes every session's level; if that is what you want, \
-                 write `LogAlways`",
+                "level 0 passes the level of every session; write `LogAlways` to choose it",
             )),
             _ => Err(syn::Error::new(
                 number.span(),
-                "levels 1 to 5 have names (`Critical`, `Error`, `Warning`, `Info`, `Verbose`), 6 \
-                 to 15 are Microsoft's, and 16 to 255 are the provider's own",
+                "a level must be a name or 16 to 255: levels 1 to 5 have the names `Critical`, \
+                 `Error`, `Warning`, `Info` and `Verbose`, and levels 6 to 15 are reserved for \
+                 Microsoft",
             )),
         };
     }
@@ -69,8 +69,10 @@ pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
         .ok_or_else(|| {
             syn::Error::new(
                 word.span(),
-                "a level is `Critical`, `Error`, `Warning`, `Info`, `Verbose`, `LogAlways`, or a \
-                 number from 16 to 255",
+                format!(
+                    "unknown level `{word}`; supported: `Critical`, `Error`, `Warning`, `Info`, \
+                     `Verbose`, `LogAlways`, or a number from 16 to 255"
+                ),
             )
         })
 }
@@ -105,8 +107,11 @@ impl Parse for EventSettings {
                 _ => {
                     return Err(syn::Error::new(
                         word.span(),
-                        "an event has `id`, `version`, `level`, `keyword`, `task`, `opcode`, \
-                         `channel`, `encoding`, `name`, `message` and `tag`",
+                        format!(
+                            "an event has no argument `{word}`; supported: `id`, `version`, `level`, \
+                             `keyword`, `task`, `opcode`, `channel`, `encoding`, `name`, \
+                             `message`, `tag`"
+                        ),
                     ));
                 }
             }
@@ -118,17 +123,17 @@ impl Parse for EventSettings {
     }
 }
 
-/// An undeclared name, with those that there are.
+/// Returns the error for an undeclared name, with the names that are declared.
 pub fn undeclared(what: &str, word: &Ident, names: impl Iterator<Item = String>) -> syn::Error {
     let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
-    let there = if names.is_empty() {
+    let declared = if names.is_empty() {
         "the provider declares none".to_owned()
     } else {
-        format!("there are {}", names.join(", "))
+        format!("declared: {}", names.join(", "))
     };
     syn::Error::new(
         word.span(),
-        format!("no {what} is called `{word}`; {there}"),
+        format!("the {what} `{word}` is not declared; {declared}"),
     )
 }
 
@@ -172,7 +177,7 @@ fn opcode(word: &Ident, provider: &Provider) -> syn::Result<u8> {
         })
 }
 
-/// An event of a provider whose other parts are known.
+/// Parses an event of a provider whose other items have been parsed.
 pub fn event(function: &Function, provider: &Provider) -> syn::Result<Event> {
     let ident = &function.signature.ident;
     let settings = settings(function)?;
@@ -229,20 +234,20 @@ pub fn event(function: &Function, provider: &Provider) -> syn::Result<Event> {
 pub fn without_level(span: Span) -> syn::Error {
     syn::Error::new(
         span,
-        "say of which level the event is: `level = Info`; one that passes every session's level \
-         is `LogAlways`",
+        "the event has no level; add, for example, `level = Info` (`LogAlways` passes the level of \
+         every session)",
     )
 }
 
 pub fn without_keyword(span: Span) -> syn::Error {
     syn::Error::new(
         span,
-        "say what the event is about: `keyword = …`; one that passes every session's keywords has \
-         `keyword = none`",
+        "the event has no keyword; add `keyword = …` (`keyword = none` passes the keywords of \
+         every session)",
     )
 }
 
-/// What the event's attributes say of it.
+/// Parses the event's attributes.
 fn settings(function: &Function) -> syn::Result<EventSettings> {
     let signature = &function.signature;
     for attribute in &function.attributes {
@@ -250,14 +255,15 @@ fn settings(function: &Function) -> syn::Result<EventSettings> {
         if !path.is_ident("event") && !path.is_ident("doc") {
             return Err(syn::Error::new_spanned(
                 path,
-                "an event has `#[event(…)]` and a doc comment, and no other attributes",
+                "an event cannot have this attribute; supported: `#[event(…)]` and doc comments",
             ));
         }
     }
     if let Some(span) = unsupported(signature) {
         return Err(syn::Error::new(
             span,
-            "an event is a plain function with fields: `fn name(field: type);`",
+            "an event must be a function without qualifiers, generics and return type: \
+             `fn name(field: type);`",
         ));
     }
     let attribute = function
@@ -268,22 +274,26 @@ fn settings(function: &Function) -> syn::Result<EventSettings> {
         || {
             Err(syn::Error::new(
                 signature.ident.span(),
-                "a function without a body is an event: say of which level and keyword, \
-                 `#[event(level = Info, keyword = …)]`",
+                format!(
+                    "the event `{}` has no level and keyword; add `#[event(level = Info, keyword = \
+                     …)]` (every function without a body is an event)",
+                    signature.ident
+                ),
             ))
         },
         Attribute::parse_args,
     )
 }
 
-/// How the event travels: as it says, as the provider's events do, or as its id suggests.
+/// Returns the event's encoding: its own, the provider's default, or else `Manifest` if it has an
+/// id.
 fn encoding_of(
     settings: &EventSettings,
     ident: &Ident,
     provider: &Provider,
 ) -> syn::Result<Encoding> {
-    let said = settings.encoding.or(provider.encoding);
-    let encoding = said.unwrap_or_else(|| {
+    let explicit = settings.encoding.or(provider.encoding);
+    let encoding = explicit.unwrap_or_else(|| {
         if settings.id.is_some() {
             Encoding::Manifest
         } else {
@@ -295,15 +305,19 @@ fn encoding_of(
             if settings.id.is_none() {
                 return Err(syn::Error::new(
                     ident.span(),
-                    "an event in a manifest is known by its id: `id = 1`; one that describes \
-                     itself has `encoding = tracelogging`",
+                    format!(
+                        "the manifest event `{ident}` has no id; add, for example, `id = 1`, or use \
+                         `encoding = tracelogging`"
+                    ),
                 ));
             }
             if let Some((_, span)) = settings.tag {
                 return Err(syn::Error::new(
                     span,
-                    "tags travel with events that describe themselves; use `encoding = \
-                     tracelogging`",
+                    format!(
+                        "the manifest event `{ident}` has a tag, which only TraceLogging events can \
+                         have; remove the tag or use `encoding = tracelogging`"
+                    ),
                 ));
             }
         }
@@ -311,8 +325,10 @@ fn encoding_of(
             if let Some(word) = &settings.channel {
                 return Err(syn::Error::new(
                     word.span(),
-                    "an event that describes itself goes to no channel; use `encoding = manifest` \
-                     and an id",
+                    format!(
+                        "the TraceLogging event `{ident}` has a channel, which only manifest events \
+                         can have; use `encoding = manifest` and an id"
+                    ),
                 ));
             }
         }
@@ -324,12 +340,15 @@ fn fields(signature: &Signature) -> syn::Result<Vec<Field>> {
     let mut fields = Vec::new();
     for argument in &signature.inputs {
         let FnArg::Typed(argument) = argument else {
-            return Err(syn::Error::new(argument.span(), "an event has no `self`"));
+            return Err(syn::Error::new(
+                argument.span(),
+                "an event cannot have the parameter `self`; remove it",
+            ));
         };
         let Pat::Ident(name) = &*argument.pat else {
             return Err(syn::Error::new(
                 argument.pat.span(),
-                "a field has a name: `length: u32`",
+                "a field must have a name, as in `length: u32`",
             ));
         };
         fields.push(field(&name.ident, &argument.ty, &argument.attrs)?);
@@ -337,7 +356,7 @@ fn fields(signature: &Signature) -> syn::Result<Vec<Field>> {
     Ok(fields)
 }
 
-/// What an event's signature cannot have.
+/// Returns the location of the first part of a signature that an event cannot have.
 fn unsupported(signature: &Signature) -> Option<Span> {
     signature
         .asyncness

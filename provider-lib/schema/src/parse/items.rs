@@ -1,11 +1,11 @@
-//! Keywords, tasks, opcodes, channels, maps and structures.
+//! The parser of keywords, tasks, opcodes, channels, maps and structures.
 
 use syn::{Attribute, Expr, ExprLit, Ident, Item, Lit, spanned::Spanned as _};
 
 use super::event::field;
 use crate::{Channel, Keyword, Map, MapKind, Named, Provider, Scalar, Structure, attribute};
 
-/// Takes the attribute of this name away; whether it was there.
+/// Removes the attribute of this name and returns it.
 fn take_attribute(attributes: &mut Vec<Attribute>, name: &str) -> Option<Attribute> {
     let at = attributes
         .iter()
@@ -26,11 +26,9 @@ pub fn put_item(provider: &mut Provider, item: Item) -> syn::Result<()> {
             if take_attribute(&mut item.attrs, "tasks").is_some() {
                 provider
                     .tasks
-                    .extend(named(&item, 1..=u32::from(u16::MAX), "a task")?);
+                    .extend(named(&item, 1..=u32::from(u16::MAX), "task")?);
             } else if take_attribute(&mut item.attrs, "opcodes").is_some() {
-                provider
-                    .opcodes
-                    .extend(named(&item, 10..=239, "an opcode of the provider's own")?);
+                provider.opcodes.extend(named(&item, 10..=239, "opcode")?);
             } else if take_attribute(&mut item.attrs, "channels").is_some() {
                 channels(provider, &item)?;
             } else if take_attribute(&mut item.attrs, "map").is_some() {
@@ -52,7 +50,7 @@ pub fn put_item(provider: &mut Provider, item: Item) -> syn::Result<()> {
                 let Some(ident) = &field.ident else {
                     return Err(syn::Error::new(
                         field.ty.span(),
-                        "a structure's fields have names: `struct Place { x: u32 }`",
+                        "the fields of a structure must have names, as in `struct Place { x: u32 }`",
                     ));
                 };
                 fields.push(self::field(ident, &field.ty, &field.attrs)?);
@@ -70,15 +68,18 @@ pub fn put_item(provider: &mut Provider, item: Item) -> syn::Result<()> {
     Ok(())
 }
 
-/// `pub const READ: Keyword = Keyword::bit(0);`, or a mask of one bit.
+/// Parses `pub const READ: Keyword = Keyword::bit(0);`, or a mask of one bit.
 fn keyword(item: &syn::ItemConst) -> syn::Result<Keyword> {
     attribute::only(&item.attrs, &["doc", "name"], "a keyword")?;
     let expression = &*item.expr;
     let refuse = || {
         syn::Error::new(
             expression.span(),
-            "a keyword is one of the bits 0 to 47: `Keyword::bit(3)`, or a mask such as `0x8`; \
-             bits 48 to 63 are Microsoft's",
+            format!(
+                "the keyword `{}` must be one of the bits 0 to 47, written as `Keyword::bit(3)` or as \
+                 a mask such as `0x8`; bits 48 to 63 are reserved for Microsoft",
+                item.ident
+            ),
         )
     };
     let number = |expression: &Expr| match expression {
@@ -127,24 +128,28 @@ fn keyword(item: &syn::ItemConst) -> syn::Result<Keyword> {
     })
 }
 
-/// The variants of an enum, each with a value in a range.
+/// Parses the variants of an enum, each of which must have a value in `range`.
 fn named<T: TryFrom<u32>>(
     item: &syn::ItemEnum,
     range: std::ops::RangeInclusive<u32>,
     what: &str,
 ) -> syn::Result<Vec<Named<T>>> {
-    attribute::only(&item.attrs, &["doc"], "a list of names")?;
+    attribute::only(&item.attrs, &["doc"], "an enum of a declaration")?;
     let mut entries = Vec::new();
     for variant in &item.variants {
-        attribute::only(&variant.attrs, &["doc", "name", "channel"], what)?;
+        attribute::only(
+            &variant.attrs,
+            &["doc", "name", "channel"],
+            "a variant of a declaration",
+        )?;
         let refuse = |span| {
             syn::Error::new(
                 span,
                 format!(
-                    "{what} has a number from {} to {}: `{} = …`",
+                    "the {what} `{0}` must have a value from {1} to {2}, as in `{0} = {1}`",
+                    variant.ident,
                     range.start(),
-                    range.end(),
-                    variant.ident
+                    range.end()
                 ),
             )
         };
@@ -173,7 +178,7 @@ fn named<T: TryFrom<u32>>(
     Ok(entries)
 }
 
-/// A number, or a number shifted by another.
+/// Returns the value of an integer literal, or of one shifted left by another.
 fn constant(expression: &Expr) -> Option<u64> {
     match expression {
         Expr::Lit(ExprLit {
@@ -193,7 +198,7 @@ fn constant(expression: &Expr) -> Option<u64> {
 }
 
 fn channels(provider: &mut Provider, item: &syn::ItemEnum) -> syn::Result<()> {
-    let entries = named::<u8>(item, 16..=255, "a channel of the provider's own")?;
+    let entries = named::<u8>(item, 16..=255, "channel")?;
     for (named, variant) in entries.into_iter().zip(&item.variants) {
         let kind = variant
             .attrs
@@ -207,7 +212,10 @@ fn channels(provider: &mut Provider, item: &syn::ItemEnum) -> syn::Result<()> {
                 if !["Admin", "Operational", "Analytic", "Debug"].contains(&name.as_str()) {
                     return Err(syn::Error::new(
                         kind.span(),
-                        "a channel is `Admin`, `Operational`, `Analytic` or `Debug`",
+                        format!(
+                            "unknown kind of channel `{name}`; supported: `Admin`, `Operational`, \
+                             `Analytic`, `Debug`"
+                        ),
                     ));
                 }
                 name
@@ -215,8 +223,11 @@ fn channels(provider: &mut Provider, item: &syn::ItemEnum) -> syn::Result<()> {
             None => {
                 return Err(syn::Error::new(
                     variant.ident.span(),
-                    "say what kind of channel it is: `#[channel(Operational)]`, or `Admin`, \
-                     `Analytic` or `Debug`",
+                    format!(
+                        "the channel `{}` has no kind; add `#[channel(Operational)]`, or `Admin`, \
+                         `Analytic` or `Debug`",
+                        variant.ident
+                    ),
                 ));
             }
         };
@@ -237,29 +248,34 @@ fn map(item: &mut syn::ItemEnum, kind: MapKind) -> syn::Result<Map> {
                 _ => {
                     return Err(syn::Error::new(
                         word.span(),
-                        "a map's values are `u8`, `u16` or `u32`",
+                        format!(
+                            "a map cannot have the type `{word}`; supported: `u8`, `u16`, `u32`"
+                        ),
                     ));
                 }
             }
         }
     };
-    let most = match scalar {
+    let max = match scalar {
         Scalar::U8 => u32::from(u8::MAX),
         Scalar::U16 => u32::from(u16::MAX),
         _ => u32::MAX,
     };
-    let entries = named::<u32>(item, 0..=most, "an entry of a map")?;
+    let entries = named::<u32>(item, 0..=max, "map entry")?;
     if entries.is_empty() {
         return Err(syn::Error::new(
             item.ident.span(),
-            "a map has one entry at least",
+            format!("the map `{}` is empty; add at least one entry", item.ident),
         ));
     }
     for entry in &entries {
         if kind == MapKind::Bits && !entry.value.is_power_of_two() {
             return Err(syn::Error::new(
                 entry.value_span,
-                "an entry of a bit map is one bit: `1 << 3`",
+                format!(
+                    "the entry `{}` of a bit map must be a single bit, such as `1 << 3`",
+                    entry.ident
+                ),
             ));
         }
     }

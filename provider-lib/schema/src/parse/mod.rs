@@ -1,4 +1,4 @@
-//! From Rust source to a provider.
+//! The parser of declarations in Rust source.
 
 mod ad_hoc;
 mod event;
@@ -21,11 +21,11 @@ use self::{
 };
 use crate::{Provider, check, errors::Errors};
 
-/// Reads a provider: what stands in `#[provider(…)]`, and the module under it.
+/// Parses a provider from the arguments of `#[provider(…)]` and the module.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, each at its token.
+/// Returns all errors of the declaration, each at its token.
 pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Provider> {
     let settings: Settings = syn::parse2(arguments)?;
     let module: Module = syn::parse2(module)?;
@@ -60,7 +60,7 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Prov
             }
         }
     }
-    // Events come last: they name what the rest declares.
+    // Events come last because they refer to the other items.
     for function in functions {
         if let Some(event) = errors.take(event(&function, &provider)) {
             provider.events.push(event);

@@ -1,11 +1,12 @@
-//! The module under `#[provider]`, before anything in it is understood.
+//! The syntax of the module under `#[provider]`.
 
 use syn::{
     Attribute, Ident, Item, Signature, Token, Visibility, braced,
     parse::{Parse, ParseStream},
 };
 
-/// The module under `#[provider]`. Events have no body, which only a macro can read.
+/// The module under `#[provider]`. Its events are functions without a body, which is no valid Rust
+/// outside macros.
 pub struct Module {
     pub attributes: Vec<Attribute>,
     pub visibility: Visibility,
@@ -33,8 +34,8 @@ impl Parse for Module {
         let ident = input.parse()?;
         if input.peek(Token![;]) {
             return Err(input.error(
-                "put the provider's module in line: `mod trace { … }`; the macro cannot read \
-                 another file",
+                "the provider's module must be inline, because the macro cannot read another file: \
+                 write `mod trace { … }`",
             ));
         }
         let inside;

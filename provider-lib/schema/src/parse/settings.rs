@@ -1,4 +1,4 @@
-//! What stands in `#[provider(…)]`.
+//! The arguments of `#[provider(…)]`.
 
 use etw_wire::limits::MAX_TRAITS_SIZE;
 use proc_macro2::Span;
@@ -9,7 +9,7 @@ use syn::{
 
 use crate::{Encoding, Guid, Hooks, Trait, attribute};
 
-/// What stands in `#[provider(…)]`.
+/// The arguments of `#[provider(…)]`.
 pub struct Settings {
     pub name: String,
     pub guid: Guid,
@@ -37,7 +37,7 @@ pub fn encoding(word: &Ident) -> syn::Result<Encoding> {
         "tracelogging" => Ok(Encoding::TraceLogging),
         _ => Err(syn::Error::new(
             word.span(),
-            "an encoding is `manifest` or `tracelogging`",
+            format!("unknown encoding `{word}`; supported: `manifest`, `tracelogging`"),
         )),
     }
 }
@@ -68,9 +68,11 @@ impl Parse for Settings {
                 _ => {
                     return Err(syn::Error::new(
                         word.span(),
-                        "a provider has `name`, `guid`, `group`, `trait_(type, b\"data\")`, \
-                         `encoding`, `manifest`, `binary_tracking`, `on_enable`, `on_disable` and \
-                         `on_capture_state`",
+                        format!(
+                            "a provider has no argument `{word}`; supported: `name`, `guid`, \
+                             `group`, `trait_(type, b\"data\")`, `encoding`, `manifest`, \
+                             `binary_tracking`, `on_enable`, `on_disable`, `on_capture_state`"
+                        ),
                     ));
                 }
             }
@@ -81,7 +83,7 @@ impl Parse for Settings {
         let Some(name) = name else {
             return Err(syn::Error::new(
                 Span::call_site(),
-                "a provider has a name: `name = \"Company.Component\"`",
+                "the provider has no name; add `name = \"Company.Component\"`",
             ));
         };
         let text = attribute::name_of(&name)?;
@@ -94,8 +96,8 @@ impl Parse for Settings {
             return Err(syn::Error::new(
                 name.span(),
                 format!(
-                    "the provider's traits have {size} bytes; they travel with every event, so ETW \
-                     accepts at most {MAX_TRAITS_SIZE}: shorten the name or the custom traits"
+                    "the provider's traits have {size} bytes, and ETW accepts at most \
+                     {MAX_TRAITS_SIZE}; shorten the name or the custom traits"
                 ),
             ));
         }
@@ -117,7 +119,7 @@ fn value<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {
     input.parse()
 }
 
-/// `(128, b"data")`.
+/// Parses `(128, b"data")`.
 fn custom_trait(input: ParseStream<'_>) -> syn::Result<Trait> {
     let inside;
     parenthesized!(inside in input);
@@ -130,17 +132,18 @@ fn custom_trait(input: ParseStream<'_>) -> syn::Result<Trait> {
     };
     inside.parse::<Option<Token![,]>>()?;
     if !inside.is_empty() {
-        return Err(inside.error("a trait is its type and its data: `trait_(128, b\"data\")`"));
+        return Err(inside
+            .error("a trait has two arguments, its type and its data: `trait_(128, b\"data\")`"));
     }
     match kind.base10_parse() {
         Ok(number @ 128..) => Ok(Trait { kind: number, data }),
         Ok(1) => Err(syn::Error::new(
             kind.span(),
-            "type 1 is the provider's group: write `group = \"…\"`",
+            "trait type 1 is the provider's group; write `group = \"…\"` instead",
         )),
         _ => Err(syn::Error::new(
             kind.span(),
-            "a custom trait's type is 128 to 255; the others are Microsoft's",
+            "the type of a custom trait must be 128 to 255; the others are reserved for Microsoft",
         )),
     }
 }

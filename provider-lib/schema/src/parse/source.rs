@@ -1,4 +1,4 @@
-//! The declarations in a source file.
+//! The declarations in a Rust source file.
 
 use quote::ToTokens as _;
 use syn::{Attribute, Item, ItemMod, Meta};
@@ -6,11 +6,11 @@ use syn::{Attribute, Item, ItemMod, Meta};
 use super::provider;
 use crate::Provider;
 
-/// Reads the providers that a Rust source file declares, in modules in it too.
+/// Parses the providers that a Rust source file declares, including those in nested modules.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with the file or its declarations, each at its place.
+/// Returns all errors of the file and its declarations, each with its source location.
 pub fn source(text: &str) -> syn::Result<Vec<Provider>> {
     let file = syn::parse_file(text)?;
     let mut providers = Vec::new();
@@ -18,7 +18,7 @@ pub fn source(text: &str) -> syn::Result<Vec<Provider>> {
     Ok(providers)
 }
 
-/// Whether it is `#[provider]`, by whatever path.
+/// Returns whether an attribute is `#[provider]`, with any path.
 fn is_provider(attribute: &Attribute) -> bool {
     let last = attribute.path().segments.last();
     last.is_some_and(|last| last.ident == "provider")
@@ -46,7 +46,7 @@ fn declaration(module: &ItemMod, attribute: usize) -> syn::Result<Provider> {
         other => {
             return Err(syn::Error::new_spanned(
                 other,
-                "a provider has a name: `#[provider(name = \"Contoso.Driver\")]`",
+                "the provider has no name; write `#[provider(name = \"Contoso.Driver\")]`",
             ));
         }
     };
@@ -58,7 +58,7 @@ mod tests {
     use super::source;
 
     #[test]
-    fn declarations_are_found_wherever_they_are() {
+    fn declarations_in_nested_modules_are_found() {
         let providers = source(
             r#"
             mod trace {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn errors_have_source_locations() {
         let error = source(
             "#[provider(name = \"A\")]\nmod one {\n    #[event(level = Loud)]\n    fn x();\n}",
         )

@@ -1,17 +1,17 @@
 //! The presentation of a field that its attributes ask for.
 
-/// How a field is to be shown.
+/// The format in which a viewer shows a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Format {
-    /// As its type is.
+    /// The type's own format.
     #[default]
     Default,
-    /// In hexadecimal.
+    /// Hexadecimal.
     Hex,
-    /// Text that is JSON.
+    /// A string that contains JSON.
     Json,
-    /// Text that is XML.
+    /// A string that contains XML.
     Xml,
-    /// A pointer whose address is told; others only tell whether they are null.
+    /// A pointer whose address is in the event. Other pointers contain only whether they are null.
     Address,
 }

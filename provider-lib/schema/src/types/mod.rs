@@ -1,5 +1,4 @@
-//! The types of fields: what a declaration may name, and how each is described in
-//! both encodings.
+//! Field types: the types that a declaration can use, and their codes in both encodings.
 
 use proc_macro2::Span;
 use syn::{
@@ -13,32 +12,32 @@ use crate::attribute;
 mod format;
 mod table;
 
-/// How many values a field has.
+/// The number of values of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Shape {
-    /// One.
+    /// One value.
     One,
-    /// Always as many.
+    /// A fixed number of values.
     Fixed(u16),
-    /// As many as the event has.
+    /// A number of values that differs between events.
     Counted,
 }
 
 /// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldType {
-    /// One or several values of a type of this crate's.
+    /// One or more values of a type of the table.
     Values(Scalar, Format, Shape),
-    /// A type that the declaration makes: a map or a structure.
+    /// A type that the declaration contains: a map or a structure.
     Named(Ident),
 }
 
-/// Returns the names that a declaration cannot give types of its own.
+/// Returns the names of the table's types, which a declaration's own types cannot have.
 pub fn type_names() -> impl Iterator<Item = &'static str> {
     Scalar::ALL.iter().map(|scalar| scalar.name())
 }
 
-/// What the attributes on a field say.
+/// The attributes of a field.
 #[derive(Debug, Default)]
 pub struct FieldOptions {
     pub format: Format,
@@ -90,13 +89,13 @@ impl FieldOptions {
 fn unknown(attribute: &Attribute) -> syn::Error {
     syn::Error::new_spanned(
         attribute.path(),
-        "a field has no such attribute; there are `hex`, `json`, `xml`, `address`, `array`, \
+        "a field cannot have this attribute; supported: `hex`, `json`, `xml`, `address`, `array`, \
          `name = \"…\"` and `tag = 0x…`",
     )
 }
 
 impl FieldType {
-    /// Reads a type, with what the field's attributes say of it.
+    /// Parses a type with the options from the field's attributes.
     pub(crate) fn parse(written: &Type, options: &FieldOptions) -> syn::Result<Self> {
         let (scalar, shape) = match resolve(written, options)? {
             Ok(values) => values,
@@ -104,7 +103,10 @@ impl FieldType {
                 if let Some(span) = options.format_span {
                     return Err(syn::Error::new(
                         span,
-                        "a map or a structure is shown as it is declared; remove this",
+                        format!(
+                            "the format of the map or structure `{name}` cannot be changed; remove \
+                             this attribute"
+                        ),
                     ));
                 }
                 return Ok(Self::Named(name));
@@ -116,16 +118,16 @@ impl FieldType {
         if !fits {
             return Err(syn::Error::new(
                 span,
-                "the attribute does not fit the field's type: `hex` is for integers, `json` and \
-                 `xml` for text that is not NUL-terminated, `address` for a `Pointer`",
+                "the attribute does not apply to the field's type: `hex` applies to integers, \
+                 `json` and `xml` to strings that are not NUL-terminated, `address` to `Pointer`",
             ));
         }
         if shape != Shape::One && !scalar.row().repeats {
             return Err(syn::Error::new_spanned(
                 written,
                 format!(
-                    "there are no arrays of `{}`: its bytes in memory are not what an event has; \
-                     make an array of integers of it",
+                    "a field cannot be an array of `{}`, whose bytes in memory differ from those in \
+                     the event; use an array of integers",
                     scalar.name()
                 ),
             ));
@@ -134,8 +136,8 @@ impl FieldType {
     }
 }
 
-/// The scalar and the shape of a type, or the name of one that must be the
-/// declaration's own.
+/// Returns the scalar and the shape of a type, or the name of a type that the declaration must
+/// contain.
 fn resolve(written: &Type, options: &FieldOptions) -> syn::Result<Result<(Scalar, Shape), Ident>> {
     match written {
         Type::Reference(TypeReference {
@@ -161,14 +163,15 @@ fn resolve(written: &Type, options: &FieldOptions) -> syn::Result<Result<(Scalar
             else {
                 return Err(syn::Error::new_spanned(
                     len,
-                    "the length of an array is part of the event's layout: write it as a number",
+                    "the length of an array must be an integer literal, because it is part of the \
+                     event's layout",
                 ));
             };
             let count: u16 = count.base10_parse().unwrap_or(0);
             if count == 0 {
                 return Err(syn::Error::new_spanned(
                     len,
-                    "an array of a fixed length has 1 to 65,535 elements",
+                    "an array of a fixed length must have 1 to 65,535 elements",
                 ));
             }
             Ok(Ok((element(elem)?, Shape::Fixed(count))))
@@ -183,15 +186,15 @@ fn resolve(written: &Type, options: &FieldOptions) -> syn::Result<Result<(Scalar
                 (None, "f32" | "f64") => Err(syn::Error::new_spanned(
                     written,
                     format!(
-                        "write `{}`, which has the number's bits: kernel code keeps off the \
-                         registers that `{name}` is passed in",
+                        "a field cannot have the type `{name}`, because kernel code must not use \
+                         floating-point registers; use `{}`, which contains the number's bits",
                         name.to_uppercase()
                     ),
                 )),
                 (None, "u128" | "i128" | "isize" | "char" | "String" | "Vec") => {
                     Err(no_field_type(written))
                 }
-                // It may have a lifetime, as a structure that borrows has.
+                // The path may have a lifetime: structures can borrow.
                 (None, _) if path.segments.len() == 1 => Ok(Err(last.ident.clone())),
                 (None, _) => Err(no_field_type(written)),
             }
@@ -215,7 +218,7 @@ fn element(written: &Type) -> syn::Result<Scalar> {
     Err(syn::Error::new_spanned(
         written,
         format!(
-            "not the type of an array's elements; there are {}",
+            "an array cannot have elements of this type; supported: {}",
             names.join(", ")
         ),
     ))
@@ -236,20 +239,20 @@ fn no_field_type(written: &Type) -> syn::Error {
     syn::Error::new_spanned(
         written,
         format!(
-            "not the type of a field; there are {}, arrays (`[u32; 4]`, `&[u32]`), and the maps \
-             and structures that the declaration makes",
+            "a field cannot have this type; supported: {}, arrays (`[u32; 4]`, `&[u32]`), and the \
+             maps and structures of the declaration",
             names.join(", ")
         ),
     )
 }
 
-/// An error for a name that no map or structure has.
+/// Returns the error for a type name that the declaration does not contain.
 pub fn undeclared(name: &Ident) -> syn::Error {
     syn::Error::new(
         name.span(),
         format!(
-            "`{name}` is no type of a field, and the declaration has no map or structure of that \
-             name; it could have `#[map] enum {name} {{ … }}`"
+            "the type `{name}` is neither a field type nor a map or structure of the declaration; \
+             declare it, for example as `#[map] enum {name} {{ … }}`"
         ),
     )
 }

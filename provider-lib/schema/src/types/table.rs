@@ -3,7 +3,7 @@
 //! Everything that depends on a field's type comes from here: what a declaration may name, the
 //! type of the parameter in generated code, the metadata of `TraceLogging` events, `inType` and
 //! `outType` of manifests, how a value becomes bytes, the error texts and the table in the
-//! documentation of `wdk_etw::provider`. A new type is a row here, a type in `wdk-etw` that can
+//! documentation of `wdk_etw::provider`. A new type needs a row here, a type in `wdk-etw` that can
 //! be viewed as bytes, and a test.
 
 use etw_wire::{InType as In, OutType as Out, TlgOutType as Tlg};
@@ -17,7 +17,7 @@ use Representation::{
 /// The conversion of a value to the bytes that an event has of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Representation {
-    /// Its bytes in memory, of which there are so many; the type has no padding.
+    /// Its bytes in memory; the value is their number. The type has no padding.
     Memory(usize),
     /// One byte: `value as u8`.
     Cast8,
@@ -31,13 +31,13 @@ pub enum Representation {
     Octets4,
     /// Sixteen bytes: `value.octets()`. `TraceLogging` puts their count before them.
     Octets16,
-    /// Text or bytes behind a 16-bit count of bytes.
+    /// A string or bytes, after a 16-bit count of bytes.
     Counted(Text),
-    /// Text before a NUL.
+    /// A string with a NUL at its end.
     Terminated(Text),
     /// A security identifier, which contains its own size.
     Sid,
-    /// A `SOCKADDR` structure behind a 16-bit count of bytes.
+    /// A `SOCKADDR` structure, after a 16-bit count of bytes.
     SocketAddr,
 }
 
@@ -85,7 +85,7 @@ pub struct Row {
     pub representation: Representation,
     /// The text in the documentation's table; rows with the same text are shown together.
     pub summary: &'static str,
-    /// Whether an array of it can be written as it lies in memory.
+    /// Whether an array of the type can be written as it is in memory.
     pub repeats: bool,
     codes: Codes,
     hex: Option<Codes>,
@@ -111,12 +111,12 @@ mod summary {
     pub const FLOAT: &str = "the bits of a floating-point number";
     pub const POINTER: &str = "whether it is null; with `#[address]` the address";
     pub const CODE: &str = "the number, shown with its meaning";
-    pub const WINDOWS: &str = "the structure of Windows of this name";
+    pub const WINDOWS: &str = "the Windows structure of this name";
     pub const NETWORK: &str = "the bytes in network byte order";
-    pub const UTF8: &str = "UTF-8 behind its length; `#[json]` and `#[xml]` say what it is";
-    pub const UTF16: &str = "UTF-16 behind its length; `#[json]` and `#[xml]` say what it is";
-    pub const TERMINATED: &str = "text before a NUL";
-    pub const BYTES: &str = "bytes behind their length";
+    pub const UTF8: &str = "UTF-8 after its length; `#[json]` and `#[xml]` mark JSON and XML";
+    pub const UTF16: &str = "UTF-16 after its length; `#[json]` and `#[xml]` mark JSON and XML";
+    pub const TERMINATED: &str = "the string with a NUL";
+    pub const BYTES: &str = "the bytes after their length";
 }
 
 const fn row(
@@ -406,7 +406,7 @@ mod tests {
             assert_ne!(row.codes.tracelogging.0, In::Null, "{}", row.name);
             let (in_type, out_type) = row.codes.manifest;
             assert!(in_type.out_types().contains(&out_type), "{}", row.name);
-            // Only what lies in memory as it travels can be an array.
+            // Arrays are written as they are in memory.
             assert!(
                 !row.repeats || matches!(row.representation, Memory(_)),
                 "{}",

@@ -1,15 +1,17 @@
 //! The code that the benchmark measures.
 //!
-//! For each way to write the reference event there are callers, with the event and without;
-//! what the event costs is the difference. It depends on the caller, so there are several:
-//! three that call something else before and after, as most code of drivers does, and one
-//! that only computes (`leaf`). Of the three, one calls routines with five arguments (`five`),
-//! so that its frame has room for a fifth argument in any case; one calls routines with four,
-//! all in registers (`four`); and one has the event's values in a request that it is passed,
-//! and the status from the call before (`request`).
+//! For each way to write the reference event there are functions with the event and without it;
+//! the difference is the event's cost. The cost depends on the caller, so there are four callers:
 //!
-//! The reference event: name `ReadComplete`, level 4, keyword 2, a status (32 bits), a
-//! number of bytes (64 bits), and a text. Callers use the same values besides, as drivers do.
+//! - `five` calls routines with five arguments before and after, so that its frame always has room
+//!   for a fifth argument;
+//! - `four` calls routines with four arguments, all in registers;
+//! - `request` gets the event's values from a request, and the status from the call before;
+//! - `leaf` calls nothing and only computes.
+//!
+//! The reference event has the name `ReadComplete`, level 4, keyword 2, a status (32 bits), a
+//! number of bytes (64 bits), and a string. The callers also use these values otherwise, as drivers
+//! do.
 
 #![no_std]
 #![allow(clippy::missing_safety_doc)]
@@ -26,21 +28,21 @@ fn panic(_info: &PanicInfo<'_>) -> ! {
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
-    /// Whatever else a driver calls; with five arguments, as the framework's routines for
-    /// a request's buffers have.
+    /// Stands for any other call of a driver, with five arguments, like the framework's routines
+    /// for a request's buffers.
     fn Other(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
-    /// Something else again.
+    /// Stands for a second call with five arguments.
     fn Another(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
 
-    /// With four arguments, all in registers.
+    /// Stands for a call with four arguments, all in registers.
     fn OtherOfFour(status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
-    /// Something else of the kind.
+    /// Stands for a second call with four arguments.
     fn AnotherOfFour(status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
-    /// Does something with a request.
+    /// Stands for a call that uses a request.
     fn OtherOfRequest(request: *const Request) -> u32;
-    /// Finishes a request.
+    /// Stands for a call that completes a request.
     fn AnotherOfRequest(request: *const Request, status: u32) -> u32;
-    /// Evaluates an argument of an event.
+    /// Evaluates an event's argument; the benchmark counts the calls.
     fn Evaluate(bytes: u64) -> u64;
 
     fn memcpy(to: *mut c_void, from: *const c_void, count: usize) -> *mut c_void;
@@ -56,7 +58,7 @@ unsafe extern "system" {
     fn EtwActivityIdControl(a: usize, b: usize) -> u32;
 }
 
-/// What a caller knows of a request.
+/// A request.
 #[repr(C)]
 pub struct Request {
     bytes: u64,
@@ -64,11 +66,11 @@ pub struct Request {
     length: usize,
 }
 
-/// What the compiler's own code and the peer call by name.
+/// The routines that compiler-generated code and the peer call by name.
 #[repr(transparent)]
 struct Routines([*const (); 10]);
 
-// SAFETY: they are addresses of functions.
+// SAFETY: the pointers are addresses of functions.
 unsafe impl Sync for Routines {}
 
 #[used]
@@ -85,66 +87,66 @@ static ROUTINES: Routines = Routines([
     EtwActivityIdControl as *const (),
 ]);
 
-/// Calls something else.
+/// Calls `Other`.
 fn other(status: u32, bytes: u64, start: *const u8, length: usize) -> u32 {
     // SAFETY: the benchmark provides it.
     unsafe { Other(0, status, bytes, start, length) }
 }
 
-/// Calls something else again.
+/// Calls `Another`.
 fn another(status: u32, bytes: u64, start: *const u8, length: usize) -> u32 {
     // SAFETY: the benchmark provides it.
     unsafe { Another(0, status, bytes, start, length) }
 }
 
-/// Calls something else, with arguments in registers only.
+/// Calls `OtherOfFour`.
 fn other_of_four(status: u32, bytes: u64, start: *const u8, length: usize) -> u32 {
     // SAFETY: the benchmark provides it.
     unsafe { OtherOfFour(status, bytes, start, length) }
 }
 
-/// Calls something else again, with arguments in registers only.
+/// Calls `AnotherOfFour`.
 fn another_of_four(status: u32, bytes: u64, start: *const u8, length: usize) -> u32 {
     // SAFETY: the benchmark provides it.
     unsafe { AnotherOfFour(status, bytes, start, length) }
 }
 
-/// Does something with a request.
+/// Calls `OtherOfRequest`.
 fn other_of_request(request: &Request) -> u32 {
     // SAFETY: the benchmark provides it.
     unsafe { OtherOfRequest(request) }
 }
 
-/// Finishes a request.
+/// Calls `AnotherOfRequest`.
 fn another_of_request(request: &Request, status: u32) -> u32 {
     // SAFETY: the benchmark provides it.
     unsafe { AnotherOfRequest(request, status) }
 }
 
-/// A value that is known to be evaluated only if this is called.
+/// Calls `Evaluate`.
 fn evaluate(bytes: u64) -> u64 {
     // SAFETY: the benchmark provides it.
     unsafe { Evaluate(bytes) }
 }
 
-/// The text that a caller passes.
+/// Returns the string that a caller passes.
 ///
 /// # Safety
 ///
-/// There are so many bytes of UTF-8, and they stay.
+/// `start` must point to `length` bytes of UTF-8 that do not change while the result exists.
 const unsafe fn text<'a>(start: *const u8, length: usize) -> &'a str {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that the bytes are readable.
     let bytes = unsafe { core::slice::from_raw_parts(start, length) };
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that the bytes are UTF-8.
     unsafe { core::str::from_utf8_unchecked(bytes) }
 }
 
-/// What a caller does with its numbers besides.
+/// Computes a value from a caller's numbers.
 fn mixed(status: u32, bytes: u64) -> u64 {
     bytes.wrapping_mul(3) ^ u64::from(status)
 }
 
-/// Makes the callers of a way to write the reference event.
+/// Defines the callers for one way to write the reference event.
 macro_rules! callers {
     ($write:ident: $five:ident, $four:ident, $request:ident, $leaf:ident, $evaluated:ident) => {
         #[unsafe(no_mangle)]
@@ -195,7 +197,7 @@ macro_rules! callers {
             crate::mixed(status, bytes)
         }
 
-        /// One of the event's arguments is a call.
+        /// Writes an event one of whose arguments is a call.
         #[unsafe(no_mangle)]
         pub unsafe extern "system" fn $evaluated(
             status: u32,
@@ -215,7 +217,7 @@ pub(crate) use callers;
 
 macro_rules! nothing {
     ($status:expr, $bytes:expr, $text:expr) => {
-        // Named, but not evaluated.
+        // The closure names the arguments without evaluating them.
         let _unused = || ($status, $bytes, $text);
     };
 }

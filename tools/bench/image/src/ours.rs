@@ -32,8 +32,8 @@ pub mod trace {
     pub fn read_complete8(status: u32, bytes: u64, name: &str);
 }
 
-/// The same in a manifest. A provider of its own, since all of whose events are in a manifest
-/// does without traits.
+/// The same events in a manifest. They have a provider of their own, because a provider with only
+/// manifest events is registered without traits.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 pub mod manifest {
     #[keyword]
@@ -80,8 +80,8 @@ callers!(
     in_manifest: manifest_five, manifest_four, manifest_request, manifest_leaf, manifest_evaluated
 );
 
-/// Writes one event, or nine, between the same calls: the difference is what eight events
-/// cost in the image.
+/// Writes one event or nine between the same calls. The difference is the size of eight events in
+/// the image.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn described_many(
     status: u32,
@@ -121,7 +121,7 @@ pub unsafe extern "system" fn described_many(
     crate::other(status, bytes, start, length);
 }
 
-/// The same with a manifest.
+/// Writes one manifest event or nine between the same calls.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn manifest_many(
     status: u32,

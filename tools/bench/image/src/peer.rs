@@ -23,8 +23,8 @@ callers!(
     peer: peer_five, peer_four, peer_request, peer_leaf, peer_evaluated
 );
 
-/// Writes one event, or nine, between the same calls: the difference is what eight events
-/// cost in the image.
+/// Writes one event or nine between the same calls. The difference is the size of eight events in
+/// the image.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn peer_many(status: u32, bytes: u64, start: *const u8, length: usize) {
     // SAFETY: the caller says so.
