@@ -216,7 +216,7 @@ pub fn report_left_registered(
                  handle 0x{handle:016X} was made by {} at {} from {}",
                 call.name,
                 call.irql,
-                context.caller()
+                context.place(call.return_address)
             ),
         })
         .collect()
