@@ -109,13 +109,14 @@ impl Keyword {
         Self(1 << BIT)
     }
 
-    /// Fails, when the driver is compiled, unless a bit is one of a provider's. The error is at
-    /// the caller, and the same whether or not the compiler has the source of `core`.
+    /// Fails at compile time unless a provider can use the bit. `track_caller` puts the error at the
+    /// caller, whether or not the compiler has the source of `core`.
     #[track_caller]
     const fn require_providers(bit: u32) {
         assert!(
             bit < 48,
-            "a provider's keyword is one of the bits 0 to 47; 48 to 63 are Microsoft's"
+            "a provider's keyword must be one of the bits 0 to 47; bits 48 to 63 are reserved for \
+             Microsoft"
         );
     }
 

@@ -18,19 +18,20 @@ pub struct Guid {
 
 const _: () = assert!(size_of::<Guid>() == 16 && align_of::<Guid>() == 4);
 
-/// The reason why a text is not a GUID, or why a name has none.
+/// The error of parsing a GUID, or of computing the GUID of a provider's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuidError {
     /// The text has this many bytes instead of 36.
     Length(usize),
     /// The byte at this index is not the hyphen or the hexadecimal digit that belongs there.
     Character(usize),
-    /// The name has a character outside ASCII at this index; tools hash such names differently.
+    /// The name has a character outside ASCII at this index. Tools compute different GUIDs of such
+    /// names.
     NotAscii(usize),
 }
 
 impl GuidError {
-    /// Returns a sentence that says what is wrong and what to do.
+    /// Returns the error's text, also in `const` functions.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
@@ -38,12 +39,12 @@ impl GuidError {
                 "expected a GUID of 36 characters, as in 4f50731a-89cf-4782-b3e0-dce8c90476ba"
             }
             Self::Character(_) => {
-                "expected hexadecimal digits, and hyphens after the 8th, 12th, 16th and 20th, as in \
-                 4f50731a-89cf-4782-b3e0-dce8c90476ba"
+                "expected hexadecimal digits, with hyphens after the 8th, 12th, 16th and 20th digit, \
+                 as in 4f50731a-89cf-4782-b3e0-dce8c90476ba"
             }
             Self::NotAscii(_) => {
-                "tools hash provider names with characters outside ASCII differently; choose an \
-                 ASCII name, or give the GUID"
+                "the provider's name has a character outside ASCII, for which tools compute different \
+                 GUIDs; choose an ASCII name or set the GUID"
             }
         }
     }

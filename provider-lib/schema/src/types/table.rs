@@ -337,7 +337,7 @@ impl Scalar {
             .find(|scalar| scalar.name() == name && !name.starts_with('['))
     }
 
-    /// Returns the size of a value in bytes, if all values have the same.
+    /// Returns the size of a value in bytes, or `None` if it varies.
     #[must_use]
     pub const fn size(self) -> Option<usize> {
         match self.row().representation {
