@@ -1,4 +1,4 @@
-//! The device: its creation, its context, and its power.
+//! The device: creation, context and power.
 
 use alloc::vec::Vec;
 use core::{
@@ -25,7 +25,7 @@ use crate::{
     trace::{self, PowerState},
 };
 
-/// The system and administrators may do everything, others nothing
+/// Grants full access to the system and to administrators, and none to others
 /// (`SDDL_DEVOBJ_SYS_ALL_ADM_ALL`).
 const SDDL: &[u16; 27] = &utf16("D:P(A;;GA;;;SY)(A;;GA;;;BA)");
 
@@ -39,41 +39,44 @@ static INTERFACE: GUID = GUID {
 
 static CONTEXT: ContextType<Device> = ContextType::new(c"Device", &raw const CONTEXT);
 
-/// What the device keeps.
+/// The device's context.
 pub struct Device {
-    /// Guards `kept`, and what is made of `timer_wanted`.
+    /// Protects `kept`, and keeps `timer` and `timer_wanted` consistent.
     lock: SpinLock,
     kept: UnsafeCell<Vec<u8>>,
-    /// The timer, and whether a user wants it to run.
+    /// The timer.
     pub timer: Timer,
+    /// True if a user has started the timer.
     pub timer_wanted: AtomicBool,
-    /// The DPC, and the request that it is to complete.
+    /// The DPC that completes deferred requests.
     pub dpc: WDFDPC,
+    /// The request that the DPC will complete, or null.
     pub deferred: AtomicPtr<WDFREQUEST__>,
     pub bytes_read: AtomicU64,
     pub bytes_written: AtomicU64,
     pub timer_ticks: AtomicU64,
-    /// The queue of those that wait to be woken, and how many were.
+    /// The queue of pending `IOCTL_WAIT` requests.
     pub waiting: WDFQUEUE,
+    /// The number of `IOCTL_WAIT` requests that were woken.
     pub woken: AtomicU64,
 }
 
 impl Device {
-    /// The context of a device.
+    /// Returns the context of a device.
     ///
     /// # Safety
     ///
-    /// `device` is a live device of this driver whose context has been built: any
-    /// that a callback gets, `EvtDriverDeviceAdd`'s aside.
+    /// `device` must be a live device of this driver whose context has been built. That is true in
+    /// every callback except `EvtDriverDeviceAdd`.
     pub unsafe fn of<'a>(device: WDFDEVICE) -> &'a Self {
         // SAFETY: the device is live and was created with this context type.
         let context = unsafe { CONTEXT.of(device.cast()) };
         // SAFETY: the context was built in `add`, before any other callback, and
-        // lives as long as the device; what changes in it is atomic or locked.
+        // lives as long as the device; all mutable parts are atomic or locked.
         unsafe { &*context }
     }
 
-    /// Runs `body` on the bytes that were written last, at `DISPATCH_LEVEL`.
+    /// Calls `body` with the bytes of the last write, at `DISPATCH_LEVEL`.
     pub fn with_kept<R>(&self, body: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         self.lock.acquire();
         // SAFETY: the lock is held, so this is the only reference.
@@ -82,24 +85,23 @@ impl Device {
         result
     }
 
-    /// Keeps bytes for reads, as many as there is room for.
+    /// Keeps the bytes of a write for reads, up to the capacity.
     pub fn keep(&self, bytes: &[u8]) {
         self.with_kept(|kept| {
-            // `create` reserved the capacity. Extending the vector would look whether it
-            // must be enlarged, and what cannot be enlarged panics.
+            // `create` reserved the capacity. `Vec::extend` would contain a call that
+            // reallocates, which panics on failure.
             kept.clear();
             let mut length = 0_usize;
             for (to, from) in kept.spare_capacity_mut().iter_mut().zip(bytes) {
                 to.write(*from);
                 length = length.wrapping_add(1);
             }
-            // SAFETY: so many were written, and there was room for them.
+            // SAFETY: this many bytes were initialized, within the capacity.
             unsafe { kept.set_len(length) };
         });
     }
 
-    /// Runs `body` while nobody else changes whether the timer is to run, at
-    /// `DISPATCH_LEVEL`.
+    /// Calls `body` with the timer while the lock is held, at `DISPATCH_LEVEL`.
     pub fn with_timer<R>(&self, body: impl FnOnce(&Timer) -> R) -> R {
         self.lock.acquire();
         let result = body(&self.timer);
@@ -107,7 +109,7 @@ impl Device {
         result
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub fn statistics(&self) -> Statistics {
         Statistics {
             bytes_read: self.bytes_read.load(Ordering::Relaxed),
@@ -133,7 +135,7 @@ pub extern "C" fn add(_driver: WDFDRIVER, init: PWDFDEVICE_INIT) -> NTSTATUS {
     }
 }
 
-/// A failure as an error.
+/// Converts a status to a result.
 pub const fn check(status: NTSTATUS) -> Result<(), NTSTATUS> {
     if NT_SUCCESS(status) {
         Ok(())
@@ -143,15 +145,15 @@ pub const fn check(status: NTSTATUS) -> Result<(), NTSTATUS> {
 }
 
 fn create(mut init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
-    // What cannot be had is found out before the device exists.
+    // Allocate first: a failure is simplest to handle before the device exists.
     let mut kept = Vec::new();
     kept.try_reserve_exact(CAPACITY)
         .map_err(|_| STATUS_INSUFFICIENT_RESOURCES)?;
-    describe(init)?;
+    configure(init)?;
     let mut attributes = CONTEXT.attributes();
     attributes.EvtDestroyCallback = Some(destroy);
     let mut device: WDFDEVICE = ptr::null_mut();
-    // SAFETY: the init is the framework's, and the out-parameter is a local.
+    // SAFETY: the framework passed the init, and the out-parameter is a local.
     check(unsafe {
         call_unsafe_wdf_function_binding!(
             WdfDeviceCreate,
@@ -178,12 +180,12 @@ fn create(mut init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
     };
     // SAFETY: the device was created with this context type.
     let place = unsafe { CONTEXT.of(device.cast()) };
-    // SAFETY: the framework gave zeroed memory of the context's size, which
+    // SAFETY: the framework has allocated zeroed memory of the context's size, which
     // nothing reads before this function returns.
     unsafe { place.write(context) };
-    // From here on, requests can come.
+    // Requests can arrive from here on.
     queue::create(device)?;
-    // SAFETY: the device is live, and the GUID a constant.
+    // SAFETY: the device is live, and the GUID is a constant.
     check(unsafe {
         call_unsafe_wdf_function_binding!(
             WdfDeviceCreateDeviceInterface,
@@ -194,8 +196,8 @@ fn create(mut init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
     })
 }
 
-/// Says what the device is to be, before it is created.
-fn describe(init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
+/// Sets callbacks, attributes and security of the device before it is created.
+fn configure(init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
     let mut power = WDF_PNPPOWER_EVENT_CALLBACKS {
         Size: size_of::<WDF_PNPPOWER_EVENT_CALLBACKS>() as u32,
         EvtDeviceD0Entry: Some(d0_entry),
@@ -203,7 +205,7 @@ fn describe(init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
         EvtDeviceSurpriseRemoval: Some(surprise_removal),
         ..WDF_PNPPOWER_EVENT_CALLBACKS::default()
     };
-    // SAFETY: the init is the framework's, and the callbacks are copied.
+    // SAFETY: the framework passed the init and copies the callbacks.
     unsafe {
         call_unsafe_wdf_function_binding!(
             WdfDeviceInitSetPnpPowerEventCallbacks,
@@ -238,8 +240,8 @@ fn describe(init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
             &raw mut request_attributes,
         );
     }
-    // A device with a security descriptor must have a name; the system makes one up.
-    // SAFETY: the init is the framework's.
+    // A device with a security descriptor must have a name; the system generates one.
+    // SAFETY: the framework passed the init.
     unsafe {
         call_unsafe_wdf_function_binding!(
             WdfDeviceInitSetCharacteristics,
@@ -255,15 +257,15 @@ fn describe(init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
         Buffer: SDDL.as_ptr().cast_mut(),
     };
     let sddl: PUNICODE_STRING = &raw mut sddl;
-    // SAFETY: the init is the framework's, and the text a constant that it reads.
+    // SAFETY: the framework passed the init, and the text is a constant that it reads.
     check(unsafe { call_unsafe_wdf_function_binding!(WdfDeviceInitAssignSDDLString, init, sddl) })
 }
 
-/// `EvtDestroyCallback` of the device: the context's own things go.
+/// `EvtDestroyCallback` of the device: drops the context.
 extern "C" fn destroy(object: WDFOBJECT) {
     // SAFETY: the framework calls this for devices of this driver only.
     let context = unsafe { CONTEXT.of(object) };
-    // A device whose creation failed half way has an unbuilt, zeroed context.
+    // If the creation of the device failed, the context is still zeroed.
     // SAFETY: the field is a plain handle, readable in a zeroed context too.
     let built = unsafe { !(*context).dpc.is_null() };
     if built {
@@ -288,13 +290,13 @@ extern "C" fn d0_exit(device: WDFDEVICE, target: WDF_POWER_DEVICE_STATE) -> NTST
     STATUS_SUCCESS
 }
 
-/// `EvtDeviceSurpriseRemoval`, at `PASSIVE_LEVEL`: the device is gone already. Those that wait
-/// for something of it wait in vain; the framework would leave them, since their queue does
-/// not follow the device's power. The timer stops when the device leaves D0.
+/// `EvtDeviceSurpriseRemoval`, at `PASSIVE_LEVEL`: the device has been removed without notice. Cancels
+/// the `IOCTL_WAIT` requests; the framework would leave them pending, because their queue is not
+/// power-managed. The timer stops when the device leaves D0.
 extern "C" fn surprise_removal(device: WDFDEVICE) {
     trace::surprise_removed();
     // SAFETY: the framework passes a live device of this driver.
-    queue::end_waiting(unsafe { Device::of(device) });
+    queue::purge_waiting(unsafe { Device::of(device) });
 }
 
 /// `EvtDeviceFileCreate`, at `PASSIVE_LEVEL`.
@@ -308,7 +310,7 @@ extern "C" fn file_cleanup(_file: WDFFILEOBJECT) {
     trace::file_cleaned_up();
 }
 
-/// `EvtFileClose`, at `PASSIVE_LEVEL`: the last request is done too.
+/// `EvtFileClose`, at `PASSIVE_LEVEL`: the last request is also completed.
 extern "C" fn file_close(_file: WDFFILEOBJECT) {
     trace::file_closed();
 }

@@ -2,371 +2,366 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use etl_file::Guid;
 use etw_scenarios::{Filter, Ids, Source};
 
-/// The command line.
-pub fn command() -> Command {
-    Command::new("etw-sample-client")
-        .about("Controls ETW sessions, shows their events, and uses the sample driver's device")
-        .version(env!("CARGO_PKG_VERSION"))
-        .after_help(
-            "Sessions and the sample device are for administrators: run this from an elevated \
-             prompt.\nWhere no provider is named, it is the sample driver's.",
-        )
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(scenarios())
-        .subcommand(package(
-            "install",
-            "Install the driver from its package, and make its device",
-        ))
-        .subcommand(package(
-            "uninstall",
-            "Remove the device, and the driver's package",
-        ))
-        .subcommand(trace())
-        .subcommand(record())
-        .subcommand(send())
-        .subcommand(Command::new("status").about(
-            "Say whether the driver is there, what it has counted, and which sessions want what",
-        ))
-        .subcommand(
-            with_source(with_filter(
-                Command::new("enable").about("Enable a provider or group in a session that runs"),
-            ))
-            .arg(session()),
-        )
-        .subcommand(
-            with_source(Command::new("disable").about("Disable a provider or group in a session"))
-                .arg(session()),
-        )
-        .subcommand(
-            with_source(
-                Command::new("capture-state").about("Ask a provider or group for its state"),
-            )
-            .arg(session()),
-        )
-        .subcommand(group())
-        .subcommand(
-            Command::new("disallow")
-                .about(
-                    "Say which providers a session does not enable by their groups; show them if \
-                     none is given",
-                )
-                .arg(session())
-                .arg(
-                    Arg::new("providers")
-                        .value_name("GUID")
-                        .help("A provider")
-                        .num_args(0..)
-                        .value_parser(parse_guid),
-                )
-                .arg(flag("none", "Disallow none").conflicts_with("providers")),
-        )
+/// The arguments of the program.
+#[derive(Debug, Parser)]
+#[command(
+    name = "etw-sample-client",
+    about = "Controls ETW sessions, shows their events, and sends requests to the sample driver's \
+             device",
+    version,
+    after_help = "Controlling sessions and opening the sample device require administrator rights: \
+                  run this from an elevated prompt.\nCommands without --provider and --group apply \
+                  to the sample driver's provider.",
+    arg_required_else_help = true
+)]
+pub struct Arguments {
+    /// The command to run.
+    #[command(subcommand)]
+    pub command: Command,
 }
 
-fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .long(name)
-        .help(help)
-        .action(ArgAction::SetTrue)
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the scenarios with the installed driver and report the results
+    Scenarios(ScenarioOptions),
+    /// Install the driver package and create the sample device
+    Install(PackageOptions),
+    /// Remove the sample device and the driver package
+    Uninstall(PackageOptions),
+    /// Show events in real time, decoded by the system (TDH)
+    Trace(TraceOptions),
+    /// Record events to an .etl file
+    Record(RecordOptions),
+    /// Send a request to the sample device
+    Send(SendOptions),
+    /// Show whether the driver is loaded, its counters, and which sessions enable its provider
+    Status,
+    /// Enable a provider or group in a running session
+    Enable(EnableOptions),
+    /// Disable a provider or group in a running session
+    Disable(SourceInSession),
+    /// Ask a provider or group to write its state to a running session
+    CaptureState(SourceInSession),
+    /// Enable the sample driver's provider group in a running session
+    Group(GroupOptions),
+    /// Set the providers that a session does not enable through their groups, or show them
+    Disallow(DisallowOptions),
 }
 
-fn session() -> Arg {
-    Arg::new("session")
-        .value_name("SESSION")
-        .help("The session's name")
-        .required(true)
+/// The arguments of `scenarios`.
+#[derive(Debug, Args)]
+pub struct ScenarioOptions {
+    /// Scenarios to run; all if none is named
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// List the scenarios and what each proves
+    #[arg(long)]
+    pub list: bool,
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the report as `JUnit` XML.
+    #[arg(long, value_name = "FILE", help = "Write the report as JUnit XML")]
+    pub junit: Option<PathBuf>,
+    /// The folder for the sessions' files
+    #[arg(long, value_name = "FOLDER", default_value = "scenario-traces")]
+    pub traces: PathBuf,
 }
 
-fn file_option(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .long(name)
-        .value_name("FILE")
-        .help(help)
-        .value_parser(value_parser!(PathBuf))
+/// The arguments of `install` and `uninstall`.
+#[derive(Debug, Args)]
+pub struct PackageOptions {
+    /// The INF file of the driver package
+    #[arg(value_name = "INF")]
+    pub inf: PathBuf,
 }
 
-fn seconds() -> Arg {
-    Arg::new("seconds")
-        .long("seconds")
-        .value_name("N")
-        .help("Stop after so many seconds; else with Ctrl+C")
-        .value_parser(value_parser!(u64))
+/// The arguments of `trace`.
+#[derive(Debug, Args)]
+pub struct TraceOptions {
+    /// Print each event as a JSON object on its own line
+    #[arg(long)]
+    pub json: bool,
+    /// A manifest to decode with, in addition to the installed ones
+    #[arg(long, value_name = "FILE")]
+    pub man: Option<PathBuf>,
+    /// The name of the session
+    #[arg(long, value_name = "SESSION", default_value = "EtwSampleClient trace")]
+    pub session: String,
+    /// The provider or group.
+    #[command(flatten)]
+    pub source: SourceOptions,
+    /// The filter.
+    #[command(flatten)]
+    pub filter: FilterOptions,
+    /// The duration.
+    #[command(flatten)]
+    pub duration: DurationOptions,
 }
 
-fn package(name: &'static str, about: &'static str) -> Command {
-    Command::new(name).about(about).arg(
-        Arg::new("inf")
-            .value_name("INF")
-            .help("The package's INF file")
-            .required(true)
-            .value_parser(value_parser!(PathBuf)),
-    )
+/// The arguments of `record`.
+#[derive(Debug, Args)]
+pub struct RecordOptions {
+    /// The file to record to
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// The name of the session
+    #[arg(long, value_name = "SESSION", default_value = "EtwSampleClient record")]
+    pub session: String,
+    /// The provider or group.
+    #[command(flatten)]
+    pub source: SourceOptions,
+    /// The filter.
+    #[command(flatten)]
+    pub filter: FilterOptions,
+    /// The duration.
+    #[command(flatten)]
+    pub duration: DurationOptions,
 }
 
-fn scenarios() -> Command {
-    Command::new("scenarios")
-        .about("Play the scenarios with the driver that is installed, and report")
-        .arg(
-            Arg::new("names")
-                .value_name("NAME")
-                .help("Scenarios; all of them if none is named")
-                .num_args(0..),
+/// The duration of `trace` and `record`.
+#[derive(Debug, Args)]
+pub struct DurationOptions {
+    /// Stop after this many seconds; without it, Ctrl+C stops
+    #[arg(long, value_name = "N")]
+    pub seconds: Option<u64>,
+}
+
+/// The arguments of `send`.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub struct SendOptions {
+    /// The request.
+    #[command(subcommand)]
+    pub request: Request,
+}
+
+/// The requests that the device serves.
+#[derive(Debug, Subcommand)]
+pub enum Request {
+    /// Send a text and print the bytes that the driver returns
+    Echo {
+        /// The text to send
+        text: String,
+        /// Have the driver complete the request in a DPC.
+        #[arg(
+            long,
+            help = "Have the driver complete the request in a DPC, at DISPATCH_LEVEL"
+        )]
+        dpc: bool,
+    },
+    /// Write a text, which later reads return
+    Write {
+        /// The text to write
+        text: String,
+    },
+    /// Read what was written
+    Read {
+        /// The maximum number of bytes to read
+        #[arg(value_name = "N")]
+        length: u32,
+    },
+    /// Start or stop the driver's periodic timer
+    Timer {
+        /// The new state of the timer
+        #[arg(value_name = "STATE")]
+        run: TimerState,
+    },
+    /// Make the driver write a burst of events
+    Burst {
+        /// The number of events
+        #[arg(value_name = "COUNT")]
+        count: u32,
+        /// The number that the events carry as their sender
+        #[arg(value_name = "SENDER", default_value_t = 0)]
+        sender: u32,
+    },
+    /// Make the driver simulate local and remote reads
+    Reads {
+        /// The number of local reads
+        #[arg(value_name = "LOCAL")]
+        local: u32,
+        /// The number of remote reads
+        #[arg(value_name = "REMOTE")]
+        remote: u32,
+    },
+    /// Wait until `wake` is sent; Ctrl+C cancels the request
+    Wait,
+    /// Complete the `wait` request that has been pending longest
+    Wake,
+    /// Send a device control request with any control code
+    Control {
+        /// The control code, such as 0x22e000
+        #[arg(value_parser = parse_code)]
+        code: u32,
+        /// The input bytes, in hexadecimal
+        #[arg(value_name = "HEX", default_value = "", value_parser = parse_bytes)]
+        input: Bytes,
+        /// The size of the output buffer
+        #[arg(long, value_name = "BYTES", default_value_t = 0)]
+        room: u32,
+    },
+}
+
+/// The state of the driver's timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TimerState {
+    /// Start the timer
+    On,
+    /// Stop the timer
+    Off,
+}
+
+/// The arguments of `enable`.
+#[derive(Debug, Args)]
+pub struct EnableOptions {
+    /// The session, and the provider or group.
+    #[command(flatten)]
+    pub target: SourceInSession,
+    /// The filter.
+    #[command(flatten)]
+    pub filter: FilterOptions,
+}
+
+/// The arguments of `disable` and `capture-state`.
+#[derive(Debug, Args)]
+pub struct SourceInSession {
+    /// The name of the session
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+    /// The provider or group.
+    #[command(flatten)]
+    pub source: SourceOptions,
+}
+
+/// The arguments of `group`.
+#[derive(Debug, Args)]
+pub struct GroupOptions {
+    /// The name of the session
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+    /// Disable the group instead of enabling it
+    #[arg(long)]
+    pub off: bool,
+    /// The filter.
+    #[command(flatten)]
+    pub filter: FilterOptions,
+}
+
+/// The arguments of `disallow`.
+#[derive(Debug, Args)]
+pub struct DisallowOptions {
+    /// The name of the session
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+    /// The providers to disallow; without any, the current list is shown
+    #[arg(value_name = "GUID", value_parser = parse_guid)]
+    pub providers: Vec<Guid>,
+    /// Clear the list
+    #[arg(long, conflicts_with = "providers")]
+    pub none: bool,
+}
+
+/// The choice of a provider or group.
+#[derive(Debug, Args)]
+pub struct SourceOptions {
+    /// A provider; the default is the sample driver's
+    #[arg(long, value_name = "GUID", value_parser = parse_guid)]
+    provider: Option<Guid>,
+    /// A provider group instead of a provider; without a GUID, the sample driver's group
+    #[arg(
+        long,
+        value_name = "GUID",
+        num_args = 0..=1,
+        default_missing_value = etw_sample_interface::PROVIDER_GROUP,
+        conflicts_with = "provider",
+        value_parser = parse_guid
+    )]
+    group: Option<Guid>,
+}
+
+impl SourceOptions {
+    /// Returns the provider or group.
+    pub fn source(&self) -> Source {
+        self.group.map_or_else(
+            || Source::Provider(self.provider.unwrap_or_else(etw_scenarios::provider)),
+            Source::Group,
         )
-        .arg(flag("list", "List the scenarios and what each proves"))
-        .arg(file_option("json", "Write the report as JSON"))
-        .arg(file_option("junit", "Write the report as JUnit's XML"))
-        .arg(
-            file_option("traces", "The folder for the sessions' files")
-                .value_name("FOLDER")
-                .default_value("scenario-traces"),
-        )
-}
-
-fn trace() -> Command {
-    with_source(with_filter(
-        Command::new("trace").about("Show events as they come, decoded by the system (TDH)"),
-    ))
-    .arg(flag(
-        "json",
-        "A JSON object for each event, on a line of its own",
-    ))
-    .arg(file_option(
-        "man",
-        "A manifest to decode by, beside those installed",
-    ))
-    .arg(
-        Arg::new("session")
-            .long("session")
-            .value_name("SESSION")
-            .help("The session's name")
-            .default_value("EtwSampleClient trace"),
-    )
-    .arg(seconds())
-}
-
-fn record() -> Command {
-    with_source(with_filter(
-        Command::new("record").about("Record events to an .etl file"),
-    ))
-    .arg(file_option("out", "The file").short('o').required(true))
-    .arg(
-        Arg::new("session")
-            .long("session")
-            .value_name("SESSION")
-            .help("The session's name")
-            .default_value("EtwSampleClient record"),
-    )
-    .arg(seconds())
-}
-
-fn group() -> Command {
-    with_filter(Command::new("group").about("Enable the sample driver's group in a session"))
-        .arg(session())
-        .arg(flag("off", "Disable it instead"))
-}
-
-fn send() -> Command {
-    let text = || {
-        Arg::new("text")
-            .value_name("TEXT")
-            .help("What to send")
-            .required(true)
-    };
-    let number = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .value_name("N")
-            .help(help)
-            .required(true)
-            .value_parser(value_parser!(u32))
-    };
-    Command::new("send")
-        .about("Send a request to the sample device")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(
-            Command::new("echo")
-                .about("Have a text sent back")
-                .arg(text())
-                .arg(flag("dpc", "From a DPC, at DISPATCH_LEVEL")),
-        )
-        .subcommand(
-            Command::new("write")
-                .about("Write, for reads to return")
-                .arg(text()),
-        )
-        .subcommand(
-            Command::new("read")
-                .about("Read what was written")
-                .arg(number("length", "How many bytes, at most")),
-        )
-        .subcommand(
-            Command::new("timer").about("Start or stop the timer").arg(
-                Arg::new("run")
-                    .value_name("STATE")
-                    .help("What the timer is to do")
-                    .required(true)
-                    .value_parser(["on", "off"]),
-            ),
-        )
-        .subcommand(
-            Command::new("burst")
-                .about("Have the driver write many events")
-                .arg(number("count", "How many"))
-                .arg(number("sender", "What they say of who asked").required(false)),
-        )
-        .subcommand(
-            Command::new("reads")
-                .about("Have the driver simulate local and remote reads")
-                .arg(number("local", "How many local ones"))
-                .arg(number("remote", "How many remote ones")),
-        )
-        .subcommand(Command::new("wait").about("Wait to be woken; Ctrl+C cancels it"))
-        .subcommand(Command::new("wake").about("Wake whoever has waited longest"))
-        .subcommand(
-            Command::new("control")
-                .about("Send any device control")
-                .arg(
-                    Arg::new("code")
-                        .value_name("CODE")
-                        .help("The control code, as 0x22e000")
-                        .required(true)
-                        .value_parser(parse_code),
-                )
-                .arg(
-                    Arg::new("input")
-                        .value_name("HEX")
-                        .help("What goes in, as hexadecimal digits")
-                        .default_value("")
-                        .value_parser(parse_bytes),
-                )
-                .arg(
-                    Arg::new("room")
-                        .long("room")
-                        .value_name("BYTES")
-                        .help("Room for what comes back")
-                        .default_value("0")
-                        .value_parser(value_parser!(u32)),
-                ),
-        )
-}
-
-fn with_source(command: Command) -> Command {
-    command
-        .arg(
-            Arg::new("provider")
-                .long("provider")
-                .value_name("GUID")
-                .help("A provider other than the sample driver's")
-                .value_parser(parse_guid),
-        )
-        .arg(
-            Arg::new("group")
-                .long("group")
-                .value_name("GUID")
-                .help("A provider group instead of a provider; without a GUID the sample's")
-                .num_args(0..=1)
-                .default_missing_value(etw_sample_interface::PROVIDER_GROUP)
-                .conflicts_with("provider")
-                .value_parser(parse_guid),
-        )
-}
-
-fn with_filter(command: Command) -> Command {
-    let keywords = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name("MASK")
-            .help(help)
-            .default_value("0")
-            .value_parser(parse_mask)
-    };
-    let ids = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name("ID,…")
-            .help(help)
-            .value_delimiter(',')
-            .value_parser(value_parser!(u16))
-    };
-    command
-        .arg(
-            Arg::new("level")
-                .long("level")
-                .value_name("N")
-                .help(
-                    "Events up to this level: 1 critical, 2 error, 3 warning, 4 information, 5 \
-                       verbose; 0 for all",
-                )
-                .default_value("5")
-                .value_parser(value_parser!(u8)),
-        )
-        .arg(keywords(
-            "any",
-            "Events with any of these keywords; 0 for all",
-        ))
-        .arg(keywords(
-            "all",
-            "Of those, events with all of these keywords",
-        ))
-        .arg(ids("ids", "Events with these ids only").conflicts_with("not-ids"))
-        .arg(ids("not-ids", "Events with other ids only"))
-}
-
-/// What a command is about.
-pub fn source(arguments: &ArgMatches) -> Source {
-    let guid = |name| arguments.get_one::<Guid>(name).copied();
-    guid("group").map_or_else(
-        || Source::Provider(guid("provider").unwrap_or_else(etw_scenarios::provider)),
-        Source::Group,
-    )
-}
-
-/// What is wanted of it.
-pub fn filter(arguments: &ArgMatches) -> Filter {
-    let mask = |name| arguments.get_one::<u64>(name).copied().unwrap_or(0);
-    let ids = |name| {
-        arguments
-            .get_many::<u16>(name)
-            .map(|ids| ids.copied().collect::<Vec<u16>>())
-    };
-    Filter {
-        level: arguments.get_one::<u8>("level").copied().unwrap_or(0),
-        any: mask("any"),
-        all: mask("all"),
-        ids: ids("ids")
-            .map(Ids::Only)
-            .or_else(|| ids("not-ids").map(Ids::Without)),
     }
 }
+
+/// The filter that a session enables a provider with.
+#[derive(Debug, Args)]
+pub struct FilterOptions {
+    /// The highest level to record: 1 critical, 2 error, 3 warning, 4 information, 5 verbose; 0
+    /// records all
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    level: u8,
+    /// Match-any: record events that have at least one of these keywords; 0 records all
+    #[arg(long, value_name = "MASK", default_value = "0", value_parser = parse_mask)]
+    any: u64,
+    /// Match-all: record only events that also have all of these keywords
+    #[arg(long, value_name = "MASK", default_value = "0", value_parser = parse_mask)]
+    all: u64,
+    /// Record only events with these ids
+    #[arg(
+        long,
+        value_name = "ID,…",
+        action = ArgAction::Set,
+        value_delimiter = ',',
+        conflicts_with = "not_ids"
+    )]
+    ids: Option<Vec<u16>>,
+    /// Record only events with other ids
+    #[arg(long, value_name = "ID,…", action = ArgAction::Set, value_delimiter = ',')]
+    not_ids: Option<Vec<u16>>,
+}
+
+impl FilterOptions {
+    /// Returns the filter.
+    pub fn filter(&self) -> Filter {
+        Filter {
+            level: self.level,
+            any: self.any,
+            all: self.all,
+            ids: self
+                .ids
+                .clone()
+                .map(Ids::Only)
+                .or_else(|| self.not_ids.clone().map(Ids::Without)),
+        }
+    }
+}
+
+/// Bytes that were given in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bytes(pub Vec<u8>);
 
 fn parse_guid(text: &str) -> Result<Guid, String> {
     text.trim_start_matches('#')
         .parse()
-        .map_err(|_| format!("\"{text}\" is no GUID, as in {}", etw_scenarios::provider()))
+        .map_err(|_| format!("expected a GUID such as {}", etw_scenarios::provider()))
 }
 
-/// A number, in hexadecimal digits after 0x.
+/// Parses a decimal number, or a hexadecimal one after 0x.
 fn parse_mask(text: &str) -> Result<u64, String> {
     text.strip_prefix("0x")
         .or_else(|| text.strip_prefix("0X"))
         .map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16))
-        .map_err(|error| format!("\"{text}\" is no mask, as in 0x3: {error}"))
+        .map_err(|error| format!("expected a number such as 3 or 0x3: {error}"))
 }
 
 fn parse_code(text: &str) -> Result<u32, String> {
     parse_mask(text)
         .ok()
         .and_then(|code| u32::try_from(code).ok())
-        .ok_or_else(|| format!("\"{text}\" is no control code, as in 0x22e000"))
+        .ok_or_else(|| "expected a 32-bit control code such as 0x22e000".to_owned())
 }
-
-/// Bytes, as they are given on a command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bytes(pub Vec<u8>);
 
 fn parse_bytes(text: &str) -> Result<Bytes, String> {
     let digit = |unit: u8| {
@@ -382,55 +377,81 @@ fn parse_bytes(text: &str) -> Result<Bytes, String> {
         })
         .collect::<Option<Vec<u8>>>()
         .map(Bytes)
-        .ok_or_else(|| format!("\"{text}\" is no row of hexadecimal digits in pairs"))
+        .ok_or_else(|| "expected an even number of hexadecimal digits".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
     #[test]
     fn the_command_line_is_sound() {
-        command().debug_assert();
+        Arguments::command().debug_assert();
     }
 
     #[test]
-    fn what_is_wanted_is_understood() {
-        let matches = command()
-            .try_get_matches_from([
-                "client",
-                "enable",
-                "S",
-                "--level",
-                "4",
-                "--any",
-                "0x30",
-                "--all",
-                "16",
-                "--not-ids",
-                "1,2",
-                "--group",
-            ])
-            .unwrap();
-        let (_, arguments) = matches.subcommand().unwrap();
-        assert_eq!(source(arguments), Source::Group(etw_scenarios::group()));
+    fn source_and_filter_are_parsed() {
+        let arguments = Arguments::try_parse_from([
+            "client",
+            "enable",
+            "S",
+            "--level",
+            "4",
+            "--any",
+            "0x30",
+            "--all",
+            "16",
+            "--not-ids",
+            "1,2",
+            "--group",
+        ])
+        .unwrap();
+        let Command::Enable(options) = arguments.command else {
+            panic!("{arguments:?}");
+        };
+        assert_eq!(options.target.session, "S");
+        assert_eq!(
+            options.target.source.source(),
+            Source::Group(etw_scenarios::group())
+        );
         let expected = Filter {
             level: 4,
             any: 0x30,
             all: 16,
             ids: Some(Ids::Without(vec![1, 2])),
         };
-        assert_eq!(filter(arguments), expected);
+        assert_eq!(options.filter.filter(), expected);
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn defaults_are_the_documented_ones() {
+        let arguments = Arguments::try_parse_from(["client", "enable", "S"]).unwrap();
+        let Command::Enable(options) = arguments.command else {
+            panic!("{arguments:?}");
+        };
+        assert_eq!(
+            options.target.source.source(),
+            Source::Provider(etw_scenarios::provider())
+        );
+        let expected = Filter {
+            level: 5,
+            ..Filter::default()
+        };
+        assert_eq!(options.filter.filter(), expected);
+    }
+
+    #[test]
+    fn invalid_arguments_are_rejected() {
         for arguments in [
             &["client"][..],
             &["client", "enable"],
             &["client", "enable", "S", "--level", "256"],
             &["client", "enable", "S", "--any", "0xq"],
             &["client", "enable", "S", "--provider", "x"],
+            &["client", "enable", "S", "--ids", "1", "--not-ids", "2"],
+            &["client", "send"],
             &["client", "send", "control", "zz"],
             &["client", "send", "control", "0x22e000", "abc"],
             &["client", "send", "timer", "maybe"],
@@ -444,7 +465,7 @@ mod tests {
             ],
         ] {
             assert!(
-                command().try_get_matches_from(arguments).is_err(),
+                Arguments::try_parse_from(arguments).is_err(),
                 "{arguments:?}"
             );
         }

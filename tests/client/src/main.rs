@@ -1,11 +1,10 @@
-//! The sample driver's client on Windows.
+//! The sample driver's client for Windows.
 //!
-//! It is a controller of ETW sessions, a consumer of their events (decoded by TDH), and a
-//! user of the sample driver's device; and it plays the scenarios that the stand-in kernel
-//! plays, on the real system.
+//! The client controls ETW sessions, consumes their events (decoded by TDH) and sends requests to the
+//! sample driver's device. It runs on Windows the scenarios that also run in the stand-in kernel.
 
 #[cfg(not(windows))]
-compile_error!("the client is a Windows program; `cargo xtask client` builds it from elsewhere");
+compile_error!("the client is a Windows program; `cargo xtask client` cross-compiles it");
 
 mod arguments;
 mod commands;
@@ -14,27 +13,24 @@ mod device;
 mod devnode;
 mod error;
 mod guid;
+mod host;
 mod install;
 mod process;
 mod session;
 mod tdh;
 mod wide;
-mod world;
 
 use std::process::ExitCode;
 
-use crate::error::Failure;
+use clap::Parser as _;
 
-/// Something the client was asked to do failed.
+use crate::arguments::Arguments;
+
+/// The exit code of a command that failed.
 const FAILED: u8 = 1;
 
-fn run() -> Result<(), Failure> {
-    let matches = arguments::command().get_matches();
-    commands::run(&matches)
-}
-
 fn main() -> ExitCode {
-    match run() {
+    match commands::run(&Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");

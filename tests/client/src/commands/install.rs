@@ -1,27 +1,29 @@
 //! `install` and `uninstall`.
 
-use std::path::{Path, PathBuf};
-
-use clap::ArgMatches;
-
 use crate::{
+    arguments::PackageOptions,
     error::Failure,
     install::{self, Restart},
 };
 
-/// Installs the driver and makes its device, or removes both.
-pub fn run(command: &str, arguments: &ArgMatches) -> Result<(), Failure> {
-    let inf = arguments
-        .get_one::<PathBuf>("inf")
-        .map_or_else(|| Path::new(""), PathBuf::as_path);
-    let (what, Restart(restart)) = if command == "install" {
-        ("installed", install::install(inf)?)
-    } else {
-        ("removed", install::uninstall(inf)?)
-    };
-    println!("the sample driver and its device are {what}");
-    if restart {
-        println!("Windows must be started anew");
-    }
+/// Installs the driver package and creates the device.
+pub fn install(options: &PackageOptions) -> Result<(), Failure> {
+    let restart = install::install(&options.inf)?;
+    println!("the sample driver and its device are installed");
+    report_restart(restart);
     Ok(())
+}
+
+/// Removes the device and the driver package.
+pub fn uninstall(options: &PackageOptions) -> Result<(), Failure> {
+    let restart = install::uninstall(&options.inf)?;
+    println!("the sample driver and its device are removed");
+    report_restart(restart);
+    Ok(())
+}
+
+fn report_restart(Restart(needed): Restart) {
+    if needed {
+        println!("restart Windows to complete the change");
+    }
 }

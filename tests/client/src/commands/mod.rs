@@ -1,4 +1,4 @@
-//! What the client does, a module for each family of commands.
+//! The client's commands, one module for each family.
 
 mod control;
 mod events;
@@ -7,21 +7,22 @@ mod scenarios;
 mod send;
 mod status;
 
-use clap::ArgMatches;
+use crate::{arguments::Command, error::Failure};
 
-use crate::error::Failure;
-
-/// Does what the command line says.
-pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
-    match matches.subcommand() {
-        Some(("scenarios", arguments)) => scenarios::run(arguments),
-        Some(("trace", arguments)) => events::trace(arguments),
-        Some(("record", arguments)) => events::record(arguments),
-        Some(("send", arguments)) => send::run(arguments),
-        Some(("status", _)) => status::run(),
-        Some((command @ ("install" | "uninstall"), arguments)) => install::run(command, arguments),
-        Some((command, arguments)) => control::run(command, arguments),
-        // clap asks for a command.
-        None => Ok(()),
+/// Runs a command.
+pub fn run(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Scenarios(options) => scenarios::run(options),
+        Command::Install(options) => install::install(options),
+        Command::Uninstall(options) => install::uninstall(options),
+        Command::Trace(options) => events::trace(options),
+        Command::Record(options) => events::record(options),
+        Command::Send(options) => send::run(&options.request),
+        Command::Status => status::run(),
+        Command::Enable(options) => control::enable(options),
+        Command::Disable(options) => control::disable(options),
+        Command::CaptureState(options) => control::capture_state(options),
+        Command::Group(options) => control::group(options),
+        Command::Disallow(options) => control::disallow(options),
     }
 }

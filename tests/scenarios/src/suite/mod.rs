@@ -8,32 +8,32 @@ mod requests;
 mod sessions;
 
 use crate::{
+    host::{Filter, Host, Recording, Source},
     report::{Outcome, Report},
     stage::{Failure, Stage},
-    world::{Filter, Recording, Source, World},
 };
 
-/// Something that must be observed of the sample driver, in any world.
+/// Something that must be observed of the sample driver, in any host.
 pub struct Scenario {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What is proven when it passes, as a sentence.
+    /// The statement that the scenario proves when it passes.
     pub proves: &'static str,
-    /// The requirements it is about.
+    /// The ids of the requirements that the scenario covers.
     pub requirements: &'static [&'static str],
     run: fn(&mut Stage<'_>) -> Result<(), Failure>,
 }
 
 impl Scenario {
-    /// Plays it in a world, and clears the world afterwards.
-    pub fn play(&self, world: &mut dyn World) -> Outcome {
-        let mut stage = Stage::new(world);
+    /// Runs the scenario on a host and clears the host afterwards.
+    pub fn play(&self, host: &mut dyn Host) -> Outcome {
+        let mut stage = Stage::new(host);
         let mut result = (self.run)(&mut stage).map_err(|failure| failure.to_string());
         let log = stage.into_log();
-        if let Err(error) = world.clear()
+        if let Err(error) = host.clear()
             && result.is_ok()
         {
-            result = Err(format!("afterwards: {error}"));
+            result = Err(format!("cannot clear the host after the scenario: {error}"));
         }
         Outcome {
             name: self.name,
@@ -45,7 +45,7 @@ impl Scenario {
     }
 }
 
-/// All scenarios.
+/// Returns all scenarios.
 pub fn scenarios() -> impl Iterator<Item = &'static Scenario> {
     [
         filters::SCENARIOS,
@@ -59,15 +59,15 @@ pub fn scenarios() -> impl Iterator<Item = &'static Scenario> {
     .flatten()
 }
 
-/// Plays scenarios one after the other; `progress` is told of each that is over.
+/// Runs scenarios one after the other and calls `progress` after each.
 pub fn play<'a>(
     scenarios: impl Iterator<Item = &'a Scenario>,
-    world: &mut dyn World,
+    host: &mut dyn Host,
     progress: &mut dyn FnMut(&Outcome),
 ) -> Report {
     let outcomes = scenarios
         .map(|scenario| {
-            let outcome = scenario.play(world);
+            let outcome = scenario.play(host);
             progress(&outcome);
             outcome
         })
@@ -75,12 +75,12 @@ pub fn play<'a>(
     Report { outcomes }
 }
 
-/// The sample driver's provider.
+/// Returns the sample driver's provider.
 fn provider() -> Source {
     Source::Provider(crate::provider())
 }
 
-/// The group that it is a member of.
+/// Returns the group that the sample driver's provider belongs to.
 fn group() -> Source {
     Source::Group(crate::group())
 }
@@ -95,7 +95,7 @@ const STOP: u8 = 2;
 const SUCCESS: u32 = 0;
 const CANCELLED: u32 = 0xC000_0120;
 
-/// All events up to a level.
+/// Returns a filter that passes all events up to a level.
 fn up_to(level: u8) -> Filter {
     Filter {
         level,
@@ -103,7 +103,7 @@ fn up_to(level: u8) -> Filter {
     }
 }
 
-/// The names of a recording's events, in order.
+/// Returns the names of a recording's events, in order.
 fn names(recording: &Recording) -> Vec<&str> {
     recording
         .events
@@ -112,7 +112,7 @@ fn names(recording: &Recording) -> Vec<&str> {
         .collect()
 }
 
-/// How many events of a recording have a name.
+/// Counts the events of a recording that have the name `name`.
 fn count(recording: &Recording, name: &str) -> usize {
     names(recording)
         .into_iter()
