@@ -82,7 +82,7 @@ extern "C" fn file_create(_device: WDFDEVICE, request: WDFREQUEST, _file: WDFFIL
     complete(request, STATUS_SUCCESS);
 }
 
-/// Says that the driver wants to know of its files.
+/// Registers the file callbacks.
 pub fn configure_files(init: PWDFDEVICE_INIT) {
     let mut files = WDF_FILEOBJECT_CONFIG {
         Size: size_of::<WDF_FILEOBJECT_CONFIG>() as u32,
