@@ -68,7 +68,7 @@ impl Consumer {
             return Err(error);
         }
         let over = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&over);
+        let over_in_thread = Arc::clone(&over);
         let context = handler.expose_provenance();
         let thread = thread::spawn(move || {
             // SAFETY: the handle was opened for one trace; null means no limits of time.
@@ -76,7 +76,7 @@ impl Consumer {
             let handler = ptr::with_exposed_provenance_mut::<Handler>(context);
             // SAFETY: the pointer came from a box, and no more events are delivered.
             drop(unsafe { Box::from_raw(handler) });
-            told.store(true, Ordering::Relaxed);
+            over_in_thread.store(true, Ordering::Relaxed);
             Win32Error::check("ProcessTrace", code)
         });
         Ok(Self {

@@ -7,6 +7,7 @@
 compile_error!("the client is a Windows program; `cargo xtask client` cross-compiles it");
 
 mod arguments;
+mod command_line;
 mod commands;
 mod consumer;
 mod device;
@@ -22,15 +23,16 @@ mod wide;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
-use crate::arguments::Arguments;
-
 /// The exit code of a command that failed.
 const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
-    match commands::run(&Arguments::parse().command) {
+    let action = match arguments::parse(std::env::args_os()) {
+        Ok(action) => action,
+        // Prints the message and exits, with success after --help and --version.
+        Err(error) => error.exit(),
+    };
+    match commands::run(&action) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");

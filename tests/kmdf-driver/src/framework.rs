@@ -48,8 +48,7 @@ pub fn answer(request: WDFREQUEST, numbers: &[u32]) {
         complete(request, status);
         return;
     }
-    // SAFETY: the framework says that the buffer has the length, and it is no number of
-    // this function's.
+    // SAFETY: the framework returned a buffer of this length, which does not overlap the numbers.
     unsafe { ptr::copy_nonoverlapping(numbers.as_ptr().cast::<u8>(), buffer.cast(), length) };
     wdf!(
         WdfRequestCompleteWithInformation,

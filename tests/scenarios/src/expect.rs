@@ -9,9 +9,9 @@ use crate::describe::{describe, describe_decoded};
 pub struct Expected {
     /// The event's name.
     pub name: &'static str,
-    /// Its level.
+    /// The level.
     pub level: u8,
-    /// Its keyword.
+    /// The keyword.
     pub keyword: u64,
     opcode: u8,
     related: Option<Guid>,

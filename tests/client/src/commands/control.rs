@@ -1,24 +1,24 @@
 //! `enable`, `disable`, `capture-state`, `group`, `disallow`.
 
-use etw_scenarios::Source;
+use etw_scenarios::{Filter, Source};
 
 use crate::{
-    arguments::{DisallowOptions, EnableOptions, GroupOptions, SourceInSession},
+    arguments::{DisallowOptions, GroupOptions, SourceInSession},
     error::Failure,
     session::Session,
 };
 
 /// Enables a provider or group in a running session.
-pub fn enable(options: &EnableOptions) -> Result<(), Failure> {
-    let (name, source) = (&options.target.session, options.target.source.source());
-    Session::named(name)?.enable(source, &options.filter.filter())?;
+pub fn enable(target: &SourceInSession, filter: &Filter) -> Result<(), Failure> {
+    let (name, source) = (&target.session, target.source);
+    Session::named(name)?.enable(source, filter)?;
     println!("session \"{name}\" enables {source}");
     Ok(())
 }
 
 /// Disables a provider or group in a running session.
 pub fn disable(options: &SourceInSession) -> Result<(), Failure> {
-    let (name, source) = (&options.session, options.source.source());
+    let (name, source) = (&options.session, options.source);
     Session::named(name)?.disable(source)?;
     println!("session \"{name}\" disables {source}");
     Ok(())
@@ -26,7 +26,7 @@ pub fn disable(options: &SourceInSession) -> Result<(), Failure> {
 
 /// Asks a provider or group to write its state to a running session.
 pub fn capture_state(options: &SourceInSession) -> Result<(), Failure> {
-    let (name, source) = (&options.session, options.source.source());
+    let (name, source) = (&options.session, options.source);
     Session::named(name)?.capture_state(source)?;
     println!("session \"{name}\" requested the state of {source}");
     Ok(())
@@ -41,7 +41,7 @@ pub fn group(options: &GroupOptions) -> Result<(), Failure> {
         session.disable(group)?;
         println!("session \"{name}\" disables {group}");
     } else {
-        session.enable(group, &options.filter.filter())?;
+        session.enable(group, &options.filter)?;
         println!("session \"{name}\" enables {group}");
     }
     Ok(())

@@ -8,7 +8,7 @@ use std::{
 use etl_file::Trace;
 
 use crate::{
-    arguments::{FilterOptions, RecordOptions, SourceOptions, TraceOptions},
+    arguments::{LiveSession, RecordOptions, TraceOptions},
     consumer::Consumer,
     error::Failure,
     process,
@@ -16,17 +16,10 @@ use crate::{
     tdh,
 };
 
-fn start(
-    name: &str,
-    delivery: Delivery<'_>,
-    source: &SourceOptions,
-    filter: &FilterOptions,
-) -> Result<OwnSession, Failure> {
+fn start(live: &LiveSession, delivery: Delivery<'_>) -> Result<OwnSession, Failure> {
     process::catch_interrupts()?;
-    let session = OwnSession::start(name, delivery, Buffers::default())?;
-    session
-        .session()
-        .enable(source.source(), &filter.filter())?;
+    let session = OwnSession::start(&live.session, delivery, Buffers::default())?;
+    session.session().enable(live.source, &live.filter)?;
     Ok(session)
 }
 
@@ -76,12 +69,7 @@ pub fn trace(options: &TraceOptions) -> Result<(), Failure> {
         tdh::load_manifest(manifest)?;
     }
     let json = options.json;
-    let session = start(
-        &options.session,
-        Delivery::RealTime,
-        &options.source,
-        &options.filter,
-    )?;
+    let session = start(&options.live, Delivery::RealTime)?;
     let failed: Arc<Mutex<Option<io::Error>>> = Arc::default();
     let failure = Arc::clone(&failed);
     if !json {
@@ -90,7 +78,7 @@ pub fn trace(options: &TraceOptions) -> Result<(), Failure> {
             "Time", "PID", "TID", "L", "Key", "Event"
         );
     }
-    let consumer = Consumer::attach(&options.session, move |record| {
+    let consumer = Consumer::attach(&options.live.session, move |record| {
         let event = tdh::decode(record);
         let text = if json {
             serde_json::to_string(&event).unwrap_or_else(|error| error.to_string())
@@ -104,7 +92,7 @@ pub fn trace(options: &TraceOptions) -> Result<(), Failure> {
         }
     })?;
     let is_over = || consumer.is_over() || failed.lock().is_ok_and(|failed| failed.is_some());
-    process::wait(options.duration.seconds, is_over);
+    process::wait(options.live.seconds, is_over);
     // The consumer still gets the events in the session's buffers before it ends.
     let counts = session.stop()?;
     consumer.close()?;
@@ -116,14 +104,9 @@ pub fn trace(options: &TraceOptions) -> Result<(), Failure> {
 /// Records events to a file.
 pub fn record(options: &RecordOptions) -> Result<(), Failure> {
     let path = options.out.as_path();
-    let session = start(
-        &options.session,
-        Delivery::File(path),
-        &options.source,
-        &options.filter,
-    )?;
+    let session = start(&options.live, Delivery::File(path))?;
     eprintln!("recording to {}; press Ctrl+C to stop", path.display());
-    process::wait(options.duration.seconds, || false);
+    process::wait(options.live.seconds, || false);
     let counts = session.stop()?;
     warn_of_losses(counts);
     let trace = Trace::open(path).map_err(|error| Failure::NoTrace {

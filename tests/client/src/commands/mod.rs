@@ -7,22 +7,22 @@ mod scenarios;
 mod send;
 mod status;
 
-use crate::{arguments::Command, error::Failure};
+use crate::{arguments::Action, error::Failure};
 
 /// Runs a command.
-pub fn run(command: &Command) -> Result<(), Failure> {
-    match command {
-        Command::Scenarios(options) => scenarios::run(options),
-        Command::Install(options) => install::install(options),
-        Command::Uninstall(options) => install::uninstall(options),
-        Command::Trace(options) => events::trace(options),
-        Command::Record(options) => events::record(options),
-        Command::Send(options) => send::run(&options.request),
-        Command::Status => status::run(),
-        Command::Enable(options) => control::enable(options),
-        Command::Disable(options) => control::disable(options),
-        Command::CaptureState(options) => control::capture_state(options),
-        Command::Group(options) => control::group(options),
-        Command::Disallow(options) => control::disallow(options),
+pub fn run(action: &Action) -> Result<(), Failure> {
+    match action {
+        Action::Scenarios(options) => scenarios::run(options),
+        Action::Install(inf) => install::install(inf),
+        Action::Uninstall(inf) => install::uninstall(inf),
+        Action::Trace(options) => events::trace(options),
+        Action::Record(options) => events::record(options),
+        Action::Send(request) => send::run(request),
+        Action::Status => status::run(),
+        Action::Enable(target, filter) => control::enable(target, filter),
+        Action::Disable(options) => control::disable(options),
+        Action::CaptureState(options) => control::capture_state(options),
+        Action::Group(options) => control::group(options),
+        Action::Disallow(options) => control::disallow(options),
     }
 }

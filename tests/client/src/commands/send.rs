@@ -9,12 +9,7 @@ use etw_sample_interface::{
 use etw_scenarios::Answer;
 use zerocopy::IntoBytes;
 
-use crate::{
-    arguments::{Request, TimerState},
-    device::Device,
-    error::Failure,
-    process,
-};
+use crate::{arguments::Request, device::Device, error::Failure, process};
 
 /// Returns the output bytes, or an error if the driver's status is one.
 fn output(answer: Answer) -> Result<Vec<u8>, Failure> {
@@ -57,11 +52,12 @@ pub fn run(request: &Request) -> Result<(), Failure> {
         Request::Read { length } => {
             println!("{}", show(&output(device.read(*length as usize)?)?));
         }
-        Request::Timer { run } => {
-            let on = *run == TimerState::On;
-            let control = TimerControl { run: u32::from(on) };
+        Request::Timer { on } => {
+            let control = TimerControl {
+                run: u32::from(*on),
+            };
             send(IOCTL_SET_TIMER, control.as_bytes(), 0)?;
-            println!("the timer is {}", if on { "on" } else { "off" });
+            println!("the timer is {}", if *on { "on" } else { "off" });
         }
         Request::Burst { count, sender } => {
             let burst = Burst {
