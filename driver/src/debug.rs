@@ -27,8 +27,8 @@ impl Write for Message {
     }
 }
 
-/// Prints an error with the driver's name before it. IRQL: `PASSIVE_LEVEL` in this driver; in general,
-/// any level at which the error can be formatted.
+/// Prints an error with the driver's name before it. IRQL: `PASSIVE_LEVEL` in this driver; in
+/// general, any level at which the error can be formatted.
 ///
 /// `wdk::println!` is not used because its buffer can panic.
 pub fn print(error: &dyn fmt::Display) {

@@ -290,9 +290,9 @@ extern "C" fn d0_exit(device: WDFDEVICE, target: WDF_POWER_DEVICE_STATE) -> NTST
     STATUS_SUCCESS
 }
 
-/// `EvtDeviceSurpriseRemoval`, at `PASSIVE_LEVEL`: the device has been removed without notice. Cancels
-/// the `IOCTL_WAIT` requests; the framework would leave them pending, because their queue is not
-/// power-managed. The timer stops when the device leaves D0.
+/// `EvtDeviceSurpriseRemoval`, at `PASSIVE_LEVEL`: the device has been removed without notice.
+/// Cancels the `IOCTL_WAIT` requests; the framework would leave them pending, because their queue
+/// is not power-managed. The timer stops when the device leaves D0.
 extern "C" fn surprise_removal(device: WDFDEVICE) {
     trace::surprise_removed();
     // SAFETY: the framework passes a live device of this driver.

@@ -36,8 +36,8 @@ pub fn request_attributes() -> WDF_OBJECT_ATTRIBUTES {
     CONTEXT.attributes()
 }
 
-/// Creates the device's default queue. It presents requests in parallel, always at `PASSIVE_LEVEL`, where
-/// callbacks may read the thread's activity id.
+/// Creates the device's default queue. It presents requests in parallel, always at `PASSIVE_LEVEL`,
+/// where callbacks may read the thread's activity id.
 pub fn create(device: WDFDEVICE) -> Result<(), NTSTATUS> {
     let mut config = WDF_IO_QUEUE_CONFIG {
         Size: size_of::<WDF_IO_QUEUE_CONFIG>() as ULONG,
@@ -65,8 +65,8 @@ pub fn create(device: WDFDEVICE) -> Result<(), NTSTATUS> {
     })
 }
 
-/// Creates the queue of pending [`IOCTL_WAIT`] requests. The framework can cancel them there in any power
-/// state of the device.
+/// Creates the queue of pending [`IOCTL_WAIT`] requests. The framework can cancel them there in any
+/// power state of the device.
 pub fn create_waiting(device: WDFDEVICE) -> Result<WDFQUEUE, NTSTATUS> {
     let mut config = WDF_IO_QUEUE_CONFIG {
         Size: size_of::<WDF_IO_QUEUE_CONFIG>() as ULONG,
@@ -198,7 +198,8 @@ impl Buffer {
     ///
     /// # Safety
     ///
-    /// The request must not be completed while the slice lives, and nothing may write to the buffer.
+    /// The request must not be completed while the slice lives, and nothing may write to the
+    /// buffer.
     const unsafe fn bytes<'a>(self) -> &'a [u8] {
         // SAFETY: the framework guarantees address and length until the request completes.
         unsafe { slice::from_raw_parts(self.address, self.length) }
@@ -208,7 +209,8 @@ impl Buffer {
     ///
     /// # Safety
     ///
-    /// The request must not be completed while the slice lives, and nothing else may use the buffer.
+    /// The request must not be completed while the slice lives, and nothing else may use the
+    /// buffer.
     const unsafe fn bytes_mut<'a>(self) -> &'a mut [u8] {
         // SAFETY: the framework guarantees address and length until the request completes.
         unsafe { slice::from_raw_parts_mut(self.address, self.length) }

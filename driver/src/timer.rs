@@ -26,8 +26,8 @@ pub fn create(device: WDFDEVICE) -> Result<Timer, NTSTATUS> {
     Timer::try_new(&mut config, &mut attributes)
 }
 
-/// Starts the timer for a user. The lock makes the timer and `timer_wanted` change together, so that
-/// the last of several concurrent requests wins.
+/// Starts the timer for a user. The lock makes the timer and `timer_wanted` change together, so
+/// that the last of several concurrent requests wins.
 pub fn start(device: &Device) {
     device.with_timer(|timer| {
         device.timer_wanted.store(true, Ordering::Relaxed);

@@ -204,8 +204,8 @@ const TAG_TRAIT: u8 = 130;
 /// time.
 const SERVICE_TRAIT: u8 = 129;
 
-/// Registers the provider, with the name of the driver's service and the tag from the registry as traits,
-/// both in UTF-16. IRQL: `PASSIVE_LEVEL`.
+/// Registers the provider, with the name of the driver's service and the tag from the registry as
+/// traits, both in UTF-16. IRQL: `PASSIVE_LEVEL`.
 pub fn register(registry_path: UnicodeString<'_>, tag: &[u16]) -> Result<(), RegisterError> {
     const SEPARATOR: u16 = b'\\' as u16;
     let service = registry_path
@@ -304,8 +304,8 @@ pub fn write_data(data: &[u8]) {
     ));
 }
 
-/// Starts the activity of a device control request, related to the sender's activity if the sender has
-/// set one. [`device_control_stopped`] ends it. IRQL: `APC_LEVEL` or below.
+/// Starts the activity of a device control request, related to the sender's activity if the sender
+/// has set one. [`device_control_stopped`] ends it. IRQL: `APC_LEVEL` or below.
 pub fn device_control_started(code: ULONG) -> Activity {
     if !provider::device_control_start::is_enabled() {
         return Activity::NONE;
@@ -335,8 +335,8 @@ pub fn dpc_ran(activity: Activity) {
     emit!(provider::dpc_ran(), activity = activity.id());
 }
 
-/// Writes the event of a timer tick. IRQL: `DISPATCH_LEVEL`. The tick may interrupt any thread, so the
-/// event must not carry that thread's activity.
+/// Writes the event of a timer tick. IRQL: `DISPATCH_LEVEL`. The tick may interrupt any thread, so
+/// the event must not carry that thread's activity.
 pub fn timer_ticked(ticks: u64) {
     emit!(provider::timer_ticked(ticks), activity = ActivityId::NONE);
 }

@@ -55,8 +55,8 @@ pub const DEVICE_INTERFACE: (u32, u16, u16, [u8; 8]) = (
 /// The maximum length of a write. The device keeps the bytes of the last write for reads.
 pub const CAPACITY: usize = 4096;
 
-/// Returns a control code like `CTL_CODE` of the WDK: device type, function, buffering method, and the
-/// access that the caller's handle must have.
+/// Returns a control code like `CTL_CODE` of the WDK: device type, function, buffering method, and
+/// the access that the caller's handle must have.
 const fn ctl_code(function: u32, access: u32) -> u32 {
     /// `FILE_DEVICE_UNKNOWN`.
     const DEVICE_TYPE: u32 = 0x22;
@@ -92,8 +92,8 @@ pub const MAX_BURST: u32 = 10_000_000;
 /// request, 8 bytes.
 pub const IOCTL_WAIT: u32 = ctl_code(0x805, READ);
 
-/// Completes the [`IOCTL_WAIT`] request that has waited longest; fails with `STATUS_NOT_FOUND` if none
-/// is pending.
+/// Completes the [`IOCTL_WAIT`] request that has waited longest; fails with `STATUS_NOT_FOUND` if
+/// none is pending.
 pub const IOCTL_WAKE: u32 = ctl_code(0x806, WRITE);
 
 /// Simulates reads of a store, to test combinations of keywords. Input: [`Reads`].

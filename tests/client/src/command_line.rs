@@ -12,7 +12,10 @@ use etl_file::Guid;
 /// Returns the definition of the command line.
 pub fn command() -> Command {
     Command::new("etw-sample-client")
-        .about("Controls ETW sessions, shows their events, and sends requests to the sample driver's device")
+        .about(
+            "Controls ETW sessions, shows their events, and sends requests to the sample driver's \
+             device",
+        )
         .version(env!("CARGO_PKG_VERSION"))
         .after_help(
             "Controlling sessions and opening the sample device require administrator rights: run \
@@ -34,7 +37,8 @@ pub fn command() -> Command {
         .subcommand(record())
         .subcommand(send())
         .subcommand(Command::new("status").about(
-            "Show whether the driver is loaded, its counters, and which sessions enable its provider",
+            "Show whether the driver is loaded, its counters, and which sessions enable its \
+             provider",
         ))
         .subcommand(
             with_source(with_filter(
@@ -43,12 +47,15 @@ pub fn command() -> Command {
             .arg(session()),
         )
         .subcommand(
-            with_source(Command::new("disable").about("Disable a provider or group in a running session"))
-                .arg(session()),
+            with_source(
+                Command::new("disable").about("Disable a provider or group in a running session"),
+            )
+            .arg(session()),
         )
         .subcommand(
             with_source(
-                Command::new("capture-state").about("Ask a provider or group to write its state to a running session"),
+                Command::new("capture-state")
+                    .about("Ask a provider or group to write its state to a running session"),
             )
             .arg(session()),
         )

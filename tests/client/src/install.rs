@@ -46,7 +46,8 @@ impl Devices {
     fn is_sample(&self, device: &SP_DEVINFO_DATA) -> bool {
         const UNITS: usize = 512;
         let mut ids = [0_u16; UNITS];
-        // SAFETY: the set is open, the device is in it, and the buffer is as large as the given size.
+        // SAFETY: the set is open, the device is in it, and the buffer is as large as the given
+        // size.
         let found = unsafe {
             SetupDiGetDeviceRegistryPropertyW(
                 self.0,

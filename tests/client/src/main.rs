@@ -1,7 +1,8 @@
 //! The sample driver's client for Windows.
 //!
-//! The client controls ETW sessions, consumes their events (decoded by TDH) and sends requests to the
-//! sample driver's device. It runs on Windows the scenarios that also run in the stand-in kernel.
+//! The client controls ETW sessions, consumes their events (decoded by TDH) and sends requests to
+//! the sample driver's device. It runs on Windows the scenarios that also run in the stand-in
+//! kernel.
 
 #[cfg(not(windows))]
 compile_error!("the client is a Windows program; `cargo xtask client` cross-compiles it");

@@ -56,8 +56,8 @@ pub fn is_elevated() -> Result<bool, Win32Error> {
     result
 }
 
-/// Returns an error on Wine, which has no ETW and loads no drivers: its routines either report success
-/// without doing anything or end the process.
+/// Returns an error on Wine, which has no ETW and loads no drivers: its routines either report
+/// success without doing anything or end the process.
 pub fn require_windows() -> Result<(), Failure> {
     let ntdll = wide("ntdll.dll");
     // SAFETY: the name ends with a NUL.

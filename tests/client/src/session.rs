@@ -315,8 +315,8 @@ impl Session {
     }
 }
 
-/// Returns an `EVENT_FILTER_EVENT_ID`: a byte that is 1 if the ids pass, a reserved byte, the number of
-/// ids, the ids.
+/// Returns an `EVENT_FILTER_EVENT_ID`: a byte that is 1 if the ids pass, a reserved byte, the
+/// number of ids, the ids.
 fn event_ids(ids: &Ids) -> Vec<u8> {
     let (pass, ids) = match ids {
         Ids::Only(ids) => (1, ids),

@@ -149,7 +149,8 @@ impl<'a> Information<'a> {
         let count = count.min(buffer / size_of::<EVENT_PROPERTY_INFO>());
         // SAFETY: the array starts at this offset inside the buffer.
         let first = unsafe { self.head().byte_add(start) };
-        // SAFETY: the buffer holds at least `count` elements, which TDH has filled in or which are zero.
+        // SAFETY: the buffer holds at least `count` elements, which TDH has filled in or which are
+        // zero.
         unsafe { slice::from_raw_parts(first.cast(), count) }
     }
 

@@ -66,7 +66,8 @@ impl Inf {
         let section = wide(section);
         let mut units = [0_u16; 256];
         let mut length = 0;
-        // SAFETY: the file is open, the text ends with a NUL, and the buffer is as large as the given size.
+        // SAFETY: the file is open, the text ends with a NUL, and the buffer is as large as the
+        // given size.
         let got = unsafe {
             SetupDiGetActualSectionToInstallW(
                 self.0,

@@ -1,5 +1,5 @@
-//! A driver that calls the framework as its service name and device controls request, and prints the
-//! callbacks that the framework calls.
+//! A driver that calls the framework as its service name and device controls request, and prints
+//! the callbacks that the framework calls.
 //!
 //! Tests of the stand-in kernel load it and compare the order of the callbacks with the one that
 //! Microsoft documents.

@@ -107,8 +107,8 @@ fn wait_lock() -> WDFWAITLOCK {
     lock
 }
 
-/// Acquires a lock, tries to acquire it again with a zero and a 1 ms timeout, releases it, and tries
-/// again.
+/// Acquires a lock, tries to acquire it again with a zero and a 1 ms timeout, releases it, and
+/// tries again.
 fn try_wait_lock(request: WDFREQUEST) {
     const MILLISECOND: LONGLONG = 10_000;
     let lock = wait_lock();
@@ -208,7 +208,8 @@ fn make(number: usize, parent: WDFOBJECT) -> WDFOBJECT {
     object
 }
 
-/// Creates a tree: A is the parent of B and C, B that of D. D has a context that refers to its object.
+/// Creates a tree: A is the parent of B and C, B that of D. D has a context that refers to its
+/// object.
 fn make_tree(device: WDFDEVICE, request: WDFREQUEST) {
     let a = make(0, device.cast());
     let b = make(1, a);

@@ -1,5 +1,5 @@
-//! Faults in the use of ETW, one for each verifier rule that a driver can break on its own. Each service
-//! has the name of a rule.
+//! Faults in the use of ETW, one for each verifier rule that a driver can break on its own. Each
+//! service has the name of a rule.
 
 use core::{
     ffi::c_void,

@@ -1,8 +1,8 @@
 //! A driver that behaves correctly or wrongly as its service name requests.
 //!
-//! Tests load it under the name of a fault and check that the stand-in kernel's verifier reports it, or
-//! under the name of an observation and check the output. It calls ETW directly, because wdk-etw does
-//! not let a driver make these mistakes.
+//! Tests load it under the name of a fault and check that the stand-in kernel's verifier reports
+//! it, or under the name of an observation and check the output. It calls ETW directly, because
+//! wdk-etw does not let a driver make these mistakes.
 
 #![no_std]
 #![allow(

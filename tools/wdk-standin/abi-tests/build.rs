@@ -1,5 +1,5 @@
-//! Lists every definition in the stand-in's sources and generates code with which the compiler measures
-//! each.
+//! Lists every definition in the stand-in's sources and generates code with which the compiler
+//! measures each.
 
 use std::{env, fs, path::Path};
 

@@ -1,5 +1,5 @@
-//! Measurements of every definition of the wdk-sys stand-in, which the tests compare with data that were
-//! extracted from the WDK's headers.
+//! Measurements of every definition of the wdk-sys stand-in, which the tests compare with data that
+//! were extracted from the WDK's headers.
 
 #[allow(
     clippy::all,

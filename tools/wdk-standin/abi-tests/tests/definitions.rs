@@ -154,8 +154,8 @@ fn alias_in(layout: &Value, functions: &Value, name: &str) -> Option<String> {
     None
 }
 
-/// Aliases of the bindings that are not in the reference data: plain pointers, and driver routines that
-/// the framework replaces.
+/// Aliases of the bindings that are not in the reference data: plain pointers, and driver routines
+/// that the framework replaces.
 const NOT_LISTED: &[&str] = &[
     "DRIVER_DISPATCH",
     "LPCSTR",

@@ -1,9 +1,9 @@
 //! A stand-in for Microsoft's wdk-build, for machines without the WDK.
 //!
-//! The crate provides the functions that the build scripts of the published wdk, wdk-alloc, wdk-panic and
-//! of drivers call: they set the `cfg` that selects the driver model, and the link options of a KMDF
-//! driver. The crate does not look for a WDK, does not run bindgen, and supports one configuration:
-//! KMDF 1.31.
+//! The crate provides the functions that the build scripts of the published wdk, wdk-alloc,
+//! wdk-panic and of drivers call: they set the `cfg` that selects the driver model, and the link
+//! options of a KMDF driver. The crate does not look for a WDK, does not run bindgen, and supports
+//! one configuration: KMDF 1.31.
 
 use std::env;
 
@@ -21,11 +21,10 @@ pub enum ConfigError {
 
 /// The link options of a KMDF driver, in wdk-build's order.
 ///
-/// `/RELEASE` is the one that is not wdk-build's: Microsoft's linker writes the
-/// image's checksum for every `/DRIVER`, lld-link only for `/RELEASE`.
-/// `/Brepro` writes hashes instead of times, and `/PDBALTPATH` keeps the PDB's folder out of the image,
-/// so that the same source produces the same image on every machine.
-/// `/INTEGRITYCHECK` is Microsoft's too; it only sets a flag in the image.
+/// `/RELEASE` is not in wdk-build's list: Microsoft's linker writes the image's checksum for every
+/// `/DRIVER`, but lld-link only for `/RELEASE`. `/Brepro` writes hashes instead of times, and
+/// `/PDBALTPATH` keeps the PDB's folder out of the image, so that the same source produces the same
+/// image on every machine. `/INTEGRITYCHECK` is also Microsoft's; it only sets a flag in the image.
 const LINK_OPTIONS: [&str; 16] = [
     "/DRIVER",
     "/NODEFAULTLIB",

@@ -1,9 +1,9 @@
 //! A macro that calls the framework's functions by name.
 //!
-//! Microsoft's macro in wdk-macros takes the path of the file with the functions' types as a literal. The
-//! published wdk-sys generates a file with a macro that contains the path. The compiler puts the hash of
-//! that file into debug information, so the same source would produce different images in different
-//! folders. This macro passes the path without a generated file.
+//! Microsoft's macro in wdk-macros takes the path of the file with the functions' types as a
+//! literal. The published wdk-sys generates a file with a macro that contains the path. The
+//! compiler puts the hash of that file into debug information, so the same source would produce
+//! different images in different folders. This macro passes the path without a generated file.
 
 use proc_macro::{Delimiter, Group, Literal, Punct, Spacing, TokenStream, TokenTree};
 
@@ -12,8 +12,8 @@ const TYPES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wdk-sys/src/types.r
 
 /// Calls a function of the framework by its name, and returns its result.
 ///
-/// The expansion must be in an `unsafe` block of the caller, who must pass arguments that satisfy the
-/// function's documentation. The driver must be bound to the framework.
+/// The expansion must be in an `unsafe` block of the caller, who must pass arguments that satisfy
+/// the function's documentation. The driver must be bound to the framework.
 #[proc_macro]
 pub fn call_unsafe_wdf_function_binding(arguments: TokenStream) -> TokenStream {
     let mut call: TokenStream = "::wdk_sys::__proc_macros::call_unsafe_wdf_function_binding!"

@@ -27,8 +27,8 @@ pub mod globals {
 
     use crate::{_WDFFUNCENUM, BOOLEAN, PWDF_DRIVER_GLOBALS, ULONG, WDF_STRUCT_INFO, WDFFUNC};
 
-    /// The number of functions in the table. The bindings use it as the table's length with every version
-    /// of the framework, so it is set from the start.
+    /// The number of functions in the table. The bindings use it as the table's length with every
+    /// version of the framework, so it is set from the start.
     pub static mut WdfFunctionCount: ULONG = _WDFFUNCENUM::WdfFunctionTableNumEntries as ULONG;
     /// The number of structures whose sizes the framework has set.
     pub static mut WdfStructureCount: ULONG = 0;
@@ -57,8 +57,8 @@ struct Version {
     build: ULONG,
 }
 
-/// The bind information that the driver passes to the loader: `WDF_BIND_INFO`, followed by the fields
-/// that `WDF_BIND_INFO2` adds.
+/// The bind information that the driver passes to the loader: `WDF_BIND_INFO`, followed by the
+/// fields that `WDF_BIND_INFO2` adds.
 #[repr(C)]
 pub struct BindInfo {
     size: ULONG,
@@ -212,8 +212,8 @@ pub unsafe extern "system" fn FxDriverEntry(
     STATUS_SUCCESS
 }
 
-/// Replaces the unload routine that the framework or the driver has set with that of the entry code, if
-/// the framework requests it.
+/// Replaces the unload routine that the framework or the driver has set with that of the entry
+/// code, if the framework requests it.
 ///
 /// # Safety
 ///

@@ -1,10 +1,10 @@
 //! A stand-in for Microsoft's wdk-sys, for machines without the WDK.
 //!
-//! The crate contains those names, types and values of the published crate's generated bindings that a
-//! KMDF 1.31 driver without hardware needs, so that wdk, wdk-alloc, wdk-panic and wdk-macros compile
-//! unchanged with it. Tests compare it with data that were extracted from Microsoft's headers. Imports
-//! come directly from ntoskrnl.exe and WDFLDR.SYS, without an import library. The entry code
-//! that the WDK links from `WdfDriverEntry.lib` is in [`driver_entry`].
+//! The crate contains those names, types and values of the published crate's generated bindings
+//! that a KMDF 1.31 driver without hardware needs, so that wdk, wdk-alloc, wdk-panic and wdk-macros
+//! compile unchanged with it. Tests compare it with data that were extracted from Microsoft's
+//! headers. Imports come directly from ntoskrnl.exe and WDFLDR.SYS, without an import library. The
+//! entry code that the WDK links from `WdfDriverEntry.lib` is in [`driver_entry`].
 
 #![no_std]
 #![allow(
@@ -83,14 +83,15 @@ macro_rules! PAGED_CODE {
     };
 }
 
-/// The symbol by which Microsoft's linker finds floating-point code. The compiler references it wherever
-/// a float occurs, even as a bit pattern.
+/// The symbol by which Microsoft's linker finds floating-point code. The compiler references it
+/// wherever a float occurs, even as a bit pattern.
 // SAFETY: no other symbol has this name, and nothing reads it.
 #[unsafe(no_mangle)]
 pub static _fltused: i32 = 0;
 
-/// C++ exception handlers that precompiled parts of `core` reference. They are never called if panics
-/// abort. Each returns a different value, so that identical code folding does not merge them.
+/// C++ exception handlers that precompiled parts of `core` reference. They are never called if
+/// panics abort. Each returns a different value, so that identical code folding does not merge
+/// them.
 #[cfg(panic = "abort")]
 pub mod unwind_stubs {
     #![allow(non_snake_case, reason = "names are the linker's")]

@@ -1,14 +1,14 @@
-//! `__chkstk`, which functions with a page or more of locals call first. They are most common in debug
-//! builds, where frames are not optimized.
+//! `__chkstk`, which functions with a page or more of locals call first. They are most common in
+//! debug builds, where frames are not optimized.
 //!
-//! The probe touches each page of the frame in order, so that a stack overflow hits the guard page and not
-//! memory beyond it. The WDK's libraries provide it for drivers. Each definition is in its own section,
-//! which the linker omits if nothing calls it.
+//! The probe touches each page of the frame in order, so that a stack overflow hits the guard page
+//! and not memory beyond it. The WDK's libraries provide it for drivers. Each definition is in its
+//! own section, which the linker omits if nothing calls it.
 
 use core::arch::global_asm;
 
-// RAX contains the size of the frame. The probe preserves all registers except R10, R11 and the flags,
-// and the caller adjusts the stack pointer.
+// RAX contains the size of the frame. The probe preserves all registers except R10, R11 and the
+// flags, and the caller adjusts the stack pointer.
 #[cfg(target_arch = "x86_64")]
 global_asm!(
     ".section .text$stack_probe, \"xr\", one_only, __chkstk",
@@ -16,8 +16,8 @@ global_asm!(
     ".p2align 4",
     ".def __chkstk; .scl 2; .type 32; .endef",
     "__chkstk:",
-    // R11 descends from the caller's stack pointer to R10, the end of the frame. If the frame is larger
-    // than the address of the stack, R10 is 0, which the loop never reaches without a fault.
+    // R11 descends from the caller's stack pointer to R10, the end of the frame. If the frame is
+    // larger than the address of the stack, R10 is 0, which the loop never reaches without a fault.
     "lea r11, [rsp + 8]",
     "mov r10, r11",
     "sub r10, rax",
@@ -35,8 +35,8 @@ global_asm!(
     ".text",
 );
 
-// X15 contains the size of the frame in units of 16 bytes. The probe preserves all registers except X16,
-// X17 and the flags, and the caller adjusts the stack pointer.
+// X15 contains the size of the frame in units of 16 bytes. The probe preserves all registers except
+// X16, X17 and the flags, and the caller adjusts the stack pointer.
 #[cfg(target_arch = "aarch64")]
 global_asm!(
     ".section .text$stack_probe, \"xr\", one_only, __chkstk",

@@ -1,8 +1,9 @@
-//! Types of the WDK for x64, with the layout of the WDK's headers and the names of Microsoft's bindings.
+//! Types of the WDK for x64, with the layout of the WDK's headers and the names of Microsoft's
+//! bindings.
 //!
 //! The file contains the types that a KMDF driver without hardware uses; types that such a driver
-//! only passes along are opaque. `wdk-macros` reads this file to find the framework's signatures in the
-//! function pointer types.
+//! only passes along are opaque. `wdk-macros` reads this file to find the framework's signatures in
+//! the function pointer types.
 
 #![allow(
     missing_docs,
