@@ -13,7 +13,7 @@ use crate::{
     stage::{Failure, Stage},
 };
 
-/// Something that must be observed of the sample driver, in any host.
+/// A test of the sample driver that must pass on every host.
 pub struct Scenario {
     /// The name.
     pub name: &'static str,
