@@ -304,7 +304,7 @@ fn holds_a_lock_over_unregister() {
 }
 
 callback! {
-    /// V22: reads filter data that were borrowed by an earlier callback.
+    /// V22: reads filter data that an earlier callback borrowed.
     fn keeps_its_source(call) {
         let before = KEPT.swap(call.source.cast_mut().cast(), Ordering::Relaxed);
         if !before.is_null() {
