@@ -1,4 +1,4 @@
-//! Links the driver as the WDK does, with resources that its events are decoded by.
+//! Sets the linker options of the WDK and links the resources that decode the driver's events.
 
 use std::error::Error;
 

@@ -7,19 +7,19 @@ use wdk_sys::{
     call_unsafe_wdf_function_binding,
 };
 
-/// What tells the framework of a context type. It lives in a static, whose
-/// address is the type's identity.
+/// The type information of a context for the framework. It must be in a static, because its address
+/// identifies the type.
 pub struct ContextType<T> {
     info: UnsafeCell<WDF_OBJECT_CONTEXT_TYPE_INFO>,
     context: core::marker::PhantomData<fn() -> T>,
 }
 
-// SAFETY: the type information is never written after it is built, and the name
-// it points at is a constant.
+// SAFETY: the type information is never written after construction, and the name
+// that it points to is a constant.
 unsafe impl<T> Sync for ContextType<T> {}
 
 impl<T> ContextType<T> {
-    /// The type information for a static, which passes its own address.
+    /// Returns the type information for a static, whose address is `this`.
     pub const fn new(name: &'static CStr, this: *const Self) -> Self {
         Self {
             info: UnsafeCell::new(WDF_OBJECT_CONTEXT_TYPE_INFO {
@@ -37,7 +37,7 @@ impl<T> ContextType<T> {
         self.info.get()
     }
 
-    /// Attributes for objects with this context.
+    /// Returns the attributes for objects with this context.
     pub fn attributes(&self) -> WDF_OBJECT_ATTRIBUTES {
         WDF_OBJECT_ATTRIBUTES {
             ContextTypeInfo: self.info(),
@@ -45,12 +45,11 @@ impl<T> ContextType<T> {
         }
     }
 
-    /// Where an object's context of this type lies.
+    /// Returns the address of an object's context.
     ///
     /// # Safety
     ///
-    /// `object` is a live framework object that was created with
-    /// [`Self::attributes`].
+    /// `object` must be a live framework object that was created with [`Self::attributes`].
     pub unsafe fn of(&self, object: WDFOBJECT) -> *mut T {
         // SAFETY: the object is live, by this function's contract.
         unsafe {
@@ -60,7 +59,7 @@ impl<T> ContextType<T> {
     }
 }
 
-/// Attributes that ask for nothing, as `WDF_OBJECT_ATTRIBUTES_INIT` makes them.
+/// Returns default attributes, like `WDF_OBJECT_ATTRIBUTES_INIT`.
 pub fn attributes() -> WDF_OBJECT_ATTRIBUTES {
     WDF_OBJECT_ATTRIBUTES {
         Size: size_of::<WDF_OBJECT_ATTRIBUTES>() as u32,

@@ -7,12 +7,12 @@ use core::{
 
 use wdk_sys::ntddk::DbgPrint;
 
-/// The most bytes of a message; the rest is cut.
-const MOST: usize = 200;
+/// The maximum length of a message in bytes; longer ones are truncated.
+const MAX_MESSAGE: usize = 200;
 
-/// A message that is being put together on the stack.
+/// A message that is formatted on the stack.
 struct Message {
-    bytes: [u8; MOST],
+    bytes: [u8; MAX_MESSAGE],
     length: usize,
 }
 
@@ -27,16 +27,16 @@ impl Write for Message {
     }
 }
 
-/// Prints an error with the driver's name before it. IRQL: any at which the error can be
-/// shown; messages of this driver's are printed at `PASSIVE_LEVEL`.
+/// Prints an error with the driver's name before it. IRQL: `PASSIVE_LEVEL` in this driver; in
+/// general, any level at which the error can be formatted.
 ///
-/// `wdk::println!` would do, but its buffer can panic.
+/// `wdk::println!` is not used because its buffer can panic.
 pub fn print(error: &dyn fmt::Display) {
     let mut message = Message {
-        bytes: [0; MOST],
+        bytes: [0; MAX_MESSAGE],
         length: 0,
     };
-    // What is cut is missed less than the driver would be.
+    // A truncated message is better than a panic.
     let _cut = write!(message, "etw_sample_driver: {error}\n\0");
     if let Some(last) = message.bytes.last_mut() {
         *last = 0;
@@ -44,6 +44,6 @@ pub fn print(error: &dyn fmt::Display) {
     let Ok(text) = CStr::from_bytes_until_nul(&message.bytes) else {
         return;
     };
-    // SAFETY: the format takes one text that a NUL ends.
+    // SAFETY: the format takes one NUL-terminated string.
     unsafe { DbgPrint(c"%s".as_ptr(), text.as_ptr()) };
 }

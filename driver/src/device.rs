@@ -1,4 +1,4 @@
-//! The device: its creation, its files, and its power.
+//! The device: creation, files and power.
 
 use alloc::vec::Vec;
 use core::ptr;
@@ -21,7 +21,7 @@ use crate::{
     trace::{self, PowerState},
 };
 
-/// The system and administrators may do everything, others nothing
+/// Grants full access to the system and to administrators, and none to others
 /// (`SDDL_DEVOBJ_SYS_ALL_ADM_ALL`).
 const SDDL: &[u16; 27] = &utf16("D:P(A;;GA;;;SY)(A;;GA;;;BA)");
 
@@ -48,15 +48,15 @@ pub extern "C" fn add(_driver: WDFDRIVER, init: PWDFDEVICE_INIT) -> NTSTATUS {
 }
 
 fn create(mut init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
-    // What cannot be had is found out before the device exists.
+    // Allocate first: a failure is simplest to handle before the device exists.
     let mut kept = Vec::new();
     kept.try_reserve_exact(CAPACITY)
         .map_err(|_| STATUS_INSUFFICIENT_RESOURCES)?;
-    describe(init)?;
+    configure(init)?;
     let mut attributes = CONTEXT.attributes();
     attributes.EvtDestroyCallback = Some(destroy);
     let mut device: WDFDEVICE = ptr::null_mut();
-    // SAFETY: the init is the framework's, and the out-parameter is a local.
+    // SAFETY: the framework passed the init, and the out-parameter is a local.
     check(unsafe {
         call_unsafe_wdf_function_binding!(
             WdfDeviceCreate,
@@ -77,12 +77,12 @@ fn create(mut init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
     );
     // SAFETY: the device was created with this context type.
     let place = unsafe { CONTEXT.of(device.cast()) };
-    // SAFETY: the framework gave zeroed memory of the context's size, which
+    // SAFETY: the framework has allocated zeroed memory of the context's size, which
     // nothing reads before this function returns.
     unsafe { place.write(context) };
-    // From here on, requests can come.
+    // Requests can arrive from here on.
     queue::create(device)?;
-    // SAFETY: the device is live, and the GUID a constant.
+    // SAFETY: the device is live, and the GUID is a constant.
     check(unsafe {
         call_unsafe_wdf_function_binding!(
             WdfDeviceCreateDeviceInterface,
@@ -93,8 +93,8 @@ fn create(mut init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
     })
 }
 
-/// Says what the device is to be, before it is created.
-fn describe(init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
+/// Sets callbacks, attributes and security of the device before it is created.
+fn configure(init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
     let mut power = WDF_PNPPOWER_EVENT_CALLBACKS {
         Size: size_of::<WDF_PNPPOWER_EVENT_CALLBACKS>() as u32,
         EvtDeviceD0Entry: Some(d0_entry),
@@ -102,7 +102,7 @@ fn describe(init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
         EvtDeviceSurpriseRemoval: Some(surprise_removal),
         ..WDF_PNPPOWER_EVENT_CALLBACKS::default()
     };
-    // SAFETY: the init is the framework's, and the callbacks are copied.
+    // SAFETY: the framework passed the init and copies the callbacks.
     unsafe {
         call_unsafe_wdf_function_binding!(
             WdfDeviceInitSetPnpPowerEventCallbacks,
@@ -137,8 +137,8 @@ fn describe(init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
             &raw mut request_attributes,
         );
     }
-    // A device with a security descriptor must have a name; the system makes one up.
-    // SAFETY: the init is the framework's.
+    // A device with a security descriptor must have a name; the system generates one.
+    // SAFETY: the framework passed the init.
     unsafe {
         call_unsafe_wdf_function_binding!(
             WdfDeviceInitSetCharacteristics,
@@ -154,15 +154,15 @@ fn describe(init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
         Buffer: SDDL.as_ptr().cast_mut(),
     };
     let sddl: PUNICODE_STRING = &raw mut sddl;
-    // SAFETY: the init is the framework's, and the text a constant that it reads.
+    // SAFETY: the framework passed the init, and the text is a constant that it reads.
     check(unsafe { call_unsafe_wdf_function_binding!(WdfDeviceInitAssignSDDLString, init, sddl) })
 }
 
-/// `EvtDestroyCallback` of the device: the context's own things go.
+/// `EvtDestroyCallback` of the device: drops the context.
 extern "C" fn destroy(object: WDFOBJECT) {
     // SAFETY: the framework calls this for devices of this driver only.
     let context = unsafe { CONTEXT.of(object) };
-    // A device whose creation failed half way has an unbuilt, zeroed context.
+    // If the creation of the device failed, the context is still zeroed.
     // SAFETY: the field is a plain handle, readable in a zeroed context too.
     let built = unsafe { !(*context).dpc.is_null() };
     if built {
@@ -187,13 +187,13 @@ extern "C" fn d0_exit(device: WDFDEVICE, target: WDF_POWER_DEVICE_STATE) -> NTST
     STATUS_SUCCESS
 }
 
-/// `EvtDeviceSurpriseRemoval`, at `PASSIVE_LEVEL`: the device is gone already. Those that wait
-/// for something of it wait in vain; the framework would leave them, since their queue does
-/// not follow the device's power. The timer stops when the device leaves D0.
+/// `EvtDeviceSurpriseRemoval`, at `PASSIVE_LEVEL`: the device has been removed without notice.
+/// Cancels the `IOCTL_WAIT` requests; the framework would leave them pending, because their queue
+/// is not power-managed. The timer stops when the device leaves D0.
 extern "C" fn surprise_removal(device: WDFDEVICE) {
     trace::surprise_removed();
     // SAFETY: the framework passes a live device of this driver.
-    queue::end_waiting(unsafe { Device::of(device) });
+    queue::purge_waiting(unsafe { Device::of(device) });
 }
 
 /// `EvtDeviceFileCreate`, at `PASSIVE_LEVEL`.
@@ -207,7 +207,7 @@ extern "C" fn file_cleanup(_file: WDFFILEOBJECT) {
     trace::file_cleaned_up();
 }
 
-/// `EvtFileClose`, at `PASSIVE_LEVEL`: the last request is done too.
+/// `EvtFileClose`, at `PASSIVE_LEVEL`: the last request is also completed.
 extern "C" fn file_close(_file: WDFFILEOBJECT) {
     trace::file_closed();
 }

@@ -1,4 +1,4 @@
-//! Loading and unloading the driver.
+//! Loading and unloading of the driver.
 
 use core::ptr;
 
@@ -10,14 +10,14 @@ use wdk_sys::{
 
 use crate::{debug, device, parameters::Tag, trace};
 
-/// The driver's entry point: the framework calls it once, at `PASSIVE_LEVEL`.
+/// The driver's entry point. The framework calls it once, at `PASSIVE_LEVEL`.
 ///
 /// # Safety
 ///
-/// Only the framework's entry code may call it, with the arguments that the
-/// system gave that.
+/// Only the framework's entry code may call this function, with the arguments that it got from the
+/// system.
 // SAFETY: the framework's entry code finds the entry point by this name, and no
-// other symbol has it.
+// other symbol has the name.
 #[unsafe(export_name = "DriverEntry")]
 pub unsafe extern "system" fn driver_entry(
     driver: &mut DRIVER_OBJECT,
@@ -31,7 +31,7 @@ pub unsafe extern "system" fn driver_entry(
     };
     let mut handle: WDFDRIVER = ptr::null_mut();
     // SAFETY: the driver object and the path are those of this driver, and the
-    // configuration lives until the call returns.
+    // configuration outlives the call.
     let status = unsafe {
         call_unsafe_wdf_function_binding!(
             WdfDriverCreate,
@@ -43,16 +43,16 @@ pub unsafe extern "system" fn driver_entry(
         )
     };
     if !NT_SUCCESS(status) {
-        // The registry, which says what the provider is to be, comes with the framework.
+        // The provider cannot be registered: its tag is read through the framework.
         debug::print(&NtStatus(status));
         return status;
     }
-    // SAFETY: the system passes a path that stays until this function returns.
+    // SAFETY: the system passes a path that is valid until this function returns.
     let path = unsafe { &*registry_path };
     // SAFETY: a UNICODE_STRING has a buffer of its length.
     let path = unsafe { UnicodeString::from_raw_parts(path.Buffer, path.Length) };
     let tag = Tag::read(handle);
-    // A driver that cannot be traced still does its work.
+    // The driver works even if it cannot be traced.
     if let Err(error) = trace::register(path, tag.units()) {
         debug::print(&error);
     }
@@ -60,7 +60,7 @@ pub unsafe extern "system" fn driver_entry(
     status
 }
 
-/// `EvtDriverUnload`, at `PASSIVE_LEVEL`: the last thing that runs.
+/// `EvtDriverUnload`, at `PASSIVE_LEVEL`. No other code of the driver runs after it.
 extern "C" fn unload(_driver: WDFDRIVER) {
     trace::driver_unloaded();
     trace::unregister();

@@ -10,10 +10,10 @@ use wdk_sys::{
 
 use crate::text::utf16;
 
-/// The value's name.
+/// The name of the registry value.
 const NAME: &[u16; TAG_PARAMETER.len()] = &utf16(TAG_PARAMETER);
 
-/// What the administrator wrote for events to carry; by default nothing.
+/// The text from the registry that every event carries; empty by default.
 pub struct Tag {
     units: [u16; TAG_CAPACITY],
     length: usize,
@@ -25,7 +25,7 @@ impl Tag {
         length: 0,
     };
 
-    /// Reads the tag. What is not there, is too long or is no text counts as nothing. IRQL:
+    /// Reads the tag. A value that is missing, too long or not a string counts as empty. IRQL:
     /// `PASSIVE_LEVEL`.
     pub fn read(driver: WDFDRIVER) -> Self {
         let mut key: WDFKEY = ptr::null_mut();
@@ -43,7 +43,7 @@ impl Tag {
             return Self::EMPTY;
         }
         let tag = Self::query(key).unwrap_or(Self::EMPTY);
-        // SAFETY: the key is open, and is not used any more.
+        // SAFETY: the key is open and is not used afterwards.
         unsafe { call_unsafe_wdf_function_binding!(WdfRegistryClose, key) };
         tag
     }
@@ -62,7 +62,7 @@ impl Tag {
             Buffer: tag.units.as_mut_ptr(),
         };
         let mut needed = 0;
-        // SAFETY: the key is open, and the strings have the buffers that they say.
+        // SAFETY: the key is open, and the strings describe valid buffers.
         let status = unsafe {
             call_unsafe_wdf_function_binding!(
                 WdfRegistryQueryUnicodeString,
@@ -76,7 +76,7 @@ impl Tag {
         NT_SUCCESS(status).then_some(tag)
     }
 
-    /// Its UTF-16 units.
+    /// Returns the UTF-16 units of the tag.
     pub fn units(&self) -> &[u16] {
         self.units.get(..self.length).unwrap_or_default()
     }

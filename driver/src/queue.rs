@@ -4,8 +4,8 @@ use core::{ptr, slice, sync::atomic::Ordering};
 
 use etw_sample_interface::{
     Burst, CAPACITY, IOCTL_BURST, IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_GET_STATISTICS,
-    IOCTL_SET_TIMER, IOCTL_SIMULATE_READS, IOCTL_WAIT, IOCTL_WAKE, LARGEST_BURST, MOST_READS,
-    Reads, Statistics, TimerControl,
+    IOCTL_SET_TIMER, IOCTL_SIMULATE_READS, IOCTL_WAIT, IOCTL_WAKE, MAX_BURST, MAX_READS, Reads,
+    Statistics, TimerControl,
 };
 use wdk_etw::Activity;
 use wdk_sys::{
@@ -25,19 +25,19 @@ use crate::{
 
 static CONTEXT: ContextType<Request> = ContextType::new(c"Request", &raw const CONTEXT);
 
-/// What goes with a request. The framework makes it zeroed: no activity.
+/// The context of a request. The framework zeroes it, which means no activity.
 struct Request {
-    /// The activity that the request is, from its arrival to its completion.
+    /// The request's activity, from its arrival to its completion.
     activity: Activity,
 }
 
-/// The attributes of this driver's requests.
+/// Returns the attributes of this driver's requests.
 pub fn request_attributes() -> WDF_OBJECT_ATTRIBUTES {
     CONTEXT.attributes()
 }
 
-/// Makes the device's queue. Requests are presented as they come, always at
-/// `PASSIVE_LEVEL`, where they may ask for the thread's activity id.
+/// Creates the device's default queue. It presents requests in parallel, always at `PASSIVE_LEVEL`,
+/// where callbacks may read the thread's activity id.
 pub fn create(device: WDFDEVICE) -> Result<(), NTSTATUS> {
     let mut config = WDF_IO_QUEUE_CONFIG {
         Size: size_of::<WDF_IO_QUEUE_CONFIG>() as ULONG,
@@ -49,12 +49,11 @@ pub fn create(device: WDFDEVICE) -> Result<(), NTSTATUS> {
         EvtIoDeviceControl: Some(device_control),
         ..WDF_IO_QUEUE_CONFIG::default()
     };
-    // Every request that the framework presents may be, as the headers' own
-    // initializer for parallel queues says.
+    // No limit on presented requests, as WDF_IO_QUEUE_CONFIG_INIT sets for parallel queues.
     config.Settings.Parallel.NumberOfPresentedRequests = ULONG::MAX;
     let mut attributes = context::attributes();
     attributes.ExecutionLevel = wdk_sys::_WDF_EXECUTION_LEVEL::WdfExecutionLevelPassive;
-    // SAFETY: the device is live, and the structures are locals that are copied.
+    // SAFETY: the device is live, and the call copies the structures.
     check(unsafe {
         call_unsafe_wdf_function_binding!(
             WdfIoQueueCreate,
@@ -66,8 +65,8 @@ pub fn create(device: WDFDEVICE) -> Result<(), NTSTATUS> {
     })
 }
 
-/// Makes the queue of the requests that wait to be woken. The framework cancels them there,
-/// whatever the device's power.
+/// Creates the queue of pending [`IOCTL_WAIT`] requests. The framework can cancel them there in any
+/// power state of the device.
 pub fn create_waiting(device: WDFDEVICE) -> Result<WDFQUEUE, NTSTATUS> {
     let mut config = WDF_IO_QUEUE_CONFIG {
         Size: size_of::<WDF_IO_QUEUE_CONFIG>() as ULONG,
@@ -77,7 +76,7 @@ pub fn create_waiting(device: WDFDEVICE) -> Result<WDFQUEUE, NTSTATUS> {
         ..WDF_IO_QUEUE_CONFIG::default()
     };
     let mut queue: WDFQUEUE = ptr::null_mut();
-    // SAFETY: the device is live, and the structures are locals that are copied.
+    // SAFETY: the device is live, and the call copies the structures.
     check(unsafe {
         call_unsafe_wdf_function_binding!(
             WdfIoQueueCreate,
@@ -90,18 +89,18 @@ pub fn create_waiting(device: WDFDEVICE) -> Result<WDFQUEUE, NTSTATUS> {
     Ok(queue)
 }
 
-/// Makes the DPC that completes [`IOCTL_ECHO_IN_DPC`].
+/// Creates the DPC that completes [`IOCTL_ECHO_IN_DPC`].
 pub fn create_dpc(device: WDFDEVICE) -> Result<WDFDPC, NTSTATUS> {
     let mut config = WDF_DPC_CONFIG {
         Size: size_of::<WDF_DPC_CONFIG>() as ULONG,
         EvtDpcFunc: Some(complete_deferred),
-        // The callback touches atomics only, so it needs no lock of the device's.
+        // The callback only uses atomics, so it needs no lock of the device.
         AutomaticSerialization: 0,
     };
     let mut attributes = context::attributes();
     attributes.ParentObject = device.cast();
     let mut dpc: WDFDPC = ptr::null_mut();
-    // SAFETY: the parent is live, and the structures are locals that are copied.
+    // SAFETY: the parent is live, and the call copies the structures.
     check(unsafe {
         call_unsafe_wdf_function_binding!(
             WdfDpcCreate,
@@ -113,9 +112,9 @@ pub fn create_dpc(device: WDFDEVICE) -> Result<WDFDPC, NTSTATUS> {
     Ok(dpc)
 }
 
-/// Completes a request; after that nothing of it may be touched.
+/// Completes a request, which must not be accessed afterwards.
 pub fn complete(request: WDFREQUEST, status: NTSTATUS, information: usize) {
-    // SAFETY: every callback completes the request that it was given once.
+    // SAFETY: every callback completes its request once.
     unsafe {
         call_unsafe_wdf_function_binding!(
             WdfRequestCompleteWithInformation,
@@ -126,28 +125,28 @@ pub fn complete(request: WDFREQUEST, status: NTSTATUS, information: usize) {
     }
 }
 
-/// The device of a queue.
+/// Returns the device of a queue.
 fn device_of<'a>(queue: WDFQUEUE) -> &'a Device {
     // SAFETY: the framework passes a live queue.
     let device = unsafe { call_unsafe_wdf_function_binding!(WdfIoQueueGetDevice, queue) };
-    // SAFETY: the queue's device is this driver's, built before its queue.
+    // SAFETY: the device belongs to this driver, and its context was built before the queue.
     unsafe { Device::of(device) }
 }
 
-/// A request's context.
+/// Returns a request's context.
 ///
 /// # Safety
 ///
-/// `request` is live and not completed yet.
+/// `request` must be live and not completed.
 unsafe fn context_of<'a>(request: WDFREQUEST) -> &'a mut Request {
-    // SAFETY: the request is live, and was made with this context type.
+    // SAFETY: the request is live and was created with this context type.
     let context = unsafe { CONTEXT.of(request.cast()) };
-    // SAFETY: zeroed memory is a valid context, and one callback at a time has
-    // the request.
+    // SAFETY: zeroed memory is a valid context, and only one callback
+    // at a time owns the request.
     unsafe { &mut *context }
 }
 
-/// A request's input and output, which share one buffer.
+/// The buffer of a request, which input and output share.
 #[derive(Clone, Copy)]
 struct Buffer {
     address: *mut u8,
@@ -155,7 +154,7 @@ struct Buffer {
 }
 
 impl Buffer {
-    /// The bytes that the sender passed; `minimum` of them or more.
+    /// Returns the input of a request; fails if it is shorter than `minimum`.
     fn input(request: WDFREQUEST, minimum: usize) -> Result<Self, NTSTATUS> {
         let mut address: PVOID = ptr::null_mut();
         let mut length = 0;
@@ -175,7 +174,7 @@ impl Buffer {
         })
     }
 
-    /// The room that the sender has; for `minimum` bytes or more.
+    /// Returns the output buffer of a request; fails if it is shorter than `minimum`.
     fn output(request: WDFREQUEST, minimum: usize) -> Result<Self, NTSTATUS> {
         let mut address: PVOID = ptr::null_mut();
         let mut length = 0;
@@ -195,30 +194,30 @@ impl Buffer {
         })
     }
 
-    /// The bytes, to read.
+    /// Returns the bytes for reading.
     ///
     /// # Safety
     ///
-    /// The request is not completed while the slice lives, and nothing writes to
-    /// the buffer.
+    /// The request must not be completed while the slice lives, and nothing may write to the
+    /// buffer.
     const unsafe fn bytes<'a>(self) -> &'a [u8] {
-        // SAFETY: the framework vouches for address and length until completion.
+        // SAFETY: the framework guarantees address and length until the request completes.
         unsafe { slice::from_raw_parts(self.address, self.length) }
     }
 
-    /// The bytes, to write.
+    /// Returns the bytes for writing.
     ///
     /// # Safety
     ///
-    /// The request is not completed while the slice lives, and nothing else uses
-    /// the buffer.
+    /// The request must not be completed while the slice lives, and nothing else may use the
+    /// buffer.
     const unsafe fn bytes_mut<'a>(self) -> &'a mut [u8] {
-        // SAFETY: the framework vouches for address and length until completion.
+        // SAFETY: the framework guarantees address and length until the request completes.
         unsafe { slice::from_raw_parts_mut(self.address, self.length) }
     }
 }
 
-/// Completes a request with what its handling came to.
+/// Completes a request with the result of its handler.
 fn finish(request: WDFREQUEST, result: Result<usize, NTSTATUS>) {
     match result {
         Ok(information) => complete(request, STATUS_SUCCESS, information),
@@ -226,7 +225,7 @@ fn finish(request: WDFREQUEST, result: Result<usize, NTSTATUS>) {
     }
 }
 
-/// `EvtIoRead`, at `PASSIVE_LEVEL`: returns what was written last.
+/// `EvtIoRead`, at `PASSIVE_LEVEL`: returns the bytes of the last write.
 extern "C" fn read(queue: WDFQUEUE, request: WDFREQUEST, length: usize) {
     let device = device_of(queue);
     let result = Buffer::output(request, 1).map(|output| {
@@ -246,7 +245,7 @@ extern "C" fn read(queue: WDFQUEUE, request: WDFREQUEST, length: usize) {
     finish(request, result);
 }
 
-/// `EvtIoWrite`, at `PASSIVE_LEVEL`: keeps the bytes for reads.
+/// `EvtIoWrite`, at `PASSIVE_LEVEL`: keeps the bytes for later reads.
 extern "C" fn write(queue: WDFQUEUE, request: WDFREQUEST, length: usize) {
     let device = device_of(queue);
     let result = Buffer::input(request, 1).and_then(|input| {
@@ -281,7 +280,7 @@ extern "C" fn device_control(
     let result = match code {
         IOCTL_ECHO => echo(request),
         IOCTL_ECHO_IN_DPC => match defer(device, request) {
-            // The DPC has the request now.
+            // The DPC now owns the request.
             Ok(()) => return,
             Err(status) => Err(status),
         },
@@ -290,7 +289,7 @@ extern "C" fn device_control(
         IOCTL_BURST => burst(request),
         IOCTL_SIMULATE_READS => simulate_reads(request),
         IOCTL_WAIT => match wait(device, request) {
-            // The queue of those that wait has the request now.
+            // The queue of waiting requests now owns the request.
             Ok(()) => return,
             Err(status) => Err(status),
         },
@@ -308,7 +307,7 @@ fn stop(request: WDFREQUEST, code: ULONG, result: Result<usize, NTSTATUS>) {
     finish(request, result);
 }
 
-/// Leaves the input where the output is: in the buffer that they share.
+/// Returns the length of the input. The bytes already are the output, because both share a buffer.
 fn echo(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     let input = Buffer::input(request, 1)?;
     let output = Buffer::output(request, 1)?;
@@ -318,7 +317,7 @@ fn echo(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     Ok(input.length)
 }
 
-/// Hands a request to the DPC, which has room for one.
+/// Passes a request to the DPC, which can hold one request at a time.
 fn defer(device: &Device, request: WDFREQUEST) -> Result<(), NTSTATUS> {
     device
         .deferred
@@ -329,7 +328,7 @@ fn defer(device: &Device, request: WDFREQUEST) -> Result<(), NTSTATUS> {
             Ordering::Relaxed,
         )
         .map_err(|_| STATUS_DEVICE_BUSY)?;
-    // One that is queued already finds this request too.
+    // A DPC that is already queued also finds this request.
     // SAFETY: the DPC lives as long as its device.
     let _newly = unsafe { call_unsafe_wdf_function_binding!(WdfDpcEnqueue, device.dpc) };
     Ok(())
@@ -345,7 +344,7 @@ extern "C" fn complete_deferred(dpc: WDFDPC) {
     if request.is_null() {
         return;
     }
-    // SAFETY: the request is live: `defer` handed it over, and it is completed below.
+    // SAFETY: the request is live: `defer` passed it on, and it is completed below.
     let activity = unsafe { context_of(request) }.activity;
     let result = echo(request);
     trace::dpc_ran(activity);
@@ -365,13 +364,13 @@ fn set_timer(device: &Device, request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     Ok(0)
 }
 
-/// Writes as many events as the sender wants.
+/// Writes a burst of events.
 fn burst(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     let input = Buffer::input(request, size_of::<Burst>())?;
     // SAFETY: the request is completed after this, and nothing writes to its buffer.
     let input = unsafe { input.bytes() };
     let burst = Burst::read_from_bytes(input).map_err(|_| STATUS_INVALID_BUFFER_SIZE)?;
-    if burst.count > LARGEST_BURST {
+    if burst.count > MAX_BURST {
         return Err(STATUS_INVALID_PARAMETER);
     }
     for number in 0..burst.count {
@@ -380,13 +379,13 @@ fn burst(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     Ok(0)
 }
 
-/// Writes the events of reads, of both kinds.
+/// Writes the events of simulated local and remote reads.
 fn simulate_reads(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     let input = Buffer::input(request, size_of::<Reads>())?;
     // SAFETY: the request is completed after this, and nothing writes to its buffer.
     let input = unsafe { input.bytes() };
     let reads = Reads::read_from_bytes(input).map_err(|_| STATUS_INVALID_BUFFER_SIZE)?;
-    if reads.local > MOST_READS || reads.remote > MOST_READS {
+    if reads.local > MAX_READS || reads.remote > MAX_READS {
         return Err(STATUS_INVALID_PARAMETER);
     }
     for number in 0..reads.local {
@@ -398,17 +397,17 @@ fn simulate_reads(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     Ok(0)
 }
 
-/// Lets a request wait to be woken, or cancelled.
+/// Keeps a request pending until it is woken or cancelled.
 fn wait(device: &Device, request: WDFREQUEST) -> Result<(), NTSTATUS> {
-    // What it is to return is found out while that can still be refused.
+    // Check the output buffer now, while the request can still be rejected.
     Buffer::output(request, size_of::<u64>())?;
-    // SAFETY: the request is this callback's, and the queue lives as long as its device.
+    // SAFETY: this callback owns the request, and the queue lives as long as its device.
     check(unsafe {
         call_unsafe_wdf_function_binding!(WdfRequestForwardToIoQueue, request, device.waiting)
     })
 }
 
-/// Wakes the request that has waited longest.
+/// Completes the request that has waited longest.
 fn wake(device: &Device) -> Result<usize, NTSTATUS> {
     let mut request: WDFREQUEST = ptr::null_mut();
     // SAFETY: the queue lives as long as its device, and the out-parameter is a local.
@@ -433,15 +432,15 @@ fn wake(device: &Device) -> Result<usize, NTSTATUS> {
     Ok(0)
 }
 
-/// Cancels the requests that wait, and lets no others wait. At `PASSIVE_LEVEL`.
-pub fn end_waiting(device: &Device) {
-    // SAFETY: the queue lives as long as its device; there is nobody to tell of the end.
+/// Cancels the waiting requests and rejects new ones. IRQL: `PASSIVE_LEVEL`.
+pub fn purge_waiting(device: &Device) {
+    // SAFETY: the queue lives as long as its device, and no completion callback is set.
     unsafe {
         call_unsafe_wdf_function_binding!(WdfIoQueuePurge, device.waiting, None, ptr::null_mut());
     }
 }
 
-/// `EvtIoCanceledOnQueue`: a request that waited was cancelled, or its device goes.
+/// `EvtIoCanceledOnQueue`: a waiting request was cancelled or its device is being removed.
 extern "C" fn canceled_while_waiting(_queue: WDFQUEUE, request: WDFREQUEST) {
     stop(request, IOCTL_WAIT, Err(STATUS_CANCELLED));
 }

@@ -8,16 +8,16 @@ use wdk_sys::{NTSTATUS, WDF_TIMER_CONFIG, WDFDEVICE, WDFTIMER, call_unsafe_wdf_f
 
 use crate::{context, state::Device, trace};
 
-/// Until the first tick: negative for "from now on", in units of 100 ns.
+/// The due time of the first tick, in units of 100 ns; negative values are relative to now.
 const FIRST_TICK: i64 = -(TIMER_PERIOD_MS as i64) * 10_000;
 
-/// Makes the device's timer, stopped.
+/// Creates the device's timer, stopped.
 pub fn create(device: WDFDEVICE) -> Result<Timer, NTSTATUS> {
     let mut config = WDF_TIMER_CONFIG {
         Size: size_of::<WDF_TIMER_CONFIG>() as u32,
         EvtTimerFunc: Some(tick),
         Period: TIMER_PERIOD_MS,
-        // The callback touches atomics only, so it needs no lock of the device's.
+        // The callback only uses atomics, so it needs no lock of the device.
         AutomaticSerialization: 0,
         ..WDF_TIMER_CONFIG::default()
     };
@@ -26,26 +26,26 @@ pub fn create(device: WDFDEVICE) -> Result<Timer, NTSTATUS> {
     Timer::try_new(&mut config, &mut attributes)
 }
 
-/// A user starts the timer. Of two users at once, what the later one wants is what the timer
-/// does: wish and timer change together.
+/// Starts the timer for a user. The lock makes the timer and `timer_wanted` change together, so
+/// that the last of several concurrent requests wins.
 pub fn start(device: &Device) {
     device.with_timer(|timer| {
         device.timer_wanted.store(true, Ordering::Relaxed);
-        // Whether it was running already makes no difference.
+        // It does not matter if the timer was already running.
         let _was_running = timer.start(FIRST_TICK);
     });
 }
 
-/// A user stops the timer. A tick that runs may end a little later.
+/// Stops the timer for a user. A tick that is running may end after this function returns.
 pub fn stop(device: &Device) {
     device.with_timer(|timer| {
         device.timer_wanted.store(false, Ordering::Relaxed);
-        // At `DISPATCH_LEVEL` it must not wait.
+        // The lock raised the IRQL to `DISPATCH_LEVEL`, where waiting is not allowed.
         let _was_running = timer.stop(false);
     });
 }
 
-/// Goes on ticking, if a user wants the timer to run.
+/// Starts the timer again if a user had started it.
 pub fn resume(device: &Device) {
     device.with_timer(|timer| {
         if device.timer_wanted.load(Ordering::Relaxed) {
@@ -54,9 +54,9 @@ pub fn resume(device: &Device) {
     });
 }
 
-/// Stops ticking until [`resume`]. At `PASSIVE_LEVEL`: it waits for a tick that runs.
+/// Stops the timer until [`resume`]. IRQL: `PASSIVE_LEVEL`, because it waits for a running tick.
 pub fn pause(device: &Device) {
-    // Whether it was running makes no difference.
+    // It does not matter if the timer was running.
     let _was_running = device.timer.stop(true);
 }
 

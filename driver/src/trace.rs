@@ -1,4 +1,4 @@
-//! Everything that this driver can say: its provider and its events.
+//! The driver's ETW provider and events.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,8 +21,8 @@ pub use self::provider::{
     surprise_removed,
 };
 
-/// The provider. Events of the driver's and the device's life have ids, and so they are in
-/// the manifest (`inf/etw_sample_driver.man`); the others describe themselves.
+/// The provider. Events about the life of the driver and of the device have ids, which makes them
+/// manifest-based (`inf/etw_sample_driver.man`); the others are `TraceLogging` events.
 #[wdk_etw::provider(
     name = "WdkEtw.SampleDriver",
     group = "2e651177-aeab-5ffc-66e2-144601de7da8",
@@ -32,28 +32,28 @@ pub use self::provider::{
     on_capture_state = super::capture_state,
 )]
 mod provider {
-    /// What users of the device ask for.
+    /// Requests from users of the device.
     #[keyword]
     pub const REQUEST: Keyword = Keyword::bit(0);
-    /// The device's way into and out of its working state.
+    /// Power transitions into and out of D0.
     #[keyword]
     pub const POWER: Keyword = Keyword::bit(1);
     /// The periodic timer.
     #[keyword]
     pub const TIMER: Keyword = Keyword::bit(2);
-    /// The driver's and the device's coming and going.
+    /// Loading and unloading of the driver, arrival and removal of the device.
     #[keyword]
     pub const LIFECYCLE: Keyword = Keyword::bit(3);
-    /// Events that are asked for, to be many.
+    /// Events of bursts.
     #[keyword]
     pub const LOAD: Keyword = Keyword::bit(4);
     /// Reads of a simulated store.
     #[keyword]
     pub const READ: Keyword = Keyword::bit(5);
-    /// What the simulated store has at hand.
+    /// Local reads of the simulated store.
     #[keyword]
     pub const LOCAL: Keyword = Keyword::bit(6);
-    /// What the simulated store has elsewhere.
+    /// Remote reads of the simulated store.
     #[keyword]
     pub const REMOTE: Keyword = Keyword::bit(7);
 
@@ -61,7 +61,7 @@ mod provider {
     enum Task {
         /// The driver as a whole.
         Driver = 1,
-        /// Its device.
+        /// The device.
         Device = 2,
     }
 
@@ -73,7 +73,7 @@ mod provider {
         D1 = 2,
         D2 = 3,
         D3 = 4,
-        /// Off, and not to come back.
+        /// Off, without a return to D0.
         #[name = "D3 for good"]
         D3Final = 5,
         /// Ready for hibernation.
@@ -108,7 +108,7 @@ mod provider {
         message = "The device leaves D0, for %1.")]
     pub fn d0_exit(state: PowerState);
 
-    /// The device was pulled out.
+    /// The device was removed by surprise.
     #[event(id = 7, level = Warning, keyword = LIFECYCLE, task = Device,
         message = "The device was pulled out.")]
     pub fn surprise_removed();
@@ -121,35 +121,35 @@ mod provider {
     #[event(level = Verbose, keyword = REQUEST)]
     pub fn file_cleaned_up();
 
-    /// A file is gone.
+    /// A file was closed: its last request has completed.
     #[event(level = Verbose, keyword = REQUEST)]
     pub fn file_closed();
 
-    /// A read is done.
+    /// A read request completed.
     #[event(level = Info, keyword = REQUEST)]
     pub fn read(requested: usize, returned: usize, status: NtStatus);
 
-    /// A write is done.
+    /// A write request completed.
     #[event(level = Info, keyword = REQUEST)]
     pub fn write(length: usize, status: NtStatus);
 
-    /// How what is written starts.
+    /// The first bytes of a write.
     #[event(level = Verbose, keyword = REQUEST)]
     pub fn write_data(data: &[u8]);
 
-    /// A device control arrived.
+    /// A device control request arrived.
     #[event(level = Info, keyword = REQUEST, opcode = Start, name = "DeviceControl")]
     pub fn device_control_start(#[hex] code: u32);
 
-    /// A device control is done.
+    /// A device control request completed.
     #[event(level = Info, keyword = REQUEST, opcode = Stop, name = "DeviceControl")]
     pub fn device_control_stop(#[hex] code: u32, returned: usize, status: NtStatus);
 
-    /// A device control was refused.
+    /// A device control request was rejected.
     #[event(level = Warning, keyword = REQUEST)]
     pub fn bad_request(#[hex] code: u32, status: NtStatus);
 
-    /// The DPC works on a device control.
+    /// The DPC processes a device control request.
     #[event(level = Verbose, keyword = REQUEST)]
     pub fn dpc_ran();
 
@@ -157,24 +157,24 @@ mod provider {
     #[event(level = Verbose, keyword = TIMER)]
     pub fn timer_ticked(ticks: u64);
 
-    /// One of the events that somebody asked for.
+    /// One event of a burst.
     #[event(level = Verbose, keyword = LOAD)]
     pub fn burst(sender: u32, number: u32);
 
-    /// A read of what the simulated store has at hand.
+    /// A local read of the simulated store.
     #[event(level = Info, keyword = READ | LOCAL)]
     pub fn local_read(number: u32);
 
-    /// A read of what the simulated store has elsewhere.
+    /// A remote read of the simulated store.
     #[event(level = Info, keyword = READ | REMOTE)]
     pub fn remote_read(number: u32);
 
-    /// What a session that asks gets to know.
+    /// The state that a session requested (capture state).
     #[event(level = Info, keyword = LIFECYCLE, opcode = DcStart)]
     pub fn state(events_failed: u64);
 }
 
-// Clients know the provider by what the interface says.
+// Clients find the provider by the constants of the interface.
 const _: () = {
     const fn same(one: Guid, other: Guid) -> bool {
         u128::from_le_bytes(one.to_bytes()) == u128::from_le_bytes(other.to_bytes())
@@ -191,21 +191,21 @@ const _: () = {
     assert!(provider::REMOTE.bits() == keyword::REMOTE);
 };
 
-/// The first bytes of what was written are enough to tell one write from another.
-const SHOWN: usize = 16;
+/// The number of bytes of a write that its event contains.
+const MAX_LOGGED_BYTES: usize = 16;
 
-/// Notifications that the provider has got.
+/// The number of notifications that the provider has received.
 static NOTIFICATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// The type of the trait that says what the administrator wrote in the registry.
+/// The type of the trait that contains the tag from the registry.
 const TAG_TRAIT: u8 = 130;
 
-/// The type of the trait that says which service the driver was loaded as; known at run
-/// time only.
+/// The type of the trait that contains the name of the driver's service, which is known only at run
+/// time.
 const SERVICE_TRAIT: u8 = 129;
 
-/// Registers the provider, with the name of the driver's service and what the administrator
-/// wrote in the registry, in UTF-16, as traits. IRQL: `PASSIVE_LEVEL`.
+/// Registers the provider, with the name of the driver's service and the tag from the registry as
+/// traits, both in UTF-16. IRQL: `PASSIVE_LEVEL`.
 pub fn register(registry_path: UnicodeString<'_>, tag: &[u16]) -> Result<(), RegisterError> {
     const SEPARATOR: u16 = b'\\' as u16;
     let service = registry_path
@@ -224,7 +224,7 @@ pub fn register(registry_path: UnicodeString<'_>, tag: &[u16]) -> Result<(), Reg
     let registered = provider::PROVIDER
         .register_with(&traits)
         .or_else(|error| match error {
-            // The provider's own traits need no pool.
+            // The declared traits are constants and need no pool.
             RegisterError::NoPool(_) => {
                 debug::print(&error);
                 provider::register()
@@ -245,7 +245,7 @@ pub fn unregister() {
     }
 }
 
-/// What is known of the events and of the sessions that want them. IRQL: any.
+/// Returns the counters of the events and the enable state of the provider. IRQL: any.
 pub fn statistics() -> Statistics {
     let provider = &provider::PROVIDER;
     let failures = provider.failures();
@@ -265,12 +265,12 @@ pub fn statistics() -> Statistics {
     }
 }
 
-/// A session has enabled the provider, or disabled it.
+/// Counts a notification.
 fn count_notification(_provider: &Provider, _notification: &Notification<'_>) {
     NOTIFICATIONS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The state that a session asked for.
+/// Writes the state that a session requested.
 fn capture_state(provider: &Provider, notification: &Notification<'_>) {
     count_notification(provider, notification);
     if let Control::CaptureState(_) = notification.control {
@@ -278,7 +278,7 @@ fn capture_state(provider: &Provider, notification: &Notification<'_>) {
     }
 }
 
-/// A request's result as two fields: bytes and status.
+/// Returns a request's result as two fields: bytes and status.
 const fn split(result: Result<usize, NTSTATUS>) -> (usize, NtStatus) {
     match result {
         Ok(bytes) => (bytes, NtStatus(STATUS_SUCCESS)),
@@ -286,25 +286,26 @@ const fn split(result: Result<usize, NTSTATUS>) -> (usize, NtStatus) {
     }
 }
 
-/// A read is done.
+/// Writes the event of a completed read request.
 pub fn read(requested: usize, result: Result<usize, NTSTATUS>) {
     let (returned, status) = split(result);
     provider::read(requested, returned, status);
 }
 
-/// A write is done.
+/// Writes the event of a completed write request.
 pub fn write(length: usize, result: Result<usize, NTSTATUS>) {
     provider::write(length, split(result).1);
 }
 
-/// What a write brings.
+/// Writes an event with the first bytes of a write.
 pub fn write_data(data: &[u8]) {
-    emit!(provider::write_data(data.get(..SHOWN).unwrap_or(data)));
+    emit!(provider::write_data(
+        data.get(..MAX_LOGGED_BYTES).unwrap_or(data)
+    ));
 }
 
-/// A device control arrived: starts an activity, which ends with
-/// [`device_control_stopped`]. It comes from what the sender does, if that said so. IRQL:
-/// `APC_LEVEL` or below.
+/// Starts the activity of a device control request, related to the sender's activity if the sender
+/// has set one. [`device_control_stopped`] ends it. IRQL: `APC_LEVEL` or below.
 pub fn device_control_started(code: ULONG) -> Activity {
     if !provider::device_control_start::is_enabled() {
         return Activity::NONE;
@@ -314,7 +315,7 @@ pub fn device_control_started(code: ULONG) -> Activity {
     activity
 }
 
-/// A device control is done, on whatever thread. IRQL: `DISPATCH_LEVEL` or below.
+/// Ends the activity of a device control request, on any thread. IRQL: `DISPATCH_LEVEL` or below.
 pub fn device_control_stopped(activity: Activity, code: ULONG, result: Result<usize, NTSTATUS>) {
     let (returned, status) = split(result);
     if result.is_err() {
@@ -329,13 +330,13 @@ pub fn device_control_stopped(activity: Activity, code: ULONG, result: Result<us
     );
 }
 
-/// The DPC works on a device control. IRQL: `DISPATCH_LEVEL`.
+/// Writes the event of the DPC that processes a device control request. IRQL: `DISPATCH_LEVEL`.
 pub fn dpc_ran(activity: Activity) {
     emit!(provider::dpc_ran(), activity = activity.id());
 }
 
-/// The timer ticked. IRQL: `DISPATCH_LEVEL`, on whatever thread was interrupted: the
-/// event names no activity of that thread's.
+/// Writes the event of a timer tick. IRQL: `DISPATCH_LEVEL`. The tick may interrupt any thread, so
+/// the event must not carry that thread's activity.
 pub fn timer_ticked(ticks: u64) {
     emit!(provider::timer_ticked(ticks), activity = ActivityId::NONE);
 }

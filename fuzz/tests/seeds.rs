@@ -162,7 +162,7 @@ fn etl_read_seeds() {
             ("too_few_buffers.etl", Ok(damaged(4, 2, 1))),
             (
                 "too_short.etl",
-                Err("the file ends in the trace's header event"),
+                Err("the file ends within the trace's header event"),
             ),
             ("no_buffer_size.etl", Err("a buffer cannot have 1031 bytes")),
             ("compressed.etl", Err("the first buffer is compressed")),

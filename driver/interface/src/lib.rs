@@ -1,5 +1,5 @@
-//! What the sample driver and its clients agree on: how the device is found, its
-//! control codes, and what goes in and comes out with each.
+//! The interface between the sample driver and its clients: the names by which the device is found,
+//! the control codes, and the input and output of each.
 //!
 //! All control codes use `METHOD_BUFFERED`: the input and the output share one
 //! system buffer. Integers are little-endian.
@@ -8,7 +8,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The name of the driver's service, and of its image but for `.sys`.
+/// The name of the driver's service, and of its image without `.sys`.
 pub const SERVICE: &str = "etw_sample_driver";
 
 /// The hardware id of the driver's device, which the plug-and-play manager enumerates from its
@@ -25,21 +25,21 @@ pub const PROVIDER_GROUP: &str = "2e651177-aeab-5ffc-66e2-144601de7da8";
 
 /// The provider's keywords.
 pub mod keyword {
-    /// What users of the device ask for.
+    /// Requests from users of the device.
     pub const REQUEST: u64 = 1 << 0;
-    /// The device's way into and out of its working state.
+    /// Power transitions into and out of D0.
     pub const POWER: u64 = 1 << 1;
     /// The periodic timer.
     pub const TIMER: u64 = 1 << 2;
-    /// The driver's and the device's coming and going.
+    /// Loading and unloading of the driver, arrival and removal of the device.
     pub const LIFECYCLE: u64 = 1 << 3;
-    /// Events that are asked for, to be many.
+    /// Events of bursts.
     pub const LOAD: u64 = 1 << 4;
-    /// Reads of a simulated store; with [`LOCAL`] or with [`REMOTE`].
+    /// Reads of a simulated store, combined with [`LOCAL`] or [`REMOTE`].
     pub const READ: u64 = 1 << 5;
-    /// What the simulated store has at hand.
+    /// Local reads of the simulated store.
     pub const LOCAL: u64 = 1 << 6;
-    /// What the simulated store has elsewhere.
+    /// Remote reads of the simulated store.
     pub const REMOTE: u64 = 1 << 7;
 }
 
@@ -52,11 +52,11 @@ pub const DEVICE_INTERFACE: (u32, u16, u16, [u8; 8]) = (
     [0xa3, 0x3f, 0xfd, 0x6a, 0x69, 0x35, 0x4d, 0xd8],
 );
 
-/// Bytes that the device keeps from one write for the next reads.
+/// The maximum length of a write. The device keeps the bytes of the last write for reads.
 pub const CAPACITY: usize = 4096;
 
-/// `CTL_CODE` of the WDK: device type, function, buffering method and the access
-/// that the caller's handle must have.
+/// Returns a control code like `CTL_CODE` of the WDK: device type, function, buffering method, and
+/// the access that the caller's handle must have.
 const fn ctl_code(function: u32, access: u32) -> u32 {
     /// `FILE_DEVICE_UNKNOWN`.
     const DEVICE_TYPE: u32 = 0x22;
@@ -70,50 +70,52 @@ const READ: u32 = 1;
 /// `FILE_WRITE_ACCESS`.
 const WRITE: u32 = 2;
 
-/// Sends bytes back: as many as go in come out, if there is room for them.
+/// Returns the input bytes; the output buffer must be at least as large as the input.
 pub const IOCTL_ECHO: u32 = ctl_code(0x800, READ | WRITE);
 
-/// As [`IOCTL_ECHO`], completed in a DPC at `DISPATCH_LEVEL`.
+/// Returns the input bytes like [`IOCTL_ECHO`], but completes in a DPC at `DISPATCH_LEVEL`.
 pub const IOCTL_ECHO_IN_DPC: u32 = ctl_code(0x801, READ | WRITE);
 
-/// Starts the periodic timer, or stops it: a [`TimerControl`] goes in.
+/// Starts or stops the periodic timer. Input: a [`TimerControl`].
 pub const IOCTL_SET_TIMER: u32 = ctl_code(0x802, WRITE);
 
-/// Reads the device's counters: a [`Statistics`] comes out.
+/// Returns the device's counters. Output: a [`Statistics`].
 pub const IOCTL_GET_STATISTICS: u32 = ctl_code(0x803, READ);
 
-/// Writes events, to see how a session copes: a [`Burst`] goes in.
+/// Writes a burst of events, to load a session. Input: a [`Burst`].
 pub const IOCTL_BURST: u32 = ctl_code(0x804, WRITE);
 
-/// The most events of one burst.
-pub const LARGEST_BURST: u32 = 10_000_000;
+/// The maximum number of events in a burst.
+pub const MAX_BURST: u32 = 10_000_000;
 
-/// Waits for [`IOCTL_WAKE`], or to be cancelled: the number of the waking comes out, 8 bytes.
+/// Waits until [`IOCTL_WAKE`] is sent or the request is cancelled. Output: the number of the wake
+/// request, 8 bytes.
 pub const IOCTL_WAIT: u32 = ctl_code(0x805, READ);
 
-/// Wakes whoever has waited longest; `STATUS_NOT_FOUND` if nobody waits.
+/// Completes the [`IOCTL_WAIT`] request that has waited longest; fails with `STATUS_NOT_FOUND` if
+/// none is pending.
 pub const IOCTL_WAKE: u32 = ctl_code(0x806, WRITE);
 
-/// Simulates reads of a store, to see how keywords combine: [`Reads`] go in.
+/// Simulates reads of a store, to test combinations of keywords. Input: [`Reads`].
 pub const IOCTL_SIMULATE_READS: u32 = ctl_code(0x807, WRITE);
 
-/// The most reads of either kind that are simulated at once.
-pub const MOST_READS: u32 = 1_000;
+/// The maximum number of reads of each kind that one request simulates.
+pub const MAX_READS: u32 = 1_000;
 
-/// The value of the service's parameters whose text every event carries, as a trait.
+/// The registry value in the service's parameters whose text every event carries as a trait.
 pub const TAG_PARAMETER: &str = "TraceTag";
 
-/// UTF-16 units that the value has at most.
+/// The maximum length of that value in UTF-16 units.
 pub const TAG_CAPACITY: usize = 32;
 
-/// Milliseconds from one tick of the timer to the next, and until the first.
+/// The timer's period, and the delay until its first tick, in milliseconds.
 pub const TIMER_PERIOD_MS: u32 = 10;
 
 /// The input of [`IOCTL_SET_TIMER`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct TimerControl {
-    /// 1 to start the timer, 0 to stop it; anything else is refused.
+    /// 1 starts the timer, 0 stops it; other values are rejected.
     pub run: u32,
 }
 
@@ -121,9 +123,9 @@ pub struct TimerControl {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Burst {
-    /// How many events to write, up to [`LARGEST_BURST`].
+    /// The number of events to write, up to [`MAX_BURST`].
     pub count: u32,
-    /// What the events say of who asked for them, besides their numbers.
+    /// A number that each event of the burst carries, next to its own number.
     pub sender: u32,
 }
 
@@ -131,9 +133,9 @@ pub struct Burst {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Reads {
-    /// Reads with the keywords `READ` and `LOCAL`, up to [`MOST_READS`].
+    /// The number of reads with the keywords `READ` and `LOCAL`, up to [`MAX_READS`].
     pub local: u32,
-    /// Reads with the keywords `READ` and `REMOTE`, up to [`MOST_READS`].
+    /// The number of reads with the keywords `READ` and `REMOTE`, up to [`MAX_READS`].
     pub remote: u32,
 }
 
@@ -145,32 +147,31 @@ pub struct Reads {
 pub struct Statistics {
     /// Bytes that reads returned.
     pub bytes_read: u64,
-    /// Bytes that writes brought.
+    /// Bytes that were written.
     pub bytes_written: u64,
-    /// Ticks of the timer.
+    /// Timer ticks.
     pub timer_ticks: u64,
-    /// Events that ETW did not take.
+    /// Events that ETW did not accept.
     pub events_failed: u64,
-    /// Of these: for want of memory, or of a buffer (`STATUS_NO_MEMORY`).
+    /// Of these, events that failed for lack of memory or of a free buffer (`STATUS_NO_MEMORY`).
     pub failed_without_memory: u64,
-    /// Of these: larger than a session's buffer (`STATUS_BUFFER_OVERFLOW`).
+    /// Of these, events that are larger than a session's buffer (`STATUS_BUFFER_OVERFLOW`).
     pub failed_for_a_buffer: u64,
-    /// Of these: larger than an event can be (`STATUS_INTEGER_OVERFLOW`).
+    /// Of these, events that are larger than ETW allows (`STATUS_INTEGER_OVERFLOW`).
     pub failed_for_size: u64,
-    /// Events whose fields did not fit, and were cut.
+    /// Events with a field that was truncated because it did not fit.
     pub events_cut: u64,
-    /// Requests that wait for [`IOCTL_WAKE`] and were woken.
+    /// [`IOCTL_WAIT`] requests that were completed by [`IOCTL_WAKE`].
     pub woken: u64,
-    /// Notifications of sessions that the provider has got.
+    /// Notifications of sessions that the provider has received.
     pub notifications: u64,
-    /// What sessions want of the provider together: whether they want anything (1 or 0), and
-    /// the most detailed level.
+    /// 1 if at least one session enables the provider, else 0.
     pub enabled: u32,
-    /// See [`Self::enabled`].
+    /// The composite level: the highest level that a session enables.
     pub level: u32,
-    /// Keywords of which some session wants any.
+    /// The composite match-any mask: the union of the sessions' masks.
     pub match_any: u64,
-    /// Keywords that every session wants in each event.
+    /// The composite match-all mask: the intersection of the sessions' masks.
     pub match_all: u64,
 }
 
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_codes_are_those_that_ctl_code_makes() {
+    fn control_codes_equal_those_of_ctl_code() {
         assert_eq!(IOCTL_ECHO, 0x0022_E000);
         assert_eq!(IOCTL_ECHO_IN_DPC, 0x0022_E004);
         assert_eq!(IOCTL_SET_TIMER, 0x0022_A008);

@@ -1,403 +1,284 @@
-//! The command line.
+//! The arguments of the program as typed values.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Error, error::ErrorKind};
 use etl_file::Guid;
 use etw_scenarios::{Filter, Ids, Source};
 
-use crate::error::Failure;
+use crate::command_line::{self, Bytes};
 
-/// The command line.
-pub fn command() -> Command {
-    Command::new("etw-sample-client")
-        .about("Controls ETW sessions, shows their events, and uses the sample driver's device")
-        .version(env!("CARGO_PKG_VERSION"))
-        .after_help(
-            "Sessions and the sample device are for administrators: run this from an elevated \
-             prompt.\nWhere no provider is named, it is the sample driver's.",
-        )
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(scenarios())
-        .subcommand(package(
-            "install",
-            "Install the driver from its package, and make its device",
-        ))
-        .subcommand(package(
-            "uninstall",
-            "Remove the device, and the driver's package",
-        ))
-        .subcommand(trace())
-        .subcommand(record())
-        .subcommand(send())
-        .subcommand(Command::new("status").about(
-            "Say whether the driver is there, what it has counted, and which sessions want what",
-        ))
-        .subcommand(
-            with_source(with_filter(
-                Command::new("enable").about("Enable a provider or group in a session that runs"),
-            ))
-            .arg(session()),
-        )
-        .subcommand(
-            with_source(Command::new("disable").about("Disable a provider or group in a session"))
-                .arg(session()),
-        )
-        .subcommand(
-            with_source(
-                Command::new("capture-state").about("Ask a provider or group for its state"),
-            )
-            .arg(session()),
-        )
-        .subcommand(group())
-        .subcommand(
-            Command::new("disallow")
-                .about(
-                    "Say which providers a session does not enable by their groups; show them if \
-                     none is given",
-                )
-                .arg(session())
-                .arg(
-                    Arg::new("providers")
-                        .value_name("GUID")
-                        .help("A provider")
-                        .num_args(0..)
-                        .value_parser(parse_guid),
-                )
-                .arg(flag("none", "Disallow none").conflicts_with("providers")),
-        )
+/// The commands.
+#[derive(Debug)]
+pub enum Action {
+    /// Runs scenarios.
+    Scenarios(ScenarioOptions),
+    /// Installs the driver package with this INF.
+    Install(PathBuf),
+    /// Removes the driver package with this INF.
+    Uninstall(PathBuf),
+    /// Shows events in real time.
+    Trace(TraceOptions),
+    /// Records events to a file.
+    Record(RecordOptions),
+    /// Sends a request to the device.
+    Send(Request),
+    /// Shows the state of the driver.
+    Status,
+    /// Enables a provider or group with a filter.
+    Enable(SourceInSession, Filter),
+    /// Disables a provider or group.
+    Disable(SourceInSession),
+    /// Asks a provider or group for its state.
+    CaptureState(SourceInSession),
+    /// Enables or disables the sample driver's group.
+    Group(GroupOptions),
+    /// Sets or shows the disallow list of a session.
+    Disallow(DisallowOptions),
 }
 
-fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .long(name)
-        .help(help)
-        .action(ArgAction::SetTrue)
+/// The arguments of `scenarios`.
+#[derive(Debug)]
+pub struct ScenarioOptions {
+    /// The scenarios to run; an empty list means all.
+    pub names: Vec<String>,
+    /// True to list the scenarios instead of running them.
+    pub list: bool,
+    /// The file for the report in JSON.
+    pub json: Option<PathBuf>,
+    /// The file for the report in `JUnit` XML.
+    pub junit: Option<PathBuf>,
+    /// The folder for the sessions' files.
+    pub traces: PathBuf,
 }
 
-fn session() -> Arg {
-    Arg::new("session")
-        .value_name("SESSION")
-        .help("The session's name")
-        .required(true)
+/// The arguments of `trace`.
+#[derive(Debug)]
+pub struct TraceOptions {
+    /// True to print JSON instead of a table.
+    pub json: bool,
+    /// A manifest to decode with.
+    pub man: Option<PathBuf>,
+    /// The live session.
+    pub live: LiveSession,
 }
 
-fn file_option(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .long(name)
-        .value_name("FILE")
-        .help(help)
-        .value_parser(value_parser!(PathBuf))
+/// The arguments of `record`.
+#[derive(Debug)]
+pub struct RecordOptions {
+    /// The file to record to.
+    pub out: PathBuf,
+    /// The live session.
+    pub live: LiveSession,
 }
 
-fn seconds() -> Arg {
-    Arg::new("seconds")
-        .long("seconds")
-        .value_name("N")
-        .help("Stop after so many seconds; else with Ctrl+C")
-        .value_parser(value_parser!(u64))
+/// A session that `trace` and `record` start.
+#[derive(Debug)]
+pub struct LiveSession {
+    /// The name of the session.
+    pub session: String,
+    /// The provider or group that the session enables.
+    pub source: Source,
+    /// The filter.
+    pub filter: Filter,
+    /// The duration; without it, Ctrl+C stops the session.
+    pub seconds: Option<u64>,
 }
 
-fn package(name: &'static str, about: &'static str) -> Command {
-    Command::new(name).about(about).arg(
-        Arg::new("inf")
-            .value_name("INF")
-            .help("The package's INF file")
-            .required(true)
-            .value_parser(value_parser!(PathBuf)),
-    )
+/// A provider or group in a running session.
+#[derive(Debug)]
+pub struct SourceInSession {
+    /// The name of the session.
+    pub session: String,
+    /// The provider or group.
+    pub source: Source,
 }
 
-fn scenarios() -> Command {
-    Command::new("scenarios")
-        .about("Play the scenarios with the driver that is installed, and report")
-        .arg(
-            Arg::new("names")
-                .value_name("NAME")
-                .help("Scenarios; all of them if none is named")
-                .num_args(0..),
-        )
-        .arg(flag("list", "List the scenarios and what each proves"))
-        .arg(file_option("json", "Write the report as JSON"))
-        .arg(file_option("junit", "Write the report as JUnit's XML"))
-        .arg(
-            file_option("traces", "The folder for the sessions' files")
-                .value_name("FOLDER")
-                .default_value("scenario-traces"),
-        )
+/// The arguments of `group`.
+#[derive(Debug)]
+pub struct GroupOptions {
+    /// The name of the session.
+    pub session: String,
+    /// True to disable the group instead of enabling it.
+    pub off: bool,
+    /// The filter.
+    pub filter: Filter,
 }
 
-fn trace() -> Command {
-    with_source(with_filter(
-        Command::new("trace").about("Show events as they come, decoded by the system (TDH)"),
-    ))
-    .arg(flag(
-        "json",
-        "A JSON object for each event, on a line of its own",
-    ))
-    .arg(file_option(
-        "man",
-        "A manifest to decode by, beside those installed",
-    ))
-    .arg(
-        Arg::new("session")
-            .long("session")
-            .value_name("SESSION")
-            .help("The session's name")
-            .default_value("EtwSampleClient trace"),
-    )
-    .arg(seconds())
+/// The arguments of `disallow`.
+#[derive(Debug)]
+pub struct DisallowOptions {
+    /// The name of the session.
+    pub session: String,
+    /// The providers to disallow.
+    pub providers: Vec<Guid>,
+    /// True to clear the list.
+    pub none: bool,
 }
 
-fn record() -> Command {
-    with_source(with_filter(
-        Command::new("record").about("Record events to an .etl file"),
-    ))
-    .arg(file_option("out", "The file").short('o').required(true))
-    .arg(
-        Arg::new("session")
-            .long("session")
-            .value_name("SESSION")
-            .help("The session's name")
-            .default_value("EtwSampleClient record"),
-    )
-    .arg(seconds())
+/// The requests that the device serves.
+#[derive(Debug)]
+pub enum Request {
+    /// Returns a text, from a DPC if `dpc` is true.
+    Echo { text: String, dpc: bool },
+    /// Writes a text.
+    Write { text: String },
+    /// Reads at most `length` bytes.
+    Read { length: u32 },
+    /// Starts or stops the timer.
+    Timer { on: bool },
+    /// Makes the driver write `count` events.
+    Burst { count: u32, sender: u32 },
+    /// Makes the driver simulate reads.
+    Reads { local: u32, remote: u32 },
+    /// Waits for a wake request.
+    Wait,
+    /// Completes a waiting request.
+    Wake,
+    /// Sends any control code.
+    Control { code: u32, input: Bytes, room: u32 },
 }
 
-fn group() -> Command {
-    with_filter(Command::new("group").about("Enable the sample driver's group in a session"))
-        .arg(session())
-        .arg(flag("off", "Disable it instead"))
+/// Parses the arguments of the program, the first of which is its name.
+pub fn parse<T: Into<OsString> + Clone>(
+    arguments: impl IntoIterator<Item = T>,
+) -> Result<Action, Error> {
+    let matches = command_line::command().try_get_matches_from(arguments)?;
+    let (name, matches) = matches.subcommand().ok_or_else(missing_command)?;
+    Ok(match name {
+        "scenarios" => Action::Scenarios(ScenarioOptions {
+            names: list(matches, "names"),
+            list: matches.get_flag("list"),
+            json: optional(matches, "json"),
+            junit: optional(matches, "junit"),
+            traces: value(matches, "traces")?,
+        }),
+        "install" => Action::Install(value(matches, "inf")?),
+        "uninstall" => Action::Uninstall(value(matches, "inf")?),
+        "trace" => Action::Trace(TraceOptions {
+            json: matches.get_flag("json"),
+            man: optional(matches, "man"),
+            live: live_session(matches)?,
+        }),
+        "record" => Action::Record(RecordOptions {
+            out: value(matches, "out")?,
+            live: live_session(matches)?,
+        }),
+        "send" => Action::Send(request(matches)?),
+        "status" => Action::Status,
+        "enable" => Action::Enable(source_in_session(matches)?, filter(matches)?),
+        "disable" => Action::Disable(source_in_session(matches)?),
+        "capture-state" => Action::CaptureState(source_in_session(matches)?),
+        "group" => Action::Group(GroupOptions {
+            session: value(matches, "session")?,
+            off: matches.get_flag("off"),
+            filter: filter(matches)?,
+        }),
+        "disallow" => Action::Disallow(DisallowOptions {
+            session: value(matches, "session")?,
+            providers: list(matches, "providers"),
+            none: matches.get_flag("none"),
+        }),
+        _ => return Err(missing_command()),
+    })
 }
 
-fn send() -> Command {
-    let text = || {
-        Arg::new("text")
-            .value_name("TEXT")
-            .help("What to send")
-            .required(true)
-    };
-    let number = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .value_name("N")
-            .help(help)
-            .required(true)
-            .value_parser(value_parser!(u32))
-    };
-    Command::new("send")
-        .about("Send a request to the sample device")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(
-            Command::new("echo")
-                .about("Have a text sent back")
-                .arg(text())
-                .arg(flag("dpc", "From a DPC, at DISPATCH_LEVEL")),
-        )
-        .subcommand(
-            Command::new("write")
-                .about("Write, for reads to return")
-                .arg(text()),
-        )
-        .subcommand(
-            Command::new("read")
-                .about("Read what was written")
-                .arg(number("length", "How many bytes, at most")),
-        )
-        .subcommand(
-            Command::new("timer").about("Start or stop the timer").arg(
-                Arg::new("run")
-                    .value_name("STATE")
-                    .help("What the timer is to do")
-                    .required(true)
-                    .value_parser(["on", "off"]),
-            ),
-        )
-        .subcommand(
-            Command::new("burst")
-                .about("Have the driver write many events")
-                .arg(number("count", "How many"))
-                .arg(
-                    number("sender", "What they say of who asked")
-                        .required(false)
-                        .default_value("0"),
-                ),
-        )
-        .subcommand(
-            Command::new("reads")
-                .about("Have the driver simulate local and remote reads")
-                .arg(number("local", "How many local ones"))
-                .arg(number("remote", "How many remote ones")),
-        )
-        .subcommand(Command::new("wait").about("Wait to be woken; Ctrl+C cancels it"))
-        .subcommand(Command::new("wake").about("Wake whoever has waited longest"))
-        .subcommand(
-            Command::new("control")
-                .about("Send any device control")
-                .arg(
-                    Arg::new("code")
-                        .value_name("CODE")
-                        .help("The control code, as 0x22e000")
-                        .required(true)
-                        .value_parser(parse_code),
-                )
-                .arg(
-                    Arg::new("input")
-                        .value_name("HEX")
-                        .help("What goes in, as hexadecimal digits")
-                        .default_value("")
-                        .value_parser(parse_bytes),
-                )
-                .arg(
-                    Arg::new("room")
-                        .long("room")
-                        .value_name("BYTES")
-                        .help("Room for what comes back")
-                        .default_value("0")
-                        .value_parser(value_parser!(u32)),
-                ),
-        )
+fn request(matches: &ArgMatches) -> Result<Request, Error> {
+    let (name, matches) = matches.subcommand().ok_or_else(missing_command)?;
+    Ok(match name {
+        "echo" => Request::Echo {
+            text: value(matches, "text")?,
+            dpc: matches.get_flag("dpc"),
+        },
+        "write" => Request::Write {
+            text: value(matches, "text")?,
+        },
+        "read" => Request::Read {
+            length: value(matches, "length")?,
+        },
+        "timer" => Request::Timer {
+            on: value(matches, "run")?,
+        },
+        "burst" => Request::Burst {
+            count: value(matches, "count")?,
+            sender: value(matches, "sender")?,
+        },
+        "reads" => Request::Reads {
+            local: value(matches, "local")?,
+            remote: value(matches, "remote")?,
+        },
+        "wait" => Request::Wait,
+        "wake" => Request::Wake,
+        "control" => Request::Control {
+            code: value(matches, "code")?,
+            input: value(matches, "input")?,
+            room: value(matches, "room")?,
+        },
+        _ => return Err(missing_command()),
+    })
 }
 
-fn with_source(command: Command) -> Command {
-    command
-        .arg(
-            Arg::new("provider")
-                .long("provider")
-                .value_name("GUID")
-                .help("A provider other than the sample driver's")
-                .value_parser(parse_guid),
-        )
-        .arg(
-            Arg::new("group")
-                .long("group")
-                .value_name("GUID")
-                .help("A provider group instead of a provider; without a GUID the sample's")
-                .num_args(0..=1)
-                .default_missing_value(etw_sample_interface::PROVIDER_GROUP)
-                .conflicts_with("provider")
-                .value_parser(parse_guid),
-        )
+fn live_session(matches: &ArgMatches) -> Result<LiveSession, Error> {
+    Ok(LiveSession {
+        session: value(matches, "session")?,
+        source: source(matches),
+        filter: filter(matches)?,
+        seconds: optional(matches, "seconds"),
+    })
 }
 
-fn with_filter(command: Command) -> Command {
-    let keywords = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name("MASK")
-            .help(help)
-            .default_value("0")
-            .value_parser(parse_mask)
-    };
-    let ids = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name("ID,…")
-            .help(help)
-            .value_delimiter(',')
-            .value_parser(value_parser!(u16))
-    };
-    command
-        .arg(
-            Arg::new("level")
-                .long("level")
-                .value_name("N")
-                .help(
-                    "Events up to this level: 1 critical, 2 error, 3 warning, 4 information, 5 \
-                       verbose; 0 for all",
-                )
-                .default_value("5")
-                .value_parser(value_parser!(u8)),
-        )
-        .arg(keywords(
-            "any",
-            "Events with any of these keywords; 0 for all",
-        ))
-        .arg(keywords(
-            "all",
-            "Of those, events with all of these keywords",
-        ))
-        .arg(ids("ids", "Events with these ids only").conflicts_with("not-ids"))
-        .arg(ids("not-ids", "Events with other ids only"))
+fn source_in_session(matches: &ArgMatches) -> Result<SourceInSession, Error> {
+    Ok(SourceInSession {
+        session: value(matches, "session")?,
+        source: source(matches),
+    })
 }
 
-/// Returns an argument that the command line requires or gives a default.
-pub fn required<'a, T: Clone + Send + Sync + 'static>(
-    arguments: &'a ArgMatches,
-    name: &'static str,
-) -> Result<&'a T, Failure> {
-    let value = arguments.try_get_one::<T>(name).ok().flatten();
-    value.ok_or(Failure::Argument(name))
-}
-
-/// What a command is about.
-pub fn source(arguments: &ArgMatches) -> Source {
-    let guid = |name| arguments.get_one::<Guid>(name).copied();
-    guid("group").map_or_else(
-        || Source::Provider(guid("provider").unwrap_or_else(etw_scenarios::provider)),
+fn source(matches: &ArgMatches) -> Source {
+    optional(matches, "group").map_or_else(
+        || Source::Provider(optional(matches, "provider").unwrap_or_else(etw_scenarios::provider)),
         Source::Group,
     )
 }
 
-/// What is wanted of it.
-pub fn filter(arguments: &ArgMatches) -> Result<Filter, Failure> {
-    let mask = |name| required::<u64>(arguments, name).copied();
-    let ids = |name| {
-        arguments
-            .get_many::<u16>(name)
-            .map(|ids| ids.copied().collect::<Vec<u16>>())
-    };
+fn filter(matches: &ArgMatches) -> Result<Filter, Error> {
+    let ids = |name| matches.contains_id(name).then(|| list(matches, name));
     Ok(Filter {
-        level: *required::<u8>(arguments, "level")?,
-        any: mask("any")?,
-        all: mask("all")?,
+        level: value(matches, "level")?,
+        any: value(matches, "any")?,
+        all: value(matches, "all")?,
         ids: ids("ids")
             .map(Ids::Only)
             .or_else(|| ids("not-ids").map(Ids::Without)),
     })
 }
 
-fn parse_guid(text: &str) -> Result<Guid, String> {
-    text.trim_start_matches('#')
-        .parse()
-        .map_err(|_| format!("\"{text}\" is no GUID, as in {}", etw_scenarios::provider()))
+/// Returns the value of an argument that is required or has a default.
+fn value<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Result<T, Error> {
+    optional(matches, id).ok_or_else(|| {
+        Error::raw(
+            ErrorKind::MissingRequiredArgument,
+            format!("the argument \"{id}\" is missing\n"),
+        )
+    })
 }
 
-/// A number, in hexadecimal digits after 0x.
-fn parse_mask(text: &str) -> Result<u64, String> {
-    text.strip_prefix("0x")
-        .or_else(|| text.strip_prefix("0X"))
-        .map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16))
-        .map_err(|error| format!("\"{text}\" is no mask, as in 0x3: {error}"))
+fn optional<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Option<T> {
+    matches.get_one(id).cloned()
 }
 
-fn parse_code(text: &str) -> Result<u32, String> {
-    parse_mask(text)
-        .ok()
-        .and_then(|code| u32::try_from(code).ok())
-        .ok_or_else(|| format!("\"{text}\" is no control code, as in 0x22e000"))
+/// Returns the values of an argument that can be given several times or not at all.
+fn list<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Vec<T> {
+    matches
+        .get_many(id)
+        .into_iter()
+        .flatten()
+        .cloned()
+        .collect()
 }
 
-/// Bytes, as they are given on a command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bytes(pub Vec<u8>);
-
-fn parse_bytes(text: &str) -> Result<Bytes, String> {
-    let digit = |unit: u8| {
-        char::from(unit)
-            .to_digit(16)
-            .and_then(|digit| u8::try_from(digit).ok())
-    };
-    text.as_bytes()
-        .chunks(2)
-        .map(|pair| match *pair {
-            [high, low] => Some(digit(high)? << 4 | digit(low)?),
-            _ => None,
-        })
-        .collect::<Option<Vec<u8>>>()
-        .map(Bytes)
-        .ok_or_else(|| format!("\"{text}\" is no row of hexadecimal digits in pairs"))
+fn missing_command() -> Error {
+    Error::raw(ErrorKind::MissingSubcommand, "a command is missing\n")
 }
 
 #[cfg(test)]
@@ -405,47 +286,97 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
-        command().debug_assert();
-    }
-
-    #[test]
-    fn what_is_wanted_is_understood() {
-        let matches = command()
-            .try_get_matches_from([
-                "client",
-                "enable",
-                "S",
-                "--level",
-                "4",
-                "--any",
-                "0x30",
-                "--all",
-                "16",
-                "--not-ids",
-                "1,2",
-                "--group",
-            ])
-            .unwrap();
-        let (_, arguments) = matches.subcommand().unwrap();
-        assert_eq!(source(arguments), Source::Group(etw_scenarios::group()));
+    fn source_and_filter_are_parsed() {
+        let action = parse([
+            "client",
+            "enable",
+            "S",
+            "--level",
+            "4",
+            "--any",
+            "0x30",
+            "--all",
+            "16",
+            "--not-ids",
+            "1,2",
+            "--group",
+        ])
+        .unwrap();
+        let Action::Enable(target, filter) = action else {
+            panic!("{action:?}");
+        };
+        assert_eq!(target.session, "S");
+        assert_eq!(target.source, Source::Group(etw_scenarios::group()));
         let expected = Filter {
             level: 4,
             any: 0x30,
             all: 16,
             ids: Some(Ids::Without(vec![1, 2])),
         };
-        assert_eq!(filter(arguments).unwrap(), expected);
+        assert_eq!(filter, expected);
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn defaults_are_the_documented_ones() {
+        let action = parse(["client", "enable", "S"]).unwrap();
+        let Action::Enable(target, filter) = action else {
+            panic!("{action:?}");
+        };
+        assert_eq!(target.source, Source::Provider(etw_scenarios::provider()));
+        let expected = Filter {
+            level: 5,
+            ..Filter::default()
+        };
+        assert_eq!(filter, expected);
+        let action = parse(["client", "send", "burst", "3"]).unwrap();
+        assert!(
+            matches!(
+                action,
+                Action::Send(Request::Burst {
+                    count: 3,
+                    sender: 0
+                })
+            ),
+            "{action:?}"
+        );
+    }
+
+    #[test]
+    fn every_command_is_parsed() {
+        for arguments in [
+            &["client", "scenarios"][..],
+            &["client", "install", "x.inf"],
+            &["client", "uninstall", "x.inf"],
+            &["client", "trace"],
+            &["client", "record", "-o", "x.etl"],
+            &["client", "status"],
+            &["client", "disable", "S"],
+            &["client", "capture-state", "S"],
+            &["client", "group", "S", "--off"],
+            &["client", "disallow", "S"],
+            &["client", "send", "echo", "x"],
+            &["client", "send", "write", "x"],
+            &["client", "send", "read", "1"],
+            &["client", "send", "timer", "on"],
+            &["client", "send", "reads", "1", "2"],
+            &["client", "send", "wait"],
+            &["client", "send", "wake"],
+            &["client", "send", "control", "0x22e000"],
+        ] {
+            assert!(parse(arguments).is_ok(), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn invalid_arguments_are_rejected() {
         for arguments in [
             &["client"][..],
             &["client", "enable"],
             &["client", "enable", "S", "--level", "256"],
             &["client", "enable", "S", "--any", "0xq"],
             &["client", "enable", "S", "--provider", "x"],
+            &["client", "enable", "S", "--ids", "1", "--not-ids", "2"],
+            &["client", "send"],
             &["client", "send", "control", "zz"],
             &["client", "send", "control", "0x22e000", "abc"],
             &["client", "send", "timer", "maybe"],
@@ -458,10 +389,7 @@ mod tests {
                 "802b686a-519d-5416-5280-4c0ead585fbb",
             ],
         ] {
-            assert!(
-                command().try_get_matches_from(arguments).is_err(),
-                "{arguments:?}"
-            );
+            assert!(parse(arguments).is_err(), "{arguments:?}");
         }
     }
 }

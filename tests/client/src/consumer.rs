@@ -1,4 +1,4 @@
-//! Events of a session in real time (`OpenTrace`, `ProcessTrace`).
+//! A consumer of a session's events in real time (`OpenTrace`, `ProcessTrace`).
 
 use std::{
     ptr,
@@ -20,10 +20,10 @@ use windows_sys::Win32::{
 
 use crate::{error::Win32Error, wide::wide};
 
-/// Is given each event, on the consumer's thread.
+/// The function that gets each event, on the consumer's thread.
 type Handler = Box<dyn FnMut(&EVENT_RECORD) + Send>;
 
-/// A consumer at work.
+/// A running consumer.
 pub struct Consumer {
     handle: PROCESSTRACE_HANDLE,
     over: Arc<AtomicBool>,
@@ -41,15 +41,15 @@ unsafe extern "system" fn deliver(record: *mut EVENT_RECORD) {
 }
 
 impl Consumer {
-    /// Attaches to a session. `handler` is given its events until the session stops or this
-    /// value is closed.
+    /// Attaches to a session. `handler` gets its events until the session stops or this value is
+    /// closed.
     pub fn attach(
         session: &str,
         handler: impl FnMut(&EVENT_RECORD) + Send + 'static,
     ) -> Result<Self, Win32Error> {
         let mut name = wide(session);
         let handler: Box<Handler> = Box::new(Box::new(handler));
-        // It lives until its thread has done with it.
+        // The consumer's thread frees the handler.
         let handler = Box::into_raw(handler);
         let mut file = EVENT_TRACE_LOGFILEW {
             LoggerName: name.as_mut_ptr(),
@@ -63,20 +63,20 @@ impl Consumer {
         let handle = unsafe { OpenTraceW(&raw mut file) };
         if handle.Value == u64::MAX {
             let error = Win32Error::last("OpenTrace");
-            // SAFETY: the pointer came from a box, and no consumer has it.
+            // SAFETY: the pointer came from a box, and `OpenTrace` has not kept it.
             drop(unsafe { Box::from_raw(handler) });
             return Err(error);
         }
         let over = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&over);
+        let over_in_thread = Arc::clone(&over);
         let context = handler.expose_provenance();
         let thread = thread::spawn(move || {
-            // SAFETY: the handle was opened for one trace; null stands for no bounds of time.
+            // SAFETY: the handle was opened for one trace; null means no limits of time.
             let code = unsafe { ProcessTrace(&raw const handle, 1, ptr::null(), ptr::null()) };
             let handler = ptr::with_exposed_provenance_mut::<Handler>(context);
-            // SAFETY: the pointer came from a box, and no event comes any more.
+            // SAFETY: the pointer came from a box, and no more events are delivered.
             drop(unsafe { Box::from_raw(handler) });
-            told.store(true, Ordering::Relaxed);
+            over_in_thread.store(true, Ordering::Relaxed);
             Win32Error::check("ProcessTrace", code)
         });
         Ok(Self {
@@ -86,16 +86,16 @@ impl Consumer {
         })
     }
 
-    /// Whether there are no more events.
+    /// Returns true if there will be no more events.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Lets go of the session, after its last event if it has stopped.
+    /// Detaches from the session; if the session has stopped, after its last event.
     pub fn close(mut self) -> Result<(), Win32Error> {
         // SAFETY: the trace was opened, and is closed once.
         let code = unsafe { CloseTrace(self.handle) };
-        // It is closed as soon as the thread has delivered what it holds.
+        // The trace closes once the thread has delivered the remaining events.
         let closed = if code == ERROR_CTX_CLOSE_PENDING {
             Ok(())
         } else {
@@ -103,7 +103,7 @@ impl Consumer {
         };
         let processed = match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
-            // The thread's panic was shown where it happened.
+            // The panic hook has already reported the thread's panic.
             _ => Ok(()),
         };
         processed.and(closed)

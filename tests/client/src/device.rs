@@ -1,4 +1,4 @@
-//! The sample driver's device, and requests to it.
+//! The sample driver's device and the requests that are sent to it.
 
 use std::{
     cell::UnsafeCell,
@@ -38,7 +38,7 @@ use crate::{
     wide::{list, wide},
 };
 
-/// The paths of the sample driver's devices that are there.
+/// Returns the paths of the sample driver's devices that are present.
 pub fn paths() -> Vec<String> {
     let (data1, data2, data3, data4) = DEVICE_INTERFACE;
     let class = GUID {
@@ -61,7 +61,7 @@ pub fn paths() -> Vec<String> {
         return Vec::new();
     }
     let mut units = vec![0; length as usize];
-    // SAFETY: the room is as large as the length says.
+    // SAFETY: the buffer is as large as the length says.
     let found = unsafe {
         CM_Get_Device_Interface_ListW(
             &raw const class,
@@ -78,13 +78,13 @@ pub fn paths() -> Vec<String> {
     }
 }
 
-/// A handle, closed with this value.
+/// A handle that is closed when this value is dropped.
 #[derive(Debug)]
 struct OwnHandle(HANDLE);
 
 impl Drop for OwnHandle {
     fn drop(&mut self) {
-        // SAFETY: the handle is this value's alone.
+        // SAFETY: this value owns the handle.
         unsafe { CloseHandle(self.0) };
     }
 }
@@ -93,8 +93,8 @@ impl Drop for OwnHandle {
 #[derive(Debug)]
 pub struct Device(Rc<OwnHandle>);
 
-/// What the system writes to while a request is under way: it stays where it is until the
-/// request is over.
+/// The memory that the system accesses while a request is pending. It must not move or be freed
+/// until the request completes.
 #[derive(Debug)]
 struct InFlight {
     status: UnsafeCell<IO_STATUS_BLOCK>,
@@ -106,14 +106,14 @@ struct InFlight {
 /// A request that was sent.
 #[derive(Debug)]
 pub struct Request {
-    /// The file. Once that is closed, nothing is left to cancel.
+    /// The file. Closing it cancels the request.
     file: Weak<OwnHandle>,
     in_flight: Option<Box<InFlight>>,
-    /// What the call itself returned.
+    /// The status that the call itself returned.
     sent: NTSTATUS,
 }
 
-/// What the kernel is given of a request: where it answers, and the two buffers.
+/// The arguments of the system call that sends a request.
 struct Call {
     file: HANDLE,
     event: HANDLE,
@@ -125,7 +125,7 @@ struct Call {
 }
 
 impl Device {
-    /// Opens the first of the devices.
+    /// Opens the first device.
     pub fn open() -> Result<Self, Failure> {
         let path = paths().into_iter().next().ok_or(Failure::NoDevice)?;
         let path = wide(path);
@@ -147,7 +147,7 @@ impl Device {
         Ok(Self(Rc::new(OwnHandle(handle))))
     }
 
-    /// Sends a request with `routine`, which is given what the kernel needs.
+    /// Sends a request by calling `routine` with the arguments of the system call.
     fn start(
         &self,
         input: &[u8],
@@ -166,7 +166,7 @@ impl Device {
             output: UnsafeCell::new(vec![0; output]),
         });
         let output_buffer = in_flight.output.get();
-        // SAFETY: nobody else has a reference to it, and the request is not sent yet.
+        // SAFETY: there is no other reference to it, and the request has not been sent yet.
         let output_buffer = unsafe { &mut *output_buffer };
         let sent = routine(&Call {
             file: self.0.0,
@@ -184,7 +184,7 @@ impl Device {
         })
     }
 
-    /// Sends a device control.
+    /// Sends a device control request without waiting for its completion.
     pub fn start_control(
         &self,
         code: u32,
@@ -192,8 +192,8 @@ impl Device {
         output: usize,
     ) -> Result<Request, Failure> {
         self.start(input, output, |call| {
-            // SAFETY: the buffers and the status block stay where they are until the request
-            // is over, which `Request` sees to.
+            // SAFETY: `Request` keeps the buffers and the status block in place until the request
+            // completes.
             unsafe {
                 NtDeviceIoControlFile(
                     call.file,
@@ -211,12 +211,12 @@ impl Device {
         })
     }
 
-    /// Sends a device control, and waits for its end.
+    /// Sends a device control request and waits for its completion.
     pub fn control(&self, code: u32, input: &[u8], output: usize) -> Result<Answer, Failure> {
         self.start_control(code, input, output)?.finish()
     }
 
-    /// Reads.
+    /// Sends a read request and waits for its completion.
     pub fn read(&self, length: usize) -> Result<Answer, Failure> {
         let start = 0;
         let request = self.start(&[], length, |call| {
@@ -238,7 +238,7 @@ impl Device {
         request.finish()
     }
 
-    /// Writes.
+    /// Sends a write request and waits for its completion.
     pub fn write(&self, bytes: &[u8]) -> Result<Answer, Failure> {
         let start = 0;
         let request = self.start(bytes, 0, |call| {
@@ -262,18 +262,18 @@ impl Device {
 }
 
 impl Request {
-    /// Asks for the request's end.
+    /// Cancels the request.
     pub fn cancel(&self) {
         let (Some(in_flight), Some(file)) = (&self.in_flight, self.file.upgrade()) else {
             return;
         };
         let mut status = IO_STATUS_BLOCK::default();
-        // A request that is over already cannot be cancelled, which is as good.
+        // The call fails if the request has already completed, which needs no handling.
         // SAFETY: the block names the request; the out-parameter is a local.
         unsafe { NtCancelIoFileEx(file.0, in_flight.status.get(), &raw mut status) };
     }
 
-    /// Whether the request is over.
+    /// Returns true if the request has completed.
     pub fn is_over(&self) -> bool {
         let Some(in_flight) = &self.in_flight else {
             return true;
@@ -283,15 +283,15 @@ impl Request {
         self.sent != STATUS_PENDING || signalled == WAIT_OBJECT_0
     }
 
-    /// Waits for the request's end.
+    /// Waits until the request completes.
     pub fn finish(mut self) -> Result<Answer, Failure> {
         let over = self.wait()?;
         let status = over.status.into_inner();
-        // An error that the call returned at once is not in the block.
+        // If the call itself failed, the status block is not written.
         let code = if self.sent.cast_unsigned() >> 30 == 3 {
             self.sent
         } else {
-            // SAFETY: the request is over, so the block holds its status.
+            // SAFETY: the request has completed, so the block holds its status.
             unsafe { status.Anonymous.Status }
         };
         let mut output = over.output.into_inner();
@@ -303,15 +303,15 @@ impl Request {
         })
     }
 
-    /// Waits until the kernel touches nothing of the request's any more.
+    /// Waits until the kernel no longer accesses the request's memory.
     fn wait(&mut self) -> Result<Box<InFlight>, Failure> {
         let pending = self.sent == STATUS_PENDING;
-        let in_flight = self.in_flight.take().expect("a request ends once");
+        let in_flight = self.in_flight.take().expect("a request is waited for once");
         if pending {
             // SAFETY: the event lives in the request.
             let waited = unsafe { WaitForSingleObject(in_flight.event.0, INFINITE) };
             if waited != WAIT_OBJECT_0 {
-                // The kernel may still write to it: it is left to the kernel.
+                // The kernel may still write to this memory, so it is leaked.
                 Box::leak(in_flight);
                 return Err(Win32Error::last("WaitForSingleObject").into());
             }
@@ -325,7 +325,7 @@ impl Drop for Request {
         if self.in_flight.is_some() {
             self.cancel();
             if let Err(error) = self.wait() {
-                eprintln!("warning: a request is left behind: {error}");
+                eprintln!("warning: cannot wait for a pending request: {error}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Starting and stopping the sample driver's device, and with it the driver.
+//! Starts and stops the sample driver's device, which loads and unloads the driver.
 
 use std::{
     ptr, thread,
@@ -24,22 +24,22 @@ use crate::{
     wide::{list, wide},
 };
 
-/// The driver's service, as its INF names it.
+/// The name of the driver's service in its INF.
 pub use etw_sample_interface::SERVICE;
 
-/// How long the driver may take to come or go.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// The time within which the driver must load or unload.
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 fn check(call: &'static str, result: CONFIGRET) -> Result<(), Win32Error> {
     if result == CR_SUCCESS {
         return Ok(());
     }
-    // SAFETY: it maps one number to another.
+    // SAFETY: the call has no preconditions.
     let code = unsafe { CM_MapCrToWin32Err(result, ERROR_GEN_FAILURE) };
     Err(Win32Error { call, code })
 }
 
-/// The first of the devices whose driver is the sample driver, started or not.
+/// Returns the first device, started or stopped, whose driver is the sample driver.
 fn locate() -> Result<u32, Failure> {
     let service = wide(SERVICE);
     let mut length = 0;
@@ -53,7 +53,7 @@ fn locate() -> Result<u32, Failure> {
     };
     check("CM_Get_Device_ID_List_Size", found).map_err(|_| Failure::NoDevice)?;
     let mut units = vec![0; length as usize];
-    // SAFETY: as above, with room for as much as the length says.
+    // SAFETY: as above; the buffer is as large as the length says.
     let found = unsafe {
         CM_Get_Device_ID_ListW(
             service.as_ptr(),
@@ -73,9 +73,9 @@ fn locate() -> Result<u32, Failure> {
     Ok(node)
 }
 
-/// Whether the driver is loaded.
+/// Returns true if the driver is loaded.
 pub fn is_loaded() -> Result<bool, Win32Error> {
-    // SAFETY: null stands for this machine and its database of services.
+    // SAFETY: null means this machine and its active services database.
     let manager = unsafe { OpenSCManagerW(ptr::null(), ptr::null(), SC_MANAGER_CONNECT) };
     if manager.is_null() {
         return Err(Win32Error::last("OpenSCManager"));
@@ -94,26 +94,26 @@ pub fn is_loaded() -> Result<bool, Win32Error> {
         } else {
             Ok(status.dwCurrentState != SERVICE_STOPPED)
         };
-        // SAFETY: it was opened above.
+        // SAFETY: the handle was opened above.
         unsafe { CloseServiceHandle(service) };
         result
     };
-    // SAFETY: it was opened above.
+    // SAFETY: the handle was opened above.
     unsafe { CloseServiceHandle(manager) };
     result
 }
 
-/// Waits until something is so.
-fn await_that(
+/// Waits until `condition` returns true; `what` describes the failure if that takes too long.
+fn wait_until(
     what: &'static str,
-    so: impl Fn() -> Result<bool, Win32Error>,
+    condition: impl Fn() -> Result<bool, Win32Error>,
 ) -> Result<(), Failure> {
     const STEP: Duration = Duration::from_millis(20);
-    let end = Instant::now() + PATIENCE;
-    while !so()? {
+    let end = Instant::now() + TIMEOUT;
+    while !condition()? {
         if Instant::now() > end {
-            return Err(etw_scenarios::WorldError {
-                what: format!("{what} within {} seconds", PATIENCE.as_secs()),
+            return Err(etw_scenarios::HostError {
+                what: format!("{what} within {} seconds", TIMEOUT.as_secs()),
                 code: None,
             }
             .into());
@@ -123,21 +123,21 @@ fn await_that(
     Ok(())
 }
 
-/// Starts the device; the driver is loaded for it.
+/// Starts the device, which loads the driver.
 pub fn start() -> Result<(), Failure> {
     let node = locate()?;
     // SAFETY: the node was located.
     check("CM_Enable_DevNode", unsafe { CM_Enable_DevNode(node, 0) })?;
-    await_that("the device did not start", || {
+    wait_until("the device did not start", || {
         Ok(!device::paths().is_empty())
     })
 }
 
-/// Stops the device, until it is started again; the driver is unloaded.
+/// Stops the device until it is started again, which unloads the driver.
 pub fn stop() -> Result<(), Failure> {
     let node = locate()?;
     // SAFETY: the node was located.
     let disabled = unsafe { CM_Disable_DevNode(node, CM_DISABLE_UI_NOT_OK) };
     check("CM_Disable_DevNode", disabled)?;
-    await_that("the driver was not unloaded", || Ok(!is_loaded()?))
+    wait_until("the driver was not unloaded", || Ok(!is_loaded()?))
 }

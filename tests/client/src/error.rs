@@ -1,4 +1,4 @@
-//! What can go wrong, with the call that said so.
+//! The client's errors.
 
 use std::{io, path::PathBuf};
 
@@ -7,25 +7,25 @@ use windows_sys::Win32::Foundation::{
     ERROR_WMI_INSTANCE_NOT_FOUND, GetLastError,
 };
 
-/// A call of Windows' failed.
+/// A call of a Windows function failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call} failed: {} (error {code}){}", message(*code), advice(*code))]
 pub struct Win32Error {
-    /// The call.
+    /// The name of the function.
     pub call: &'static str,
-    /// The system's error code.
+    /// The Windows error code.
     pub code: u32,
 }
 
 impl Win32Error {
-    /// What the thread's last call left.
+    /// Returns the thread's last error (`GetLastError`).
     pub fn last(call: &'static str) -> Self {
-        // SAFETY: it only reads a value of the thread's.
+        // SAFETY: the call has no preconditions.
         let code = unsafe { GetLastError() };
         Self { call, code }
     }
 
-    /// An error, unless the code is the one of success.
+    /// Returns an error unless `code` is `ERROR_SUCCESS`.
     pub const fn check(call: &'static str, code: u32) -> Result<(), Self> {
         if code == 0 {
             Ok(())
@@ -35,7 +35,7 @@ impl Win32Error {
     }
 }
 
-/// What the system says of a code.
+/// Returns the system's message for an error code.
 fn message(code: u32) -> String {
     let text = io::Error::from_raw_os_error(code.cast_signed()).to_string();
     // "Access is denied. (os error 5)"
@@ -43,52 +43,62 @@ fn message(code: u32) -> String {
     text.trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// What to do about it, where that is known.
+/// Returns advice for well-known error codes.
 const fn advice(code: u32) -> &'static str {
     match code {
         ERROR_ACCESS_DENIED => {
-            "; run this from an elevated prompt: sessions and the sample device are for \
-             administrators"
+            "; run this from an elevated prompt: sessions and the sample device require \
+             administrator rights"
         }
         ERROR_ALREADY_EXISTS => "; stop that session first, or choose another name",
-        ERROR_WMI_INSTANCE_NOT_FOUND => "; `logman query -ets` lists the sessions that run",
+        ERROR_WMI_INSTANCE_NOT_FOUND => "; `logman query -ets` lists the running sessions",
         ERROR_NO_SYSTEM_RESOURCES => {
-            "; 64 sessions run already, or eight sessions enable the provider"
+            "; 64 sessions are already running, or eight sessions already enable the provider"
         }
         _ => "",
     }
 }
 
-/// Something the client was asked to do failed.
+/// A command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The command line does not have an argument that it must have.
-    #[error("the argument {0} is missing")]
-    Argument(&'static str),
-    /// A call of Windows' failed.
+    /// A call of a Windows function failed.
     #[error(transparent)]
     Win32(#[from] Win32Error),
     /// The system has no ETW, and loads no drivers.
     #[error("this is Wine, which has no ETW and loads no drivers: run this on Windows")]
     NotWindows,
-    /// The driver package is not there.
-    #[error("there is no INF file {}", .0.display())]
+    /// The INF file of the driver package does not exist.
+    #[error("the INF file {} does not exist", .0.display())]
     NoInf(PathBuf),
-    /// The sample driver's device is not there.
+    /// The sample driver's device does not exist or is not started.
     #[error(
-        "the sample device is not there: install the driver (docs/vm-guide.md says how), and see \
-         that its device is started"
+        "the sample device is not present: install the driver (see docs/vm-guide.md) and check in \
+         Device Manager that its device is started"
     )]
     NoDevice,
-    /// The device's driver refused a request.
-    #[error("the driver ended the request with status 0x{0:08x}")]
+    /// The driver failed a request.
+    #[error("the driver completed the request with status 0x{0:08x}")]
     Refused(u32),
-    /// The session that was recorded left no trace.
-    #[error("the session wrote no file that can be read: {}: {why}", path.display())]
+    /// The driver's answer has the wrong length.
+    #[error(
+        "the driver returned {got} bytes for {request}, expected {expected}: driver and client are \
+         from different versions"
+    )]
+    WrongLength {
+        /// The name of the control code.
+        request: &'static str,
+        /// The length that the interface defines.
+        expected: usize,
+        /// The length of the answer.
+        got: usize,
+    },
+    /// The file of a session cannot be read.
+    #[error("cannot read the session's file {}: {why}", path.display())]
     NoTrace {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// A file could not be written.
@@ -96,24 +106,24 @@ pub enum Failure {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         error: io::Error,
     },
-    /// The events could not be shown.
-    #[error("cannot write to the standard output: {0}")]
+    /// The standard output could not be written.
+    #[error("cannot write to standard output: {0}")]
     Output(io::Error),
-    /// No scenario has the name.
+    /// There is no scenario with this name.
     #[error("there is no scenario named \"{0}\"; `scenarios --list` lists them")]
     NoScenario(String),
     /// Scenarios failed.
     #[error("{failed} of {played} scenarios failed")]
     Scenarios {
-        /// How many failed.
+        /// The number of scenarios that failed.
         failed: usize,
-        /// How many were played.
+        /// The number of scenarios that ran.
         played: usize,
     },
-    /// The scenarios' world failed before the first.
+    /// The host failed outside of a scenario.
     #[error(transparent)]
-    World(#[from] etw_scenarios::WorldError),
+    Host(#[from] etw_scenarios::HostError),
 }

@@ -1,11 +1,11 @@
-//! GUIDs, as windows-sys has them and as the rest of the project has them.
+//! Conversions between the GUID types of windows-sys and of this project.
 
 use etl_file::Guid;
 use windows_sys::core::GUID;
 
-/// A GUID for Windows.
+/// Converts a GUID to the type of windows-sys.
 pub const fn to_windows(guid: Guid) -> GUID {
-    // The bytes of both are in the same order: this is their little-endian layout.
+    // `to_bytes` returns the little-endian layout, which is also that of the structure.
     let b = guid.to_bytes();
     GUID {
         data1: u32::from_le_bytes([b[0], b[1], b[2], b[3]]),
@@ -15,7 +15,7 @@ pub const fn to_windows(guid: Guid) -> GUID {
     }
 }
 
-/// A GUID of Windows'.
+/// Converts a GUID from the type of windows-sys.
 pub fn from_windows(guid: &GUID) -> Guid {
     let mut bytes = [0; 16];
     bytes[..4].copy_from_slice(&guid.data1.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Installing the driver, and its root-enumerated device, as a setup program does.
+//! Installs the driver and its root-enumerated device, as a setup program does.
 
 use std::{path::Path, ptr};
 
@@ -24,7 +24,7 @@ use crate::{
     wide::{list, wide},
 };
 
-/// A set of devices, which ends with this value.
+/// A device information set, which is destroyed when this value is dropped.
 struct Devices(HDEVINFO);
 
 impl Devices {
@@ -35,18 +35,19 @@ impl Devices {
         Ok(Self(set))
     }
 
-    /// Has the class's installer do something with a device.
+    /// Calls the class installer for a device.
     fn call_installer(&self, function: u32, device: &SP_DEVINFO_DATA) -> Result<(), Win32Error> {
         // SAFETY: the set is open, and the device is in it.
         let done = unsafe { SetupDiCallClassInstaller(function, self.0, device) };
         succeeded("SetupDiCallClassInstaller", done)
     }
 
-    /// Whether a device of the set has the sample device's hardware id.
+    /// Returns true if a device of the set has the sample device's hardware id.
     fn is_sample(&self, device: &SP_DEVINFO_DATA) -> bool {
         const UNITS: usize = 512;
         let mut ids = [0_u16; UNITS];
-        // SAFETY: the set is open, the device is in it, and the buffer is as large as told.
+        // SAFETY: the set is open, the device is in it, and the buffer is as large as the given
+        // size.
         let found = unsafe {
             SetupDiGetDeviceRegistryPropertyW(
                 self.0,
@@ -64,12 +65,12 @@ impl Devices {
                 .any(|id| id.eq_ignore_ascii_case(HARDWARE_ID))
     }
 
-    /// The sample devices in the set.
+    /// Returns the sample devices in the set.
     fn samples(&self) -> Vec<SP_DEVINFO_DATA> {
         let mut found = Vec::new();
         for member in 0.. {
             let mut device = empty_device();
-            // SAFETY: the set is open, and the structure tells its size.
+            // SAFETY: the set is open, and the structure contains its size.
             if unsafe { SetupDiEnumDeviceInfo(self.0, member, &raw mut device) } == 0 {
                 break;
             }
@@ -83,7 +84,7 @@ impl Devices {
 
 impl Drop for Devices {
     fn drop(&mut self) {
-        // SAFETY: the set is this value's.
+        // SAFETY: this value owns the set.
         unsafe { SetupDiDestroyDeviceInfoList(self.0) };
     }
 }
@@ -95,7 +96,7 @@ fn succeeded(call: &'static str, result: i32) -> Result<(), Win32Error> {
     Ok(())
 }
 
-/// Bytes, as Windows counts them.
+/// Returns the size in bytes.
 fn bytes(units: &[u16]) -> u32 {
     u32::try_from(size_of_val(units)).unwrap_or(u32::MAX)
 }
@@ -107,10 +108,10 @@ fn empty_device() -> SP_DEVINFO_DATA {
     }
 }
 
-/// All devices that were enumerated from the root.
+/// Returns all root-enumerated devices.
 fn root_devices() -> Result<Devices, Win32Error> {
     let enumerator = wide("ROOT");
-    // SAFETY: the enumerator's name ends with a NUL; null stands for every class.
+    // SAFETY: the enumerator's name ends with a NUL; null means every class.
     let set = unsafe {
         SetupDiGetClassDevsW(
             ptr::null(),
@@ -122,12 +123,12 @@ fn root_devices() -> Result<Devices, Win32Error> {
     Devices::of("SetupDiGetClassDevs", set)
 }
 
-/// Makes the device, of the class that the INF names; it has no driver yet.
-fn make_device(inf: &[u16]) -> Result<(), Win32Error> {
+/// Creates the device, without a driver, in the class that the INF names.
+fn create_device(inf: &[u16]) -> Result<(), Win32Error> {
     const NAME_UNITS: usize = 32;
     let mut class = GUID::from_u128(0);
     let mut name = [0_u16; NAME_UNITS];
-    // SAFETY: the path ends with a NUL, and the name's buffer has as many units as told.
+    // SAFETY: the path ends with a NUL, and the name's buffer has as many units as the given size.
     let found = unsafe {
         SetupDiGetINFClassW(
             inf.as_ptr(),
@@ -142,7 +143,7 @@ fn make_device(inf: &[u16]) -> Result<(), Win32Error> {
     let set = unsafe { SetupDiCreateDeviceInfoList(&raw const class, ptr::null_mut()) };
     let devices = Devices::of("SetupDiCreateDeviceInfoList", set)?;
     let mut device = empty_device();
-    // SAFETY: the set is open, the name ends with a NUL, and the structure tells its size.
+    // SAFETY: the set is open, the name ends with a NUL, and the structure contains its size.
     let made = unsafe {
         SetupDiCreateDeviceInfoW(
             devices.0,
@@ -155,10 +156,10 @@ fn make_device(inf: &[u16]) -> Result<(), Win32Error> {
         )
     };
     succeeded("SetupDiCreateDeviceInfo", made)?;
-    // A list of texts ends with an empty one.
+    // A list of strings (REG_MULTI_SZ) ends with an empty string.
     let mut ids = wide(HARDWARE_ID);
     ids.push(0);
-    // SAFETY: the set is open, the device is in it, and the list is as long as told.
+    // SAFETY: the set is open, the device is in it, and the list is as long as the given size.
     let set = unsafe {
         SetupDiSetDeviceRegistryPropertyW(
             devices.0,
@@ -172,15 +173,15 @@ fn make_device(inf: &[u16]) -> Result<(), Win32Error> {
     devices.call_installer(DIF_REGISTERDEVICE, &device)
 }
 
-/// Whether Windows must be started anew.
+/// True if Windows must be restarted to complete the change.
 pub struct Restart(pub bool);
 
-/// Installs the driver package, and makes the device if there is none.
+/// Installs the driver package and creates the device if it does not exist.
 pub fn install(inf: &Path) -> Result<Restart, Failure> {
     process::require_windows()?;
     let inf = absolute(inf)?;
     if root_devices()?.samples().is_empty() {
-        make_device(&inf)?;
+        create_device(&inf)?;
     }
     let hardware_id = wide(HARDWARE_ID);
     let mut restart = 0;
@@ -196,7 +197,7 @@ pub fn install(inf: &Path) -> Result<Restart, Failure> {
     };
     let result = succeeded("UpdateDriverForPlugAndPlayDevices", updated);
     if let Err(error) = result {
-        // A device without a driver would stay forever.
+        // Otherwise the new device would remain without a driver.
         remove_devices()?;
         return Err(error.into());
     }

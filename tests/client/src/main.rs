@@ -1,40 +1,39 @@
-//! The sample driver's client on Windows.
+//! The sample driver's client for Windows.
 //!
-//! It is a controller of ETW sessions, a consumer of their events (decoded by TDH), and a
-//! user of the sample driver's device; and it plays the scenarios that the stand-in kernel
-//! plays, on the real system.
+//! The client controls ETW sessions, consumes their events (decoded by TDH) and sends requests to
+//! the sample driver's device. It runs on Windows the scenarios that also run in the stand-in
+//! kernel.
 
 #[cfg(not(windows))]
-compile_error!("the client is a Windows program; `cargo xtask client` builds it from elsewhere");
+compile_error!("the client is a Windows program; `cargo xtask client` cross-compiles it");
 
 mod arguments;
+mod command_line;
 mod commands;
 mod consumer;
 mod device;
 mod devnode;
 mod error;
 mod guid;
+mod host;
 mod install;
 mod process;
 mod session;
 mod tdh;
 mod wide;
-mod world;
 
 use std::process::ExitCode;
 
-use crate::error::Failure;
-
-/// Something the client was asked to do failed.
+/// The exit code of a command that failed.
 const FAILED: u8 = 1;
 
-fn run() -> Result<(), Failure> {
-    let matches = arguments::command().get_matches();
-    commands::run(&matches)
-}
-
 fn main() -> ExitCode {
-    match run() {
+    let action = match arguments::parse(std::env::args_os()) {
+        Ok(action) => action,
+        // Prints the message and exits, with success after --help and --version.
+        Err(error) => error.exit(),
+    };
+    match commands::run(&action) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");

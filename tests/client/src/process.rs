@@ -1,4 +1,4 @@
-//! This process: whether it is elevated, and whether somebody wants it to end.
+//! The state of this process: elevation, Wine, Ctrl+C.
 
 use std::{
     ptr,
@@ -25,9 +25,9 @@ use crate::{
     wide::wide,
 };
 
-/// Whether this process runs with an administrator's full rights.
+/// Returns true if this process runs with an administrator's full rights.
 pub fn is_elevated() -> Result<bool, Win32Error> {
-    // SAFETY: it has no preconditions.
+    // SAFETY: the call has no preconditions.
     let process = unsafe { GetCurrentProcess() };
     let mut token: HANDLE = ptr::null_mut();
     // SAFETY: the out-parameter is a local.
@@ -51,13 +51,13 @@ pub fn is_elevated() -> Result<bool, Win32Error> {
     } else {
         Ok(elevation.TokenIsElevated != 0)
     };
-    // SAFETY: the handle was opened above, and nobody else has it.
+    // SAFETY: the handle was opened above, and is used nowhere else.
     unsafe { CloseHandle(token) };
     result
 }
 
-/// Fails where there is no ETW to speak to and no driver to load. Wine's routines say that all is well,
-/// or end the process.
+/// Returns an error on Wine, which has no ETW and loads no drivers: its routines either report
+/// success without doing anything or end the process.
 pub fn require_windows() -> Result<(), Failure> {
     let ntdll = wide("ntdll.dll");
     // SAFETY: the name ends with a NUL.
@@ -70,7 +70,7 @@ pub fn require_windows() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether Ctrl+C was pressed.
+/// True once Ctrl+C was pressed.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "system" fn interrupt(_event: u32) -> BOOL {
@@ -78,7 +78,7 @@ unsafe extern "system" fn interrupt(_event: u32) -> BOOL {
     1
 }
 
-/// From now on, Ctrl+C ends the waiting and not the process.
+/// Makes Ctrl+C end [`wait`] instead of the process.
 pub fn catch_interrupts() -> Result<(), Win32Error> {
     // SAFETY: the routine touches an atomic only.
     if unsafe { SetConsoleCtrlHandler(Some(interrupt), 1) } == 0 {
@@ -87,7 +87,7 @@ pub fn catch_interrupts() -> Result<(), Win32Error> {
     Ok(())
 }
 
-/// Waits for Ctrl+C, or for so many seconds, or for `over`.
+/// Waits until Ctrl+C is pressed, the given time has passed, or `over` returns true.
 pub fn wait(seconds: Option<u64>, over: impl Fn() -> bool) {
     const STEP: Duration = Duration::from_millis(100);
     let end = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));

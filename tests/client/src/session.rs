@@ -1,4 +1,4 @@
-//! Controlling sessions (`StartTrace`, `ControlTrace`, `EnableTraceEx2`).
+//! Control of sessions (`StartTrace`, `ControlTrace`, `EnableTraceEx2`).
 
 use std::{path::Path, ptr};
 
@@ -30,14 +30,14 @@ use crate::{
     wide::wide,
 };
 
-/// How long enabling a provider may take. With a time to wait, the call returns when the provider
-/// has been told.
+/// The time that enabling a provider may take. With a timeout, the call returns only after the
+/// provider was notified.
 const ENABLE_TIMEOUT_MS: u32 = 5_000;
 
-/// Units that a session's name, or the name of its file, can have here.
+/// The capacity, in UTF-16 units, for the name of a session and for that of its file.
 const NAME_CAPACITY: usize = 1024;
 
-/// `EVENT_TRACE_PROPERTIES` with room for both names behind it.
+/// `EVENT_TRACE_PROPERTIES`, followed by both names.
 #[repr(C)]
 struct Properties {
     base: EVENT_TRACE_PROPERTIES,
@@ -45,7 +45,7 @@ struct Properties {
     file: [u16; NAME_CAPACITY],
 }
 
-/// Bytes, as Windows counts them.
+/// Returns the size of a type in bytes.
 fn size<T>() -> u32 {
     u32::try_from(size_of::<T>()).unwrap_or(u32::MAX)
 }
@@ -55,7 +55,7 @@ impl Properties {
         let mut base = EVENT_TRACE_PROPERTIES::default();
         base.Wnode.BufferSize = size::<Self>();
         base.Wnode.Flags = WNODE_FLAG_TRACED_GUID;
-        // Timestamps count the performance counter.
+        // Timestamps are values of the performance counter.
         base.Wnode.ClientContext = 1;
         base.LoggerNameOffset = size::<EVENT_TRACE_PROPERTIES>();
         base.LogFileNameOffset = base.LoggerNameOffset + size::<[u16; NAME_CAPACITY]>();
@@ -67,45 +67,45 @@ impl Properties {
     }
 }
 
-/// Where a session's events go.
+/// The destination of a session's events.
 #[derive(Clone, Copy, Debug)]
 pub enum Delivery<'a> {
     /// To a file.
     File(&'a Path),
-    /// To consumers, as they come.
+    /// To consumers, in real time.
     RealTime,
 }
 
-/// How many buffers a session has, and how large they are; zeros leave it to the system.
+/// The size and number of a session's buffers; zero means the system's default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Buffers {
-    /// Kilobytes.
+    /// The size of a buffer in kilobytes.
     pub kilobytes: u32,
-    /// The least number.
-    pub least: u32,
-    /// The most.
-    pub most: u32,
+    /// The minimum number of buffers.
+    pub minimum: u32,
+    /// The maximum number of buffers.
+    pub maximum: u32,
 }
 
-/// What a session has counted (`EVENT_TRACE_PROPERTIES`).
+/// The counters of a session (`EVENT_TRACE_PROPERTIES`).
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
-    /// Events that it could not take.
+    /// Events that were lost.
     pub events_lost: u32,
-    /// Buffers that it wrote.
+    /// Buffers that were written.
     pub buffers_written: u32,
-    /// Buffers that it could not write.
+    /// Buffers that could not be written to the file.
     pub buffers_lost: u32,
-    /// Buffers that no consumer took in time.
+    /// Buffers that no consumer read in time.
     pub real_time_buffers_lost: u32,
 }
 
-/// A session that runs.
+/// A running session.
 pub struct Session {
     handle: CONTROLTRACE_HANDLE,
 }
 
-/// A session that was started here, and is stopped with this value at the latest.
+/// A session that this process started. It is stopped when this value is dropped.
 pub struct OwnSession {
     session: Session,
     running: bool,
@@ -117,13 +117,13 @@ impl OwnSession {
         process::require_windows()?;
         let mut properties = Properties::new();
         properties.base.BufferSize = buffers.kilobytes;
-        properties.base.MinimumBuffers = buffers.least;
-        properties.base.MaximumBuffers = buffers.most;
+        properties.base.MinimumBuffers = buffers.minimum;
+        properties.base.MaximumBuffers = buffers.maximum;
         match delivery {
             Delivery::File(path) => {
                 properties.base.LogFileMode = EVENT_TRACE_FILE_MODE_SEQUENTIAL;
                 let path = wide(path);
-                // A longer name would be cut; the system says what it thinks of this one.
+                // A name that is too long is truncated, and the system rejects it.
                 let length = path.len().min(NAME_CAPACITY - 1);
                 properties.file[..length].copy_from_slice(&path[..length]);
             }
@@ -135,8 +135,8 @@ impl OwnSession {
         }
         let name = wide(name);
         let mut handle = CONTROLTRACE_HANDLE::default();
-        // SAFETY: the name ends with a NUL, and the structure is as large as it says, with
-        // its names' offsets inside.
+        // SAFETY: the name ends with a NUL, and the structure is as large as it states, and
+        // contains both names' offsets.
         let code = unsafe {
             StartTraceW(
                 &raw mut handle,
@@ -157,7 +157,7 @@ impl OwnSession {
         self.session.control(EVENT_TRACE_CONTROL_STOP)
     }
 
-    /// The session.
+    /// Returns the session.
     pub const fn session(&self) -> &Session {
         &self.session
     }
@@ -168,18 +168,18 @@ impl Drop for OwnSession {
         if self.running
             && let Err(error) = self.session.control(EVENT_TRACE_CONTROL_STOP)
         {
-            eprintln!("warning: a session is left running: {error}");
+            eprintln!("warning: cannot stop a session, which keeps running: {error}");
         }
     }
 }
 
 impl Session {
-    /// Finds a session that runs.
+    /// Finds a running session by its name.
     pub fn named(name: &str) -> Result<Self, Failure> {
         process::require_windows()?;
         let mut properties = Properties::new();
         let name = wide(name);
-        // SAFETY: the name ends with a NUL, and the structure is as large as it says.
+        // SAFETY: the name ends with a NUL, and the structure is as large as it states.
         let code = unsafe {
             ControlTraceW(
                 CONTROLTRACE_HANDLE::default(),
@@ -198,7 +198,7 @@ impl Session {
 
     fn control(&self, code: u32) -> Result<Counts, Win32Error> {
         let mut properties = Properties::new();
-        // SAFETY: the structure is as large as it says.
+        // SAFETY: the structure is as large as it states.
         let result = unsafe {
             ControlTraceW(
                 self.handle,
@@ -207,7 +207,7 @@ impl Session {
                 code,
             )
         };
-        // The counters are there even where a name had no room.
+        // The counters are valid even if a name did not fit.
         if result != ERROR_MORE_DATA {
             Win32Error::check("ControlTrace", result)?;
         }
@@ -245,7 +245,7 @@ impl Session {
             ..ENABLE_TRACE_PARAMETERS::default()
         };
         let guid = to_windows(guid);
-        // SAFETY: the GUID, the parameters and the filter they point to are locals that
+        // SAFETY: the GUID, the parameters and the filter that they point to are locals that
         // outlive the call.
         let result = unsafe {
             EnableTraceEx2(
@@ -273,16 +273,16 @@ impl Session {
         self.control_provider(source, code, &Filter::default())
     }
 
-    /// Asks a provider or group for its state.
+    /// Asks a provider or group to write its state.
     pub fn capture_state(&self, source: Source) -> Result<(), Win32Error> {
         let code = EVENT_CONTROL_CODE_CAPTURE_STATE;
         self.control_provider(source, code, &Filter::default())
     }
 
-    /// Says which providers are not enabled by their groups.
+    /// Sets the providers that are not enabled through their groups.
     pub fn disallow(&self, providers: &[Guid]) -> Result<(), Win32Error> {
         let guids: Vec<GUID> = providers.iter().copied().map(to_windows).collect();
-        // SAFETY: the GUIDs are as many as the length says, and outlive the call.
+        // SAFETY: the slice has the given length and outlives the call.
         let code = unsafe {
             TraceSetInformation(
                 self.handle,
@@ -294,18 +294,18 @@ impl Session {
         Win32Error::check("TraceSetInformation", code)
     }
 
-    /// Which providers are not enabled by their groups.
+    /// Returns the providers that are not enabled through their groups.
     pub fn disallowed(&self) -> Result<Vec<Guid>, Win32Error> {
-        const MOST: usize = 256;
-        let mut guids = [GUID::default(); MOST];
+        const MAX_PROVIDERS: usize = 256;
+        let mut guids = [GUID::default(); MAX_PROVIDERS];
         let mut length = 0;
-        // SAFETY: the room is as large as the length says, and outlives the call.
+        // SAFETY: the buffer is as large as the given size and outlives the call.
         let code = unsafe {
             TraceQueryInformation(
                 self.handle,
                 TraceDisallowListQuery,
                 guids.as_mut_ptr().cast(),
-                size::<[GUID; MOST]>(),
+                size::<[GUID; MAX_PROVIDERS]>(),
                 &raw mut length,
             )
         };
@@ -315,7 +315,8 @@ impl Session {
     }
 }
 
-/// `EVENT_FILTER_EVENT_ID`: whether the ids pass, a reserved byte, their number, the ids.
+/// Returns an `EVENT_FILTER_EVENT_ID`: a byte that is 1 if the ids pass, a reserved byte, the
+/// number of ids, the ids.
 fn event_ids(ids: &Ids) -> Vec<u8> {
     let (pass, ids) = match ids {
         Ids::Only(ids) => (1, ids),
@@ -328,48 +329,47 @@ fn event_ids(ids: &Ids) -> Vec<u8> {
     bytes
 }
 
-/// What one session wants of a provider.
+/// The enable info of one session for a provider (`TRACE_ENABLE_INFO`).
 #[derive(Clone, Copy, Debug)]
-pub struct Enablement {
-    /// The session's number.
+pub struct EnableInfo {
+    /// The session's logger id.
     pub session: u16,
     /// The level.
     pub level: u8,
-    /// Any of these keywords.
+    /// The match-any mask.
     pub any: u64,
-    /// All of these.
+    /// The match-all mask.
     pub all: u64,
 }
 
-/// How a provider is registered and enabled.
+/// A provider's registrations and the sessions that enable it.
 #[derive(Clone, Debug, Default)]
 pub struct Registrations {
-    /// How many instances there are, the drivers' included.
+    /// The number of registered instances, in processes and in drivers.
     pub instances: u32,
-    /// What sessions want of the first.
-    pub enablements: Vec<Enablement>,
+    /// The enable info of each session that enables the first instance.
+    pub enable_infos: Vec<EnableInfo>,
 }
 
-/// Asks the system about a provider (`TraceGuidQueryInfo`).
+/// Returns a provider's registrations (`TraceGuidQueryInfo`).
 pub fn registrations(provider: Guid) -> Result<Registrations, Failure> {
     process::require_windows()?;
     let guid = to_windows(provider);
-    // As for any such list: the call says how much room it takes.
-    let mut room = vec![0_u64; 512];
+    let mut buffer = vec![0_u64; 512];
     let mut length = 0;
-    // SAFETY: input and output are as large as their lengths say, and outlive the call.
+    // SAFETY: input and output are as large as the given sizes and outlive the call.
     let code = unsafe {
         EnumerateTraceGuidsEx(
             TraceGuidQueryInfo,
             (&raw const guid).cast(),
             size::<GUID>(),
-            room.as_mut_ptr().cast(),
-            u32::try_from(size_of_val(room.as_slice())).unwrap_or(0),
+            buffer.as_mut_ptr().cast(),
+            u32::try_from(size_of_val(buffer.as_slice())).unwrap_or(0),
             &raw mut length,
         )
     };
     Win32Error::check("EnumerateTraceGuidsEx", code)?;
-    let bytes: Vec<u8> = room
+    let bytes: Vec<u8> = buffer
         .iter()
         .flat_map(|word| word.to_le_bytes())
         .take(length as usize)
@@ -377,39 +377,51 @@ pub fn registrations(provider: Guid) -> Result<Registrations, Failure> {
     Ok(parse_registrations(&bytes))
 }
 
-/// `TRACE_GUID_INFO`, then for the first instance `TRACE_PROVIDER_INSTANCE_INFO` and as many
-/// `TRACE_ENABLE_INFO` as that says.
-fn parse_registrations(bytes: &[u8]) -> Registrations {
-    let word = |at: usize| {
-        bytes
-            .get(at..at + 4)
-            .and_then(|bytes| bytes.try_into().ok())
-            .map_or(0, u32::from_le_bytes)
-    };
-    let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-    let instances = word(0);
-    if instances == 0 {
-        return Registrations::default();
+/// A structure of Windows that can be read from bytes.
+///
+/// # Safety
+///
+/// Every bit pattern must be a valid value of the type.
+unsafe trait Plain: Copy {
+    /// Reads a value at `offset`, or returns `None` if the bytes end before it does.
+    fn read(bytes: &[u8], offset: usize) -> Option<Self> {
+        let bytes = bytes.get(offset..)?.get(..size_of::<Self>())?;
+        // SAFETY: the slice has the size of the type, for which every bit pattern is valid.
+        Some(unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() })
     }
-    let instance = size_of::<TRACE_GUID_INFO>();
-    let count = word(instance + 4) as usize;
-    let first = instance + size_of::<TRACE_PROVIDER_INSTANCE_INFO>();
-    let enablements = (0..count)
-        .map(|index| first + index * size_of::<TRACE_ENABLE_INFO>())
-        .filter(|at| at + size_of::<TRACE_ENABLE_INFO>() <= bytes.len() && word(*at) != 0)
-        .map(|at| {
-            let [level, _, low, high] = word(at + 4).to_le_bytes();
-            Enablement {
-                session: u16::from_le_bytes([low, high]),
-                level,
-                any: long(at + 16),
-                all: long(at + 24),
-            }
+}
+
+// SAFETY: the structure consists of integers.
+unsafe impl Plain for TRACE_GUID_INFO {}
+// SAFETY: the structure consists of integers.
+unsafe impl Plain for TRACE_PROVIDER_INSTANCE_INFO {}
+// SAFETY: the structure consists of integers.
+unsafe impl Plain for TRACE_ENABLE_INFO {}
+
+/// Reads a `TRACE_GUID_INFO`, the `TRACE_PROVIDER_INSTANCE_INFO` of the first instance, and its
+/// `TRACE_ENABLE_INFO`s.
+fn parse_registrations(bytes: &[u8]) -> Registrations {
+    let instance_offset = size_of::<TRACE_GUID_INFO>();
+    let instances = TRACE_GUID_INFO::read(bytes, 0).map_or(0, |info| info.InstanceCount);
+    let instance = TRACE_PROVIDER_INSTANCE_INFO::read(bytes, instance_offset)
+        .filter(|_| instances > 0)
+        .unwrap_or_default();
+    let first = instance_offset + size_of::<TRACE_PROVIDER_INSTANCE_INFO>();
+    let enable_infos = (0..instance.EnableCount as usize)
+        .map_while(|index| {
+            TRACE_ENABLE_INFO::read(bytes, first + index * size_of::<TRACE_ENABLE_INFO>())
+        })
+        .filter(|info| info.IsEnabled != 0)
+        .map(|info| EnableInfo {
+            session: info.LoggerId,
+            level: info.Level,
+            any: info.MatchAnyKeyword,
+            all: info.MatchAllKeyword,
         })
         .collect();
     Registrations {
         instances,
-        enablements,
+        enable_infos,
     }
 }
 
@@ -427,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn registrations_are_read_as_far_as_they_go() {
+    fn truncated_registrations_are_read_up_to_the_last_whole_enable_info() {
         let mut bytes = Vec::new();
         for word in [1_u32, 0, 0, 2, 77, 0] {
             bytes.extend(word.to_le_bytes());
@@ -437,9 +449,9 @@ mod tests {
         }
         let found = parse_registrations(&bytes);
         assert_eq!(found.instances, 1);
-        // The second one it speaks of is not there.
-        assert_eq!(found.enablements.len(), 1);
-        let one = found.enablements[0];
+        // The count says 2, but only one TRACE_ENABLE_INFO follows.
+        assert_eq!(found.enable_infos.len(), 1);
+        let one = found.enable_infos[0];
         assert_eq!((one.session, one.level), (9, 5));
         assert_eq!((one.any, one.all), (0x2_0000_0001, 0x4_0000_0003));
         assert_eq!(parse_registrations(&[]).instances, 0);

@@ -1,4 +1,4 @@
-//! What an event means, by the system's own decoder (`TdhGetEventInformation`).
+//! Decodes events with the system's decoder (`TdhGetEventInformation`).
 
 use std::{mem::offset_of, ptr, slice};
 
@@ -16,45 +16,45 @@ use windows_sys::Win32::{
 
 use crate::{error::Win32Error, guid::from_windows, wide::wide};
 
-/// An event, decoded.
+/// A decoded event.
 #[derive(Clone, Debug, Serialize)]
 pub struct Event {
-    /// When it was written, in UTC.
+    /// The time at which the event was written, in UTC.
     pub time: String,
-    /// The process that it was written in.
+    /// The id of the process that wrote the event.
     pub process: u32,
-    /// The thread.
+    /// The id of the thread.
     pub thread: u32,
-    /// The processor.
+    /// The number of the processor.
     pub processor: u16,
     /// The provider's name, or its GUID.
     pub provider: String,
     /// The event's name, task and opcode, or its id.
     pub name: String,
-    /// Its id.
+    /// The id.
     pub id: u16,
-    /// Its version.
+    /// The version.
     pub version: u8,
-    /// Its level.
+    /// The level.
     pub level: u8,
-    /// Its opcode.
+    /// The opcode.
     pub opcode: u8,
-    /// Its keyword.
+    /// The keyword.
     pub keyword: String,
-    /// Its activity.
+    /// The activity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activity: Option<String>,
-    /// What its activity comes from.
+    /// The related activity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub related_activity: Option<String>,
-    /// Its fields, in order.
+    /// The fields, in order.
     pub fields: Vec<(String, String)>,
-    /// Why a part could not be decoded.
+    /// The reason why a part could not be decoded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// Lets the system decode by a manifest that is not installed.
+/// Loads a manifest that is not installed, so that the system decodes with it.
 pub fn load_manifest(path: &std::path::Path) -> Result<(), Win32Error> {
     let path = wide(path);
     // SAFETY: the path ends with a NUL.
@@ -63,9 +63,9 @@ pub fn load_manifest(path: &std::path::Path) -> Result<(), Win32Error> {
 }
 
 /// Bytes with the alignment that TDH's structures need.
-struct Room(Vec<u64>);
+struct Buffer(Vec<u64>);
 
-impl Room {
+impl Buffer {
     fn new(bytes: u32) -> Self {
         Self(vec![0; (bytes as usize).div_ceil(8)])
     }
@@ -74,7 +74,7 @@ impl Room {
         u32::try_from(size_of_val(self.0.as_slice())).unwrap_or(u32::MAX)
     }
 
-    /// A NUL-terminated text at an offset; nothing where there is none.
+    /// Returns the NUL-terminated text at an offset; offset 0 means that there is none.
     fn text(&self, offset: u32) -> Option<String> {
         if offset == 0 {
             return None;
@@ -100,74 +100,75 @@ trait ArrayPairs: Iterator<Item = u8> + Sized {
 
 impl<T: Iterator<Item = u8>> ArrayPairs for T {}
 
-/// Calls a routine that says how much room it takes, until it has it.
-fn with_room(
+/// Calls a routine again with a larger buffer as long as it reports that the buffer is too small.
+fn with_buffer(
     call: &'static str,
     mut routine: impl FnMut(*mut u64, &mut u32) -> u32,
-) -> Result<Room, Win32Error> {
-    let mut room = Room::new(1024);
+) -> Result<Buffer, Win32Error> {
+    let mut buffer = Buffer::new(1024);
     loop {
-        let mut bytes = room.bytes();
-        let code = routine(room.0.as_mut_ptr(), &mut bytes);
-        if code == ERROR_INSUFFICIENT_BUFFER && bytes > room.bytes() {
-            room = Room::new(bytes);
+        let mut bytes = buffer.bytes();
+        let code = routine(buffer.0.as_mut_ptr(), &mut bytes);
+        if code == ERROR_INSUFFICIENT_BUFFER && bytes > buffer.bytes() {
+            buffer = Buffer::new(bytes);
             continue;
         }
-        return Win32Error::check(call, code).map(|()| room);
+        return Win32Error::check(call, code).map(|()| buffer);
     }
 }
 
-/// What TDH knows of an event.
+/// TDH's information about an event.
 struct Information<'a> {
     record: &'a EVENT_RECORD,
-    room: Room,
+    buffer: Buffer,
 }
 
 impl<'a> Information<'a> {
     fn of(record: &'a EVENT_RECORD) -> Result<Self, Win32Error> {
-        let room = with_room("TdhGetEventInformation", |room, bytes| {
-            // SAFETY: the record is ETW's, and the room is as large as it says.
-            unsafe { TdhGetEventInformation(record, 0, ptr::null(), room.cast(), bytes) }
+        let buffer = with_buffer("TdhGetEventInformation", |buffer, bytes| {
+            // SAFETY: the record comes from ETW, and the buffer is as large as the given size.
+            unsafe { TdhGetEventInformation(record, 0, ptr::null(), buffer.cast(), bytes) }
         })?;
-        Ok(Self { record, room })
+        Ok(Self { record, buffer })
     }
 
     const fn head(&self) -> *const TRACE_EVENT_INFO {
-        self.room.0.as_ptr().cast()
+        self.buffer.0.as_ptr().cast()
     }
 
     const fn info(&self) -> &TRACE_EVENT_INFO {
-        // SAFETY: TDH filled in at least the structure, which starts the room.
+        // SAFETY: the buffer starts with the structure, which TDH has filled in.
         unsafe { &*self.head() }
     }
 
-    /// The descriptions of the event's properties.
+    /// Returns the event's property infos.
     fn properties(&self) -> &[EVENT_PROPERTY_INFO] {
         let count = self.info().PropertyCount as usize;
         let start = offset_of!(TRACE_EVENT_INFO, EventPropertyInfoArray);
-        let room = (self.room.bytes() as usize).saturating_sub(start);
-        let count = count.min(room / size_of::<EVENT_PROPERTY_INFO>());
-        // SAFETY: the array starts there, inside of the room.
+        let buffer = (self.buffer.bytes() as usize).saturating_sub(start);
+        let count = count.min(buffer / size_of::<EVENT_PROPERTY_INFO>());
+        // SAFETY: the array starts at this offset inside the buffer.
         let first = unsafe { self.head().byte_add(start) };
-        // SAFETY: as many as the room holds, filled in by TDH or zero.
+        // SAFETY: the buffer holds at least `count` elements, which TDH has filled in or which are
+        // zero.
         unsafe { slice::from_raw_parts(first.cast(), count) }
     }
 
-    fn map(&self, property: &EVENT_PROPERTY_INFO) -> Option<Room> {
-        // SAFETY: of a property that is no structure, this is the map.
+    fn map(&self, property: &EVENT_PROPERTY_INFO) -> Option<Buffer> {
+        // SAFETY: the property is not a structure, so this member is valid.
         let offset = unsafe { property.Anonymous1.nonStructType.MapNameOffset };
-        let name = wide(self.room.text(offset)?);
-        with_room("TdhGetEventMapInformation", |room, bytes| {
-            // SAFETY: the record is ETW's, the name ends with a NUL, and the room is as large
-            // as it says.
-            unsafe { TdhGetEventMapInformation(self.record, name.as_ptr(), room.cast(), bytes) }
+        let name = wide(self.buffer.text(offset)?);
+        with_buffer("TdhGetEventMapInformation", |buffer, bytes| {
+            // SAFETY: the record comes from ETW, the name ends with a NUL, and the buffer is as
+            // large as the given size.
+            unsafe { TdhGetEventMapInformation(self.record, name.as_ptr(), buffer.cast(), bytes) }
         })
         .ok()
     }
 }
 
-/// The data of an event that are not shown yet, and the values that lengths and counts may
-/// refer to.
+/// The data of an event that remain to be decoded, and the values that lengths and counts may refer
+/// to.
 struct Payload<'a> {
     information: &'a Information<'a>,
     rest: &'a [u8],
@@ -189,7 +190,7 @@ impl Payload<'_> {
             .unwrap_or(0)
     }
 
-    /// How often a property is there.
+    /// Returns the number of elements of a property.
     fn count(&self, property: &EVENT_PROPERTY_INFO) -> u16 {
         // SAFETY: both members of the union are numbers of 16 bits.
         let count = unsafe { property.Anonymous2.count };
@@ -210,13 +211,13 @@ impl Payload<'_> {
         }
     }
 
-    /// Shows the property with an index, and what it consists of.
-    fn show(&mut self, index: usize, prefix: &str) -> Result<(), Win32Error> {
+    /// Decodes the property with an index, including the members of a structure.
+    fn decode_property(&mut self, index: usize, prefix: &str) -> Result<(), Win32Error> {
         let information = self.information;
         let Some(property) = information.properties().get(index) else {
             return Ok(());
         };
-        let name = information.room.text(property.NameOffset);
+        let name = information.buffer.text(property.NameOffset);
         let name = format!("{prefix}{}", name.unwrap_or_default());
         let count = self.count(property);
         let is_array = count != 1 || Self::has(property, PropertyParamCount);
@@ -227,26 +228,26 @@ impl Payload<'_> {
                 name.clone()
             };
             if Self::has(property, PropertyStruct) {
-                // SAFETY: of a structure, these are its members.
+                // SAFETY: the property is a structure, so this member is valid.
                 let members = unsafe { property.Anonymous1.structType };
                 let first = usize::from(members.StructStartIndex);
                 for member in first..first + usize::from(members.NumOfStructMembers) {
-                    self.show(member, &format!("{name}."))?;
+                    self.decode_property(member, &format!("{name}."))?;
                 }
             } else {
-                self.show_value(index, property, name)?;
+                self.decode_value(index, property, name)?;
             }
         }
         Ok(())
     }
 
-    fn show_value(
+    fn decode_value(
         &mut self,
         index: usize,
         property: &EVENT_PROPERTY_INFO,
         name: String,
     ) -> Result<(), Win32Error> {
-        // SAFETY: the property is no structure.
+        // SAFETY: the property is not a structure, so this member is valid.
         let kind = unsafe { property.Anonymous1.nonStructType };
         let length = self.length(property);
         let map = self.information.map(property);
@@ -254,9 +255,9 @@ impl Payload<'_> {
             .as_ref()
             .map_or_else(ptr::null, |map| map.0.as_ptr().cast::<EVENT_MAP_INFO>());
         let mut consumed = 0;
-        let text = with_room("TdhFormatProperty", |room, bytes| {
-            // SAFETY: the information and the map are TDH's, the data are as long as the
-            // length says, and the room is as large as it says.
+        let text = with_buffer("TdhFormatProperty", |buffer, bytes| {
+            // SAFETY: the information and the map come from TDH, and the data and the buffer
+            // have the given sizes.
             unsafe {
                 TdhFormatProperty(
                     self.information.head(),
@@ -268,7 +269,7 @@ impl Payload<'_> {
                     u16::try_from(self.rest.len()).unwrap_or(u16::MAX),
                     self.rest.as_ptr(),
                     bytes,
-                    room.cast(),
+                    buffer.cast(),
                     &raw mut consumed,
                 )
             }
@@ -276,7 +277,7 @@ impl Payload<'_> {
         let (value, rest) = self
             .rest
             .split_at(usize::from(consumed).min(self.rest.len()));
-        // What a later property's length or count may name.
+        // The length or count of a later property may refer to this value.
         if let Some(known) = self.numbers.get_mut(index) {
             *known = match *value {
                 [byte] => Some(u16::from(byte)),
@@ -297,22 +298,22 @@ impl Payload<'_> {
     }
 }
 
-/// The bytes of an event's data.
+/// Returns an event's data.
 fn data(record: &EVENT_RECORD) -> &[u8] {
     if record.UserData.is_null() {
         return &[];
     }
-    // SAFETY: ETW passes as many bytes as the length says, as long as the record lasts.
+    // SAFETY: ETW passes a pointer to this many bytes, which are valid as long as the record.
     unsafe { slice::from_raw_parts(record.UserData.cast(), usize::from(record.UserDataLength)) }
 }
 
-/// What the event's activity comes from.
+/// Returns the related activity of an event.
 fn related(record: &EVENT_RECORD) -> Option<Guid> {
     if record.ExtendedData.is_null() {
         return None;
     }
     let count = usize::from(record.ExtendedDataCount);
-    // SAFETY: ETW passes as many items as the count says, as long as the record lasts.
+    // SAFETY: ETW passes a pointer to this many items, which are valid as long as the record.
     let items = unsafe { slice::from_raw_parts(record.ExtendedData, count) };
     let item = items.iter().find(|item| {
         u32::from(item.ExtType) == EVENT_HEADER_EXT_TYPE_RELATED_ACTIVITYID
@@ -320,7 +321,7 @@ fn related(record: &EVENT_RECORD) -> Option<Guid> {
     })?;
     let address = usize::try_from(item.DataPtr).ok()?;
     let address = ptr::with_exposed_provenance::<[u8; 16]>(address);
-    // SAFETY: ETW points at a GUID there; bytes have no alignment.
+    // SAFETY: the pointer of this item points to a GUID; byte arrays need no alignment.
     Some(Guid::from_bytes(unsafe { *address }))
 }
 
@@ -355,7 +356,7 @@ pub fn decode(record: &EVENT_RECORD) -> Event {
             return event;
         }
     };
-    describe(&mut event, &information);
+    set_names(&mut event, &information);
     let is_32_bit = u32::from(header.Flags) & EVENT_HEADER_FLAG_32_BIT_HEADER != 0;
     let mut payload = Payload {
         information: &information,
@@ -365,9 +366,9 @@ pub fn decode(record: &EVENT_RECORD) -> Event {
         fields: Vec::new(),
     };
     for index in 0..information.info().TopLevelPropertyCount as usize {
-        if let Err(error) = payload.show(index, "") {
+        if let Err(error) = payload.decode_property(index, "") {
             event.problem = Some(format!(
-                "{} bytes are not decoded: {error}",
+                "cannot decode the last {} bytes: {error}",
                 payload.rest.len()
             ));
             break;
@@ -377,12 +378,12 @@ pub fn decode(record: &EVENT_RECORD) -> Event {
     event
 }
 
-/// Puts in the names that TDH knows.
-fn describe(event: &mut Event, information: &Information<'_>) {
+/// Sets the names that TDH knows.
+fn set_names(event: &mut Event, information: &Information<'_>) {
     let info = information.info();
     let text = |offset| {
         information
-            .room
+            .buffer
             .text(offset)
             .filter(|text: &String| !text.is_empty())
     };

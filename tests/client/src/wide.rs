@@ -1,13 +1,13 @@
-//! UTF-16 with a NUL at its end, as Windows takes it.
+//! NUL-terminated UTF-16, for Windows functions.
 
 use std::{ffi::OsStr, os::windows::ffi::OsStrExt};
 
-/// A text with a NUL at its end.
+/// Returns a string in UTF-16 with a NUL at the end.
 pub fn wide(text: impl AsRef<OsStr>) -> Vec<u16> {
     text.as_ref().encode_wide().chain([0]).collect()
 }
 
-/// The texts of a list in which each ends with a NUL, and the list with another.
+/// Returns the strings of a list (`REG_MULTI_SZ`): each ends with a NUL, the list with another.
 pub fn list(units: &[u16]) -> Vec<String> {
     units
         .split(|unit| *unit == 0)

@@ -1,5 +1,5 @@
-//! The client as its users start it. Where the system has no ETW and no sample device, as
-//! under Wine, it says so; what it does where they are is what the scenarios show.
+//! Runs the client as its users do. On systems without ETW and without the sample device, such as
+//! Wine, it must say so; the scenarios show what it does on Windows.
 
 use std::{
     fs,
@@ -14,16 +14,16 @@ fn client(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What it prints when all is well.
-fn prints(arguments: &[&str]) -> String {
+/// Runs a command that must succeed and returns its output.
+fn output_of(arguments: &[&str]) -> String {
     let output = client(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {errors}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What it complains of, and the code it ends with.
-fn complains(arguments: &[&str]) -> (Option<i32>, String) {
+/// Runs a command that must fail and returns its exit code and error message.
+fn failure_of(arguments: &[&str]) -> (Option<i32>, String) {
     let output = client(arguments);
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(errors.contains("error: "), "{arguments:?}: {errors}");
@@ -52,10 +52,10 @@ const COMMANDS: [&str; 12] = [
 // R-C6
 #[test]
 fn it_helps() {
-    let help = prints(&["--help"]);
+    let help = output_of(&["--help"]);
     for command in COMMANDS {
         assert!(help.contains(command), "{command} is not in: {help}");
-        let help = prints(&[command, "--help"]);
+        let help = output_of(&[command, "--help"]);
         assert!(
             help.starts_with(|first: char| first.is_uppercase()),
             "{help}"
@@ -64,21 +64,21 @@ fn it_helps() {
     for request in [
         "echo", "write", "read", "timer", "burst", "reads", "wait", "wake", "control",
     ] {
-        assert!(prints(&["send", "--help"]).contains(request));
-        prints(&["send", request, "--help"]);
+        assert!(output_of(&["send", "--help"]).contains(request));
+        output_of(&["send", request, "--help"]);
     }
-    assert!(prints(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
+    assert!(output_of(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn it_lists_the_scenarios() {
-    let list = prints(&["scenarios", "--list"]);
+    let list = output_of(&["scenarios", "--list"]);
     for scenario in etw_scenarios::scenarios() {
         assert!(list.contains(scenario.name) && list.contains(scenario.proves));
     }
-    let one = prints(&["scenarios", "--list", "bad-requests"]);
+    let one = output_of(&["scenarios", "--list", "bad-requests"]);
     assert_eq!(one.lines().count(), 1);
-    let (code, errors) = complains(&["scenarios", "no-such"]);
+    let (code, errors) = failure_of(&["scenarios", "no-such"]);
     assert_eq!(code, Some(1));
     assert!(errors.contains("no scenario named \"no-such\""), "{errors}");
 }
@@ -92,7 +92,7 @@ fn a_wrong_command_line_is_refused_with_code_2() {
         &["trace", "--any", "much"],
         &["send", "control", "0x22e000", "abc"],
     ] {
-        assert_eq!(complains(arguments).0, Some(2), "{arguments:?}");
+        assert_eq!(failure_of(arguments).0, Some(2), "{arguments:?}");
     }
 }
 
@@ -118,7 +118,7 @@ fn without_etw_it_says_so() {
         &["disallow", "S", "802b686a-519d-5416-5280-4c0ead585fbb"],
     ];
     for arguments in commands {
-        let (code, errors) = complains(arguments);
+        let (code, errors) = failure_of(arguments);
         assert_eq!(code, Some(1), "{arguments:?}");
         assert!(
             errors.contains("Wine, which has no ETW"),
@@ -149,10 +149,10 @@ fn without_the_device_it_says_so() {
         &["send", "control", "0x22e000", "616263", "--room", "3"],
     ];
     for arguments in commands {
-        let (code, errors) = complains(arguments);
+        let (code, errors) = failure_of(arguments);
         assert_eq!(code, Some(1), "{arguments:?}");
         assert!(
-            errors.contains("the sample device is not there"),
+            errors.contains("the sample device is not present"),
             "{arguments:?}: {errors}"
         );
     }

@@ -1,4 +1,4 @@
-//! The driver's INF, as Windows' setup reads it, or Wine's.
+//! Reads the driver's INF with the setup API of Windows or Wine.
 
 use std::{fs, os::windows::ffi::OsStrExt as _, path::Path, ptr};
 
@@ -14,7 +14,7 @@ fn wide(text: impl AsRef<std::ffi::OsStr>) -> Vec<u16> {
 struct Inf(*mut core::ffi::c_void);
 
 impl Inf {
-    /// Opens a file, or says which line is wrong.
+    /// Opens a file, or returns the number of the malformed line.
     fn open(path: &Path) -> Result<Self, u32> {
         let mut line = 0;
         let path = wide(path);
@@ -28,7 +28,7 @@ impl Inf {
         Ok(Self(inf))
     }
 
-    /// The values of the first line with a key.
+    /// Returns the values of the first line with a key.
     fn values(&self, section: &str, key: &str) -> Vec<String> {
         let mut context = INFCONTEXT::default();
         let (section, key) = (wide(section), wide(key));
@@ -45,7 +45,7 @@ impl Inf {
             .map(|field| {
                 let mut units = [0_u16; 512];
                 let mut length = 0;
-                // SAFETY: the context was filled in, and the buffer is as large as told.
+                // SAFETY: the context was filled in, and the buffer is as large as the given size.
                 let got = unsafe {
                     SetupGetStringFieldW(
                         &raw const context,
@@ -61,12 +61,13 @@ impl Inf {
             .collect()
     }
 
-    /// The section that is installed on this machine instead of an undecorated one.
+    /// Returns the decorated section that is installed on this machine.
     fn actual_section(&self, section: &str) -> String {
         let section = wide(section);
         let mut units = [0_u16; 256];
         let mut length = 0;
-        // SAFETY: the file is open, the text ends with a NUL, and the buffer is as large as told.
+        // SAFETY: the file is open, the text ends with a NUL, and the buffer is as large as the
+        // given size.
         let got = unsafe {
             SetupDiGetActualSectionToInstallW(
                 self.0,
@@ -84,12 +85,12 @@ impl Inf {
 
 impl Drop for Inf {
     fn drop(&mut self) {
-        // SAFETY: it is open, and nobody uses it any more.
+        // SAFETY: the file is open and not used afterwards.
         unsafe { SetupCloseInfFile(self.0) };
     }
 }
 
-/// The file as it is stamped for x64.
+/// Returns the file as stampinf writes it for x64.
 fn stamped() -> String {
     include_str!("../../../inf/etw_sample_driver.inx")
         .replace("$ARCH$", "amd64")
@@ -143,7 +144,7 @@ fn setup_understands_it() {
 }
 
 #[test]
-fn setup_says_where_a_broken_one_is_broken() {
+fn setup_returns_the_line_of_a_syntax_error() {
     let text = stamped().replace("[Files]", "[Files");
     let line = text.lines().position(|line| line == "[Files").unwrap() + 1;
     let error = Inf::open(&write("broken.inf", &text)).err();

@@ -81,8 +81,8 @@ fn each_routine_returns_what_is_documented() {
         ("write without a handle", NtStatus::INVALID_HANDLE),     // ETW-1.3.14
         ("write", NtStatus::SUCCESS),
         ("write what nobody wants", NtStatus::SUCCESS), // ETW-1.3.13
-        ("write 128 pieces", NtStatus::SUCCESS),        // ETW-1.1.12
-        ("write 129 pieces", NtStatus::INVALID_PARAMETER), // ETW-1.3.15
+        ("write 128 data descriptors", NtStatus::SUCCESS), // ETW-1.1.12
+        ("write 129 data descriptors", NtStatus::INVALID_PARAMETER), // ETW-1.3.15
         ("write no event", NtStatus::INVALID_PARAMETER), // ETW-1.3.16
         // V75: with its header of 80 bytes, the first fills a buffer of 4 KB less 72 bytes.
         ("write 3944 bytes", NtStatus::SUCCESS), // ETW-6.2.2

@@ -1,8 +1,8 @@
-//! Events in words, to be compared and to be read.
+//! One-line text forms of events, for comparisons and for logs.
 
 use etl_file::{Decoded, Guid};
 
-/// An event in words.
+/// Formats an event on one line.
 pub fn describe(
     name: &str,
     level: u8,
@@ -18,7 +18,7 @@ pub fn describe(
     )
 }
 
-/// An event of a trace in words. What could not be decoded is part of them.
+/// Formats an event of a trace on one line, with the number of bytes that were not decoded.
 pub fn describe_decoded(event: &Decoded) -> String {
     let descriptor = event.descriptor;
     let fields: Vec<String> = event

@@ -1,24 +1,24 @@
-//! Comparing a trace with what it must hold.
+//! Comparison of a trace with the events that are expected in it.
 
 use etl_file::{Decoded, Guid};
 
 use crate::describe::{describe, describe_decoded};
 
-/// An event that a trace must hold.
+/// An event that is expected in a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// The event's name.
     pub name: &'static str,
-    /// Its level.
+    /// The level.
     pub level: u8,
-    /// Its keyword.
+    /// The keyword.
     pub keyword: u64,
     opcode: u8,
     related: Option<Guid>,
     fields: Vec<(&'static str, String)>,
 }
 
-/// A trace does not hold what it must.
+/// The first difference between a trace and the expected events.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("event {number} is {got}, expected {expected}")]
 pub struct ExpectError {
@@ -26,11 +26,11 @@ pub struct ExpectError {
     pub number: usize,
     /// The event that was expected there.
     pub expected: String,
-    /// The event that is there.
+    /// The event that was found there.
     pub got: String,
 }
 
-/// Starts the description of an event without fields.
+/// Returns an expected event without fields.
 pub const fn event(name: &'static str, level: u8, keyword: u64) -> Expected {
     Expected {
         name,
@@ -43,21 +43,21 @@ pub const fn event(name: &'static str, level: u8, keyword: u64) -> Expected {
 }
 
 impl Expected {
-    /// The event has this opcode.
+    /// Sets the opcode.
     #[must_use]
     pub const fn opcode(mut self, opcode: u8) -> Self {
         self.opcode = opcode;
         self
     }
 
-    /// The event's activity comes from this one.
+    /// Sets the related activity.
     #[must_use]
     pub const fn related(mut self, related: Guid) -> Self {
         self.related = Some(related);
         self
     }
 
-    /// The event has this field next, as it is shown.
+    /// Appends a field, with its value as text.
     #[must_use]
     pub fn field(mut self, name: &'static str, value: &impl ToString) -> Self {
         self.fields.push((name, value.to_string()));
@@ -81,11 +81,11 @@ impl Expected {
     }
 }
 
-/// Compares the events of a trace with those it must hold, one by one.
+/// Compares the events of a trace with the expected ones, in order.
 ///
 /// # Errors
 ///
-/// The first difference.
+/// Returns the first difference.
 pub fn check(events: &[Decoded], expected: &[Expected]) -> Result<(), ExpectError> {
     for number in 0..events.len().max(expected.len()) {
         let nothing = || "nothing".to_owned();

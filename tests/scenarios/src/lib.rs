@@ -1,18 +1,18 @@
-//! What must be observed of the sample driver, written once.
+//! Scenarios that the sample driver must pass on every host, written once.
 //!
-//! A [`Scenario`] is a story told to a [`World`]: start sessions, enable the provider, talk
-//! to the device, stop, look at the decoded events. The stand-in kernel is one world
-//! (`StandIn`, with the feature `stand-in`), a Windows machine another; what a scenario
-//! proves is the same in both.
+//! A [`Scenario`] starts sessions on a [`Host`], enables the provider, sends requests to the
+//! device, stops the sessions and checks the decoded events. Two hosts exist: the stand-in
+//! kernel (`StandIn`, with the feature `stand-in`) and a Windows machine (the sample client).
+//! A scenario proves the same on both.
 //!
-//! With the feature `stand-in` there is a tour besides: `drive` drives the device through
-//! everything it can do while two sessions trace it; `expected_everything` and
-//! `expected_requests` say which events each session must have recorded, in order, and
-//! `check` compares.
+//! The feature `stand-in` also provides a tour: `drive` exercises every path of the sample
+//! driver while two sessions trace it, `expected_everything` and `expected_requests` return the
+//! events that each session must record, in order, and `check` compares them with a trace.
 
 mod describe;
 #[cfg(all(feature = "stand-in", target_arch = "x86_64", target_os = "linux"))]
 mod expect;
+mod host;
 mod report;
 mod stage;
 #[cfg(all(feature = "stand-in", target_arch = "x86_64", target_os = "linux"))]
@@ -20,7 +20,6 @@ mod stand_in;
 mod suite;
 #[cfg(all(feature = "stand-in", target_arch = "x86_64", target_os = "linux"))]
 mod tour;
-mod world;
 
 use etl_file::Guid;
 use etw_sample_interface::PROVIDER_GROUP;
@@ -32,24 +31,24 @@ pub use crate::{
     tour::{Tour, TourError, drive, expected_everything, expected_requests},
 };
 pub use crate::{
+    host::{
+        Answer, File, Filter, Host, HostError, Ids, MANIFEST, Pending, Recording, Room, Seen,
+        Session, Source,
+    },
     report::{Outcome, Report},
     suite::{Scenario, play, scenarios},
-    world::{
-        Answer, File, Filter, Ids, MANIFEST, Pending, Recording, Room, Seen, Session, Source,
-        World, WorldError,
-    },
 };
 
 /// The GUID of the sample driver's provider: the standard hash of its name.
 const PROVIDER: &str = "802b686a-519d-5416-5280-4c0ead585fbb";
 
-/// The sample driver's provider.
+/// Returns the GUID of the sample driver's provider.
 #[must_use]
 pub fn provider() -> Guid {
     PROVIDER.parse().unwrap_or_default()
 }
 
-/// The provider group that it is a member of.
+/// Returns the GUID of the provider group that the sample driver's provider belongs to.
 #[must_use]
 pub fn group() -> Guid {
     PROVIDER_GROUP.parse().unwrap_or_default()

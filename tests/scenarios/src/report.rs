@@ -1,33 +1,33 @@
-//! How scenarios went, for people and for automation.
+//! Results of scenarios, as text, JSON and `JUnit` XML.
 
 use std::{fmt::Write as _, io};
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use serde::Serialize;
 
-/// How one scenario went.
+/// The result of one scenario.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// The scenario's name.
     pub name: &'static str,
-    /// What it proves when it passes.
+    /// The statement that the scenario proves when it passes.
     pub proves: &'static str,
-    /// The requirements it is about.
+    /// The ids of the requirements that the scenario covers.
     pub requirements: &'static [&'static str],
-    /// Why it failed, if it did.
+    /// The reason for the failure, if the scenario failed.
     pub failure: Option<String>,
-    /// What was done and what was seen.
+    /// The steps that were taken and the events that were recorded.
     pub log: Vec<String>,
 }
 
 impl Outcome {
-    /// Whether the scenario saw what it is to show.
+    /// Returns true if the scenario passed.
     #[must_use]
     pub const fn passed(&self) -> bool {
         self.failure.is_none()
     }
 
-    /// One line for a scenario that passed; for one that failed, why, and what it saw.
+    /// Formats the outcome: one line if the scenario passed, else the reason and the log.
     #[must_use]
     pub fn describe(&self) -> String {
         let Some(failure) = &self.failure else {
@@ -35,7 +35,7 @@ impl Outcome {
         };
         let mut text = format!("FAIL   {}: {failure}\n", self.name);
         // Writing to a string does not fail.
-        _ = writeln!(text, "       It is to show that {}.", self.proves);
+        _ = writeln!(text, "       The scenario proves that {}.", self.proves);
         for line in &self.log {
             _ = writeln!(text, "       | {line}");
         }
@@ -43,21 +43,21 @@ impl Outcome {
     }
 }
 
-/// How scenarios went.
+/// The results of all scenarios that were run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Each scenario's outcome, in the order they were played.
+    /// The outcome of each scenario, in the order in which they ran.
     pub outcomes: Vec<Outcome>,
 }
 
 impl Report {
-    /// Whether there were scenarios, and all passed.
+    /// Returns true if at least one scenario ran and all passed.
     #[must_use]
     pub fn passed(&self) -> bool {
         !self.outcomes.is_empty() && self.outcomes.iter().all(Outcome::passed)
     }
 
-    /// How many failed.
+    /// Returns the number of scenarios that failed.
     #[must_use]
     pub fn failures(&self) -> usize {
         self.outcomes
@@ -70,17 +70,17 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// As the writer.
+    /// Returns the error of the writer.
     pub fn write_json(&self, mut writer: impl io::Write) -> io::Result<()> {
         serde_json::to_writer_pretty(&mut writer, self)?;
         writeln!(writer)
     }
 
-    /// Writes the report in the XML of `JUnit`.
+    /// Writes the report as `JUnit` XML.
     ///
     /// # Errors
     ///
-    /// As the writer.
+    /// Returns the error of the writer.
     pub fn write_junit(&self, writer: impl io::Write) -> io::Result<()> {
         let mut suite = TestSuite::new("etw-scenarios");
         for outcome in &self.outcomes {

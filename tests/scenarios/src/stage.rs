@@ -1,4 +1,4 @@
-//! Where a scenario plays: a world, and a log of what was done and seen.
+//! A host with a log of the steps that a scenario takes and of their results.
 
 use std::{fmt::Debug, time::Duration};
 
@@ -6,29 +6,29 @@ use etl_file::Guid;
 
 use crate::{
     describe::describe_decoded,
-    world::{Answer, File, Filter, Pending, Recording, Room, Session, Source, World, WorldError},
+    host::{Answer, File, Filter, Host, HostError, Pending, Recording, Room, Session, Source},
 };
 
-/// A scenario saw something else than what it is to show, or could not go on.
+/// A scenario observed something unexpected, or could not continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// Something is not what it should be.
-    #[error("{what}: expected {expected}, saw {saw}")]
+    /// An observation differs from the expectation.
+    #[error("{what}: expected {expected}, got {saw}")]
     Differs {
-        /// What was looked at.
+        /// What was observed.
         what: String,
-        /// What it should be.
+        /// The expected value.
         expected: String,
-        /// What it is.
+        /// The observed value.
         saw: String,
     },
-    /// The world refused.
+    /// The host failed to carry out a step.
     #[error(transparent)]
-    World(#[from] WorldError),
+    Host(#[from] HostError),
 }
 
-/// Fails when two values differ.
-pub fn same<T: PartialEq + Debug>(
+/// Returns an error if two values differ.
+pub fn expect_equal<T: PartialEq + Debug>(
     what: impl Into<String>,
     expected: &T,
     saw: &T,
@@ -43,9 +43,14 @@ pub fn same<T: PartialEq + Debug>(
     })
 }
 
-/// Fails when something does not hold.
-pub fn holds(what: &str, expected: &str, saw: &impl Debug, so: bool) -> Result<(), Failure> {
-    if so {
+/// Returns an error if `condition` is false.
+pub fn expect_that(
+    what: &str,
+    expected: &str,
+    saw: &impl Debug,
+    condition: bool,
+) -> Result<(), Failure> {
+    if condition {
         return Ok(());
     }
     Err(Failure::Differs {
@@ -55,19 +60,19 @@ pub fn holds(what: &str, expected: &str, saw: &impl Debug, so: bool) -> Result<(
     })
 }
 
-/// The most events of a recording that the log shows.
-const SHOWN: usize = 40;
+/// The maximum number of events of a recording that the log shows.
+const MAX_LOGGED_EVENTS: usize = 40;
 
-/// A world with a log.
+/// A host with a log.
 pub struct Stage<'a> {
-    world: &'a mut dyn World,
+    host: &'a mut dyn Host,
     log: Vec<String>,
 }
 
 impl<'a> Stage<'a> {
-    pub fn new(world: &'a mut dyn World) -> Self {
+    pub fn new(host: &'a mut dyn Host) -> Self {
         Self {
-            world,
+            host,
             log: Vec::new(),
         }
     }
@@ -82,12 +87,12 @@ impl<'a> Stage<'a> {
 
     pub fn load_driver(&mut self) -> Result<(), Failure> {
         self.note("load the driver");
-        Ok(self.world.load_driver()?)
+        Ok(self.host.load_driver()?)
     }
 
     pub fn unload_driver(&mut self) -> Result<(), Failure> {
         self.note("unload the driver");
-        Ok(self.world.unload_driver()?)
+        Ok(self.host.unload_driver()?)
     }
 
     pub fn start(&mut self, name: &str) -> Result<Session, Failure> {
@@ -95,23 +100,23 @@ impl<'a> Stage<'a> {
     }
 
     pub fn start_with(&mut self, name: &str, room: Room) -> Result<Session, Failure> {
-        let session = self.world.start_session(name, room)?;
+        let session = self.host.start_session(name, room)?;
         self.note(format!("start session {} \"{name}\"", session.0));
         Ok(session)
     }
 
     pub fn stop(&mut self, session: Session) -> Result<Recording, Failure> {
-        let recording = self.world.stop_session(session)?;
+        let recording = self.host.stop_session(session)?;
         self.note(format!(
             "stop session {}: {} events, {} lost",
             session.0,
             recording.events.len(),
             recording.lost
         ));
-        for seen in recording.events.iter().take(SHOWN) {
+        for seen in recording.events.iter().take(MAX_LOGGED_EVENTS) {
             self.note(format!("  {}", describe_decoded(&seen.event)));
         }
-        if recording.events.len() > SHOWN {
+        if recording.events.len() > MAX_LOGGED_EVENTS {
             self.note("  ...");
         }
         Ok(recording)
@@ -126,13 +131,13 @@ impl<'a> Stage<'a> {
         Ok(self.try_enable(session, source, filter)?)
     }
 
-    /// As [`Self::enable`], for a scenario that expects a refusal.
+    /// Enables like [`Self::enable`], but returns the host's error: the scenario expects one.
     pub fn try_enable(
         &mut self,
         session: Session,
         source: Source,
         filter: &Filter,
-    ) -> Result<(), WorldError> {
+    ) -> Result<(), HostError> {
         self.note(format!(
             "session {} enables {source}: level {}, any 0x{:x}, all 0x{:x}{}",
             session.0,
@@ -144,48 +149,48 @@ impl<'a> Stage<'a> {
                 .as_ref()
                 .map_or_else(String::new, |ids| format!(", {ids:?}"))
         ));
-        self.world.enable(session, source, filter)
+        self.host.enable(session, source, filter)
     }
 
     pub fn disable(&mut self, session: Session, source: Source) -> Result<(), Failure> {
         self.note(format!("session {} disables {source}", session.0));
-        Ok(self.world.disable(session, source)?)
+        Ok(self.host.disable(session, source)?)
     }
 
     pub fn capture_state(&mut self, session: Session, source: Source) -> Result<(), Failure> {
         self.note(format!("session {} captures state of {source}", session.0));
-        Ok(self.world.capture_state(session, source)?)
+        Ok(self.host.capture_state(session, source)?)
     }
 
     pub fn disallow(&mut self, session: Session, providers: &[Guid]) -> Result<(), Failure> {
         let names: Vec<String> = providers.iter().map(Guid::to_string).collect();
         self.note(format!("session {} disallows {names:?}", session.0));
-        Ok(self.world.disallow(session, providers)?)
+        Ok(self.host.disallow(session, providers)?)
     }
 
     pub fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), Failure> {
-        Ok(self.world.set_activity(activity)?)
+        Ok(self.host.set_activity(activity)?)
     }
 
     pub fn open(&mut self) -> Result<File, Failure> {
-        let file = self.world.open()?;
+        let file = self.host.open()?;
         self.note(format!("open the device: file {}", file.0));
         Ok(file)
     }
 
     pub fn close(&mut self, file: File) -> Result<(), Failure> {
         self.note(format!("close file {}", file.0));
-        Ok(self.world.close(file)?)
+        Ok(self.host.close(file)?)
     }
 
     pub fn read(&mut self, file: File, length: usize) -> Result<Answer, Failure> {
-        let answer = self.world.read(file, length)?;
+        let answer = self.host.read(file, length)?;
         self.note(format!("read {length} bytes: {answer:?}"));
         Ok(answer)
     }
 
     pub fn write(&mut self, file: File, bytes: &[u8]) -> Result<Answer, Failure> {
-        let answer = self.world.write(file, bytes)?;
+        let answer = self.host.write(file, bytes)?;
         self.note(format!("write {bytes:02x?}: {answer:?}"));
         Ok(answer)
     }
@@ -208,9 +213,9 @@ impl<'a> Stage<'a> {
         input: &[u8],
         output: usize,
     ) -> Result<Pending, Failure> {
-        let pending = self.world.start_control(file, code, input, output)?;
+        let pending = self.host.start_control(file, code, input, output)?;
         self.note(format!(
-            "request {}: control 0x{code:08x} with {input:02x?}, room for {output}",
+            "request {}: control 0x{code:08x} with input {input:02x?}, output buffer of {output} bytes",
             pending.0
         ));
         Ok(pending)
@@ -218,17 +223,17 @@ impl<'a> Stage<'a> {
 
     pub fn cancel(&mut self, request: Pending) -> Result<(), Failure> {
         self.note(format!("cancel request {}", request.0));
-        Ok(self.world.cancel(request)?)
+        Ok(self.host.cancel(request)?)
     }
 
     pub fn finish(&mut self, request: Pending) -> Result<Answer, Failure> {
-        let answer = self.world.finish(request)?;
-        self.note(format!("request {} ends: {answer:?}", request.0));
+        let answer = self.host.finish(request)?;
+        self.note(format!("request {} completes: {answer:?}", request.0));
         Ok(answer)
     }
 
     pub fn pass(&mut self, time: Duration) -> Result<(), Failure> {
-        self.note(format!("{time:?} pass"));
-        Ok(self.world.pass(time)?)
+        self.note(format!("wait {time:?}"));
+        Ok(self.host.pass(time)?)
     }
 }

@@ -1,4 +1,4 @@
-//! The world of the stand-in kernel.
+//! The stand-in kernel as a host.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,17 +12,17 @@ use etw_testkernel::{
 };
 use tempfile::TempDir;
 
-use crate::world::{
-    Answer, File, Filter, Ids, Pending, Recording, Room, Session, Source, World, WorldError,
+use crate::host::{
+    Answer, File, Filter, Host, HostError, Ids, Pending, Recording, Room, Session, Source,
 };
 
-/// The scenarios' client.
+/// The process and thread that send the scenarios' requests.
 const CLIENT: Identity = Identity {
     process: 4242,
     thread: 4244,
 };
 
-/// A stand-in kernel for one driver's image; each scenario gets a new one.
+/// A host that runs one driver's image in the stand-in kernel, in a new kernel for each scenario.
 pub struct StandIn {
     image: PathBuf,
     folder: TempDir,
@@ -34,7 +34,7 @@ pub struct StandIn {
     played: usize,
 }
 
-impl From<KernelError> for WorldError {
+impl From<KernelError> for HostError {
     fn from(error: KernelError) -> Self {
         let code = match &error {
             KernelError::Control(error) => code_of(error),
@@ -47,7 +47,7 @@ impl From<KernelError> for WorldError {
     }
 }
 
-/// The Windows error code of what a controller was refused.
+/// Returns the Windows error code that a controller gets for this error.
 const fn code_of(error: &ControlError) -> Option<u32> {
     Some(match error {
         ControlError::TooManySessions
@@ -61,8 +61,8 @@ const fn code_of(error: &ControlError) -> Option<u32> {
     })
 }
 
-fn other(what: impl Into<String>) -> WorldError {
-    WorldError {
+fn host_error(what: impl Into<String>) -> HostError {
+    HostError {
         what: what.into(),
         code: None,
     }
@@ -83,14 +83,17 @@ fn answer(completion: Completion) -> Answer {
 }
 
 impl StandIn {
-    /// A world for the driver in `image`.
+    /// Returns a host for the driver in `image`.
     ///
     /// # Errors
     ///
-    /// When there is no place for the sessions' files.
-    pub fn new(image: &Path) -> Result<Self, WorldError> {
-        let folder = tempfile::tempdir()
-            .map_err(|error| other(format!("cannot make a folder for traces: {error}")))?;
+    /// Returns an error if the folder for the sessions' files cannot be created.
+    pub fn new(image: &Path) -> Result<Self, HostError> {
+        let folder = tempfile::tempdir().map_err(|error| {
+            host_error(format!(
+                "cannot create a temporary folder for traces: {error}"
+            ))
+        })?;
         Ok(Self {
             image: image.to_owned(),
             folder,
@@ -103,25 +106,25 @@ impl StandIn {
         })
     }
 
-    fn session(&self, session: Session) -> Result<SessionHandle, WorldError> {
+    fn session(&self, session: Session) -> Result<SessionHandle, HostError> {
         match self.sessions.get(session.0) {
             Some(Some((handle, _))) => Ok(*handle),
-            _ => Err(other(format!("session {} does not run", session.0))),
+            _ => Err(host_error(format!("session {} is not running", session.0))),
         }
     }
 
-    fn file(&self, file: File) -> Result<&etw_testkernel::File, WorldError> {
+    fn file(&self, file: File) -> Result<&etw_testkernel::File, HostError> {
         match self.files.get(file.0) {
             Some(Some(file)) => Ok(file),
-            _ => Err(other(format!("file {} is not open", file.0))),
+            _ => Err(host_error(format!("file {} is not open", file.0))),
         }
     }
 }
 
-impl World for StandIn {
-    fn load_driver(&mut self) -> Result<(), WorldError> {
+impl Host for StandIn {
+    fn load_driver(&mut self) -> Result<(), HostError> {
         if self.driver.is_some() {
-            return Err(other("the driver is loaded already"));
+            return Err(host_error("the driver is already loaded"));
         }
         let driver = self.kernel.load(&self.image)?;
         let device = driver.add_device()?;
@@ -129,16 +132,16 @@ impl World for StandIn {
         Ok(())
     }
 
-    fn unload_driver(&mut self) -> Result<(), WorldError> {
+    fn unload_driver(&mut self) -> Result<(), HostError> {
         let (driver, device) = self
             .driver
             .take()
-            .ok_or_else(|| other("the driver is not loaded"))?;
+            .ok_or_else(|| host_error("the driver is not loaded"))?;
         device.remove()?;
         Ok(driver.unload()?)
     }
 
-    fn start_session(&mut self, name: &str, room: Room) -> Result<Session, WorldError> {
+    fn start_session(&mut self, name: &str, room: Room) -> Result<Session, HostError> {
         let number = self.sessions.len();
         let path = self
             .folder
@@ -155,19 +158,19 @@ impl World for StandIn {
         };
         let handle = self.kernel.start_session(config)?;
         if room == Room::Scarce {
-            // Here a writer is as fast as it wants; this one sleeps.
+            // The writer thread of the stand-in kernel keeps up with any burst, so it is held.
             self.kernel.hold_writer(handle, true)?;
         }
         self.sessions.push(Some((handle, path)));
         Ok(Session(number))
     }
 
-    fn stop_session(&mut self, session: Session) -> Result<Recording, WorldError> {
+    fn stop_session(&mut self, session: Session) -> Result<Recording, HostError> {
         let handle = self.session(session)?;
         let report = self.kernel.stop_session(handle)?;
         self.sessions[session.0] = None;
         let trace = Trace::open(&report.file)
-            .map_err(|error| other(format!("{}: {error}", report.file.display())))?;
+            .map_err(|error| host_error(format!("{}: {error}", report.file.display())))?;
         Recording::of(&trace, u64::from(report.events_lost))
     }
 
@@ -176,7 +179,7 @@ impl World for StandIn {
         session: Session,
         source: Source,
         filter: &Filter,
-    ) -> Result<(), WorldError> {
+    ) -> Result<(), HostError> {
         let (keep, ids) = match &filter.ids {
             Some(Ids::Only(ids)) => (true, ids.clone()),
             Some(Ids::Without(ids)) => (false, ids.clone()),
@@ -196,49 +199,48 @@ impl World for StandIn {
         Ok(self.kernel.enable(session, target(source), parameters)?)
     }
 
-    fn disable(&mut self, session: Session, source: Source) -> Result<(), WorldError> {
+    fn disable(&mut self, session: Session, source: Source) -> Result<(), HostError> {
         let session = self.session(session)?;
         Ok(self.kernel.disable(session, target(source), None)?)
     }
 
-    fn capture_state(&mut self, session: Session, source: Source) -> Result<(), WorldError> {
+    fn capture_state(&mut self, session: Session, source: Source) -> Result<(), HostError> {
         let session = self.session(session)?;
         Ok(self.kernel.capture_state(session, target(source), None)?)
     }
 
-    fn disallow(&mut self, session: Session, providers: &[Guid]) -> Result<(), WorldError> {
+    fn disallow(&mut self, session: Session, providers: &[Guid]) -> Result<(), HostError> {
         let session = self.session(session)?;
         Ok(self.kernel.set_disallow_list(session, providers.to_vec())?)
     }
 
-    fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), WorldError> {
+    fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), HostError> {
         self.kernel
             .set_thread_activity(CLIENT, activity.unwrap_or_default());
         Ok(())
     }
 
-    fn open(&mut self) -> Result<File, WorldError> {
-        let (_, device) = self
-            .driver
-            .as_ref()
-            .ok_or_else(|| other("there is no device"))?;
+    fn open(&mut self) -> Result<File, HostError> {
+        let (_, device) = self.driver.as_ref().ok_or_else(|| {
+            host_error("the driver is not loaded, so its device cannot be opened")
+        })?;
         let file = device.open(CLIENT)?;
         self.files.push(Some(file));
         Ok(File(self.files.len() - 1))
     }
 
-    fn close(&mut self, file: File) -> Result<(), WorldError> {
+    fn close(&mut self, file: File) -> Result<(), HostError> {
         match self.files.get_mut(file.0).and_then(Option::take) {
             Some(file) => Ok(file.close()?),
-            None => Err(other(format!("file {} is not open", file.0))),
+            None => Err(host_error(format!("file {} is not open", file.0))),
         }
     }
 
-    fn read(&mut self, file: File, length: usize) -> Result<Answer, WorldError> {
+    fn read(&mut self, file: File, length: usize) -> Result<Answer, HostError> {
         Ok(answer(self.file(file)?.read(length)?))
     }
 
-    fn write(&mut self, file: File, bytes: &[u8]) -> Result<Answer, WorldError> {
+    fn write(&mut self, file: File, bytes: &[u8]) -> Result<Answer, HostError> {
         Ok(answer(self.file(file)?.write(bytes)?))
     }
 
@@ -248,32 +250,38 @@ impl World for StandIn {
         code: u32,
         input: &[u8],
         output: usize,
-    ) -> Result<Pending, WorldError> {
+    ) -> Result<Pending, HostError> {
         let request = self.file(file)?.start_device_control(code, input, output)?;
         self.requests.push(Some(request));
         Ok(Pending(self.requests.len() - 1))
     }
 
-    fn cancel(&mut self, request: Pending) -> Result<(), WorldError> {
+    fn cancel(&mut self, request: Pending) -> Result<(), HostError> {
         match self.requests.get(request.0) {
             Some(Some(request)) => Ok(request.cancel()?),
-            _ => Err(other(format!("request {} is over", request.0))),
+            _ => Err(host_error(format!(
+                "request {} has already completed",
+                request.0
+            ))),
         }
     }
 
-    fn finish(&mut self, request: Pending) -> Result<Answer, WorldError> {
+    fn finish(&mut self, request: Pending) -> Result<Answer, HostError> {
         match self.requests.get_mut(request.0).and_then(Option::take) {
             Some(request) => Ok(answer(request.finish()?)),
-            None => Err(other(format!("request {} is over", request.0))),
+            None => Err(host_error(format!(
+                "request {} has already completed",
+                request.0
+            ))),
         }
     }
 
-    fn pass(&mut self, time: Duration) -> Result<(), WorldError> {
+    fn pass(&mut self, time: Duration) -> Result<(), HostError> {
         Ok(self.kernel.advance(time)?)
     }
 
-    fn clear(&mut self) -> Result<(), WorldError> {
-        let result = self.take_down();
+    fn clear(&mut self) -> Result<(), HostError> {
+        let result = self.tear_down();
         self.driver = None;
         self.sessions.clear();
         self.files.clear();
@@ -285,8 +293,8 @@ impl World for StandIn {
 }
 
 impl StandIn {
-    /// Ends everything; the machine must have found nothing wrong.
-    fn take_down(&mut self) -> Result<(), WorldError> {
+    /// Closes and unloads everything, and fails if the verifier has reported a warning.
+    fn tear_down(&mut self) -> Result<(), HostError> {
         for file in self.files.drain(..).flatten() {
             file.close()?;
         }
@@ -298,7 +306,7 @@ impl StandIn {
             self.kernel.stop_session(session)?;
         }
         if let Some(warning) = self.kernel.warnings().first() {
-            return Err(other(warning.to_string()));
+            return Err(host_error(warning.to_string()));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A tour of the sample driver: two sessions, every path.
+//! A tour of the sample driver: every path of the driver, traced by two sessions.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,13 +20,13 @@ use crate::{
     provider,
 };
 
-/// A process that uses the device.
+/// The process and thread that use the device.
 const CLIENT: Identity = Identity {
     process: 4242,
     thread: 4244,
 };
 
-/// What the client says that it is doing.
+/// The client's activity.
 const CLIENT_ACTIVITY: &str = "9d3a6c11-7e0b-4d9e-8b52-6c1f0f6a2e01";
 
 /// A control code that the driver does not know.
@@ -40,33 +40,33 @@ const START: u8 = 1;
 const STOP: u8 = 2;
 const DC_START: u8 = 3;
 
-/// What a tour left.
+/// The results of a tour.
 #[derive(Debug)]
 pub struct Tour {
     /// The session that recorded everything.
     pub everything: SessionReport,
     /// The session that recorded requests, without details, for a while.
     pub requests: SessionReport,
-    /// What the stand-in kernel saw.
+    /// The statistics of the stand-in kernel.
     pub statistics: etw_testkernel::Statistics,
-    /// Sentences of what was found to be so on the way.
+    /// The statements that the tour verified, as sentences.
     pub verified: Vec<String>,
 }
 
-/// Why a tour ended early.
+/// A tour failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TourError {
-    /// The stand-in kernel refused or stopped.
+    /// The stand-in kernel refused an operation or reported a bugcheck.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// The driver answered otherwise than its interface says.
+    /// The driver answered differently from what its interface says.
     #[error("{what}: expected {expected}, got {got}")]
     Answer {
-        /// What was asked.
+        /// The request.
         what: &'static str,
-        /// What its interface says.
+        /// The expected answer.
         expected: String,
-        /// What came.
+        /// The actual answer.
         got: String,
     },
 }
@@ -92,13 +92,13 @@ fn expect_output(what: &'static str, expected: &[u8], got: &Completion) -> Resul
     expect(what, &expected, &got.output.as_slice())
 }
 
-/// Drives the driver at `sys` through everything it can do. The sessions' files
-/// go to the folder `out`; `progress` is told what is being done.
+/// Exercises every path of the driver at `sys`, writes the sessions' files to the folder `out`,
+/// and calls `progress` before each step.
 ///
 /// # Errors
 ///
-/// When the kernel finds something wrong with the driver, or the driver answers
-/// otherwise than its interface says.
+/// Returns an error if the kernel finds a fault in the driver, or if the driver answers differently
+/// from what its interface says.
 pub fn drive(sys: &Path, out: &Path, progress: &mut dyn FnMut(&str)) -> Result<Tour, TourError> {
     let target = Target::Provider(provider());
     let file = |name: &str| -> PathBuf { out.join(name) };
@@ -106,7 +106,7 @@ pub fn drive(sys: &Path, out: &Path, progress: &mut dyn FnMut(&str)) -> Result<T
     let kernel = Kernel::new();
     kernel.set_thread_activity(CLIENT, client_activity());
 
-    progress("start a session that wants everything, before the driver is there");
+    progress("starting a session that records everything, before the driver is loaded");
     let everything =
         kernel.start_session(SessionConfig::to_file("Everything", file("everything.etl")))?;
     kernel.enable(
@@ -118,7 +118,7 @@ pub fn drive(sys: &Path, out: &Path, progress: &mut dyn FnMut(&str)) -> Result<T
         },
     )?;
 
-    progress("load the driver, add its device");
+    progress("loading the driver and adding its device");
     let driver = kernel.load(sys)?;
     let device = driver.add_device()?;
     verified.push(format!(
@@ -126,12 +126,12 @@ pub fn drive(sys: &Path, out: &Path, progress: &mut dyn FnMut(&str)) -> Result<T
         driver.imports().len()
     ));
 
-    progress("open the device, write and read without the second session");
+    progress("opening the device, writing and reading before the second session starts");
     let handle = device.open(CLIENT)?;
     expect_output("a write", &[], &handle.write(b"first")?)?;
     expect_output("a read", b"first", &handle.read(64)?)?;
 
-    progress("start a second session, for requests without details");
+    progress("starting a second session, which records requests without details");
     let requests =
         kernel.start_session(SessionConfig::to_file("Requests", file("requests.etl")))?;
     kernel.enable(
@@ -144,22 +144,22 @@ pub fn drive(sys: &Path, out: &Path, progress: &mut dyn FnMut(&str)) -> Result<T
         },
     )?;
 
-    progress("write, read, device control, a DPC");
+    progress("sending writes, reads and device controls, one of them completed in a DPC");
     send_requests(&handle)?;
-    verified.push("every request was completed once, with the bytes and status it should".into());
+    verified.push("every request was completed once, with the expected bytes and status".into());
 
-    progress("the periodic timer");
+    progress("running the periodic timer");
     run_timer(&kernel, &handle)?;
     verified.push(
-        "the timer fired at DISPATCH_LEVEL three times in 35 ms, and not once stopped".into(),
+        "the timer fired at DISPATCH_LEVEL three times in 35 ms, and not at all once it was stopped".into(),
     );
 
-    progress("disable the second session, go on");
+    progress("disabling the provider in the second session, then reading again");
     kernel.disable(requests, target, None)?;
     expect_output("a read", b"second one", &handle.read(64)?)?;
     let requests = kernel.stop_session(requests)?;
 
-    progress("sleep, wake, capture state, close, remove, unload");
+    progress("cycling power, capturing state, closing, removing and unloading");
     device.power_cycle()?;
     kernel.capture_state(everything, target, None)?;
     handle.close()?;
@@ -175,10 +175,10 @@ pub fn drive(sys: &Path, out: &Path, progress: &mut dyn FnMut(&str)) -> Result<T
     expect("warnings of the verifier", &Vec::new(), &kernel.warnings())?;
     let deepest = kernel.stack_use().into_values().max().unwrap_or(0);
     verified.push(format!(
-        "it used {deepest} of the 24,576 bytes of kernel stack at most"
+        "the driver used at most {deepest} of the 24,576 bytes of kernel stack"
     ));
     verified.push(format!(
-        "{} calls into the kernel were each made at an IRQL that the routine allows",
+        "all {} calls into the kernel were made at an IRQL that the routine allows",
         statistics.calls
     ));
     verified.push(format!(
@@ -198,7 +198,7 @@ pub fn drive(sys: &Path, out: &Path, progress: &mut dyn FnMut(&str)) -> Result<T
     })
 }
 
-/// Sends requests of every kind, good and bad.
+/// Sends valid and invalid requests of every kind.
 fn send_requests(handle: &File) -> Result<(), TourError> {
     expect_output("a write", &[], &handle.write(b"second one")?)?;
     expect_output("a short read", b"second", &handle.read(6)?)?;
@@ -214,13 +214,13 @@ fn send_requests(handle: &File) -> Result<(), TourError> {
     )?;
     let short = handle.device_control(IOCTL_SET_TIMER, &[1], 0)?;
     expect(
-        "a timer control that is cut",
+        "a timer control with truncated input",
         &NtStatus::BUFFER_TOO_SMALL,
         &short.status,
     )
 }
 
-/// Lets the timer tick, reads the counters, and sees that it stops.
+/// Runs the timer, stops it, and checks the counters.
 fn run_timer(kernel: &Kernel, handle: &File) -> Result<(), TourError> {
     let timer = |run| handle.device_control(IOCTL_SET_TIMER, TimerControl { run }.as_bytes(), 0);
     expect_output("IOCTL_SET_TIMER", &[], &timer(1)?)?;
@@ -236,7 +236,7 @@ fn run_timer(kernel: &Kernel, handle: &File) -> Result<(), TourError> {
             bytes_read: 11,
             bytes_written: 15,
             timer_ticks: 3,
-            // Two sessions have enabled the provider, the first one before it was there.
+            // Two sessions have enabled the provider, the first before it was registered.
             notifications: 2,
             enabled: 1,
             level: u32::from(VERBOSE),
@@ -251,7 +251,7 @@ fn client_activity() -> Guid {
     CLIENT_ACTIVITY.parse().unwrap_or_default()
 }
 
-/// Names of statuses are the decoder's business; here they are numbers.
+/// Formats a status as a number; these tests do not depend on the decoder's names.
 fn status(bits: u32) -> String {
     format!("0x{bits:08x}")
 }
@@ -306,8 +306,7 @@ fn power(name: &'static str, state: &str) -> Expected {
     event(name, INFORMATION, keyword::POWER).field("State", &state)
 }
 
-/// What happens while both sessions record: from the second session's enabling to its
-/// disabling.
+/// Returns the events of the time in which both sessions enable the provider.
 fn middle() -> Vec<Expected> {
     vec![
         write_data("7365636f6e64206f6e65"),
@@ -336,7 +335,7 @@ fn middle() -> Vec<Expected> {
     ]
 }
 
-/// The events that the session "Everything" must have recorded, in order.
+/// Returns the events that the session "Everything" must record, in order.
 #[must_use]
 pub fn expected_everything() -> Vec<Expected> {
     let mut events = vec![
@@ -364,9 +363,8 @@ pub fn expected_everything() -> Vec<Expected> {
     events
 }
 
-/// The events that the session "Requests" must have recorded, in order: those of
-/// [`expected_everything`] that its level and keyword let through, while it was
-/// enabled.
+/// Returns the events that the session "Requests" must record, in order: those of
+/// [`expected_everything`] that pass its level and keyword while it enables the provider.
 #[must_use]
 pub fn expected_requests() -> Vec<Expected> {
     let mut events = middle();

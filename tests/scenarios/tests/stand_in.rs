@@ -1,5 +1,5 @@
-//! The scenarios on the sample driver's binary, in the stand-in kernel: one test each, so
-//! that each is reported by its name.
+//! Runs the scenarios on the sample driver's binary in the stand-in kernel. Each scenario is a test
+//! of its own and is reported by its name.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod play {
@@ -8,7 +8,7 @@ mod play {
     use etw_scenarios::{StandIn, scenarios};
     use libtest_mimic::{Arguments, Failed, Trial};
 
-    /// The sample driver, as it would be shipped.
+    /// Returns the path of the release build of the sample driver.
     fn sample() -> PathBuf {
         etw_test_support::drivers("release").join("etw_sample_driver.sys")
     }
@@ -17,8 +17,8 @@ mod play {
         let trials = scenarios()
             .map(|scenario| {
                 Trial::test(scenario.name, move || {
-                    let mut world = StandIn::new(&sample()).map_err(|error| error.to_string())?;
-                    let outcome = scenario.play(&mut world);
+                    let mut host = StandIn::new(&sample()).map_err(|error| error.to_string())?;
+                    let outcome = scenario.play(&mut host);
                     if outcome.passed() {
                         Ok(())
                     } else {
@@ -38,5 +38,5 @@ fn main() -> std::process::ExitCode {
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 fn main() {
-    println!("no scenario is played here: the stand-in kernel runs on x86-64 Linux only");
+    println!("no scenario was run: the stand-in kernel runs on x86-64 Linux only");
 }

@@ -1,6 +1,6 @@
 //! Finds the data, samples and foreign readers that the workspace's tests compare with.
 //!
-//! Everything lies in the checkout, except what an environment variable names:
+//! Everything is in the checkout, except files and programs that environment variables name:
 //!
 //! | variable | folder or program | set by |
 //! |---|---|---|
@@ -56,8 +56,8 @@ pub fn drivers(build: &str) -> PathBuf {
 
 /// Returns the path of a file in the folder of samples that `WDK_ETW_SAMPLES` names.
 ///
-/// Tests that call this are ignored unless asked for: nobody may publish those
-/// samples, so most machines do not have them.
+/// Tests that call this are ignored by default, because the samples may not be published and most
+/// machines do not have them.
 ///
 /// # Panics
 ///
@@ -109,7 +109,7 @@ pub fn oracle(script: &str) -> PathBuf {
 ///
 /// # Panics
 ///
-/// If there is none.
+/// If the interpreter does not exist.
 #[must_use]
 pub fn python() -> PathBuf {
     let path = env::var_os("WDK_ETW_PYTHON")
@@ -153,7 +153,7 @@ pub fn lld_link() -> Command {
 ///
 /// # Panics
 ///
-/// If there is no interpreter, or it fails.
+/// If the interpreter does not exist or fails.
 #[must_use]
 pub fn run_python<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Vec<u8> {
     let python = python();

@@ -1,4 +1,4 @@
-//! Events for timelines: the trace event format that Chrome's tracing and Perfetto read.
+//! Output for timelines: the trace event format of Chrome's tracing page and Perfetto.
 //!
 //! A start event and the stop event of the same provider and activity are a span; every
 //! other event is an instant. Times are microseconds since the first event.
@@ -41,13 +41,13 @@ impl Serialize for Arguments<'_> {
     }
 }
 
-/// Writes events, which are in the order of time.
+/// Writes events, which must be sorted by time.
 ///
 /// # Errors
-/// Whatever `out` fails with.
+/// Returns the error of `out`.
 pub fn write_events(events: &[Decoded], out: impl Write) -> io::Result<()> {
     let first = events.first().map_or(0, |event| event.time.unix_nanos());
-    // A span has two ends; what lacks one is shown as an instant.
+    // Only complete spans are written as spans; all other events are instants.
     let mut phases = vec!["i"; events.len()];
     for span in spans(events) {
         for (at, phase) in [(span.start, "b"), (span.stop, "e")] {
@@ -60,7 +60,7 @@ pub fn write_events(events: &[Decoded], out: impl Write) -> io::Result<()> {
         let provider = event.provider.to_string();
         #[expect(
             clippy::cast_precision_loss,
-            reason = "microseconds of a trace are far below the precision's end"
+            reason = "the microseconds of a trace are far below 2^53"
         )]
         let time = (event.time.unix_nanos() - first) as f64 / 1000.0;
         Entry {

@@ -1,4 +1,4 @@
-//! Events for spreadsheets: CSV, one event a line.
+//! Output for spreadsheets: CSV with one event per line.
 
 use std::io::{self, Write};
 
@@ -22,11 +22,11 @@ const COLUMNS: [&str; 14] = [
     "fields",
 ];
 
-/// Writes events: a line of headings, then one line for each. Fields are one column,
-/// `name=value` separated by blanks, since events have different ones.
+/// Writes a header line and one line per event. All fields are in one column, as `name=value`
+/// separated by spaces, because events have different fields.
 ///
 /// # Errors
-/// Whatever `out` fails with.
+/// Returns the error of `out`.
 pub fn write_events(events: &[Decoded], out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(COLUMNS)?;

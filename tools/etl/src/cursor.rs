@@ -1,4 +1,4 @@
-//! Reading of untrusted bytes: nothing here can run over the end.
+//! Reads untrusted bytes without running over their end.
 
 /// A position in a byte slice.
 #[derive(Clone, Copy, Debug)]
@@ -12,12 +12,12 @@ impl<'a> Cursor<'a> {
         Self { data, at: 0 }
     }
 
-    /// Bytes consumed so far; never more than there are.
+    /// Returns the number of bytes consumed so far, at most the length of the slice.
     pub const fn position(&self) -> usize {
         self.at
     }
 
-    /// The bytes that are left.
+    /// Returns the remaining bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.data.get(self.at..).unwrap_or_default()
     }
@@ -26,7 +26,7 @@ impl<'a> Cursor<'a> {
         self.rest().is_empty()
     }
 
-    /// The next `n` bytes; without them the position stays.
+    /// Consumes the next `n` bytes; if fewer remain, consumes none.
     pub fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let end = self.at.checked_add(n)?;
         let taken = self.data.get(self.at..end)?;
@@ -62,7 +62,7 @@ impl<'a> Cursor<'a> {
         self.array().map(i64::from_le_bytes)
     }
 
-    /// The bytes up to a NUL, which is consumed as well.
+    /// Consumes the bytes up to a NUL, and the NUL.
     pub fn until_nul(&mut self) -> Option<&'a [u8]> {
         let length = self.rest().iter().position(|&b| b == 0)?;
         let text = self.take(length)?;
@@ -71,8 +71,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The text of UTF-16LE bytes, up to a NUL if there is one. An odd last byte
-/// is no character.
+/// Decodes UTF-16LE bytes up to a NUL, if there is one. Ignores an odd last byte.
 pub fn utf16_until_nul(bytes: &[u8]) -> String {
     let units: Vec<u16> = bytes
         .as_chunks::<2>()

@@ -1,4 +1,4 @@
-//! GUIDs in JSON.
+//! Serialization of GUIDs.
 
 use etw_wire::Guid;
 use serde::Serializer;
@@ -8,7 +8,7 @@ pub fn serialize<S: Serializer>(guid: &Guid, serializer: S) -> Result<S::Ok, S::
     serializer.collect_str(guid)
 }
 
-/// Serializes a GUID as its text, or nothing, for `serialize_with`.
+/// Serializes an optional GUID as its text, for `serialize_with`.
 #[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
 pub fn serialize_option<S: Serializer>(
     guid: &Option<Guid>,

@@ -1,21 +1,21 @@
-//! What a trace says about itself: `TRACE_LOGFILE_HEADER`.
+//! The header of a trace: `TRACE_LOGFILE_HEADER`.
 
 use crate::layout;
 use crate::time::{Clock, ClockType, FileTime, SystemTime};
 
 /// Bits of `LogFileMode` (`EVENT_TRACE_*_MODE`).
 pub mod log_file_mode {
-    /// Written from start to end, up to a limit if one is set.
+    /// The file is written sequentially, up to a limit if one is set.
     pub const SEQUENTIAL: u32 = 0x1;
     /// The oldest buffers are overwritten when the file is full.
     pub const CIRCULAR: u32 = 0x2;
-    /// Appended to an existing file.
+    /// The session appends to an existing file.
     pub const APPEND: u32 = 0x4;
     /// A new file is started when the file is full.
     pub const NEWFILE: u32 = 0x8;
-    /// Delivered in real time; never stored in a file.
+    /// Events are delivered in real time. A file never has this bit.
     pub const REAL_TIME: u32 = 0x100;
-    /// Kept in memory until a flush is asked for.
+    /// Buffers are kept in memory until a flush is requested.
     pub const BUFFERING: u32 = 0x400;
     /// Buffers are compressed on disk.
     pub const COMPRESSED: u32 = 0x0400_0000;
@@ -28,44 +28,43 @@ pub mod log_file_mode {
 /// The time zone of the machine (`TIME_ZONE_INFORMATION`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeZone {
-    /// Minutes: UTC is local time plus this.
+    /// The bias in minutes: UTC is local time plus this.
     pub bias: i32,
     /// Name in standard time, at most 31 UTF-16 units.
     pub standard_name: String,
-    /// When standard time begins.
+    /// The date at which standard time begins.
     pub standard_date: SystemTime,
     /// Minutes added to the bias in standard time.
     pub standard_bias: i32,
     /// Name in daylight saving time, at most 31 UTF-16 units.
     pub daylight_name: String,
-    /// When daylight saving time begins.
+    /// The date at which daylight saving time begins.
     pub daylight_date: SystemTime,
     /// Minutes added to the bias in daylight saving time.
     pub daylight_bias: i32,
 }
 
-/// What a session chooses for its log file.
+/// The settings that a session chooses for its log file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFileHeader {
     /// Bytes per buffer, a whole number of KiB from 4 KiB to 1 MiB.
     pub buffer_size: u32,
     /// Number of processors, above every buffer's processor index.
     pub processors: u32,
-    /// What time stamps count.
+    /// The clock type of the time stamps.
     pub clock: ClockType,
-    /// Ticks per second of the performance counter; positive whatever the
-    /// clock.
+    /// Ticks per second of the performance counter; positive for every clock type.
     pub perf_frequency: i64,
-    /// When the session started.
+    /// The time at which the session started.
     pub start_time: FileTime,
     /// The clock's reading at the same instant. For
     /// [`ClockType::SystemTime`] it equals `start_time`.
     pub start_clock: i64,
-    /// When the machine started.
+    /// The time at which the machine started.
     pub boot_time: FileTime,
     /// Bits of [`log_file_mode`].
     pub log_file_mode: u32,
-    /// Limit of the file's size in MiB; 0 is none.
+    /// Limit of the file's size in MiB; 0 means no limit.
     pub maximum_file_size: u32,
     /// Major version of the operating system.
     pub os_major: u8,
@@ -83,7 +82,7 @@ pub struct LogFileHeader {
     pub log_file_name: String,
     /// The machine's time zone.
     pub time_zone: TimeZone,
-    /// Number of the session, in every buffer.
+    /// The logger id of the session, which is in every buffer.
     pub logger_id: u16,
     /// The thread that started the session.
     pub thread_id: u32,
@@ -120,49 +119,54 @@ impl Default for LogFileHeader {
     }
 }
 
-/// A header that does not make a valid log file.
+/// A header does not describe a valid log file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The buffer size is not a whole number of KiB from 4 KiB to 1 MiB.
-    #[error("a buffer of {0} bytes: the size must be a whole number of KiB from 4 KiB to 1 MiB")]
+    #[error(
+        "a buffer size of {0} bytes is invalid: it must be a whole number of KiB from 4 KiB to 1 MiB"
+    )]
     BufferSize(u32),
-    /// The number of processors is not 1 to 256, or not 1 where all
-    /// processors share one stream.
-    #[error("{0} processors: the number must be 1 to 256, and 1 without per-processor buffers")]
+    /// The number of processors is not 1 to 256, or not 1 although all processors share one stream.
+    #[error(
+        "a number of {0} processors is invalid: it must be 1 to 256, and 1 without per-processor buffers"
+    )]
     Processors(u32),
-    /// The clock type is none of the three that exist.
-    #[error("clock type {0} does not exist")]
+    /// The clock type is not one of the three defined values.
+    #[error("clock type {0} is not defined")]
     Clock(u32),
     /// The frequency of the performance counter is not positive.
-    #[error("a performance counter of {0} ticks per second has no scale")]
+    #[error(
+        "a performance counter of {0} ticks per second is invalid: the frequency must be positive"
+    )]
     PerfFrequency(i64),
     /// The processor speed is zero.
     #[error("the processor speed must not be zero")]
     CpuSpeed,
-    /// The system clock is its own anchor, and the two starts differ.
-    #[error("with the system clock, the start reading must equal the start time")]
+    /// With the system clock, the two start times must be equal, but they differ.
+    #[error("with the system clock, the clock reading at the start must equal the start time")]
     StartClock,
-    /// Compressed files are not written.
+    /// Compressed files are not supported.
     #[error("compressed log files are not supported")]
     Compressed,
-    /// A name contains a NUL, which would end it.
+    /// A name contains a NUL character.
     #[error("the {0} contains a NUL character")]
     NulInName(&'static str),
     /// The names do not fit in the first buffer.
-    #[error("the session and log file names take the header to {size} bytes of {capacity}")]
+    #[error("the header with the session and log file names takes {size} of {capacity} bytes")]
     NamesTooLong {
         /// Size of the header event.
         size: usize,
-        /// Room for it.
+        /// Capacity of the first buffer.
         capacity: usize,
     },
 }
 
-/// UTF-16 units of a time zone's name, the final NUL included.
+/// The length of a time zone's name in UTF-16 units, including the final NUL.
 const ZONE_NAME_UNITS: usize = 32;
 
 impl LogFileHeader {
-    /// The clock that gives the time of the trace's time stamps.
+    /// Returns the clock, which converts time stamps to absolute times.
     #[must_use]
     pub const fn session_clock(&self) -> Clock {
         Clock {
@@ -174,7 +178,7 @@ impl LogFileHeader {
         }
     }
 
-    /// Checks every field that could make a file unreadable.
+    /// Validates every field that could make the file unreadable.
     pub(crate) fn validate(&self) -> Result<(), HeaderError> {
         let mode = self.log_file_mode;
         let shared = mode & log_file_mode::NO_PER_PROCESSOR_BUFFERING != 0;
@@ -212,8 +216,8 @@ impl LogFileHeader {
         Ok(())
     }
 
-    /// The header event: a system header, `TRACE_LOGFILE_HEADER` with one
-    /// buffer written, and the two names; without trailing padding.
+    /// Returns the header event: a system header, a `TRACE_LOGFILE_HEADER` that counts one written
+    /// buffer, and the two names, without trailing padding.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, HeaderError> {
         self.validate()?;
         let names: Vec<u8> = [&self.session_name, &self.log_file_name]
@@ -279,7 +283,7 @@ impl TimeZone {
     }
 }
 
-/// Appends a name of fixed length, cut to leave room for the final NUL.
+/// Appends a name of fixed length, truncated to leave room for the final NUL.
 fn encode_zone_name(name: &str, out: &mut Vec<u8>) {
     let mut units = [0_u16; ZONE_NAME_UNITS];
     let room = ZONE_NAME_UNITS - 1;

@@ -1,9 +1,8 @@
-//! Traces for programs: JSON, one object per line.
+//! Output for programs: JSON with one object per line.
 //!
-//! The first line is the trace's header, `"record": "header"`; the events
-//! follow in the order of time, `"record": "event"`. Masks and codes are
-//! hexadecimal strings, since they may exceed what JSON readers keep of a
-//! number.
+//! The first line is the trace's header (`"record": "header"`). The events follow, sorted by time
+//! (`"record": "event"`). Masks and codes are hexadecimal strings, because they may exceed the
+//! precision of numbers in JSON readers.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -20,10 +19,10 @@ use crate::select::Selection;
 use crate::show::Hex;
 use crate::time::FileTime;
 
-/// Writes a trace: its header, then the events that are wanted in the order of time.
+/// Writes the header of a trace, then the selected events, sorted by time.
 ///
 /// # Errors
-/// Whatever `out` fails with.
+/// Returns the error of `out`.
 pub fn write_lines(
     trace: &Trace,
     catalog: &Catalog,
@@ -113,7 +112,7 @@ impl<'a> HeaderLine<'a> {
     }
 }
 
-/// Records that are not decoded, by kind.
+/// The records that are not decoded, by kind.
 fn count_others<'a>(others: impl Iterator<Item = &'a Other>) -> BTreeMap<String, OtherCount> {
     let mut counts: BTreeMap<String, OtherCount> = BTreeMap::new();
     for other in others {

@@ -1,4 +1,4 @@
-//! Sizes, offsets and bits of the file format, which `docs/reference/etl-format.md` describes.
+//! Sizes, offsets and bits of the file format (see `docs/reference/etl-format.md`).
 
 /// Size of a buffer header (`WMI_BUFFER_HEADER`, ETL-1.2).
 pub const BUFFER_HEADER: usize = 72;
@@ -35,10 +35,10 @@ pub const TYPE_HEADER: u16 = 4;
 /// `State` of every buffer on disk: flushed (ETL-2.10).
 pub const STATE_FLUSH: u32 = 3;
 
-/// What lies between the used bytes of a buffer and its end (ETL-1.6).
+/// The filler between the used bytes of a buffer and its end (ETL-1.6).
 pub const FILLER: u8 = 0xFF;
 
-/// The upper byte of a record's first dword: this is a trace header (ETL-3.1).
+/// The upper byte of the first dword of a record with a trace header (ETL-3.1).
 pub const MARKER: u8 = 0xC0;
 /// The upper byte of the first dword of a WPP message.
 pub const MARKER_MESSAGE: u8 = 0x90;
@@ -66,8 +66,8 @@ pub mod file_offset {
     pub const BUFFER_FLAG: u64 = 0x34;
 }
 
-/// `size` rounded up to the next multiple of 8, which every record and every
-/// extended item starts at (ETL-1.5, ETL-5.12).
+/// Rounds `size` up to the next multiple of 8, the alignment of records and extended items
+/// (ETL-1.5, ETL-5.12).
 pub const fn align8(size: usize) -> usize {
     size.next_multiple_of(8)
 }

@@ -5,18 +5,18 @@
 //! processor; the first buffer describes the whole trace
 //! (`TRACE_LOGFILE_HEADER`). This crate handles the 64-bit, uncompressed
 //! layout of Windows 7 and later, layout version 1.5, as `docs/reference/etl-format.md`
-//! describes it; ids such as ETL-2.1 are that document's.
+//! describes it. Ids such as ETL-2.1 refer to that document.
 //!
 //! - [`record`]: the event record, shared by writer and reader.
-//! - [`header`]: what a trace says about itself.
+//! - [`header`]: the header of a trace.
 //! - [`mod@write`]: session buffers and the log file that they are flushed to.
-//! - [`read`]: traces, damaged ones included.
-//! - [`mod@decode`]: what an event means, by its own metadata or by a manifest.
-//! - [`mod@catalog`]: the providers of manifests and images, which events are decoded by.
-//! - [`select`]: choosing events.
-//! - [`show`]: bytes and untrusted text, as people see them.
-//! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: events for people, programs,
-//!   spreadsheets and timelines; [`stats`]: their numbers.
+//! - [`read`]: traces, including damaged ones.
+//! - [`mod@decode`]: decoding of events with their own metadata or with a manifest.
+//! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
+//! - [`select`]: selection of events.
+//! - [`show`]: printable forms of bytes and untrusted text.
+//! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: output for people, programs, spreadsheets and
+//!   timelines; [`stats`]: counts.
 
 pub mod chrome;
 pub mod csv;

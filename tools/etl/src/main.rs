@@ -1,10 +1,11 @@
-//! `etl`: shows .etl files, and makes others of them.
+//! `etl`: shows and converts .etl files.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::EnumValueParser;
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValue, value_parser};
 use etl_file::catalog::LoadError;
 use etl_file::image::ImageError;
@@ -14,7 +15,7 @@ use etl_file::{
     Catalog, Decoded, Guid, Selection, Trace, chrome, csv, decode, json, report, stats, table,
 };
 
-/// The command line.
+/// Returns the definition of the command line.
 fn command() -> Command {
     Command::new("etl")
         .about("Shows .etl (Event Trace Log) files")
@@ -27,7 +28,7 @@ fn command() -> Command {
         .subcommand(stats_command())
 }
 
-/// The file that a command is about.
+/// Returns the argument for an input file.
 fn file() -> Arg {
     Arg::new("file")
         .value_name("FILE")
@@ -36,22 +37,22 @@ fn file() -> Arg {
         .value_parser(value_parser!(PathBuf))
 }
 
-/// The files that a command is about.
+/// Returns the argument for several input files.
 fn files() -> Arg {
     file().help("The .etl files").num_args(1..)
 }
 
-/// The images that decode events.
+/// Returns the option for images to decode events with.
 fn image() -> Arg {
     Arg::new("image")
         .long("image")
         .value_name("FILE")
-        .help("An image whose resources describe its events; may be given several times")
+        .help("An image with resources to decode events with; can be given several times")
         .action(ArgAction::Append)
         .value_parser(value_parser!(PathBuf))
 }
 
-/// What decodes events.
+/// Loads the images and manifests to decode events with.
 fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     let mut catalog = Catalog::new();
     for image in arguments.get_many::<PathBuf>("image").unwrap_or_default() {
@@ -65,17 +66,17 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     Ok(catalog)
 }
 
-/// The manifests that decode events.
+/// Returns the option for manifests to decode events with.
 fn man() -> Arg {
     Arg::new("man")
         .long("man")
         .value_name("FILE")
-        .help("A manifest of a provider; may be given several times")
+        .help("A provider's manifest to decode events with; can be given several times")
         .action(ArgAction::Append)
         .value_parser(value_parser!(PathBuf))
 }
 
-/// The file that a command writes.
+/// Returns the option for the output file.
 fn out_file(help: &'static str) -> Arg {
     Arg::new("out")
         .long("out")
@@ -88,14 +89,14 @@ fn out_file(help: &'static str) -> Arg {
 
 fn merge_command() -> Command {
     Command::new("merge")
-        .about("Makes one file of several, with their events in the order of time")
+        .about("Merges several files into one, with the events sorted by time")
         .arg(files())
         .arg(out_file("The .etl file to write"))
 }
 
 fn report_command() -> Command {
     Command::new("report")
-        .about("Makes a page for a browser of one or several files")
+        .about("Writes an HTML page that shows one or more files in a browser")
         .arg(files())
         .arg(man())
         .arg(image())
@@ -104,7 +105,7 @@ fn report_command() -> Command {
 
 fn stats_command() -> Command {
     Command::new("stats")
-        .about("Counts the events of a file, by provider, event and level")
+        .about("Counts the events of a file by provider, event and level")
         .arg(file())
         .arg(man())
         .arg(image())
@@ -119,18 +120,18 @@ fn dump_command() -> Command {
             .action(ArgAction::Append)
     };
     Command::new("dump")
-        .about("Prints the events of a file in the order of time")
+        .about("Prints the events of a file, sorted by time")
         .long_about(
-            "Prints the events of a file in the order of time.\n\n\
-             TraceLogging events decode by themselves; the others need the manifests of their \
-             providers, or images with the same in their resources. What is damaged is named on the standard error output, after all that \
-             could be read.",
+            "Prints the events of a file, sorted by time.\n\n\
+             TraceLogging events are self-describing. To decode other events, name the manifests \
+             of their providers, or images that contain them as resources. Damaged parts of the \
+             file are reported on standard error after all readable events.",
         )
         .arg(file())
         .arg(
             Arg::new("format")
                 .long("format")
-                .help("How to print")
+                .help("The output format")
                 .default_value("table")
                 .value_parser(EnumValueParser::<Format>::new()),
         )
@@ -139,32 +140,32 @@ fn dump_command() -> Command {
         .arg(several(
             "provider",
             "NAME|GUID",
-            "Only events of this provider; may be given several times",
+            "Show only events of this provider; can be given several times",
         ))
         .arg(several(
             "event",
             "NAME|ID",
-            "Only events of this name or id; may be given several times",
+            "Show only events with this name or id; can be given several times",
         ))
         .arg(
             Arg::new("level")
                 .long("level")
                 .value_name("LEVEL")
-                .help("Only events up to this level")
+                .help("Show only events up to this level")
                 .value_parser(value_parser!(u8)),
         )
         .arg(
             Arg::new("keyword")
                 .long("keyword")
                 .value_name("MASK")
-                .help("Only events with one of these keywords, or without any")
+                .help("Show only events with at least one of these keywords, or without keywords")
                 .value_parser(mask),
         )
         .arg(
             Arg::new("activity")
                 .long("activity")
                 .value_name("GUID")
-                .help("Only events of this activity, and those that come from it")
+                .help("Show only events of this activity, and events that are related to it")
                 .value_parser(|text: &str| text.parse::<Guid>().map_err(|error| error.to_string())),
         )
         .arg(
@@ -172,21 +173,21 @@ fn dump_command() -> Command {
                 .long("width")
                 .value_name("CHARACTERS")
                 .help(
-                    "Width of the table; by default that of the terminal, and without a terminal \
-                     as wide as the events are",
+                    "The width of the table; default: the width of the terminal, or unlimited \
+                     without a terminal",
                 )
                 .value_parser(value_parser!(u16)),
         )
 }
 
-/// A number, hexadecimal with `0x`.
+/// Parses a decimal number, or a hexadecimal one after 0x.
 fn mask(text: &str) -> Result<u64, String> {
     text.strip_prefix("0x")
         .map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16))
-        .map_err(|error| error.to_string())
+        .map_err(|error| format!("expected a number such as 3 or 0x3: {error}"))
 }
 
-/// How to print.
+/// The output formats of `dump`.
 #[derive(Clone, Copy)]
 enum Format {
     Table,
@@ -204,18 +205,16 @@ impl ValueEnum for Format {
         Some(match self {
             Self::Table => PossibleValue::new("table").help("A table"),
             Self::Json => {
-                PossibleValue::new("json").help("A line for the header, then one for each event")
+                PossibleValue::new("json").help("One line for the header, then one line per event")
             }
-            Self::Csv => {
-                PossibleValue::new("csv").help("A line of headings, then one for each event")
-            }
+            Self::Csv => PossibleValue::new("csv").help("A header line, then one line per event"),
             Self::Chrome => PossibleValue::new("chrome")
-                .help("For chrome://tracing and Perfetto: activities are spans"),
+                .help("For chrome://tracing and Perfetto; activities become spans"),
         })
     }
 }
 
-/// Why nothing, or not all, was printed.
+/// A command failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("the argument {0} is missing")]
@@ -230,7 +229,7 @@ enum Failure {
     Merge { file: PathBuf, source: MergeError },
     #[error("cannot write {}: {source}", file.display())]
     Write { file: PathBuf, source: io::Error },
-    #[error("cannot print: {0}")]
+    #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
 }
 
@@ -241,12 +240,11 @@ fn main() -> ExitCode {
         Some(("merge", arguments)) => merge(arguments),
         Some(("report", arguments)) => report(arguments),
         Some(("stats", arguments)) => stats(arguments),
-        // The command line requires one of the subcommands.
-        _ => return ExitCode::from(2),
+        _ => clap::Error::raw(ErrorKind::MissingSubcommand, "a command is missing\n").exit(),
     };
     match result {
         Ok(code) => code,
-        // Whoever reads the output has seen enough.
+        // The reader of the output has closed the pipe.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
@@ -257,15 +255,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// A file that was asked for, with what decodes it.
-struct Input<'a> {
-    file: &'a Path,
+/// An open file with the catalog to decode it.
+struct Input {
+    file: PathBuf,
     trace: Trace,
     catalog: Catalog,
 }
 
-impl<'a> Input<'a> {
-    fn open(arguments: &'a ArgMatches) -> Result<Self, Failure> {
+impl Input {
+    fn open(arguments: &ArgMatches) -> Result<Self, Failure> {
         let catalog = catalog(arguments)?;
         let file = required::<PathBuf>(arguments, "file")?.as_path();
         let trace = Trace::open(file).map_err(|source| Failure::Read {
@@ -273,13 +271,13 @@ impl<'a> Input<'a> {
             source,
         })?;
         Ok(Self {
-            file,
+            file: file.to_owned(),
             trace,
             catalog,
         })
     }
 
-    /// The events that are wanted, in the order of time.
+    /// Returns the selected events, sorted by time.
     fn events(&self, selection: &Selection) -> Vec<Decoded> {
         let events = self.trace.events_by_time().into_iter();
         events
@@ -288,7 +286,7 @@ impl<'a> Input<'a> {
             .collect()
     }
 
-    /// Says what is damaged; the exit code says whether something is.
+    /// Prints the damages and returns a failure code if there are any.
     fn finish(&self) -> ExitCode {
         for damage in self.trace.damages() {
             complain(&format_args!("{}: {damage}", self.file.display()));
@@ -348,7 +346,7 @@ fn stats(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(input.finish())
 }
 
-/// The files that several were asked for.
+/// Opens all input files.
 fn traces(arguments: &ArgMatches) -> Result<Vec<(&Path, Trace)>, Failure> {
     let files = arguments.get_many::<PathBuf>("file").unwrap_or_default();
     files
@@ -376,7 +374,7 @@ fn required<'a, T: Clone + Send + Sync + 'static>(
     value.ok_or(Failure::Argument(name))
 }
 
-/// Writes a file as a whole, or not at all.
+/// Writes a file completely or not at all, through a temporary file.
 fn write_file(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let failed = |source| Failure::Write {
         file: file.to_owned(),
@@ -397,11 +395,11 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         file: source
             .trace()
             .and_then(|trace| files.get(trace).copied())
-            .unwrap_or(to)
+            .unwrap_or(&to)
             .to_owned(),
         source,
     })?;
-    write_file(to, &merged.into_inner())?;
+    write_file(&to, &merged.into_inner())?;
     let events: usize = traces.iter().map(|trace| trace.events().count()).sum();
     writeln!(
         io::stdout(),
@@ -436,7 +434,7 @@ fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(code)
 }
 
-/// The width of the terminal, if the output goes to one.
+/// Returns the width of the terminal, if the output is one.
 fn terminal_width(stdout: &io::Stdout) -> Option<u16> {
     stdout
         .is_terminal()
@@ -444,7 +442,7 @@ fn terminal_width(stdout: &io::Stdout) -> Option<u16> {
         .flatten()
 }
 
-/// Says what is wrong. If nobody listens there is nothing more to be done.
+/// Prints a message to standard error, and ignores an error of that.
 fn complain(what: &dyn std::fmt::Display) {
     let _unheard = writeln!(io::stderr(), "etl: {what}");
 }

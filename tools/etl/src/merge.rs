@@ -1,8 +1,8 @@
-//! Several traces as one.
+//! Merges several traces into one.
 //!
-//! Sessions count time differently: a merged trace counts the system's time, which every
-//! trace's clock can be turned into. Records keep everything else, and their processors.
-//! What the sessions lost is added up.
+//! Sessions use different clocks, so a merged trace uses system time, to which every clock can be
+//! converted. Records keep everything else, including their processors. The losses of the sessions
+//! are added up.
 
 use std::io::{Seek, Write};
 
@@ -11,46 +11,46 @@ use crate::read::{Damage, Event, OtherKind, PointerSize, Trace};
 use crate::time::{ClockType, FileTime};
 use crate::write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError};
 
-/// Why traces cannot be merged. `trace` is the place of the trace that is in the way.
+/// Traces cannot be merged. `trace` is the index of the trace that prevents it.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// There is nothing to merge.
-    #[error("there is no trace to merge")]
+    /// No trace was given.
+    #[error("no traces to merge were given")]
     Nothing,
-    /// A part of a trace could not be read, and would be missing.
+    /// A part of a trace is damaged and would be missing.
     #[error("{damage}")]
     Damaged {
-        /// The trace.
+        /// The index of the trace.
         trace: usize,
-        /// What could not be read.
+        /// The damage.
         damage: Damage,
     },
-    /// A trace has records that are no events, and they cannot be written.
-    #[error("the record at offset {offset} is no event but {kind:?}, and cannot be merged")]
+    /// A trace contains records other than events, which cannot be written.
+    #[error("cannot merge the record at offset {offset}: it is {kind:?}, not an event")]
     Other {
-        /// The trace.
+        /// The index of the trace.
         trace: usize,
-        /// Where the record is.
+        /// The offset of the record.
         offset: u64,
-        /// What it is.
+        /// The kind of the record.
         kind: OtherKind,
     },
-    /// A trace has events of 32-bit code, and they cannot be written.
-    #[error("the event at offset {offset} was written by 32-bit code, and cannot be merged")]
+    /// A trace contains events of 32-bit code, which cannot be written.
+    #[error("cannot merge the event at offset {offset}: it was written by 32-bit code")]
     Narrow {
-        /// The trace.
+        /// The index of the trace.
         trace: usize,
-        /// Where the record is.
+        /// The offset of the record.
         offset: u64,
     },
     /// An event does not fit in a buffer.
-    #[error("the event at offset {offset} does not fit: {error}")]
+    #[error("cannot merge the event at offset {offset}: {error}")]
     Append {
-        /// The trace.
+        /// The index of the trace.
         trace: usize,
-        /// Where the record is.
+        /// The offset of the record.
         offset: u64,
-        /// Why not.
+        /// The reason.
         error: AppendError,
     },
     /// The merged trace could not be written.
@@ -59,7 +59,7 @@ pub enum MergeError {
 }
 
 impl MergeError {
-    /// The place of the trace that is in the way, if it is one of them.
+    /// Returns the index of the trace that prevents merging, if it is a single one.
     #[must_use]
     pub const fn trace(&self) -> Option<usize> {
         match self {
@@ -72,7 +72,7 @@ impl MergeError {
     }
 }
 
-/// Checks that nothing of a trace would be missing.
+/// Checks that every record of a trace can be merged.
 fn check(trace: usize, it: &Trace) -> Result<(), MergeError> {
     if let Some(damage) = it.damages().first() {
         return Err(MergeError::Damaged {
@@ -98,7 +98,8 @@ fn check(trace: usize, it: &Trace) -> Result<(), MergeError> {
     })
 }
 
-/// The header of the merged trace: of the first one, for the time and the processors of all.
+/// Returns the header of the merged trace: that of the first trace, with the time span and the
+/// processors of all.
 fn header(traces: &[Trace], log_file_name: &str) -> Option<LogFileHeader> {
     let sessions = || traces.iter().map(|trace| &trace.header().session);
     let first = sessions().next()?;
@@ -129,11 +130,11 @@ fn header(traces: &[Trace], log_file_name: &str) -> Option<LogFileHeader> {
     })
 }
 
-/// Writes traces as one, with their events in the order of time. `log_file_name` is what the
-/// trace says it is called.
+/// Writes the events of all traces to one trace, sorted by time. `log_file_name` is the name in its
+/// header.
 ///
 /// # Errors
-/// [`MergeError`], before anything is written where a trace is in the way.
+/// Returns [`MergeError`]; if a trace prevents merging, before anything is written.
 pub fn merge<W: Write + Seek>(
     traces: &[Trace],
     log_file_name: &str,

@@ -4,7 +4,7 @@ use etw_wire::Guid;
 
 use crate::layout;
 
-/// What an event says of itself (`EVENT_DESCRIPTOR`).
+/// The descriptor of an event (`EVENT_DESCRIPTOR`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EventDescriptor {
     /// Number of the event in its manifest; 0 for a `TraceLogging` event.
@@ -12,15 +12,15 @@ pub struct EventDescriptor {
     /// Version of the event's layout.
     pub version: u8,
     /// Channel: 11 for `TraceLogging`, 12 for a manifest event of a provider
-    /// with traits, 16 and above for a manifest's own.
+    /// with traits, 16 and above for channels that the manifest defines.
     pub channel: u8,
     /// Level: 1 critical to 5 verbose; 0 passes every level filter.
     pub level: u8,
-    /// Opcode: 0 info, 1 start, 2 stop, 10 to 239 the provider's own.
+    /// Opcode: 0 info, 1 start, 2 stop, 10 to 239 are defined by the provider.
     pub opcode: u8,
-    /// Task; 0 is none.
+    /// Task; 0 means none.
     pub task: u16,
-    /// Keyword mask; the low 48 bits are the provider's.
+    /// Keyword mask; the provider defines the low 48 bits.
     pub keyword: u64,
 }
 
@@ -67,7 +67,7 @@ pub struct ExtendedItem {
 }
 
 impl ExtendedItem {
-    /// The item that names the related activity.
+    /// Returns an item with the id of the related activity.
     #[must_use]
     pub fn related_activity(id: Guid) -> Self {
         Self {
@@ -76,13 +76,13 @@ impl ExtendedItem {
         }
     }
 
-    /// Size on disk, header and padding included.
+    /// Returns the size on disk, including header and padding.
     const fn encoded_size(&self) -> usize {
         layout::align8(layout::ITEM_HEADER + self.data.len())
     }
 }
 
-/// One event as a session records it.
+/// An event as a session records it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EventRecord {
     /// The thread that wrote the event.
@@ -95,7 +95,7 @@ pub struct EventRecord {
     pub provider: Guid,
     /// Id, version, channel, level, opcode, task and keyword.
     pub descriptor: EventDescriptor,
-    /// Activity id; null is none.
+    /// Activity id; the null GUID means none.
     pub activity_id: Guid,
     /// Processor time in kernel mode, in ticks.
     pub kernel_time: u32,
@@ -110,11 +110,11 @@ pub struct EventRecord {
     pub user_data: Vec<u8>,
 }
 
-/// An event cannot be put into a record.
+/// An event cannot be encoded as a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// The record would exceed what its 16-bit size field can say.
-    #[error("the event takes {size} bytes, but a record holds at most 65535")]
+    /// The size of the record does not fit into its 16-bit size field.
+    #[error("the record takes {size} bytes, but a record can have at most 65535")]
     TooLarge {
         /// Size of the header, the extended items and the user data.
         size: usize,
@@ -122,7 +122,7 @@ pub enum EncodeError {
 }
 
 impl EventRecord {
-    /// The first extended item of a kind.
+    /// Returns the first extended item of a kind.
     #[must_use]
     pub fn item(&self, ext_type: u16) -> Option<&[u8]> {
         self.extended
@@ -131,14 +131,14 @@ impl EventRecord {
             .map(|item| item.data.as_slice())
     }
 
-    /// The related activity's id, if the event has one.
+    /// Returns the related activity's id, if the event has one.
     #[must_use]
     pub fn related_activity(&self) -> Option<Guid> {
         let bytes = self.item(ext_type::RELATED_ACTIVITYID)?;
         bytes.try_into().ok().map(Guid::from_bytes)
     }
 
-    /// Size of the record in bytes: header, extended items and user data,
+    /// Returns the size of the record in bytes: header, extended items and user data,
     /// without the padding that follows it in a buffer.
     #[must_use]
     pub fn encoded_size(&self) -> usize {
@@ -146,18 +146,18 @@ impl EventRecord {
         layout::EVENT_HEADER + items + self.user_data.len()
     }
 
-    /// The record as it is on disk, with a 64-bit header and without trailing
+    /// Encodes the record as it is on disk, with a 64-bit header and without trailing
     /// padding.
     ///
     /// # Errors
-    /// [`EncodeError::TooLarge`] if the record exceeds 65535 bytes.
+    /// Returns [`EncodeError::TooLarge`] if the record exceeds 65535 bytes.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let mut bytes = Vec::with_capacity(self.encoded_size());
         self.encode_into(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Appends the record to `out`; on error `out` is as before.
+    /// Appends the record to `out`; on error, `out` is unchanged.
     pub(crate) fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let size = self.encoded_size();
         let size = u16::try_from(size).map_err(|_| EncodeError::TooLarge { size })?;
@@ -190,7 +190,7 @@ impl EventRecord {
     }
 }
 
-/// Appends an item that is known to fit in a record, and so in 16 bits.
+/// Appends an item that is known to fit in a record, whose size therefore fits in 16 bits.
 fn encode_item(item: &ExtendedItem, more_follow: bool, out: &mut Vec<u8>) {
     let total = item.encoded_size();
     let end = out.len() + total;
@@ -202,7 +202,7 @@ fn encode_item(item: &ExtendedItem, more_follow: bool, out: &mut Vec<u8>) {
     out.resize(end, 0);
 }
 
-/// The two bytes of a size that is below 65536.
+/// Returns the two bytes of a size that is below 65536.
 const fn low_u16(size: usize) -> [u8; 2] {
     let bytes = size.to_le_bytes();
     [bytes[0], bytes[1]]

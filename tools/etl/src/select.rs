@@ -1,26 +1,26 @@
-//! Choosing events.
+//! Selection of events.
 
 use etw_wire::Guid;
 
 use crate::decode::Decoded;
 
-/// Which events are wanted: those that pass everything that is said.
+/// A selection of events: an event is selected if it matches every criterion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Events of these providers, by GUID or name; of all, if there are none.
+    /// The providers, by GUID or name; an empty list selects all.
     pub providers: Vec<String>,
-    /// Events with these names or ids; all, if there are none.
+    /// The names or ids of events; an empty list selects all.
     pub events: Vec<String>,
-    /// Events up to this level, level 0 always.
+    /// The highest level; level 0 is always selected.
     pub level: Option<u8>,
-    /// Events with any of these keywords, and those without keywords.
+    /// Keywords: events with any of them, and events without keywords, are selected.
     pub keyword: Option<u64>,
-    /// Events of this activity, and those that come from it.
+    /// An activity: its events, and events that are related to it, are selected.
     pub activity: Option<Guid>,
 }
 
 impl Selection {
-    /// Whether an event is wanted.
+    /// Returns true if the event is selected.
     #[must_use]
     pub fn wants(&self, event: &Decoded) -> bool {
         let provider = |wanted: &String| {

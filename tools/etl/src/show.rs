@@ -1,8 +1,8 @@
-//! Bytes and untrusted text, as people see them.
+//! Printable forms of bytes and untrusted text.
 
 use std::fmt;
 
-/// Shows bytes as hexadecimal digits, two a byte.
+/// Formats bytes as hexadecimal digits, two per byte.
 pub struct Hex<'a>(pub &'a [u8]);
 
 impl fmt::Display for Hex<'_> {
@@ -11,8 +11,7 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-/// Text on one line: control characters are escaped, so that they cannot act
-/// on a terminal.
+/// Formats text on one line and escapes control characters, so that they cannot affect a terminal.
 pub struct Escaped<'a>(pub &'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -24,7 +23,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// Characters that reorder or hide the text around them.
+/// Returns true for characters that reorder or hide the text around them.
 const fn is_format_control(c: char) -> bool {
     matches!(c,
         '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')

@@ -1,4 +1,4 @@
-//! Activities as spans of time: a start event, and the stop event that ends it.
+//! Spans of activities: pairs of a start event and the stop event that ends it.
 
 use std::collections::HashMap;
 
@@ -10,19 +10,19 @@ use crate::decode::Decoded;
 const START: u8 = 1;
 const STOP: u8 = 2;
 
-/// A start event and its stop event, by their places among the events.
+/// A start event and its stop event, by their indices among the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The start event.
+    /// The index of the start event.
     pub start: usize,
-    /// The stop event.
+    /// The index of the stop event.
     pub stop: usize,
 }
 
-/// The spans in events that are in the order of time, in the order of their starts.
+/// Returns the spans of events, which must be sorted by time, in the order of their starts.
 ///
-/// A stop ends the last start of the same provider, activity and task that is open; events
-/// without an activity make no spans.
+/// A stop event ends the last open start event of the same provider, activity and task. Events
+/// without an activity do not form spans.
 #[must_use]
 pub fn spans(events: &[Decoded]) -> Vec<Span> {
     let mut open: HashMap<(Guid, Guid, u16), Vec<usize>> = HashMap::new();

@@ -1,4 +1,4 @@
-//! What a trace holds, in numbers.
+//! Counts of the events in a trace.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,14 +9,14 @@ use crate::decode::Decoded;
 use crate::read::Trace;
 use crate::show::Escaped;
 
-/// What is counted of one kind of events.
+/// The counts of one kind of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     events: u64,
     bytes: u64,
 }
 
-/// Counts of events by provider, event and level, the rate, and what was lost.
+/// Formats the counts of events by provider, event and level, their rate, and the losses.
 #[must_use]
 pub fn render(trace: &Trace, events: &[Decoded]) -> String {
     let mut counts: BTreeMap<(String, String, String), Count> = BTreeMap::new();
@@ -58,11 +58,11 @@ pub fn render(trace: &Trace, events: &[Decoded]) -> String {
     let total: u64 = counts.values().map(|count| count.events).sum();
     let bytes: u64 = counts.values().map(|count| count.bytes).sum();
     let span = events.first().zip(events.last()).map(|(first, last)| {
-        #[expect(clippy::cast_precision_loss, reason = "it is for people to read")]
+        #[expect(clippy::cast_precision_loss, reason = "the number is only displayed")]
         let seconds = (last.time.unix_nanos() - first.time.unix_nanos()) as f64 / 1e9;
         seconds
     });
-    #[expect(clippy::cast_precision_loss, reason = "it is for people to read")]
+    #[expect(clippy::cast_precision_loss, reason = "the number is only displayed")]
     let rate = span
         .filter(|seconds| *seconds > 0.0)
         .map(|seconds| total as f64 / seconds);

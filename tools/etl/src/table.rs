@@ -1,4 +1,4 @@
-//! Traces for people: tables.
+//! Output for people: tables.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use crate::decode::Decoded;
 use crate::read::Trace;
 use crate::show::{Escaped, Hex};
 
-/// Characters of a value that a table shows.
+/// The maximum number of characters of a value in a table.
 const VALUE_LENGTH: usize = 160;
 
 /// The columns of the table after the time.
@@ -25,12 +25,12 @@ const COLUMNS: [&str; 8] = [
     "Message, fields",
 ];
 
-/// A table of events, in the order given.
+/// Formats events as a table, in the given order.
 ///
-/// `width` is the number of columns of the terminal, which the table then
-/// keeps to; without it each event takes one line, or two if it has a related
-/// activity, or a message besides fields. Long values are cut, and say by how much.
-/// Where all events are of one day, the day stands in the heading of the time.
+/// `width` is the number of columns of the terminal, which limits the table. Without it, each event
+/// takes one line, or two if it has a related activity or a message besides fields. Long values are
+/// truncated and end with the number of missing characters. If all events are of the same day, the
+/// day is in the heading of the time column.
 #[must_use]
 pub fn render(events: &[Decoded], width: Option<u16>) -> String {
     let day = one_day(events);
@@ -58,7 +58,7 @@ pub fn render(events: &[Decoded], width: Option<u16>) -> String {
     table.trim_fmt()
 }
 
-/// The day of all events, if it is one.
+/// Returns the day of all events if it is the same.
 fn one_day(events: &[Decoded]) -> Option<String> {
     let day = |event: &Decoded| {
         let time = event.time.to_string();
@@ -71,13 +71,13 @@ fn one_day(events: &[Decoded]) -> Option<String> {
         .then_some(first)
 }
 
-/// What follows the day in a time's text.
+/// Returns the part of a time's text after the day.
 fn time_of_day(time: &str) -> &str {
     let time = time.split_once('T').map_or(time, |(_, rest)| rest);
     time.trim_end_matches('Z')
 }
 
-/// What a trace says about itself, in a few lines.
+/// Formats the header of a trace in a few lines.
 #[must_use]
 pub fn summary(trace: &Trace) -> String {
     let header = trace.header();
@@ -109,7 +109,7 @@ pub fn summary(trace: &Trace) -> String {
     text
 }
 
-/// The cells of an event after its time.
+/// Returns the cells of an event after its time.
 fn row(event: &Decoded) -> [String; 8] {
     let descriptor = &event.descriptor;
     let provider = event
@@ -180,7 +180,7 @@ fn fields(event: &Decoded) -> String {
         parts.push(format!("({})", Escaped(&problem.to_string())));
     }
     let fields = parts.join(" ");
-    // A message says in words what the fields say in numbers.
+    // A message contains the values of the fields in words.
     match &event.message {
         Some(message) if fields.is_empty() => shortened(&escaped(message)),
         Some(message) => format!("{}\n{fields}", shortened(&escaped(message))),
@@ -188,7 +188,7 @@ fn fields(event: &Decoded) -> String {
     }
 }
 
-/// The start of a text that is too long for a table.
+/// Truncates a text that is too long for a table.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(VALUE_LENGTH) {
         None => text.to_owned(),

@@ -10,34 +10,33 @@ pub struct FileTime(i64);
 const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 
 impl FileTime {
-    /// Takes a count of 100 ns units since 1601-01-01 UTC.
+    /// Returns the time of a count of 100 ns units since 1601-01-01 UTC.
     #[must_use]
     pub const fn from_raw(units: i64) -> Self {
         Self(units)
     }
 
-    /// The count of 100 ns units since 1601-01-01 UTC.
+    /// Returns the count of 100 ns units since 1601-01-01 UTC.
     #[must_use]
     pub const fn raw(self) -> i64 {
         self.0
     }
 
-    /// Takes nanoseconds since the Unix epoch, rounded down to 100 ns and
-    /// held at the ends of the range.
+    /// Converts nanoseconds since the Unix epoch, rounded down to 100 ns and clamped to the range.
     #[must_use]
     pub fn from_unix_nanos(nanos: i128) -> Self {
         Self(saturate(nanos.div_euclid(100) + i128::from(UNIX_EPOCH)))
     }
 
-    /// Nanoseconds since the Unix epoch.
+    /// Returns the nanoseconds since the Unix epoch.
     #[must_use]
     pub fn unix_nanos(self) -> i128 {
         (i128::from(self.0) - i128::from(UNIX_EPOCH)) * 100
     }
 }
 
-/// ISO 8601 in UTC with 100 ns digits; a time outside the years -9999 to 9999
-/// as its raw count.
+/// Formats the time in ISO 8601 in UTC with 100 ns digits, or as its raw count outside the years
+/// -9999 to 9999.
 impl fmt::Display for FileTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_nanosecond(self.unix_nanos()) {
@@ -55,8 +54,8 @@ impl serde::Serialize for FileTime {
 
 /// A SYSTEMTIME: a date and time of day in eight 16-bit fields.
 ///
-/// In a time zone it is the rule of a switch instead: `year` 0, and `day` the
-/// number of the week in the month.
+/// In a time zone it is the rule of a switch instead: `year` is 0, and `day` is the number of the
+/// week in the month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SystemTime {
     /// Year, or 0 in a rule.
@@ -78,7 +77,7 @@ pub struct SystemTime {
 }
 
 impl SystemTime {
-    /// Takes the 16 bytes of the structure.
+    /// Reads the 16 bytes of the structure.
     #[must_use]
     pub const fn from_bytes(b: [u8; 16]) -> Self {
         Self {
@@ -93,7 +92,7 @@ impl SystemTime {
         }
     }
 
-    /// The 16 bytes of the structure.
+    /// Returns the 16 bytes of the structure.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         let fields = [
@@ -130,8 +129,7 @@ impl serde::Serialize for SystemTime {
     }
 }
 
-/// What the time stamps of a trace count (`ReservedFlags` of
-/// `TRACE_LOGFILE_HEADER`).
+/// The unit of the time stamps of a trace (`ReservedFlags` of `TRACE_LOGFILE_HEADER`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ClockType {
     /// 1: ticks of the performance counter.
@@ -141,12 +139,12 @@ pub enum ClockType {
     SystemTime,
     /// 3: processor cycles.
     CpuCycles,
-    /// A value that no documentation names.
+    /// A value that is not documented.
     Other(u32),
 }
 
 impl ClockType {
-    /// Reads the number in the file.
+    /// Converts the number in the file.
     #[must_use]
     pub const fn from_raw(raw: u32) -> Self {
         match raw {
@@ -157,7 +155,7 @@ impl ClockType {
         }
     }
 
-    /// The number in the file.
+    /// Returns the number in the file.
     #[must_use]
     pub const fn raw(self) -> u32 {
         match self {
@@ -169,10 +167,10 @@ impl ClockType {
     }
 }
 
-/// The clock of a session: turns time stamps into absolute time.
+/// The clock of a session, which converts time stamps to absolute time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// What a time stamp counts.
+    /// The unit of a time stamp.
     pub kind: ClockType,
     /// Ticks per second of the performance counter.
     pub perf_frequency: i64,
@@ -185,10 +183,10 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The absolute time of a time stamp, rounded down to 100 ns (ETL-6.2).
+    /// Returns the absolute time of a time stamp, rounded down to 100 ns (ETL-6.2).
     ///
-    /// Where the clock is of an unknown kind, or its frequency is not
-    /// positive, time stamps have no scale: the result is the start time.
+    /// If the clock type is unknown, or its frequency is not positive, time stamps cannot be
+    /// converted and the result is the start time.
     #[must_use]
     pub fn to_file_time(&self, raw: i64) -> FileTime {
         let (numerator, denominator) = match self.kind {
@@ -206,7 +204,7 @@ impl Clock {
     }
 }
 
-/// Holds a value at the ends of the range of `i64`.
+/// Clamps a value to the range of `i64`.
 fn saturate(value: i128) -> i64 {
     i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
 }

@@ -1,4 +1,4 @@
-//! The command `etl`: what it prints, what it says, and its exit codes.
+//! The command `etl`: its output, its error messages and its exit codes.
 
 mod fixture;
 
@@ -29,7 +29,7 @@ struct Sample {
     path: String,
 }
 
-/// A file of a few events, changed before it is stored.
+/// Writes a file of a few events whose bytes are modified first.
 fn sample(change: impl FnOnce(&mut Vec<u8>)) -> Sample {
     let header = fixture::header(ClockType::Qpc, 0x1000, 1);
     let (mut file, _) = fixture::file(header, 20, Losses::default());
@@ -115,7 +115,7 @@ fn file_that_is_no_trace_gets_one_sentence() {
     assert_eq!(
         text(&output.stderr),
         format!(
-            "etl: {}: at offset 0x0: the file ends in the header of the first buffer\n",
+            "etl: {}: at offset 0x0: the file ends within the header of the first buffer\n",
             sample.path
         )
     );
@@ -203,7 +203,7 @@ fn reader_that_has_seen_enough_is_no_error() {
     assert_eq!(output.status.code(), Some(0));
 }
 
-/// The events that a selection leaves, as JSON lines without the header.
+/// Returns the events that a selection keeps, as JSON lines without the header.
 fn selected(arguments: &[&str]) -> Vec<serde_json::Value> {
     let sample = sample(|_| {});
     let manifest = manifest();

@@ -8,7 +8,7 @@ use etl_file::{Catalog, ClockType, EventRecord, Guid, Selection, Trace, json};
 
 const SIZE: usize = 0x1000;
 
-/// A finished file of a header buffer and some data buffers.
+/// Returns a finished file with a header buffer and some data buffers.
 fn sample() -> Vec<u8> {
     let header = fixture::header(ClockType::Qpc, 0x1000, 2);
     let (file, _) = fixture::file(header, 40, Losses::default());
@@ -20,7 +20,7 @@ fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
     file[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// Time stamps of the events outside a buffer.
+/// Returns the time stamps of the events outside a buffer.
 fn outside(trace: &Trace, buffer: u32) -> Vec<i64> {
     trace
         .events()
@@ -29,7 +29,7 @@ fn outside(trace: &Trace, buffer: u32) -> Vec<i64> {
         .collect()
 }
 
-/// Everything that can be done with a trace.
+/// Calls every function that reads a trace.
 fn exercise(trace: &Trace) {
     let mut out = Vec::new();
     json::write_lines(trace, &Catalog::new(), &Selection::default(), &mut out).unwrap();
@@ -42,7 +42,7 @@ fn exercise(trace: &Trace) {
     assert!(!etl_file::table::summary(trace).is_empty());
 }
 
-/// Damages the second buffer and gives what is found, after checking that
+/// Damages the second buffer and returns the damages that are found, after it has checked that
 /// nothing else is lost.
 fn damage_of(change: impl FnOnce(&mut [u8])) -> Vec<(u64, DamageKind)> {
     let mut file = sample();
@@ -264,26 +264,26 @@ fn file_that_is_no_trace_is_refused_with_the_offset() {
     let refusal = |file: &[u8]| Trace::parse(file).unwrap_err().to_string();
     assert_eq!(
         refusal(b"MZ"),
-        "at offset 0x0: the file ends in the header of the first buffer"
+        "at offset 0x0: the file ends within the header of the first buffer"
     );
     assert_eq!(
         refusal(&[0x33; 0x1000]),
-        "at offset 0x0: this is no trace, a buffer cannot have 858993459 bytes"
+        "at offset 0x0: not an .etl file: a buffer cannot have 858993459 bytes"
     );
     let mut file = sample();
     file[0x4B] = 0x90;
     assert_eq!(
         refusal(&file),
-        "at offset 0x48: this is no trace, the first record is not a header event"
+        "at offset 0x48: not an .etl file: the first record is not a header event"
     );
     assert_eq!(
         refusal(&sample()[..0x180]),
-        "at offset 0x48: the file ends in the trace's header event"
+        "at offset 0x48: the file ends within the trace's header event"
     );
     assert!(matches!(Trace::open("no such file"), Err(ReadError::Io(_))));
 }
 
-/// A record of a kind that the writer does not make.
+/// Returns a record of a kind that the writer does not write.
 fn raw_record(first: [u8; 8], rest: &[u8], size: usize) -> Vec<u8> {
     let mut record = first.to_vec();
     record.extend(rest);
@@ -291,7 +291,7 @@ fn raw_record(first: [u8; 8], rest: &[u8], size: usize) -> Vec<u8> {
     record
 }
 
-/// The sample with its second buffer's records replaced.
+/// Returns the sample with other records in its second buffer.
 fn with_records(records: &[Vec<u8>]) -> Vec<u8> {
     let mut file = sample();
     let bytes = records.concat();

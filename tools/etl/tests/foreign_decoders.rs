@@ -1,5 +1,5 @@
-//! Files of our writer, and a genuine trace, in the eyes of two independent
-//! decoders; and what neither of them checks.
+//! Compares our reader with two independent decoders, on files of our writer and on a genuine
+//! trace, and checks properties that neither decoder checks.
 
 mod common;
 mod fixture;

@@ -1,4 +1,4 @@
-//! Several files as one.
+//! Merging of files.
 
 mod common;
 mod fixture;
@@ -10,7 +10,7 @@ use etl_file::merge::{MergeError, merge};
 use etl_file::write::Losses;
 use etl_file::{ClockType, EventRecord, FileTime, Trace};
 
-/// A trace of a session that started some 100 ns after the fixture's start.
+/// Returns a trace of a session that started a multiple of 100 ns after the fixture's start.
 fn trace(clock: ClockType, later: i64, events: u32, losses: Losses) -> Trace {
     let mut header = fixture::header(clock, 0x1000, 2);
     header.start_time = FileTime::from_raw(fixture::START.raw() + later);
@@ -27,7 +27,7 @@ fn merged(traces: &[Trace]) -> Trace {
     Trace::parse(&file.into_inner()).unwrap()
 }
 
-/// An event with its time in place of its timestamp, which depends on the clock.
+/// An event with its time instead of its time stamp, which depends on the clock.
 fn by_time(trace: &Trace) -> Vec<(FileTime, u16, EventRecord)> {
     let events = trace.events_by_time().into_iter();
     events
@@ -108,7 +108,7 @@ fn what_cannot_be_merged_whole_is_not_merged() {
     assert!(matches!(error, MergeError::Nothing));
 }
 
-/// Runs the command; its exit code, and what it said.
+/// Runs the command and returns its exit code and output.
 fn etl(arguments: &[&str]) -> (Option<i32>, String) {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_etl"))
         .args(arguments)

@@ -1,4 +1,4 @@
-//! What people and programs see of a trace.
+//! The output formats of traces.
 
 mod fixture;
 
@@ -39,7 +39,7 @@ fn lines(trace: &Trace, catalog: &Catalog) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// JSON lines whose strings are cut where they are long.
+/// Returns JSON lines with long strings truncated.
 fn shortened(lines: &str) -> String {
     fn cut(value: &mut serde_json::Value) {
         match value {

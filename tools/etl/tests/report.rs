@@ -1,4 +1,4 @@
-//! The page, in a real browser.
+//! The report in a real browser.
 
 mod fixture;
 
@@ -9,7 +9,7 @@ use std::process::Command;
 use etl_file::write::{Buffer, Finish, LogFile, Losses};
 use etl_file::{ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid};
 
-/// Opens a page as `address` says and returns what it has become.
+/// Opens a page at `address` and returns its final markup.
 fn browse(page: &Path, hash: &str) -> String {
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new(etw_test_support::program("WDK_ETW_BROWSER", "chromium"))
@@ -33,7 +33,7 @@ fn browse(page: &Path, hash: &str) -> String {
     page
 }
 
-/// The value of an attribute whose name is in the page once.
+/// Returns the value of an attribute that occurs once in the page.
 fn attribute<'a>(page: &'a str, name: &str) -> &'a str {
     let start = format!("{name}=\"");
     let (_, rest) = page
@@ -91,10 +91,10 @@ fn events_are_shown_filtered_and_sorted() {
     assert!(time(&sorted) > time(&all));
 }
 
-/// Texts that a page could take for parts of itself.
+/// Strings that a page could mistake for its own markup or script.
 const HOSTILE: &str = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{script}}\u{2028}'\"&amp;";
 
-/// A file with one event that describes itself, and whose name, field and text are hostile.
+/// Writes a file with one `TraceLogging` event whose name, field and text are hostile.
 fn hostile() -> Vec<u8> {
     let name = HOSTILE.as_bytes();
     let mut schema = vec![0, 0, 0];

@@ -1,5 +1,4 @@
-//! What is written is what is read, whatever it is; and nothing that is read
-//! brings the reader down.
+//! The reader returns what was written, for any input, and no input makes the reader panic.
 
 mod fixture;
 
@@ -103,7 +102,7 @@ fn write(header: LogFileHeader, records: &[EventRecord]) -> Vec<u8> {
     log.finish(Finish::default()).unwrap().into_inner()
 }
 
-/// Everything that can be done with a trace.
+/// Calls every function that reads a trace.
 fn exercise(trace: &Trace) {
     let catalog = Catalog::new();
     let events: Vec<_> = trace
@@ -290,7 +289,7 @@ fn buffers_that_do_not_belong_to_the_file_are_refused() {
     assert!(!log.is_empty());
 }
 
-/// An output that fails from some offset on.
+/// An output that fails from a given offset on.
 #[derive(Debug)]
 struct Full {
     inner: std::io::Cursor<Vec<u8>>,

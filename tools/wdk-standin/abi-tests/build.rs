@@ -1,5 +1,5 @@
-//! Lists every definition in the stand-in's sources, and has the compiler measure
-//! each one. The sources are read as they are, not as whatever made them.
+//! Lists every definition in the stand-in's sources and generates code with which the compiler
+//! measures each.
 
 use std::{env, fs, path::Path};
 
@@ -93,7 +93,7 @@ fn main() -> Result<()> {
         }
     }
     let measured = quote! {
-        /// Name, size, alignment, and name, offset and size of every public field.
+        /// Name, size, alignment, and the name, offset and size of every public field.
         pub const TYPES: &[(&str, usize, usize, &[(&str, usize, usize)])] = &[#(#types),*];
         /// Enumeration, name and value.
         pub const ENUMERATORS: &[(&str, &str, i64)] = &[#(#enums),*];

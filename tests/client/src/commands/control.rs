@@ -1,58 +1,58 @@
 //! `enable`, `disable`, `capture-state`, `group`, `disallow`.
 
-use clap::ArgMatches;
-use etl_file::Guid;
-use etw_scenarios::Source;
+use etw_scenarios::{Filter, Source};
 
 use crate::{
-    arguments::{filter, required, source},
+    arguments::{DisallowOptions, GroupOptions, SourceInSession},
     error::Failure,
     session::Session,
 };
 
-/// Controls a session that runs.
-pub fn run(command: &str, arguments: &ArgMatches) -> Result<(), Failure> {
-    let name = required::<String>(arguments, "session")?;
+/// Enables a provider or group in a running session.
+pub fn enable(target: &SourceInSession, filter: &Filter) -> Result<(), Failure> {
+    let (name, source) = (&target.session, target.source);
+    Session::named(name)?.enable(source, filter)?;
+    println!("session \"{name}\" enables {source}");
+    Ok(())
+}
+
+/// Disables a provider or group in a running session.
+pub fn disable(options: &SourceInSession) -> Result<(), Failure> {
+    let (name, source) = (&options.session, options.source);
+    Session::named(name)?.disable(source)?;
+    println!("session \"{name}\" disables {source}");
+    Ok(())
+}
+
+/// Asks a provider or group to write its state to a running session.
+pub fn capture_state(options: &SourceInSession) -> Result<(), Failure> {
+    let (name, source) = (&options.session, options.source);
+    Session::named(name)?.capture_state(source)?;
+    println!("session \"{name}\" requested the state of {source}");
+    Ok(())
+}
+
+/// Enables or disables the sample driver's group in a running session.
+pub fn group(options: &GroupOptions) -> Result<(), Failure> {
+    let name = &options.session;
     let session = Session::named(name)?;
-    match command {
-        "enable" => {
-            let source = source(arguments);
-            session.enable(source, &filter(arguments)?)?;
-            println!("session \"{name}\" enables {source}");
-        }
-        "disable" => {
-            let source = source(arguments);
-            session.disable(source)?;
-            println!("session \"{name}\" disables {source}");
-        }
-        "capture-state" => {
-            let source = source(arguments);
-            session.capture_state(source)?;
-            println!("{source} was asked for its state, for session \"{name}\"");
-        }
-        "group" => {
-            let group = Source::Group(etw_scenarios::group());
-            if arguments.get_flag("off") {
-                session.disable(group)?;
-                println!("session \"{name}\" disables {group}");
-            } else {
-                session.enable(group, &filter(arguments)?)?;
-                println!("session \"{name}\" enables {group}");
-            }
-        }
-        _ => disallow(name, &session, arguments)?,
+    let group = Source::Group(etw_scenarios::group());
+    if options.off {
+        session.disable(group)?;
+        println!("session \"{name}\" disables {group}");
+    } else {
+        session.enable(group, &options.filter)?;
+        println!("session \"{name}\" enables {group}");
     }
     Ok(())
 }
 
-fn disallow(name: &str, session: &Session, arguments: &ArgMatches) -> Result<(), Failure> {
-    let providers: Vec<Guid> = arguments
-        .get_many("providers")
-        .unwrap_or_default()
-        .copied()
-        .collect();
-    if !providers.is_empty() || arguments.get_flag("none") {
-        session.disallow(&providers)?;
+/// Sets the disallow list of a running session if one is given, and shows the list.
+pub fn disallow(options: &DisallowOptions) -> Result<(), Failure> {
+    let name = &options.session;
+    let session = Session::named(name)?;
+    if !options.providers.is_empty() || options.none {
+        session.disallow(&options.providers)?;
     }
     let disallowed = session.disallowed()?;
     println!(

@@ -2,15 +2,13 @@
 
 use std::{
     io::{self, Write},
-    path::PathBuf,
     sync::{Arc, Mutex},
 };
 
-use clap::ArgMatches;
 use etl_file::Trace;
 
 use crate::{
-    arguments::{filter, required, source},
+    arguments::{LiveSession, RecordOptions, TraceOptions},
     consumer::Consumer,
     error::Failure,
     process,
@@ -18,21 +16,15 @@ use crate::{
     tdh,
 };
 
-fn name(arguments: &ArgMatches) -> Result<&String, Failure> {
-    required(arguments, "session")
-}
-
-fn start(arguments: &ArgMatches, delivery: Delivery<'_>) -> Result<OwnSession, Failure> {
+fn start(live: &LiveSession, delivery: Delivery<'_>) -> Result<OwnSession, Failure> {
     process::catch_interrupts()?;
-    let session = OwnSession::start(name(arguments)?, delivery, Buffers::default())?;
-    session
-        .session()
-        .enable(source(arguments), &filter(arguments)?)?;
+    let session = OwnSession::start(&live.session, delivery, Buffers::default())?;
+    session.session().enable(live.source, &live.filter)?;
     Ok(session)
 }
 
-/// Says what was lost, if anything was.
-fn tell_losses(counts: Counts) {
+/// Prints a warning if the session lost events or buffers.
+fn warn_of_losses(counts: Counts) {
     let Counts {
         events_lost,
         buffers_lost,
@@ -41,13 +33,14 @@ fn tell_losses(counts: Counts) {
     } = counts;
     if events_lost + buffers_lost + real_time_buffers_lost > 0 {
         eprintln!(
-            "warning: lost {events_lost} events, {buffers_lost} buffers for the file, \
-             {real_time_buffers_lost} buffers for consumers"
+            "warning: the session lost {events_lost} events, {buffers_lost} buffers that could not \
+             be written to the file, and {real_time_buffers_lost} buffers that no consumer read \
+             in time"
         );
     }
 }
 
-/// A line of the live table.
+/// Formats an event as a line of the live table.
 fn line(event: &tdh::Event) -> String {
     let fields: Vec<String> = event
         .fields
@@ -70,13 +63,13 @@ fn line(event: &tdh::Event) -> String {
     )
 }
 
-/// Shows events as they come.
-pub fn trace(arguments: &ArgMatches) -> Result<(), Failure> {
-    if let Some(manifest) = arguments.get_one::<PathBuf>("man") {
+/// Shows events in real time.
+pub fn trace(options: &TraceOptions) -> Result<(), Failure> {
+    if let Some(manifest) = &options.man {
         tdh::load_manifest(manifest)?;
     }
-    let json = arguments.get_flag("json");
-    let session = start(arguments, Delivery::RealTime)?;
+    let json = options.json;
+    let session = start(&options.live, Delivery::RealTime)?;
     let failed: Arc<Mutex<Option<io::Error>>> = Arc::default();
     let failure = Arc::clone(&failed);
     if !json {
@@ -85,7 +78,7 @@ pub fn trace(arguments: &ArgMatches) -> Result<(), Failure> {
             "Time", "PID", "TID", "L", "Key", "Event"
         );
     }
-    let consumer = Consumer::attach(name(arguments)?, move |record| {
+    let consumer = Consumer::attach(&options.live.session, move |record| {
         let event = tdh::decode(record);
         let text = if json {
             serde_json::to_string(&event).unwrap_or_else(|error| error.to_string())
@@ -99,23 +92,23 @@ pub fn trace(arguments: &ArgMatches) -> Result<(), Failure> {
         }
     })?;
     let is_over = || consumer.is_over() || failed.lock().is_ok_and(|failed| failed.is_some());
-    process::wait(arguments.get_one("seconds").copied(), is_over);
-    // The consumer gets what is still in the session's buffers, and then it is over.
+    process::wait(options.live.seconds, is_over);
+    // The consumer still gets the events in the session's buffers before it ends.
     let counts = session.stop()?;
     consumer.close()?;
-    tell_losses(counts);
+    warn_of_losses(counts);
     let failed = failed.lock().ok().and_then(|mut failed| failed.take());
     failed.map_or(Ok(()), |error| Err(Failure::Output(error)))
 }
 
 /// Records events to a file.
-pub fn record(arguments: &ArgMatches) -> Result<(), Failure> {
-    let path = required::<PathBuf>(arguments, "out")?.as_path();
-    let session = start(arguments, Delivery::File(path))?;
-    eprintln!("recording to {}; Ctrl+C stops it", path.display());
-    process::wait(arguments.get_one("seconds").copied(), || false);
+pub fn record(options: &RecordOptions) -> Result<(), Failure> {
+    let path = options.out.as_path();
+    let session = start(&options.live, Delivery::File(path))?;
+    eprintln!("recording to {}; press Ctrl+C to stop", path.display());
+    process::wait(options.live.seconds, || false);
     let counts = session.stop()?;
-    tell_losses(counts);
+    warn_of_losses(counts);
     let trace = Trace::open(path).map_err(|error| Failure::NoTrace {
         path: path.to_owned(),
         why: error.to_string(),

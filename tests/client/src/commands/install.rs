@@ -1,26 +1,30 @@
 //! `install` and `uninstall`.
 
-use std::path::PathBuf;
-
-use clap::ArgMatches;
+use std::path::Path;
 
 use crate::{
-    arguments::required,
     error::Failure,
     install::{self, Restart},
 };
 
-/// Installs the driver and makes its device, or removes both.
-pub fn run(command: &str, arguments: &ArgMatches) -> Result<(), Failure> {
-    let inf = required::<PathBuf>(arguments, "inf")?;
-    let (what, Restart(restart)) = if command == "install" {
-        ("installed", install::install(inf)?)
-    } else {
-        ("removed", install::uninstall(inf)?)
-    };
-    println!("the sample driver and its device are {what}");
-    if restart {
-        println!("Windows must be started anew");
-    }
+/// Installs the driver package and creates the device.
+pub fn install(inf: &Path) -> Result<(), Failure> {
+    let restart = install::install(inf)?;
+    println!("the sample driver and its device are installed");
+    report_restart(restart);
     Ok(())
+}
+
+/// Removes the device and the driver package.
+pub fn uninstall(inf: &Path) -> Result<(), Failure> {
+    let restart = install::uninstall(inf)?;
+    println!("the sample driver and its device are removed");
+    report_restart(restart);
+    Ok(())
+}
+
+fn report_restart(Restart(needed): Restart) {
+    if needed {
+        println!("restart Windows to complete the change");
+    }
 }

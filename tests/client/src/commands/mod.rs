@@ -1,4 +1,4 @@
-//! What the client does, a module for each family of commands.
+//! The client's commands, one module for each family.
 
 mod control;
 mod events;
@@ -7,21 +7,22 @@ mod scenarios;
 mod send;
 mod status;
 
-use clap::ArgMatches;
+use crate::{arguments::Action, error::Failure};
 
-use crate::error::Failure;
-
-/// Does what the command line says.
-pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
-    match matches.subcommand() {
-        Some(("scenarios", arguments)) => scenarios::run(arguments),
-        Some(("trace", arguments)) => events::trace(arguments),
-        Some(("record", arguments)) => events::record(arguments),
-        Some(("send", arguments)) => send::run(arguments),
-        Some(("status", _)) => status::run(),
-        Some((command @ ("install" | "uninstall"), arguments)) => install::run(command, arguments),
-        Some((command, arguments)) => control::run(command, arguments),
-        // clap asks for a command.
-        None => Ok(()),
+/// Runs a command.
+pub fn run(action: &Action) -> Result<(), Failure> {
+    match action {
+        Action::Scenarios(options) => scenarios::run(options),
+        Action::Install(inf) => install::install(inf),
+        Action::Uninstall(inf) => install::uninstall(inf),
+        Action::Trace(options) => events::trace(options),
+        Action::Record(options) => events::record(options),
+        Action::Send(request) => send::run(request),
+        Action::Status => status::run(),
+        Action::Enable(target, filter) => control::enable(target, filter),
+        Action::Disable(options) => control::disable(options),
+        Action::CaptureState(options) => control::capture_state(options),
+        Action::Group(options) => control::group(options),
+        Action::Disallow(options) => control::disallow(options),
     }
 }

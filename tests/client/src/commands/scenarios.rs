@@ -2,19 +2,17 @@
 
 use std::{fs::File, io, path::PathBuf};
 
-use clap::ArgMatches;
 use etw_scenarios::{Outcome, Report, Scenario, play, scenarios};
 
-use crate::{arguments::required, error::Failure, process, world::Windows};
+use crate::{arguments::ScenarioOptions, error::Failure, host::Windows, process};
 
-/// The scenarios of these names; all of them, if there is no name.
-fn chosen(arguments: &ArgMatches) -> Result<Vec<&'static Scenario>, Failure> {
-    let names: Vec<&String> = arguments.get_many("names").unwrap_or_default().collect();
+/// Returns the scenarios with these names, or all if there is no name.
+fn chosen(names: &[String]) -> Result<Vec<&'static Scenario>, Failure> {
     if names.is_empty() {
         return Ok(scenarios().collect());
     }
     names
-        .into_iter()
+        .iter()
         .map(|name| {
             scenarios()
                 .find(|scenario| scenario.name == name)
@@ -36,10 +34,10 @@ fn write(
         })
 }
 
-/// Plays scenarios and reports.
-pub fn run(arguments: &ArgMatches) -> Result<(), Failure> {
-    let chosen = chosen(arguments)?;
-    if arguments.get_flag("list") {
+/// Runs scenarios and reports the results.
+pub fn run(options: &ScenarioOptions) -> Result<(), Failure> {
+    let chosen = chosen(&options.names)?;
+    if options.list {
         for scenario in chosen {
             println!(
                 "{:<34} {} ({})",
@@ -51,15 +49,14 @@ pub fn run(arguments: &ArgMatches) -> Result<(), Failure> {
         return Ok(());
     }
     if !process::is_elevated()? {
-        eprintln!("note: this prompt is not elevated; sessions will be refused");
+        eprintln!("note: this prompt is not elevated, so Windows will refuse to start sessions");
     }
-    let folder = required::<PathBuf>(arguments, "traces")?;
-    let mut world = Windows::new(folder.clone())?;
+    let mut host = Windows::new(options.traces.clone())?;
     let mut progress = |outcome: &Outcome| println!("{}", outcome.describe());
-    let report: Report = play(chosen.into_iter(), &mut world, &mut progress);
-    drop(world);
-    write(arguments.get_one("json"), |file| report.write_json(file))?;
-    write(arguments.get_one("junit"), |file| report.write_junit(file))?;
+    let report: Report = play(chosen.into_iter(), &mut host, &mut progress);
+    drop(host);
+    write(options.json.as_ref(), |file| report.write_json(file))?;
+    write(options.junit.as_ref(), |file| report.write_junit(file))?;
     if report.passed() {
         println!("{} scenarios passed", report.outcomes.len());
         return Ok(());

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use clap::ArgMatches;
 use etw_sample_interface::{
     Burst, IOCTL_BURST, IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_SET_TIMER, IOCTL_SIMULATE_READS,
     IOCTL_WAIT, IOCTL_WAKE, Reads, TimerControl,
@@ -10,14 +9,9 @@ use etw_sample_interface::{
 use etw_scenarios::Answer;
 use zerocopy::IntoBytes;
 
-use crate::{
-    arguments::{Bytes, required},
-    device::Device,
-    error::Failure,
-    process,
-};
+use crate::{arguments::Request, device::Device, error::Failure, process};
 
-/// What came back, or what the driver said instead.
+/// Returns the output bytes, or an error if the driver's status is one.
 fn output(answer: Answer) -> Result<Vec<u8>, Failure> {
     if answer.status.cast_signed() < 0 {
         return Err(Failure::Refused(answer.status));
@@ -25,7 +19,7 @@ fn output(answer: Answer) -> Result<Vec<u8>, Failure> {
     Ok(answer.output)
 }
 
-/// Bytes as a text where they are one, else as hexadecimal digits.
+/// Formats bytes as text if they are printable UTF-8, else in hexadecimal.
 fn show(bytes: &[u8]) -> String {
     match str::from_utf8(bytes) {
         Ok(text) if !text.contains(char::is_control) => text.to_owned(),
@@ -36,76 +30,64 @@ fn show(bytes: &[u8]) -> String {
 fn hex(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(digits, "{byte:02x}");
     }
     digits
 }
 
 /// Sends a request.
-pub fn run(arguments: &ArgMatches) -> Result<(), Failure> {
-    let Some((request, arguments)) = arguments.subcommand() else {
-        // clap asks for a request.
-        return Ok(());
-    };
-    let text = || required::<String>(arguments, "text").map(String::as_bytes);
-    let number = |name| required::<u32>(arguments, name).copied();
+pub fn run(request: &Request) -> Result<(), Failure> {
     let device = Device::open()?;
     let send = |code, input: &[u8], room| device.control(code, input, room).and_then(output);
     match request {
-        "echo" => {
-            let code = if arguments.get_flag("dpc") {
-                IOCTL_ECHO_IN_DPC
-            } else {
-                IOCTL_ECHO
+        Request::Echo { text, dpc } => {
+            let code = if *dpc { IOCTL_ECHO_IN_DPC } else { IOCTL_ECHO };
+            println!("{}", show(&send(code, text.as_bytes(), text.len())?));
+        }
+        Request::Write { text } => {
+            output(device.write(text.as_bytes())?)?;
+            println!("wrote {} bytes", text.len());
+        }
+        Request::Read { length } => {
+            println!("{}", show(&output(device.read(*length as usize)?)?));
+        }
+        Request::Timer { on } => {
+            let control = TimerControl {
+                run: u32::from(*on),
             };
-            println!("{}", show(&send(code, text()?, text()?.len())?));
-        }
-        "write" => {
-            output(device.write(text()?)?)?;
-            println!("{} bytes written", text()?.len());
-        }
-        "read" => println!(
-            "{}",
-            show(&output(device.read(number("length")? as usize)?)?)
-        ),
-        "timer" => {
-            let on = required::<String>(arguments, "run")? == "on";
-            let control = TimerControl { run: u32::from(on) };
             send(IOCTL_SET_TIMER, control.as_bytes(), 0)?;
-            println!("the timer is {}", if on { "on" } else { "off" });
+            println!("the timer is {}", if *on { "on" } else { "off" });
         }
-        "burst" => {
+        Request::Burst { count, sender } => {
             let burst = Burst {
-                count: number("count")?,
-                sender: number("sender")?,
+                count: *count,
+                sender: *sender,
             };
             send(IOCTL_BURST, burst.as_bytes(), 0)?;
-            println!("the driver wrote {} events", burst.count);
+            println!("the driver wrote {count} events");
         }
-        "reads" => {
+        Request::Reads { local, remote } => {
             let reads = Reads {
-                local: number("local")?,
-                remote: number("remote")?,
+                local: *local,
+                remote: *remote,
             };
             send(IOCTL_SIMULATE_READS, reads.as_bytes(), 0)?;
-            println!("{} local and {} remote reads", reads.local, reads.remote);
+            println!("the driver simulated {local} local and {remote} remote reads");
         }
-        "wait" => wait(&device)?,
-        "wake" => {
+        Request::Wait => wait(&device)?,
+        Request::Wake => {
             send(IOCTL_WAKE, &[], 0)?;
-            println!("one is awake");
+            println!("completed one waiting request");
         }
-        _ => {
-            let input = required::<Bytes>(arguments, "input")?;
-            let room = number("room")? as usize;
-            println!("{}", hex(&send(number("code")?, &input.0, room)?));
+        Request::Control { code, input, room } => {
+            println!("{}", hex(&send(*code, &input.0, *room as usize)?));
         }
     }
     Ok(())
 }
 
-/// Waits to be woken, or for Ctrl+C.
+/// Sends a request that waits for [`IOCTL_WAKE`], and cancels it on Ctrl+C.
 fn wait(device: &Device) -> Result<(), Failure> {
     process::catch_interrupts()?;
     let request = device.start_control(IOCTL_WAIT, &[], size_of::<u64>())?;
@@ -114,7 +96,14 @@ fn wait(device: &Device) -> Result<(), Failure> {
         request.cancel();
     }
     let woken = output(request.finish()?)?;
-    let number = woken.try_into().map_or(0, u64::from_le_bytes);
-    println!("woken, as number {number}");
+    let number = woken
+        .try_into()
+        .map(u64::from_le_bytes)
+        .map_err(|output: Vec<u8>| Failure::WrongLength {
+            request: "IOCTL_WAIT",
+            expected: size_of::<u64>(),
+            got: output.len(),
+        })?;
+    println!("woken by wake request number {number}");
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::{
     process, session,
 };
 
-/// Says what is there.
+/// Prints the state of the driver, its provider and its device.
 pub fn run() -> Result<(), Failure> {
     let elevated = process::is_elevated()?;
     println!("elevated:       {}", if elevated { "yes" } else { "no" });
@@ -23,7 +23,7 @@ pub fn run() -> Result<(), Failure> {
     match session::registrations(etw_scenarios::provider()) {
         Ok(found) => {
             println!("registrations:  {}", found.instances);
-            for one in found.enablements {
+            for one in found.enable_infos {
                 println!(
                     "  session {:>2}: level {}, any 0x{:x}, all 0x{:x}",
                     one.session, one.level, one.any, one.all
@@ -40,7 +40,11 @@ pub fn run() -> Result<(), Failure> {
     if answer.status.cast_signed() < 0 {
         return Err(Failure::Refused(answer.status));
     }
-    let found = Statistics::read_from_bytes(&answer.output).unwrap_or_default();
+    let found = Statistics::read_from_bytes(&answer.output).map_err(|_| Failure::WrongLength {
+        request: "IOCTL_GET_STATISTICS",
+        expected: size_of::<Statistics>(),
+        got: answer.output.len(),
+    })?;
     println!("bytes read:     {}", found.bytes_read);
     println!("bytes written:  {}", found.bytes_written);
     println!("timer ticks:    {}", found.timer_ticks);
@@ -54,8 +58,8 @@ pub fn run() -> Result<(), Failure> {
         found.match_all
     );
     println!(
-        "events failed:  {}, of these {} without memory, {} larger than a buffer, {} too large; \
-         {} cut",
+        "events failed:  {} ({} for lack of memory, {} larger than a session's buffer, {} larger \
+         than ETW allows)\nevents cut:     {}",
         found.events_failed,
         found.failed_without_memory,
         found.failed_for_a_buffer,

@@ -21,9 +21,9 @@ pub const START: u32 = control(5);
 pub const PURGE: u32 = control(6);
 /// Drains the manual queue.
 pub const DRAIN: u32 = control(7);
-/// Gives back the manual queue's state and its two counts.
+/// Returns the manual queue's state and its two counts.
 pub const STATE: u32 = control(8);
-/// Asks to be told when the manual queue becomes ready.
+/// Requests a callback for when the manual queue becomes ready.
 pub const READY_NOTIFY: u32 = control(9);
 /// Keeps the request, cancelable.
 pub const KEEP_CANCELABLE: u32 = control(10);
@@ -31,13 +31,13 @@ pub const KEEP_CANCELABLE: u32 = control(10);
 pub const KEEP_CANCELABLE_EX: u32 = control(11);
 /// Keeps the request.
 pub const KEEP: u32 = control(12);
-/// Completes the kept request after it made it uncancelable.
+/// Makes the kept request uncancelable and completes it.
 pub const RELEASE: u32 = control(13);
 /// Completes the kept request as it is.
 pub const COMPLETE: u32 = control(14);
-/// Says whether the kept request is cancelled.
+/// Reports if the kept request is cancelled.
 pub const IS_CANCELED: u32 = control(15);
-/// Makes the kept request uncancelable, and says how that ended.
+/// Makes the kept request uncancelable and returns the status.
 pub const UNMARK: u32 = control(16);
 /// Purges the default queue and waits for it.
 pub const PURGE_AND_WAIT: u32 = control(17);
@@ -45,27 +45,27 @@ pub const PURGE_AND_WAIT: u32 = control(17);
 pub const WORK: u32 = control(18);
 /// Queues the work item and flushes it.
 pub const FLUSH_WORK: u32 = control(19);
-/// Acquires a wait lock, and tries to again with timeouts.
+/// Acquires a wait lock, then tries to acquire it again with timeouts.
 pub const WAIT_LOCK: u32 = control(20);
 /// Acquires a wait lock twice.
 pub const WAIT_LOCK_TWICE: u32 = control(21);
-/// Gives back its input backwards, by way of memory objects.
+/// Returns its input in reverse order, through memory objects.
 pub const MEMORY: u32 = control(22);
-/// Makes a tree of objects, and deletes it.
+/// Creates a tree of objects and deletes it.
 pub const OBJECTS: u32 = control(23);
-/// Makes an object, takes a reference, deletes it, and gives the reference back.
+/// Creates an object, takes a reference, deletes the object, and releases the reference.
 pub const REFERENCES: u32 = control(24);
-/// Prints the name of the sender's file and whose device it is open on.
+/// Prints the name of the sender's file and if it is open on the driver's device.
 pub const FILE: u32 = control(25);
-/// Declares the device failed.
+/// Reports that the device has failed.
 pub const FAIL: u32 = control(26);
 /// Finds the requests in the manual queue without retrieving them.
 pub const FIND: u32 = control(27);
-/// Gives back a reference that it does not have.
+/// Releases a reference that it does not hold.
 pub const DEREFERENCE: u32 = control(28);
-/// Completes the request from a timer, and waits for that with a queue that stops.
+/// Completes the request from a timer, and waits for the completion by stopping a queue.
 pub const STOP_AND_WAIT: u32 = control(29);
 /// Forwards the kept request to the manual queue.
 pub const FORWARD: u32 = control(30);
-/// Deletes the request, which is not the driver's to delete.
+/// Deletes the request object, which a driver must not do.
 pub const DELETE: u32 = control(31);

@@ -1,4 +1,4 @@
-//! A control device: one without hardware, which the driver makes for itself.
+//! A control device, which the driver creates itself and which has no hardware.
 
 use core::ptr;
 
@@ -17,7 +17,7 @@ const SDDL: [u16; 15] = utf16(b"D:P(A;;GA;;;SY)");
 const NAME: [u16; 19] = utf16(br"\Device\KmdfControl");
 const LINK: [u16; 23] = utf16(br"\DosDevices\KmdfControl");
 
-/// Makes the device.
+/// Creates the device.
 pub fn create(driver: WDFDRIVER) -> NTSTATUS {
     let sddl = counted(&SDDL);
     let mut init = wdf!(WdfControlDeviceInitAllocate, driver, &raw const sddl);

@@ -24,7 +24,7 @@ static INTERFACE: GUID = GUID {
 const LINK: [u16; 20] = utf16(br"\DosDevices\KmdfTest");
 
 /// Callbacks that print their name and succeed.
-macro_rules! told {
+macro_rules! printing {
     ($($name:ident($($type:ty),*) -> NTSTATUS;)*) => {$(
         extern "C" fn $name(_device: WDFDEVICE $(, _: $type)*) -> NTSTATUS {
             wdk::println!(stringify!($name));
@@ -38,7 +38,7 @@ macro_rules! told {
     )*};
 }
 
-told! {
+printing! {
     prepare_hardware(WDFCMRESLIST, WDFCMRESLIST) -> NTSTATUS;
     release_hardware(WDFCMRESLIST) -> NTSTATUS;
     io_init() -> NTSTATUS;
@@ -47,7 +47,7 @@ told! {
     query_remove() -> NTSTATUS;
 }
 
-told! {
+printing! {
     io_flush(WDFDEVICE);
     io_cleanup(WDFDEVICE);
     surprise_removal(WDFDEVICE);
@@ -82,7 +82,7 @@ extern "C" fn file_create(_device: WDFDEVICE, request: WDFREQUEST, _file: WDFFIL
     complete(request, STATUS_SUCCESS);
 }
 
-/// Says that the driver wants to know of its files.
+/// Registers the file callbacks.
 pub fn configure_files(init: PWDFDEVICE_INIT) {
     let mut files = WDF_FILEOBJECT_CONFIG {
         Size: size_of::<WDF_FILEOBJECT_CONFIG>() as u32,

@@ -1,4 +1,4 @@
-//! The framework's functions, a bit nearer to Rust.
+//! Thin wrappers around the framework's functions.
 
 use core::ptr;
 
@@ -9,15 +9,15 @@ use wdk_sys::{
 /// Calls a function of the framework.
 macro_rules! wdf {
     ($name:ident $(, $argument:expr)* $(,)?) => {{
-        // SAFETY: handles are the framework's, out-parameters are locals of the caller,
-        // and where a call is wrong that is what a test is for.
+        // SAFETY: handles come from the framework, and out-parameters are locals of the
+        // caller. Calls that are wrong are faults that a test expects.
         #[allow(clippy::macro_metavars_in_unsafe, reason = "the macro is private")]
         unsafe { wdk_sys::call_unsafe_wdf_function_binding!($name, $($argument),*) }
     }};
 }
 pub(crate) use wdf;
 
-/// Attributes without anything in them, as `WDF_OBJECT_ATTRIBUTES_INIT` makes them.
+/// Returns default attributes, like `WDF_OBJECT_ATTRIBUTES_INIT`.
 pub fn attributes() -> WDF_OBJECT_ATTRIBUTES {
     WDF_OBJECT_ATTRIBUTES {
         Size: size_of::<WDF_OBJECT_ATTRIBUTES>() as u32,
@@ -33,7 +33,7 @@ pub fn complete(request: WDFREQUEST, status: NTSTATUS) {
     wdf!(WdfRequestComplete, request, status);
 }
 
-/// Completes a request with 32-bit numbers for its output.
+/// Completes a request with 32-bit numbers as its output.
 pub fn answer(request: WDFREQUEST, numbers: &[u32]) {
     let length = size_of_val(numbers);
     let mut buffer: PVOID = ptr::null_mut();
@@ -48,8 +48,7 @@ pub fn answer(request: WDFREQUEST, numbers: &[u32]) {
         complete(request, status);
         return;
     }
-    // SAFETY: the framework says that the buffer has the length, and it is no number of
-    // this function's.
+    // SAFETY: the framework returned a buffer of this length, which does not overlap the numbers.
     unsafe { ptr::copy_nonoverlapping(numbers.as_ptr().cast::<u8>(), buffer.cast(), length) };
     wdf!(
         WdfRequestCompleteWithInformation,
@@ -59,12 +58,12 @@ pub fn answer(request: WDFREQUEST, numbers: &[u32]) {
     );
 }
 
-/// Completes a request with the status of a call for its output.
+/// Completes a request with the status of a call as its output.
 pub fn answer_status(request: WDFREQUEST, status: NTSTATUS) {
     answer(request, &[status.cast_unsigned()]);
 }
 
-/// A counted string of static text.
+/// Returns a `UNICODE_STRING` of static text.
 pub const fn counted(text: &'static [u16]) -> UNICODE_STRING {
     UNICODE_STRING {
         Length: size_of_val(text) as u16,
@@ -73,7 +72,7 @@ pub const fn counted(text: &'static [u16]) -> UNICODE_STRING {
     }
 }
 
-/// ASCII text in UTF-16.
+/// Converts ASCII text to UTF-16.
 pub const fn utf16<const N: usize>(text: &[u8; N]) -> [u16; N] {
     let mut units = [0; N];
     let mut at = 0;
@@ -84,13 +83,13 @@ pub const fn utf16<const N: usize>(text: &[u8; N]) -> [u16; N] {
     units
 }
 
-/// The device that a queue belongs to.
+/// Returns the device of a queue.
 pub fn device_of(queue: WDFQUEUE) -> WDFDEVICE {
     wdf!(WdfIoQueueGetDevice, queue)
 }
 
-/// The IRQL.
+/// Returns the current IRQL.
 pub fn irql() -> u8 {
-    // SAFETY: the routine may be called at any IRQL and has no arguments.
+    // SAFETY: the routine can be called at any IRQL and has no arguments.
     unsafe { wdk_sys::ntddk::KeGetCurrentIrql() }
 }

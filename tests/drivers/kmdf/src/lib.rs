@@ -1,8 +1,8 @@
-//! A driver that uses the framework as its service name and device controls say, and
-//! prints which of its callbacks are called.
+//! A driver that calls the framework as its service name and device controls request, and prints
+//! the callbacks that the framework calls.
 //!
-//! Tests of the stand-in kernel load it and compare the callbacks with those that
-//! Windows documents, in their order.
+//! Tests of the stand-in kernel load it and compare the order of the callbacks with the one that
+//! Microsoft documents.
 
 #![no_std]
 #![allow(
@@ -33,7 +33,7 @@ use crate::framework::wdf;
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
 
-/// Whether the registry path ends with this service name.
+/// Returns true if the registry path ends with this service name.
 fn is_service(path: &[u16], name: &str) -> bool {
     let mut units = path.iter().rev();
     name.bytes()
@@ -46,10 +46,10 @@ fn is_service(path: &[u16], name: &str) -> bool {
 ///
 /// # Safety
 ///
-/// Only the framework's entry code may call it, with the arguments that the
-/// system gave that.
+/// Only the framework's entry code may call this function, with the arguments that it got from the
+/// system.
 // SAFETY: the framework's entry code finds the entry point by this name, and no
-// other symbol has it.
+// other symbol has the name.
 #[unsafe(export_name = "DriverEntry")]
 pub unsafe extern "system" fn driver_entry(
     driver: &mut DRIVER_OBJECT,

@@ -1,4 +1,4 @@
-//! What the device controls do with objects other than queues and requests.
+//! Device controls that use objects other than queues and requests.
 
 use core::{
     ptr, slice,
@@ -17,9 +17,9 @@ use crate::{
     framework::{answer, answer_status, attributes, complete, irql, wdf},
 };
 
-/// The request that the work item completes; null for none.
+/// The request that the work item completes, or null.
 static WORK: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
-/// The objects whose callbacks print a letter: the first one A.
+/// The objects whose callbacks print a letter; the first prints A.
 static OBJECTS: [AtomicPtr<core::ffi::c_void>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
 
 /// The commands that this module knows.
@@ -108,7 +108,7 @@ fn wait_lock() -> WDFWAITLOCK {
     lock
 }
 
-/// Acquires a lock, tries to again at once and for a millisecond, releases it, and
+/// Acquires a lock, tries to acquire it again with a zero and a 1 ms timeout, releases it, and
 /// tries again.
 fn try_wait_lock(request: WDFREQUEST) {
     const MILLISECOND: LONGLONG = 10_000;
@@ -126,7 +126,7 @@ fn try_wait_lock(request: WDFREQUEST) {
     answer(request, &[first, second, third, last]);
 }
 
-/// Copies a request's input to its output, backwards, by way of a memory object.
+/// Copies a request's input to its output in reverse order, through a memory object.
 fn reverse(request: WDFREQUEST) -> NTSTATUS {
     let mut input: WDFMEMORY = ptr::null_mut();
     let status = wdf!(WdfRequestRetrieveInputMemory, request, &raw mut input);
@@ -153,7 +153,7 @@ fn reverse(request: WDFREQUEST) -> NTSTATUS {
     if !NT_SUCCESS(status) {
         return status;
     }
-    // SAFETY: the framework gave the buffer with this size, and nobody else has it.
+    // SAFETY: the framework returned the buffer with this size, and nothing else uses it.
     unsafe { slice::from_raw_parts_mut(buffer.cast::<u8>(), size) }.reverse();
     let past_the_end = wdf!(WdfMemoryCopyToBuffer, copy, 1, buffer, size);
     wdk::println!("past the end {past_the_end:x}");
@@ -176,7 +176,7 @@ fn reverse(request: WDFREQUEST) -> NTSTATUS {
     status
 }
 
-/// The letter of an object.
+/// Returns the letter of an object.
 fn letter(object: WDFOBJECT) -> char {
     OBJECTS
         .iter()
@@ -193,7 +193,7 @@ extern "C" fn destroy(object: WDFOBJECT) {
     wdk::println!("destroy {}", letter(object));
 }
 
-/// Makes an object whose callbacks print its letter.
+/// Creates an object whose callbacks print its letter.
 fn make(number: usize, parent: WDFOBJECT) -> WDFOBJECT {
     let mut attributes = WDF_OBJECT_ATTRIBUTES {
         EvtCleanupCallback: Some(cleanup),
@@ -209,7 +209,8 @@ fn make(number: usize, parent: WDFOBJECT) -> WDFOBJECT {
     object
 }
 
-/// A has B and C, and B has D. D has a context that tells what it is a context of.
+/// Creates a tree: A is the parent of B and C, B that of D. D has a context that refers to its
+/// object.
 fn make_tree(device: WDFDEVICE, request: WDFREQUEST) {
     let a = make(0, device.cast());
     let b = make(1, a);
@@ -251,7 +252,7 @@ fn reference(object: WDFOBJECT) {
     );
 }
 
-/// Gives a reference back.
+/// Releases a reference.
 pub fn dereference(object: WDFOBJECT) {
     wdf!(
         WdfObjectDereferenceActual,
@@ -266,7 +267,7 @@ fn print_file(device: WDFDEVICE, request: WDFREQUEST) {
     let file = wdf!(WdfRequestGetFileObject, request);
     let is_same = wdf!(WdfFileObjectGetDevice, file) == device;
     let name = wdf!(WdfFileObjectGetFileName, file);
-    // SAFETY: the framework gives a string that lives as long as the file.
+    // SAFETY: the framework returns a string that lives as long as the file.
     let name = unsafe { *name };
     let length = usize::from(name.Length) / 2;
     // SAFETY: a counted string has a buffer of its length.

@@ -15,7 +15,7 @@ const BYTES: [u16; 5] = utf16(b"Bytes");
 const MISSING: [u16; 7] = utf16(b"Missing");
 const SEEN: [u16; 4] = utf16(b"Seen");
 
-/// Prints what a string has, one character per unit.
+/// Prints a string, one character per unit.
 fn print_text(name: &str, status: NTSTATUS, text: &UNICODE_STRING) {
     let mut bytes = [0_u8; 16];
     let length = usize::from(text.Length) / 2;

@@ -1,4 +1,4 @@
-//! The queues, and what the device controls do.
+//! The queues and the device controls.
 //!
 //! Reads go to a manual queue. Writes have a sequential queue of their own. Device
 //! controls come through the default queue, which is parallel and power-managed.
@@ -22,11 +22,11 @@ use crate::{
 
 /// The manual queue.
 static MANUAL: AtomicPtr<wdk_sys::WDFQUEUE__> = AtomicPtr::new(ptr::null_mut());
-/// The queue of the writes.
+/// The queue of write requests.
 static WRITES: AtomicPtr<wdk_sys::WDFQUEUE__> = AtomicPtr::new(ptr::null_mut());
-/// The request that the driver keeps; null for none.
+/// The request that the driver keeps, or null.
 static KEPT: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
-/// Whether the kept request goes back to its queue when that stops.
+/// True if the kept request returns to its queue when the queue stops.
 static GOES_BACK: AtomicBool = AtomicBool::new(false);
 
 const SUSPEND: ULONG = 1;
@@ -56,7 +56,7 @@ fn create_queue(device: WDFDEVICE, mut config: WDF_IO_QUEUE_CONFIG) -> Result<WD
     }
 }
 
-/// Makes the device's queues.
+/// Creates the device's queues.
 pub fn create(device: WDFDEVICE) -> NTSTATUS {
     use wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE as dispatch;
     use wdk_sys::_WDF_TRI_STATE as state;
@@ -133,12 +133,12 @@ extern "C" fn canceled(request: WDFREQUEST) {
     complete(request, STATUS_CANCELLED);
 }
 
-/// Leaves the kept request kept.
+/// Keeps the kept request although it was cancelled.
 extern "C" fn canceled_and_kept(_request: WDFREQUEST) {
     wdk::println!("canceled and kept");
 }
 
-/// `EvtIoQueueState`; the context says what happened.
+/// `EvtIoQueueState`; the context identifies the event.
 extern "C" fn state(_queue: WDFQUEUE, context: WDFCONTEXT) {
     let what = match context.addr() {
         1 => "stopped",
@@ -153,7 +153,7 @@ const fn context(number: usize) -> WDFCONTEXT {
     ptr::without_provenance_mut(number)
 }
 
-/// The next request of the manual queue.
+/// Retrieves the next request of the manual queue.
 fn retrieve() -> Result<WDFREQUEST, NTSTATUS> {
     let manual = MANUAL.load(Ordering::Relaxed);
     let mut next: WDFREQUEST = ptr::null_mut();
@@ -165,7 +165,7 @@ fn retrieve() -> Result<WDFREQUEST, NTSTATUS> {
     }
 }
 
-/// The bits of a control code that say how its buffers come.
+/// The bits of a control code that contain the buffering method.
 const METHOD_MASK: ULONG = 3;
 
 extern "C" fn device_control(
@@ -176,7 +176,7 @@ extern "C" fn device_control(
     code: ULONG,
 ) {
     let manual = MANUAL.load(Ordering::Relaxed);
-    // A command is the same whichever way its buffers come.
+    // A command is the same for every buffering method.
     let code = code & !METHOD_MASK;
     match code {
         commands::RETRIEVE => {
@@ -232,7 +232,7 @@ extern "C" fn device_control(
     }
 }
 
-/// What the commands do with the request that the driver keeps.
+/// Runs the commands that use the kept request.
 fn keep_or_release(queue: WDFQUEUE, request: WDFREQUEST, input: usize, code: ULONG) {
     let kept = KEPT.load(Ordering::Relaxed);
     match code {
@@ -286,7 +286,7 @@ fn keep_or_release(queue: WDFQUEUE, request: WDFREQUEST, input: usize, code: ULO
     }
 }
 
-/// Retrieves and completes what the same file sent.
+/// Retrieves and completes a request that the same file sent.
 fn retrieve_of_file(request: WDFREQUEST) {
     let manual = MANUAL.load(Ordering::Relaxed);
     let file = wdf!(WdfRequestGetFileObject, request);
@@ -303,7 +303,7 @@ fn retrieve_of_file(request: WDFREQUEST) {
     answer_status(request, status);
 }
 
-/// Counts what waits in the manual queue.
+/// Counts the requests in the manual queue.
 fn find(request: WDFREQUEST) {
     let manual = MANUAL.load(Ordering::Relaxed);
     let mut found: WDFREQUEST = ptr::null_mut();
@@ -339,7 +339,7 @@ extern "C" fn complete_from_timer(_timer: WDFTIMER) {
     }
 }
 
-/// Stops the queue of the writes, and waits for the write that the driver keeps.
+/// Stops the queue of write requests, which waits for the write that the driver keeps.
 fn stop_and_wait(queue: WDFQUEUE, request: WDFREQUEST) {
     const FIVE_MILLISECONDS: i64 = 50_000;
     let mut config = WDF_TIMER_CONFIG {

@@ -1,5 +1,5 @@
-//! Faults in the use of ETW, one for each of the verifier's rules that a driver can break
-//! by itself. The services are named after the rules.
+//! Faults in the use of ETW, one for each verifier rule that a driver can break on its own. Each
+//! service has the name of a rule.
 
 use core::{
     ffi::c_void,
@@ -30,12 +30,12 @@ const SET_ID: u32 = 2;
 const CREATE_ID: u32 = 3;
 const CREATE_SET_ID: u32 = 5;
 
-/// The registration, which the driver's unload ends.
+/// The registration, which the driver ends at unload.
 static HANDLE: AtomicU64 = AtomicU64::new(0);
-/// What an enable callback keeps and should not.
+/// A pointer that an enable callback keeps and must not keep.
 static KEPT: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
-/// The activity of events that name one.
+/// The activity of events that carry one.
 const ACTIVITY: GUID = GUID {
     Data1: 0x1234_5678,
     Data2: 1,
@@ -46,7 +46,7 @@ const ACTIVITY: GUID = GUID {
 /// `EVENT_DATA_DESCRIPTOR`, with plain fields.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Piece {
+struct DataDescriptor {
     pointer: u64,
     size: u32,
     kind: u8,
@@ -54,8 +54,8 @@ struct Piece {
     reserved_2: u16,
 }
 
-impl Piece {
-    /// Data at an address.
+impl DataDescriptor {
+    /// Returns a descriptor of data at an address.
     fn at<T>(pointer: *const T, size: usize) -> Self {
         Self {
             pointer: pointer.addr() as u64,
@@ -76,7 +76,7 @@ impl Piece {
     }
 }
 
-/// An event that nothing is wrong with.
+/// A valid event descriptor.
 const EVENT: EVENT_DESCRIPTOR = EVENT_DESCRIPTOR {
     Id: 1,
     Version: 0,
@@ -87,7 +87,7 @@ const EVENT: EVENT_DESCRIPTOR = EVENT_DESCRIPTOR {
     Keyword: 1,
 };
 
-/// The rest of a write's arguments.
+/// The remaining arguments of a write.
 struct Rest {
     handle: REGHANDLE,
     filter: u64,
@@ -96,7 +96,7 @@ struct Rest {
 }
 
 impl Rest {
-    /// A write that nothing is wrong with.
+    /// Returns valid arguments.
     const fn with(handle: REGHANDLE) -> Self {
         Self {
             handle,
@@ -107,9 +107,9 @@ impl Rest {
     }
 }
 
-fn write_all(event: &EVENT_DESCRIPTOR, rest: &Rest, pieces: &[Piece]) -> NTSTATUS {
+fn write_all(event: &EVENT_DESCRIPTOR, rest: &Rest, descriptors: &[DataDescriptor]) -> NTSTATUS {
     let activity = rest.activity.as_ref().map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: whether the arguments are right is what the verifier is to find out.
+    // SAFETY: the arguments may be wrong on purpose, which the verifier must report.
     unsafe {
         EtwWriteEx(
             rest.handle,
@@ -118,23 +118,23 @@ fn write_all(event: &EVENT_DESCRIPTOR, rest: &Rest, pieces: &[Piece]) -> NTSTATU
             rest.flags,
             activity,
             ptr::null(),
-            pieces.len() as u32,
-            pieces.as_ptr().cast_mut().cast(),
+            descriptors.len() as u32,
+            descriptors.as_ptr().cast_mut().cast(),
         )
     }
 }
 
-/// Writes an event of these pieces.
-fn write(handle: REGHANDLE, pieces: &[Piece]) -> NTSTATUS {
-    write_all(&EVENT, &Rest::with(handle), pieces)
+/// Writes an event with these data descriptors.
+fn write(handle: REGHANDLE, descriptors: &[DataDescriptor]) -> NTSTATUS {
+    write_all(&EVENT, &Rest::with(handle), descriptors)
 }
 
 fn register_at(callback: PETWENABLECALLBACK, context: *mut c_void, handle: *mut u64) -> NTSTATUS {
-    // SAFETY: whether the arguments are right is what the verifier is to find out.
+    // SAFETY: the arguments may be wrong on purpose, which the verifier must report.
     unsafe { EtwRegister(&raw const PROVIDER, callback, context, handle) }
 }
 
-/// Registers the provider, for the driver's life; the handle, or 0.
+/// Registers the provider until the driver is unloaded, and returns the handle, or 0.
 fn register(callback: PETWENABLECALLBACK) -> REGHANDLE {
     let mut handle = 0;
     let status = register_at(callback, ptr::null_mut(), &raw mut handle);
@@ -149,7 +149,7 @@ pub fn unregister() {
     for handle in [&HANDLE, &PROMPT_HANDLE] {
         let handle = handle.swap(0, Ordering::Relaxed);
         if handle != 0 {
-            // SAFETY: the handle came from `EtwRegister`, and nothing uses it any more.
+            // SAFETY: the handle came from `EtwRegister`, and nothing uses it afterwards.
             let _status = unsafe { EtwUnregister(handle) };
         }
     }
@@ -167,7 +167,7 @@ fn allocate(flags: POOL_FLAGS, size: usize) -> *mut u8 {
 }
 
 fn free(block: *mut u8) {
-    // SAFETY: the block was allocated, and is not used any more but on purpose.
+    // SAFETY: the block was allocated, and later uses are faults on purpose.
     unsafe { ExFreePool(block.cast()) };
 }
 
@@ -176,7 +176,7 @@ fn acquire(lock: WDFSPINLOCK) {
     unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
 }
 
-/// Does something at `DISPATCH_LEVEL`.
+/// Calls a closure at `DISPATCH_LEVEL`.
 fn at_dispatch(body: impl FnOnce()) {
     let lock = create_lock();
     acquire(lock);
@@ -186,11 +186,11 @@ fn at_dispatch(body: impl FnOnce()) {
 }
 
 fn control(code: u32, activity: *mut GUID) -> NTSTATUS {
-    // SAFETY: whether the arguments are right is what the verifier is to find out.
+    // SAFETY: the arguments may be wrong on purpose, which the verifier must report.
     unsafe { EtwActivityIdControl(code, activity) }
 }
 
-/// What an enable callback is told, as far as one here looks at it.
+/// The arguments of an enable callback that the callbacks in this module use.
 struct Told {
     source: LPCGUID,
     code: u32,
@@ -199,7 +199,7 @@ struct Told {
     context: *mut c_void,
 }
 
-/// Makes an enable callback.
+/// Defines an enable callback.
 macro_rules! callback {
     ($(#[$attribute:meta])* fn $name:ident($call:ident) $body:block) => {
         $(#[$attribute])*
@@ -234,13 +234,13 @@ callback! {
     /// V06.
     fn unregisters_itself(_call) {
         unregister();
-        // So that this is a call, which has a place to return to, and no jump.
+        // Keeps this a call with a return address; a tail call would be a jump.
         black_box(0);
     }
 }
 
 callback! {
-    /// V09: the code is only there while the driver starts.
+    /// V09: the code is in a section that is discarded after the driver has started.
     #[unsafe(link_section = "INIT")]
     fn in_a_discarded_section(_call) {
         black_box(0);
@@ -267,7 +267,7 @@ callback! {
 static LOCK: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 fn hold(lock: WDFWAITLOCK) {
-    // SAFETY: the lock was created, and a null time is for ever.
+    // SAFETY: the lock was created, and a null timeout means no limit.
     let _status =
         unsafe { call_unsafe_wdf_function_binding!(WdfWaitLockAcquire, lock, ptr::null_mut()) };
 }
@@ -304,36 +304,36 @@ fn holds_a_lock_over_unregister() {
 }
 
 callback! {
-    /// V22: looks at what an earlier callback was lent.
+    /// V22: reads filter data that an earlier callback borrowed.
     fn keeps_its_source(call) {
         let before = KEPT.swap(call.source.cast_mut().cast(), Ordering::Relaxed);
         if !before.is_null() {
-            // SAFETY: none; this is the fault.
+            // SAFETY: violated on purpose: this is the fault.
             unsafe { before.read_volatile() };
         }
     }
 }
 
 callback! {
-    /// V27: takes for granted that the handle is there.
+    /// V27: assumes that the handle is already stored.
     fn writes_at_once(call) {
         write(call.context.addr() as u64, &[]);
     }
 }
 
 callback! {
-    /// V28: follows the chain of filters wherever it leads.
+    /// V28: follows the chain of filters without bounds checks.
     fn walks_too_far(call) {
-        /// Where `NextOffset` is in an `EVENT_FILTER_HEADER`.
+        /// The offset of `NextOffset` in an `EVENT_FILTER_HEADER`.
         const NEXT_OFFSET: usize = 20;
-        // SAFETY: ETW passes none, or a valid descriptor.
+        // SAFETY: ETW passes null or a valid descriptor.
         let Some(filter) = (unsafe { call.filter.as_ref() }) else {
             return;
         };
         let mut header = ptr::with_exposed_provenance::<u8>(filter.Ptr as usize);
         loop {
             let field = header.wrapping_add(NEXT_OFFSET).cast::<[u8; 4]>();
-            // SAFETY: none; that the chain ends somewhere is the fault.
+            // SAFETY: violated on purpose: the fault is to assume that the chain ends.
             let next = u32::from_le_bytes(unsafe { field.read() });
             if next == 0 {
                 return;
@@ -343,9 +343,9 @@ callback! {
     }
 }
 
-/// A description of the provider: its name is `P`.
+/// Provider metadata with the name `P`.
 const TRAITS: [u8; 4] = [4, 0, b'P', 0];
-/// A description of an event: its name is `E`, and it has a `u8` named `f`.
+/// Event metadata with the name `E` and a `u8` field named `f`.
 const METADATA: [u8; 8] = [8, 0, 0, b'E', 0, b'f', 0, 4];
 
 fn overwrites_its_handle() {
@@ -399,14 +399,14 @@ fn say(what: &str, status: NTSTATUS) {
     wdk::println!("{what}: {:08X}", status.cast_unsigned());
 }
 
-/// Writes an event with data of a size.
+/// Writes an event with data of a given size.
 fn write_sized(what: &str, handle: REGHANDLE, size: usize) {
     let block = allocate(POOL_FLAG_NON_PAGED, size);
-    say(what, write(handle, &[Piece::at(block, size)]));
+    say(what, write(handle, &[DataDescriptor::at(block, size)]));
     free(block);
 }
 
-/// Calls every routine in ways that come to different results, and prints them.
+/// Calls every routine in ways that return different statuses, and prints the statuses.
 fn prints_results() {
     let mut slot = 0;
     let null = ptr::null_mut();
@@ -417,16 +417,22 @@ fn prints_results() {
     say("register", register_at(Some(quiet), null, &raw mut slot));
     HANDLE.store(slot, Ordering::Relaxed);
     say("write without a handle", write(0, &[]));
-    say("write", write(slot, &[Piece::of(&[1])]));
+    say("write", write(slot, &[DataDescriptor::of(&[1])]));
     let silent = EVENT_DESCRIPTOR { Level: 5, ..EVENT };
     say(
         "write what nobody wants",
         write_all(&silent, &Rest::with(slot), &[]),
     );
-    let piece = Piece::of(&TRAITS);
-    say("write 128 pieces", write(slot, &[piece; 128]));
-    say("write 129 pieces", write(slot, &[piece; 129]));
-    // SAFETY: none; a write without an event is refused.
+    let descriptor = DataDescriptor::of(&TRAITS);
+    say(
+        "write 128 data descriptors",
+        write(slot, &[descriptor; 128]),
+    );
+    say(
+        "write 129 data descriptors",
+        write(slot, &[descriptor; 129]),
+    );
+    // SAFETY: violated on purpose: a write without an event is refused.
     let status = unsafe {
         EtwWriteEx(
             slot,
@@ -445,7 +451,7 @@ fn prints_results() {
     write_sized("write 8000 bytes", slot, 8000);
     write_sized("write 70000 bytes", slot, 70_000);
     say("set traits without a handle", set(0, SET_TRAITS, &TRAITS));
-    // SAFETY: none; a length without an address is refused.
+    // SAFETY: violated on purpose: a length without an address is refused.
     let status = unsafe { EtwSetInformation(slot, SET_TRAITS, null, 4) };
     say("set no traits of a length", status);
     say("set cut traits", set(slot, SET_TRAITS, &TRAITS[..3]));
@@ -481,17 +487,17 @@ fn prints_results() {
     say("no activity", control(CREATE_ID, ptr::null_mut()));
     // SAFETY: the routine takes any handle, and refuses this one.
     say("unregister without a handle", unsafe { EtwUnregister(0) });
-    // SAFETY: the handle is registered, and is not used any more.
+    // SAFETY: the handle is registered, and is not used afterwards.
     say("unregister", unsafe {
         EtwUnregister(HANDLE.swap(0, Ordering::Relaxed))
     });
 }
 
-/// Writes until ETW takes no more, and prints what it says then.
+/// Writes until ETW accepts no more events, and prints its status.
 fn writes_until_it_fails() {
     let handle = register(Some(quiet));
     for _ in 0..4000 {
-        let status = write(handle, &[Piece::of(&TRAITS)]);
+        let status = write(handle, &[DataDescriptor::of(&TRAITS)]);
         if !NT_SUCCESS(status) {
             say("at last", status);
             return;
@@ -504,13 +510,13 @@ fn sets_large_traits() {
     let mut traits = [0x61_u8; 300];
     traits[..2].copy_from_slice(&300_u16.to_le_bytes());
     traits[2..4].copy_from_slice(b"P\0");
-    // One trait of type 200 takes the rest.
+    // One trait of type 200 fills the rest.
     traits[4..6].copy_from_slice(&296_u16.to_le_bytes());
     traits[6] = 200;
     set(register(Some(quiet)), SET_TRAITS, &traits);
 }
 
-/// Traits with one trait of a type.
+/// Returns traits that contain one trait of a given type.
 fn sets_a_trait(kind: u8) {
     let traits = [9, 0, b'P', 0, 5, 0, kind, 1, 2];
     set(register(Some(quiet)), SET_TRAITS, &traits);
@@ -529,34 +535,34 @@ fn rest_with(change: impl FnOnce(&mut Rest)) {
     write_all(&EVENT, &rest, &[]);
 }
 
-fn piece_with(change: impl FnOnce(&mut Piece)) {
+fn descriptor_with(change: impl FnOnce(&mut DataDescriptor)) {
     let handle = register(Some(quiet));
     let data = [1_u8; 8];
-    let mut piece = Piece::of(&data);
-    change(&mut piece);
-    write(handle, &[piece]);
+    let mut descriptor = DataDescriptor::of(&data);
+    change(&mut descriptor);
+    write(handle, &[descriptor]);
 }
 
-/// Registers with traits, and writes an event of these pieces.
-fn write_described(pieces: &[Piece]) {
+/// Registers with traits and writes an event with these data descriptors.
+fn write_self_describing(descriptors: &[DataDescriptor]) {
     let handle = register(Some(quiet));
     set(handle, SET_TRAITS, &TRAITS);
-    write(handle, pieces);
+    write(handle, descriptors);
 }
 
 fn writes_from_paged_pool_at_dispatch() {
     let handle = register(Some(quiet));
     let block = allocate(POOL_FLAG_PAGED, 64);
     at_dispatch(|| {
-        write(handle, &[Piece::at(block, 8)]);
+        write(handle, &[DataDescriptor::at(block, 8)]);
     });
 }
 
-/// Data that Windows pages out.
+/// Data in a pageable section.
 #[unsafe(link_section = "PAGEDATA")]
 static PAGEABLE: [u8; 16] = [7; 16];
 
-/// Code that Windows pages out.
+/// Code in a pageable section.
 #[unsafe(link_section = "PAGE")]
 #[inline(never)]
 extern "C" fn pageable_code() -> u32 {
@@ -567,10 +573,10 @@ fn writes_from_freed_pool() {
     let handle = register(Some(quiet));
     let block = allocate(POOL_FLAG_NON_PAGED, 64);
     free(block);
-    write(handle, &[Piece::at(block, 8)]);
+    write(handle, &[DataDescriptor::at(block, 8)]);
 }
 
-/// The address of what is gone when the function returns.
+/// Returns the address of a local, which dangles when the function returns.
 #[inline(never)]
 fn address_of_a_local() -> *const u8 {
     let local = black_box([9_u8; 256]);
@@ -582,33 +588,33 @@ fn writes_what_nobody_wrote() {
     let block = allocate(POOL_FLAG_NON_PAGED | POOL_FLAG_UNINITIALIZED, 64);
     // SAFETY: the block has 64 bytes.
     let bytes = unsafe { slice::from_raw_parts(block, 64) };
-    write(handle, &[Piece::of(bytes)]);
+    write(handle, &[DataDescriptor::of(bytes)]);
     free(block);
 }
 
 fn writes_an_address() {
     let handle = register(Some(quiet));
     let address = (&raw const HANDLE).addr().to_le_bytes();
-    write(handle, &[Piece::of(&address)]);
+    write(handle, &[DataDescriptor::of(&address)]);
 }
 
 fn reads_freed_pool() {
     let block = allocate(POOL_FLAG_NON_PAGED, 24);
     free(block);
-    // SAFETY: none; this is the fault.
+    // SAFETY: violated on purpose: this is the fault.
     unsafe { block.read_volatile() };
 }
 
 fn writes_behind_a_block() {
     let block = allocate(POOL_FLAG_NON_PAGED, 32);
-    // SAFETY: none; this is the fault.
+    // SAFETY: violated on purpose: this is the fault.
     unsafe { block.wrapping_add(32).write_volatile(1) };
 }
 
 fn reads_paged_pool_at_dispatch() {
     let block = allocate(POOL_FLAG_PAGED, 64);
     at_dispatch(|| {
-        // SAFETY: none; this is the fault.
+        // SAFETY: violated on purpose: this is the fault.
         unsafe { block.read_volatile() };
     });
 }
@@ -616,11 +622,14 @@ fn reads_paged_pool_at_dispatch() {
 fn uses_paged_memory_at_passive() {
     let block = allocate(POOL_FLAG_PAGED, 64);
     at_dispatch(|| {});
-    // SAFETY: the block has 64 bytes, and the IRQL is low again.
+    // SAFETY: the block has 64 bytes, and the IRQL is PASSIVE_LEVEL again.
     unsafe { block.write_volatile(black_box(PAGEABLE)[3]) };
     black_box(pageable_code());
     let handle = register(Some(quiet));
-    write(handle, &[Piece::at(block, 8), Piece::of(&PAGEABLE)]);
+    write(
+        handle,
+        &[DataDescriptor::at(block, 8), DataDescriptor::of(&PAGEABLE)],
+    );
     free(block);
 }
 
@@ -634,26 +643,25 @@ fn takes_the_old_activity() {
     let mut activity = ACTIVITY;
     control(SET_ID, &raw mut activity);
     control(CREATE_SET_ID, &raw mut activity);
-    // What it holds now is the id before.
+    // The argument now contains the previous id.
     write(handle, &[]);
     let mut none = GUID::default();
     control(SET_ID, &raw mut none);
 }
 
-/// A second provider: when it is told something, the driver has something to tell.
+/// A second provider, which shows how the driver reacts to notifications.
 static PROMPT: GUID = GUID {
     Data1: 0x5b9c_2f60,
     Data2: 0x37d1,
     Data3: 0x4e0a,
     Data4: [0x8e, 0x11, 0x90, 0x3a, 0x4c, 0x55, 0x1f, 0x02],
 };
-/// Its registration.
+/// The registration of the second provider.
 static PROMPT_HANDLE: AtomicU64 = AtomicU64::new(0);
 
-/// What the provider has made of what it was told: 0 while it is not enabled, and the level
-/// and one besides.
+/// The enable state that the provider keeps: 0 while it is not enabled, else the level plus one.
 static STATE: AtomicU64 = AtomicU64::new(0);
-/// The rule that the provider breaks meanwhile.
+/// The rule that the provider breaks.
 static WRONG: AtomicU64 = AtomicU64::new(0);
 
 callback! {
@@ -679,19 +687,19 @@ callback! {
 }
 
 callback! {
-    /// Writes an event if the state is such.
+    /// Writes an event if the state says that the provider is enabled.
     fn prompted(_call) {
         if STATE.load(Ordering::Relaxed) <= u64::from(EVENT.Level) {
             return;
         }
-        let status = write(HANDLE.load(Ordering::Relaxed), &[Piece::of(&[1])]);
+        let status = write(HANDLE.load(Ordering::Relaxed), &[DataDescriptor::of(&[1])]);
         if !NT_SUCCESS(status) && WRONG.load(Ordering::Relaxed) == 50 {
             STATE.store(0, Ordering::Relaxed);
         }
     }
 }
 
-/// Registers a provider that breaks a rule in what it makes of notifications.
+/// Registers a provider that breaks a rule when it handles notifications.
 fn keep_state(wrong: u64) {
     WRONG.store(wrong, Ordering::Relaxed);
     register(Some(keeps_state));
@@ -708,12 +716,12 @@ fn keep_state(wrong: u64) {
     PROMPT_HANDLE.store(handle, Ordering::Relaxed);
 }
 
-/// What each service does, by its name.
+/// The functions of the services, by name.
 const FAULTS: &[(&str, fn())] = &[
     ("v02", || {
         let handle = register(Some(quiet));
         at_dispatch(|| {
-            // SAFETY: none; the IRQL is the fault.
+            // SAFETY: violated on purpose: the IRQL is the fault.
             let _status = unsafe { EtwUnregister(handle) };
         });
     }),
@@ -782,7 +790,7 @@ const FAULTS: &[(&str, fn())] = &[
     }),
     ("v37", || {
         let handle = register(Some(quiet));
-        write(handle, &[Piece::of(&METADATA).of_kind(1)]);
+        write(handle, &[DataDescriptor::of(&METADATA).of_kind(1)]);
     }),
     ("v38", || event_with(|event| event.Channel = 12)),
     ("v38-described", || event_with(|event| event.Channel = 11)),
@@ -790,21 +798,23 @@ const FAULTS: &[(&str, fn())] = &[
     ("v40-section", || {
         let handle = register(Some(quiet));
         at_dispatch(|| {
-            write(handle, &[Piece::of(&PAGEABLE)]);
+            write(handle, &[DataDescriptor::of(&PAGEABLE)]);
         });
     }),
     ("v41", || {
-        piece_with(|piece| piece.pointer = 0x7FFE_0000);
+        descriptor_with(|descriptor| descriptor.pointer = 0x7FFE_0000);
     }),
     ("v42", || {
-        let piece = Piece::of(&TRAITS);
-        write(register(Some(quiet)), &[piece; 129]);
+        let descriptor = DataDescriptor::of(&TRAITS);
+        write(register(Some(quiet)), &[descriptor; 129]);
     }),
-    ("v43", || piece_with(|piece| piece.pointer = 0)),
+    ("v43", || {
+        descriptor_with(|descriptor| descriptor.pointer = 0)
+    }),
     ("v43-array", || {
         let handle = register(Some(quiet));
         let (event, activity) = (EVENT, ACTIVITY);
-        // SAFETY: none; the null array is the fault.
+        // SAFETY: violated on purpose: the null array is the fault.
         let _status = unsafe {
             EtwWriteEx(
                 handle,
@@ -821,17 +831,19 @@ const FAULTS: &[(&str, fn())] = &[
     ("v44", || {
         let handle = register(Some(quiet));
         let block = allocate(POOL_FLAG_NON_PAGED, 70_000);
-        write(handle, &[Piece::at(block, 70_000)]);
+        write(handle, &[DataDescriptor::at(block, 70_000)]);
         free(block);
     }),
     ("v44-buffer", || {
         let handle = register(Some(quiet));
         let block = allocate(POOL_FLAG_NON_PAGED, 8_000);
-        write(handle, &[Piece::at(block, 8_000)]);
+        write(handle, &[DataDescriptor::at(block, 8_000)]);
         free(block);
     }),
-    ("v45", || piece_with(|piece| piece.reserved_2 = 3)),
-    ("v46", || piece_with(|piece| piece.kind = 9)),
+    ("v45", || {
+        descriptor_with(|descriptor| descriptor.reserved_2 = 3)
+    }),
+    ("v46", || descriptor_with(|descriptor| descriptor.kind = 9)),
     ("v47", || rest_with(|rest| rest.flags = 8)),
     ("v48", || rest_with(|rest| rest.filter = 1 << 40)),
     ("v49", || event_with(|event| event.Level = 0)),
@@ -852,20 +864,26 @@ const FAULTS: &[(&str, fn())] = &[
         });
     }),
     ("v53", || {
-        let cut = Piece::at(METADATA.as_ptr(), METADATA.len() - 1).of_kind(1);
-        write_described(&[cut, Piece::of(&[1])]);
+        let cut = DataDescriptor::at(METADATA.as_ptr(), METADATA.len() - 1).of_kind(1);
+        write_self_describing(&[cut, DataDescriptor::of(&[1])]);
     }),
     ("v53-order", || {
-        write_described(&[Piece::of(&[1]), Piece::of(&METADATA).of_kind(1)]);
+        write_self_describing(&[
+            DataDescriptor::of(&[1]),
+            DataDescriptor::of(&METADATA).of_kind(1),
+        ]);
     }),
     ("v53-payload", || {
-        write_described(&[Piece::of(&METADATA).of_kind(1), Piece::of(&[1, 2, 3])]);
+        write_self_describing(&[
+            DataDescriptor::of(&METADATA).of_kind(1),
+            DataDescriptor::of(&[1, 2, 3]),
+        ]);
     }),
     ("v54", writes_from_freed_pool),
     ("v54-stack", || {
         let handle = register(Some(quiet));
         let gone = address_of_a_local();
-        write(handle, &[Piece::at(gone, 8)]);
+        write(handle, &[DataDescriptor::at(gone, 8)]);
     }),
     ("v55", writes_what_nobody_wrote),
     ("v55-address", writes_an_address),
@@ -906,7 +924,7 @@ const FAULTS: &[(&str, fn())] = &[
     ("paged-at-passive", uses_paged_memory_at_passive),
 ];
 
-/// Does what the service is to do, if it is one of these.
+/// Runs the function of a service, if the name is known here.
 pub fn run(is_service: impl Fn(&str) -> bool) -> bool {
     let fault = FAULTS.iter().find(|(name, _)| is_service(name));
     if let Some((_, fault)) = fault {

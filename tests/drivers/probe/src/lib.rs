@@ -1,9 +1,8 @@
-//! A driver that does what its service name says, right or wrong.
+//! A driver that behaves correctly or wrongly as its service name requests.
 //!
-//! Tests load it under the name of a fault and see that the stand-in kernel's
-//! verifier catches it, or under the name of something to watch and read what it
-//! prints. It calls ETW without wdk-etw, which does not let a driver make these
-//! mistakes.
+//! Tests load it under the name of a fault and check that the stand-in kernel's verifier reports
+//! it, or under the name of an observation and check the output. It calls ETW directly, because
+//! wdk-etw does not let a driver make these mistakes.
 
 #![no_std]
 #![allow(
@@ -40,10 +39,10 @@ use crate::common::{PROVIDER, TAG, create_lock};
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
 
-/// The registration to end at unload; 0 for none.
+/// The registration to end at unload, or 0.
 static REGISTRATION: AtomicU64 = AtomicU64::new(0);
 
-/// Whether the registry path ends with this service name.
+/// Returns true if the registry path ends with this service name.
 fn is_service(path: &[u16], name: &str) -> bool {
     let mut units = path.iter().rev();
     name.bytes()
@@ -56,14 +55,14 @@ fn is_service(path: &[u16], name: &str) -> bool {
 ///
 /// # Panics
 ///
-/// As the service `panic`: on purpose.
+/// The service `panic` panics on purpose.
 ///
 /// # Safety
 ///
-/// Only the framework's entry code may call it, with the arguments that the
-/// system gave that.
+/// Only the framework's entry code may call this function, with the arguments that it got from the
+/// system.
 // SAFETY: the framework's entry code finds the entry point by this name, and no
-// other symbol has it.
+// other symbol has the name.
 #[unsafe(export_name = "DriverEntry")]
 pub unsafe extern "system" fn driver_entry(
     driver: &mut DRIVER_OBJECT,
@@ -142,11 +141,11 @@ fn free_twice() {
     let block = allocate();
     // SAFETY: the block was allocated above.
     unsafe { ExFreePool(block) };
-    // SAFETY: none; this is the fault.
+    // SAFETY: violated on purpose: this is the fault.
     unsafe { ExFreePool(block) };
 }
 
-/// The enable callback: prints what it is told.
+/// The enable callback: prints its arguments.
 extern "C" fn notified(
     source: LPCGUID,
     code: u32,
@@ -158,14 +157,14 @@ extern "C" fn notified(
 ) {
     // SAFETY: ETW passes a valid pointer.
     let source = unsafe { (*source).Data1 };
-    // SAFETY: ETW passes none, or a valid descriptor.
+    // SAFETY: ETW passes null or a valid descriptor.
     let filter = unsafe { filter.as_ref() }.map_or(0, |filter| filter.Size);
     wdk::println!(
         "code {code} level {level} any {match_any:x} all {match_all:x} source {source:x} filter {filter}"
     );
 }
 
-/// Registers the provider; the handle, or 0.
+/// Registers the provider and returns the handle, or 0.
 fn register() -> REGHANDLE {
     let mut handle = 0;
     // SAFETY: the GUID is static, the handle a local, and the callback touches nothing.
@@ -184,7 +183,7 @@ fn register_at_dispatch() {
     let lock = create_lock();
     // SAFETY: the lock was created above.
     unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
-    // The lock's holder runs at DISPATCH_LEVEL, where nobody may register.
+    // The lock raises the IRQL to DISPATCH_LEVEL, where EtwRegister must not be called.
     let handle = register();
     // SAFETY: the lock is held.
     unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockRelease, lock) };
@@ -193,7 +192,7 @@ fn register_at_dispatch() {
 
 fn use_wrong_handle() {
     let lock = create_lock();
-    // SAFETY: none; the handle is of another kind, which is the fault.
+    // SAFETY: violated on purpose: the handle is of another kind, which is the fault.
     let _was_set = unsafe { call_unsafe_wdf_function_binding!(WdfTimerStart, lock.cast(), 0) };
 }
 
@@ -201,7 +200,7 @@ fn use_stale_handle() {
     let handle = register();
     // SAFETY: the handle was registered above.
     let _status = unsafe { EtwUnregister(handle) };
-    // SAFETY: none; the handle is released, which is the fault.
+    // SAFETY: violated on purpose: the handle is released, which is the fault.
     let _status = unsafe { EtwUnregister(handle) };
 }
 
@@ -219,7 +218,7 @@ fn call_what_is_not_provided() {
 
 #[inline(never)]
 fn read_null() {
-    // SAFETY: none; this is the fault.
+    // SAFETY: violated on purpose: this is the fault.
     unsafe { ptr::null::<u32>().read_volatile() };
 }
 
@@ -228,14 +227,14 @@ fn write_at_dispatch() {
     let lock = create_lock();
     // SAFETY: the lock was created above.
     unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
-    // SAFETY: none; this is the fault.
+    // SAFETY: violated on purpose: this is the fault.
     unsafe { ptr::without_provenance_mut::<u8>(0xDEAD_0000).write_volatile(1) };
 }
 
 #[inline(never)]
 fn call_null() {
     let nowhere = core::hint::black_box(8_usize);
-    // SAFETY: none; this is the fault.
+    // SAFETY: violated on purpose: this is the fault.
     let nowhere = unsafe { core::mem::transmute::<usize, extern "C" fn()>(nowhere) };
     nowhere();
 }
@@ -244,14 +243,14 @@ fn copy_from_nowhere() {
     let length = core::hint::black_box(600_usize);
     let mut bytes = [0_u8; 600];
     let nowhere = core::hint::black_box(ptr::without_provenance::<u8>(0x1000));
-    // SAFETY: none; this is the fault.
+    // SAFETY: violated on purpose: this is the fault.
     unsafe { ptr::copy_nonoverlapping(nowhere, bytes.as_mut_ptr(), length) };
     core::hint::black_box(&bytes);
 }
 
 #[inline(never)]
 fn divide() {
-    // SAFETY: none; the division by zero is the fault.
+    // SAFETY: violated on purpose: the division by zero is the fault.
     unsafe {
         core::arch::asm!("xor ecx, ecx", "div ecx", out("rax") _, out("rcx") _, out("rdx") _);
     }
@@ -259,11 +258,11 @@ fn divide() {
 
 #[inline(never)]
 fn illegal() {
-    // SAFETY: none; this is the fault.
+    // SAFETY: violated on purpose: this is the fault.
     unsafe { core::arch::asm!("ud2") };
 }
 
-/// Calls itself until there is no stack left.
+/// Calls itself until the stack overflows.
 #[inline(never)]
 fn use_up_the_stack(depth: u64) -> u64 {
     let frame = core::hint::black_box([depth; 64]);
@@ -274,12 +273,12 @@ fn use_up_the_stack(depth: u64) -> u64 {
     deeper.wrapping_add(core::hint::black_box(&frame).len() as u64)
 }
 
-/// Bytes of locals for which the compiler probes the stack.
+/// A size of locals, in bytes, for which the compiler probes the stack.
 const LARGE: usize = 8 << 10;
-/// More bytes than a kernel stack has.
+/// A size of locals, in bytes, that exceeds a kernel stack.
 const BEYOND_THE_STACK: usize = 1 << 20;
 
-/// Has locals of some size, and uses the first and the last byte alone.
+/// Has locals of a given size and uses only the first and the last byte.
 #[inline(never)]
 fn use_a_frame<const SIZE: usize>() -> u64 {
     let mut frame = MaybeUninit::<[u8; SIZE]>::uninit();
@@ -301,7 +300,7 @@ extern "C" fn unload(_driver: WDFDRIVER) {
     etw::unregister();
     let handle = REGISTRATION.swap(0, Ordering::Relaxed);
     if handle != 0 {
-        // SAFETY: the handle came from `register`, and nothing uses it any more.
+        // SAFETY: the handle came from `register`, and nothing uses it afterwards.
         let _status = unsafe { EtwUnregister(handle) };
     }
 }

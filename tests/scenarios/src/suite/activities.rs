@@ -11,33 +11,33 @@ use zerocopy::IntoBytes;
 
 use super::scenario::{START, STOP, SUCCESS, Scenario, VERBOSE, names, provider, up_to};
 use crate::{
-    stage::{Failure, Stage, holds, same},
-    world::{Filter, Recording, Session},
+    host::{Filter, Recording, Session},
+    stage::{Failure, Stage, expect_equal, expect_that},
 };
 
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "activity-of-the-sender",
-        proves: "a request's activity is its own, and comes from what its sender does",
+        proves: "each request has an activity of its own, related to the activity of the sender",
         requirements: &["R-O6", "R-O7", "R-O4"],
         run: of_the_sender,
     },
     Scenario {
         name: "activity-across-threads",
-        proves: "requests that wait together, and are ended by others' requests, keep their \
-                 activities apart",
+        proves: "requests that are pending at the same time, and that other requests complete, keep \
+                 their own activities",
         requirements: &["R-O6"],
         run: across_threads,
     },
     Scenario {
         name: "events-at-dispatch-level",
-        proves: "a DPC's event belongs to the request's activity; a timer's events belong to none",
+        proves: "a DPC's event has the request's activity; a timer's events have no activity",
         requirements: &["R-C2", "R-O7", "R-E8"],
         run: at_dispatch_level,
     },
 ];
 
-/// What the client says that it is doing.
+/// The sender's activity.
 const CLIENT: &str = "9d3a6c11-7e0b-4d9e-8b52-6c1f0f6a2e01";
 
 fn requests(stage: &mut Stage<'_>) -> Result<Session, Failure> {
@@ -50,7 +50,7 @@ fn requests(stage: &mut Stage<'_>) -> Result<Session, Failure> {
     Ok(session)
 }
 
-/// The events of device controls.
+/// Returns the events of device control requests.
 fn controls(recording: &Recording) -> Vec<&Decoded> {
     recording
         .events
@@ -72,17 +72,17 @@ fn of_the_sender(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let recording = stage.stop(session)?;
     let events = controls(&recording);
     let opcodes: Vec<u8> = events.iter().map(|event| event.descriptor.opcode).collect();
-    same("the opcodes", &vec![START, STOP, START, STOP], &opcodes)?;
+    expect_equal("the opcodes", &vec![START, STOP, START, STOP], &opcodes)?;
     let related: Vec<_> = events.iter().map(|event| event.related_activity).collect();
-    same(
-        "what they come from",
+    expect_equal(
+        "the related activities",
         &vec![client, None, None, None],
         &related,
     )?;
     let activities: Vec<_> = events.iter().map(|event| event.activity).collect();
-    holds(
-        "their activities",
-        "two, neither of them the sender's or none",
+    expect_that(
+        "the activities",
+        "two different ones, none of them null or the sender's",
         &activities,
         activities[0] == activities[1]
             && activities[2] == activities[3]
@@ -101,11 +101,11 @@ fn across_threads(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let second = stage.start_control(patient, IOCTL_WAIT, &[], 8)?;
     for (request, number) in [(first, 1_u64), (second, 2)] {
         let answer = stage.control(other, IOCTL_WAKE, &[], 0)?;
-        same("the waking's status", &SUCCESS, &answer.status)?;
+        expect_equal("the status of IOCTL_WAKE", &SUCCESS, &answer.status)?;
         let woken = stage.finish(request)?;
-        same("the woken's status", &SUCCESS, &woken.status)?;
-        same(
-            "the number of the waking",
+        expect_equal("the status of IOCTL_WAIT", &SUCCESS, &woken.status)?;
+        expect_equal(
+            "the output of IOCTL_WAIT",
             &number.to_le_bytes().to_vec(),
             &woken.output,
         )?;
@@ -113,21 +113,25 @@ fn across_threads(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let recording = stage.stop(session)?;
     let events: Vec<Decoded> = controls(&recording).into_iter().cloned().collect();
     let found = spans::spans(&events);
-    same("activities that begin and end", &4, &found.len())?;
+    expect_equal("activities with a start and a stop", &4, &found.len())?;
     let starts: Vec<u8> = events
         .iter()
         .take(2)
         .map(|event| event.descriptor.opcode)
         .collect();
-    same("both wait before one is woken", &vec![START; 2], &starts)?;
+    expect_equal(
+        "the opcodes of the first two events",
+        &vec![START; 2],
+        &starts,
+    )?;
     let stops = |activity| {
         events
             .iter()
             .filter(|event| event.activity == activity && event.descriptor.opcode == STOP)
             .count()
     };
-    same(
-        "ends of the first and of the second",
+    expect_equal(
+        "stop events of the first and of the second activity",
         &(1, 1),
         &(stops(events[0].activity), stops(events[1].activity)),
     )
@@ -139,29 +143,34 @@ fn at_dispatch_level(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let session = requests(stage)?;
     stage.set_activity(CLIENT.parse().ok())?;
     let answer = stage.control(file, IOCTL_ECHO_IN_DPC, b"deferred", 8)?;
-    same("the echo", &b"deferred".to_vec(), &answer.output)?;
+    expect_equal("the echo", &b"deferred".to_vec(), &answer.output)?;
     let timer = |run| TimerControl { run };
     stage.control(file, IOCTL_SET_TIMER, timer(1).as_bytes(), 0)?;
     stage.pass(Duration::from_millis(u64::from(TIMER_PERIOD_MS) * 5))?;
     stage.control(file, IOCTL_SET_TIMER, timer(0).as_bytes(), 0)?;
     stage.set_activity(None)?;
     let recording = stage.stop(session)?;
-    same(
+    expect_equal(
         "the first events",
         &vec!["DeviceControl", "DpcRan", "DeviceControl"],
         &names(&recording)[..3.min(recording.events.len())].to_vec(),
     )?;
     let activity = |index: usize| recording.events[index].event.activity;
-    same("the DPC's activity", &activity(0), &activity(1))?;
+    expect_equal("the DPC's activity", &activity(0), &activity(1))?;
     let ticks: Vec<&Decoded> = recording
         .events
         .iter()
         .map(|seen| &seen.event)
         .filter(|event| event.event_name.as_deref() == Some("TimerTicked"))
         .collect();
-    holds("ticks", "three or more", &ticks.len(), ticks.len() >= 3)?;
+    expect_that(
+        "timer ticks",
+        "three or more",
+        &ticks.len(),
+        ticks.len() >= 3,
+    )?;
     for tick in ticks {
-        same("a tick's activity", &Guid::default(), &tick.activity)?;
+        expect_equal("a tick's activity", &Guid::default(), &tick.activity)?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What passes a session's filters.
+//! Scenarios about the filters of sessions.
 
 use etw_sample_interface::{IOCTL_SIMULATE_READS, Reads, keyword};
 use zerocopy::IntoBytes;
@@ -7,8 +7,8 @@ use super::scenario::{
     INFORMATION, SUCCESS, Scenario, VERBOSE, WARNING, count, names, provider, up_to,
 };
 use crate::{
-    stage::{Failure, Stage, holds, same},
-    world::{Filter, Ids, Recording},
+    host::{Filter, Ids, Recording},
+    stage::{Failure, Stage, expect_equal, expect_that},
 };
 
 /// A control code that the driver does not know.
@@ -17,31 +17,31 @@ const UNKNOWN_IOCTL: u32 = 0x0022_2FFC;
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "levels",
-        proves: "a session gets the events up to its level, and with level 0 all of them",
+        proves: "a session records the events up to its level; level 0 records all",
         requirements: &["R-O3", "R-O10", "R-E8"],
         run: levels,
     },
     Scenario {
         name: "keywords",
-        proves: "a session gets the events that have any of its keywords, and with none all of them",
+        proves: "a session records the events that have any of its keywords; 0 records all",
         requirements: &["R-O3", "R-O10", "R-K1"],
         run: keywords,
     },
     Scenario {
         name: "local-and-remote-reads",
-        proves: "any=READ takes all reads; with all=READ|LOCAL it takes the local ones only",
+        proves: "any=READ records all reads; any=READ with all=READ|LOCAL records only local reads",
         requirements: &["R-K3", "R-E8"],
         run: local_and_remote_reads,
     },
     Scenario {
         name: "event-ids",
-        proves: "a session that names event ids gets those only, or all but those",
+        proves: "an event id filter passes only the given ids, or only the others",
         requirements: &["R-O10", "R-O5"],
         run: event_ids,
     },
 ];
 
-/// The driver loads, serves a client and unloads.
+/// Loads the driver, sends requests of several kinds, and unloads the driver.
 fn whole_life(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.load_driver()?;
     let file = stage.open()?;
@@ -52,7 +52,7 @@ fn whole_life(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.unload_driver()
 }
 
-/// What distinguishes an event of a trace from another one, in every session alike.
+/// Returns level, keyword and text of an event, which are the same in every session.
 fn key(recording: &Recording, index: usize) -> (u8, u64, String) {
     let seen = &recording.events[index];
     let fields: Vec<String> = seen
@@ -87,12 +87,12 @@ fn levels(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let mut everything = Vec::new();
     for (level, session) in sessions {
         let recording = stage.stop(session)?;
-        same("events lost", &0, &recording.lost)?;
+        expect_equal("events lost", &0, &recording.lost)?;
         if level == 0 {
             everything = keys(&recording);
             let of = |level| everything.iter().filter(|key| key.0 == level).count();
             let found = (of(WARNING), of(INFORMATION), of(VERBOSE));
-            holds(
+            expect_that(
                 "warnings, information and verbose events",
                 "some of each",
                 &found,
@@ -102,8 +102,8 @@ fn levels(stage: &mut Stage<'_>) -> Result<(), Failure> {
         }
         let mut expected = everything.clone();
         expected.retain(|key| key.0 <= level);
-        same(
-            format!("what the session of level {level} got"),
+        expect_equal(
+            format!("events of the session with level {level}"),
             &expected,
             &keys(&recording),
         )?;
@@ -137,8 +137,8 @@ fn keywords(stage: &mut Stage<'_>) -> Result<(), Failure> {
         let recording = stage.stop(session)?;
         if any == 0 {
             everything = keys(&recording);
-            holds(
-                "what a session without keywords got",
+            expect_that(
+                "events of the session without keywords",
                 "requests, power and lifecycle",
                 &everything,
                 [keyword::REQUEST, keyword::POWER, keyword::LIFECYCLE]
@@ -149,8 +149,8 @@ fn keywords(stage: &mut Stage<'_>) -> Result<(), Failure> {
         }
         let mut expected = everything.clone();
         expected.retain(|key| key.1 & any != 0);
-        same(
-            format!("what the session of keywords 0x{any:x} got"),
+        expect_equal(
+            format!("events of the session with keywords 0x{any:x}"),
             &expected,
             &keys(&recording),
         )?;
@@ -167,7 +167,7 @@ fn local_and_remote_reads(stage: &mut Stage<'_>) -> Result<(), Failure> {
         ("local reads", read, read | local, 3, 0),
         ("remote reads", read, read | remote, 0, 2),
         ("neither", read, local | remote, 0, 0),
-        ("local ones", local, 0, 3, 0),
+        ("by local keyword", local, 0, 3, 0),
     ];
     let mut sessions = Vec::new();
     for (name, any, all, ..) in cases {
@@ -185,10 +185,14 @@ fn local_and_remote_reads(stage: &mut Stage<'_>) -> Result<(), Failure> {
         remote: 2,
     };
     let answer = stage.control(file, IOCTL_SIMULATE_READS, reads.as_bytes(), 0)?;
-    same("the control's status", &SUCCESS, &answer.status)?;
+    expect_equal(
+        "the status of IOCTL_SIMULATE_READS",
+        &SUCCESS,
+        &answer.status,
+    )?;
     for ((name, _, _, locals, remotes), session) in cases.into_iter().zip(sessions) {
         let recording = stage.stop(session)?;
-        same(
+        expect_equal(
             format!("local and remote reads of the session \"{name}\""),
             &(locals, remotes),
             &(
@@ -196,7 +200,7 @@ fn local_and_remote_reads(stage: &mut Stage<'_>) -> Result<(), Failure> {
                 count(&recording, "RemoteRead"),
             ),
         )?;
-        same(
+        expect_equal(
             format!("events of the session \"{name}\""),
             &(locals + remotes),
             &recording.events.len(),
@@ -218,14 +222,14 @@ fn event_ids(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.enable(without, provider(), &filter(Ids::Without(chosen.to_vec())))?;
     whole_life(stage)?;
     let only = stage.stop(only)?;
-    same(
-        "what the session of ids 1 and 4 got",
+    expect_equal(
+        "events of the session with ids 1 and 4",
         &vec!["DriverLoaded", "DeviceAdded"],
         &names(&only),
     )?;
     let without = stage.stop(without)?;
-    same(
-        "what the session of other ids got",
+    expect_equal(
+        "events of the session with all other ids",
         &vec!["D0Entry", "D0Exit", "DriverUnloaded"],
         &names(&without),
     )

@@ -1,4 +1,4 @@
-//! Provider groups.
+//! Scenarios about provider groups.
 
 use etw_sample_interface::keyword;
 
@@ -7,28 +7,29 @@ use super::{
     sessions,
 };
 use crate::{
-    stage::{Failure, Stage, same},
-    world::Filter,
+    host::Filter,
+    stage::{Failure, Stage, expect_equal},
 };
 
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "group-alone",
-        proves: "a session that enables the group gets its member's events, by its level and \
-                 keywords, from the first one on",
+        proves: "a session that enables a group records the events of its members that pass its \
+                 level and keywords, from the first event on",
         requirements: &["R-G1", "R-C3"],
         run: alone,
     },
     Scenario {
         name: "group-and-provider",
-        proves: "a provider is enabled directly and by its group at once, and knows the composite",
+        proves: "a provider that is enabled directly and through its group gets the composite",
         requirements: &["R-G5"],
         run: both,
     },
     Scenario {
         name: "disallow-list",
-        proves: "a session does not enable by its group whom it disallows; the list changes while \
-                 the session runs; who is enabled directly is not concerned",
+        proves: "a session does not enable disallowed providers through their groups; the list can \
+                 change while the session runs; it does not affect providers that are enabled \
+                 directly",
         requirements: &["R-G3"],
         run: disallow,
     },
@@ -48,8 +49,8 @@ fn alone(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.disable(session, group())?;
     stage.unload_driver()?;
     let recording = stage.stop(session)?;
-    same(
-        "what it got",
+    expect_equal(
+        "the events",
         &vec!["DriverLoaded", "DeviceAdded"],
         &names(&recording),
     )
@@ -63,30 +64,34 @@ fn both(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let direct = stage.start("Direct")?;
     stage.enable(direct, provider(), &up_to(VERBOSE))?;
     let wanted = sessions::statistics(stage, file)?;
-    same("the composite's level", &u32::from(VERBOSE), &wanted.level)?;
+    expect_equal("the composite's level", &u32::from(VERBOSE), &wanted.level)?;
     stage.write(file, b"x")?;
     stage.disable(direct, provider())?;
     let wanted = sessions::statistics(stage, file)?;
-    same(
-        "the group's part",
+    expect_equal(
+        "enabled and level with the group alone",
         &(1, u32::from(INFORMATION)),
         &(wanted.enabled, wanted.level),
     )?;
     stage.write(file, b"y")?;
     stage.disable(by_group, group())?;
-    same(
-        "enabled without either",
+    expect_equal(
+        "enabled with neither",
         &0,
         &sessions::statistics(stage, file)?.enabled,
     )?;
     let (by_group, direct) = (stage.stop(by_group)?, stage.stop(direct)?);
     let found = |recording| (count(recording, "Write"), count(recording, "WriteData"));
-    same(
-        "writes and their data, by the group",
+    expect_equal(
+        "Write and WriteData events of the session that enables the group",
         &(2, 0),
         &found(&by_group),
     )?;
-    same("writes and their data, directly", &(1, 1), &found(&direct))
+    expect_equal(
+        "Write and WriteData events of the session that enables the provider",
+        &(1, 1),
+        &found(&direct),
+    )
 }
 
 fn disallow(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -96,7 +101,7 @@ fn disallow(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.disallow(session, &[crate::provider()])?;
     stage.enable(session, group(), &up_to(INFORMATION))?;
     stage.write(file, b"1")?;
-    same(
+    expect_equal(
         "enabled while disallowed",
         &0,
         &sessions::statistics(stage, file)?.enabled,
@@ -115,8 +120,8 @@ fn disallow(stage: &mut Stage<'_>) -> Result<(), Failure> {
         .filter_map(|seen| seen.event.fields.first())
         .map(|(_, value)| value.to_string())
         .collect();
-    same(
-        "lengths of the writes it saw",
+    expect_equal(
+        "lengths of the recorded writes",
         &vec!["2".to_owned(), "4".to_owned()],
         &lengths,
     )

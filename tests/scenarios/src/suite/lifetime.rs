@@ -1,51 +1,51 @@
-//! The provider's coming and going, and what it always says of itself.
+//! Scenarios about registration, unregistration and provider traits.
 
 use etw_sample_interface::{PROVIDER_GROUP, PROVIDER_NAME, keyword};
 
 use super::scenario::{INFORMATION, Scenario, VERBOSE, names, provider, up_to};
 use crate::{
-    stage::{Failure, Stage, holds, same},
-    world::Filter,
+    host::Filter,
+    stage::{Failure, Stage, expect_equal, expect_that},
 };
 
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "enabled-before-it-is-there",
-        proves: "a session that enabled the provider before the driver was loaded gets its first \
+        proves: "a session that enables the provider before the driver is loaded records its first \
                  event",
         requirements: &["R-E9", "R-E2"],
         run: enabled_before,
     },
     Scenario {
         name: "unloaded-while-enabled",
-        proves: "a driver unloads while a session enables its provider, and is traced again when \
-                 it comes back",
+        proves: "a driver can be unloaded while a session enables its provider, and is traced again \
+                 after it is reloaded",
         requirements: &["R-C2", "R-E9"],
         run: unloaded_while_enabled,
     },
     Scenario {
         name: "session-that-nobody-enables-for",
-        proves: "what nobody asked for is not recorded",
+        proves: "a session that enables no provider records no events",
         requirements: &["R-O9"],
         run: nothing_asked,
     },
     Scenario {
         name: "traits-in-every-event",
-        proves: "name, group and custom traits travel with every event, manifest-based or not",
+        proves: "name, group and custom traits are in every event, manifest-based or TraceLogging",
         requirements: &["R-T5", "R-T6", "R-T7", "R-D2"],
         run: traits,
     },
     Scenario {
         name: "time-and-processes",
-        proves: "events are stamped with rising times, and with the process that caused them",
+        proves: "events have rising timestamps and the id of the process that caused them",
         requirements: &["R-O1"],
         run: time,
     },
 ];
 
-/// The type of the trait that the declaration fixes.
+/// The type of the custom trait whose value the declaration contains.
 const FIXED_TRAIT: u8 = 128;
-/// The type of the trait that holds the name of the driver's service.
+/// The type of the custom trait whose value is the name of the driver's service.
 const SERVICE_TRAIT: u8 = 129;
 
 fn lifecycle() -> Filter {
@@ -62,7 +62,7 @@ fn enabled_before(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.enable(session, provider(), &lifecycle())?;
     stage.load_driver()?;
     let recording = stage.stop(session)?;
-    same("what it got", &LIFE[..2].to_vec(), &names(&recording))
+    expect_equal("the events", &LIFE[..2].to_vec(), &names(&recording))
 }
 
 fn unloaded_while_enabled(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -73,7 +73,7 @@ fn unloaded_while_enabled(stage: &mut Stage<'_>) -> Result<(), Failure> {
         stage.unload_driver()?;
     }
     let recording = stage.stop(session)?;
-    same("what it got", &[LIFE, LIFE].concat(), &names(&recording))
+    expect_equal("the events", &[LIFE, LIFE].concat(), &names(&recording))
 }
 
 fn nothing_asked(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -84,7 +84,7 @@ fn nothing_asked(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.close(file)?;
     stage.unload_driver()?;
     let recording = stage.stop(session)?;
-    same("what it got", &Vec::<&str>::new(), &names(&recording))
+    expect_equal("the events", &Vec::<&str>::new(), &names(&recording))
 }
 
 fn traits(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -95,34 +95,34 @@ fn traits(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.write(file, b"x")?;
     let recording = stage.stop(session)?;
     let names = names(&recording);
-    holds(
+    expect_that(
         "the events",
-        "some with an id and some that describe themselves",
+        "some manifest-based and some TraceLogging events",
         &names,
         names.contains(&"DriverLoaded") && names.contains(&"Write"),
     )?;
     for seen in &recording.events {
         let of = seen.event.event_name.as_deref().unwrap_or_default();
         let found = seen.traits.clone().unwrap_or_default();
-        same(
-            format!("the name with {of}"),
+        expect_equal(
+            format!("the provider name in {of}"),
             &PROVIDER_NAME,
             &found.name.as_str(),
         )?;
-        same(
-            format!("the group with {of}"),
+        expect_equal(
+            format!("the provider group in {of}"),
             &PROVIDER_GROUP.parse().ok(),
             &found.group,
         )?;
-        same(
-            format!("the fixed trait with {of}"),
+        expect_equal(
+            format!("the fixed trait in {of}"),
             &Some(&(FIXED_TRAIT, b"sample".to_vec())),
             &found.others.first(),
         )?;
         let service = found.others.iter().find(|(kind, _)| *kind == SERVICE_TRAIT);
-        holds(
+        expect_that(
             "the service's name",
-            "a trait of type 129 with some UTF-16",
+            "a trait of type 129 with UTF-16 text",
             &service,
             service.is_some_and(|(_, name)| !name.is_empty() && name.len().is_multiple_of(2)),
         )?;
@@ -139,15 +139,15 @@ fn time(stage: &mut Stage<'_>) -> Result<(), Failure> {
         stage.write(file, b"tick")?;
     }
     let recording = stage.stop(session)?;
-    same("the events", &vec!["Write"; 5], &names(&recording))?;
+    expect_equal("the events", &vec!["Write"; 5], &names(&recording))?;
     let processes: Vec<u32> = recording
         .events
         .iter()
         .map(|seen| seen.event.process_id)
         .collect();
-    holds(
-        "their processes",
-        "one, which is not the system's",
+    expect_that(
+        "the process ids",
+        "a single one, not that of the system",
         &processes,
         processes
             .iter()
@@ -158,5 +158,5 @@ fn time(stage: &mut Stage<'_>) -> Result<(), Failure> {
         .iter()
         .map(|seen| seen.event.timestamp)
         .collect();
-    holds("their times", "rising", &times, times.is_sorted())
+    expect_that("the timestamps", "rising", &times, times.is_sorted())
 }

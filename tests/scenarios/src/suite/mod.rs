@@ -10,11 +10,11 @@ mod sessions;
 
 pub use self::scenario::Scenario;
 use crate::{
+    host::Host,
     report::{Outcome, Report},
-    world::World,
 };
 
-/// All scenarios.
+/// Returns all scenarios.
 pub fn scenarios() -> impl Iterator<Item = &'static Scenario> {
     [
         filters::SCENARIOS,
@@ -28,15 +28,15 @@ pub fn scenarios() -> impl Iterator<Item = &'static Scenario> {
     .flatten()
 }
 
-/// Plays scenarios one after the other; `progress` is told of each that is over.
+/// Runs scenarios one after the other and calls `progress` after each.
 pub fn play<'a>(
     scenarios: impl Iterator<Item = &'a Scenario>,
-    world: &mut dyn World,
+    host: &mut dyn Host,
     progress: &mut dyn FnMut(&Outcome),
 ) -> Report {
     let outcomes = scenarios
         .map(|scenario| {
-            let outcome = scenario.play(world);
+            let outcome = scenario.play(host);
             progress(&outcome);
             outcome
         })

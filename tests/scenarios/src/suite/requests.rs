@@ -1,31 +1,31 @@
-//! Requests, good and bad.
+//! Scenarios about valid and invalid requests.
 
 use etw_sample_interface::{
     Burst, IOCTL_BURST, IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_GET_STATISTICS, IOCTL_SET_TIMER,
-    IOCTL_SIMULATE_READS, IOCTL_WAIT, IOCTL_WAKE, LARGEST_BURST, MOST_READS, Reads, Statistics,
+    IOCTL_SIMULATE_READS, IOCTL_WAIT, IOCTL_WAKE, MAX_BURST, MAX_READS, Reads, Statistics,
 };
 use zerocopy::IntoBytes;
 
 use super::scenario::{CANCELLED, INFORMATION, SUCCESS, Scenario, count, provider, up_to};
-use crate::stage::{Failure, Stage, same};
+use crate::stage::{Failure, Stage, expect_equal};
 
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "bad-requests",
-        proves: "every wrong code and size is refused with its status, and with an event that \
-                 tells both",
+        proves: "each invalid control code and size is rejected with the right status, and an event \
+                 reports the code and the status",
         requirements: &["R-C6", "R-O1"],
         run: bad_requests,
     },
     Scenario {
         name: "good-requests",
-        proves: "requests return what they should, and their events tell the sizes",
+        proves: "valid requests return the right bytes, and their events report the sizes",
         requirements: &["R-C6"],
         run: good_requests,
     },
     Scenario {
         name: "cancelled-requests",
-        proves: "a request that waits is ended by being cancelled, and by the closing of its file",
+        proves: "a pending request completes when it is cancelled and when its file is closed",
         requirements: &["R-C6", "R-O6"],
         run: cancelled,
     },
@@ -37,7 +37,7 @@ const BUFFER_TOO_SMALL: u32 = 0xC000_0023;
 const INVALID_BUFFER_SIZE: u32 = 0xC000_0206;
 const NOT_FOUND: u32 = 0xC000_0225;
 
-/// A control code, its input, the room for its output, and the status it ends with.
+/// A control code, its input, the size of its output buffer, and the expected status.
 type Wrong = (u32, Vec<u8>, usize, u32);
 
 fn wrong_requests() -> Vec<Wrong> {
@@ -49,8 +49,7 @@ fn wrong_requests() -> Vec<Wrong> {
     };
     let all = size_of::<Statistics>();
     vec![
-        // Codes that the driver does not know: a function, a method, a device type of its
-        // own.
+        // Unknown control codes: another function, another method, another device type.
         (0x0022_2FFC, vec![], 0, INVALID_DEVICE_REQUEST),
         (IOCTL_ECHO | 3, vec![1], 1, INVALID_DEVICE_REQUEST),
         (
@@ -71,7 +70,7 @@ fn wrong_requests() -> Vec<Wrong> {
         (IOCTL_GET_STATISTICS, vec![], all - 1, BUFFER_TOO_SMALL),
         (IOCTL_BURST, burst(1)[..7].to_vec(), 0, BUFFER_TOO_SMALL),
         (IOCTL_BURST, longer(burst(1)), 0, INVALID_BUFFER_SIZE),
-        (IOCTL_BURST, burst(LARGEST_BURST + 1), 0, INVALID_PARAMETER),
+        (IOCTL_BURST, burst(MAX_BURST + 1), 0, INVALID_PARAMETER),
         (IOCTL_SIMULATE_READS, vec![0; 7], 0, BUFFER_TOO_SMALL),
         (
             IOCTL_SIMULATE_READS,
@@ -81,7 +80,7 @@ fn wrong_requests() -> Vec<Wrong> {
         ),
         (
             IOCTL_SIMULATE_READS,
-            reads(0, MOST_READS + 1),
+            reads(0, MAX_READS + 1),
             0,
             INVALID_PARAMETER,
         ),
@@ -104,15 +103,17 @@ fn bad_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let wrong = wrong_requests();
     for (code, input, output, status) in &wrong {
         let answer = stage.control(file, *code, input, *output)?;
-        same(
-            format!("the status of 0x{code:x} with {input:?} and room for {output}"),
+        expect_equal(
+            format!(
+                "the status of 0x{code:x} with input {input:?} and an output buffer of {output} bytes"
+            ),
             &format!("{status:08x}"),
             &format!("{:08x}", answer.status),
         )?;
-        same("what it returns", &Vec::new(), &answer.output)?;
+        expect_equal("the output", &Vec::new(), &answer.output)?;
     }
     let recording = stage.stop(session)?;
-    let told: Vec<Vec<String>> = recording
+    let reported: Vec<Vec<String>> = recording
         .events
         .iter()
         .map(|seen| {
@@ -127,8 +128,12 @@ fn bad_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
         .iter()
         .map(|(code, _, _, status)| vec![format!("{code:#x}"), format!("0x{status:08x}")])
         .collect();
-    same("codes and statuses of the events", &expected, &told)?;
-    same("events", &wrong.len(), &count(&recording, "BadRequest"))
+    expect_equal("codes and statuses in the events", &expected, &reported)?;
+    expect_equal(
+        "BadRequest events",
+        &wrong.len(),
+        &count(&recording, "BadRequest"),
+    )
 }
 
 fn good_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -136,17 +141,17 @@ fn good_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let file = stage.open()?;
     let session = stage.start("GoodRequests")?;
     stage.enable(session, provider(), &up_to(INFORMATION))?;
-    same(
-        "a write",
+    expect_equal(
+        "the status of a write",
         &SUCCESS,
         &stage.write(file, b"0123456789")?.status,
     )?;
     let read = stage.read(file, 6)?;
-    same("a read", &b"012345".to_vec(), &read.output)?;
+    expect_equal("the output of a read", &b"012345".to_vec(), &read.output)?;
     let echo = stage.control(file, IOCTL_ECHO, b"echo", 16)?;
-    same("an echo", &b"echo".to_vec(), &echo.output)?;
+    expect_equal("the output of IOCTL_ECHO", &b"echo".to_vec(), &echo.output)?;
     let recording = stage.stop(session)?;
-    let told: Vec<String> = recording
+    let reported: Vec<String> = recording
         .events
         .iter()
         .map(|seen| {
@@ -160,7 +165,7 @@ fn good_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
         })
         .collect();
     let code = format!("Code={IOCTL_ECHO:#x}");
-    same(
+    expect_equal(
         "the events",
         &vec![
             "Length=10 Status=0x00000000".to_owned(),
@@ -168,7 +173,7 @@ fn good_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
             code.clone(),
             format!("{code} Returned=4 Status=0x00000000"),
         ],
-        &told,
+        &reported,
     )
 }
 
@@ -180,12 +185,24 @@ fn cancelled(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let waits = stage.start_control(file, IOCTL_WAIT, &[], 8)?;
     stage.cancel(waits)?;
     let answer = stage.finish(waits)?;
-    same("the status when cancelled", &CANCELLED, &answer.status)?;
+    expect_equal(
+        "the status of the cancelled request",
+        &CANCELLED,
+        &answer.status,
+    )?;
     let waits = stage.start_control(file, IOCTL_WAIT, &[], 8)?;
     stage.close(file)?;
     let answer = stage.finish(waits)?;
-    same("the status when closed", &CANCELLED, &answer.status)?;
+    expect_equal(
+        "the status of the request whose file was closed",
+        &CANCELLED,
+        &answer.status,
+    )?;
     let recording = stage.stop(session)?;
-    same("refusals told", &2, &count(&recording, "BadRequest"))?;
-    same("starts and stops", &4, &count(&recording, "DeviceControl"))
+    expect_equal("BadRequest events", &2, &count(&recording, "BadRequest"))?;
+    expect_equal(
+        "DeviceControl events",
+        &4,
+        &count(&recording, "DeviceControl"),
+    )
 }

@@ -1,32 +1,32 @@
-//! A scenario, and what all of them use.
+//! A scenario, and the values and functions that all scenarios use.
 
 use crate::{
+    host::{Filter, Host, Recording, Source},
     report::Outcome,
     stage::{Failure, Stage},
-    world::{Filter, Recording, Source, World},
 };
 
-/// Something that must be observed of the sample driver, in any world.
+/// A test of the sample driver that must pass on every host.
 pub struct Scenario {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What is proven when it passes, as a sentence.
+    /// The statement that the scenario proves when it passes.
     pub proves: &'static str,
-    /// The requirements it is about.
+    /// The ids of the requirements that the scenario covers.
     pub requirements: &'static [&'static str],
     pub(super) run: fn(&mut Stage<'_>) -> Result<(), Failure>,
 }
 
 impl Scenario {
-    /// Plays it in a world, and clears the world afterwards.
-    pub fn play(&self, world: &mut dyn World) -> Outcome {
-        let mut stage = Stage::new(world);
+    /// Runs the scenario on a host and clears the host afterwards.
+    pub fn play(&self, host: &mut dyn Host) -> Outcome {
+        let mut stage = Stage::new(host);
         let mut result = (self.run)(&mut stage).map_err(|failure| failure.to_string());
         let log = stage.into_log();
-        if let Err(error) = world.clear()
+        if let Err(error) = host.clear()
             && result.is_ok()
         {
-            result = Err(format!("afterwards: {error}"));
+            result = Err(format!("cannot clear the host after the scenario: {error}"));
         }
         Outcome {
             name: self.name,
@@ -38,12 +38,12 @@ impl Scenario {
     }
 }
 
-/// The sample driver's provider.
+/// Returns the sample driver's provider.
 pub(super) fn provider() -> Source {
     Source::Provider(crate::provider())
 }
 
-/// The group that it is a member of.
+/// Returns the group that the sample driver's provider belongs to.
 pub(super) fn group() -> Source {
     Source::Group(crate::group())
 }
@@ -58,7 +58,7 @@ pub(super) const STOP: u8 = 2;
 pub(super) const SUCCESS: u32 = 0;
 pub(super) const CANCELLED: u32 = 0xC000_0120;
 
-/// All events up to a level.
+/// Returns a filter that passes all events up to a level.
 pub(super) fn up_to(level: u8) -> Filter {
     Filter {
         level,
@@ -66,7 +66,7 @@ pub(super) fn up_to(level: u8) -> Filter {
     }
 }
 
-/// The names of a recording's events, in order.
+/// Returns the names of a recording's events, in order.
 pub(super) fn names(recording: &Recording) -> Vec<&str> {
     recording
         .events
@@ -75,7 +75,7 @@ pub(super) fn names(recording: &Recording) -> Vec<&str> {
         .collect()
 }
 
-/// How many events of a recording have a name.
+/// Returns the number of events with a name in a recording.
 pub(super) fn count(recording: &Recording, name: &str) -> usize {
     names(recording)
         .into_iter()

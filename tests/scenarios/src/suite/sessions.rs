@@ -1,4 +1,4 @@
-//! Several sessions at once, and what the provider is told of them.
+//! Scenarios about several sessions at once and the composite that the provider gets.
 
 use etw_sample_interface::{Burst, IOCTL_BURST, IOCTL_GET_STATISTICS, Statistics, keyword};
 use zerocopy::{FromBytes, IntoBytes};
@@ -7,41 +7,42 @@ use super::scenario::{
     INFORMATION, SUCCESS, Scenario, VERBOSE, WARNING, count, names, provider, up_to,
 };
 use crate::{
-    stage::{Failure, Stage, holds, same},
-    world::{File, Filter, Room},
+    host::{File, Filter, Room},
+    stage::{Failure, Stage, expect_equal, expect_that},
 };
 
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "composite-of-two-sessions",
-        proves: "the provider is told the highest level, any of the sessions' any-keywords, and \
-                 what all of them want all of; and each session's own filter still holds",
+        proves: "the provider gets the highest level, the union of the match-any masks and the \
+                 intersection of the match-all masks, and each session still records only what \
+                 passes its own filter",
         requirements: &["R-E4", "R-E6", "R-O10"],
         run: composite,
     },
     Scenario {
         name: "disable-by-one-of-two",
-        proves: "when one session disables the provider, the other goes on, with its filter alone",
+        proves: "when one of two sessions disables the provider, only the filter of the other remains",
         requirements: &["R-E3", "R-E4"],
         run: disable_by_one,
     },
     Scenario {
         name: "eight-sessions",
-        proves: "eight sessions enable the provider and get the same; the ninth is refused with \
-                 error 1450",
+        proves: "eight sessions can enable a provider and record the same events; the ninth fails \
+                 with error 1450",
         requirements: &["R-O8"],
         run: eight_sessions,
     },
     Scenario {
         name: "capture-state",
-        proves: "a session that asks gets the provider's state, each time once",
+        proves: "each capture-state request makes the provider write its state once",
         requirements: &["R-E1", "R-E5"],
         run: capture_state,
     },
     Scenario {
         name: "losses-are-counted",
-        proves: "what a session without room cannot take is counted by the session and by the \
-                 provider, and nothing else is missing",
+        proves: "the session and the provider both count the events that do not fit into the \
+                 session's buffers, and no other event is missing",
         requirements: &["R-O11", "R-O13"],
         run: losses,
     },
@@ -50,13 +51,17 @@ pub const SCENARIOS: &[Scenario] = &[
 /// `ERROR_NO_SYSTEM_RESOURCES`.
 const NO_SYSTEM_RESOURCES: u32 = 1450;
 
-/// The provider's own statistics.
+/// Returns the driver's statistics (`IOCTL_GET_STATISTICS`).
 pub fn statistics(stage: &mut Stage<'_>, file: File) -> Result<Statistics, Failure> {
     let answer = stage.control(file, IOCTL_GET_STATISTICS, &[], size_of::<Statistics>())?;
-    same("the status of the statistics", &SUCCESS, &answer.status)?;
+    expect_equal(
+        "the status of IOCTL_GET_STATISTICS",
+        &SUCCESS,
+        &answer.status,
+    )?;
     let found = Statistics::read_from_bytes(&answer.output);
-    holds(
-        "the statistics",
+    expect_that(
+        "the length of the statistics",
         "104 bytes",
         &answer.output.len(),
         found.is_ok(),
@@ -64,10 +69,10 @@ pub fn statistics(stage: &mut Stage<'_>, file: File) -> Result<Statistics, Failu
     Ok(found.unwrap_or_default())
 }
 
-/// Enabled, level, match-any and match-all, as the provider knows them.
-type Wanted = (u32, u32, u64, u64);
+/// The enable state that the provider reports: enabled, level, match-any, match-all.
+type EnableState = (u32, u32, u64, u64);
 
-fn wanted(stage: &mut Stage<'_>, file: File) -> Result<Wanted, Failure> {
+fn enable_state(stage: &mut Stage<'_>, file: File) -> Result<EnableState, Failure> {
     let found = statistics(stage, file)?;
     Ok((found.enabled, found.level, found.match_any, found.match_all))
 }
@@ -75,7 +80,11 @@ fn wanted(stage: &mut Stage<'_>, file: File) -> Result<Wanted, Failure> {
 fn composite(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.load_driver()?;
     let file = stage.open()?;
-    same("before", &(0, 0, 0, 0), &wanted(stage, file)?)?;
+    expect_equal(
+        "enable state before any session",
+        &(0, 0, 0, 0),
+        &enable_state(stage, file)?,
+    )?;
     let requests = stage.start("Requests")?;
     let filter = Filter {
         level: INFORMATION,
@@ -90,7 +99,11 @@ fn composite(stage: &mut Stage<'_>) -> Result<(), Failure> {
         keyword::REQUEST | keyword::READ,
         keyword::REQUEST,
     );
-    same("with one session", &one, &wanted(stage, file)?)?;
+    expect_equal(
+        "enable state with one session",
+        &one,
+        &enable_state(stage, file)?,
+    )?;
     let load = stage.start("Load")?;
     let filter = Filter {
         level: VERBOSE,
@@ -105,18 +118,34 @@ fn composite(stage: &mut Stage<'_>) -> Result<(), Failure> {
         keyword::REQUEST | keyword::READ | keyword::LOAD,
         0,
     );
-    same("with two sessions", &both, &wanted(stage, file)?)?;
+    expect_equal(
+        "enable state with two sessions",
+        &both,
+        &enable_state(stage, file)?,
+    )?;
     stage.write(file, b"x")?;
     burst(stage, file, 3)?;
     stage.disable(requests, provider())?;
     let other = (1, u32::from(VERBOSE), keyword::LOAD, keyword::LOAD);
-    same("with the other session", &other, &wanted(stage, file)?)?;
+    expect_equal(
+        "enable state with the other session",
+        &other,
+        &enable_state(stage, file)?,
+    )?;
     let load = stage.stop(load)?;
-    same("when both are gone", &0, &wanted(stage, file)?.0)?;
-    same("of the load", &vec!["Burst"; 3], &names(&load))?;
+    expect_equal(
+        "enabled when both sessions have stopped",
+        &0,
+        &enable_state(stage, file)?.0,
+    )?;
+    expect_equal(
+        "events of the session with the load keyword",
+        &vec!["Burst"; 3],
+        &names(&load),
+    )?;
     let requests = stage.stop(requests)?;
-    holds(
-        "of the requests",
+    expect_that(
+        "events of the session with the request keywords",
         "one Write, and nothing verbose",
         &names(&requests),
         count(&requests, "Write") == 1
@@ -127,11 +156,11 @@ fn composite(stage: &mut Stage<'_>) -> Result<(), Failure> {
     )
 }
 
-/// Has the driver write events.
+/// Makes the driver write `count` events.
 fn burst(stage: &mut Stage<'_>, file: File, count: u32) -> Result<(), Failure> {
     let burst = Burst { count, sender: 7 };
     let answer = stage.control(file, IOCTL_BURST, burst.as_bytes(), 0)?;
-    same("the burst's status", &SUCCESS, &answer.status)
+    expect_equal("the status of IOCTL_BURST", &SUCCESS, &answer.status)
 }
 
 fn disable_by_one(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -145,22 +174,26 @@ fn disable_by_one(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let before = statistics(stage, file)?.notifications;
     stage.disable(first, provider())?;
     let after = statistics(stage, file)?;
-    same("notifications by it", &(before + 1), &after.notifications)?;
-    same(
-        "what remains",
+    expect_equal(
+        "notifications after the first session disables",
+        &(before + 1),
+        &after.notifications,
+    )?;
+    expect_equal(
+        "enabled and level that remain",
         &(1, u32::from(INFORMATION)),
         &(after.enabled, after.level),
     )?;
     stage.write(file, b"to one")?;
     let first = stage.stop(first)?;
     let second = stage.stop(second)?;
-    same(
-        "writes that the first and the second session saw",
+    expect_equal(
+        "Write events of the first and the second session",
         &(1, 2),
         &(count(&first, "Write"), count(&second, "Write")),
     )?;
-    same(
-        "what was written, in detail, for the first and the second session",
+    expect_equal(
+        "WriteData events of the first and the second session",
         &(1, 0),
         &(count(&first, "WriteData"), count(&second, "WriteData")),
     )
@@ -177,17 +210,17 @@ fn eight_sessions(stage: &mut Stage<'_>) -> Result<(), Failure> {
     }
     let ninth = stage.start("Ninth")?;
     let refused = stage.try_enable(ninth, provider(), &up_to(INFORMATION));
-    same(
+    expect_equal(
         "the ninth session's error",
         &Some(NO_SYSTEM_RESOURCES),
         &refused.err().and_then(|error| error.code),
     )?;
     stage.write(file, b"to eight")?;
     let ninth = stage.stop(ninth)?;
-    same("events of the ninth", &0, &ninth.events.len())?;
+    expect_equal("events of the ninth session", &0, &ninth.events.len())?;
     for session in sessions {
         let recording = stage.stop(session)?;
-        same("what each got", &vec!["Write"], &names(&recording))?;
+        expect_equal("events of each session", &vec!["Write"], &names(&recording))?;
     }
     Ok(())
 }
@@ -199,9 +232,13 @@ fn capture_state(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.capture_state(session, provider())?;
     stage.capture_state(session, provider())?;
     let recording = stage.stop(session)?;
-    same("what it got", &vec!["State"; 2], &names(&recording))?;
+    expect_equal("the events", &vec!["State"; 2], &names(&recording))?;
     for seen in &recording.events {
-        same("opcode DC start", &3, &seen.event.descriptor.opcode)?;
+        expect_equal(
+            "the opcode, which is DC start",
+            &3,
+            &seen.event.descriptor.opcode,
+        )?;
     }
     Ok(())
 }
@@ -218,20 +255,24 @@ fn losses(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.enable(scarce, provider(), &filter)?;
     burst(stage, file, ASKED)?;
     let counted = statistics(stage, file)?;
-    // A session at WARNING level is told nothing of all this.
-    let aside = stage.start("Aside")?;
-    stage.enable(aside, provider(), &up_to(WARNING))?;
-    let aside = stage.stop(aside)?;
-    same("events of a session aside", &0, &aside.events.len())?;
+    // A session at WARNING level records none of these events.
+    let at_warning = stage.start("AtWarning")?;
+    stage.enable(at_warning, provider(), &up_to(WARNING))?;
+    let at_warning = stage.stop(at_warning)?;
+    expect_equal(
+        "events of the session at WARNING level",
+        &0,
+        &at_warning.events.len(),
+    )?;
     let recording = stage.stop(scarce)?;
-    holds("events lost", "some", &recording.lost, recording.lost > 0)?;
-    same(
-        "events recorded and lost",
+    expect_that("events lost", "some", &recording.lost, recording.lost > 0)?;
+    expect_equal(
+        "the sum of recorded and lost events",
         &u64::from(ASKED),
         &(recording.events.len() as u64 + recording.lost),
     )?;
-    same(
-        "losses as the provider counts them",
+    expect_equal(
+        "the events that the provider could not write",
         &recording.lost,
         &counted.failed_without_memory,
     )?;
@@ -243,7 +284,12 @@ fn losses(stage: &mut Stage<'_>) -> Result<(), Failure> {
             .iter()
             .find(|(name, _)| &**name == "Number")
             .and_then(|(_, value)| value.to_string().parse::<u32>().ok());
-        holds("the numbers in order", "rising", &number, number > last)?;
+        expect_that(
+            "the numbers of the events",
+            "rising",
+            &number,
+            number > last,
+        )?;
         last = number;
     }
     Ok(())

@@ -3,14 +3,14 @@
 use crate::cursor::Cursor;
 use crate::layout;
 
-/// A buffer as its header describes it (`WMI_BUFFER_HEADER`).
+/// The header of a buffer (`WMI_BUFFER_HEADER`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferInfo {
     /// Offset of the buffer in the file.
     pub offset: u64,
     /// `BufferSize`.
     pub size: u32,
-    /// `SavedOffset`: bytes used, header included.
+    /// `SavedOffset`: bytes used, including the header.
     pub saved_offset: u32,
     /// `CurrentOffset`; without meaning on disk.
     pub current_offset: u32,
@@ -22,11 +22,11 @@ pub struct BufferInfo {
     pub sequence: i64,
     /// The processor that the buffer belongs to.
     pub processor: u16,
-    /// Number of the session.
+    /// The logger id of the session.
     pub logger_id: u16,
     /// `State`; 3 on disk.
     pub state: u32,
-    /// `Offset`: bytes used, header included.
+    /// `Offset`: bytes used, including the header.
     pub used: u32,
     /// `BufferFlag`.
     pub flags: u16,

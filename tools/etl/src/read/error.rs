@@ -1,4 +1,4 @@
-//! What can be wrong with a file.
+//! Errors and damages of files.
 
 use std::io;
 
@@ -8,16 +8,16 @@ pub enum ReadError {
     /// The file itself could not be read.
     #[error("cannot read the file: {0}")]
     Io(#[from] io::Error),
-    /// The file ends before the fields that describe it.
-    #[error("at offset {offset:#x}: the file ends in the {what}")]
+    /// The file ends before the end of its header.
+    #[error("at offset {offset:#x}: the file ends within the {what}")]
     TooShort {
-        /// Where the missing structure starts.
+        /// The offset of the truncated structure.
         offset: u64,
-        /// The missing structure.
+        /// The truncated structure.
         what: &'static str,
     },
     /// The first buffer's size is not one that a buffer can have.
-    #[error("at offset 0x0: this is no trace, a buffer cannot have {size} bytes")]
+    #[error("at offset 0x0: not an .etl file: a buffer cannot have {size} bytes")]
     BufferSize {
         /// The size in the first buffer header.
         size: u32,
@@ -26,9 +26,9 @@ pub enum ReadError {
     #[error("at offset 0x34: the first buffer is compressed, which is not supported")]
     Compressed,
     /// The first record is not a trace's header event.
-    #[error("at offset {offset:#x}: this is no trace, the first record is not a header event")]
+    #[error("at offset {offset:#x}: not an .etl file: the first record is not a header event")]
     NoHeaderEvent {
-        /// Where the record starts.
+        /// The offset of the record.
         offset: u64,
     },
 }
@@ -41,21 +41,21 @@ pub struct Damage {
     pub offset: u64,
     /// Number of the buffer, in the order of the file.
     pub buffer: u32,
-    /// What is wrong there.
+    /// The kind of damage.
     pub kind: DamageKind,
 }
 
-/// What is wrong with a part of a file.
+/// The kinds of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DamageKind {
     /// The file ends within a buffer.
     #[error("the file ends {present} bytes into the buffer")]
     Truncated {
-        /// Bytes of the buffer that are there.
+        /// The number of bytes that are present.
         present: usize,
     },
-    /// The header counts buffers that the file does not hold.
-    #[error("the header counts {expected} buffers, the file holds {present}")]
+    /// The header counts more buffers than the file contains.
+    #[error("the header counts {expected} buffers, but the file contains {present}")]
     MissingBuffers {
         /// Buffers that the header counts.
         expected: u32,
@@ -65,8 +65,8 @@ pub enum DamageKind {
     /// All bytes of a buffer header are zero, though buffers follow.
     #[error("the buffer was never written")]
     NeverWritten,
-    /// A buffer gives another size than the first one.
-    #[error("the buffer gives its size as {found}, the first one as {expected}")]
+    /// A buffer's size differs from that of the first buffer.
+    #[error("the buffer's size is {found}, but that of the first buffer is {expected}")]
     BufferSize {
         /// Size of the first buffer.
         expected: u32,
@@ -84,14 +84,13 @@ pub enum DamageKind {
     /// The buffer is compressed, which is not supported.
     #[error("the buffer is compressed, which is not supported")]
     Compressed,
-    /// The bytes where a record should start are none.
+    /// No record starts where one is expected.
     #[error("{marker:#010x} does not start a record; the rest of the buffer is skipped")]
     NotARecord {
         /// The four bytes found.
         marker: u32,
     },
-    /// A record's size is below that of its header, or beyond the buffer's
-    /// used bytes.
+    /// A record is smaller than its header, or ends beyond the used bytes of the buffer.
     #[error(
         "a record of {size} bytes does not fit ({minimum} to {room}); \
          the rest of the buffer is skipped"
@@ -104,8 +103,8 @@ pub enum DamageKind {
         /// Bytes left in the buffer.
         room: usize,
     },
-    /// An extended item runs over its record; it and what follows are kept as
-    /// user data.
-    #[error("an extended item runs over the end of its record")]
+    /// An extended item ends beyond its record. The item and the bytes after it are kept as user
+    /// data.
+    #[error("an extended item ends beyond its record")]
     ItemOverrun,
 }

@@ -18,7 +18,7 @@ pub enum PointerSize {
 }
 
 impl PointerSize {
-    /// The size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -33,25 +33,25 @@ impl PointerSize {
 pub struct Event {
     /// The event itself.
     pub record: EventRecord,
-    /// When it was written.
+    /// The time at which the event was written.
     pub time: FileTime,
-    /// The processor that it was written on.
+    /// The processor on which the event was written.
     pub processor: u16,
-    /// Number of its buffer, in the order of the file.
+    /// Number of the buffer, in the order of the file.
     pub buffer: u32,
-    /// Offset of its record in the file.
+    /// Offset of the record in the file.
     pub offset: u64,
-    /// Size of the pointers in its user data.
+    /// Size of the pointers in the user data.
     pub pointer_size: PointerSize,
-    /// `Flags` of its `EVENT_HEADER`.
+    /// `Flags` of the `EVENT_HEADER`.
     pub flags: u16,
 }
 
-/// An event record's bytes taken apart.
+/// The parts of an event record.
 pub struct ParsedEvent {
     pub record: EventRecord,
     pub flags: u16,
-    /// Offset in the record of an extended item that runs over its end.
+    /// Offset in the record of an extended item that ends beyond the record.
     pub bad_item: Option<usize>,
 }
 
@@ -107,7 +107,7 @@ pub fn parse(bytes: &[u8]) -> Option<ParsedEvent> {
     })
 }
 
-/// Reads an extended item (ETL-5.12), and whether another one follows.
+/// Reads an extended item (ETL-5.12) and the flag for a following item.
 fn parse_item(c: &mut Cursor<'_>) -> Option<(ExtendedItem, bool)> {
     let available = c.rest().len();
     let total = usize::from(c.u16()?);
@@ -115,9 +115,8 @@ fn parse_item(c: &mut Cursor<'_>) -> Option<(ExtendedItem, bool)> {
     let linkage = c.u16()?;
     let data_size = usize::from(c.u16()?);
     let data = c.take(data_size)?.to_vec();
-    // The size that the item gives for itself covers its padding; one that
-    // cannot be right is replaced by what the data need. Padding that the
-    // record lacks at its end is not missed.
+    // The item's own size includes its padding. An impossible size is replaced by the size of the
+    // data. Padding may be missing at the end of the record.
     let used = layout::ITEM_HEADER + data_size;
     let total = if total >= used && total.is_multiple_of(8) {
         total

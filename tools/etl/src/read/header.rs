@@ -7,11 +7,10 @@ use crate::header::{LogFileHeader, TimeZone};
 use crate::layout;
 use crate::time::{ClockType, FileTime, SystemTime};
 
-/// What a trace says about itself: what its session chose, and what was known
-/// at its end.
+/// The header of a trace: the settings that its session chose, and the totals at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceHeader {
-    /// What the session chose.
+    /// The settings that the session chose.
     pub session: LogFileHeader,
     /// Layout version, major and minor: 1.5 or 2.0 (ETL-4.12).
     pub layout_version: (u8, u8),
@@ -19,10 +18,10 @@ pub struct TraceHeader {
     pub pointer_size: u32,
     /// Number of buffers at the start; 1.
     pub start_buffers: u32,
-    /// Buffers that the header counts; the file may hold more or fewer if the
-    /// recording was cut short.
+    /// Buffers that the header counts. The file may contain more or fewer if the recording was cut
+    /// short.
     pub buffers_written: u32,
-    /// When the session stopped; none if it had not.
+    /// The time at which the session stopped, if it did.
     pub end_time: Option<FileTime>,
     /// Events that were not recorded.
     pub events_lost: u32,
@@ -31,8 +30,8 @@ pub struct TraceHeader {
 }
 
 impl TraceHeader {
-    /// Reads the header event, the first record of a trace. `offset` is where
-    /// `bytes` starts in the file; `logger_id` comes from the buffer header.
+    /// Reads the header event, the first record of a trace. `offset` is the offset of `bytes` in
+    /// the file; `logger_id` comes from the buffer header.
     pub(super) fn parse(bytes: &[u8], offset: u64, logger_id: u16) -> Result<Self, ReadError> {
         let too_short = || ReadError::TooShort {
             offset,
@@ -45,7 +44,7 @@ impl TraceHeader {
             _ => return Err(ReadError::NoHeaderEvent { offset }),
         };
         let mut c = Cursor::new(system);
-        // Version and type were looked at; the hook of a header event is 0.
+        // The caller has checked version and type; the hook of a header event is 0.
         let size = c.u32().and_then(|_| c.u16()).ok_or_else(too_short)?;
         if c.u16() != Some(0) {
             return Err(ReadError::NoHeaderEvent { offset });
@@ -55,7 +54,7 @@ impl TraceHeader {
     }
 }
 
-/// Reads the fields behind the checked first eight bytes.
+/// Reads the fields after the first eight bytes, which are already checked.
 fn parse_fields(record: &[u8], width: PointerSize, logger_id: u16) -> Option<TraceHeader> {
     let mut c = Cursor::new(record);
     c.take(8)?;
@@ -120,7 +119,7 @@ fn parse_fields(record: &[u8], width: PointerSize, logger_id: u16) -> Option<Tra
     })
 }
 
-/// UTF-16 units of the name at the start of `bytes`, without its NUL.
+/// Returns the UTF-16 units of the name at the start of `bytes`, without its NUL.
 fn session_name_units(bytes: &[u8]) -> usize {
     bytes
         .as_chunks::<2>()

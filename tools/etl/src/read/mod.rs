@@ -1,8 +1,8 @@
-//! Reading of .etl files, damaged ones included.
+//! Reads .etl files, including damaged ones.
 //!
 //! [`Trace`] walks every buffer of a file. It decodes event records
 //! (`EVENT_HEADER`) and lists the other kinds of records by kind and size.
-//! What is damaged is listed as well, and does not hide what follows it.
+//! Damaged parts are listed as well and do not hide the records after them.
 
 mod buffer;
 mod error;

@@ -1,4 +1,4 @@
-//! Records that are not decoded, and how to tell any record's size.
+//! Records that are not decoded, and the sizes of all kinds of records.
 
 use std::fmt;
 
@@ -10,17 +10,17 @@ use crate::layout;
 /// A record that is not an event record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Other {
-    /// What it is.
+    /// The kind of record.
     pub kind: OtherKind,
     /// Offset in the file.
     pub offset: u64,
-    /// Size in bytes, header included, padding not.
+    /// Size in bytes, including the header but not the padding.
     pub size: u16,
     /// Number of the buffer, in the order of the file.
     pub buffer: u32,
     /// The processor that the buffer belongs to.
     pub processor: u16,
-    /// Reading of the session's clock, where the record has one.
+    /// Reading of the session's clock, if the record has one.
     pub timestamp: Option<i64>,
 }
 
@@ -51,7 +51,7 @@ pub enum OtherKind {
     ClassicInstance,
     /// WPP message.
     Wpp,
-    /// A trace header of a type that no documentation names.
+    /// A trace header of an undocumented type.
     Unknown {
         /// The header type.
         header_type: u8,
@@ -59,7 +59,7 @@ pub enum OtherKind {
 }
 
 impl OtherKind {
-    /// The kind's name, without what distinguishes records of a kind.
+    /// Returns the name of the kind.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ impl fmt::Display for OtherKind {
     }
 }
 
-/// The form of a record, as its first dword tells it.
+/// The form of a record, determined by its first dword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Event32,
@@ -120,7 +120,7 @@ impl Form {
         }
     }
 
-    /// Size of the record's own header, the least that its size can be.
+    /// Returns the size of the record's header, which is the minimum size of the record.
     pub(super) const fn header_size(self) -> usize {
         match self {
             Self::Event32 | Self::Event64 => layout::EVENT_HEADER,
@@ -132,8 +132,8 @@ impl Form {
         }
     }
 
-    /// The size that the record gives for itself. Kernel records keep it in
-    /// the second dword, all others in the first.
+    /// Returns the record's size field. Kernel records have it in the second dword, all others in
+    /// the first.
     pub(super) fn record_size(self, bytes: &[u8]) -> Option<u16> {
         let mut c = Cursor::new(bytes);
         if matches!(self, Self::System | Self::CompactSystem | Self::PerfInfo) {
@@ -142,8 +142,8 @@ impl Form {
         c.u16()
     }
 
-    /// What a record of this form is, and its time stamp. None for an event
-    /// record, or if `record` is shorter than its header.
+    /// Returns the kind and the time stamp of a record of this form, or `None` for an event record
+    /// and if `record` is shorter than its header.
     pub(super) fn describe(self, record: &[u8]) -> Option<(OtherKind, Option<i64>)> {
         let at = |offset| {
             let mut c = Cursor::new(record);

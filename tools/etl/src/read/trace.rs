@@ -1,4 +1,4 @@
-//! A whole trace.
+//! Traces.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ impl Trace {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`ReadError::Io`] if the file cannot be read, otherwise as
+    /// Returns [`ReadError::Io`] if the file cannot be read, otherwise the error of
     /// [`parse`](Self::parse).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
         Self::parse(&std::fs::read(path)?)
@@ -42,7 +42,7 @@ impl Trace {
     /// Reads the bytes of a file.
     ///
     /// # Errors
-    /// [`ReadError`] if the first buffer does not describe a trace. Any other
+    /// Returns [`ReadError`] if the first buffer does not describe a trace. Any other
     /// damage is listed in [`damages`](Self::damages).
     pub fn parse(file: &[u8]) -> Result<Self, ReadError> {
         let too_short = ReadError::TooShort {
@@ -76,31 +76,31 @@ impl Trace {
         Ok(trace)
     }
 
-    /// What the trace says about itself.
+    /// Returns the header.
     #[must_use]
     pub const fn header(&self) -> &TraceHeader {
         &self.header
     }
 
-    /// The buffers, in the order of the file.
+    /// Returns the buffers, in the order of the file.
     #[must_use]
     pub fn buffers(&self) -> &[BufferInfo] {
         &self.buffers
     }
 
-    /// All records but the header event, in the order of the file.
+    /// Returns all records except the header event, in the order of the file.
     #[must_use]
     pub fn records(&self) -> &[Record] {
         &self.records
     }
 
-    /// What could not be read, in the order of the file.
+    /// Returns the damages, in the order of the file.
     #[must_use]
     pub fn damages(&self) -> &[Damage] {
         &self.damages
     }
 
-    /// The events, in the order of the file.
+    /// Returns the events, in the order of the file.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         self.records.iter().filter_map(|record| match record {
             Record::Event(event) => Some(event),
@@ -108,7 +108,7 @@ impl Trace {
         })
     }
 
-    /// The records that are not decoded, in the order of the file.
+    /// Returns the records that are not decoded, in the order of the file.
     pub fn others(&self) -> impl Iterator<Item = &Other> {
         self.records.iter().filter_map(|record| match record {
             Record::Event(_) => None,
@@ -116,8 +116,8 @@ impl Trace {
         })
     }
 
-    /// The events by time stamp; those of one time stamp in the order of the
-    /// file.
+    /// Returns the events sorted by time stamp; events with the same time stamp are in the order of
+    /// the file.
     #[must_use]
     pub fn events_by_time(&self) -> Vec<&Event> {
         let mut events: Vec<&Event> = self.events().collect();
@@ -125,15 +125,14 @@ impl Trace {
         events
     }
 
-    /// The clock that gives the time of the trace's time stamps.
+    /// Returns the clock, which converts the trace's time stamps to absolute times.
     #[must_use]
     pub const fn clock(&self) -> Clock {
         self.header.session.session_clock()
     }
 
     fn read_buffers(&mut self, file: &[u8], size: u32, stride: usize) {
-        // What follows the last buffer that was written is room that was set
-        // aside for more.
+        // The space after the last written buffer is preallocated.
         let written = file
             .chunks(stride)
             .rposition(|buffer| !is_blank(buffer))
@@ -155,11 +154,11 @@ impl Trace {
                 },
             });
         }
-        // Where a buffer is cut off is known before its records are.
+        // A truncated buffer is found before its records are read.
         self.damages.sort_by_key(|damage| damage.offset);
     }
 
-    /// Reads one buffer; `chunk` may be cut short by the end of the file.
+    /// Reads one buffer; `chunk` may be truncated by the end of the file.
     fn read_buffer(&mut self, chunk: &[u8], index: u32, start: u64, size: u32, stride: usize) {
         let mut damage = |at: usize, kind| {
             self.damages.push(Damage {
@@ -177,7 +176,7 @@ impl Trace {
             return;
         }
         let Some(info) = BufferInfo::parse(chunk, start) else {
-            return; // cut short within its header, which is noted
+            return; // truncated within its header, which is listed already
         };
         let used = if info.size != size {
             damage(
@@ -225,7 +224,7 @@ impl Trace {
         }
     }
 
-    /// Reads the records of one buffer, up to its end or to what is none.
+    /// Reads the records of one buffer, up to its end or to bytes that do not start a record.
     fn read_records(&mut self, walk: &Walk<'_>) {
         let clock = self.clock();
         let mut at = layout::BUFFER_HEADER;
@@ -255,7 +254,7 @@ impl Trace {
                 .get(..usize::from(size))
                 .filter(|record| record.len() >= minimum);
             let Some(record) = record else {
-                // A record that the end of the file cuts is noted as such.
+                // A record that is truncated by the end of the file is listed already.
                 if !walk.cut || usize::from(size) <= left.len() {
                     let kind = DamageKind::RecordSize {
                         size: usize::from(size),
@@ -268,7 +267,7 @@ impl Trace {
             };
             at = at.saturating_add(layout::align8(record.len()));
             if walk.index == 0 && offset == to_u64(layout::BUFFER_HEADER) {
-                continue; // the header event, which is read already
+                continue; // the header event, which was read first
             }
             if let Some((kind, timestamp)) = form.describe(record) {
                 self.records.push(Record::Other(Other {
@@ -301,26 +300,26 @@ impl Trace {
     }
 }
 
-/// The least that a buffer can have: its header and a record's.
+/// The minimum size of a buffer: its header and the header of a record.
 const MIN_BUFFER: usize = layout::BUFFER_HEADER + layout::SYSTEM_HEADER;
 
-/// The used part of a buffer, and where it is.
+/// The used part of a buffer and its offset.
 struct Walk<'a> {
     present: &'a [u8],
-    /// The file ends within the used part.
+    /// True if the file ends within the used part.
     cut: bool,
     index: u32,
     start: u64,
     processor: u16,
 }
 
-/// Whether a buffer was set aside and never written.
+/// Returns true if a buffer was preallocated and never written.
 fn is_blank(buffer: &[u8]) -> bool {
     let header = buffer.get(..layout::BUFFER_HEADER).unwrap_or(buffer);
     header.iter().all(|&byte| byte == 0)
 }
 
-/// An offset within a file; memory holds no more than 64 bits can count.
+/// Converts an offset within a file, which always fits in 64 bits.
 fn to_u64(offset: usize) -> u64 {
     u64::try_from(offset).unwrap_or(u64::MAX)
 }

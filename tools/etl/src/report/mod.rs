@@ -1,8 +1,8 @@
-//! A trace as a page for a browser.
+//! Reports: HTML pages that show traces in a browser.
 //!
-//! The page is one file that needs nothing else: facts about the sessions, counts, a timeline
-//! of activities, and a table of events that can be filtered and sorted. What comes from a
-//! trace is data to it: it is parsed as JSON and shown as text, never as part of the page.
+//! A page is a single file without dependencies. It contains facts about the sessions, counts, a
+//! timeline of activities, and a table of events that can be filtered and sorted. The contents of a
+//! trace are untrusted: the page parses them as JSON and shows them as text, never as markup.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -15,33 +15,33 @@ use crate::decode::{Decoded, Fields, decode};
 use crate::read::{Event, Trace};
 use crate::spans::spans;
 
-/// The page; style, data and script go where it says so.
+/// The template of the page, with placeholders for style, data and script.
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A trace, and what it is called.
+/// A trace and its name.
 pub struct Input<'a> {
-    /// For instance its file's name.
+    /// The name, for example that of the file.
     pub name: &'a str,
     /// The trace.
     pub trace: &'a Trace,
 }
 
-/// What the page's script gets.
+/// The data for the page's script.
 #[derive(Serialize)]
 struct Data {
     sessions: Vec<Session>,
-    /// Each as provider, event, level, number.
+    /// The counts, each as provider, event, level, number.
     counts: Vec<(usize, String, usize, u64)>,
-    /// The names that events have by their places here.
+    /// The names of providers and events, which events refer to by index.
     providers: Vec<String>,
     levels: Vec<String>,
     activities: Vec<String>,
-    /// When the first event was.
+    /// The time of the first event.
     start: String,
     events: Vec<Row>,
-    /// Each as the places of its two events.
+    /// The spans, each as the indices of its two events.
     spans: Vec<(usize, usize)>,
 }
 
@@ -62,7 +62,7 @@ struct Session {
 #[derive(Serialize)]
 struct Row(i64, usize, String, usize, u32, u32, u16, usize, String);
 
-/// Gives each text a number, by the order of their coming.
+/// Assigns each text a number, in the order of first use.
 #[derive(Default)]
 struct Names {
     names: Vec<String>,
@@ -97,7 +97,7 @@ fn session(input: &Input<'_>) -> Session {
     }
 }
 
-/// What an event says: its message, or its fields.
+/// Returns the text of an event: its message, or its fields.
 fn text(event: &Decoded) -> String {
     let fields = |fields: &Fields| {
         let fields: Vec<String> = fields
@@ -129,7 +129,7 @@ fn data(inputs: &[Input<'_>], catalog: &Catalog) -> Data {
     let first = events.first().map(|event| event.time);
     let (mut providers, mut levels, mut activities) =
         (Names::default(), Names::default(), Names::default());
-    // The one that stands for none.
+    // Number 0 means none.
     activities.number(String::new());
     let mut counts: BTreeMap<(usize, String, usize), u64> = BTreeMap::new();
     let mut rows = Vec::with_capacity(events.len());
@@ -175,13 +175,13 @@ fn data(inputs: &[Input<'_>], catalog: &Catalog) -> Data {
     }
 }
 
-/// Writes the page for traces, with their events in the order of time.
+/// Writes the page for traces, with their events sorted by time.
 ///
 /// # Errors
-/// Whatever `out` fails with.
+/// Returns the error of `out`.
 pub fn write(inputs: &[Input<'_>], catalog: &Catalog, mut out: impl Write) -> io::Result<()> {
-    // In JSON a `<` is only ever part of a text, where it can be written so; nothing in the
-    // data can then look like the end of the element that holds them.
+    // In JSON, `<` only occurs in strings, where it can be escaped. Nothing in the data can then
+    // look like the end of the script element.
     let data = serde_json::to_string(&data(inputs, catalog))?.replace('<', "\\u003c");
     let mut rest = PAGE;
     for (place, content) in [

@@ -4,9 +4,9 @@ const data = JSON.parse(document.getElementById('data').textContent);
 const ROW_HEIGHT = 22;
 const LANE_HEIGHT = 20;
 /** Spans that are drawn; more cannot be told apart on a screen. */
-const MOST_SPANS = 5000;
+const MAX_SPANS = 5000;
 /** How much a timeline can be stretched; browsers have widest elements. */
-const MOST_ZOOM = 4096;
+const MAX_ZOOM = 4096;
 const [TIME, PROVIDER, NAME, LEVEL, PROCESS, THREAD, PROCESSOR, ACTIVITY, TEXT] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
 
 function element(name, text, className) {
@@ -73,7 +73,7 @@ function showTimeline() {
     box.hidden = true;
     return;
   }
-  const spans = data.spans.slice(0, MOST_SPANS);
+  const spans = data.spans.slice(0, MAX_SPANS);
   const last = Math.max(1, data.events[data.events.length - 1][TIME]);
   const places = lanes(spans);
   spans.forEach(([start, stop], at) => {
@@ -90,9 +90,9 @@ function showTimeline() {
   inner.style.height = `${(Math.max(...places) + 1) * LANE_HEIGHT + 6}px`;
   let zoom = 1;
   const scale = (factor) => {
-    // What is in the middle stays there.
+    // Keep the center of the view in place.
     const middle = (box.scrollLeft + box.clientWidth / 2) / box.scrollWidth;
-    zoom = Math.min(MOST_ZOOM, Math.max(1, zoom * factor));
+    zoom = Math.min(MAX_ZOOM, Math.max(1, zoom * factor));
     inner.style.width = `${zoom * 100}%`;
     box.scrollLeft = middle * box.scrollWidth - box.clientWidth / 2;
     document.getElementById('zoom-text').textContent = `${milliseconds(last / zoom)} ms in view, of ${milliseconds(last)} ms`;

@@ -1,14 +1,13 @@
-//! A session's buffer in memory.
+//! The buffer of a session in memory.
 
 use crate::layout;
 use crate::read::parse_event as parse;
 use crate::record::{EncodeError, EventRecord};
 
-/// A buffer of one processor, filled in memory and flushed to a log file as a
-/// whole.
+/// A buffer of one processor, which is filled in memory and flushed to a log file as a whole.
 ///
-/// It holds encoded records, each padded to 8 bytes. Header and filler are
-/// added when it is flushed.
+/// The buffer holds encoded records, each padded to 8 bytes. The flush adds the header and the
+/// filler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
     size: u32,
@@ -19,28 +18,28 @@ pub struct Buffer {
     last_timestamp: Option<i64>,
 }
 
-/// A record was not appended; the buffer is as before.
+/// A record was not appended; the buffer is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
-    /// No room is left: flush the buffer and try again.
+    /// The buffer is full: flush it and try again.
     #[error("the buffer is full")]
     Full,
-    /// Not even an empty buffer of this size has room for the record.
-    #[error("the record takes {size} bytes with its padding, an empty buffer holds {capacity}")]
+    /// The record does not fit even in an empty buffer of this size.
+    #[error("the record takes {size} bytes with its padding, but an empty buffer holds {capacity}")]
     NeverFits {
         /// Size of the record, padded to 8 bytes.
         size: usize,
-        /// Room in an empty buffer.
+        /// Capacity of an empty buffer.
         capacity: usize,
     },
-    /// The event cannot be a record at all.
+    /// The event cannot be encoded as a record.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }
 
 impl Buffer {
-    /// An empty buffer of `size` bytes on disk, header included, for the
-    /// processor of this index.
+    /// Returns an empty buffer of `size` bytes on disk, including the header, for the processor
+    /// with this index.
     #[must_use]
     pub const fn new(size: u32, processor: u16) -> Self {
         Self {
@@ -53,22 +52,21 @@ impl Buffer {
         }
     }
 
-    /// The buffer, for the processor of this index.
+    /// Returns the buffer, for the processor with this index.
     #[must_use]
     pub const fn on_processor(mut self, processor: u16) -> Self {
         self.processor = processor;
         self
     }
 
-    /// Appends a record, or leaves the buffer as it is.
+    /// Appends a record; on error, the buffer is unchanged.
     ///
-    /// Within a buffer, time stamps should not decrease: the caller appends in
-    /// the order of its clock.
+    /// The time stamps within a buffer should not decrease, so the caller should append in the
+    /// order of its clock.
     ///
     /// # Errors
-    /// [`AppendError::Full`] if the record fits in an empty buffer only,
-    /// [`AppendError::NeverFits`] and [`AppendError::Encode`] if it fits in
-    /// none.
+    /// Returns [`AppendError::Full`] if the record only fits in an empty buffer, and
+    /// [`AppendError::NeverFits`] or [`AppendError::Encode`] if it fits in no buffer.
     pub fn try_append(&mut self, record: &EventRecord) -> Result<(), AppendError> {
         self.check(record.encoded_size())?;
         record.encode_into(&mut self.records)?;
@@ -79,55 +77,55 @@ impl Buffer {
         Ok(())
     }
 
-    /// Bytes on disk, header included.
+    /// Returns the size on disk, including the header.
     #[must_use]
     pub const fn size(&self) -> u32 {
         self.size
     }
 
-    /// The processor that the buffer belongs to.
+    /// Returns the processor that the buffer belongs to.
     #[must_use]
     pub const fn processor(&self) -> u16 {
         self.processor
     }
 
-    /// Number of records.
+    /// Returns the number of records.
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.count
     }
 
-    /// Whether the buffer holds no record. Such a buffer is never flushed.
+    /// Returns true if the buffer contains no record. Such a buffer is never flushed.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Bytes used, header included; a multiple of 8.
+    /// Returns the bytes used, including the header; a multiple of 8.
     #[must_use]
     pub const fn used(&self) -> usize {
         layout::BUFFER_HEADER + self.records.len()
     }
 
-    /// Time stamp of the first record.
+    /// Returns the time stamp of the first record.
     #[must_use]
     pub const fn first_timestamp(&self) -> Option<i64> {
         self.first_timestamp
     }
 
-    /// Time stamp of the last record.
+    /// Returns the time stamp of the last record.
     #[must_use]
     pub const fn last_timestamp(&self) -> Option<i64> {
         self.last_timestamp
     }
 
-    /// The records as they will be on disk, each padded to 8 bytes.
+    /// Returns the records as they will be on disk, each padded to 8 bytes.
     #[must_use]
     pub fn records(&self) -> &[u8] {
         &self.records
     }
 
-    /// The events, in the order they were appended.
+    /// Returns the events, in the order in which they were appended.
     #[must_use]
     pub fn events(&self) -> Vec<EventRecord> {
         let mut events = Vec::new();
@@ -143,11 +141,10 @@ impl Buffer {
         events
     }
 
-    /// Whether a record that takes `size` bytes fits now. See
-    /// [`EventRecord::encoded_size`].
+    /// Checks that a record of `size` bytes fits now. See [`EventRecord::encoded_size`].
     ///
     /// # Errors
-    /// As [`try_append`](Self::try_append).
+    /// Returns the same errors as [`try_append`](Self::try_append).
     pub const fn check(&self, size: usize) -> Result<(), AppendError> {
         if size > layout::MAX_RECORD {
             return Err(AppendError::Encode(EncodeError::TooLarge { size }));
@@ -163,7 +160,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Forgets the records and keeps the memory.
+    /// Removes the records and keeps the memory.
     pub fn reset(&mut self) {
         self.records.clear();
         self.count = 0;
@@ -171,7 +168,7 @@ impl Buffer {
         self.last_timestamp = None;
     }
 
-    /// Room for records in an empty buffer.
+    /// Returns the capacity of an empty buffer for records.
     const fn capacity(&self) -> usize {
         (self.size as usize).saturating_sub(layout::BUFFER_HEADER)
     }

@@ -11,22 +11,24 @@ use crate::time::FileTime;
 /// A log file could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The header does not make a valid file.
+    /// The header does not describe a valid file.
     #[error("the log file's header is invalid: {0}")]
     Header(#[from] HeaderError),
     /// A buffer without records is never written.
     #[error("a buffer without records cannot be written")]
     EmptyBuffer,
-    /// The buffer's size is not that of the file.
-    #[error("a buffer of {buffer} bytes cannot be written to a file of {file}-byte buffers")]
+    /// The buffer's size differs from that of the file's buffers.
+    #[error("a buffer of {buffer} bytes cannot be written to a file with {file}-byte buffers")]
     BufferSize {
         /// Size of the buffer.
         buffer: u32,
         /// Size of the file's buffers.
         file: u32,
     },
-    /// The buffer belongs to a processor that the header does not count.
-    #[error("a buffer of processor {processor} cannot be in a trace of {processors} processors")]
+    /// The processor index of the buffer is not below the number of processors in the header.
+    #[error(
+        "a buffer of processor {processor} cannot be written to a trace of {processors} processors"
+    )]
     Processor {
         /// Processor index of the buffer.
         processor: u16,
@@ -34,10 +36,10 @@ pub enum WriteError {
         processors: u32,
     },
     /// There is no data buffer to overwrite.
-    #[error("the file has no buffer to overwrite yet")]
+    #[error("the file has no data buffer to overwrite yet")]
     NothingToReplace,
-    /// The file holds as many buffers as its header can count.
-    #[error("the file cannot hold more buffers")]
+    /// The file already contains as many buffers as its header can count.
+    #[error("the file cannot contain more buffers: its header cannot count them")]
     TooManyBuffers,
     /// The output failed.
     #[error("cannot write the log file: {0}")]
@@ -53,10 +55,10 @@ pub struct Losses {
     pub buffers_lost: u32,
 }
 
-/// What is known when a session stops.
+/// The totals of a session when it stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Finish {
-    /// When the session stopped.
+    /// The time at which the session stopped.
     pub end_time: FileTime,
     /// Events that were not recorded since the session's start.
     pub events_lost: u32,
@@ -66,11 +68,10 @@ pub struct Finish {
 
 /// A log file being written.
 ///
-/// After every buffer the header counts it, so that a recording that is cut
-/// short stays readable; [`finish`](Self::finish) makes it complete.
+/// The header is updated after every buffer, so that a recording that is cut short stays readable.
+/// [`finish`](Self::finish) completes it.
 ///
-/// Each call writes at its own position from the start of `W`: a call that
-/// failed can be repeated.
+/// Each call seeks to its position from the start of `W`, so a call that failed can be repeated.
 #[derive(Debug)]
 pub struct LogFile<W> {
     out: W,
@@ -79,20 +80,20 @@ pub struct LogFile<W> {
     buffers: u32,
     /// Sequence number of the next buffer.
     next_sequence: i64,
-    /// The slot that was written last, and its flags.
+    /// The slot that was written last and its flags.
     last: (u32, u16),
-    /// The data slots, those written longest ago first.
+    /// The data slots, the oldest first.
     by_age: VecDeque<u32>,
     losses: Losses,
     pending_flags: u16,
 }
 
 impl<W: Write + Seek> LogFile<W> {
-    /// Starts a file: writes the buffer that describes the trace.
+    /// Starts a file by writing the first buffer, which describes the trace.
     ///
     /// # Errors
-    /// [`WriteError::Header`] if the header is invalid, [`WriteError::Io`] if
-    /// the output fails.
+    /// Returns [`WriteError::Header`] if the header is invalid, and [`WriteError::Io`] if the
+    /// output fails.
     pub fn create(mut out: W, header: LogFileHeader) -> Result<Self, WriteError> {
         let mut record = header.encode()?;
         record.resize(layout::align8(record.len()), 0);
@@ -122,8 +123,7 @@ impl<W: Write + Seek> LogFile<W> {
     /// Appends a buffer. `flush_time` is the clock's reading at the flush.
     ///
     /// # Errors
-    /// See [`WriteError`]. On error the file holds the buffers that it held
-    /// before.
+    /// Returns [`WriteError`]. On error, the file contains the same buffers as before.
     pub fn append(&mut self, buffer: &Buffer, flush_time: i64) -> Result<(), WriteError> {
         self.check(buffer)?;
         let slot = self.buffers;
@@ -136,12 +136,13 @@ impl<W: Write + Seek> LogFile<W> {
         Ok(())
     }
 
-    /// Overwrites the oldest data buffer, as a circular file does when it has
-    /// reached its size. The first buffer stays.
+    /// Overwrites the oldest data buffer, as a circular file does when it has reached its size. The
+    /// first buffer is kept.
     ///
     /// # Errors
-    /// [`WriteError::NothingToReplace`] if the file has no data buffer yet;
-    /// otherwise as [`append`](Self::append). If the output fails, the
+    /// Returns [`WriteError::NothingToReplace`] if the file has no data buffer yet, otherwise the
+    /// errors of
+    /// [`append`](Self::append). If the output fails, the
     /// overwritten buffer may be lost.
     pub fn replace_oldest(&mut self, buffer: &Buffer, flush_time: i64) -> Result<(), WriteError> {
         self.check(buffer)?;
@@ -152,8 +153,8 @@ impl<W: Write + Seek> LogFile<W> {
         Ok(())
     }
 
-    /// Tells what was lost since the session's start. The next buffer that is
-    /// written carries the mark, and with it the header counts the losses.
+    /// Sets the losses since the session's start. The next buffer that is written is marked, and
+    /// the header then counts the losses.
     pub const fn note_losses(&mut self, losses: Losses) {
         if losses.events_lost != self.losses.events_lost {
             self.pending_flags |= layout::FLAG_EVENTS_LOST;
@@ -164,29 +165,28 @@ impl<W: Write + Seek> LogFile<W> {
         self.losses = losses;
     }
 
-    /// Buffers in the file, the first one included.
+    /// Returns the number of buffers in the file, including the first.
     #[must_use]
     pub const fn buffers_written(&self) -> u32 {
         self.buffers
     }
 
-    /// Bytes in the file.
+    /// Returns the size of the file in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         u64::from(self.buffers) * u64::from(self.header.buffer_size)
     }
 
-    /// Whether the file holds no data buffer.
+    /// Returns true if the file contains no data buffer.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.buffers == 1
     }
 
-    /// Completes the header, marks the last buffer, and gives the output
-    /// back.
+    /// Completes the header, marks the last buffer, and returns the output.
     ///
     /// # Errors
-    /// [`WriteError::Io`] if the output fails.
+    /// Returns [`WriteError::Io`] if the output fails.
     pub fn finish(mut self, finish: Finish) -> Result<W, WriteError> {
         let (slot, flags) = self.last;
         let flag_at = self.slot_offset(slot) + file_offset::BUFFER_FLAG;
@@ -200,7 +200,7 @@ impl<W: Write + Seek> LogFile<W> {
         Ok(self.out)
     }
 
-    /// Whether a buffer can be in this file.
+    /// Checks that a buffer can be written to this file.
     fn check(&self, buffer: &Buffer) -> Result<(), WriteError> {
         if buffer.is_empty() {
             return Err(WriteError::EmptyBuffer);
@@ -220,7 +220,7 @@ impl<W: Write + Seek> LogFile<W> {
         Ok(())
     }
 
-    /// Writes a buffer into a slot and takes note of it.
+    /// Writes a buffer into a slot and records the slot.
     fn write_slot(&mut self, slot: u32, buffer: &Buffer, time: i64) -> Result<(), WriteError> {
         let flags = layout::FLAG_PROCESSOR_INDEX | self.pending_flags;
         let framed = BufferHeader {
@@ -242,7 +242,7 @@ impl<W: Write + Seek> LogFile<W> {
         Ok(())
     }
 
-    /// Where a buffer starts in the file.
+    /// Returns the offset of a slot in the file.
     fn slot_offset(&self, slot: u32) -> u64 {
         u64::from(slot) * u64::from(self.header.buffer_size)
     }
@@ -267,11 +267,11 @@ struct BufferHeader {
 }
 
 impl BufferHeader {
-    /// The whole buffer: header, records and filler. The records are padded
-    /// and fit.
+    /// Returns the whole buffer: header, records and filler. The records must be padded and must
+    /// fit.
     fn frame(&self, file: &LogFileHeader, records: &[u8]) -> Vec<u8> {
         let size = file.buffer_size;
-        // A buffer is at most 1 MiB, so that its used bytes are as well.
+        // A buffer has at most 1 MiB, so the number of used bytes fits.
         let used = u32::try_from(layout::BUFFER_HEADER + records.len())
             .map_or(size, |used| used.min(size))
             .to_le_bytes();

@@ -1,8 +1,8 @@
-//! Session buffers, and the log file that they are flushed to.
+//! Session buffers and the log file to which they are flushed.
 //!
 //! A session keeps a [`Buffer`] per processor and appends records to it. When
-//! the next record does not fit, or the flush timer fires, the session hands
-//! the buffer to its [`LogFile`] and starts it anew.
+//! the next record does not fit, or the flush timer fires, the session writes
+//! the buffer to its [`LogFile`] and clears it.
 
 mod buffer;
 mod file;

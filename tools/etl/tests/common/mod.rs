@@ -1,7 +1,6 @@
-//! Two independent decoders of .etl files, and the comparison of what they
-//! read with what this crate reads.
+//! Compares the output of two independent decoders of .etl files with that of this crate.
 //!
-//! Any crate's tests can take this file in by its path; they need `etl-file`,
+//! The tests of any crate can include this file by its path; they need `etl-file`,
 //! `etw-test-support` and `serde_json` as development dependencies.
 
 use std::fmt::Write;
@@ -10,9 +9,9 @@ use std::path::Path;
 use etl_file::{Catalog, Event, FileTime, Trace, decode, record::ext_type};
 use serde_json::{Value, json};
 
-/// Fails unless both foreign decoders read from a file what this crate reads:
-/// the same header fields, and the same events in the same order with every
-/// field, extended item and byte of user data. Gives the number of events.
+/// Panics unless both decoders read the same from a file as this crate: the same header fields, and
+/// the same events in the same order with every field, extended item and byte of user data. Returns
+/// the number of events.
 pub fn assert_foreign_decoders_agree(path: &Path) -> usize {
     let trace = Trace::open(path).expect("the file is a trace");
     assert_eq!(trace.damages(), [], "{}", path.display());
@@ -35,7 +34,7 @@ pub fn assert_foreign_decoders_agree(path: &Path) -> usize {
     trace.events().count()
 }
 
-/// What a decoder script prints, line by line.
+/// Runs a decoder script and returns the lines of its output.
 fn dump(script: &str, path: &Path) -> Vec<Value> {
     let output = etw_test_support::run_python([&etw_test_support::oracle(script), path]);
     output
@@ -91,8 +90,8 @@ fn event_line(event: &Event) -> Value {
     })
 }
 
-/// Compares every key that a decoder gives with ours. Only the processor is
-/// not given by both; no other key may be missing.
+/// Compares every key of a decoder's output with ours. Only the processor may be missing in the
+/// output of one decoder.
 fn assert_same(decoder: &str, what: &str, theirs: &Value, ours: &Value) {
     let ours = ours.as_object().expect("our lines are objects");
     for (key, our_value) in ours {
@@ -105,8 +104,8 @@ fn assert_same(decoder: &str, what: &str, theirs: &Value, ours: &Value) {
     }
 }
 
-/// Compares the time of day where a decoder gives the time. The decoder
-/// computes in floating point, which costs it some microseconds.
+/// Compares the time of day, if a decoder returns the time. The decoder computes in floating point
+/// and is only precise to some microseconds.
 fn assert_same_time(decoder: &str, n: usize, theirs: &Value, ours: FileTime) {
     const DAY: i128 = 24 * 60 * 60 * 1_000_000;
     const TOLERANCE: i128 = 5;
@@ -121,7 +120,7 @@ fn assert_same_time(decoder: &str, n: usize, theirs: &Value, ours: FileTime) {
     );
 }
 
-/// Microseconds since midnight of a time like `2020-02-17T12:48:57.75+00:00`.
+/// Returns the microseconds since midnight of a time like `2020-02-17T12:48:57.75+00:00`.
 fn micros_of_day(text: &str) -> i128 {
     let (_, time) = text.split_once('T').expect("a date and a time");
     let (time, _zone) = time.split_once('+').expect("a time in UTC");
@@ -158,7 +157,7 @@ fn assert_same_fields(n: usize, theirs: &Value, ours: &Event) {
     }
 }
 
-/// Whether a text is the hexadecimal form of bytes.
+/// Returns true if a text is the hexadecimal form of bytes.
 fn is_hex_of(text: &str, bytes: &[u64]) -> bool {
     let mut digits = text.as_bytes().chunks(2);
     let byte = |pair: &[u8]| u64::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
@@ -168,8 +167,8 @@ fn is_hex_of(text: &str, bytes: &[u64]) -> bool {
         && digits.next().is_none()
 }
 
-/// Whether two forms of a value mean the same. etl-parser gives characters, bytes
-/// and truth values as numbers, and hexadecimal numbers as decimal ones.
+/// Returns true if two texts represent the same value. etl-parser prints characters, bytes and
+/// booleans as numbers, and hexadecimal numbers in decimal.
 fn same_value(theirs: &Value, ours: &Value) -> bool {
     match (theirs, ours) {
         (Value::Array(units), Value::String(text)) => {

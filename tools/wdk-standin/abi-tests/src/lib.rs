@@ -1,5 +1,5 @@
-//! What the compiler makes of every definition of the wdk-sys stand-in, for the
-//! tests to compare with data read off the WDK's headers.
+//! Measurements of every definition of the wdk-sys stand-in, which the tests compare with data that
+//! were extracted from the WDK's headers.
 
 #[allow(
     clippy::all,

@@ -1,4 +1,4 @@
-//! Every definition of the stand-in is that of the WDK's headers.
+//! Compares every definition of the stand-in with the WDK's headers.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ fn facts(name: &str) -> Value {
     serde_json::from_str(&text).expect("the reference data is JSON")
 }
 
-/// A type's or signature's text without what differs in notation only.
+/// Normalizes the notation of a type or signature.
 fn normal(text: &str) -> String {
     let mut text: String = text.split_whitespace().collect();
     for (from, to) in [
-        // On Windows `long` has 32 bits; the stand-in says so on every system.
+        // `long` has 32 bits on Windows; the stand-in uses this size on every system.
         ("::core::ffi::c_ulong", "u32"),
         ("::core::ffi::c_long,", "i32,"),
         (",)", ")"),
@@ -29,7 +29,7 @@ fn normal(text: &str) -> String {
     text
 }
 
-/// Types that are only passed along: the stand-in does not say what is in them.
+/// Opaque types, which drivers only pass along.
 fn is_opaque(name: &str) -> bool {
     name.ends_with("__")
         || [
@@ -115,7 +115,7 @@ fn constants_have_the_headers_values() {
             .as_i64()
             .or_else(|| theirs.as_u64().map(u64::cast_signed))
             .unwrap_or_else(|| panic!("{name} is not in the reference data"));
-        // A status may be written as its bits or as a negative number.
+        // A status can be an unsigned or a negative number.
         let same = theirs == *value
             || (name.starts_with("STATUS_") && theirs & 0xFFFF_FFFF == *value & 0xFFFF_FFFF);
         assert!(same, "{name} is {value}, not {theirs}");
@@ -128,7 +128,7 @@ fn constants_have_the_headers_values() {
     assert!(CONSTANTS.len() >= 250, "{} constants", CONSTANTS.len());
 }
 
-/// What an alias stands for in the reference data.
+/// Returns the target of an alias in the reference data.
 fn alias_in(layout: &Value, functions: &Value, name: &str) -> Option<String> {
     if let Some(target) = layout["typedefs"][name].as_str() {
         return Some(target.to_owned());
@@ -154,8 +154,8 @@ fn alias_in(layout: &Value, functions: &Value, name: &str) -> Option<String> {
     None
 }
 
-/// Aliases that the bindings have and the reference data does not list: plain
-/// pointers, and routines of drivers that the framework stands in for.
+/// Aliases of the bindings that are not in the reference data: plain pointers, and driver routines
+/// that the framework replaces.
 const NOT_LISTED: &[&str] = &[
     "DRIVER_DISPATCH",
     "LPCSTR",
@@ -194,7 +194,7 @@ fn routines_have_the_headers_signatures() {
     let functions = facts("functions.json");
     for (name, signature) in ROUTINES {
         if *name == "KeGetCurrentIrql" {
-            // An inline function in the headers, and so in no bindings.
+            // The headers define it inline, so the bindings do not contain it.
             assert_eq!(normal(signature), "fnKeGetCurrentIrql()->KIRQL");
             continue;
         }

@@ -1,4 +1,4 @@
-//! The entry code of a driver, with a loader and a driver that the test plays.
+//! Tests the entry code of a driver with a simulated loader and driver.
 
 use std::{
     cell::RefCell,
@@ -12,7 +12,7 @@ use wdk_sys::{
     WDF_DRIVER_GLOBALS, driver_entry::FxDriverEntry,
 };
 
-/// What happens in a test, and what it is to come to.
+/// The simulated events of a test and their expected results.
 #[derive(Default)]
 struct Play {
     log: Vec<&'static str>,
@@ -26,7 +26,7 @@ thread_local! {
     static PLAY: RefCell<Play> = RefCell::default();
 }
 
-/// The entry code's variables are the image's: one test uses them at a time.
+/// Serializes the tests, because the entry code's variables are global.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
@@ -94,7 +94,7 @@ extern "C" fn own_unload(_driver: PDRIVER_OBJECT) {
     log("driver's unload");
 }
 
-/// Runs the entry point as the system does, then the unload routine if there is one.
+/// Calls the entry point as the system does, then the unload routine if there is one.
 fn run(play: Play) -> (NTSTATUS, Vec<&'static str>) {
     let _turn = turn();
     PLAY.set(play);

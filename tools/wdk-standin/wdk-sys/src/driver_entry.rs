@@ -1,4 +1,4 @@
-//! The entry code of a KMDF driver, which a WDK links from `WdfDriverEntry.lib`.
+//! The entry code of a KMDF driver, which the WDK links from `WdfDriverEntry.lib`.
 //!
 //! The image's entry point is [`FxDriverEntry`]: it binds the driver to the
 //! framework, runs the driver's `DriverEntry`, and hooks the driver's unload so
@@ -27,10 +27,10 @@ pub mod globals {
 
     use crate::{_WDFFUNCENUM, BOOLEAN, PWDF_DRIVER_GLOBALS, ULONG, WDF_STRUCT_INFO, WDFFUNC};
 
-    /// How many functions the table has. The bindings use it as the table's length
-    /// whatever the framework's version, so it holds from the start.
+    /// The number of functions in the table. The bindings use it as the table's length with every
+    /// version of the framework, so it is set from the start.
     pub static mut WdfFunctionCount: ULONG = _WDFFUNCENUM::WdfFunctionTableNumEntries as ULONG;
-    /// How many structures have a size that the framework told.
+    /// The number of structures whose sizes the framework has set.
     pub static mut WdfStructureCount: ULONG = 0;
     /// The framework's function table.
     // SAFETY: the name is that of the WDK's entry library, which is not linked.
@@ -38,13 +38,13 @@ pub mod globals {
     pub static mut WdfFunctions: *const WDFFUNC = ptr::null();
     /// The driver's globals in the framework.
     pub static mut WdfDriverGlobals: PWDF_DRIVER_GLOBALS = ptr::null_mut();
-    /// Whether the driver was built for a newer framework than the one it got.
+    /// True if the driver was built for a newer framework than the one that it is bound to.
     pub static mut WdfClientVersionHigherThanFramework: BOOLEAN = 0;
-    /// The sizes of structures, where the framework told them.
+    /// The sizes of structures, if the framework has set them.
     pub static mut WdfStructures: WDF_STRUCT_INFO = ptr::null_mut();
-    /// What a miniport's unload calls.
+    /// The routine that a miniport's unload routine calls.
     pub static mut WdfDriverMiniportUnloadOverride: WDFFUNC = None;
-    /// The oldest minor version that the driver can do with.
+    /// The oldest minor version that the driver supports.
     #[allow(clippy::module_name_repetitions, reason = "the name is the WDK's")]
     pub const WdfMinimumVersionRequired: ULONG = 31;
 }
@@ -57,8 +57,8 @@ struct Version {
     build: ULONG,
 }
 
-/// What the driver tells the loader of itself: `WDF_BIND_INFO`, and after it
-/// what `WDF_BIND_INFO2` adds.
+/// The bind information that the driver passes to the loader: `WDF_BIND_INFO`, followed by the
+/// fields that `WDF_BIND_INFO2` adds.
 #[repr(C)]
 pub struct BindInfo {
     size: ULONG,
@@ -86,15 +86,14 @@ const _: () = {
 };
 
 /// Memory that the entry code shares with the loader and the framework. They use
-/// it during calls that the entry code makes, one after the other, on the
-/// system's own threads.
+/// it only during calls of the entry code, which are sequential, on system threads.
 struct Shared<T>(UnsafeCell<T>);
 
 // SAFETY: the system loads and unloads a driver on one thread at a time, and
 // nothing else touches these.
 unsafe impl<T> Sync for Shared<T> {}
 
-/// Characters of the copy of the registry path.
+/// The capacity of the copy of the registry path in characters.
 const PATH_LENGTH: usize = 260;
 
 /// `KmdfLibrary`, NUL-terminated.
@@ -174,16 +173,16 @@ unsafe extern "system" {
 ///
 /// # Safety
 ///
-/// The system calls it once, with the driver's object and registry path.
+/// Only the system may call this function, once, with the driver object and the registry path.
 // SAFETY: the name is the one that the linker's options give as the entry point,
-// and no other symbol has it.
+// and no other symbol has the name.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn FxDriverEntry(
     driver_object: PDRIVER_OBJECT,
     registry_path: PCUNICODE_STRING,
 ) -> NTSTATUS {
     if driver_object.is_null() {
-        // A driver that is not loaded as one (an export driver) is not bound.
+        // An export driver, which is not loaded as a driver, is not bound.
         // SAFETY: the arguments are the system's.
         return unsafe { DriverEntry(driver_object, registry_path) };
     }
@@ -213,12 +212,12 @@ pub unsafe extern "system" fn FxDriverEntry(
     STATUS_SUCCESS
 }
 
-/// Puts the entry code's unload routine before the one that the framework or the
-/// driver set, if the framework says that it is to be displaced.
+/// Replaces the unload routine that the framework or the driver has set with that of the entry
+/// code, if the framework requests it.
 ///
 /// # Safety
 ///
-/// `driver_object` is the driver's, and the driver is bound.
+/// `driver_object` must be the object of this driver, and the driver must be bound.
 unsafe fn hook_unload(driver_object: *mut DRIVER_OBJECT) {
     /// `WdfDriverInitNoDispatchOverride`.
     const NO_DISPATCH_OVERRIDE: ULONG = 2;
@@ -244,8 +243,7 @@ unsafe fn hook_unload(driver_object: *mut DRIVER_OBJECT) {
     }
 }
 
-/// The driver object's unload routine: the displaced one, then the end of the
-/// binding.
+/// The hooked unload routine: calls the replaced routine, then ends the binding.
 unsafe extern "C" fn unload_driver(driver_object: PDRIVER_OBJECT) {
     let displaced = DISPLACED_UNLOAD.load(Ordering::Relaxed);
     if !displaced.is_null() && displaced != unload_driver as *mut c_void {
@@ -261,7 +259,7 @@ unsafe extern "C" fn unload_driver(driver_object: PDRIVER_OBJECT) {
 extern "C" fn unbind() {
     // SAFETY: the binding set the pointer.
     let public = unsafe { globals::WdfDriverGlobals };
-    // The status is of no use to anyone: the driver goes in any case.
+    // The status is ignored, because the driver is unloaded in any case.
     // SAFETY: these are what the binding was made with.
     let _status = unsafe { WdfVersionUnbind(REGISTRY_PATH.0.get(), BIND_INFO.0.get(), public) };
 }

@@ -1,11 +1,10 @@
 //! A stand-in for Microsoft's wdk-sys, for machines without the WDK.
 //!
-//! It has the names, types and values of the published crate's generated
-//! bindings, as far as a KMDF 1.31 driver without hardware needs them, so that
-//! wdk, wdk-alloc, wdk-panic and wdk-macros compile unchanged on it. What it has
-//! is tested against data read off Microsoft's headers. Imports come straight
-//! from ntoskrnl.exe and WDFLDR.SYS, with no import library, and the entry code
-//! that a WDK links from `WdfDriverEntry.lib` is in [`driver_entry`].
+//! The crate contains those names, types and values of the published crate's generated bindings
+//! that a KMDF 1.31 driver without hardware needs, so that wdk, wdk-alloc, wdk-panic and wdk-macros
+//! compile unchanged with it. Tests compare it with data that were extracted from Microsoft's
+//! headers. Imports come directly from ntoskrnl.exe and WDFLDR.SYS, without an import library. The
+//! entry code that the WDK links from `WdfDriverEntry.lib` is in [`driver_entry`].
 
 #![no_std]
 #![allow(
@@ -30,7 +29,7 @@ pub use crate::{constants::*, driver_entry::globals::*, types::*};
 
 pub use wdk_sys_macros::call_unsafe_wdf_function_binding;
 
-/// Whether a status is a success or an information (`NT_SUCCESS` of ntdef.h).
+/// Returns true if a status is a success or informational (`NT_SUCCESS` of ntdef.h).
 #[must_use]
 #[allow(
     non_snake_case,
@@ -40,7 +39,7 @@ pub const fn NT_SUCCESS(status: NTSTATUS) -> bool {
     status >= 0
 }
 
-/// Whether a status is an information (`NT_INFORMATION` of ntdef.h).
+/// Returns true if a status is informational (`NT_INFORMATION` of ntdef.h).
 #[must_use]
 #[allow(
     non_snake_case,
@@ -50,7 +49,7 @@ pub const fn NT_INFORMATION(status: NTSTATUS) -> bool {
     status.cast_unsigned() >> 30 == 1
 }
 
-/// Whether a status is a warning (`NT_WARNING` of ntdef.h).
+/// Returns true if a status is a warning (`NT_WARNING` of ntdef.h).
 #[must_use]
 #[allow(
     non_snake_case,
@@ -60,7 +59,7 @@ pub const fn NT_WARNING(status: NTSTATUS) -> bool {
     status.cast_unsigned() >> 30 == 2
 }
 
-/// Whether a status is an error (`NT_ERROR` of ntdef.h).
+/// Returns true if a status is an error (`NT_ERROR` of ntdef.h).
 #[must_use]
 #[allow(
     non_snake_case,
@@ -71,7 +70,7 @@ pub const fn NT_ERROR(status: NTSTATUS) -> bool {
 }
 
 /// Asserts, in debug builds, that the code runs at an IRQL at which paged memory
-/// may be touched (`PAGED_CODE` of wdm.h).
+/// may be accessed (`PAGED_CODE` of wdm.h).
 #[macro_export]
 #[allow(
     non_snake_case,
@@ -84,15 +83,15 @@ macro_rules! PAGED_CODE {
     };
 }
 
-/// The mark by which Microsoft's linker finds floating-point code. The compiler
-/// asks for it wherever a float occurs, even as a bit pattern.
+/// The symbol by which Microsoft's linker finds floating-point code. The compiler references it
+/// wherever a float occurs, even as a bit pattern.
 // SAFETY: no other symbol has this name, and nothing reads it.
 #[unsafe(no_mangle)]
 pub static _fltused: i32 = 0;
 
-/// C++ exception handlers that precompiled parts of `core` name and that nothing
-/// calls where panics abort. Each returns another value, so that identical code
-/// folding keeps them apart.
+/// C++ exception handlers that precompiled parts of `core` reference. They are never called if
+/// panics abort. Each returns a different value, so that identical code folding does not merge
+/// them.
 #[cfg(panic = "abort")]
 pub mod unwind_stubs {
     #![allow(non_snake_case, reason = "names are the linker's")]

@@ -1,5 +1,5 @@
-//! The memory routines that compiled code calls without saying so. The WDK's
-//! ntoskrnl.lib has them for a driver; here they are imported from the same place.
+//! The memory routines that compiled code calls implicitly. Drivers get them from the WDK's
+//! ntoskrnl.lib; here they are imported from ntoskrnl.exe.
 
 use core::ffi::{c_char, c_int, c_void};
 
@@ -18,6 +18,6 @@ type Compare = unsafe extern "C" fn(*const c_void, *const c_void, usize) -> c_in
 
 type Measure = unsafe extern "C" fn(*const c_char) -> usize;
 
-/// Keeps the imports, which nothing names.
+/// Keeps the imports, which nothing references by name.
 #[used]
 static ROUTINES: (Copy, Copy, Set, Compare, Measure) = (memcpy, memmove, memset, memcmp, strlen);

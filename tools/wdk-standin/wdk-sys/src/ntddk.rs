@@ -103,7 +103,7 @@ unsafe extern "C" {
     );
     pub fn RtlCopyUnicodeString(DestinationString: PUNICODE_STRING, SourceString: PCUNICODE_STRING);
     pub fn RtlInitUnicodeString(DestinationString: PUNICODE_STRING, SourceString: PCWSTR);
-    /// An inline function in the headers, which Microsoft's bindings lack; the kernel
-    /// exports it too.
+    /// The headers define this function inline, so Microsoft's bindings do not contain it; the
+    /// kernel also exports it.
     pub fn KeGetCurrentIrql() -> KIRQL;
 }

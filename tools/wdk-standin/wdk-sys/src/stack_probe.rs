@@ -1,14 +1,14 @@
-//! `__chkstk`, which a function calls before it takes a page or more of stack: most often in a
-//! debug build, where nothing shortens its frame.
+//! `__chkstk`, which functions with a page or more of locals call first. They are most common in
+//! debug builds, where frames are not optimized.
 //!
-//! It touches each page on the way down, so that a stack that is too short ends at its guard page
-//! and not behind it. The WDK's libraries have it for a driver. Each definition is in a section
-//! of its own, which the linker leaves out if nothing calls it.
+//! The probe touches each page of the frame in order, so that a stack overflow hits the guard page
+//! and not memory beyond it. The WDK's libraries provide it for drivers. Each definition is in its
+//! own section, which the linker omits if nothing calls it.
 
 use core::arch::global_asm;
 
-// RAX has the size of the frame. All registers but R10, R11 and the flags stay as they are, and
-// the caller takes the stack itself.
+// RAX contains the size of the frame. The probe preserves all registers except R10, R11 and the
+// flags, and the caller adjusts the stack pointer.
 #[cfg(target_arch = "x86_64")]
 global_asm!(
     ".section .text$stack_probe, \"xr\", one_only, __chkstk",
@@ -16,8 +16,8 @@ global_asm!(
     ".p2align 4",
     ".def __chkstk; .scl 2; .type 32; .endef",
     "__chkstk:",
-    // R11 goes down from the caller's stack pointer, and R10 is where the frame ends. A frame
-    // larger than what lies below ends at address 0, which nobody reaches.
+    // R11 descends from the caller's stack pointer to R10, the end of the frame. If the frame is
+    // larger than the address of the stack, R10 is 0, which the loop never reaches without a fault.
     "lea r11, [rsp + 8]",
     "mov r10, r11",
     "sub r10, rax",
@@ -35,8 +35,8 @@ global_asm!(
     ".text",
 );
 
-// X15 has the size of the frame in units of 16 bytes. All registers but X16, X17 and the flags
-// stay as they are, and the caller takes the stack itself.
+// X15 contains the size of the frame in units of 16 bytes. The probe preserves all registers except
+// X16, X17 and the flags, and the caller adjusts the stack pointer.
 #[cfg(target_arch = "aarch64")]
 global_asm!(
     ".section .text$stack_probe, \"xr\", one_only, __chkstk",

@@ -1,9 +1,9 @@
-//! Types of the WDK, for x64: as the WDK's headers lay them out, named as Microsoft's
-//! bindings name them.
+//! Types of the WDK for x64, with the layout of the WDK's headers and the names of Microsoft's
+//! bindings.
 //!
-//! What a KMDF driver without hardware meets is here; types that such a driver
-//! only passes along are opaque. The function pointer types give `wdk-macros`
-//! the framework's signatures: it reads this very file.
+//! The file contains the types that a KMDF driver without hardware uses; types that such a driver
+//! only passes along are opaque. `wdk-macros` reads this file to find the framework's signatures in
+//! the function pointer types.
 
 #![allow(
     missing_docs,
@@ -16,13 +16,13 @@
     reason = "names are those of the WDK's headers, and so is their documentation"
 )]
 
-/// Implements `Default` as all bits zero, which is a value of each of these types.
+/// Implements `Default` as all bits zero, which is a valid value of each of these types.
 macro_rules! zeroed_default {
     ($($name:ident)*) => {$(
         impl Default for $name {
             fn default() -> Self {
-                // SAFETY: the type is made of integers, raw pointers, optional
-                // function pointers and arrays of them, for which zero is a value.
+                // SAFETY: the type consists of integers, raw pointers, optional function
+                // pointers and arrays of them, for which zero is a valid value.
                 unsafe { ::core::mem::zeroed() }
             }
         }
@@ -2008,7 +2008,7 @@ zeroed_default! {
     _WDF_WORKITEM_CONFIG
 }
 
-/// The framework's function table: each function's place in it.
+/// The indices of the functions in the framework's function table.
 pub mod _WDFFUNCENUM {
     pub type Type = ::core::ffi::c_int;
     pub const WdfChildListCreateTableIndex: Type = 0;

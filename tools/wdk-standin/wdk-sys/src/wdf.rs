@@ -1,10 +1,10 @@
-//! The framework's side of the bindings: its functions are called through
+//! The framework's part of the bindings. Its functions are called with
 //! [`call_unsafe_wdf_function_binding!`](crate::call_unsafe_wdf_function_binding).
 
-/// What the macro's expansion calls.
+/// Functions that the macro's expansion calls.
 #[doc(hidden)]
 pub mod __private {
-    /// How many functions the framework's table has.
+    /// Returns the number of functions in the framework's table.
     #[must_use]
     pub fn get_wdf_function_count() -> usize {
         // SAFETY: the count is written before the driver's first call, by the entry

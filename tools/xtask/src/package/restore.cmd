@@ -1,7 +1,7 @@
 @echo off
-rem From an elevated prompt, after the driver is uninstalled: undoes what prepare.cmd did.
-rem Every step is tried, whatever became of the one before. Certificates are removed by their
-rem thumbprints, whatever their names are.
+rem Run this from an elevated prompt after the driver was uninstalled. It undoes prepare.cmd.
+rem All steps run even if one fails. Certificates are identified by their thumbprints, so their
+rem names do not matter.
 setlocal
 set failed=
 cd /d "%~dp0"
@@ -9,9 +9,9 @@ powershell -NoProfile -Command "$failed = 0; foreach ($file in Get-ChildItem *.c
 bcdedit /set testsigning off || set failed=1
 if defined failed goto failed
 echo.
-echo Done. Start Windows anew ("shutdown /r /t 0").
+echo Done. Restart Windows ("shutdown /r /t 0").
 exit /b 0
 :failed
 echo.
-echo Not everything was undone: see above. Is the prompt elevated?
+echo Some steps failed: see the messages above. Check that the prompt is elevated.
 exit /b 1

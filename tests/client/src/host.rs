@@ -1,10 +1,10 @@
-//! The scenarios' world on a Windows machine that the driver is installed on.
+//! The scenarios' host on a Windows machine on which the driver is installed.
 
 use std::{path::PathBuf, thread, time::Duration};
 
 use etl_file::{Guid, Trace};
 use etw_scenarios::{
-    Answer, File, Filter, Pending, Recording, Room, Session, Source, World, WorldError,
+    Answer, File, Filter, Host, HostError, Pending, Recording, Room, Session, Source,
 };
 use windows_sys::Win32::System::Diagnostics::Etw::{
     EVENT_ACTIVITY_CTRL_SET_ID, EventActivityIdControl,
@@ -18,10 +18,10 @@ use crate::{
     session::{Buffers, Delivery, OwnSession},
 };
 
-/// What this process' sessions are called first.
+/// The first word of the names of this process's sessions.
 const PREFIX: &str = "EtwSampleClient";
 
-/// A machine with the driver.
+/// A host that runs scenarios on the Windows machine of this process.
 pub struct Windows {
     folder: PathBuf,
     loaded: bool,
@@ -30,7 +30,7 @@ pub struct Windows {
     requests: Vec<Option<Request>>,
 }
 
-impl From<Failure> for WorldError {
+impl From<Failure> for HostError {
     fn from(failure: Failure) -> Self {
         let code = match &failure {
             Failure::Win32(error) => Some(error.code),
@@ -43,19 +43,19 @@ impl From<Failure> for WorldError {
     }
 }
 
-fn win32(error: Win32Error) -> WorldError {
+fn win32(error: Win32Error) -> HostError {
     Failure::Win32(error).into()
 }
 
-fn other(what: impl Into<String>) -> WorldError {
-    WorldError {
+fn host_error(what: impl Into<String>) -> HostError {
+    HostError {
         what: what.into(),
         code: None,
     }
 }
 
 impl Windows {
-    /// The machine that this runs on; traces go to `folder`. The driver is unloaded first.
+    /// Returns a host that writes traces to `folder`, after it has unloaded the driver.
     pub fn new(folder: PathBuf) -> Result<Self, Failure> {
         std::fs::create_dir_all(&folder).map_err(|error| Failure::Write {
             path: folder.clone(),
@@ -71,23 +71,23 @@ impl Windows {
         })
     }
 
-    fn session(&self, session: Session) -> Result<&OwnSession, WorldError> {
+    fn session(&self, session: Session) -> Result<&OwnSession, HostError> {
         match self.sessions.get(session.0) {
             Some(Some((session, _))) => Ok(session),
-            _ => Err(other(format!("session {} does not run", session.0))),
+            _ => Err(host_error(format!("session {} is not running", session.0))),
         }
     }
 
-    fn file(&self, file: File) -> Result<&Device, WorldError> {
+    fn file(&self, file: File) -> Result<&Device, HostError> {
         match self.files.get(file.0) {
             Some(Some(file)) => Ok(file),
-            _ => Err(other(format!("file {} is not open", file.0))),
+            _ => Err(host_error(format!("file {} is not open", file.0))),
         }
     }
 }
 
 impl Drop for Windows {
-    /// The device is left as it is found most of the time: started.
+    /// Starts the device again if a scenario left it stopped.
     fn drop(&mut self) {
         self.requests.clear();
         self.files.clear();
@@ -95,33 +95,33 @@ impl Drop for Windows {
         if !self.loaded
             && let Err(error) = devnode::start()
         {
-            eprintln!("warning: the device is left stopped: {error}");
+            eprintln!("warning: cannot start the device again: {error}");
         }
     }
 }
 
-impl World for Windows {
-    fn load_driver(&mut self) -> Result<(), WorldError> {
+impl Host for Windows {
+    fn load_driver(&mut self) -> Result<(), HostError> {
         devnode::start()?;
         self.loaded = true;
         Ok(())
     }
 
-    fn unload_driver(&mut self) -> Result<(), WorldError> {
+    fn unload_driver(&mut self) -> Result<(), HostError> {
         devnode::stop()?;
         self.loaded = false;
         Ok(())
     }
 
-    fn start_session(&mut self, name: &str, room: Room) -> Result<Session, WorldError> {
+    fn start_session(&mut self, name: &str, room: Room) -> Result<Session, HostError> {
         let number = self.sessions.len();
         let path = self.folder.join(format!("{name}-{number}.etl"));
         let buffers = match room {
             Room::Plenty => Buffers::default(),
             Room::Scarce => Buffers {
                 kilobytes: 4,
-                least: 2,
-                most: 2,
+                minimum: 2,
+                maximum: 2,
             },
         };
         let name = format!("{PREFIX} {name} {number}");
@@ -130,15 +130,15 @@ impl World for Windows {
         Ok(Session(number))
     }
 
-    fn stop_session(&mut self, session: Session) -> Result<Recording, WorldError> {
+    fn stop_session(&mut self, session: Session) -> Result<Recording, HostError> {
         let (session, path) = self
             .sessions
             .get_mut(session.0)
             .and_then(Option::take)
-            .ok_or_else(|| other(format!("session {} does not run", session.0)))?;
+            .ok_or_else(|| host_error(format!("session {} is not running", session.0)))?;
         let counts = session.stop().map_err(win32)?;
         let trace = Trace::open(&path).map_err(|error| {
-            WorldError::from(Failure::NoTrace {
+            HostError::from(Failure::NoTrace {
                 path,
                 why: error.to_string(),
             })
@@ -151,51 +151,51 @@ impl World for Windows {
         session: Session,
         source: Source,
         filter: &Filter,
-    ) -> Result<(), WorldError> {
+    ) -> Result<(), HostError> {
         let session = self.session(session)?.session();
         session.enable(source, filter).map_err(win32)
     }
 
-    fn disable(&mut self, session: Session, source: Source) -> Result<(), WorldError> {
+    fn disable(&mut self, session: Session, source: Source) -> Result<(), HostError> {
         self.session(session)?
             .session()
             .disable(source)
             .map_err(win32)
     }
 
-    fn capture_state(&mut self, session: Session, source: Source) -> Result<(), WorldError> {
+    fn capture_state(&mut self, session: Session, source: Source) -> Result<(), HostError> {
         let session = self.session(session)?.session();
         session.capture_state(source).map_err(win32)
     }
 
-    fn disallow(&mut self, session: Session, providers: &[Guid]) -> Result<(), WorldError> {
+    fn disallow(&mut self, session: Session, providers: &[Guid]) -> Result<(), HostError> {
         let session = self.session(session)?.session();
         session.disallow(providers).map_err(win32)
     }
 
-    fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), WorldError> {
+    fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), HostError> {
         let mut guid = to_windows(activity.unwrap_or_default());
         // SAFETY: the GUID is a local that the call reads.
         let code = unsafe { EventActivityIdControl(EVENT_ACTIVITY_CTRL_SET_ID, &raw mut guid) };
         Win32Error::check("EventActivityIdControl", code).map_err(win32)
     }
 
-    fn open(&mut self) -> Result<File, WorldError> {
+    fn open(&mut self) -> Result<File, HostError> {
         self.files.push(Some(Device::open()?));
         Ok(File(self.files.len() - 1))
     }
 
-    fn close(&mut self, file: File) -> Result<(), WorldError> {
+    fn close(&mut self, file: File) -> Result<(), HostError> {
         let open = self.files.get_mut(file.0).and_then(Option::take);
         open.map(drop)
-            .ok_or_else(|| other(format!("file {} is not open", file.0)))
+            .ok_or_else(|| host_error(format!("file {} is not open", file.0)))
     }
 
-    fn read(&mut self, file: File, length: usize) -> Result<Answer, WorldError> {
+    fn read(&mut self, file: File, length: usize) -> Result<Answer, HostError> {
         Ok(self.file(file)?.read(length)?)
     }
 
-    fn write(&mut self, file: File, bytes: &[u8]) -> Result<Answer, WorldError> {
+    fn write(&mut self, file: File, bytes: &[u8]) -> Result<Answer, HostError> {
         Ok(self.file(file)?.write(bytes)?)
     }
 
@@ -205,35 +205,41 @@ impl World for Windows {
         code: u32,
         input: &[u8],
         output: usize,
-    ) -> Result<Pending, WorldError> {
+    ) -> Result<Pending, HostError> {
         let request = self.file(file)?.start_control(code, input, output)?;
         self.requests.push(Some(request));
         Ok(Pending(self.requests.len() - 1))
     }
 
-    fn cancel(&mut self, request: Pending) -> Result<(), WorldError> {
+    fn cancel(&mut self, request: Pending) -> Result<(), HostError> {
         match self.requests.get(request.0) {
             Some(Some(request)) => {
                 request.cancel();
                 Ok(())
             }
-            _ => Err(other(format!("request {} is over", request.0))),
+            _ => Err(host_error(format!(
+                "request {} has already completed",
+                request.0
+            ))),
         }
     }
 
-    fn finish(&mut self, request: Pending) -> Result<Answer, WorldError> {
+    fn finish(&mut self, request: Pending) -> Result<Answer, HostError> {
         match self.requests.get_mut(request.0).and_then(Option::take) {
             Some(request) => Ok(request.finish()?),
-            None => Err(other(format!("request {} is over", request.0))),
+            None => Err(host_error(format!(
+                "request {} has already completed",
+                request.0
+            ))),
         }
     }
 
-    fn pass(&mut self, time: Duration) -> Result<(), WorldError> {
+    fn pass(&mut self, time: Duration) -> Result<(), HostError> {
         thread::sleep(time);
         Ok(())
     }
 
-    fn clear(&mut self) -> Result<(), WorldError> {
+    fn clear(&mut self) -> Result<(), HostError> {
         self.requests.clear();
         self.files.clear();
         self.set_activity(None)?;

@@ -1,0 +1,301 @@
+//! The operations that a scenario performs on its host.
+//!
+//! One host is the stand-in kernel, another a Windows machine on which the driver is installed.
+//! If a scenario passes on one and fails on the other, the stand-in kernel is wrong.
+
+use std::{fmt, time::Duration};
+
+use etl_file::{Catalog, Decoded, Guid, Trace, decode, decode::ProviderTraits};
+
+use crate::provider;
+
+/// The manifest of the sample driver's provider.
+pub const MANIFEST: &str = include_str!("../../../inf/etw_sample_driver.man");
+
+/// A session of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session(pub usize);
+
+/// An open file of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct File(pub usize);
+
+/// A request that was sent and may still be pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending(pub usize);
+
+/// A provider or provider group that a session enables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A provider, by its GUID.
+    Provider(Guid),
+    /// A provider group, by its GUID.
+    Group(Guid),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Provider(guid) => write!(f, "provider {guid}"),
+            Self::Group(guid) => write!(f, "group {guid}"),
+        }
+    }
+}
+
+/// The filter that a session passes when it enables a provider or group (`EnableTraceEx2`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// The highest level that passes; 0 passes all.
+    pub level: u8,
+    /// Match-any: events with at least one of these keywords pass; 0 passes all.
+    pub any: u64,
+    /// Match-all: events must also have all of these keywords.
+    pub all: u64,
+    /// The event ids that pass or do not pass (`EVENT_FILTER_TYPE_EVENT_ID`).
+    pub ids: Option<Ids>,
+}
+
+/// An event id filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ids {
+    /// Only events with these ids pass.
+    Only(Vec<u16>),
+    /// Only events with other ids pass.
+    Without(Vec<u16>),
+}
+
+/// The size of a session's buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// More than the scenarios need.
+    Plenty,
+    /// The smallest buffers and the fewest, which a burst fills faster than they are written.
+    Scarce,
+}
+
+/// The result of a request.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The NTSTATUS that the request completed with.
+    pub status: u32,
+    /// The output bytes.
+    pub output: Vec<u8>,
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:08x}", self.status)?;
+        if !self.output.is_empty() {
+            write!(f, " {:02x?}", self.output)?;
+        }
+        Ok(())
+    }
+}
+
+/// A host failed to carry out an operation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct HostError {
+    /// The message.
+    pub what: String,
+    /// The Windows error code, if the failed call returned one.
+    pub code: Option<u32>,
+}
+
+/// An event that a session recorded.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The decoded event.
+    pub event: Decoded,
+    /// The provider traits that the event carries.
+    pub traits: Option<ProviderTraits>,
+}
+
+/// The events of the sample driver's provider that a session recorded, by time.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// The events.
+    pub events: Vec<Seen>,
+    /// The number of events that the session lost.
+    pub lost: u64,
+}
+
+impl Recording {
+    /// Returns the events of the sample driver's provider in a trace.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the trace is damaged.
+    pub fn of(trace: &Trace, lost: u64) -> Result<Self, HostError> {
+        if let Some(damage) = trace.damages().first() {
+            return Err(HostError {
+                what: format!("the trace is damaged: {damage}"),
+                code: None,
+            });
+        }
+        let mut catalog = Catalog::new();
+        catalog.add(MANIFEST).map_err(|error| HostError {
+            what: format!("cannot read the provider's manifest: {error}"),
+            code: None,
+        })?;
+        let events = trace
+            .events_by_time()
+            .into_iter()
+            .filter(|event| event.record.provider == provider())
+            .map(|event| Seen {
+                event: decode(event, &catalog),
+                traits: event
+                    .record
+                    .item(PROVIDER_TRAITS)
+                    .and_then(|blob| ProviderTraits::parse(blob).ok()),
+            })
+            .collect();
+        Ok(Self { events, lost })
+    }
+}
+
+/// `EVENT_HEADER_EXT_TYPE_PROV_TRAITS`.
+const PROVIDER_TRAITS: u16 = 12;
+
+/// A system that scenarios run on: it controls sessions, reads what they record, and sends
+/// requests to the sample driver's device.
+pub trait Host {
+    /// Loads the driver and adds its device.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the driver or the system fails.
+    fn load_driver(&mut self) -> Result<(), HostError>;
+
+    /// Removes the device and unloads the driver.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the driver or the system fails.
+    fn unload_driver(&mut self) -> Result<(), HostError>;
+
+    /// Starts a session that records to a file. The host may extend the name to make it unique.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `StartTrace`.
+    fn start_session(&mut self, name: &str, room: Room) -> Result<Session, HostError>;
+
+    /// Stops a session and returns its recording.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `ControlTrace`, or an error if the file cannot be read.
+    fn stop_session(&mut self, session: Session) -> Result<Recording, HostError>;
+
+    /// Enables a provider or group.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `EnableTraceEx2`.
+    fn enable(
+        &mut self,
+        session: Session,
+        source: Source,
+        filter: &Filter,
+    ) -> Result<(), HostError>;
+
+    /// Disables a provider or group.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `EnableTraceEx2`.
+    fn disable(&mut self, session: Session, source: Source) -> Result<(), HostError>;
+
+    /// Asks a provider or group to write its state.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `EnableTraceEx2`.
+    fn capture_state(&mut self, session: Session, source: Source) -> Result<(), HostError>;
+
+    /// Sets the list of providers that the session does not enable through their groups
+    /// (`TraceSetDisallowList`).
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `TraceSetInformation`.
+    fn disallow(&mut self, session: Session, providers: &[Guid]) -> Result<(), HostError>;
+
+    /// Sets or clears the activity of the thread that sends requests.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `EventActivityIdControl`.
+    fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), HostError>;
+
+    /// Opens the device.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `CreateFile`.
+    fn open(&mut self) -> Result<File, HostError>;
+
+    /// Closes a file of the device, which cancels its pending requests.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file is not open.
+    fn close(&mut self, file: File) -> Result<(), HostError>;
+
+    /// Reads from a file of the device.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request could not be sent. The driver's status is in the answer.
+    fn read(&mut self, file: File, length: usize) -> Result<Answer, HostError>;
+
+    /// Writes to a file of the device.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error as [`read`](Self::read) does.
+    fn write(&mut self, file: File, bytes: &[u8]) -> Result<Answer, HostError>;
+
+    /// Sends a device control request without waiting for its completion.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error as [`read`](Self::read) does.
+    fn start_control(
+        &mut self,
+        file: File,
+        code: u32,
+        input: &[u8],
+        output: usize,
+    ) -> Result<Pending, HostError>;
+
+    /// Cancels a pending request.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request has already been finished.
+    fn cancel(&mut self, request: Pending) -> Result<(), HostError>;
+
+    /// Waits until a request completes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request does not complete.
+    fn finish(&mut self, request: Pending) -> Result<Answer, HostError>;
+
+    /// Waits; on the stand-in kernel, advances its clock.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system crashes in the meantime.
+    fn pass(&mut self, time: Duration) -> Result<(), HostError>;
+
+    /// Stops sessions, closes files and unloads the driver, so that the next scenario finds the
+    /// host as this one did.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a step fails, or if the host has found a fault in the driver.
+    fn clear(&mut self) -> Result<(), HostError>;
+}
