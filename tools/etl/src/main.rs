@@ -395,11 +395,11 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         file: source
             .trace()
             .and_then(|trace| files.get(trace).copied())
-            .unwrap_or(&to)
+            .unwrap_or(to)
             .to_owned(),
         source,
     })?;
-    write_file(&to, &merged.into_inner())?;
+    write_file(to, &merged.into_inner())?;
     let events: usize = traces.iter().map(|trace| trace.events().count()).sum();
     writeln!(
         io::stdout(),

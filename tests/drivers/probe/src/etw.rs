@@ -809,7 +809,7 @@ const FAULTS: &[(&str, fn())] = &[
         write(register(Some(quiet)), &[descriptor; 129]);
     }),
     ("v43", || {
-        descriptor_with(|descriptor| descriptor.pointer = 0)
+        descriptor_with(|descriptor| descriptor.pointer = 0);
     }),
     ("v43-array", || {
         let handle = register(Some(quiet));
@@ -841,7 +841,7 @@ const FAULTS: &[(&str, fn())] = &[
         free(block);
     }),
     ("v45", || {
-        descriptor_with(|descriptor| descriptor.reserved_2 = 3)
+        descriptor_with(|descriptor| descriptor.reserved_2 = 3);
     }),
     ("v46", || descriptor_with(|descriptor| descriptor.kind = 9)),
     ("v47", || rest_with(|rest| rest.flags = 8)),
