@@ -263,7 +263,7 @@ fn waiting_for_a_request_from_its_own_callback_is_a_bugcheck() {
         &[
             "WdfIoQueuePurgeSynchronously",
             "etw_kmdf_driver",
-            "waits for device control",
+            "waits forever for device control",
             "nothing completes",
         ],
     );
@@ -342,7 +342,7 @@ fn completing_a_cancelable_request_is_a_bugcheck() {
         &[
             "WdfRequestComplete was called from",
             "which is cancelable",
-            "WdfRequestUnmarkCancelable comes first",
+            "call WdfRequestUnmarkCancelable first",
         ],
     );
 }
@@ -413,7 +413,10 @@ fn a_wait_lock_is_held_by_one() {
     let bench = Bench::new();
     assert_eq!(bench.ask(commands::WAIT_LOCK), [0, TIMEOUT, TIMEOUT, 0]);
     let bugcheck = bench.stops(commands::WAIT_LOCK_TWICE);
-    assert_says(&bugcheck, &["WdfWaitLockAcquire", "its caller holds"]);
+    assert_says(
+        &bugcheck,
+        &["WdfWaitLockAcquire", "its caller already holds"],
+    );
 }
 
 #[test]

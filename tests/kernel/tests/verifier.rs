@@ -115,7 +115,7 @@ fn a_handle_of_another_kind_is_a_bugcheck() {
     let bugcheck = stops("wrong-handle");
     assert_says(
         &bugcheck.message,
-        &["WdfTimerStart", "is a WDFSPINLOCK", "for a WDFTIMER"],
+        &["WdfTimerStart", "is a WDFSPINLOCK", "expected a WDFTIMER"],
     );
 }
 

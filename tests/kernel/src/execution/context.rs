@@ -65,7 +65,7 @@ impl Context {
                 self.stop(
                     Rule::Deadlock,
                     format!(
-                        "{} was called from {}, and waits for {what}, which nothing brings about",
+                        "{} was called from {} and waits forever for {what}",
                         self.call.name,
                         self.caller()
                     ),
@@ -90,7 +90,7 @@ impl Context {
             self.stop(
                 Rule::IrqlNotRaised,
                 format!(
-                    "{} was called to raise the IRQL from {from} to {to}, at {}",
+                    "{} was called to raise the IRQL from {from} to {to}, which is lower, at {}",
                     self.call.name,
                     self.caller()
                 ),
@@ -107,7 +107,7 @@ impl Context {
             self.stop(
                 Rule::IrqlNotLowered,
                 format!(
-                    "{} was called to lower the IRQL from {from} to {to}, at {}",
+                    "{} was called to lower the IRQL from {from} to {to}, which is higher, at {}",
                     self.call.name,
                     self.caller()
                 ),

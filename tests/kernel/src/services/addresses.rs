@@ -47,8 +47,7 @@ impl Addresses {
         if self.borrowed.is_behind(address) {
             return Some(Finding {
                 rule: Some(Rule::FilterOverrun),
-                what: "is past the end of the filter data that an enable callback was given"
-                    .to_owned(),
+                what: "is past the end of the filter data passed to an enable callback".to_owned(),
             });
         }
         self.gone(address)
@@ -66,7 +65,7 @@ impl Addresses {
             return Some(Finding {
                 rule: Some(Rule::DiscardedCode),
                 what: format!(
-                    "is in a section of {image} that was discarded when the driver had started"
+                    "is in a section of {image} that was discarded after the driver started"
                 ),
             });
         }
@@ -121,7 +120,7 @@ impl Addresses {
             if address < context.call().stack {
                 complain(
                     Rule::FreedData,
-                    "is below the stack pointer: what was there has gone out of scope",
+                    "is below the stack pointer: the variable there has gone out of scope",
                 );
             }
             return;

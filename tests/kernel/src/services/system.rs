@@ -142,8 +142,8 @@ impl Host for System {
         if self.driver_entered(thread) != before {
             self.verifier.warn_once(Rule::ActivityNotRestored, || {
                 format!(
-                    "{what} returned with another activity id than it was called with; whatever \
-                     the thread does next will carry it"
+                    "{what} returned with a different activity id than it was called with; the \
+                     thread's later events will carry it"
                 )
             });
         }

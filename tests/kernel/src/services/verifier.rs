@@ -168,8 +168,8 @@ fn stop_for_lock_order(context: &Context, is_inverted: bool) {
         context.stop(
             Rule::EnableCallbackBlocks,
             format!(
-                "{} was called from {}: a wait lock that an enable callback acquires is held \
-                 over a call that waits for enable callbacks to return",
+                "{} was called from {}: the driver holds a wait lock that an enable callback \
+                 acquires during a call that waits for enable callbacks to return",
                 context.call().name,
                 context.caller()
             ),

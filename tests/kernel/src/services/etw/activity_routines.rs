@@ -27,13 +27,13 @@ fn activity_id_control(context: &Context, code: u32, address: u64) -> NtStatus {
     let call = context.call();
     if !(GET..=CREATE_SET).contains(&code) {
         context.warn(Rule::ActivityCode, || {
-            format!("with the code {code}, which does not exist")
+            format!("with the unknown control code {code}")
         });
         return NtStatus::INVALID_PARAMETER;
     }
     if address == 0 {
         context.warn(Rule::ActivityPointer, || {
-            "without an activity id".to_owned()
+            "with a null pointer for the activity id".to_owned()
         });
         return NtStatus::INVALID_PARAMETER;
     }

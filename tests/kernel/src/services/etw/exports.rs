@@ -45,12 +45,12 @@ pub fn exports() -> Vec<Export<Context>> {
 fn etw_register(context: &Context, provider: u64, callback: u64, argument: u64, slot: u64) -> u64 {
     if provider == 0 || slot == 0 {
         context.warn(Rule::RegisterPointer, || {
-            "without a place for the provider's id, or for the handle".to_owned()
+            "with a null pointer for the provider id or the handle".to_owned()
         });
         return NtStatus::INVALID_PARAMETER.to_register();
     }
-    context.check_address("a provider's id", provider, 16);
-    context.check_address("the place for a handle", slot, 8);
+    context.check_address("a provider id", provider, 16);
+    context.check_address("a pointer for the handle", slot, 8);
     let provider = Guid::from_bytes(context.read(provider));
     // A slot that cannot be written is found out before anything is made.
     let before: u64 = context.read(slot);
@@ -60,7 +60,7 @@ fn etw_register(context: &Context, provider: u64, callback: u64, argument: u64, 
     }
     if before != 0 {
         context.warn(Rule::HandleOverwritten, || {
-            format!("with a place for the handle that holds 0x{before:016X}, which is lost")
+            format!("with a handle variable that holds 0x{before:016X}, which is lost")
         });
     }
     let handle = registration::register(context, provider, callback, argument);
@@ -131,14 +131,17 @@ fn set_information(
                 NtStatus::SUCCESS
             } else {
                 context.warn(Rule::DescriptorTypeSwitch, || {
-                    format!("to switch descriptor types with the bytes {bytes:02x?}")
+                    format!(
+                        "for EventProviderUseDescriptorType with the bytes {bytes:02x?}; the \
+                         value is one byte, 0 or 1"
+                    )
                 });
                 NtStatus::INVALID_PARAMETER
             }
         }
         _ => {
             context.warn(Rule::InformationClass, || {
-                format!("with the class {class}, which does not exist")
+                format!("with the unknown information class {class}")
             });
             NtStatus::INVALID_DEVICE_REQUEST
         }

@@ -89,7 +89,8 @@ pub fn unregister(context: &Context, handle: u64) -> NtStatus {
             };
             if churn {
                 context.warn(Rule::RegistrationChurn, || {
-                    "again: the provider is registered for every few events".to_owned()
+                    "for a registration of a few events; register the provider once per driver load"
+                        .to_owned()
                 });
             }
             // O5: the registration is gone, and its callback may still be told so.
@@ -123,14 +124,14 @@ pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
         ),
         HandleError::NeverIssued if context.etw().left_by_failures.contains(&handle) => {
             context.warn(Rule::HandleOfFailure, || {
-                format!("with 0x{handle:016X}, which is no handle: EtwRegister had failed")
+                format!("with 0x{handle:016X}, which is not a handle: EtwRegister had failed")
             });
             NtStatus::INVALID_HANDLE
         }
         HandleError::NeverIssued => context.stop(
             Rule::HandleNeverIssued,
             format!(
-                "{} was called from {} with 0x{handle:016X}, which EtwRegister never gave out",
+                "{} was called from {} with 0x{handle:016X}, which EtwRegister never returned",
                 context.call().name,
                 from()
             ),
@@ -160,7 +161,7 @@ pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
             let status = etw.open.second_traits;
             drop(etw);
             context.warn(Rule::TraitsSetTwice, || {
-                "for a registration that has traits already".to_owned()
+                "for a registration that already has traits".to_owned()
             });
             return status;
         }
@@ -213,7 +214,7 @@ pub fn report_left_registered(
             rule: Rule::ProviderLeftRegistered,
             message: format!(
                 "{driver} was unloaded without EtwUnregister for the provider {{{provider}}}: its \
-                 handle 0x{handle:016X} was made by {} at {} from {}",
+                 handle 0x{handle:016X} came from {}, called at {} from {}",
                 call.name,
                 call.irql,
                 context.place(call.return_address)

@@ -94,8 +94,8 @@ pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, Nt
     let Some(completion) = completion else {
         context.stop(
             Rule::RequestNotCompleted,
-            "a create request is neither completed nor will it be: the stand-in kernel does not \
-             wait for one from step to step"
+            "the driver did not complete a create request during the open; the stand-in kernel \
+             does not support completing it later"
                 .to_owned(),
         );
     };

@@ -72,13 +72,13 @@ fn spin_lock_acquire(context: &Context, _globals: u64, lock: u64) -> u64 {
         context.stop(
             Rule::Deadlock,
             format!(
-                "WdfSpinLockAcquire was called from {} for a lock that its caller holds",
+                "WdfSpinLockAcquire was called from {} for a lock that its caller already holds",
                 context.caller()
             ),
         );
     }
     let before = context.raise_irql(Irql::DISPATCH_LEVEL);
-    context.wait_for("a spin lock that is held", || {
+    context.wait_for("a held spin lock", || {
         context.with::<SpinLockData, _>(lock, |lock| {
             let free = lock.held.is_none();
             if free {
@@ -122,8 +122,8 @@ fn wait_lock_acquire(context: &Context, _globals: u64, lock: u64, timeout: u64) 
         context.stop(
             Rule::IrqlTooHigh,
             format!(
-                "WdfWaitLockAcquire was called to wait at {} from {}; the highest IRQL it may \
-                 wait at is {}",
+                "WdfWaitLockAcquire was called to wait at {} from {}; the highest IRQL for a \
+                 wait is {}",
                 call.irql,
                 place(),
                 Irql::PASSIVE_LEVEL
@@ -151,7 +151,7 @@ fn wait_lock_acquire(context: &Context, _globals: u64, lock: u64, timeout: u64) 
         None if own => context.stop(
             Rule::Deadlock,
             format!(
-                "WdfWaitLockAcquire was called from {} for a lock that its caller holds",
+                "WdfWaitLockAcquire was called from {} for a lock that its caller already holds",
                 place()
             ),
         ),
@@ -172,7 +172,7 @@ fn wait_lock_acquire(context: &Context, _globals: u64, lock: u64, timeout: u64) 
         context.stop(
             Rule::Deadlock,
             format!(
-                "WdfWaitLockAcquire was called from {} for a lock that nothing releases",
+                "WdfWaitLockAcquire was called from {} for a lock that is never released",
                 place()
             ),
         )

@@ -165,7 +165,7 @@ fn stop_if_waiting_too_high(context: &Context, wait: u64) {
         context.stop(
             Rule::IrqlTooHigh,
             format!(
-                "{} was called with Wait at {} from {}; the highest IRQL it may wait at is {}",
+                "{} was called with Wait at {} from {}; the highest IRQL for a wait is {}",
                 call.name,
                 call.irql,
                 context.caller(),

@@ -87,8 +87,8 @@ fn work_item_flush(context: &Context, _globals: u64, work_item: u64) -> u64 {
         context.stop(
             Rule::Deadlock,
             format!(
-                "WdfWorkItemFlush was called from {} in the callback of the work item that it \
-                 waits for",
+                "WdfWorkItemFlush was called from {} inside the callback of the same work item, \
+                 where it would wait for itself",
                 context.caller()
             ),
         );

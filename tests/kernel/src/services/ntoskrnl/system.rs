@@ -16,7 +16,7 @@ pub fn ke_bug_check_ex(context: &Context, code: u64, p1: u64, p2: u64, p3: u64, 
         let length = usize::try_from(p2).unwrap_or(0).min(512);
         let file = memory::read_bytes(p1, length).unwrap_or_default();
         format!(
-            "the driver panicked at {}:{p3}:{p4}, and called KeBugCheckEx from {from}",
+            "the driver panicked at {}:{p3}:{p4} and called KeBugCheckEx from {from}",
             String::from_utf8_lossy(&file)
         )
     } else {
@@ -37,7 +37,7 @@ pub fn ke_delay_execution_thread(
         context.stop(
             Rule::EnableCallbackBlocks,
             format!(
-                "{} was called from {} in an enable callback, which must not wait",
+                "{} was called from {} inside an enable callback, which must not wait",
                 context.call().name,
                 context.caller()
             ),

@@ -70,7 +70,7 @@ pub fn with_init<R>(context: &Context, handle: u64, body: impl FnOnce(&mut Devic
         context.stop(
             Rule::BadHandle,
             format!(
-                "{} was called from {} with 0x{handle:016X}, which is no WDFDEVICE_INIT in use",
+                "{} was called from {} with 0x{handle:016X}, which is not a valid WDFDEVICE_INIT",
                 context.call().name,
                 context.caller()
             ),

@@ -254,7 +254,10 @@ fn report_requests_left(context: &Context, device: u64) {
     if let Some(description) = left {
         context.stop(
             Rule::RequestNotCompleted,
-            format!("the device was removed while the driver held {description}, never completed"),
+            format!(
+                "the device was removed while the driver held {description}, which it never \
+                 completed"
+            ),
         );
     }
 }

@@ -23,7 +23,7 @@ pub fn complete(context: &Context, handle: u64, status: NtStatus, information: O
         context.stop(
             Rule::RequestCompletedTwice,
             format!(
-                "{} was called from {} for {description}, which had been completed",
+                "{} was called from {} for {description}, which is already completed",
                 context.call().name,
                 place()
             ),
@@ -48,7 +48,7 @@ pub fn must_own(context: &Context, handle: u64) {
         context.stop(
             Rule::RequestMisused,
             format!(
-                "{} was called from {} for {description}, which waits in a queue: the driver \
+                "{} was called from {} for {description}, which is still in a queue; the driver \
                  does not own it",
                 context.call().name,
                 context.caller()
@@ -67,8 +67,8 @@ pub fn must_not_be_cancelable(context: &Context, handle: u64) {
         context.stop(
             Rule::RequestMisused,
             format!(
-                "{} was called from {} for {description}, which is cancelable: \
-                 WdfRequestUnmarkCancelable comes first",
+                "{} was called from {} for {description}, which is cancelable; \
+                 call WdfRequestUnmarkCancelable first",
                 context.call().name,
                 context.caller()
             ),

@@ -123,7 +123,8 @@ fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
         context.stop(
             Rule::Deadlock,
             format!(
-                "{} was called from {} and waits for {description}, which nothing completes",
+                "{} was called from {} and waits forever for {description}, which is never \
+                 completed",
                 context.call().name,
                 context.caller()
             ),

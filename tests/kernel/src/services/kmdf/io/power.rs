@@ -143,7 +143,7 @@ fn tell_of_stop(context: &Context, queue: u64, action: u64, occasion: &str) {
         context.stop(
             Rule::RequestNotCompleted,
             format!(
-                "{occasion} while the driver held {description}, never completed nor \
+                "{occasion} while the driver held {description}, which it neither completed nor \
                  acknowledged with WdfRequestStopAcknowledge"
             ),
         );

@@ -126,13 +126,13 @@ impl Context {
     /// Bugchecks for a wrong handle.
     pub fn stop_for_handle(&self, error: &BadHandle) -> ! {
         let what = error.found.map_or_else(
-            || "names no object".to_owned(),
+            || "is not an object handle".to_owned(),
             |found| format!("is a {found}"),
         );
         self.stop(
             Rule::BadHandle,
             format!(
-                "{} was called from {} with 0x{:016X}, which {what}, for a {}",
+                "{} was called from {} with 0x{:016X}, which {what}; expected a {}",
                 self.call().name,
                 self.caller(),
                 error.handle,
