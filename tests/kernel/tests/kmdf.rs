@@ -264,7 +264,7 @@ fn waiting_for_a_request_from_its_own_callback_is_a_bugcheck() {
             "WdfIoQueuePurgeSynchronously",
             "etw_kmdf_driver",
             "waits forever for device control",
-            "nothing completes",
+            "is never completed",
         ],
     );
 }
@@ -365,7 +365,11 @@ fn a_forwarded_request_is_no_longer_the_drivers() {
     let bugcheck = bench.stops(commands::COMPLETE);
     assert_says(
         &bugcheck,
-        &["WdfRequestComplete", "waits in a queue", "does not own it"],
+        &[
+            "WdfRequestComplete",
+            "is still in a queue",
+            "does not own it",
+        ],
     );
 }
 
@@ -374,7 +378,11 @@ fn a_request_is_not_the_drivers_to_delete() {
     let bugcheck = Bench::new().stops(commands::DELETE);
     assert_says(
         &bugcheck,
-        &["WdfObjectDelete", "WDFREQUEST", "the framework's to delete"],
+        &[
+            "WdfObjectDelete",
+            "WDFREQUEST",
+            "only the framework may delete",
+        ],
     );
 }
 

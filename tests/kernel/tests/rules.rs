@@ -175,7 +175,7 @@ const WARNINGS: &[(&str, Rule, &str)] = &[
         Rule::MalformedTraits,
         "of 4 bytes whose size field is 5",
     ),
-    ("v31", Rule::TraitsSetTwice, "has traits already"),
+    ("v31", Rule::TraitsSetTwice, "already has traits"),
     ("v32", Rule::LargeTraits, "of 300 bytes"),
     ("v33", Rule::ReservedTrait, "of type 5"),
     ("v34", Rule::GroupTrait, "has 2 bytes, not 16"),
