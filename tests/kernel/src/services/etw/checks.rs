@@ -1,5 +1,4 @@
-//! The verifier's checks of a call of ETW: the rules of which a driver that breaks
-//! them would not be told by Windows.
+//! The verifier's checks of calls of ETW, for rules whose violation Windows does not report.
 
 use etl_file::{decode::Schema, read::PointerSize};
 
@@ -18,19 +17,19 @@ use crate::ground::{
 /// `EVENT_WRITE_FLAG_NO_FAULTING`.
 const NO_FAULTING: u32 = 1;
 
-/// All flags that exist (ETW-6.1.9).
+/// All defined flags (ETW-6.1.9).
 const KNOWN_FLAGS: u32 = 3;
 
-/// Channels with a meaning of their own (ETW-8.6).
+/// The channels with a special meaning (ETW-8.6).
 const TRACE_LOGGING: u8 = 11;
 
 const PROVIDER_METADATA_CHANNEL: u8 = 12;
 
-/// Bytes of a payload that are looked at for what should not be in it.
+/// The number of payload bytes that are searched for leaks.
 const LOOKED_AT: usize = 1024;
 
-/// A write with a handle that names nothing: whether that is because `EtwRegister` has not
-/// stored it yet (ETW-2.6).
+/// Checks a write with an invalid handle: reports it if `EtwRegister` has not stored the handle
+/// yet (ETW-2.6).
 pub fn handle_in_registration(context: &Context, handle: u64) {
     if !context.is_registering() {
         return;
@@ -50,7 +49,7 @@ pub fn handle_in_registration(context: &Context, handle: u64) {
     }
 }
 
-/// Arguments that a write is refused for.
+/// Warns of arguments that fail a write.
 pub fn refused_arguments(context: &Context, call: &WriteCall) {
     if call.descriptor == 0 {
         context.warn(Rule::NullData, || "without an event descriptor".to_owned());
@@ -65,7 +64,7 @@ pub fn refused_arguments(context: &Context, call: &WriteCall) {
     }
 }
 
-/// Bugchecks for a data descriptor that is null and has a size.
+/// Bugchecks for a data descriptor with a null pointer and a nonzero size.
 pub fn null_data(context: &Context, size: usize) -> ! {
     let from = context.caller();
     context.stop(
@@ -77,21 +76,21 @@ pub fn null_data(context: &Context, size: usize) -> ! {
     )
 }
 
-/// An event that no session can take.
+/// Warns of an event that is too large for any session.
 pub fn too_large(context: &Context, size: usize) {
     context.warn(Rule::LargeEvent, || {
         format!("with an event of {size} bytes including its header; the maximum is 65,535")
     });
 }
 
-/// An event that a session's buffer cannot take.
+/// Warns of an event that is too large for a session's buffer.
 pub fn too_large_for_a_buffer(context: &Context, size: usize) {
     context.warn(Rule::LargeEvent, || {
         format!("with an event of {size} bytes, which does not fit in a session's buffer")
     });
 }
 
-/// The arguments of a write.
+/// Checks the arguments of a write.
 pub fn arguments(
     context: &Context,
     call: &WriteCall,
@@ -166,7 +165,7 @@ fn addresses(context: &Context, call: &WriteCall, data: &[EventDataDescriptor]) 
     }
 }
 
-/// The data descriptors' types, their order, and what is reserved in them.
+/// Checks the data descriptors' types, order and reserved fields.
 fn descriptors(context: &Context, route: &Route, data: &[EventDataDescriptor]) {
     for (number, one) in data.iter().enumerate() {
         if one.reserved_1 != 0 || one.reserved_2 != 0 {
@@ -207,9 +206,9 @@ fn descriptors(context: &Context, route: &Route, data: &[EventDataDescriptor]) {
     }
 }
 
-/// Levels, keywords, opcodes and channels that are not the provider's to use (8).
+/// Checks for reserved levels, keywords, opcodes and channels (8).
 fn descriptor_values(context: &Context, event: &EventDescriptor) {
-    /// The bits of keywords that are a provider's own.
+    /// The keyword bits that a provider may define.
     const OWN_KEYWORDS: u64 = (1 << 48) - 1;
     let of_a_channel = event.channel >= 16 || (8..=10).contains(&event.channel);
     let what = if event.level == 0 {
@@ -245,7 +244,7 @@ pub fn content(context: &Context, gathered: &Content) {
     leaks(context, &gathered.payload);
 }
 
-/// Checks that the event's metadata is well-formed, and describes its payload.
+/// Checks that the event metadata is well-formed and matches the payload.
 fn description(context: &Context, metadata: &[u8], gathered: &Content) {
     let stated = metadata.first_chunk::<2>().copied().map(u16::from_le_bytes);
     if stated.map(usize::from) != Some(metadata.len()) {
@@ -258,7 +257,7 @@ fn description(context: &Context, metadata: &[u8], gathered: &Content) {
         });
         return;
     }
-    // Parsing takes time; what is wrong with an event shows soon.
+    // Parsing takes time, and an error in an event shows early.
     if !context.looks_closer() {
         return;
     }
@@ -284,7 +283,7 @@ fn description(context: &Context, metadata: &[u8], gathered: &Content) {
     }
 }
 
-/// Data that nobody wrote, and addresses of kernel memory.
+/// Checks for uninitialized data and kernel addresses.
 fn leaks(context: &Context, payload: &[u8]) {
     if !context.looks_closer() {
         return;

@@ -11,8 +11,8 @@ use crate::{
     ground::{abi::EventDescriptor, irql::Irql, memory, rule::Rule, status::NtStatus},
 };
 
-/// Returns the exports, with the IRQL limits of wdm.h. `EtwActivityIdControl`'s
-/// depends on its control code, and is checked there.
+/// Returns the exports, with the IRQL limits of wdm.h. The limit of `EtwActivityIdControl`
+/// depends on its control code, and the routine checks it.
 pub fn exports() -> Vec<Export<Context>> {
     const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
     const HIGH: Irql = Irql::HIGH_LEVEL;
@@ -52,7 +52,7 @@ fn etw_register(context: &Context, provider: u64, callback: u64, argument: u64, 
     context.check_address("a provider id", provider, 16);
     context.check_address("a pointer for the handle", slot, 8);
     let provider = Guid::from_bytes(context.read(provider));
-    // A slot that cannot be written is found out before anything is made.
+    // The slot is checked before the registration is made.
     let before: u64 = context.read(slot);
     if let Some(status) = context.faults().take("EtwRegister") {
         context.etw().left_by_failures.insert(before);
@@ -148,8 +148,8 @@ fn set_information(
     }
 }
 
-/// Returns whether any session wants the event (ETW-1.3.26: never false for one that would
-/// be recorded).
+/// Returns whether any session would record the event (ETW-1.3.26: never false for an event
+/// that would be recorded).
 fn is_enabled(context: &Context, handle: u64, wants: impl Fn(&EnableInfo) -> bool) -> u64 {
     if let Some(route) = context.routes().get(handle) {
         return u64::from(
@@ -230,7 +230,8 @@ fn etw_write_ex(context: &Context, arguments: [u64; 8]) -> u64 {
     write::write(context, &call).to_register()
 }
 
-/// Returns the arguments of a write without flags and filter; ids and data by their addresses.
+/// Returns the arguments of a write without flags and filter, from the addresses of ids and
+/// data.
 fn write_call(
     context: &Context,
     handle: u64,
@@ -250,7 +251,7 @@ fn write_call(
     }
 }
 
-/// Returns the id at an address, if there is one.
+/// Returns the id at an address, or `None` for a null pointer.
 fn guid(context: &Context, what: &str, address: u64) -> Option<Guid> {
     context.check_address(what, address, if address == 0 { 0 } else { 16 });
     (address != 0).then(|| Guid::from_bytes(context.read(address)))

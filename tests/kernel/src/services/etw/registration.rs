@@ -17,13 +17,13 @@ use crate::{
     ground::{bugcheck::Violation, rule::Rule, status::NtStatus},
 };
 
-/// Handles look like kernel addresses; user space and null are never issued.
+/// The first handle. Handles look like kernel addresses and are never null or in user space.
 const FIRST_HANDLE: u64 = 0xFFFF_B000_0000_0000;
 
 const HANDLE_STEP: u64 = 0x80;
 
-/// Makes a registration and, where sessions enable its GUID already, tells it so
-/// before its handle is out (ETW-2.6, R-E9).
+/// Makes a registration. If sessions enable its GUID already, notifies it before its handle
+/// is stored (ETW-2.6, R-E9).
 pub fn register(context: &Context, provider: Guid, callback: u64, argument: u64) -> u64 {
     let (handle, enabled) = {
         let mut etw = context.etw();
@@ -56,7 +56,7 @@ pub fn register(context: &Context, provider: Guid, callback: u64, argument: u64)
     handle
 }
 
-/// Ends a registration, after its enable callback has returned wherever it runs (ETW-2.12).
+/// Ends a registration, after a running enable callback has returned (ETW-2.12).
 pub fn unregister(context: &Context, handle: u64) -> NtStatus {
     let this = context.id();
     let known = || match context.etw().registration(handle) {
@@ -93,7 +93,7 @@ pub fn unregister(context: &Context, handle: u64) -> NtStatus {
                         .to_owned()
                 });
             }
-            // O5: the registration is gone, and its callback may still be told so.
+            // O5: the callback may be notified after the registration has ended.
             if let Some(registration) = tell {
                 let memory = CallbackMemory::new(context, Guid::NULL, &[]);
                 let source = memory.source.address();
@@ -107,8 +107,8 @@ pub fn unregister(context: &Context, handle: u64) -> NtStatus {
     }
 }
 
-/// Returns the status of a call with a handle that names nothing: an error for 0, a bugcheck
-/// for one that is stale or made up.
+/// Returns the status of a call with an invalid handle: an error for 0. Bugchecks for a handle
+/// that was released or never issued.
 pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
     let from = || context.caller();
     match error {
@@ -139,7 +139,7 @@ pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
     }
 }
 
-/// Sets a registration's traits, once (R-T3, R-T4), and with them its group.
+/// Sets a registration's traits and its group. They can be set once (R-T3, R-T4).
 pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
     let CheckedTraits { group, doubtful } = match check_traits(&blob) {
         Ok(checked) => checked,
@@ -179,15 +179,15 @@ pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
         }
         etw.enable_infos_of_handle(handle).len() > before
     };
-    // Membership takes effect now, and so does what sessions enable by the group (ETW-5.6).
+    // Membership takes effect now, and with it the sessions' enable info for the group (ETW-5.6).
     if joined {
         notify(context, handle, Cause::CHANGE);
     }
     NtStatus::SUCCESS
 }
 
-/// Reports and removes the registrations of a driver that is gone, whose
-/// callbacks would run code that is no longer there (ETW-2.1).
+/// Reports and removes the registrations of an unloaded driver. Their callbacks would run
+/// code that is no longer mapped (ETW-2.1).
 pub fn report_left_registered(
     context: &Context,
     belongs: impl Fn(&Call) -> bool,

@@ -4,20 +4,20 @@ use etl_file::Guid;
 
 use crate::ground::rule::Rule;
 
-/// A blob of traits that is well-formed.
+/// The result of checking a well-formed blob of traits.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CheckedTraits {
-    /// The group that it names.
+    /// The provider group that the traits name.
     pub group: Option<Guid>,
-    /// Traits that are accepted and should not be there.
+    /// The violations that do not fail the call, each with a text that follows "traits".
     pub doubtful: Vec<(Rule, String)>,
 }
 
-/// Checks a blob of traits (R-T1, R-T2, R-T5). An error is the rule that it breaks, and
-/// what is wrong, to follow "traits".
+/// Checks a blob of traits (R-T1, R-T2, R-T5). An error has the broken rule and a text that
+/// follows "traits".
 pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
     const GROUP: u8 = 1;
-    /// More is copied into every event than should be (ETW-4.3.4).
+    /// The recommended maximum: every event carries a copy of the traits (ETW-4.3.4).
     const ADVISED: usize = 255;
     let malformed = |what: String| Err((Rule::MalformedTraits, what));
     let Some((size, rest)) = blob.split_first_chunk::<2>() else {
