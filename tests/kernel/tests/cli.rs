@@ -140,7 +140,7 @@ fn what_is_wrong_is_said_in_a_sentence() {
         (
             "",
             &["--enable", "Größe"],
-            "`Größe`: tools hash provider names with characters outside ASCII differently",
+            "`Größe`: the provider's name has a character outside ASCII",
         ),
         (
             "",

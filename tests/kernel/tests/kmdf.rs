@@ -395,7 +395,7 @@ fn a_request_that_is_never_completed_stops_the_removal() {
     };
     assert_says(
         &bugcheck,
-        &["was removed", "a write of 3 bytes", "never completed"],
+        &["was removed", "a write of 3 bytes", "neither completed"],
     );
 }
 

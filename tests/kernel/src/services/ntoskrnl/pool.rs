@@ -37,7 +37,7 @@ pub fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u64) -> 
     let Ok(size) = usize::try_from(size) else {
         return 0;
     };
-    // The largest pool block that a real system would give is far smaller.
+    // The largest pool block on Windows is far smaller.
     if size > 1 << 30 {
         return 0;
     }
