@@ -315,7 +315,7 @@ fn script_seeds() {
         script::check,
         &[
             ("every_step", Ok(17)),
-            ("bad_second_line", Err("line 2: `writ` is no step")),
+            ("bad_second_line", Err("line 2: `writ` is not a step")),
             ("windows_lines", Ok(3)),
         ],
     );

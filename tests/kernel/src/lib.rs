@@ -1,10 +1,10 @@
-//! A stand-in kernel for drivers that speak ETW.
+//! A stand-in kernel for tests of drivers that use ETW.
 //!
 //! It loads a driver's real binary (a .sys made for x64 Windows) into this
-//! process, runs its machine code natively, and shows it what Windows would:
-//! the Kernel-Mode Driver Framework, the routines it imports from ntoskrnl.exe,
+//! process, runs its machine code natively, and provides what Windows would:
+//! the Kernel-Mode Driver Framework, the routines the driver imports from ntoskrnl.exe,
 //! and an ETW runtime with sessions that write .etl files. Meanwhile it checks
-//! what the driver does: every call's IRQL, its pool, its registrations.
+//! the driver: the IRQL of each call, its pool blocks, its registrations.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -29,26 +29,26 @@
 //!
 //! # Layers
 //!
-//! The code stands in four folders, of which each knows only those before it: `ground`
+//! The code is in four folders, each of which depends only on those before it: `ground`
 //! (memory, images, the ABI, IRQLs, the clock), `execution` (stacks, gateways, threads,
 //! schedules, faults), `services` (what a driver can call: pool, ntoskrnl.exe, KMDF, ETW) and
-//! `harness` (what a test holds). Inside a folder, no two modules know each other.
+//! `harness` (what a test can call). Modules inside a folder have no cyclic dependencies.
 //!
 //! # What it does not do
 //!
-//! It is a test double for what a driver, a controller or a consumer can
+//! The crate is a test double for what a driver, a controller or a consumer can
 //! observe, not an operating system. Time passes only by [`Kernel::advance`], by waits, and
-//! by reading the clock. It knows no interrupts, DMA, other drivers, or file systems. A
-//! routine that it does not provide is refused by name: at load where it is an import, at
-//! the call where it is an entry of the framework's table.
+//! by reading the clock. There are no interrupts, no DMA, no other drivers and no file
+//! systems. A routine that the crate does not provide is refused by name: an import when the
+//! driver is loaded, a framework routine when the driver calls it.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![allow(
     clippy::significant_drop_tightening,
-    reason = "the locks are held for whole steps, so that no step is seen half done"
+    reason = "the locks are held for whole steps, so that no thread sees a step half done"
 )]
 
-/// The guide's example, which must compile.
+/// The guide, whose examples must compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/test-your-driver.md")]
 pub struct Guide;
@@ -58,7 +58,7 @@ mod ground;
 mod harness;
 mod services;
 
-/// Doors for the fuzz targets; no part of what the crate promises.
+/// Access for the fuzz targets. Not part of the public API.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing {

@@ -106,7 +106,7 @@ fn clients_take_turns_by_the_seed() {
             let of = format!("line 6, client {client}: ioctl 0x22e000 ended with STATUS_SUCCESS");
             assert!(said.contains(&of), "{said}");
         }
-        assert!(said.contains("bytes of kernel stack at most"), "{said}");
+        assert!(said.contains("peak kernel stack use: "), "{said}");
         requests
     };
     let first = run("1");
@@ -120,11 +120,11 @@ fn what_is_wrong_is_said_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let enable = ["--enable", "WdkEtw.SampleDriver"];
     let cases: [(&str, &[&str], &str); 8] = [
-        ("add-device\nopne", &enable, "line 2: `opne` is no step"),
+        ("add-device\nopne", &enable, "line 2: `opne` is not a step"),
         (
             "open",
             &enable,
-            "line 1: there is no device; `add-device` comes first",
+            "line 1: there is no device; add one with `add-device` first",
         ),
         (
             "add-device\nwrite \"x\"",
@@ -136,16 +136,16 @@ fn what_is_wrong_is_said_in_a_sentence() {
             &enable,
             "line 4: expected 0xC0000001",
         ),
-        ("", &[], "nothing is enabled"),
+        ("", &[], "no provider is enabled"),
         (
             "",
             &["--enable", "Größe"],
-            "`Größe`: tools hash provider names with characters outside ASCII differently",
+            "`Größe`: the provider's name has a character outside ASCII",
         ),
         (
             "",
             &["--enable", "A:300"],
-            "`300` is no level, which is 0 to 255",
+            "`300` is not a level; expected a number from 0 to 255",
         ),
         ("", &["--enable", "A:1:2:3:4"], "too many parts"),
     ];

@@ -263,8 +263,8 @@ fn waiting_for_a_request_from_its_own_callback_is_a_bugcheck() {
         &[
             "WdfIoQueuePurgeSynchronously",
             "etw_kmdf_driver",
-            "waits for device control",
-            "nothing completes",
+            "waits forever for device control",
+            "is never completed",
         ],
     );
 }
@@ -342,7 +342,7 @@ fn completing_a_cancelable_request_is_a_bugcheck() {
         &[
             "WdfRequestComplete was called from",
             "which is cancelable",
-            "WdfRequestUnmarkCancelable comes first",
+            "call WdfRequestUnmarkCancelable first",
         ],
     );
 }
@@ -365,7 +365,11 @@ fn a_forwarded_request_is_no_longer_the_drivers() {
     let bugcheck = bench.stops(commands::COMPLETE);
     assert_says(
         &bugcheck,
-        &["WdfRequestComplete", "waits in a queue", "does not own it"],
+        &[
+            "WdfRequestComplete",
+            "is still in a queue",
+            "does not own it",
+        ],
     );
 }
 
@@ -374,7 +378,11 @@ fn a_request_is_not_the_drivers_to_delete() {
     let bugcheck = Bench::new().stops(commands::DELETE);
     assert_says(
         &bugcheck,
-        &["WdfObjectDelete", "WDFREQUEST", "the framework's to delete"],
+        &[
+            "WdfObjectDelete",
+            "WDFREQUEST",
+            "only the framework may delete",
+        ],
     );
 }
 
@@ -387,7 +395,7 @@ fn a_request_that_is_never_completed_stops_the_removal() {
     };
     assert_says(
         &bugcheck,
-        &["was removed", "a write of 3 bytes", "never completed"],
+        &["was removed", "a write of 3 bytes", "neither completed"],
     );
 }
 
@@ -413,7 +421,10 @@ fn a_wait_lock_is_held_by_one() {
     let bench = Bench::new();
     assert_eq!(bench.ask(commands::WAIT_LOCK), [0, TIMEOUT, TIMEOUT, 0]);
     let bugcheck = bench.stops(commands::WAIT_LOCK_TWICE);
-    assert_says(&bugcheck, &["WdfWaitLockAcquire", "its caller holds"]);
+    assert_says(
+        &bugcheck,
+        &["WdfWaitLockAcquire", "its caller already holds"],
+    );
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn sizes_and_names_that_cannot_be_are_refused() {
             Output::Sequential { max_kb: Some(7) },
             "at least 8 KB",
         ),
-        ("c.etl", Output::NewFile { max_kb: 64 }, "has a %d"),
+        ("c.etl", Output::NewFile { max_kb: 64 }, "must contain %d"),
         (
             "d.etl",
             Output::Memory { buffers: 1 },

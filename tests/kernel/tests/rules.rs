@@ -98,13 +98,13 @@ const STOPS: &[(&str, Rule, &str)] = &[
     (
         "v09",
         Rule::DiscardedCode,
-        "discarded when the driver had started",
+        "discarded after the driver started",
     ),
     ("v09-context", Rule::DiscardedCode, "that ExFreePool freed"),
     (
         "v12",
         Rule::HandleNeverIssued,
-        "which EtwRegister never gave out",
+        "which EtwRegister never returned",
     ),
     (
         "v20",
@@ -154,11 +154,15 @@ const STOPS: &[(&str, Rule, &str)] = &[
 /// The services that are warned of.
 const WARNINGS: &[(&str, Rule, &str)] = &[
     ("v07", Rule::HandleOverwritten, "which is lost"),
-    ("v08-null", Rule::RegisterPointer, "without a place"),
+    (
+        "v08-null",
+        Rule::RegisterPointer,
+        "with a null pointer for the provider id",
+    ),
     (
         "v10",
         Rule::RegistrationChurn,
-        "registered for every few events",
+        "register the provider once per driver load",
     ),
     ("v11", Rule::HandleOfFailure, "EtwRegister had failed"),
     (
@@ -169,14 +173,18 @@ const WARNINGS: &[(&str, Rule, &str)] = &[
     (
         "v30",
         Rule::MalformedTraits,
-        "of 4 bytes that say they are 5",
+        "of 4 bytes whose size field is 5",
     ),
-    ("v31", Rule::TraitsSetTwice, "has traits already"),
+    ("v31", Rule::TraitsSetTwice, "already has traits"),
     ("v32", Rule::LargeTraits, "of 300 bytes"),
     ("v33", Rule::ReservedTrait, "of type 5"),
     ("v34", Rule::GroupTrait, "has 2 bytes, not 16"),
     ("v35", Rule::DescriptorTypeSwitch, "[01, 00]"),
-    ("v36", Rule::InformationClass, "the class 7"),
+    (
+        "v36",
+        Rule::InformationClass,
+        "the unknown information class 7",
+    ),
     ("v37", Rule::TypeTooEarly, "data descriptor 0 of type 1"),
     ("v38", Rule::Channel, "channel 12"),
     ("v38-described", Rule::Channel, "channel 11"),
@@ -186,20 +194,24 @@ const WARNINGS: &[(&str, Rule, &str)] = &[
         Rule::NullData,
         "1 data descriptors that are null",
     ),
-    ("v44", Rule::LargeEvent, "65,535 is the most"),
+    ("v44", Rule::LargeEvent, "the maximum is 65,535"),
     (
         "v44-buffer",
         Rule::LargeEvent,
-        "more than a session's buffer holds",
+        "does not fit in a session's buffer",
     ),
     (
         "v45",
         Rule::ReservedBytes,
-        "reserved bytes of data descriptor 0",
+        "reserved bytes in data descriptor 0",
     ),
-    ("v46", Rule::UnknownType, "of type 9"),
+    ("v46", Rule::UnknownType, "of the unknown type 9"),
     ("v47", Rule::UnknownFlags, "the flags 0x8"),
-    ("v48", Rule::UnknownFilterBits, "sessions 0x10000000000"),
+    (
+        "v48",
+        Rule::UnknownFilterBits,
+        "the filter bits 0x10000000000",
+    ),
     ("v49", Rule::ReservedDescriptorValue, "level 0"),
     ("v49-keyword", Rule::ReservedDescriptorValue, "no keyword"),
     (
@@ -216,27 +228,35 @@ const WARNINGS: &[(&str, Rule, &str)] = &[
         "without EVENT_WRITE_FLAG_NO_FAULTING",
     ),
     ("v52", Rule::ImplicitActivity, "without an activity id"),
+    ("v53", Rule::Description, "7 bytes of event metadata"),
+    ("v53-order", Rule::Description, "metadata out of order"),
     (
-        "v53",
+        "v53-payload",
         Rule::Description,
-        "7 bytes of an event's description",
+        "2 bytes of event data after the last field",
     ),
-    ("v53-order", Rule::Description, "do not come first"),
-    ("v53-payload", Rule::Description, "2 bytes of data more"),
-    ("v55", Rule::LeakingData, "nobody has written"),
+    ("v55", Rule::LeakingData, "uninitialized or freed memory"),
     (
         "v55-address",
         Rule::LeakingData,
-        "of kernel memory at offset 0",
+        "at offset 0 of the event data",
     ),
-    ("v61-null", Rule::ActivityPointer, "without an activity id"),
-    ("v62", Rule::ActivityCode, "the code 9"),
+    (
+        "v61-null",
+        Rule::ActivityPointer,
+        "with a null pointer for the activity id",
+    ),
+    ("v62", Rule::ActivityCode, "the unknown control code 9"),
     (
         "v63",
         Rule::ActivityNotRestored,
-        "another activity id than it was called with",
+        "a different activity id than it was called with",
     ),
-    ("v64", Rule::OldActivityUsed, "which is the one before"),
+    (
+        "v64",
+        Rule::OldActivityUsed,
+        "which is the thread's previous id",
+    ),
 ];
 
 #[test]

@@ -602,7 +602,7 @@ fn what_excludes_what_is_refused() {
                 output: Output::Consumers,
                 ..base()
             },
-            "a session has a file",
+            "neither a file nor real-time delivery",
         ),
         (
             SessionConfig {
@@ -610,7 +610,7 @@ fn what_excludes_what_is_refused() {
                 real_time: Some(RealTime::default()),
                 ..base()
             },
-            "no consumers in real time",
+            "cannot have real-time consumers",
         ),
         (
             SessionConfig {

@@ -77,7 +77,7 @@ fn a_provider_left_registered_is_reported_with_its_place() {
         &[
             "without EtwUnregister",
             "{7c1a1b2e-0e5f-4b7c-9c62-5d0a7a3f10c4}",
-            "EtwRegister at PASSIVE_LEVEL",
+            "EtwRegister, called at PASSIVE_LEVEL",
             "V04",
         ],
     );
@@ -115,7 +115,7 @@ fn a_handle_of_another_kind_is_a_bugcheck() {
     let bugcheck = stops("wrong-handle");
     assert_says(
         &bugcheck.message,
-        &["WdfTimerStart", "is a WDFSPINLOCK", "for a WDFTIMER"],
+        &["WdfTimerStart", "is a WDFSPINLOCK", "expected a WDFTIMER"],
     );
 }
 
@@ -210,7 +210,10 @@ fn what_the_processor_cannot_execute_is_a_bugcheck() {
 
 #[test]
 fn a_stack_that_is_used_up_is_a_bugcheck() {
-    let parts = ["the 24 KiB", "etw_probe_driver::use_up_the_stack"];
+    let parts = [
+        "kernel stack of 24 KiB",
+        "etw_probe_driver::use_up_the_stack",
+    ];
     // UNEXPECTED_KERNEL_MODE_TRAP, for a double fault.
     traps("stack", 0x7F, 8, &parts);
 }
@@ -241,6 +244,9 @@ fn a_frame_that_is_larger_than_the_stack_ends_at_its_guard_page() {
         else {
             panic!("the {build} build was not stopped");
         };
-        assert_says(&bugcheck.to_string(), &["the 24 KiB", "__chkstk"]);
+        assert_says(
+            &bugcheck.to_string(),
+            &["kernel stack of 24 KiB", "__chkstk"],
+        );
     }
 }

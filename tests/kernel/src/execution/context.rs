@@ -1,4 +1,4 @@
-//! The context of a call: the thread that makes it, its IRQL, and the caller's place.
+//! The context of a call: its thread, its IRQL, and the caller's place in the driver.
 
 use std::{ops::Deref, rc::Rc};
 
@@ -14,8 +14,7 @@ use crate::ground::{
     rule::Rule,
 };
 
-/// The context in which a service acts: a driver's call, made by the gateway, or a job of a
-/// test's.
+/// The context in which a service acts: a driver's call through a gateway, or a job of a test.
 #[derive(Clone)]
 pub struct Context {
     thread: Rc<Thread>,
@@ -31,27 +30,27 @@ impl Deref for Context {
 }
 
 impl Context {
-    /// Makes the context of a call.
+    /// Creates the context of a call.
     pub const fn new(thread: Rc<Thread>, call: Call) -> Self {
         Self { thread, call }
     }
 
-    /// Makes the context of a job that no driver asked for.
+    /// Creates the context of a job that is not a driver's call.
     pub fn of_job(thread: &Rc<Thread>) -> Self {
         Self::new(Rc::clone(thread), thread.last_call())
     }
 
-    /// Returns the call that is served.
+    /// Returns the present call.
     pub const fn call(&self) -> Call {
         self.call
     }
 
-    /// Returns the place of the call that is served, in words.
+    /// Describes the place of the present call.
     pub fn caller(&self) -> String {
         self.place(self.call.return_address)
     }
 
-    /// Waits for another thread, by asking again and again. `what` completes "waits for".
+    /// Waits for another thread by polling. `what` completes "waits forever for".
     pub fn wait_for<T>(&self, what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
         let mut looks = 0;
         loop {
@@ -65,7 +64,7 @@ impl Context {
                 self.stop(
                     Rule::Deadlock,
                     format!(
-                        "{} was called from {}, and waits for {what}, which nothing brings about",
+                        "{} was called from {} and waits forever for {what}",
                         self.call.name,
                         self.caller()
                     ),
@@ -83,14 +82,14 @@ impl Context {
         }
     }
 
-    /// Raises the IRQL, and returns the one before.
+    /// Raises the IRQL, and returns the previous one.
     pub fn raise_irql(&self, to: Irql) -> Irql {
         let from = self.irql();
         if to < from {
             self.stop(
                 Rule::IrqlNotRaised,
                 format!(
-                    "{} was called to raise the IRQL from {from} to {to}, at {}",
+                    "{} was called to raise the IRQL from {from} to {to}, which is lower, at {}",
                     self.call.name,
                     self.caller()
                 ),
@@ -100,14 +99,14 @@ impl Context {
         self.irql.replace(to)
     }
 
-    /// Lowers the IRQL; below `DISPATCH_LEVEL`, what waited for that runs at once.
+    /// Lowers the IRQL. Below `DISPATCH_LEVEL`, pending work runs at once.
     pub fn lower_irql(&self, to: Irql) {
         let from = self.irql();
         if to > from {
             self.stop(
                 Rule::IrqlNotLowered,
                 format!(
-                    "{} was called to lower the IRQL from {from} to {to}, at {}",
+                    "{} was called to lower the IRQL from {from} to {to}, which is higher, at {}",
                     self.call.name,
                     self.caller()
                 ),
@@ -119,8 +118,8 @@ impl Context {
         }
     }
 
-    /// Calls a routine of the driver's at the present IRQL and returns its
-    /// return register. `what` names the callback in reports.
+    /// Calls a driver routine at the present IRQL, and returns its return register. `what` names
+    /// the callback in reports.
     pub fn call_driver<const N: usize>(
         &self,
         what: &str,
@@ -162,7 +161,7 @@ impl Context {
         result
     }
 
-    /// As [`Self::call_driver`], at a raised IRQL.
+    /// Calls a driver routine as [`Self::call_driver`] does, at a raised IRQL.
     pub fn call_driver_at<const N: usize>(
         &self,
         irql: Irql,
@@ -176,15 +175,14 @@ impl Context {
         result
     }
 
-    /// Fills `buffer` with bytes that the driver passed the address of; a bad address is a
-    /// bugcheck.
+    /// Fills `buffer` with the bytes at an address from the driver. Bugchecks for a bad address.
     pub fn read_into(&self, address: u64, buffer: &mut [u8]) {
         if let Err(error) = memory::read_into(address, buffer) {
             self.stop_for_address(error);
         }
     }
 
-    /// Reads a structure that the driver passed; a bad address is a bugcheck.
+    /// Reads a structure at an address from the driver. Bugchecks for a bad address.
     pub fn read<T: FromBytes + IntoBytes>(&self, address: u64) -> T {
         match memory::read(address) {
             Ok(value) => value,
@@ -192,7 +190,7 @@ impl Context {
         }
     }
 
-    /// Writes a result where the driver asked for it; a bad address is a bugcheck.
+    /// Writes a result to an address from the driver. Bugchecks for a bad address.
     pub fn write<T: IntoBytes + Immutable>(&self, address: u64, value: &T) {
         if let Err(error) = memory::write(address, value) {
             self.stop_for_address(error);

@@ -1,4 +1,4 @@
-//! The kernel around its threads: the drivers' images, pageable memory, the bugcheck.
+//! The environment of a kernel's threads: drivers' images, pageable memory and the bugcheck.
 
 use std::{
     collections::BTreeMap,
@@ -11,20 +11,20 @@ use crate::ground::{arena::Arena, bugcheck::BugCheck, images::Images};
 
 /// The environment that all threads of a kernel share.
 pub struct Environment {
-    /// The images that are loaded.
+    /// The loaded images.
     pub images: Images,
-    /// Memory that is paged.
+    /// The paged memory.
     pub paged: Arena,
-    /// Whether threads run at once, so that none may close pageable memory.
+    /// Set if threads run at the same time, so that none may close pageable memory.
     parallel: AtomicBool,
     has_crashed: AtomicBool,
     crash: Mutex<Option<BugCheck>>,
-    /// The most of the stack that was used, by the routine that was called.
+    /// The peak stack use in bytes, by the name of the called routine.
     stacks: Mutex<BTreeMap<String, usize>>,
 }
 
 impl Environment {
-    /// Makes an environment without drivers.
+    /// Creates an environment without drivers.
     pub fn new() -> Self {
         Self {
             images: Images::default(),
@@ -36,17 +36,17 @@ impl Environment {
         }
     }
 
-    /// Returns whether threads run at once.
+    /// Returns whether threads run at the same time.
     pub fn is_parallel(&self) -> bool {
         self.parallel.load(Ordering::Relaxed)
     }
 
-    /// Says whether threads run at once from now on.
+    /// Sets whether threads run at the same time from now on.
     pub fn set_parallel(&self, parallel: bool) {
         self.parallel.store(parallel, Ordering::Relaxed);
     }
 
-    /// Closes or opens pageable memory, where there is one thread at a time.
+    /// Closes or opens pageable memory, if only one thread runs at a time.
     pub fn set_pageable_accessible(&self, accessible: bool) {
         if self.is_parallel() {
             return;
@@ -60,7 +60,7 @@ impl Environment {
         self.has_crashed.load(Ordering::Acquire)
     }
 
-    /// Notes a bugcheck; the first one stays.
+    /// Records a bugcheck. The first one is kept.
     pub fn crash(&self, bugcheck: &BugCheck) {
         self.crash.lock().get_or_insert_with(|| bugcheck.clone());
         self.has_crashed.store(true, Ordering::Release);
@@ -71,7 +71,7 @@ impl Environment {
         self.crash.lock().clone()
     }
 
-    /// Notes how much of the stack a call of the driver used.
+    /// Records the stack use of a call of the driver.
     pub fn note_stack(&self, what: &str, bytes: usize) {
         let mut stacks = self.stacks.lock();
         if let Some(most) = stacks.get_mut(what) {
@@ -81,7 +81,7 @@ impl Environment {
         }
     }
 
-    /// Returns the most of the stack that was used, by the routine that was called.
+    /// Returns the peak stack use in bytes, by the name of the called routine.
     pub fn stack_use(&self) -> BTreeMap<String, usize> {
         self.stacks.lock().clone()
     }

@@ -88,7 +88,7 @@ extern "win64" fn serve(entry: &'static Entry, return_address: u64, stack: u64) 
         thread.stop(
             Rule::irql_of(entry.name),
             format!(
-                "{} was called at {} from {}; the highest IRQL it may be called at is {}",
+                "{} was called at {} from {}; its highest IRQL is {}",
                 entry.name,
                 call.irql,
                 thread.place(return_address),

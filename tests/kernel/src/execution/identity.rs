@@ -1,6 +1,6 @@
-//! Processes and threads, as events record them.
+//! Process and thread ids, as events record them.
 
-/// Process and thread ids, as events record them.
+/// A process id and a thread id, as events record them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// The process id.
@@ -10,13 +10,13 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The idle thread: what a timer or DPC interrupts on an idle processor.
+    /// The idle thread, which a timer or DPC interrupts on an idle processor.
     pub const IDLE: Self = Self {
         process: 0,
         thread: 0,
     };
-    /// A system thread: drivers are loaded and devices started on it, and the
-    /// enable callback runs on it.
+    /// A system thread, on which drivers are loaded, devices are started and enable callbacks
+    /// run.
     pub const SYSTEM: Self = Self {
         process: 4,
         thread: 8,

@@ -1,23 +1,23 @@
-//! Schedules: how several threads of a kernel run together.
+//! Schedules of threads that run together.
 
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// The schedule of threads that run together.
+/// A schedule of threads that run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// One processor: the threads take turns. A turn can end wherever a driver calls the
-    /// kernel below `DISPATCH_LEVEL`, and the seed decides where it does and whose is next.
-    /// The same seed is the same run.
+    /// The threads take turns on one processor. A turn can end wherever a driver calls the
+    /// kernel below `DISPATCH_LEVEL`; the seed decides where turns end and which thread is
+    /// next. The same seed repeats the same run.
     Seeded(u64),
-    /// Each thread is a processor of its own, and all run at once. Pageable memory stays
-    /// accessible, since one thread's IRQL is not the other's; what drivers pass to ETW is
-    /// checked all the same.
+    /// The threads run at the same time, each on a processor of its own. Pageable memory stays
+    /// accessible at every IRQL, because the threads' IRQLs differ; the addresses that drivers
+    /// pass to ETW are still checked.
     Parallel,
 }
 
-/// A baton that several threads hand on: who has it runs.
+/// A baton that several threads pass on. The thread that has the baton runs.
 pub struct Baton {
     state: Mutex<State>,
     changed: Condvar,
@@ -27,15 +27,15 @@ struct State {
     running: usize,
     alive: Vec<bool>,
     random: fastrand::Rng,
-    /// The number of times in a row that a thread that could not continue handed the baton on.
+    /// The number of consecutive turns in which a thread could not continue.
     fruitless: usize,
 }
 
-/// After so many turns for each thread in which none could go on, none ever will.
+/// The number of turns per thread without progress after which the threads are deadlocked.
 const HOPELESS: usize = 10_000;
 
 impl Baton {
-    /// Returns a baton for so many threads; the seed says which of them starts.
+    /// Creates a baton for a number of threads; the seed decides which thread starts.
     pub fn new(threads: usize, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         Self {
@@ -67,7 +67,7 @@ impl Baton {
         self.changed.notify_all();
     }
 
-    /// A point where the turn can end.
+    /// Marks a point where the thread's turn can end.
     pub fn point(&self, thread: usize) {
         {
             let mut state = self.state.lock();
@@ -80,7 +80,7 @@ impl Baton {
         self.wait(thread);
     }
 
-    /// Lets another thread run. Returns `false` if none has made progress for long.
+    /// Lets another thread run. Returns `false` if no thread has made progress for a long time.
     pub fn give_way(&self, thread: usize) -> bool {
         {
             let mut state = self.state.lock();
@@ -94,7 +94,7 @@ impl Baton {
         true
     }
 
-    /// The thread has done its part.
+    /// Ends the thread's part in the schedule.
     pub fn finish(&self, thread: usize) {
         let mut state = self.state.lock();
         state.fruitless = 0;
@@ -105,13 +105,13 @@ impl Baton {
     }
 }
 
-/// The longest that a thread on its own processor waits for another, in steps of
-/// [`STEP`], before that is a deadlock.
+/// The longest time that a thread on its own processor waits for another thread, in steps of
+/// [`STEP`], before the wait counts as a deadlock.
 const PATIENCE: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_micros(20);
 
-/// Lets the threads of other processors run for a moment, having done so `looks` times
-/// already; whether there is still hope.
+/// Lets the threads of other processors run for a moment. `looks` is the number of earlier
+/// pauses of the same wait. Returns `false` if the wait has taken too long.
 pub fn pause(looks: u128) -> bool {
     if looks < 100 {
         std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! The threads that run driver code: their identity, IRQL, stack, and turn.
+//! The threads that run driver code: their identity, IRQL, stack and turns.
 
 use std::{
     any::{Any, TypeId},
@@ -21,19 +21,19 @@ use crate::ground::{access::Finding, bugcheck::BugCheck, irql::Irql, rule::Rule}
 /// The number of a thread's last calls that a bugcheck reports.
 const HISTORY: usize = 16;
 
-/// Tells whoever waits for a job that the kernel has bugchecked.
+/// A callback that tells the waiter for a job of a bugcheck.
 pub type OnBugCheck = Box<dyn FnOnce(BugCheck)>;
 
-/// The services above the threads, as far as threads have to call them.
+/// The services above the threads, as far as threads call them.
 pub trait Host: Any + Send + Sync {
-    /// Returns what is known to be wrong with an address.
+    /// Returns the known defect of an address.
     fn finding(&self, address: u64) -> Option<Finding>;
 
-    /// Runs what waited for a thread's IRQL to fall below `DISPATCH_LEVEL`.
+    /// Runs the work that waited for a thread's IRQL to fall below `DISPATCH_LEVEL`.
     fn irql_lowered(&self, thread: &Rc<Thread>, call: Call);
 
-    /// Returns the state of the thread that driver code must leave as it found it, when a
-    /// thread enters driver code.
+    /// Returns the thread's state that driver code must preserve. Called when a thread enters
+    /// driver code.
     fn driver_entered(&self, thread: &Thread) -> u128;
 
     /// Checks that state after the driver's routine has returned. `what` names the routine.
@@ -49,20 +49,20 @@ pub struct Thread {
     pub(super) irql: Cell<Irql>,
     call: Cell<Call>,
     history: RefCell<VecDeque<Call>>,
-    /// The number of calls of the kernel that this thread's drivers made.
+    /// The number of kernel calls that this thread's drivers made.
     calls: Cell<u64>,
     /// The processor that the thread is on.
     processor: u16,
-    /// The baton, where threads take turns, and the thread's number among them.
+    /// The baton and the thread's number, if threads take turns.
     baton: Option<(Arc<Baton>, usize)>,
     stack: Stack,
-    /// The number of calls of driver code that are under way.
+    /// The number of nested calls of driver code.
     pub(super) depth: Cell<u32>,
-    /// The rule that driver code breaks by returning at another IRQL.
+    /// The rule that driver code breaks by returning at a different IRQL.
     irql_rule: Cell<Rule>,
     /// The state that services keep for this thread, by type.
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
-    /// Wakes whoever waits for the job that this thread runs.
+    /// Wakes the waiter for the job that this thread runs.
     on_bugcheck: RefCell<Option<OnBugCheck>>,
 }
 
@@ -70,24 +70,24 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<Thread>>> = const { RefCell::new(None) };
 }
 
-/// Returns the thread that this code runs on. Only the places by which driver code comes
-/// back ask: the gateways, and faults. They pass it on.
+/// Returns the thread that this code runs on. Called only where driver code enters the kernel (by
+/// the gateways and by faults), which pass the thread on.
 ///
 /// # Panics
 ///
-/// When driver code reaches the kernel on a thread that is not a kernel's,
-/// which no driver can bring about.
+/// Panics if driver code enters the kernel on a thread that is not a kernel's, which no driver
+/// can cause.
 pub fn current() -> Rc<Thread> {
     try_current().expect("driver code runs on the kernel's threads only")
 }
 
-/// Returns the thread that this code runs on, if it is a kernel's.
+/// Returns the thread that this code runs on, or `None` if it is not a kernel's thread.
 pub fn try_current() -> Option<Rc<Thread>> {
     CURRENT.with_borrow(Clone::clone)
 }
 
 impl Thread {
-    /// Makes this operating system thread one of a kernel's.
+    /// Turns this operating system thread into a thread of a kernel.
     pub fn become_current(
         environment: Arc<Environment>,
         host: Arc<dyn Host>,
@@ -115,7 +115,7 @@ impl Thread {
         thread
     }
 
-    /// Returns what the thread runs in.
+    /// Returns the thread's environment.
     pub const fn environment(&self) -> &Arc<Environment> {
         &self.environment
     }
@@ -125,8 +125,7 @@ impl Thread {
         &self.host
     }
 
-    /// Returns the id of the operating system thread that it is, by which locks know their
-    /// owners.
+    /// Returns the id of the operating system thread, by which locks identify their owners.
     pub const fn id(&self) -> ThreadId {
         self.id
     }
@@ -161,7 +160,7 @@ impl Thread {
         self.environment.images.place(return_address)
     }
 
-    /// Returns what a service keeps for this thread.
+    /// Returns a service's state for this thread.
     pub fn local<T: Default + 'static>(&self) -> Rc<T> {
         let mut locals = self.locals.borrow_mut();
         let local = locals
@@ -172,8 +171,8 @@ impl Thread {
             .unwrap_or_else(|_| unreachable!("locals are kept by their types"))
     }
 
-    /// Notes a call by the thread's driver. A thread of a kernel that has bugchecked ends
-    /// here, and others may have their turns first.
+    /// Records a call by the thread's driver. Ends the thread if the kernel has bugchecked, and
+    /// may let other threads run first.
     pub(super) fn enter(&self, name: &'static str, return_address: u64, stack: u64) -> Call {
         if self.environment.has_crashed() {
             park();
@@ -197,13 +196,13 @@ impl Thread {
         call
     }
 
-    /// Takes the number of calls of the kernel that the thread's drivers made since it was
-    /// last taken.
+    /// Returns the number of kernel calls that the thread's drivers made since the last call of
+    /// this method.
     pub fn take_calls(&self) -> u64 {
         self.calls.take()
     }
 
-    /// A point where another thread's turn may come.
+    /// Marks a point where the thread's turn can end.
     pub fn turn_may_end(&self) {
         if let Some((baton, number)) = &self.baton {
             baton.point(*number);
@@ -215,8 +214,8 @@ impl Thread {
         self.baton.is_some() || self.environment.is_parallel()
     }
 
-    /// Lets other threads run, having done so `looks` times already. Returns `false` when
-    /// that has become pointless.
+    /// Lets other threads run. `looks` is the number of earlier calls in the same wait. Returns
+    /// `false` if waiting longer is pointless.
     pub fn give_way(&self, looks: u128) -> bool {
         match &self.baton {
             Some((baton, number)) => baton.give_way(*number),
@@ -229,7 +228,7 @@ impl Thread {
         self.on_bugcheck.replace(Some(on_bugcheck));
     }
 
-    /// Runs a job as `identity`; a bugcheck meanwhile goes to `on_bugcheck`.
+    /// Runs a job as `identity`, and sends a bugcheck during the job to `on_bugcheck`.
     pub fn run_job(&self, identity: Identity, on_bugcheck: OnBugCheck, job: impl FnOnce()) {
         self.on_bugcheck.replace(Some(on_bugcheck));
         self.as_identity(identity, job);
@@ -244,12 +243,12 @@ impl Thread {
         result
     }
 
-    /// Returns the rule that driver code breaks by returning at another IRQL.
+    /// Returns the rule that driver code breaks by returning at a different IRQL.
     pub const fn irql_rule(&self) -> Rule {
         self.irql_rule.get()
     }
 
-    /// Runs `body`, in which driver code that returns at another IRQL breaks `rule`.
+    /// Runs `body`, in which driver code that returns at a different IRQL breaks `rule`.
     pub fn with_irql_rule<R>(&self, rule: Rule, body: impl FnOnce() -> R) -> R {
         let before = self.irql_rule.replace(rule);
         let result = body();
@@ -257,7 +256,7 @@ impl Thread {
         result
     }
 
-    /// Bugchecks: a driver broke a rule after which the kernel cannot continue.
+    /// Bugchecks because a driver broke a rule.
     pub fn stop(&self, rule: Rule, sentence: String) -> ! {
         let message = match rule.number() {
             Some(number) => format!("{sentence} [{number}]"),
@@ -266,8 +265,8 @@ impl Thread {
         self.bugcheck(rule.bugcheck_code(), [rule.parameter(), 0, 0, 0], message)
     }
 
-    /// Bugchecks. The thread never runs again, as no thread of a real kernel does; the
-    /// process continues and reports.
+    /// Bugchecks. The thread never runs again, as on Windows, but the process continues and
+    /// reports.
     pub fn bugcheck(&self, code: u32, parameters: [u64; 4], message: String) -> ! {
         let bugcheck = BugCheck {
             code,

@@ -71,7 +71,7 @@ fn report(thread: &Thread, trap: Trap) -> ! {
             .filter_map(|word| memory::read::<u64>(trap.stack + 8 * word).ok())
             .find(|address| images.contains(*address));
         caller.map_or_else(
-            || format!("0x{:016X}, which no driver called", trap.at),
+            || format!("0x{:016X}, which no driver code called", trap.at),
             |caller| {
                 let caller = images.place(caller);
                 format!("0x{:016X}, called from {caller}", trap.at)
@@ -84,7 +84,7 @@ fn report(thread: &Thread, trap: Trap) -> ! {
             UNEXPECTED_KERNEL_MODE_TRAP,
             [DOUBLE_FAULT, trap.at, trap.stack, trap.address],
             format!(
-                "the {} KiB of the kernel stack are used up, at {irql}, at {place}",
+                "the kernel stack of {} KiB overflowed at {irql}, at {place}",
                 stack::SIZE / 1024
             ),
         );

@@ -4,28 +4,28 @@ use std::fmt;
 
 use super::{irql::Irql, rule::Rule};
 
-/// A bugcheck: the kernel found a fault after which it cannot continue.
+/// A bugcheck: a fault after which the kernel cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("bugcheck 0x{code:X}: {message}")]
 pub struct BugCheck {
     /// The stop code.
     pub code: u32,
-    /// Its four parameters.
+    /// The stop code's four parameters.
     pub parameters: [u64; 4],
-    /// The event, in a sentence.
+    /// The fault, in a sentence.
     pub message: String,
-    /// The IRQL at that moment.
+    /// The IRQL at the time of the fault.
     pub irql: Irql,
-    /// The thread's last calls into the kernel, the newest first.
+    /// The thread's last calls into the kernel, newest first.
     pub calls: Vec<String>,
 }
 
-/// Something wrong that does not bugcheck at once.
+/// A violation of a rule that did not bugcheck.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The rule that was broken.
     pub rule: Rule,
-    /// The event, in a sentence.
+    /// The violation, in a sentence.
     pub message: String,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Everything that was found wrong with a driver by the end of its life.
+/// The violations found when a driver was unloaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Violations(pub Vec<Violation>);
 

@@ -7,19 +7,19 @@ use std::fmt;
 pub struct Irql(u8);
 
 impl Irql {
-    /// Threads run here: everything is allowed.
+    /// The level of ordinary threads; everything is allowed.
     pub const PASSIVE_LEVEL: Self = Self(0);
-    /// Asynchronous procedure calls are held off.
+    /// Asynchronous procedure calls are masked.
     pub const APC_LEVEL: Self = Self(1);
-    /// The scheduler is held off: no waits, no paged memory. DPCs, timers and
-    /// spin lock holders run here.
+    /// The scheduler is masked: no waits, no paged memory. DPCs, timers and spin lock holders
+    /// run at this level.
     pub const DISPATCH_LEVEL: Self = Self(2);
-    /// The lowest level of a device's interrupts.
+    /// The lowest level of device interrupts.
     pub const DIRQL: Self = Self(3);
-    /// Everything is held off.
+    /// All interrupts are masked.
     pub const HIGH_LEVEL: Self = Self(15);
 
-    /// Returns the level with this number; the hardware keeps the low four bits only.
+    /// Returns the level with this number. As in hardware, only the low four bits count.
     #[must_use]
     pub const fn from_number(number: u8) -> Self {
         Self(number & 0xF)

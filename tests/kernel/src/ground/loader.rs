@@ -1,9 +1,9 @@
-//! Loading a driver's image (a PE file) into this process.
+//! The loader of drivers' images (PE files).
 //!
-//! The image is mapped at an address the system picks, relocated to it, its
-//! imports bound to the kernel's gateways, and its sections protected as their
-//! headers say, so that a driver that writes to its constants or runs its data
-//! faults here as it would there.
+//! The loader maps an image at an address that the operating system picks, relocates it,
+//! binds its imports to the kernel's gateways, and protects its sections as their headers
+//! say, so that a driver that writes to its constants or executes its data faults as it
+//! would on Windows.
 
 use std::{
     fmt, fs,
@@ -31,26 +31,26 @@ use super::{
     image::{Image, Section},
 };
 
-/// Larger images are refused: a damaged header must not exhaust memory.
+/// The largest image in bytes. The limit keeps a damaged header from exhausting memory.
 const MAX_IMAGE_BYTES: usize = 256 << 20;
 
-/// With more imports an image is refused: modules may share one list of names, so that a small
-/// file could have any number of imports. The largest drivers have some thousands.
+/// The most imports of an image. Modules may share one list of names, so a small file could
+/// have any number of imports. The largest drivers have some thousands.
 const MAX_IMPORTS: usize = 16_384;
 
-/// An import whose name, or module's name, has more bytes is refused: all of them may have
-/// the same long one.
+/// The most bytes of an import's name or of a module's name. All imports of a file may share
+/// one long name.
 const MAX_NAME_BYTES: usize = 4096;
 
-/// Why a file was not loaded as a driver.
+/// The error of loading a file as a driver.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file could not be read.
-    #[error("{}: {error}", path.display())]
+    #[error("cannot read {}: {error}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         error: std::io::Error,
     },
     /// The file is not a well-formed PE image.
@@ -61,12 +61,12 @@ pub enum LoadError {
         /// The defect and its place.
         what: String,
     },
-    /// The image is for another processor or is another kind of program.
+    /// The image is for another processor or is not a driver.
     #[error("{}: not an x64 driver: {what}", path.display())]
     NotADriver {
         /// The file.
         path: PathBuf,
-        /// The kind of file that it is.
+        /// The property that a driver cannot have.
         what: String,
     },
     /// The image imports routines that the stand-in kernel does not provide.
@@ -78,7 +78,7 @@ pub enum LoadError {
     MissingImports {
         /// The file.
         path: PathBuf,
-        /// Each as `module!name`.
+        /// The missing routines, each as `module!name`.
         imports: Vec<String>,
     },
 }
@@ -86,11 +86,11 @@ pub enum LoadError {
 /// Finds the address that an import is bound to, by its module and name.
 pub type Resolve<'a> = &'a dyn Fn(&str, &str) -> Option<u64>;
 
-/// Maps the file at `path` and makes it ready to run.
+/// Maps the file at `path` and prepares it to run.
 ///
 /// # Errors
 ///
-/// When the file cannot be loaded as a driver.
+/// Returns an error if the file cannot be loaded as a driver.
 pub fn load(path: &Path, resolve: Resolve<'_>) -> Result<Image, LoadError> {
     let data = fs::read(path).map_err(|error| LoadError::File {
         path: path.to_owned(),
@@ -99,11 +99,11 @@ pub fn load(path: &Path, resolve: Resolve<'_>) -> Result<Image, LoadError> {
     load_bytes(path, &data, resolve)
 }
 
-/// Maps a file's bytes; `path` is what errors call them.
+/// Maps a file's bytes. Errors refer to the bytes by `path`.
 ///
 /// # Errors
 ///
-/// When the bytes cannot be loaded as a driver.
+/// Returns an error if the bytes cannot be loaded as a driver.
 pub fn load_bytes(path: &Path, data: &[u8], resolve: Resolve<'_>) -> Result<Image, LoadError> {
     Loader {
         path,
@@ -139,7 +139,7 @@ fn sections(pe: &PeFile64, wanted: impl Fn(&[u8], SectionFlags) -> bool) -> Vec<
         .collect()
 }
 
-/// The parts of loading, over one file's bytes.
+/// The loading of one file's bytes.
 struct Loader<'a> {
     path: &'a Path,
     data: &'a [u8],
@@ -165,7 +165,8 @@ impl Loader<'_> {
         let mut bytes = vec![0; size.next_multiple_of(PAGE)];
         self.copy_sections(&pe, &mut bytes)?;
         let imports = self.imports(&pe)?;
-        let size = NonZeroUsize::new(bytes.len()).ok_or_else(|| self.malformed("no pages"))?;
+        let size =
+            NonZeroUsize::new(bytes.len()).ok_or_else(|| self.malformed("it has no pages"))?;
         // SAFETY: a fresh anonymous mapping aliases nothing.
         let mapping = unsafe {
             mmap_anonymous(
@@ -175,8 +176,8 @@ impl Loader<'_> {
                 MapFlags::MAP_PRIVATE,
             )
         }
-        .map_err(|error| self.malformed(format_args!("no memory for {size} bytes: {error}")))?;
-        // From here on the mapping is freed with the image, on errors too.
+        .map_err(|error| self.malformed(format_args!("cannot map {size} bytes: {error}")))?;
+        // From here on, dropping the image frees the mapping, on errors too.
         let image = Image {
             path: self.path.to_owned(),
             mapping,
@@ -186,7 +187,7 @@ impl Loader<'_> {
             pageable: sections(&pe, |name, flags| {
                 name.starts_with(b"PAGE") && !flags.contains(IMAGE_SCN_MEM_NOT_PAGED)
             }),
-            // Relocations are discarded as well, and nobody looks at them.
+            // The relocations are discardable too, and no code reads them.
             discardable: sections(&pe, |name, flags| {
                 name == b"INIT" || (flags.contains(IMAGE_SCN_MEM_DISCARDABLE) && name != b".reloc")
             }),
@@ -235,13 +236,14 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Lays headers and sections out as they lie in memory.
+    /// Copies the headers and sections to their places in memory.
     fn copy_sections(&self, pe: &PeFile64, bytes: &mut [u8]) -> Result<(), LoadError> {
         let length = pe.nt_headers().optional_header().size_of_headers() as usize;
-        let headers = self
-            .data
-            .get(..length)
-            .ok_or_else(|| self.malformed(format_args!("{length} bytes of headers are cut off")))?;
+        let headers = self.data.get(..length).ok_or_else(|| {
+            self.malformed(format_args!(
+                "the file ends inside {length} bytes of headers"
+            ))
+        })?;
         bytes
             .get_mut(..length)
             .ok_or_else(|| self.malformed("the headers are larger than the image"))?
@@ -274,11 +276,10 @@ impl Loader<'_> {
             .relocation_blocks(self.data, &pe.section_table())
             .map_err(|error| self.malformed(format_args!("relocations: {error}")))?;
         let Some(mut blocks) = blocks else {
-            // Without a table either nothing depends on the base, or it was stripped.
+            // Without a table, either nothing depends on the base or the table was stripped.
             let flags = pe.nt_headers().file_header().characteristics.get(LE);
             return if flags.contains(IMAGE_FILE_RELOCS_STRIPPED) {
-                Err(self
-                    .malformed("its relocations were stripped, so it runs at its own base only"))
+                Err(self.malformed("its relocations were stripped; link it without /FIXED"))
             } else {
                 Ok(())
             };
@@ -297,14 +298,14 @@ impl Loader<'_> {
                             .and_then(|rest| rest.first_chunk_mut::<8>())
                             .ok_or_else(|| {
                                 self.malformed(format_args!(
-                                    "a relocation at 0x{at:x} is past the image's end"
+                                    "the relocation at 0x{at:x} is past the image's end"
                                 ))
                             })?;
                         *slot = u64::from_le_bytes(*slot).wrapping_add(delta).to_le_bytes();
                     }
                     other => {
                         return Err(self.malformed(format_args!(
-                            "a relocation at 0x{:x} is of the unknown type {other}",
+                            "the relocation at 0x{:x} has the unknown type {other}",
                             relocation.virtual_address
                         )));
                     }
@@ -314,7 +315,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Returns the text of a module's name or a routine's.
+    /// Returns the name of a module or routine as text.
     fn import_name(&self, bytes: &[u8]) -> Result<String, LoadError> {
         if bytes.len() > MAX_NAME_BYTES {
             let length = bytes.len();
@@ -323,7 +324,7 @@ impl Loader<'_> {
         Ok(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// Calls `each` with module, name and slot (an RVA) of every import.
+    /// Calls `each` with the module, name and slot (an RVA) of every import.
     fn for_each_import(
         &self,
         pe: &PeFile64,
@@ -358,7 +359,7 @@ impl Loader<'_> {
                 count += 1;
                 if count > MAX_IMPORTS {
                     return Err(
-                        self.malformed(format_args!("imports: there are more than {MAX_IMPORTS}"))
+                        self.malformed(format_args!("it has more than {MAX_IMPORTS} imports"))
                     );
                 }
                 each(&module, &name, slot);
@@ -394,7 +395,7 @@ impl Loader<'_> {
         })?;
         if let Some(slot) = stray {
             return Err(self.malformed(format_args!(
-                "an import's slot at 0x{slot:x} is past the image's end"
+                "the import slot at 0x{slot:x} is past the image's end"
             )));
         }
         if missing.is_empty() {
@@ -425,7 +426,8 @@ impl Loader<'_> {
             let end = start.saturating_add(length).next_multiple_of(PAGE);
             if start % PAGE != 0 || end > image.size() {
                 return Err(self.malformed(format_args!(
-                    "a section from 0x{start:x} to 0x{end:x} is not on pages of the image"
+                    "the section from 0x{start:x} to 0x{end:x} does not cover whole pages of the \
+                     image"
                 )));
             }
             if length == 0 {
@@ -436,7 +438,7 @@ impl Loader<'_> {
             // SAFETY: the pages are the image's own, and nothing else uses them yet.
             unsafe { mprotect(address, end - start, protection) }.map_err(|error| {
                 self.malformed(format_args!(
-                    "pages at 0x{start:x} cannot be protected: {error}"
+                    "cannot protect the pages at 0x{start:x}: {error}"
                 ))
             })?;
         }

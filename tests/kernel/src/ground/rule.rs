@@ -12,7 +12,7 @@ const IRQL_NOT_LESS_OR_EQUAL: u32 = 0xA;
 /// The consequence of a broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
-    /// The kernel bugchecks, as a real one would or might.
+    /// The kernel bugchecks, as Windows would or might.
     Stop,
     /// The kernel continues and keeps a warning (see `Kernel::warnings`).
     Warning,
@@ -67,29 +67,29 @@ rules! {
     UnregisterInCallback = "V06" Stop;
     /// `EtwRegister` overwrites a handle that was not released.
     HandleOverwritten = "V07" Warning;
-    /// `EtwRegister` with a pointer that is in user space. A null one is refused, and noted.
+    /// `EtwRegister` with a pointer into user space. A null pointer fails the call and causes a
+    /// warning.
     RegisterPointer = "V08" Stop;
-    /// The enable callback is in a section that was discarded, or its context in memory that
-    /// was freed.
+    /// The enable callback is in a discarded section, or its context is in freed memory.
     DiscardedCode = "V09" Stop;
-    /// A provider is registered and unregistered again and again.
+    /// A provider is registered and unregistered repeatedly.
     RegistrationChurn = "V10" Warning;
-    /// What a failed `EtwRegister` left in the handle's place is used as a handle.
+    /// The value that a failed `EtwRegister` left in the handle variable is used as a handle.
     HandleOfFailure = "V11" Warning;
-    /// A registration handle that was never given out.
+    /// A registration handle that `EtwRegister` never returned.
     HandleNeverIssued = "V12" Stop;
-    /// The enable callback returned at another IRQL.
+    /// The enable callback returns at a different IRQL.
     EnableCallbackIrql = "V20" Stop;
-    /// The enable callback waits, or takes a lock that is held over `EtwUnregister` or
-    /// `EtwSetInformation`.
+    /// The enable callback waits, or acquires a lock that is held during a call of
+    /// `EtwUnregister` or `EtwSetInformation`.
     EnableCallbackBlocks = "V21" Stop;
-    /// Filter data or a source id was used after the enable callback had returned.
+    /// Filter data or a source id is used after the enable callback has returned.
     BorrowedDataKept = "V22" Stop;
     /// The provider acts on a control code that it cannot know.
     ActsOnUnknownCode = "V23" Warning;
-    /// The provider takes another session's disable for its own.
+    /// The provider treats the disable of one session as the disable of all.
     DisablesItself = "V24" Warning;
-    /// The provider takes level 0 for "nothing but level 0".
+    /// The provider treats level 0 as "only level 0" instead of "every level".
     LevelZeroTakenLiterally = "V25" Warning;
     /// A request to capture state changes the enabled state.
     CaptureChangesState = "V26" Warning;
@@ -97,68 +97,69 @@ rules! {
     HandleNotYetStored = "V27" Stop;
     /// The provider follows a chain of filters past its end.
     FilterOverrun = "V28" Stop;
-    /// An enable callback runs after `EtwUnregister` has returned: this kernel's own fault.
+    /// An enable callback runs after `EtwUnregister` has returned, which is a fault of the
+    /// stand-in kernel.
     CallbackAfterUnregister = "V29" Stop;
-    /// Traits whose sizes contradict each other, or whose name is no text. They are refused.
+    /// Traits whose sizes are inconsistent, or whose name is not UTF-8. The call fails.
     MalformedTraits = "V30" Warning;
     /// Traits are set a second time.
     TraitsSetTwice = "V31" Warning;
     /// Traits of more than 255 bytes.
     LargeTraits = "V32" Warning;
-    /// A trait of type 0, or of one that is Microsoft's to define.
+    /// A trait of type 0, or of a type that is reserved for Microsoft.
     ReservedTrait = "V33" Warning;
-    /// A group trait that is no GUID, or more than one.
+    /// A group trait that is not a GUID, or a second group trait.
     GroupTrait = "V34" Warning;
     /// `EventProviderUseDescriptorType` with anything but one byte, 0 or 1.
     DescriptorTypeSwitch = "V35" Warning;
     /// `EtwSetInformation` with a class that does not exist.
     InformationClass = "V36" Warning;
-    /// Data descriptors have types before types mean anything.
+    /// A data descriptor has a type before traits give types a meaning.
     TypeTooEarly = "V37" Warning;
-    /// Channel 12 without traits, or channel 11 without an event's description.
+    /// Channel 12 without traits, or channel 11 without event metadata.
     Channel = "V38" Warning;
     /// Data in pageable memory above `APC_LEVEL`.
     PageableData = "V40" Stop;
     /// Data in user space.
     UserSpaceData = "V41" Stop;
-    /// More than 128 data descriptors. The event is refused.
+    /// More than 128 data descriptors. The write fails.
     TooManyDescriptors = "V42" Warning;
-    /// Data descriptors, or data, that are null.
+    /// A null pointer for data descriptors or data.
     NullData = "V43" Stop;
-    /// An event that is larger than 64 KB, or than a session's buffer.
+    /// An event larger than 64 KB, or larger than a session's buffer.
     LargeEvent = "V44" Warning;
-    /// Reserved fields of a data descriptor are not zero.
+    /// Nonzero reserved fields in a data descriptor.
     ReservedBytes = "V45" Warning;
-    /// A data descriptor's type is none that exists.
+    /// A data descriptor of an unknown type.
     UnknownType = "V46" Warning;
-    /// Flags of a write that do not exist.
+    /// Unknown flags of a write.
     UnknownFlags = "V47" Warning;
-    /// A write keeps an event from sessions that were never told of.
+    /// A write whose filter bits name sessions that no notification has announced.
     UnknownFilterBits = "V48" Warning;
-    /// An event's level, keyword, opcode or channel is not the provider's to use.
+    /// An event's level, keyword, opcode or channel is reserved.
     ReservedDescriptorValue = "V49" Warning;
-    /// A failed write changes what the driver does, or what it writes later.
+    /// A failed write changes the driver's behaviour or its later events.
     FailureChangesDriver = "V50" Warning;
-    /// An event is written where page faults are not allowed, without saying so.
+    /// An event is written where page faults are not allowed, without the flag for it.
     FaultingWrite = "V51" Warning;
     /// An event without an activity id at `DISPATCH_LEVEL` or above.
     ImplicitActivity = "V52" Warning;
-    /// An event that describes itself wrongly.
+    /// Event metadata that is malformed or does not match the event data.
     Description = "V53" Warning;
-    /// Data that was freed, or whose stack frame is gone.
+    /// Data in freed memory or in a stack frame that no longer exists.
     FreedData = "V54" Stop;
-    /// Data that nobody wrote, or addresses of kernel memory.
+    /// Uninitialized data or kernel addresses in an event.
     LeakingData = "V55" Warning;
-    /// An activity control code above its IRQL.
+    /// An activity control code above its highest IRQL.
     ActivityIrql = "V60" Stop;
-    /// `EtwActivityIdControl` with a pointer that is in user space or pageable. A null one is
-    /// refused, and noted.
+    /// `EtwActivityIdControl` with a pointer into user space or pageable memory. A null pointer
+    /// fails the call and causes a warning.
     ActivityPointer = "V61" Stop;
-    /// An activity control code that does not exist.
+    /// An unknown activity control code.
     ActivityCode = "V62" Warning;
     /// The thread's activity id was not restored.
     ActivityNotRestored = "V63" Warning;
-    /// The id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` returns was taken for the new one.
+    /// The id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` returns is used as the new one.
     OldActivityUsed = "V64" Warning;
     /// An address that cannot be accessed.
     BadAddress Stop;
@@ -166,34 +167,35 @@ rules! {
     IrqlTooHigh Stop;
     /// Pool is still allocated when the driver is unloaded.
     PoolLeak Stop;
-    /// A block was freed twice, or was no pool block.
+    /// A block was freed twice, or the address is not a pool block.
     BadFree Stop;
-    /// A handle is of another kind, or names nothing.
+    /// A handle is of the wrong kind, or is not a handle.
     BadHandle Stop;
     /// A request was completed twice.
     RequestCompletedTwice Stop;
     /// A request was never completed.
     RequestNotCompleted Stop;
-    /// A request was used as its state does not allow.
+    /// A request was used in a way that its state does not allow.
     RequestMisused Stop;
-    /// A callback returned at another IRQL.
+    /// A callback returned at a different IRQL.
     CallbackIrql Stop;
-    /// A callback's address is no driver code.
+    /// A callback's address is not driver code.
     BadCallback Stop;
-    /// The IRQL was "raised" downwards.
+    /// A routine that raises the IRQL was called to lower it.
     IrqlNotRaised Stop;
-    /// The IRQL was "lowered" upwards, or a lock released that was not held.
+    /// A routine that lowers the IRQL was called to raise it, or a lock was released that was
+    /// not held.
     IrqlNotLowered Stop;
     /// A spin lock was acquired by its owner, or threads wait for each other.
     Deadlock Stop;
     /// A routine that the stand-in kernel does not provide.
     NotProvided Stop;
-    /// A fault of the stand-in kernel's own.
+    /// A fault of the stand-in kernel.
     Internal Stop;
 }
 
 impl Rule {
-    /// Returns the rule against calling this routine at too high an IRQL.
+    /// Returns the rule that a call of this routine at too high an IRQL breaks.
     #[must_use]
     pub fn irql_of(routine: &str) -> Self {
         match routine {
@@ -227,7 +229,7 @@ impl Rule {
         }
     }
 
-    /// Returns the bugcheck's first parameter: a real verifier's sub-code, where one is
+    /// Returns the bugcheck's first parameter, which is Driver Verifier's sub-code where one is
     /// known.
     pub(crate) const fn parameter(self) -> u64 {
         match self {

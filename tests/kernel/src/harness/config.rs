@@ -7,22 +7,22 @@ use crate::services::etw::unspecified::UnspecifiedBehaviour;
 /// The configuration of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelConfig {
-    /// The time that its clock shows at first: the same run has the same timestamps.
+    /// The initial time of the clock. Equal runs from equal times have equal timestamps.
     pub start: SystemTime,
-    /// The number of processors, 1 to 64. All but the first run what
-    /// `Kernel::together` gives them.
+    /// The number of processors, 1 to 64. All but the first run only the work passed to
+    /// `Kernel::together`.
     pub processors: u16,
-    /// The choices for what is not documented of ETW.
+    /// The choices for behaviour of ETW that is not documented.
     pub unspecified_behaviour: UnspecifiedBehaviour,
-    /// Whether each block of non-paged pool ends where inaccessible memory begins, and is
-    /// inaccessible once it is freed.
+    /// Places each block of non-paged pool directly before inaccessible memory, and makes it
+    /// inaccessible when it is freed.
     pub special_pool: bool,
-    /// Whether the filters that enable callbacks get lead past their end.
+    /// Passes filter data to enable callbacks whose chain leads past its end.
     pub hostile_filters: bool,
 }
 
 impl Default for KernelConfig {
-    /// One processor, and the present time.
+    /// Returns a configuration with one processor and the present time.
     fn default() -> Self {
         Self {
             start: SystemTime::now(),

@@ -1,9 +1,9 @@
-//! A provider's reactions to its notifications, as its events show them.
+//! The conformance check of a provider's reactions to notifications.
 //!
-//! Some faults do not show in any one call: a provider that takes another session's disable
-//! for its own calls ETW rightly, and is silent when it should not be. [`check_provider`]
-//! puts a provider through the notifications that such faults come from, and compares what
-//! it writes.
+//! Some faults do not show in a single call. For example, a provider that stops when another
+//! session disables it makes only valid calls, but fails to write events that the first session
+//! expects. [`check_provider`] sends a provider the notifications that reveal such faults, and
+//! compares the events that the provider writes.
 
 use etl_file::Guid;
 
@@ -20,14 +20,17 @@ use crate::{
     },
 };
 
-/// Why a provider could not be checked.
+/// The error of a check that could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConformanceError {
-    /// The kernel refused something, or bugchecked.
+    /// A call of the kernel failed, or the kernel bugchecked.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// There is nothing to compare.
-    #[error("{{{0}}} writes no event while everything is enabled: the work makes it write none")]
+    /// The provider wrote no events, so there is nothing to compare.
+    #[error(
+        "the provider {{{0}}} wrote no events although all its events were enabled; the work must \
+         make it write events"
+    )]
     Silent(Guid),
 }
 
@@ -36,24 +39,24 @@ struct Check<'a> {
     provider: Guid,
     session: SessionHandle,
     work: &'a mut dyn FnMut() -> Result<Vec<u8>, KernelError>,
-    /// The number of events that the work brings while everything is enabled.
+    /// The number of events that the work causes while everything is enabled.
     events: u64,
     answer: Vec<u8>,
     found: Vec<Violation>,
 }
 
-/// Checks what a provider that is registered makes of its notifications.
+/// Checks how a registered provider reacts to notifications and to failed writes.
 ///
-/// They are: control codes that it cannot know (V23), another session's disable (V24), level
-/// 0 (V25), and requests to capture state (V26). Writes that fail (V50) are tried as well.
+/// The notifications are control codes that the provider cannot know (V23), another session's
+/// disable (V24), level 0 (V25), and requests to capture state (V26). Failed writes are V50.
 ///
-/// `work` makes the driver write events, the same each time, and returns what else it did,
-/// for instance the bytes that a device answered. No session may enable the provider
-/// meanwhile, and none of the kernel's faults may be pending for `EtwWriteEx`.
+/// `work` makes the driver write the same events each time, and returns the driver's other
+/// output, for instance the bytes that a device answered. During the check, no session may
+/// enable the provider, and no fault may be pending for `EtwWriteEx`.
 ///
 /// # Errors
 ///
-/// When the work fails, or the provider writes nothing.
+/// Returns an error if the work fails, or if the provider writes no events.
 pub fn check_provider(
     kernel: &Kernel,
     provider: Guid,
@@ -92,7 +95,7 @@ impl Check<'_> {
         self.kernel.disable(session, self.target(), None)
     }
 
-    /// Does the work: the events that the session gets by it, and its answer.
+    /// Runs the work. Returns the number of events that the session recorded, and the answer.
     fn work(&mut self) -> Result<(u64, Vec<u8>), KernelError> {
         let before = self.kernel.query_session(self.session)?.events;
         let answer = (self.work)()?;
@@ -107,24 +110,26 @@ impl Check<'_> {
         });
     }
 
-    /// The work brings what it did at first, or the rule is broken. `when` completes "after".
+    /// Reports the rule unless the work causes as many events as at first. `when` completes
+    /// "after".
     fn expect_the_same(&mut self, rule: Rule, when: &str) -> Result<(), KernelError> {
         let (events, _) = self.work()?;
         if events != self.events {
             let expected = self.events;
-            let what = format!("wrote {events} events after {when}, where it wrote {expected}");
+            let what = format!("wrote {events} events after {when}, but {expected} before");
             self.complain(rule, &what);
         }
         Ok(())
     }
 
-    /// The provider is not enabled and writes nothing, or the rule is broken.
+    /// Reports the rule if the provider, which is not enabled, writes events.
     fn expect_silence(&mut self, rule: Rule, when: &str) -> Result<(), KernelError> {
         let before = self.kernel.writes_of(self.provider);
         (self.work)()?;
         let writes = self.kernel.writes_of(self.provider) - before;
         if writes != 0 {
-            let what = format!("wrote {writes} events after {when}, with nobody there to read");
+            let what =
+                format!("wrote {writes} events after {when}, although no session enabled it");
             self.complain(rule, &what);
         }
         Ok(())
@@ -146,13 +151,13 @@ impl Check<'_> {
         kernel.capture_state(self.session, target, None)?;
         self.expect_the_same(Rule::CaptureChangesState, "a request to capture state")?;
 
-        // A level that lets everything through, and is less than the other session's.
+        // A level that passes all events and is lower than the other session's.
         let most = self.highest_level()?;
         self.enable(self.session, most)?;
         let other = kernel.start_session(SessionConfig::to_consumers("conformance, other"))?;
         self.enable(other, EVERYTHING)?;
         self.disable(other)?;
-        self.expect_the_same(Rule::DisablesItself, "another session had disabled it")?;
+        self.expect_the_same(Rule::DisablesItself, "another session disabled it")?;
         kernel.stop_session(other)?;
 
         self.disable(self.session)?;
@@ -160,7 +165,7 @@ impl Check<'_> {
         let told = self.enable(self.session, 0).and_then(|()| {
             self.expect_the_same(
                 Rule::LevelZeroTakenLiterally,
-                "it was enabled with level 0, which is every level",
+                "it was enabled with level 0, which means every level",
             )
         });
         kernel.tell_level_0(false);
@@ -185,7 +190,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Returns the lowest level with which the work brings all its events.
+    /// Returns the lowest level at which the work causes all its events.
     fn highest_level(&mut self) -> Result<u8, KernelError> {
         for level in 1..u8::MAX {
             self.enable(self.session, level)?;
@@ -197,7 +202,7 @@ impl Check<'_> {
         Ok(u8::MAX)
     }
 
-    /// Writes that fail are nothing but that.
+    /// Checks that failed writes change nothing else.
     fn fail_writes(&mut self) -> Result<(), KernelError> {
         self.enable(self.session, u8::MAX)?;
         let times = u32::try_from(self.events).unwrap_or(u32::MAX);
@@ -208,9 +213,9 @@ impl Check<'_> {
         let (_, answer) = self.work()?;
         self.kernel.clear_faults();
         if answer != self.answer {
-            let what = "did something else when its writes failed";
+            let what = "gave a different answer when its writes failed";
             self.complain(Rule::FailureChangesDriver, what);
         }
-        self.expect_the_same(Rule::FailureChangesDriver, "its writes had failed")
+        self.expect_the_same(Rule::FailureChangesDriver, "its writes failed")
     }
 }

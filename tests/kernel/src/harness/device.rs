@@ -24,17 +24,17 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// When the driver refuses it.
+    /// Returns an error if the driver fails the open.
     pub fn open(&self, identity: Identity) -> Result<File, KernelError> {
         self.open_file("", identity)
     }
 
-    /// Opens a file of the device's from a process: the name is what stands after the
-    /// device in the path, for instance `\channel`.
+    /// Opens a file on the device from a process. The name is the part of the path after
+    /// the device, for instance `\channel`.
     ///
     /// # Errors
     ///
-    /// When the driver refuses it.
+    /// Returns an error if the driver fails the open.
     pub fn open_file(&self, name: &str, identity: Identity) -> Result<File, KernelError> {
         let device = self.handle;
         let name = name.to_owned();
@@ -43,11 +43,11 @@ impl Device {
         })
     }
 
-    /// Sends the device to sleep (D3) and wakes it (D0).
+    /// Takes the device to D3 and back to D0.
     ///
     /// # Errors
     ///
-    /// When the driver refuses.
+    /// Returns an error if the driver fails a power callback.
     pub fn power_cycle(&self) -> Result<(), KernelError> {
         let device = self.handle;
         let status = self.runner.kmdf(Identity::SYSTEM, move |context| {
@@ -57,7 +57,7 @@ impl Device {
             Ok(())
         } else {
             Err(KernelError::Status {
-                routine: "the power transition",
+                routine: "the power cycle",
                 status,
             })
         }
@@ -67,7 +67,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// When the kernel has bugchecked.
+    /// Returns an error if the kernel has bugchecked.
     pub fn sddl(&self) -> Result<Option<String>, KernelError> {
         let device = self.handle;
         Ok(self
@@ -75,11 +75,11 @@ impl Device {
             .kmdf(Identity::SYSTEM, move |context| sddl(context, device))?)
     }
 
-    /// Removes the device in order.
+    /// Removes the device in an orderly way.
     ///
     /// # Errors
     ///
-    /// When the kernel bugchecks, for instance over a request that was never
+    /// Returns an error if the kernel bugchecks, for instance over a request that was never
     /// completed.
     pub fn remove(self) -> Result<(), KernelError> {
         let device = self.handle;
@@ -89,12 +89,12 @@ impl Device {
         Ok(())
     }
 
-    /// Pulls the device out: the driver hears of it when it is gone. Files that are
-    /// open keep the device's object; it goes with the last one.
+    /// Removes the device by surprise: the driver is notified after the device is gone. Open
+    /// files keep the device object alive until the last one is closed.
     ///
     /// # Errors
     ///
-    /// When the kernel bugchecks, for instance over a request that was never
+    /// Returns an error if the kernel bugchecks, for instance over a request that was never
     /// completed.
     pub fn surprise_remove(self) -> Result<(), KernelError> {
         let device = self.handle;

@@ -68,7 +68,7 @@ impl Driver {
         self.image.imports()
     }
 
-    /// The version of KMDF that the driver was built for, unless it has ended its binding.
+    /// Returns the version of KMDF that the driver is bound to, or `None` if it is not bound.
     #[must_use]
     pub fn framework_version(&self) -> Option<(u32, u32)> {
         let mut framework = self.runner.system().kmdf.framework();
@@ -80,7 +80,7 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// When the driver refuses the device or cannot start it.
+    /// Returns an error if the driver fails to add or start the device.
     pub fn add_device(&self) -> Result<Device, KernelError> {
         let memory = Arc::clone(&self.memory);
         let handle = self.runner.kmdf(Identity::SYSTEM, move |context| {
@@ -93,12 +93,13 @@ impl Driver {
         Ok(Device::new(&self.runner, handle))
     }
 
-    /// Unloads the driver: its unload routine runs, and what it left behind is
-    /// reported. Devices are to be removed before.
+    /// Unloads the driver: runs its unload routine, and reports pool blocks and registrations
+    /// that it left behind. Remove its devices first.
     ///
     /// # Errors
     ///
-    /// When the driver cannot be unloaded, or left pool or registrations behind.
+    /// Returns an error if the driver cannot be unloaded, or if it left pool blocks or
+    /// registrations behind.
     pub fn unload(self) -> Result<(), KernelError> {
         let address = self.memory.object.address();
         let name = self.image.name();
@@ -125,7 +126,7 @@ impl Driver {
         }
     }
 
-    /// Takes the driver's leftovers away, and its image, and says what they were.
+    /// Removes the driver's image, pool blocks and registrations, and returns the violations.
     fn forget(&self) -> Result<Vec<Violation>, BugCheck> {
         let image = Arc::clone(&self.image);
         self.runner.run(Identity::SYSTEM, move |context| {

@@ -1,4 +1,4 @@
-//! The structures that a driver's entry point gets.
+//! The structures passed to a driver's entry point.
 
 use zerocopy::IntoBytes;
 
@@ -9,7 +9,7 @@ use crate::ground::{
     memory,
 };
 
-/// The structures that a driver's entry point gets.
+/// The structures passed to a driver's entry point.
 pub struct DriverMemory {
     pub object: Block,
     pub registry_path: Block,
@@ -18,7 +18,7 @@ pub struct DriverMemory {
 }
 
 impl DriverMemory {
-    /// Makes them for a driver of a service.
+    /// Allocates the structures for a service's driver.
     pub fn new(image: &Image, service: &str) -> Self {
         let (path_text, path) = unicode_string(&format!(
             r"\Registry\Machine\System\CurrentControlSet\Services\{service}"
@@ -76,7 +76,7 @@ impl DriverMemory {
     }
 }
 
-/// A counted string and the memory that its text is in.
+/// Returns a counted string and the block that holds its text.
 fn unicode_string(text: &str) -> (Block, UnicodeString) {
     let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let block = Block::zeroed(bytes.len());

@@ -9,7 +9,7 @@ use crate::{
     services::{etw::error::ControlError, faults::Fault},
 };
 
-/// The error of a call of the kernel.
+/// The error of a kernel's method.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     /// The file is not a driver that can be loaded here.
@@ -26,20 +26,23 @@ pub enum KernelError {
         /// The status that it returned.
         status: NtStatus,
     },
-    /// The driver did something wrong that shows at its unload.
+    /// The driver's unload revealed violations.
     #[error(transparent)]
     Violations(#[from] Violations),
     /// A controller's call failed.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// The routine cannot be made to fail.
-    #[error("{0} cannot be made to fail; there are {known}", known = Fault::ROUTINES.join(", "))]
+    /// Fault injection does not support the routine.
+    #[error(
+        "fault injection does not support {0}; supported: {known}",
+        known = Fault::ROUTINES.join(", ")
+    )]
     NoSuchFault(&'static str),
     /// The driver has no unload routine.
     #[error("{0} has no unload routine, so it cannot be unloaded")]
     NotUnloadable(String),
-    /// The driver holds the request, and nothing is left that would make it
-    /// complete it; time may have to pass first.
-    #[error("the driver has not completed the request yet")]
+    /// The driver holds the request and has no more work to run. It may complete the request
+    /// after time passes.
+    #[error("the driver has not completed the request yet; time may have to pass first")]
     Pending,
 }

@@ -22,7 +22,7 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a file by `open`, which returns its handle.
+    /// Opens a file with `open`, which returns its handle.
     pub(super) fn open(
         runner: &Runner,
         identity: Identity,
@@ -45,7 +45,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// When the kernel bugchecks.
+    /// Returns an error if the kernel bugchecks.
     pub fn start_read(&self, length: usize) -> Result<Request, KernelError> {
         self.submit(IoRequest {
             kind: RequestKind::Read,
@@ -58,7 +58,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// When the kernel bugchecks.
+    /// Returns an error if the kernel bugchecks.
     pub fn start_write(&self, bytes: &[u8]) -> Result<Request, KernelError> {
         self.submit(IoRequest {
             kind: RequestKind::Write,
@@ -71,7 +71,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// When the code is not for buffered data, or the kernel bugchecks.
+    /// Returns an error if the control code is not for buffered I/O, or if the kernel bugchecks.
     pub fn start_device_control(
         &self,
         code: u32,
@@ -85,29 +85,29 @@ impl File {
         })
     }
 
-    /// Reads `length` bytes and waits for the end.
+    /// Reads `length` bytes and waits for the completion.
     ///
     /// # Errors
     ///
-    /// When the kernel bugchecks, or the driver keeps the request.
+    /// Returns an error if the kernel bugchecks, or if the driver does not complete the request.
     pub fn read(&self, length: usize) -> Result<Completion, KernelError> {
         self.start_read(length)?.finish()
     }
 
-    /// Writes bytes and waits for the end.
+    /// Writes bytes and waits for the completion.
     ///
     /// # Errors
     ///
-    /// As [`Self::read`].
+    /// Returns an error in the cases that [`Self::read`] lists.
     pub fn write(&self, bytes: &[u8]) -> Result<Completion, KernelError> {
         self.start_write(bytes)?.finish()
     }
 
-    /// Sends a device control and waits for the end.
+    /// Sends a device control and waits for the completion.
     ///
     /// # Errors
     ///
-    /// As [`Self::read`].
+    /// Returns an error in the cases that [`Self::read`] lists.
     pub fn device_control(
         &self,
         code: u32,
@@ -122,7 +122,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// When the kernel bugchecks.
+    /// Returns an error if the kernel bugchecks.
     pub fn close(self) -> Result<(), KernelError> {
         let file = self.handle;
         self.runner

@@ -1,4 +1,4 @@
-//! Checks of images that nobody runs.
+//! Checks of images without running them.
 
 use std::path::Path;
 
@@ -7,22 +7,22 @@ use crate::{
     services::exports::gateways,
 };
 
-/// Maps a driver's image, with everything that loading checks, without running any
-/// of it.
+/// Checks that a driver's image can be loaded: maps it and makes all the checks of a load,
+/// but runs none of its code.
 ///
 /// # Errors
 ///
-/// When the file cannot be loaded as a driver.
+/// Returns an error if the file cannot be loaded as a driver.
 pub fn check_image(path: &Path) -> Result<(), LoadError> {
     load(path, &|module, name| gateways().find(module, name)).map(drop)
 }
 
-/// As [`check_image`], for an image in memory. Errors call it by `name`; no file of that
-/// name is read.
+/// Checks an image in memory as [`check_image`] does. Errors refer to it by `name`; no file
+/// of that name is read.
 ///
 /// # Errors
 ///
-/// When the bytes cannot be loaded as a driver.
+/// Returns an error if the bytes cannot be loaded as a driver.
 pub fn check_image_bytes(name: &Path, data: &[u8]) -> Result<(), LoadError> {
     load_bytes(name, data, &|module, name| gateways().find(module, name)).map(drop)
 }

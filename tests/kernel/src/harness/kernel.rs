@@ -1,4 +1,4 @@
-//! The kernel: what a test loads drivers into, and whose time it moves.
+//! The kernel, into which a test loads drivers and whose clock it advances.
 
 use std::{
     collections::BTreeMap,
@@ -30,10 +30,10 @@ use crate::{
     },
 };
 
-/// The counts of a kernel so far.
+/// A kernel's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistics {
-    /// Calls of the kernel by drivers, each checked against its IRQL ceiling.
+    /// Calls from drivers into the kernel, each checked against the routine's highest IRQL.
     pub calls: u64,
     /// Pool blocks that were allocated.
     pub allocations: u64,
@@ -41,12 +41,14 @@ pub struct Statistics {
     pub frees: u64,
     /// Enable callbacks that were called.
     pub notifications: u64,
-    /// Providers that are registered now.
+    /// Providers that are registered at present.
     pub registrations: usize,
 }
 
-/// A stand-in kernel. Its handles ([`Driver`], `Device`, [`File`]) may be
-/// used from any thread; driver code runs on the kernel's processors.
+/// A stand-in kernel.
+///
+/// Its handles ([`Driver`], `Device`, [`File`]) can be used from any thread; driver code
+/// runs on the kernel's processors.
 #[derive(Clone)]
 pub struct Kernel {
     runner: Runner,
@@ -60,13 +62,13 @@ impl Default for Kernel {
 }
 
 impl Kernel {
-    /// Makes a kernel of one processor whose clock starts at the present time.
+    /// Creates a kernel with one processor, whose clock starts at the present time.
     #[must_use]
     pub fn new() -> Self {
         Self::with_config(KernelConfig::default())
     }
 
-    /// Makes a kernel whose clock starts at `time`: the same run has the same
+    /// Creates a kernel whose clock starts at `time`, so that equal runs have equal
     /// timestamps.
     #[must_use]
     pub fn starting_at(time: SystemTime) -> Self {
@@ -76,16 +78,17 @@ impl Kernel {
         })
     }
 
-    /// Makes a kernel by its configuration.
+    /// Creates a kernel from a configuration.
     ///
     /// # Panics
     ///
-    /// When it has no processor or more than 64, or the system has no thread left.
+    /// Panics if the number of processors is not 1 to 64, or if the operating system cannot
+    /// create a thread.
     #[must_use]
     pub fn with_config(config: KernelConfig) -> Self {
         assert!(
             (1..=64).contains(&config.processors),
-            "a kernel has 1 to 64 processors, not {}",
+            "the number of processors must be 1 to 64, not {}",
             config.processors
         );
         let etw = EtwConfig {
@@ -105,7 +108,7 @@ impl Kernel {
         }
     }
 
-    /// Returns what runs the kernel's jobs.
+    /// Returns the runner of the kernel's jobs.
     pub(super) const fn runner(&self) -> &Runner {
         &self.runner
     }
@@ -116,12 +119,12 @@ impl Kernel {
     }
 
     /// Loads a driver: maps the file, binds its imports, and calls its entry
-    /// point. The service has the file's name.
+    /// point. The service is named after the file.
     ///
     /// # Errors
     ///
-    /// When the file is no driver, imports what the kernel does not provide, or
-    /// its entry point fails.
+    /// Returns an error if the file is not a driver, if it imports a routine that the kernel
+    /// does not provide, or if its entry point fails.
     pub fn load(&self, path: &Path) -> Result<Driver, KernelError> {
         let service = path
             .file_stem()
@@ -129,22 +132,22 @@ impl Kernel {
         self.load_as(path, &service)
     }
 
-    /// As [`Self::load`], for a service of another name.
+    /// Loads a driver as [`Self::load`] does, under the given service name.
     ///
     /// # Errors
     ///
-    /// As [`Self::load`].
+    /// Returns an error in the cases that [`Self::load`] lists.
     pub fn load_as(&self, path: &Path, service: &str) -> Result<Driver, KernelError> {
         Driver::load(&self.runner, path, service)
     }
 
-    /// Opens a device by a path (`CreateFile`): its name or a symbolic link, for
-    /// instance `\\.\MyDevice`, and what follows is the file's name. It reaches
-    /// control devices, too.
+    /// Opens a device by a path (`CreateFile`): the device's name or a symbolic link, for
+    /// instance `\\.\MyDevice`, optionally followed by a file name. Control devices can be
+    /// opened too.
     ///
     /// # Errors
     ///
-    /// When nothing has this name, or the driver refuses.
+    /// Returns an error if no device has this name, or if the driver fails the open.
     pub fn open(&self, path: &str, identity: Identity) -> Result<File, KernelError> {
         let path = path.to_owned();
         File::open(&self.runner, identity, move |context| {
@@ -154,11 +157,11 @@ impl Kernel {
         })
     }
 
-    /// Makes a routine fail. Faults of one routine come in the order they were injected.
+    /// Makes a routine fail. Faults of one routine occur in the order of their injection.
     ///
     /// # Errors
     ///
-    /// When the routine is none that can be made to fail.
+    /// Returns an error if the routine is not in [`Fault::ROUTINES`].
     pub fn inject(&self, fault: Fault) -> Result<(), KernelError> {
         if !Fault::ROUTINES.contains(&fault.routine) {
             return Err(KernelError::NoSuchFault(fault.routine));
@@ -167,13 +170,13 @@ impl Kernel {
         Ok(())
     }
 
-    /// Forgets the faults that were injected and have not come yet.
+    /// Removes the injected faults that have not occurred yet.
     pub fn clear_faults(&self) {
         self.runner.system().faults.clear();
     }
 
-    /// Gives a thread an activity id, as a program does with its own thread
-    /// (`EventActivityIdControl`): events that name no activity carry it.
+    /// Sets a thread's activity id, as a program does for its own thread
+    /// (`EventActivityIdControl`). Events written without an activity id carry it.
     pub fn set_thread_activity(&self, identity: Identity, activity: Guid) {
         self.runner
             .system()
@@ -182,11 +185,11 @@ impl Kernel {
             .set(identity.thread, activity);
     }
 
-    /// Lets time pass on an idle kernel: timers that come due fire.
+    /// Advances the clock of an idle kernel and fires the timers that come due.
     ///
     /// # Errors
     ///
-    /// When the kernel bugchecks.
+    /// Returns an error if the kernel bugchecks.
     pub fn advance(&self, duration: Duration) -> Result<(), KernelError> {
         self.runner.run(Identity::IDLE, move |context| {
             let clock = &System::of(context).clock;
@@ -202,7 +205,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Returns the counts so far.
+    /// Returns the counters.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let system = self.runner.system();
@@ -223,29 +226,30 @@ impl Kernel {
         self.runner.system().ntoskrnl.printed()
     }
 
-    /// Returns what the verifier saw that is wrong and is not a bugcheck, each once for every
-    /// place in a driver that it comes from.
+    /// Returns the verifier's warnings: the violations that do not bugcheck, each once for every
+    /// place in the driver that causes it.
     #[must_use]
     pub fn warnings(&self) -> Vec<Violation> {
         self.runner.system().verifier.warnings()
     }
 
-    /// Returns the most bytes of the 24 KiB of kernel stack that drivers used, by what was called.
-    /// The stack that the kernel itself would use is not in it.
+    /// Returns the peak use of the 24 KiB kernel stack in bytes, by the name of the driver
+    /// routine that the kernel called. The stack that the kernel itself would use is not
+    /// included.
     #[must_use]
     pub fn stack_use(&self) -> BTreeMap<String, usize> {
         self.runner.system().environment.stack_use()
     }
 
-    /// Says whether drivers run where page faults are not allowed, as in the path of paging:
-    /// events have to be written with `EVENT_WRITE_FLAG_NO_FAULTING` then.
+    /// Sets whether drivers run where page faults are not allowed, as in the paging path. There,
+    /// events must be written with `EVENT_WRITE_FLAG_NO_FAULTING`.
     pub fn forbid_page_faults(&self, forbidden: bool) {
         self.runner.system().etw.forbid_page_faults(forbidden);
     }
 
-    /// Sets a value of a service's parameters key in the registry, which a driver
-    /// opens with `WdfDriverOpenParametersRegistryKey`. Services are known by the
-    /// name that a driver is loaded as, before it is loaded or after.
+    /// Sets a value in a service's parameters key in the registry, which the driver
+    /// opens with `WdfDriverOpenParametersRegistryKey`. The service name is the one that the
+    /// driver is loaded as; the value can be set before or after the load.
     pub fn set_parameter(&self, service: &str, name: &str, value: impl Into<RegistryValue>) {
         self.runner
             .system()
@@ -255,7 +259,7 @@ impl Kernel {
             .set(service, name, value.into());
     }
 
-    /// Returns a value of a service's parameters key, as it is now.
+    /// Returns the present value in a service's parameters key.
     #[must_use]
     pub fn parameter(&self, service: &str, name: &str) -> Option<RegistryValue> {
         self.runner

@@ -1,5 +1,5 @@
-//! The things that a test holds: the kernel, drivers, devices, files, requests, sessions and
-//! consumers; scripts, and the conformance check.
+//! The objects that a test uses (the kernel, drivers, devices, files, requests, sessions,
+//! consumers), scripts, and the conformance check.
 
 pub mod config;
 pub mod conformance;

@@ -1,4 +1,4 @@
-//! A request that was sent.
+//! A request sent to a device.
 
 use super::{error::KernelError, runner::Runner};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// A request that was sent.
+/// A request sent to a device.
 pub struct Request {
     runner: Runner,
     identity: Identity,
@@ -25,11 +25,11 @@ impl Request {
         }
     }
 
-    /// Returns the completion of the request, or nothing if the driver still holds it.
+    /// Returns the request's completion, or `None` if the driver still holds the request.
     ///
     /// # Errors
     ///
-    /// When the kernel bugchecks.
+    /// Returns an error if the kernel bugchecks.
     pub fn try_finish(&self) -> Result<Option<Completion>, KernelError> {
         let request = self.handle;
         Ok(self
@@ -37,12 +37,12 @@ impl Request {
             .kmdf(self.identity, move |context| outcome(context, request))?)
     }
 
-    /// Returns the completion of the request. A thread of `Kernel::together` gives the
-    /// others some time to end it.
+    /// Returns the request's completion. On a thread of `Kernel::together`, gives the other
+    /// threads time to complete the request.
     ///
     /// # Errors
     ///
-    /// [`KernelError::Pending`] if the driver still holds it.
+    /// Returns [`KernelError::Pending`] if the driver still holds the request.
     pub fn finish(self) -> Result<Completion, KernelError> {
         let mut looks = 0;
         loop {
@@ -57,12 +57,12 @@ impl Request {
         }
     }
 
-    /// Cancels the request (`CancelIoEx`): one that waits in a queue ends, and the
-    /// driver is called for one that it holds and made cancelable.
+    /// Cancels the request (`CancelIoEx`). A request in a queue is completed; for a request
+    /// that the driver holds and has made cancelable, the driver's cancel routine is called.
     ///
     /// # Errors
     ///
-    /// When the kernel bugchecks.
+    /// Returns an error if the kernel bugchecks.
     pub fn cancel(&self) -> Result<(), KernelError> {
         let request = self.handle;
         self.runner

@@ -1,4 +1,4 @@
-//! Running jobs on a kernel's processor.
+//! The runner of jobs on a kernel's processor.
 
 use std::{
     rc::Rc,
@@ -41,7 +41,7 @@ impl Runner {
     ///
     /// # Panics
     ///
-    /// When the system has no thread left.
+    /// Panics if the operating system cannot create a thread.
     pub fn start(system: Arc<System>) -> Self {
         let (jobs, inbox) = crossbeam_channel::unbounded::<Job>();
         let services = Arc::clone(&system);
@@ -66,22 +66,22 @@ impl Runner {
         &self.system
     }
 
-    /// Makes this operating system thread one of the kernel's.
+    /// Turns this operating system thread into a thread of the kernel.
     pub fn adopt_thread(&self, processor: u16, baton: Option<(Arc<Baton>, usize)>) -> Rc<Thread> {
         start_thread(&self.system, processor, baton)
     }
 
-    /// Returns the number of calls of the kernel by drivers.
+    /// Returns the number of calls from drivers into the kernel.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Counts the calls that a thread's drivers made.
+    /// Adds the calls that drivers made on a thread.
     pub fn count_calls(&self, thread: &Thread) {
         self.calls.fetch_add(thread.take_calls(), Ordering::Relaxed);
     }
 
-    /// Runs a job of the framework's, as [`Self::run`].
+    /// Runs a job with the framework's context, as [`Self::run`] does.
     pub fn kmdf<R: Send + 'static>(
         &self,
         identity: Identity,
@@ -92,7 +92,7 @@ impl Runner {
         })
     }
 
-    /// Runs a job of the ETW runtime's, as [`Self::run`].
+    /// Runs a job with the ETW runtime's context, as [`Self::run`] does.
     pub fn etw<R: Send + 'static>(
         &self,
         identity: Identity,
@@ -103,11 +103,11 @@ impl Runner {
         })
     }
 
-    /// Runs a job on the kernel's processor and waits for its end, or for a bugcheck.
+    /// Runs a job on the kernel's processor, and waits until it returns or the kernel bugchecks.
     ///
     /// # Errors
     ///
-    /// When the kernel bugchecks, or has.
+    /// Returns an error if the kernel bugchecks or has bugchecked.
     pub fn run<R: Send + 'static>(
         &self,
         identity: Identity,
@@ -117,7 +117,7 @@ impl Runner {
         if let Some(bugcheck) = environment.crashed() {
             return Err(bugcheck);
         }
-        // A thread of the kernel's own does it itself.
+        // A thread of the kernel runs the job itself.
         if let Some(thread) = thread::try_current()
             && Arc::ptr_eq(thread.environment(), environment)
         {
@@ -128,7 +128,7 @@ impl Runner {
         let stopped = answer.clone();
         let runner = self.clone();
         let sent = self.jobs.send(Box::new(move |thread| {
-            // Nobody waits any more when sending fails, so nothing is lost.
+            // Sending fails only when the caller has stopped waiting, so no result is lost.
             let on_bugcheck = Box::new(move |bugcheck| drop(stopped.send(Err(bugcheck))));
             thread.run_job(identity, on_bugcheck, || {
                 let result = finish(thread, job);
@@ -145,7 +145,7 @@ impl Runner {
     }
 }
 
-/// Makes this operating system thread one of a kernel's.
+/// Turns this operating system thread into a thread of a kernel.
 fn start_thread(
     system: &Arc<System>,
     processor: u16,
@@ -158,7 +158,7 @@ fn start_thread(
     thread
 }
 
-/// Runs a job, and what it leaves to be done.
+/// Runs a job and the work that it leaves pending.
 fn finish<R>(thread: &Rc<Thread>, job: impl FnOnce(&Context) -> R) -> R {
     let result = job(&Context::of_job(thread));
     let context = Context::of_job(thread);

@@ -1,4 +1,4 @@
-//! Sessions and their consumers: what a controller and a consumer hold.
+//! Sessions and consumers, as a controller and a consumer use them.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When the session cannot be started or its file not be created.
+    /// Returns an error if the session cannot be started, or if its file cannot be created.
     pub fn start_session(&self, config: SessionConfig) -> Result<SessionHandle, KernelError> {
         Ok(self.runner().etw(Identity::SYSTEM, move |context| {
             controller::start(context, config)
@@ -36,40 +36,39 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When the session is not running, or its file cannot be written.
+    /// Returns an error if the session is not running, or its file cannot be written.
     pub fn stop_session(&self, session: SessionHandle) -> Result<SessionReport, KernelError> {
         Ok(self.runner().etw(Identity::SYSTEM, move |context| {
             controller::stop(context, session)
         })??)
     }
 
-    /// Writes what a session has in its buffers (`ControlTrace`): for a session in memory,
-    /// a file of what it holds now.
+    /// Writes the contents of a session's buffers (`ControlTrace`). For a session in memory,
+    /// writes a file of the buffers that it holds at present.
     ///
     /// # Errors
     ///
-    /// When the session is not running, or its file cannot be written.
+    /// Returns an error if the session is not running, or its file cannot be written.
     pub fn flush_session(&self, session: SessionHandle) -> Result<(), KernelError> {
         Ok(self.runner().etw(Identity::SYSTEM, move |context| {
             controller::running(context, session)?.flush()
         })??)
     }
 
-    /// Returns the counts of a session (`ControlTrace` with `EVENT_TRACE_CONTROL_QUERY`).
+    /// Returns the statistics of a session (`ControlTrace` with `EVENT_TRACE_CONTROL_QUERY`).
     ///
     /// # Errors
     ///
-    /// When the session is not running.
+    /// Returns an error if the session is not running.
     pub fn query_session(&self, session: SessionHandle) -> Result<SessionStatistics, KernelError> {
         self.with_session(session, |session| Ok(session.statistics()))
     }
 
-    /// Keeps a session's full buffers from being written, as a disk that is too slow does,
-    /// or lets them go again.
+    /// Holds back a session's full buffers, as a slow disk does, or releases them.
     ///
     /// # Errors
     ///
-    /// When the session is not running.
+    /// Returns an error if the session is not running.
     pub fn hold_writer(&self, session: SessionHandle, hold: bool) -> Result<(), KernelError> {
         self.with_session(session, move |session| {
             session.hold_writer(hold);
@@ -77,12 +76,11 @@ impl Kernel {
         })
     }
 
-    /// Makes the next so many buffers of a session impossible to write to its file. They are
-    /// lost.
+    /// Makes the writes of a session's next `buffers` buffers fail. Those buffers are lost.
     ///
     /// # Errors
     ///
-    /// When the session is not running.
+    /// Returns an error if the session is not running.
     pub fn fail_writes(&self, session: SessionHandle, buffers: u32) -> Result<(), KernelError> {
         self.with_session(session, move |session| {
             session.fail_writes(buffers);
@@ -95,7 +93,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When the session is not running, or does not deliver in real time.
+    /// Returns an error if the session is not running, or does not deliver in real time.
     pub fn open_consumer(&self, session: SessionHandle) -> Result<Consumer, KernelError> {
         let (session, mailbox) = self.with_session(session, |session| {
             session
@@ -105,12 +103,12 @@ impl Kernel {
         Ok(Consumer { session, mailbox })
     }
 
-    /// Enables a provider or group for a session, or changes how
+    /// Enables a provider or group for a session, or changes its parameters
     /// (`EnableTraceEx2`).
     ///
     /// # Errors
     ///
-    /// When the session is not running, or the provider has too many.
+    /// Returns an error if the session is not running, or if too many sessions enable the provider.
     pub fn enable(
         &self,
         session: SessionHandle,
@@ -126,7 +124,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When the session is not running.
+    /// Returns an error if the session is not running.
     pub fn disable(
         &self,
         session: SessionHandle,
@@ -142,7 +140,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When the session is not running.
+    /// Returns an error if the session is not running.
     pub fn capture_state(
         &self,
         session: SessionHandle,
@@ -154,12 +152,12 @@ impl Kernel {
         })??)
     }
 
-    /// Tells a provider or group a control code of an enable callback that is none of those
-    /// there are, as a later Windows may.
+    /// Calls the enable callbacks of a provider or group with any control code. A later version
+    /// of Windows may send codes that do not exist today.
     ///
     /// # Errors
     ///
-    /// When the kernel bugchecks.
+    /// Returns an error if the kernel bugchecks.
     pub fn send_control_code(&self, target: Target, code: u32) -> Result<(), KernelError> {
         self.runner().etw(Identity::SYSTEM, move |context| {
             controller::send_code(context, target, code);
@@ -167,12 +165,12 @@ impl Kernel {
         Ok(())
     }
 
-    /// Sets the providers that a session does not reach by groups, in place of those before
+    /// Sets the providers that a session does not enable by a group, replacing the earlier list
     /// (`TraceSetInformation` with `TraceSetDisallowList`).
     ///
     /// # Errors
     ///
-    /// When the session is not running.
+    /// Returns an error if the session is not running.
     pub fn set_disallow_list(
         &self,
         session: SessionHandle,
@@ -183,20 +181,20 @@ impl Kernel {
         })??)
     }
 
-    /// Returns the number of writes with a provider that is registered, whether or not
-    /// a session wanted it.
+    /// Returns the number of writes by a registered provider, whether or not a session recorded
+    /// them.
     #[must_use]
     pub fn writes_of(&self, provider: Guid) -> u64 {
         self.runner().system().etw.etw().writes_of(provider)
     }
 
-    /// Sets whether a driver is told level 0 where every session asks for it
-    /// (`UnspecifiedBehaviour::level_0_is_told`), from the next notification on.
+    /// Sets whether a driver receives level 0 when every session asks for level 0
+    /// (`UnspecifiedBehaviour::level_0_is_told`). Applies from the next notification on.
     pub fn tell_level_0(&self, told: bool) {
         self.runner().system().etw.etw().open.level_0_is_told = told;
     }
 
-    /// Lets no driver join a group from now on.
+    /// Denies drivers membership of a group from now on.
     pub fn deny_group(&self, group: Guid, denial: GroupDenial) {
         self.runner()
             .system()
@@ -217,15 +215,15 @@ impl Kernel {
     }
 }
 
-/// A consumer in real time.
+/// A real-time consumer.
 pub struct Consumer {
     session: Arc<Session>,
     mailbox: Arc<Mailbox>,
 }
 
 impl Consumer {
-    /// Returns the events that were delivered since this was last asked: whole buffers, as they
-    /// were flushed. Losses are told by events of `RT_LOST_EVENT`.
+    /// Returns the events delivered since the last call: whole buffers, in the order of their
+    /// flushes. Events of the class `RT_LOST_EVENT` report losses.
     #[must_use]
     pub fn take(&self) -> Vec<etl_file::EventRecord> {
         self.mailbox.take()

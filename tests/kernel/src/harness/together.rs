@@ -1,4 +1,4 @@
-//! Several threads of a test's at once.
+//! Several threads of a test that run together.
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ enum End {
 }
 
 impl Kernel {
-    /// Runs several threads' work together, each on a thread of its own, and waits until
-    /// all are done. They use the kernel as ever.
+    /// Runs each work on a thread of its own, and waits until all of them are done. The
+    /// threads can use the kernel as any thread can.
     ///
     /// # Errors
     ///
-    /// When the kernel bugchecks.
+    /// Returns an error if the kernel bugchecks.
     ///
     /// # Panics
     ///
-    /// When one of them does, or the system has no thread left.
+    /// Panics if one of the threads panics, or if the operating system cannot create a thread.
     pub fn together(&self, schedule: Schedule, work: Vec<Work>) -> Result<(), KernelError> {
         let runner = self.runner();
         if let Some(bugcheck) = runner.system().environment.crashed() {
@@ -89,7 +89,7 @@ fn run_work(
     let thread = runner.adopt_thread(processor, baton.clone());
     let stopped = over.clone();
     thread.watch(Box::new(move |bugcheck| {
-        // Nobody waits any more when sending fails.
+        // Sending fails only when the receiver has stopped waiting.
         drop(stopped.send(End::BugCheck(bugcheck)));
     }));
     let end = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {

@@ -1,4 +1,4 @@
-//! The addresses that drivers pass: what lies there, and whether they may pass it.
+//! The checks of addresses that drivers pass.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::{
     ground::{access::Finding, arena::Arena, irql::Irql, rule::Rule},
 };
 
-/// The knowledge of addresses.
+/// The checks of addresses.
 pub struct Addresses {
     environment: Arc<Environment>,
     pool: Arc<Pool>,
@@ -16,7 +16,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Makes it of what knows memory.
+    /// Creates the checks from the services that own memory.
     pub const fn new(
         environment: Arc<Environment>,
         pool: Arc<Pool>,
@@ -29,7 +29,7 @@ impl Addresses {
         }
     }
 
-    /// Returns what is known to be wrong with an address that cannot be accessed.
+    /// Returns the reason that an address cannot be accessed, if it is known.
     pub fn finding(&self, address: u64) -> Option<Finding> {
         if self.is_pageable(address) {
             return Some(Finding {
@@ -47,15 +47,14 @@ impl Addresses {
         if self.borrowed.is_behind(address) {
             return Some(Finding {
                 rule: Some(Rule::FilterOverrun),
-                what: "is past the end of the filter data that an enable callback was given"
-                    .to_owned(),
+                what: "is past the end of the filter data passed to an enable callback".to_owned(),
             });
         }
         self.gone(address)
     }
 
-    /// Returns what became of an address that was good once: in a section that was
-    /// discarded, or a block that was freed. Completes "which ...".
+    /// Returns the reason that a formerly valid address is invalid: it is in a discarded section
+    /// or in a freed block. Completes "which ...".
     pub fn about_what_is_gone(&self, address: u64) -> Option<String> {
         self.gone(address).map(|finding| finding.what)
     }
@@ -66,7 +65,7 @@ impl Addresses {
             return Some(Finding {
                 rule: Some(Rule::DiscardedCode),
                 what: format!(
-                    "is in a section of {image} that was discarded when the driver had started"
+                    "is in a section of {image} that was discarded after the driver started"
                 ),
             });
         }
@@ -76,7 +75,7 @@ impl Addresses {
         })
     }
 
-    /// Returns which freed block of pool an address is in. Completes "which ...".
+    /// Describes the freed pool block that contains an address. Completes "which ...".
     fn freed(&self, address: u64) -> Option<String> {
         let freed = self.pool.freed_at(address)?;
         Some(format!(
@@ -99,8 +98,8 @@ impl Addresses {
             || self.environment.images.contains(value)
     }
 
-    /// Checks an address that a driver passes to ETW, which can be accessed by luck and be
-    /// wrong all the same (V40, V41, V54).
+    /// Checks an address that a driver passes to ETW. An address may be accessible by chance and
+    /// still be wrong (V40, V41, V54).
     pub fn check(&self, context: &Context, what: &str, address: u64, length: u64) {
         let complain = |rule: Rule, why: &str| {
             let call = context.call();
@@ -121,7 +120,7 @@ impl Addresses {
             if address < context.call().stack {
                 complain(
                     Rule::FreedData,
-                    "is below the stack pointer: what was there has gone out of scope",
+                    "is below the stack pointer: the variable there has gone out of scope",
                 );
             }
             return;

@@ -1,5 +1,5 @@
-//! Memory that enable callbacks borrow, for the call only: what was borrowed lately, to know
-//! it again.
+//! The memory that enable callbacks borrow for the call only. Recent ranges are remembered, so
+//! that later accesses can be diagnosed.
 
 use std::collections::VecDeque;
 
@@ -8,20 +8,20 @@ use parking_lot::Mutex;
 /// The number of ranges that are remembered after their calls.
 const REMEMBERED: usize = 256;
 
-/// Memory that is borrowed now, and memory that was borrowed lately.
+/// The memory that is borrowed at present, and recently borrowed memory.
 #[derive(Default)]
 pub struct Borrowed(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Ranges whose calls are over, with their lengths.
+    /// The ranges whose calls have returned, with their lengths.
     over: VecDeque<(u64, u64)>,
-    /// The ends of filter data that is borrowed now.
+    /// The ends of the filter data that is borrowed at present.
     ends: Vec<u64>,
 }
 
 impl Borrowed {
-    /// Notes that a range's call is over.
+    /// Records that a range's call has returned.
     pub fn end(&self, address: u64, length: u64) {
         let mut state = self.0.lock();
         if state.over.len() == REMEMBERED {
@@ -30,27 +30,27 @@ impl Borrowed {
         state.over.push_back((address, length));
     }
 
-    /// Notes that filter data which ends at `end` is borrowed.
+    /// Records that filter data ending at `end` is borrowed.
     pub fn begin_filter(&self, end: u64) {
         self.0.lock().ends.push(end);
     }
 
-    /// Notes that filter data which ends at `end` is not borrowed any more.
+    /// Records that filter data ending at `end` is no longer borrowed.
     pub fn end_filter(&self, end: u64) {
         self.0.lock().ends.retain(|one| *one != end);
     }
 
-    /// Returns whether an address was borrowed and is not any more.
+    /// Returns whether an address was borrowed and is no longer.
     pub fn is_over(&self, address: u64) -> bool {
         let state = self.0.lock();
         let mut over = state.over.iter();
         over.any(|(start, length)| (*start..start + length).contains(&address))
     }
 
-    /// Returns whether an address is past filter data that is borrowed now, which is where a
+    /// Returns whether an address is past the end of borrowed filter data, which is where a
     /// hostile chain leads.
     pub fn is_behind(&self, address: u64) -> bool {
-        /// As far as an offset to the next filter can reach.
+        /// The largest offset to the next filter.
         const FARTHEST: u64 = 1 << 32;
         let state = self.0.lock();
         let mut ends = state.ends.iter();

@@ -54,7 +54,7 @@ fn entries() -> Vec<Entry> {
     all
 }
 
-/// Makes the entries of a service's exports; `context` makes the context that they take.
+/// Creates the entries of a service's exports. `context` creates the context that they take.
 fn of<C: 'static>(
     module: &'static str,
     exports: Vec<Export<C>>,

@@ -1,4 +1,4 @@
-//! Faults on demand: routines that fail as they would on a bad day.
+//! Fault injection: routines that fail on demand.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,21 +6,21 @@ use parking_lot::Mutex;
 
 use crate::ground::status::NtStatus;
 
-/// A routine that is to fail.
+/// A failure to inject into a routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The routine: one of those of [`Fault::ROUTINES`].
+    /// The routine, one of [`Fault::ROUTINES`].
     pub routine: &'static str,
-    /// The status that it returns; for `ExAllocatePool2`, which returns null, any failure.
+    /// The status that the routine returns. `ExAllocatePool2` returns null whatever the status.
     pub status: NtStatus,
-    /// The number of calls that succeed before.
+    /// The number of calls that succeed before the first failure.
     pub after: u32,
-    /// The number of calls that fail then.
+    /// The number of calls that fail.
     pub times: u32,
 }
 
 impl Fault {
-    /// The routines that can be made to fail.
+    /// The routines that support fault injection.
     pub const ROUTINES: &'static [&'static str] = &[
         "EtwRegister",
         "EtwUnregister",
@@ -30,7 +30,7 @@ impl Fault {
         "ExAllocatePool2",
     ];
 
-    /// Makes the next call of a routine fail.
+    /// Returns a fault that makes the next call of a routine fail.
     #[must_use]
     pub const fn next(routine: &'static str, status: NtStatus) -> Self {
         Self {
@@ -42,11 +42,12 @@ impl Fault {
     }
 }
 
-/// The faults that are still to come.
+/// The faults that have not occurred yet.
 #[derive(Default)]
 pub struct Faults {
     pending: Mutex<Vec<Fault>>,
-    /// Whether there are any: most kernels never have one, and every write asks.
+    /// Set once a fault was added. Every write checks this flag, and most kernels never have a
+    /// fault.
     any: AtomicBool,
 }
 
@@ -57,12 +58,12 @@ impl Faults {
         self.pending.lock().push(fault);
     }
 
-    /// Forgets the faults that have not come yet.
+    /// Removes all pending faults.
     pub fn clear(&self) {
         self.pending.lock().clear();
     }
 
-    /// Returns the status for a call of a routine, if it is to fail.
+    /// Returns the status that a call of a routine must fail with, if a fault is due.
     pub fn take(&self, routine: &str) -> Option<NtStatus> {
         if !self.any.load(Ordering::Acquire) {
             return None;

@@ -13,7 +13,8 @@ use crate::{
     ground::arena::{Arena, UNINITIALIZED},
 };
 
-/// The number of freed blocks that are remembered, to tell a double free from a wild one.
+/// The number of freed blocks that are remembered, to distinguish a double free from a free of
+/// a wrong address.
 const REMEMBERED: usize = 4096;
 
 /// A pool tag: four characters that name an allocation's purpose.
@@ -37,20 +38,20 @@ impl fmt::Display for Tag {
 /// A driver's request for pool.
 #[derive(Clone, Copy)]
 pub struct Wanted {
-    /// Bytes.
+    /// The size in bytes.
     pub size: usize,
     /// Its tag.
     pub tag: Tag,
     /// Whether it is from paged pool.
     pub paged: bool,
-    /// Whether the driver does without zeros.
+    /// Set if the driver does not want zeroed memory.
     pub uninitialized: bool,
 }
 
 /// One allocation.
 #[derive(Clone, Copy)]
 pub struct Allocation {
-    /// Bytes asked for.
+    /// The requested size in bytes.
     pub size: usize,
     /// Its tag.
     pub tag: Tag,
@@ -72,18 +73,18 @@ pub struct Freed {
     pub by: Call,
 }
 
-/// Why a block was not freed.
+/// The reason that a block was not freed.
 pub enum FreeError {
-    /// It had been freed before, by this call.
+    /// This call had already freed the block.
     Twice(Tag, Call),
-    /// It is no pool block.
+    /// The address is not a pool block.
     NotPool,
 }
 
 /// The pool of a kernel.
 pub struct Pool {
     environment: Arc<Environment>,
-    /// Every block between pages that cannot be accessed, and freed ones inaccessible.
+    /// Set to place every block between inaccessible pages and to make freed blocks inaccessible.
     special: bool,
     state: Mutex<State>,
 }
@@ -97,7 +98,7 @@ struct State {
 }
 
 impl Pool {
-    /// Makes an empty pool.
+    /// Creates an empty pool.
     pub fn new(environment: Arc<Environment>, special: bool) -> Self {
         Self {
             environment,
@@ -114,7 +115,7 @@ impl Pool {
             0
         };
         let mut state = self.state.lock();
-        // Paged memory is closed and opened as a whole, which would open guards.
+        // Paged memory is closed and opened as a whole, which would open guard pages.
         let guarded = self.special && !wanted.paged;
         let address = if wanted.paged {
             self.environment.paged.allocate(wanted.size, fill)
@@ -171,7 +172,7 @@ impl Pool {
         state.live.get(&address).map(|allocation| allocation.paged)
     }
 
-    /// Returns the freed block that an address lies in, unless it has become another.
+    /// Returns the freed block that contains an address, unless its memory was allocated again.
     pub fn freed_at(&self, address: u64) -> Option<Freed> {
         let state = self.state.lock();
         let in_live = state
@@ -194,8 +195,8 @@ impl Pool {
             .copied()
     }
 
-    /// Takes the live blocks that `belongs` names out of the pool, in the order of
-    /// their addresses.
+    /// Removes the live blocks that `belongs` selects from the pool, and returns them in the
+    /// order of their addresses.
     pub fn take_leaks(&self, belongs: impl Fn(&Call) -> bool) -> Vec<Allocation> {
         let mut state = self.state.lock();
         let leaks: Vec<(u64, Allocation)> = state
@@ -214,7 +215,7 @@ impl Pool {
             .collect()
     }
 
-    /// Returns how many blocks were allocated and freed so far.
+    /// Returns the numbers of blocks that were allocated and freed.
     pub fn counts(&self) -> (u64, u64) {
         let state = self.state.lock();
         (state.allocations, state.frees)

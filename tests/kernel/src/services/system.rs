@@ -1,4 +1,4 @@
-//! The services of one kernel, made and joined.
+//! The services of one kernel and their connections.
 
 use std::{any::Any, rc::Rc, sync::Arc};
 
@@ -25,8 +25,8 @@ use crate::{
     ground::{access::Finding, clock::Clock, rule::Rule},
 };
 
-/// The services of a kernel. They do not know it: it makes them, and each call finds its
-/// service by it.
+/// The services of a kernel. It creates the services, which do not depend on it, and each call
+/// finds its service through it.
 pub struct System {
     /// The environment of the threads.
     pub environment: Arc<Environment>,
@@ -34,7 +34,7 @@ pub struct System {
     pub clock: Arc<Clock>,
     /// The verifier.
     pub verifier: Arc<Verifier>,
-    /// The routines that are to fail.
+    /// The injected faults.
     pub faults: Arc<Faults>,
     /// The pool.
     pub pool: Arc<Pool>,
@@ -48,7 +48,7 @@ pub struct System {
 }
 
 impl System {
-    /// Makes the services.
+    /// Creates the services.
     pub fn new(
         clock: Clock,
         special_pool: bool,
@@ -142,8 +142,8 @@ impl Host for System {
         if self.driver_entered(thread) != before {
             self.verifier.warn_once(Rule::ActivityNotRestored, || {
                 format!(
-                    "{what} returned with another activity id than it was called with; whatever \
-                     the thread does next will carry it"
+                    "{what} returned with a different activity id than it was called with; the \
+                     thread's later events will carry it"
                 )
             });
         }

@@ -1,7 +1,7 @@
-//! The verifier: warnings, and what enable callbacks must not do.
+//! The verifier: warnings, and the rules for enable callbacks.
 //!
-//! Rules that each service checks for itself are reported by the thread
-//! (`Thread::stop`) or kept here as warnings.
+//! The services check the other rules themselves. They report violations through the thread
+//! (`Thread::stop`) or keep them here as warnings.
 
 use std::{
     cell::{Cell, RefCell},
@@ -26,7 +26,7 @@ use crate::{
 /// The most warnings that are kept; later ones are dropped.
 const MAX_WARNINGS: usize = 1000;
 
-/// An enable callback that lets more time pass has waited for something.
+/// The most time that an enable callback may take. One that takes longer has waited.
 const MAX_CALLBACK_TIME: Duration = Duration::from_secs(1);
 
 /// The verifier of a kernel.
@@ -39,21 +39,21 @@ pub struct Verifier {
 #[derive(Default)]
 struct Warnings {
     all: Vec<Violation>,
-    /// Rules with the places that broke them: one warning for each is enough.
+    /// The broken rules and the places that broke them. Each pair causes one warning.
     known: HashSet<(Rule, u64)>,
 }
 
 /// The verifier's state for a thread.
 #[derive(Default)]
 struct Local {
-    /// The number of enable callbacks that are under way.
+    /// The number of running enable callbacks.
     callbacks: Cell<u32>,
-    /// Wait locks that the thread's drivers hold.
+    /// The wait locks that the thread's drivers hold.
     wait_locks: RefCell<Vec<u64>>,
 }
 
 impl Verifier {
-    /// Makes a verifier that has seen nothing.
+    /// Creates a verifier without warnings.
     pub fn new(clock: Arc<Clock>) -> Self {
         Self {
             clock,
@@ -62,13 +62,14 @@ impl Verifier {
         }
     }
 
-    /// Returns whether a warning for this rule and this caller is a new one.
+    /// Returns whether a warning for this rule and this caller is new.
     fn is_new(&self, rule: Rule, caller: u64) -> bool {
         let mut warnings = self.warnings.lock();
         warnings.all.len() < MAX_WARNINGS && warnings.known.insert((rule, caller))
     }
 
-    /// Keeps a warning, once for each rule and caller. The sentence follows the call's.
+    /// Keeps a warning, once for each rule and caller. The sentence continues the one about the
+    /// call.
     pub fn warn(&self, context: &Context, rule: Rule, sentence: impl FnOnce() -> String) {
         let call = context.call();
         if self.is_new(rule, call.return_address) {
@@ -85,7 +86,7 @@ impl Verifier {
         }
     }
 
-    /// Keeps a warning that is about no call, once for each rule.
+    /// Keeps a warning that does not concern a call, once for each rule.
     pub fn warn_once(&self, rule: Rule, message: impl FnOnce() -> String) {
         if self.is_new(rule, 0) {
             self.keep(Violation {
@@ -100,7 +101,7 @@ impl Verifier {
         warnings.all.push(violation);
     }
 
-    /// Returns the warnings so far.
+    /// Returns the warnings.
     pub fn warnings(&self) -> Vec<Violation> {
         let warnings = self.warnings.lock();
         warnings.all.clone()
@@ -111,7 +112,7 @@ impl Verifier {
         local(thread).callbacks.get() > 0
     }
 
-    /// Calls an enable callback by `body`, and sees that it does not take long (ETW-2.14).
+    /// Calls an enable callback by `body`, and bugchecks if it takes too long (ETW-2.14).
     pub fn in_enable_callback(&self, context: &Context, body: impl FnOnce() -> u64) {
         let start = self.clock.last();
         let local = local(context);
@@ -130,8 +131,8 @@ impl Verifier {
         }
     }
 
-    /// Notes that a driver has acquired a wait lock. An enable callback must not, if the
-    /// lock is ever held over a call that waits for that callback (ETW-2.14).
+    /// Records that a driver has acquired a wait lock. An enable callback must not acquire a lock
+    /// that is ever held during a call that waits for that callback (ETW-2.14).
     pub fn note_wait_lock(&self, context: &Context, lock: u64) {
         local(context).wait_locks.borrow_mut().push(lock);
         if Self::is_in_enable_callback(context) {
@@ -140,7 +141,7 @@ impl Verifier {
         }
     }
 
-    /// Notes that a driver has released a wait lock, on whatever thread.
+    /// Records that a driver has released a wait lock, on any thread.
     pub fn note_wait_lock_released(thread: &Thread, lock: u64) {
         let local = local(thread);
         let mut held = local.wait_locks.borrow_mut();
@@ -149,8 +150,8 @@ impl Verifier {
         }
     }
 
-    /// Notes that a call that waits for enable callbacks starts, with whatever locks are
-    /// held.
+    /// Records the start of a call that waits for enable callbacks, and the locks held during
+    /// it.
     pub fn note_wait_for_callbacks(&self, context: &Context) {
         for lock in &*local(context).wait_locks.borrow() {
             let is_inverted = self.lock_order.lock().over_waits(*lock);
@@ -168,8 +169,8 @@ fn stop_for_lock_order(context: &Context, is_inverted: bool) {
         context.stop(
             Rule::EnableCallbackBlocks,
             format!(
-                "{} was called from {}: a wait lock that an enable callback acquires is held \
-                 over a call that waits for enable callbacks to return",
+                "{} was called from {}: the driver holds a wait lock that an enable callback \
+                 acquires during a call that waits for enable callbacks to return",
                 context.call().name,
                 context.caller()
             ),

@@ -1,4 +1,4 @@
-//! The command line, and what it does.
+//! The command line and its commands.
 
 use std::{
     fs,
@@ -17,36 +17,44 @@ fn command() -> Command {
     let enable = |name: &'static str, what: &'static str| {
         Arg::new(name)
             .long(name)
-            .value_name("WHO[:LEVEL[:ANY[:ALL]]]")
+            .value_name("NAME|GUID[:LEVEL[:ANY[:ALL]]]")
             .help(what)
             .action(ArgAction::Append)
     };
     let run = Command::new("run")
-        .about("Load a driver, do what a script says, unload it, and keep the trace")
+        .about("Load a driver, run a script against it, unload it, and write a trace")
         .arg(
             Arg::new("driver")
                 .value_name("DRIVER.sys")
-                .help("The driver's image; a .pdb beside it gives names to places")
+                .help(
+                    "The driver to run; a .pdb file beside it gives addresses function names and \
+                     lines",
+                )
                 .required(true)
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(enable(
             "enable",
-            "Enable a provider, by its GUID or by the name that its GUID is made of",
+            "Enable a provider, by its GUID or by the name that its GUID is computed from",
         ))
-        .arg(enable("group", "Enable a provider group, likewise"))
+        .arg(enable(
+            "group",
+            "Enable a provider group, by its GUID or by the name that its GUID is computed from",
+        ))
         .arg(
             Arg::new("script")
                 .long("script")
                 .value_name("FILE")
-                .help("What to do with the driver; by default a device comes and goes")
+                .help(
+                    "The script to run; the default adds a device, power-cycles it and removes it",
+                )
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(
             Arg::new("etl")
                 .long("etl")
                 .value_name("FILE")
-                .help("Where the trace goes")
+                .help("The trace file to write")
                 .default_value("testkernel.etl")
                 .value_parser(value_parser!(PathBuf)),
         )
@@ -61,7 +69,10 @@ fn command() -> Command {
             Arg::new("clients")
                 .long("clients")
                 .value_name("N")
-                .help("So many clients do what the script does with an open device, in turns")
+                .help(
+                    "The number of clients that run the script's steps on an open device, \
+                     interleaved",
+                )
                 .default_value("1")
                 .value_parser(value_parser!(u32).range(1..=64)),
         )
@@ -69,30 +80,29 @@ fn command() -> Command {
             Arg::new("seed")
                 .long("seed")
                 .value_name("N")
-                .help("What decides whose turn it is; the same number is the same run")
+                .help("The seed of the clients' interleaving; the same seed repeats the same run")
                 .default_value("0")
                 .value_parser(value_parser!(u64)),
         )
         .arg(
             Arg::new("special-pool")
                 .long("special-pool")
-                .help("Guard every block of pool, to find accesses beside it and after its end")
+                .help("Guard every pool block, to catch overruns and accesses after it was freed")
                 .action(ArgAction::SetTrue),
         )
         .arg(
-            Arg::new("service")
-                .long("service")
-                .value_name("NAME")
-                .help("The service that the driver is loaded as; by default the file's name"),
+            Arg::new("service").long("service").value_name("NAME").help(
+                "The driver's service name; the default is the file name without its extension",
+            ),
         );
     Command::new("testkernel")
-        .about("Runs a driver's .sys in the stand-in kernel")
+        .about("Run Windows drivers (.sys) in the stand-in kernel")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(run)
 }
 
-/// Returns a GUID, or the GUID of a name.
+/// Parses a GUID, or computes the GUID of a provider name.
 fn guid(text: &str) -> Result<Guid> {
     if let Ok(guid) = text.parse() {
         return Ok(guid);
@@ -100,12 +110,12 @@ fn guid(text: &str) -> Result<Guid> {
     Guid::of_name(text).map_err(|why| anyhow!("`{text}`: {why}"))
 }
 
-/// `WHO[:LEVEL[:ANY[:ALL]]]`.
+/// Reads `NAME|GUID[:LEVEL[:ANY[:ALL]]]`.
 fn enable_info(text: &str) -> Result<(Guid, EnableParameters)> {
     let mut parts = text.split(':');
     let who = parts.next().unwrap_or_default();
     if who.is_empty() {
-        bail!("`{text}` names nobody; write NAME:LEVEL:ANY:ALL");
+        bail!("`{text}` has no name or GUID; write NAME:LEVEL:ANY:ALL");
     }
     let mut number = |what: &str, most: u64, default: u64| {
         let Some(part) = parts.next() else {
@@ -114,10 +124,9 @@ fn enable_info(text: &str) -> Result<(Guid, EnableParameters)> {
         let parsed = part
             .strip_prefix("0x")
             .map_or_else(|| part.parse(), |digits| u64::from_str_radix(digits, 16));
-        parsed
-            .ok()
-            .filter(|number| *number <= most)
-            .ok_or_else(|| anyhow!("in `{text}`, `{part}` is no {what}, which is 0 to {most}"))
+        parsed.ok().filter(|number| *number <= most).ok_or_else(|| {
+            anyhow!("in `{text}`, `{part}` is not a {what}; expected a number from 0 to {most}")
+        })
     };
     let level = number("level", u64::from(u8::MAX), u64::from(u8::MAX))?;
     let parameters = EnableParameters {
@@ -132,7 +141,7 @@ fn enable_info(text: &str) -> Result<(Guid, EnableParameters)> {
     Ok((guid(who)?, parameters))
 }
 
-/// Enables what the command line names for the session.
+/// Enables the providers and groups that the command line names for the session.
 fn enable(
     kernel: &Kernel,
     session: SessionHandle,
@@ -152,15 +161,17 @@ fn enable(
         }
     }
     if enabled.is_empty() {
-        bail!("nothing is enabled; name a provider with `--enable NAME` or a group with `--group`");
+        bail!(
+            "no provider is enabled; name one with `--enable NAME`, or a group with `--group NAME`"
+        );
     }
     Ok(enabled)
 }
 
 fn run(matches: &ArgMatches) -> Result<()> {
     let path = |name: &str| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
-    let sys = path("driver").context("there is no driver")?;
-    let etl = path("etl").context("there is no place for the trace")?;
+    let sys = path("driver").context("the driver's path is missing")?;
+    let etl = path("etl").context("the trace file's path is missing")?;
     let script = match path("script") {
         None => Script::life_of_a_device(),
         Some(path) => {
@@ -189,7 +200,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
     let report = kernel.stop_session(session)?;
     let statistics = kernel.statistics();
     println!(
-        "{} calls into the kernel, {} pool blocks allocated and freed, {} notifications",
+        "{} kernel calls, {} pool blocks allocated and freed, {} enable notifications",
         statistics.calls, statistics.allocations, statistics.notifications
     );
     if let Some((what, bytes)) = kernel
@@ -197,7 +208,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
         .into_iter()
         .max_by_key(|(_, bytes)| *bytes)
     {
-        println!("{bytes} of 24576 bytes of kernel stack at most, by {what}");
+        println!("peak kernel stack use: {bytes} of 24,576 bytes, in {what}");
     }
     println!(
         "{} events in {}, {} lost",
@@ -205,7 +216,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
         report.file.display(),
         report.events_lost
     );
-    println!("To see them: etl dump {}", report.file.display());
+    println!("To print them: etl dump {}", report.file.display());
     Ok(())
 }
 
@@ -236,8 +247,8 @@ pub fn main() -> ExitCode {
     let matches = command().get_matches();
     let result = match matches.subcommand() {
         Some(("run", matches)) => run(matches),
-        // clap has let nothing else through.
-        _ => Err(anyhow!("there is no such command")),
+        // clap rejects every other command.
+        _ => Err(anyhow!("unknown command")),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! `testkernel`: runs a driver's .sys in the stand-in kernel, and traces it.
+//! `testkernel`: runs a driver's .sys in the stand-in kernel and traces it.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod command;
@@ -10,6 +10,8 @@ fn main() -> std::process::ExitCode {
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 fn main() -> std::process::ExitCode {
-    eprintln!("error: cannot run a driver here: the stand-in kernel runs on x86-64 Linux only");
+    eprintln!(
+        "error: cannot run a driver on this system: the stand-in kernel requires x86-64 Linux"
+    );
     std::process::ExitCode::FAILURE
 }

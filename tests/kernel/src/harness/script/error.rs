@@ -2,11 +2,11 @@
 
 use super::super::error::KernelError;
 
-/// The error of a script, with its line.
+/// The error of a line of a script.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct ScriptError {
-    /// The line, from 1.
+    /// The line's number, from 1.
     pub line: usize,
     /// The problem.
     pub problem: Problem,
@@ -15,21 +15,21 @@ pub struct ScriptError {
 /// The problem in a line.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The line is no step.
+    /// The line is not a valid step.
     #[error("{0}")]
     Syntax(String),
-    /// A step needs something that is missing.
+    /// The step needs an earlier step that is missing.
     #[error("{0}")]
     Order(&'static str),
     /// The last request did not end as expected.
-    #[error("expected {expected}, and the request ended with {found}")]
+    #[error("expected {expected}, but the request ended with {found}")]
     Unexpected {
-        /// As it should have ended.
+        /// The expected status and bytes.
         expected: String,
-        /// As it did.
+        /// The actual status and bytes.
         found: String,
     },
-    /// The kernel refused the step, or bugchecked.
+    /// The step failed in the kernel, or the kernel bugchecked.
     #[error(transparent)]
     Kernel(#[from] KernelError),
 }

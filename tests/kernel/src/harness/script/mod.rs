@@ -1,25 +1,26 @@
-//! Scripts: what to do with a driver, without writing Rust.
+//! Scripts that exercise a driver without writing Rust.
 //!
-//! One step a line; `#` starts a comment. Bytes are a text in double quotes or
-//! hexadecimal digits after `hex:`. Numbers may be hexadecimal, with `0x`.
+//! A script has one step per line; `#` starts a comment. Bytes are a text in double quotes, or
+//! hexadecimal digits after `hex:`. Numbers are decimal, or hexadecimal after `0x`.
 //!
-//! | step | what it does |
+//! | Step | Effect |
 //! |---|---|
 //! | `add-device` | adds a device and starts it |
-//! | `open [PROCESS THREAD]` | opens the device, as a process and thread |
-//! | `write BYTES` | writes to it |
-//! | `read LENGTH` | reads from it |
-//! | `ioctl CODE [BYTES] [LENGTH]` | sends a device control with input and room for output |
-//! | `expect STATUS [BYTES]` | fails unless the last request ended so |
+//! | `open [PROCESS THREAD]` | opens the device from a process and thread |
+//! | `write BYTES` | writes to the device |
+//! | `read LENGTH` | reads from the device |
+//! | `ioctl CODE [BYTES] [LENGTH]` | sends a device control with input bytes and an output length |
+//! | `expect STATUS [BYTES]` | fails unless the last request ended with this status and output |
 //! | `close` | closes the device |
-//! | `advance MILLISECONDS` | lets time pass |
-//! | `power-cycle` | takes the device out of its working state and back |
-//! | `capture-state` | asks what is enabled to describe its state |
+//! | `advance MILLISECONDS` | advances the clock |
+//! | `power-cycle` | takes the device to D3 and back to D0 |
+//! | `capture-state` | requests the state of all enabled providers and groups |
 //! | `remove` | removes the device |
 //!
-//! Several clients can do it together ([`Clients`]): each does what is between `open` and
-//! `close` with a file of its own, taking turns by a seed; the first one alone does the steps
-//! there that are not requests, and all that is outside.
+//! Several clients can run a script together ([`Clients`]). Each client runs the requests
+//! between `open` and `close` on a file of its own; a seed decides how the clients interleave.
+//! The first client alone runs the other steps between `open` and `close`, and all steps
+//! outside.
 
 mod error;
 mod run;

@@ -1,4 +1,4 @@
-//! Running a script.
+//! The execution of a script.
 
 use std::{fmt, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Who does a script.
+/// The clients that run a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clients {
     /// The number of clients, 1 or more.
@@ -36,16 +36,16 @@ impl Clients {
     pub const ONE: Self = Self { count: 1, seed: 0 };
 }
 
-/// A request that a script made, and how it ended.
+/// A request that a script made, and its completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// The script's line.
+    /// The number of the script's line.
     pub line: usize,
-    /// Which of several clients made it, from 1; 0 for the only one.
+    /// The number of the client that made it, from 1; 0 if there is only one client.
     pub client: u32,
     /// The request.
     pub request: String,
-    /// Its end.
+    /// The request's completion.
     pub completion: Completion,
 }
 
@@ -64,13 +64,14 @@ impl fmt::Display for Done {
 }
 
 impl Script {
-    /// Does what the script says, and then closes and removes what it left. `enabled` is
-    /// what a `capture-state` is for. Of several clients, the requests come in the order in
-    /// which they ended.
+    /// Runs the script, then closes the file and removes the device that it left open.
+    ///
+    /// `enabled` lists the targets of `capture-state`. Returns the requests; those of several
+    /// clients are in the order of their completion.
     ///
     /// # Errors
     ///
-    /// [`ScriptError`] for the first step that fails.
+    /// Returns the [`ScriptError`] of the first step that fails.
     pub fn run(
         &self,
         kernel: &Kernel,
@@ -116,10 +117,10 @@ impl Script {
 #[derive(Clone, Copy)]
 struct Host<'a> {
     kernel: &'a Kernel,
-    /// None for clients that share a device of it.
+    /// `None` for clients that share one of the driver's devices.
     driver: Option<&'a Driver>,
     enabled: &'a [(SessionHandle, Target)],
-    /// Which of the clients it is, from 1; 0 for the only one.
+    /// The client's number, from 1; 0 if there is only one client.
     client: u32,
 }
 
@@ -132,7 +133,7 @@ struct Hands {
 }
 
 impl Hands {
-    /// Does steps one after another, and tells of the requests.
+    /// Runs steps one after another, and passes their requests to `tell`.
     fn take_steps(
         &mut self,
         steps: &[(usize, Step)],
@@ -157,7 +158,7 @@ impl Hands {
         Ok(())
     }
 
-    /// Has several clients do steps, each with a file of its own.
+    /// Runs steps on several clients, each with a file of its own.
     fn share(
         &self,
         steps: &[(usize, Step)],
@@ -193,7 +194,7 @@ impl Hands {
                     };
                     let tell = &mut |one| with(&done, |done| done.push(one));
                     let result = hands.take_steps(&steps, host, tell);
-                    // What is open is closed, and the first error is the one that counts.
+                    // The file is closed in any case, and the first error is the one returned.
                     let closed = hands.close().map_err(|error| ScriptError {
                         line,
                         problem: error.into(),
@@ -214,28 +215,27 @@ impl Hands {
         error.map_or_else(|| Ok(with(&done, std::mem::take)), Err)
     }
 
-    /// Does one step; the request that it was, if it was one.
+    /// Runs one step. Returns the request's text if the step is a request.
     fn take_step(&mut self, step: &Step, host: Host<'_>) -> Result<Option<String>, Problem> {
         let device = self.device.as_ref().ok_or(Problem::Order(
-            "there is no device; `add-device` comes first",
+            "there is no device; add one with `add-device` first",
         ));
-        let file = self
-            .file
-            .as_ref()
-            .ok_or(Problem::Order("the device is not open; `open` comes first"));
+        let file = self.file.as_ref().ok_or(Problem::Order(
+            "the device is not open; open it with `open` first",
+        ));
         let mut request = None;
         match step {
             Step::AddDevice => {
                 let driver = host.driver.filter(|_| device.is_err());
                 let driver = driver.ok_or(Problem::Order(
-                    "there is a device already; `remove` it first",
+                    "there is a device already; remove it with `remove` first",
                 ))?;
                 self.device = Some(Arc::new(driver.add_device()?));
             }
             Step::Open(identity) => {
                 if file.is_ok() {
                     return Err(Problem::Order(
-                        "the device is open already; `close` it first",
+                        "the device is open already; close it with `close` first",
                     ));
                 }
                 self.file = Some(device?.open(*identity)?);
@@ -273,10 +273,9 @@ impl Hands {
     }
 
     fn expect(&self, status: NtStatus, data: Option<&[u8]>) -> Result<(), Problem> {
-        let last = self
-            .last
-            .as_ref()
-            .ok_or(Problem::Order("there was no request yet"))?;
+        let last = self.last.as_ref().ok_or(Problem::Order(
+            "there is no earlier request to compare with",
+        ))?;
         if last.status == status && data.is_none_or(|data| data == last.output) {
             return Ok(());
         }
@@ -297,10 +296,10 @@ impl Hands {
         self.file.take().map_or(Ok(()), File::close)
     }
 
-    /// Closes and removes what there is.
+    /// Closes the file and removes the device, if they exist.
     fn put_down(&mut self) -> Result<(), KernelError> {
         self.close()?;
-        // The clients that shared it are done.
+        // The clients that shared the device are done.
         let device = self.device.take().and_then(Arc::into_inner);
         device.map_or(Ok(()), Device::remove)
     }

@@ -1,4 +1,4 @@
-//! The steps of a script, and reading them.
+//! The steps of a script and their parser.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use etl_file::show::Escaped;
 use super::error::{Problem, ScriptError};
 use crate::{execution::identity::Identity, ground::status::NtStatus};
 
-/// A script that was read.
+/// A parsed script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
     pub(super) steps: Vec<(usize, Step)>,
@@ -29,8 +29,8 @@ pub enum Step {
 }
 
 impl Script {
-    /// Returns the script for an unknown driver: a device is added, opened,
-    /// closed and removed.
+    /// Returns the script for an unknown driver: it adds a device, power-cycles it and
+    /// removes it.
     #[must_use]
     pub fn life_of_a_device() -> Self {
         let steps = [Step::AddDevice, Step::PowerCycle, Step::Remove];
@@ -39,11 +39,11 @@ impl Script {
         }
     }
 
-    /// Reads a script.
+    /// Parses a script.
     ///
     /// # Errors
     ///
-    /// [`ScriptError`] for the first line that is no step.
+    /// Returns the [`ScriptError`] of the first line that is not a valid step.
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
         let mut steps = Vec::new();
         for (at, line) in text.lines().enumerate() {
@@ -62,7 +62,7 @@ impl Script {
 }
 
 impl Step {
-    /// Returns whether every client does it that shares the steps around it.
+    /// Returns whether every client runs the step, and not only the first one.
     pub const fn is_every_clients(&self) -> bool {
         matches!(
             self,
@@ -75,7 +75,7 @@ impl Step {
         )
     }
 
-    /// Returns the step as a client does it, whose threads are its own.
+    /// Returns a client's variant of the step, with a thread id of its own.
     pub fn of_client(self, client: u32) -> Self {
         match self {
             Self::Open(identity) => Self::Open(Identity {
@@ -87,7 +87,7 @@ impl Step {
     }
 }
 
-/// Splits a line into words; a text in double quotes is one.
+/// Splits a line into words; a text in double quotes is one word.
 fn words(line: &str) -> Result<Vec<&str>, String> {
     let mut words = Vec::new();
     let mut rest = line.trim_start();
@@ -95,7 +95,7 @@ fn words(line: &str) -> Result<Vec<&str>, String> {
         let end = if let Some(text) = rest.strip_prefix('"') {
             text.find('"')
                 .map(|end| end + 2)
-                .ok_or_else(|| "the text has no closing quote".to_owned())?
+                .ok_or_else(|| "a text has no closing quote".to_owned())?
         } else {
             rest.find(char::is_whitespace).unwrap_or(rest.len())
         };
@@ -113,7 +113,7 @@ fn number<T: TryFrom<u64>>(word: &str) -> Result<T, String> {
     parsed
         .ok()
         .and_then(|number| T::try_from(number).ok())
-        .ok_or_else(|| format!("`{word}` is not a number that fits here"))
+        .ok_or_else(|| format!("`{word}` is not a number, or is too large here"))
 }
 
 fn bytes(word: &str) -> Result<Vec<u8>, String> {
@@ -123,7 +123,7 @@ fn bytes(word: &str) -> Result<Vec<u8>, String> {
     {
         return Ok(text.as_bytes().to_vec());
     }
-    let refuse = || format!("`{word}` are no bytes; write \"text\" or hex:0123AB");
+    let refuse = || format!("`{word}` is not a byte string; write \"text\" or hex:0123AB");
     let digits = word.strip_prefix("hex:").ok_or_else(refuse)?;
     if digits.len() % 2 != 0 || !digits.is_ascii() {
         return Err(refuse());
@@ -138,7 +138,7 @@ fn bytes(word: &str) -> Result<Vec<u8>, String> {
         .collect()
 }
 
-/// The steps, as an error lists them.
+/// The steps' names for error messages.
 const STEPS: &str = "add-device, open, write, read, ioctl, expect, close, advance, power-cycle, \
                      capture-state and remove";
 
@@ -172,10 +172,10 @@ fn step(words: &[&str]) -> Result<Step, String> {
         ["remove"] => Step::Remove,
         [first, ..] => {
             return Err(format!(
-                "`{first}` is no step, or has other arguments; there are {STEPS}"
+                "`{first}` is not a step, or its arguments are wrong; the steps are {STEPS}"
             ));
         }
-        [] => return Err("there is no step".to_owned()),
+        [] => return Err("the line has no step".to_owned()),
     })
 }
 
@@ -222,17 +222,23 @@ mod tests {
     #[test]
     fn what_is_no_step_is_named_with_its_line() {
         for (text, parts) in [
-            ("add-device\nwrit \"x\"", ["line 2", "`writ` is no step"]),
+            ("add-device\nwrit \"x\"", ["line 2", "`writ` is not a step"]),
             ("write \"x", ["line 1", "no closing quote"]),
-            ("write hex:123", ["line 1", "`hex:123` are no bytes"]),
+            (
+                "write hex:123",
+                ["line 1", "`hex:123` is not a byte string"],
+            ),
             ("read many", ["line 1", "`many` is not a number"]),
             (
                 "open 1",
-                ["line 1", "`open` is no step, or has other arguments"],
+                ["line 1", "`open` is not a step, or its arguments are wrong"],
             ),
-            ("ioctl 0x100000000", ["line 1", "not a number that fits"]),
+            (
+                "ioctl 0x100000000",
+                ["line 1", "not a number, or is too large"],
+            ),
             // What is quoted cannot act on a terminal.
-            ("\u{1b}[2J", ["line 1", r"`\u{1b}[2J` is no step"]),
+            ("\u{1b}[2J", ["line 1", r"`\u{1b}[2J` is not a step"]),
         ] {
             let error = Script::parse(text).unwrap_err().to_string();
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");

@@ -1,4 +1,4 @@
-//! Activity ids: those of threads, and new ones.
+//! The activity ids of threads, and the creation of activity ids.
 
 use std::{
     collections::HashMap,
@@ -13,13 +13,13 @@ use etl_file::Guid;
 #[derive(Default)]
 pub struct Activities {
     threads: RwLock<HashMap<u32, Guid>>,
-    /// Whether any thread ever had one: every event that names none asks.
+    /// Set once any thread has had an activity id. Checked by every event written without one.
     any: AtomicBool,
     created: AtomicU64,
 }
 
 impl Activities {
-    /// Returns a thread's activity id; null for none (ETW-6.5.1).
+    /// Returns a thread's activity id, or null if it has none (ETW-6.5.1).
     pub fn of_thread(&self, thread: u32) -> Guid {
         if !self.any.load(Ordering::Acquire) {
             return Guid::NULL;
@@ -28,14 +28,15 @@ impl Activities {
         threads.get(&thread).copied().unwrap_or(Guid::NULL)
     }
 
-    /// Gives a thread an activity id.
+    /// Sets a thread's activity id.
     pub fn set(&self, thread: u32, activity: Guid) {
         self.any.store(true, Ordering::Release);
         let mut threads = self.threads.write();
         threads.insert(thread, activity);
     }
 
-    /// Returns a new activity id: unique until the kernel's end, and no GUID (ETW-6.5.4).
+    /// Returns a new activity id. It is unique within the kernel's lifetime, and not a GUID
+    /// (ETW-6.5.4).
     pub fn create(&self) -> Guid {
         let number = self.created.fetch_add(1, Ordering::Relaxed) + 1;
         let mut bytes = [0; 16];

@@ -16,8 +16,8 @@ pub fn etw_activity_id_control(context: &Context, code: u64, activity: u64) -> u
     activity_id_control(context, low_half(code), activity).to_register()
 }
 
-/// Reads, sets or creates activity ids (ETW-6.5.3). All but creating touch the
-/// thread's own, which a routine at `DISPATCH_LEVEL` has no business with.
+/// Reads, sets or creates activity ids (ETW-6.5.3). All codes except creation access the thread's
+/// id, which is not allowed at `DISPATCH_LEVEL`.
 fn activity_id_control(context: &Context, code: u32, address: u64) -> NtStatus {
     const GET: u32 = 1;
     const SET: u32 = 2;
@@ -27,13 +27,13 @@ fn activity_id_control(context: &Context, code: u32, address: u64) -> NtStatus {
     let call = context.call();
     if !(GET..=CREATE_SET).contains(&code) {
         context.warn(Rule::ActivityCode, || {
-            format!("with the code {code}, which does not exist")
+            format!("with the unknown control code {code}")
         });
         return NtStatus::INVALID_PARAMETER;
     }
     if address == 0 {
         context.warn(Rule::ActivityPointer, || {
-            "without an activity id".to_owned()
+            "with a null pointer for the activity id".to_owned()
         });
         return NtStatus::INVALID_PARAMETER;
     }

@@ -1,4 +1,4 @@
-//! The memory that an enable callback borrows for the call: source id and filters.
+//! The memory that an enable callback borrows for the call: the source id and the filters.
 
 use etl_file::Guid;
 use zerocopy::IntoBytes;
@@ -16,11 +16,11 @@ use crate::ground::{
 /// `EVENT_FILTER_TYPE_SCHEMATIZED`.
 const SCHEMATIZED: u32 = 0x8000_0000;
 
-/// Memory that a callback may read while it runs, and no longer (ETW-3.2.8).
+/// The memory that a callback may read only while it runs (ETW-3.2.8).
 pub struct CallbackMemory {
     pub source: Block,
     chain: Block,
-    /// Where the chain ends.
+    /// The end of the filter chain.
     end: u64,
     descriptor: Option<Block>,
 }
@@ -38,7 +38,7 @@ impl CallbackMemory {
         if context.config().hostile_filters {
             mislead(&mut bytes);
         }
-        // It ends where the memory does.
+        // The chain ends at the end of the memory.
         let room = bytes.len().next_multiple_of(16) - bytes.len();
         let chain = put(&[vec![0; room], bytes.clone()].concat());
         let start = chain.address() + room as u64;
@@ -64,7 +64,7 @@ impl CallbackMemory {
         self.descriptor.as_ref().map_or(0, Block::address)
     }
 
-    /// Takes the memory back: who kept a pointer to it faults there.
+    /// Takes the memory back. Later accesses through a kept pointer fault.
     pub fn take_back(self, context: &Context) {
         let borrowed = context.borrowed();
         borrowed.end_filter(self.end);
@@ -106,7 +106,7 @@ fn filter_chain(filters: &[(u16, FilterData)]) -> Vec<u8> {
 
 /// Makes a chain of filters lead past its end.
 fn mislead(chain: &mut [u8]) {
-    /// Where `NextOffset` is in a header.
+    /// The offset of `NextOffset` in a header.
     const NEXT_OFFSET: usize = 20;
     let mut at = 0;
     while let Some(next) = chain.get_mut(at + NEXT_OFFSET..at + NEXT_OFFSET + 4) {

@@ -1,5 +1,4 @@
-//! The verifier's checks of a call of ETW: the rules of which a driver that breaks
-//! them would not be told by Windows.
+//! The verifier's checks of calls of ETW, for rules whose violation Windows does not report.
 
 use etl_file::{decode::Schema, read::PointerSize};
 
@@ -18,19 +17,19 @@ use crate::ground::{
 /// `EVENT_WRITE_FLAG_NO_FAULTING`.
 const NO_FAULTING: u32 = 1;
 
-/// All flags that exist (ETW-6.1.9).
+/// All defined flags (ETW-6.1.9).
 const KNOWN_FLAGS: u32 = 3;
 
-/// Channels with a meaning of their own (ETW-8.6).
+/// The channels with a special meaning (ETW-8.6).
 const TRACE_LOGGING: u8 = 11;
 
 const PROVIDER_METADATA_CHANNEL: u8 = 12;
 
-/// Bytes of a payload that are looked at for what should not be in it.
+/// The number of payload bytes that are searched for leaks.
 const LOOKED_AT: usize = 1024;
 
-/// A write with a handle that names nothing: whether that is because `EtwRegister` has not
-/// stored it yet (ETW-2.6).
+/// Checks a write with an invalid handle: reports it if `EtwRegister` has not stored the handle
+/// yet (ETW-2.6).
 pub fn handle_in_registration(context: &Context, handle: u64) {
     if !context.is_registering() {
         return;
@@ -50,7 +49,7 @@ pub fn handle_in_registration(context: &Context, handle: u64) {
     }
 }
 
-/// Arguments that a write is refused for.
+/// Warns of arguments that fail a write.
 pub fn refused_arguments(context: &Context, call: &WriteCall) {
     if call.descriptor == 0 {
         context.warn(Rule::NullData, || "without an event descriptor".to_owned());
@@ -60,12 +59,12 @@ pub fn refused_arguments(context: &Context, call: &WriteCall) {
         });
     } else {
         context.warn(Rule::TooManyDescriptors, || {
-            format!("with {} data descriptors; 128 is the most", call.count)
+            format!("with {} data descriptors; the maximum is 128", call.count)
         });
     }
 }
 
-/// Bugchecks for a data descriptor that is null and has a size.
+/// Bugchecks for a data descriptor with a null pointer and a nonzero size.
 pub fn null_data(context: &Context, size: usize) -> ! {
     let from = context.caller();
     context.stop(
@@ -77,21 +76,21 @@ pub fn null_data(context: &Context, size: usize) -> ! {
     )
 }
 
-/// An event that no session can take.
+/// Warns of an event that is too large for any session.
 pub fn too_large(context: &Context, size: usize) {
     context.warn(Rule::LargeEvent, || {
-        format!("with an event of {size} bytes, its header included; 65,535 is the most")
+        format!("with an event of {size} bytes including its header; the maximum is 65,535")
     });
 }
 
-/// An event that a session's buffer cannot take.
+/// Warns of an event that is too large for a session's buffer.
 pub fn too_large_for_a_buffer(context: &Context, size: usize) {
     context.warn(Rule::LargeEvent, || {
-        format!("with an event of {size} bytes, which is more than a session's buffer holds")
+        format!("with an event of {size} bytes, which does not fit in a session's buffer")
     });
 }
 
-/// The arguments of a write.
+/// Checks the arguments of a write.
 pub fn arguments(
     context: &Context,
     call: &WriteCall,
@@ -111,18 +110,23 @@ pub fn arguments(
     let described = data.iter().any(|one| one.kind == EVENT_METADATA);
     if event.channel == TRACE_LOGGING && !described {
         context.warn(Rule::Channel, || {
-            "with channel 11 for an event that does not describe itself".to_owned()
+            "with channel 11 for an event without event metadata".to_owned()
         });
     }
     if call.flags & !KNOWN_FLAGS != 0 {
         context.warn(Rule::UnknownFlags, || {
-            format!("with the flags 0x{:x}, of which 1 and 2 exist", call.flags)
+            format!(
+                "with the flags 0x{:x}; only the flags 1 and 2 exist",
+                call.flags
+            )
         });
     }
     let unknown = call.filter & !context.instances();
     if unknown != 0 {
         context.warn(Rule::UnknownFilterBits, || {
-            format!("to keep the event from sessions 0x{unknown:x}, of which no filter told")
+            format!(
+                "with the filter bits 0x{unknown:x}, which no enable notification has announced"
+            )
         });
     }
     if context.page_faults_forbidden()
@@ -130,18 +134,18 @@ pub fn arguments(
         && call.flags & NO_FAULTING == 0
     {
         context.warn(Rule::FaultingWrite, || {
-            "where page faults are not allowed, without EVENT_WRITE_FLAG_NO_FAULTING".to_owned()
+            "without EVENT_WRITE_FLAG_NO_FAULTING where page faults are not allowed".to_owned()
         });
     }
     if call.activity.is_none() && context.irql() >= Irql::DISPATCH_LEVEL {
         context.warn(Rule::ImplicitActivity, || {
-            "without an activity id, where the thread is any".to_owned()
+            "without an activity id, so the event carries that of an arbitrary thread".to_owned()
         });
     }
     if call.activity.is_some() && call.activity == context.replaced_activity() {
         context.warn(Rule::OldActivityUsed, || {
             "with the activity id that EVENT_ACTIVITY_CTRL_CREATE_SET_ID returned, which is the \
-             one before; the new one is the thread's"
+             thread's previous id; the thread has the new one"
                 .to_owned()
         });
     }
@@ -161,22 +165,25 @@ fn addresses(context: &Context, call: &WriteCall, data: &[EventDataDescriptor]) 
     }
 }
 
-/// The data descriptors' types, their order, and what is reserved in them.
+/// Checks the data descriptors' types, order and reserved fields.
 fn descriptors(context: &Context, route: &Route, data: &[EventDataDescriptor]) {
     for (number, one) in data.iter().enumerate() {
         if one.reserved_1 != 0 || one.reserved_2 != 0 {
             context.warn(Rule::ReservedBytes, || {
-                format!("with reserved bytes of data descriptor {number} that are not zero")
+                format!("with nonzero reserved bytes in data descriptor {number}")
             });
         }
         if one.kind > TIMESTAMP_OVERRIDE {
             context.warn(Rule::UnknownType, || {
-                format!("with data descriptor {number} of type {}", one.kind)
+                format!(
+                    "with data descriptor {number} of the unknown type {}",
+                    one.kind
+                )
             });
         } else if one.kind != 0 && !route.honours_types {
             context.warn(Rule::TypeTooEarly, || {
                 format!(
-                    "with data descriptor {number} of type {}, which means nothing before \
+                    "with data descriptor {number} of type {}, which has no meaning before \
                      traits are set",
                     one.kind
                 )
@@ -192,26 +199,26 @@ fn descriptors(context: &Context, route: &Route, data: &[EventDataDescriptor]) {
     let single = data.iter().filter(|one| one.kind == EVENT_METADATA).count() <= 1;
     if !ordered || !single {
         context.warn(Rule::Description, || {
-            "with descriptions that do not come first: the provider's, then the event's, then \
+            "with metadata out of order; the order is provider metadata, event metadata, event \
              data"
                 .to_owned()
         });
     }
 }
 
-/// Levels, keywords, opcodes and channels that are not the provider's to use (8).
+/// Checks for reserved levels, keywords, opcodes and channels (8).
 fn descriptor_values(context: &Context, event: &EventDescriptor) {
-    /// The bits of keywords that are a provider's own.
+    /// The keyword bits that a provider may define.
     const OWN_KEYWORDS: u64 = (1 << 48) - 1;
     let of_a_channel = event.channel >= 16 || (8..=10).contains(&event.channel);
     let what = if event.level == 0 {
-        Some("level 0, which no session can filter".to_owned())
+        Some("level 0, which sessions cannot filter by level".to_owned())
     } else if (6..=15).contains(&event.level) {
         Some(format!("the reserved level {}", event.level))
     } else if event.opcode >= 241 {
         Some(format!("the reserved opcode {}", event.opcode))
     } else if event.keyword == 0 {
-        Some("no keyword, which sessions cannot filter by keyword".to_owned())
+        Some("no keyword, so sessions cannot filter it by keyword".to_owned())
     } else if event.keyword & !OWN_KEYWORDS != 0 && !of_a_channel {
         Some(format!(
             "the reserved keyword bits 0x{:x}",
@@ -237,36 +244,37 @@ pub fn content(context: &Context, gathered: &Content) {
     leaks(context, &gathered.payload);
 }
 
-/// Checks that the event's metadata is well-formed, and describes its payload.
+/// Checks that the event metadata is well-formed and matches the payload.
 fn description(context: &Context, metadata: &[u8], gathered: &Content) {
-    let says = metadata.first_chunk::<2>().copied().map(u16::from_le_bytes);
-    if says.map(usize::from) != Some(metadata.len()) {
+    let stated = metadata.first_chunk::<2>().copied().map(u16::from_le_bytes);
+    if stated.map(usize::from) != Some(metadata.len()) {
         context.warn(Rule::Description, || {
-            format!(
-                "with {} bytes of an event's description that says {says:?} of itself",
-                metadata.len()
+            let length = metadata.len();
+            stated.map_or_else(
+                || format!("with {length} bytes of event metadata, which have no size field"),
+                |size| format!("with {length} bytes of event metadata whose size field is {size}"),
             )
         });
         return;
     }
-    // Parsing takes time; what is wrong with an event shows soon.
+    // Parsing takes time, and an error in an event shows early.
     if !context.looks_closer() {
         return;
     }
     match Schema::parse_trace_logging(metadata) {
         Err(error) => context.warn(Rule::Description, || {
-            format!("with an event's description that cannot be read: {error}")
+            format!("with event metadata that cannot be decoded: {error}")
         }),
         Ok(schema) => {
             let payload = schema.decode(&gathered.payload, PointerSize::Eight);
             if let Some(error) = &payload.error {
                 context.warn(Rule::Description, || {
-                    format!("with data that are not those of the event's description: {error}")
+                    format!("with event data that do not match the event metadata: {error}")
                 });
             } else if !payload.leftover.is_empty() {
                 context.warn(Rule::Description, || {
                     format!(
-                        "with {} bytes of data more than the event's description has",
+                        "with {} bytes of event data after the last field of the event metadata",
                         payload.leftover.len()
                     )
                 });
@@ -275,7 +283,7 @@ fn description(context: &Context, metadata: &[u8], gathered: &Content) {
     }
 }
 
-/// Data that nobody wrote, and addresses of kernel memory.
+/// Checks for uninitialized data and kernel addresses.
 fn leaks(context: &Context, payload: &[u8]) {
     if !context.looks_closer() {
         return;
@@ -286,14 +294,14 @@ fn leaks(context: &Context, payload: &[u8]) {
         };
         if bytes == [UNINITIALIZED; 8] || bytes == [FREED; 8] {
             context.warn(Rule::LeakingData, || {
-                format!("with data at offset {at} that nobody has written since it was allocated")
+                format!("with uninitialized or freed memory at offset {at} of the event data")
             });
             return;
         }
         let value = u64::from_le_bytes(bytes);
         if context.is_kernel_address(value) || context.stack().contains(value) {
             context.warn(Rule::LeakingData, || {
-                format!("with the address 0x{value:016X} of kernel memory at offset {at}")
+                format!("with the kernel address 0x{value:016X} at offset {at} of the event data")
             });
             return;
         }

@@ -1,24 +1,24 @@
 //! The composite of several sessions' enable info.
 
-/// One session's way of enabling a provider or group.
+/// One session's parameters for a provider or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnableInfo {
-    /// 0 to 255; 0 filters nothing by level.
+    /// The level, 0 to 255; 0 passes every level.
     pub level: u8,
-    /// 0 stands for every keyword.
+    /// The match-any mask; 0 passes every keyword.
     pub match_any: u64,
-    /// All of these must be in an event's keyword.
+    /// The match-all mask, whose bits an event's keyword must all have.
     pub match_all: u64,
-    /// Whether events without a keyword are dropped.
+    /// Set to drop events without a keyword.
     pub ignore_keyword_0: bool,
-    /// Whether `match_all` counts where `match_any` is 0 (O2).
+    /// Set if `match_all` applies even when `match_any` is 0 (O2).
     pub all_without_any: bool,
 }
 
-/// The values that a provider is told, the least restrictive ones (ETW-3.2.3, R-E4).
+/// The values passed to a provider, which are the least restrictive ones (ETW-3.2.3, R-E4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Composite {
-    /// The highest level of any session; 255 where one has no limit.
+    /// The highest level of any session; 255 if one session has no limit.
     pub level: u8,
     /// The union of the sessions' match-any masks.
     pub match_any: u64,
@@ -27,12 +27,12 @@ pub struct Composite {
 }
 
 impl EnableInfo {
-    /// Returns the level with 0 spelled out (ETW-3.3.2).
+    /// Returns the level, with 0 replaced by 255 (ETW-3.3.2).
     const fn widest_level(self) -> u8 {
         if self.level == 0 { u8::MAX } else { self.level }
     }
 
-    /// Returns the match-any mask with 0 spelled out (ETW-3.4.2).
+    /// Returns the match-any mask, with 0 replaced by all bits (ETW-3.4.2).
     const fn widest_any(self) -> u64 {
         if self.match_any == 0 {
             u64::MAX
@@ -41,7 +41,7 @@ impl EnableInfo {
         }
     }
 
-    /// Returns whether the session wants an event of this level and keyword (ETW-3.3.1,
+    /// Returns whether the session records an event of this level and keyword (ETW-3.3.1,
     /// ETW-3.4.1, ETW-3.4.7).
     #[must_use]
     pub const fn wants(self, level: u8, keyword: u64) -> bool {
@@ -57,7 +57,7 @@ impl EnableInfo {
         )
     }
 
-    /// Returns the match-all mask as it counts (ETW-3.4.4).
+    /// Returns the effective match-all mask (ETW-3.4.4).
     const fn effective_all(self) -> u64 {
         if self.match_any == 0 && !self.all_without_any {
             0
@@ -67,14 +67,15 @@ impl EnableInfo {
     }
 }
 
-/// Returns whether an event passes the check of R-E8, for values in which 0 has been spelled out.
+/// Returns whether an event passes the check of R-E8. Level and match-any 0 must have been
+/// replaced before.
 #[must_use]
 pub const fn passes(level: u8, keyword: u64, to_level: u8, any: u64, all: u64) -> bool {
     level <= to_level && (keyword == 0 || (keyword & any != 0 && keyword & all == all))
 }
 
 impl Composite {
-    /// Returns the composite of several sessions' enable info; nothing for none.
+    /// Returns the composite of several sessions' enable info, or `None` for no sessions.
     pub fn of(enable_infos: impl IntoIterator<Item = EnableInfo>) -> Option<Self> {
         enable_infos
             .into_iter()

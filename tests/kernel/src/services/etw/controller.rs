@@ -1,4 +1,4 @@
-//! The controller: starts and stops sessions, and enables providers.
+//! The controller, which starts and stops sessions and enables providers.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -21,34 +21,34 @@ use super::{
 };
 use crate::ground::abi::EventFilterHeader;
 
-/// A session, as a controller names it.
+/// A controller's handle of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SessionHandle(pub(super) u16);
 
 /// The parameters for enabling a provider or group (`EnableTraceEx2`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnableParameters {
-    /// Events up to this level; 0 for all.
+    /// The highest level of the events to record; 0 for all levels.
     pub level: u8,
-    /// Events with any of these keywords; 0 for all.
+    /// The keywords of which an event needs at least one; 0 for all events.
     pub match_any: u64,
-    /// Events with all of these keywords.
+    /// The keywords that an event needs, all of them.
     pub match_all: u64,
-    /// `EVENT_ENABLE_PROPERTY_IGNORE_KEYWORD_0`: drop events without keyword.
+    /// `EVENT_ENABLE_PROPERTY_IGNORE_KEYWORD_0`: drops events without a keyword.
     pub ignore_keyword_0: bool,
-    /// The source id that the provider is told.
+    /// The source id passed to the enable callback.
     pub source: Option<Guid>,
-    /// A filter for the provider to evaluate.
+    /// Filter data that the provider evaluates.
     pub filter: Option<FilterData>,
-    /// Filters for the runtime to evaluate; not for groups.
+    /// Filters that the runtime evaluates; not supported for groups.
     pub events: EventFilters,
-    /// `EVENT_ENABLE_PROPERTY_EXCLUDE_INPRIVATE`: keep out events that are marked as
-    /// private browsing's.
+    /// `EVENT_ENABLE_PROPERTY_EXCLUDE_INPRIVATE`: drops events that are marked as
+    /// private browsing.
     pub exclude_in_private: bool,
-    /// `EVENT_ENABLE_PROPERTY_STACK_TRACE`: accepted; stacks are not captured here.
+    /// `EVENT_ENABLE_PROPERTY_STACK_TRACE`: accepted, but no stacks are captured.
     pub stack_walk: bool,
-    /// Processes that alone are to be enabled (`EVENT_FILTER_TYPE_PID`), eight at most. A
-    /// driver is none of them (ETW-3.5.12).
+    /// The only processes to enable (`EVENT_FILTER_TYPE_PID`), at most eight. A filter by
+    /// process never enables a driver (ETW-3.5.12).
     pub only_processes: Vec<u32>,
 }
 
@@ -64,7 +64,7 @@ pub fn start(context: &Context, config: SessionConfig) -> Result<SessionHandle, 
     }) {
         return Err(ControlError::AlreadyExists(config.name));
     }
-    // Private sessions do not count among those of the system (ETW-3.6.3).
+    // Private sessions do not count against the system's limit (ETW-3.6.3).
     let (most, too_many) = config
         .private
         .map_or((MAX_SESSIONS, ControlError::TooManySessions), |process| {
@@ -91,9 +91,8 @@ pub fn start(context: &Context, config: SessionConfig) -> Result<SessionHandle, 
     Ok(SessionHandle(id))
 }
 
-/// Enables a target for a session, or changes how it is enabled: what was there
-/// is replaced (ETW-3.1.3). A provider that is not registered yet is enabled when it
-/// registers (ETW-3.1.6).
+/// Enables a target for a session, or replaces its parameters (ETW-3.1.3). A provider that is
+/// not registered yet is enabled when it registers (ETW-3.1.6).
 pub fn enable(
     context: &Context,
     session: SessionHandle,
@@ -104,7 +103,7 @@ pub fn enable(
         && filter.data.len() + size_of::<EventFilterHeader>() > MAX_FILTER_BYTES
     {
         return Err(ControlError::InvalidParameter(format!(
-            "a filter of {} bytes is larger than {MAX_FILTER_BYTES} bytes with its header",
+            "the filter data has {} bytes; its maximum, header included, is {MAX_FILTER_BYTES}",
             filter.data.len()
         )));
     }
@@ -113,7 +112,7 @@ pub fn enable(
     }
     if parameters.only_processes.len() > MAX_PROCESSES {
         return Err(ControlError::InvalidParameter(format!(
-            "a filter by process has {MAX_PROCESSES} processes at most, not {}",
+            "the process filter names more than {MAX_PROCESSES} processes: {}",
             parameters.only_processes.len()
         )));
     }
@@ -127,11 +126,12 @@ pub fn enable(
             && etw.open.paged_session == PagedSession::CannotEnable
         {
             return Err(ControlError::InvalidParameter(
-                "a session in paged memory cannot enable drivers (ETW-6.1.11)".to_owned(),
+                "a session in paged memory cannot enable a driver's provider (ETW-6.1.11)"
+                    .to_owned(),
             ));
         }
         refuse_the_ninth(&etw, target, session.0)?;
-        // A driver is no process: a filter by process does not enable it (ETW-3.5.12).
+        // A driver is not a process, so a filter by process does not enable it (ETW-3.5.12).
         if !parameters.only_processes.is_empty() {
             etw.forget(target, session.0);
             return Ok(());
@@ -193,16 +193,16 @@ fn refuse_for_groups(
     };
     let refuse = |why| ControlError::InvalidParameter(format!("{{{group}}} is a group: {why}"));
     if session.is_private() {
-        return Err(refuse("a private session cannot control one"));
+        return Err(refuse("a private session cannot enable or disable a group"));
     }
     if !parameters.events.is_empty() {
-        return Err(refuse("filters by event id or name do not apply to one"));
+        return Err(refuse("filters by event id or name do not apply to groups"));
     }
     Ok(())
 }
 
-/// Sets the providers that a session does not reach by groups, in place of those before
-/// (`TraceSetDisallowList`, ETW-5.9 to ETW-5.11). Members are told at once.
+/// Sets the providers that a session does not enable by a group, replacing the earlier list
+/// (`TraceSetDisallowList`, ETW-5.9 to ETW-5.11). Notifies the groups' members at once.
 pub fn set_disallow_list(
     context: &Context,
     session: SessionHandle,
@@ -258,7 +258,7 @@ pub fn disable(
     Ok(())
 }
 
-/// Asks what a target reaches to write events that describe its state (R-E5).
+/// Asks the providers of a target to write events that describe their state (R-E5).
 pub fn capture_state(
     context: &Context,
     session: SessionHandle,
@@ -283,8 +283,8 @@ pub fn capture_state(
     Ok(())
 }
 
-/// Tells what a target reaches a control code that no controller can send, as a later
-/// Windows may (ETW-3.2.5).
+/// Calls the enable callbacks of a target's providers with any control code. A later version
+/// of Windows may send codes that do not exist today (ETW-3.2.5).
 pub fn send_code(context: &Context, target: Target, code: u32) {
     let reached = context.etw().registered_as(target);
     for handle in reached {
@@ -296,7 +296,7 @@ pub fn send_code(context: &Context, target: Target, code: u32) {
     }
 }
 
-/// Returns a session that runs.
+/// Returns a running session.
 pub fn running(context: &Context, session: SessionHandle) -> Result<Arc<Session>, ControlError> {
     let etw = context.etw();
     let running = etw.sessions.get(&session.0);
@@ -305,13 +305,13 @@ pub fn running(context: &Context, session: SessionHandle) -> Result<Arc<Session>
         .ok_or(ControlError::NotRunning)
 }
 
-/// Does what sessions bring about by themselves, once nothing else is under way.
+/// Runs the work that sessions start themselves, once no other job runs.
 pub fn after_job(context: &Context) {
     tell_of_full_sessions(context);
     flush_what_is_due(context);
 }
 
-/// Tells what sessions enable that stopped by themselves, their files being full (ETW-6.4.4).
+/// Notifies the providers of sessions that stopped because their files are full (ETW-6.4.4).
 fn tell_of_full_sessions(context: &Context) {
     let full: Vec<u16> = {
         let etw = context.etw();
@@ -325,7 +325,7 @@ fn tell_of_full_sessions(context: &Context) {
     }
 }
 
-/// Flushes the buffers of sessions whose flush timers have come due (ETW-6.3.8).
+/// Flushes the buffers of sessions whose flush timers are due (ETW-6.3.8).
 pub fn flush_what_is_due(context: &Context) {
     let now = context.clock().last();
     let sessions: Vec<Arc<Session>> = {
@@ -341,7 +341,7 @@ pub fn flush_what_is_due(context: &Context) {
     }
 }
 
-/// Returns the time of the next flush by a timer, if there is one.
+/// Returns the time of the next flush by a flush timer, if any is set.
 pub fn next_flush(context: &Context) -> Option<i64> {
     let etw = context.etw();
     let sessions = etw.sessions.values();
@@ -350,8 +350,8 @@ pub fn next_flush(context: &Context) -> Option<i64> {
         .min()
 }
 
-/// Takes all that a session enables away, and tells it so, with a null source (ETW-3.1.8,
-/// R-E2).
+/// Disables everything that a session enables, and notifies the providers with a null source
+/// (ETW-3.1.8, R-E2).
 fn release(context: &Context, session: u16) {
     let targets: Vec<Target> = {
         let mut etw = context.etw();
@@ -375,8 +375,8 @@ fn release(context: &Context, session: u16) {
     }
 }
 
-/// Stops a session: what it enabled is told so, with a null source (ETW-3.1.8,
-/// R-E2), and its file is finished.
+/// Stops a session: notifies the providers that it enabled with a null source (ETW-3.1.8,
+/// R-E2), and finishes its file.
 pub fn stop(context: &Context, session: SessionHandle) -> Result<SessionReport, ControlError> {
     if !context.etw().sessions.contains_key(&session.0) {
         return Err(ControlError::NotRunning);

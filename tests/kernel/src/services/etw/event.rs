@@ -14,15 +14,15 @@ pub struct WriteCall {
     pub handle: u64,
     /// The `EVENT_DESCRIPTOR`'s address.
     pub descriptor: u64,
-    /// The activity id, unless it is the thread's.
+    /// The activity id, or `None` for the thread's.
     pub activity: Option<Guid>,
     /// The related activity id.
     pub related: Option<Guid>,
     /// The number of data descriptors.
     pub count: u32,
-    /// Their address.
+    /// The address of the data descriptors.
     pub data: u64,
-    /// Bits of the sessions that the provider keeps the event from.
+    /// The bits of the sessions that the provider excludes from the event.
     pub filter: u64,
     /// `EVENT_WRITE_FLAG_*`.
     pub flags: u32,

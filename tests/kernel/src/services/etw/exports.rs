@@ -11,8 +11,8 @@ use crate::{
     ground::{abi::EventDescriptor, irql::Irql, memory, rule::Rule, status::NtStatus},
 };
 
-/// Returns the exports, with the IRQL limits of wdm.h. `EtwActivityIdControl`'s
-/// depends on its control code, and is checked there.
+/// Returns the exports, with the IRQL limits of wdm.h. The limit of `EtwActivityIdControl`
+/// depends on its control code, and the routine checks it.
 pub fn exports() -> Vec<Export<Context>> {
     const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
     const HIGH: Irql = Irql::HIGH_LEVEL;
@@ -45,14 +45,14 @@ pub fn exports() -> Vec<Export<Context>> {
 fn etw_register(context: &Context, provider: u64, callback: u64, argument: u64, slot: u64) -> u64 {
     if provider == 0 || slot == 0 {
         context.warn(Rule::RegisterPointer, || {
-            "without a place for the provider's id, or for the handle".to_owned()
+            "with a null pointer for the provider id or the handle".to_owned()
         });
         return NtStatus::INVALID_PARAMETER.to_register();
     }
-    context.check_address("a provider's id", provider, 16);
-    context.check_address("the place for a handle", slot, 8);
+    context.check_address("a provider id", provider, 16);
+    context.check_address("a pointer for the handle", slot, 8);
     let provider = Guid::from_bytes(context.read(provider));
-    // A slot that cannot be written is found out before anything is made.
+    // The slot is checked before the registration is made.
     let before: u64 = context.read(slot);
     if let Some(status) = context.faults().take("EtwRegister") {
         context.etw().left_by_failures.insert(before);
@@ -60,7 +60,7 @@ fn etw_register(context: &Context, provider: u64, callback: u64, argument: u64, 
     }
     if before != 0 {
         context.warn(Rule::HandleOverwritten, || {
-            format!("with a place for the handle that holds 0x{before:016X}, which is lost")
+            format!("with a handle variable that holds 0x{before:016X}, which is lost")
         });
     }
     let handle = registration::register(context, provider, callback, argument);
@@ -131,22 +131,25 @@ fn set_information(
                 NtStatus::SUCCESS
             } else {
                 context.warn(Rule::DescriptorTypeSwitch, || {
-                    format!("to switch descriptor types with the bytes {bytes:02x?}")
+                    format!(
+                        "for EventProviderUseDescriptorType with the bytes {bytes:02x?}; the \
+                         value is one byte, 0 or 1"
+                    )
                 });
                 NtStatus::INVALID_PARAMETER
             }
         }
         _ => {
             context.warn(Rule::InformationClass, || {
-                format!("with the class {class}, which does not exist")
+                format!("with the unknown information class {class}")
             });
             NtStatus::INVALID_DEVICE_REQUEST
         }
     }
 }
 
-/// Returns whether any session wants the event (ETW-1.3.26: never false for one that would
-/// be recorded).
+/// Returns whether any session would record the event (ETW-1.3.26: never false for an event
+/// that would be recorded).
 fn is_enabled(context: &Context, handle: u64, wants: impl Fn(&EnableInfo) -> bool) -> u64 {
     if let Some(route) = context.routes().get(handle) {
         return u64::from(
@@ -227,7 +230,8 @@ fn etw_write_ex(context: &Context, arguments: [u64; 8]) -> u64 {
     write::write(context, &call).to_register()
 }
 
-/// Returns the arguments of a write without flags and filter; ids and data by their addresses.
+/// Returns the arguments of a write without flags and filter, from the addresses of ids and
+/// data.
 fn write_call(
     context: &Context,
     handle: u64,
@@ -247,7 +251,7 @@ fn write_call(
     }
 }
 
-/// Returns the id at an address, if there is one.
+/// Returns the id at an address, or `None` for a null pointer.
 fn guid(context: &Context, what: &str, address: u64) -> Option<Guid> {
     context.check_address(what, address, if address == 0 { 0 } else { 16 });
     (address != 0).then(|| Guid::from_bytes(context.read(address)))

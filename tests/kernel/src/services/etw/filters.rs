@@ -1,59 +1,59 @@
-//! The filters that the runtime itself applies, beyond level and keywords.
+//! The filters that the runtime applies after level and keywords.
 //!
-//! Level and keywords come first: no filter brings back what they reject (ETW-3.5.8).
+//! A filter never passes an event that level or keywords reject (ETW-3.5.8).
 
 use super::composite::EnableInfo;
 
-/// Ids that one filter can list (ETW-3.5.9).
+/// The most ids that one filter can list (ETW-3.5.9).
 const MAX_IDS: usize = 64;
-/// The longest list of names. (The documented limit of a filter's data.)
+/// The most bytes of names in one filter, which is the documented limit of filter data.
 const MAX_NAME_BYTES: usize = 4096;
 
-/// Lets events pass by their id, or keeps them back (`EVENT_FILTER_TYPE_EVENT_ID`). Events
-/// that describe themselves have no ids, and pass.
+/// A filter by event id (`EVENT_FILTER_TYPE_EVENT_ID`). `TraceLogging` events have no ids and
+/// always pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventIdFilter {
     /// Whether the listed events are the ones that pass.
     pub keep: bool,
-    /// The ids.
+    /// The listed ids.
     pub ids: Vec<u16>,
 }
 
-/// Lets events that describe themselves pass by their name, or keeps them back.
+/// A filter of `TraceLogging` events by name (`EVENT_FILTER_TYPE_EVENT_NAME`).
 ///
-/// (`EVENT_FILTER_TYPE_EVENT_NAME`.) It looks at events of its own level and keywords; all
-/// others pass, and so do events in a manifest (ETW-3.5.10).
+/// The filter has a level and keywords of its own, and examines only events that match them.
+/// All other events pass, and so do events of a manifest (ETW-3.5.10).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventNameFilter {
     /// Whether the listed events are the ones that pass.
     pub keep: bool,
-    /// Events up to this level are looked at; 0 for all.
+    /// The highest level of the events to examine; 0 for all levels.
     pub level: u8,
-    /// Events with any of these keywords are looked at; 0 for all.
+    /// The keywords of which an examined event has at least one; 0 for all events.
     pub match_any: u64,
-    /// Events with all of these keywords are looked at.
+    /// The keywords that an examined event has, all of them.
     pub match_all: u64,
-    /// The names.
+    /// The listed names.
     pub names: Vec<String>,
 }
 
 /// A session's filters for a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilters {
-    /// By id.
+    /// The filter by event id.
     pub ids: Option<EventIdFilter>,
-    /// By name.
+    /// The filter by event name.
     pub names: Option<EventNameFilter>,
 }
 
-/// A schematized filter: the provider's own, in the provider's own format.
+/// A schematized filter, in a format that the provider defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterData {
-    /// Which of the provider's filters it is.
+    /// The filter's id, which the provider defines.
     pub id: u16,
-    /// Its version.
+    /// The filter's version.
     pub version: u8,
-    /// The filter's bytes, in the provider's own format; 1,000 at most.
+    /// The filter's bytes, at most 1,000.
     pub data: Vec<u8>,
 }
 
@@ -62,40 +62,42 @@ pub const fn instance_bit(session: u16) -> u64 {
     1 << (session % 64)
 }
 
-/// The part of an event that filters look at.
+/// The parts of an event that filters examine.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     pub id: u16,
     pub level: u8,
     pub keyword: u64,
-    /// The name of an event that describes itself.
+    /// The name of a `TraceLogging` event.
     pub name: Option<&'a str>,
 }
 
 impl EventFilters {
-    /// Returns whether there are any.
+    /// Returns whether there is no filter.
     pub(super) const fn is_empty(&self) -> bool {
         self.ids.is_none() && self.names.is_none()
     }
 
-    /// Returns the defect of the filters, if they have one.
+    /// Returns the error in the filters, if there is one.
     pub(super) fn complaint(&self) -> Option<String> {
         if let Some(ids) = &self.ids
             && (ids.ids.is_empty() || ids.ids.len() > MAX_IDS)
         {
             return Some(format!(
-                "a filter by event id has 1 to {MAX_IDS} ids, not {}",
+                "a filter by event id must have 1 to {MAX_IDS} ids, not {}",
                 ids.ids.len()
             ));
         }
         let names = self.names.as_ref()?;
         let bytes: usize = names.names.iter().map(|name| name.len() + 1).sum();
         (names.names.is_empty() || bytes > MAX_NAME_BYTES).then(|| {
-            format!("a filter by event name has 1 to {MAX_NAME_BYTES} bytes of names, not {bytes}")
+            format!(
+                "a filter by event name must have 1 to {MAX_NAME_BYTES} bytes of names, not {bytes}"
+            )
         })
     }
 
-    /// Returns whether an event passes that level and keywords let through.
+    /// Returns whether the filters pass an event that level and keywords pass.
     pub(super) fn pass(&self, event: Subject<'_>) -> bool {
         let by_id = self
             .ids
@@ -121,8 +123,8 @@ impl EventFilters {
     }
 }
 
-/// Returns the name in an event's description of itself: after its size and its tag, whose bytes
-/// but the last have a top bit.
+/// Returns the name in event metadata. The name follows the size and the tag; every byte of the
+/// tag except the last has its top bit set.
 pub fn name_of(description: &[u8]) -> Option<&str> {
     let tag = description.get(2..)?;
     let name = tag.iter().position(|byte| byte & 0x80 == 0)? + 1;

@@ -1,8 +1,8 @@
-//! The ETW runtime: registrations, sessions, and what lies between them.
+//! The ETW runtime: registrations, sessions, and the delivery of events and notifications.
 //!
-//! Ids in comments can be looked up in `docs/reference`: ETW-3.2.3, V04 and O8 in
-//! `etw-runtime.md`, which describes how ETW behaves, lists the verifier's rules, and names
-//! what is unspecified; R-E4 in `requirements.md`.
+//! Ids in comments refer to `docs/reference`: ETW-3.2.3, V04 and O8 to `etw-runtime.md`, which
+//! describes the behaviour of ETW, the verifier's rules and the unspecified behaviours; R-E4 to
+//! `requirements.md`.
 
 pub mod activities;
 pub mod activity_routines;

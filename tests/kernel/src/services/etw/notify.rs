@@ -1,4 +1,4 @@
-//! Notifications: telling registrations what sessions want of them.
+//! Notifications of registrations about changes by sessions.
 
 use std::thread::ThreadId;
 
@@ -7,21 +7,21 @@ use etl_file::Guid;
 use super::{callback_memory::CallbackMemory, service::Context, state::Notification};
 use crate::ground::rule::Rule;
 
-/// The content of a notification beside the state.
+/// The content of a notification in addition to the state.
 #[derive(Clone, Copy)]
 pub struct Cause {
-    /// Whether state is to be captured.
+    /// Set to request a capture of state.
     pub capture: bool,
-    /// The source id that the controller gave.
+    /// The controller's source id.
     pub source: Guid,
-    /// Whether filters are told.
+    /// Set to pass filters.
     pub filters: bool,
-    /// A control code to tell in place of the one that is true.
+    /// A control code to pass instead of the actual one.
     pub code: Option<u32>,
 }
 
 impl Cause {
-    /// A change of the sessions' state, by a controller that says nothing of itself.
+    /// A change of the sessions' state by a controller without a source id.
     pub const CHANGE: Self = Self {
         capture: false,
         source: Guid::NULL,
@@ -30,9 +30,9 @@ impl Cause {
     };
 }
 
-/// Tells a registration what has become of it: calls its enable callback, at
-/// `PASSIVE_LEVEL` on a system thread. Notifications to one registration come one after
-/// another, each with the state that holds when its turn has come (ETW-2.9).
+/// Notifies a registration: calls its enable callback at `PASSIVE_LEVEL` on a system thread.
+/// Notifications to one registration are serialized, and each carries the state at the time
+/// of its call (ETW-2.9).
 pub fn notify(context: &Context, handle: u64, cause: Cause) {
     let this = context.id();
     let turn = || -> Option<(Option<Notification>, Option<ThreadId>)> {
@@ -82,7 +82,8 @@ pub fn notify(context: &Context, handle: u64, cause: Cause) {
     }
 }
 
-/// A registration's callback and its context must be there as long as it is (ETW-2.1).
+/// Checks that the callback and its context still exist, as they must until `EtwUnregister`
+/// (ETW-2.1).
 fn check_callback(context: &Context, notification: &Notification) {
     let gone = [
         ("code", notification.callback),

@@ -17,13 +17,13 @@ use crate::{
     ground::{bugcheck::Violation, rule::Rule, status::NtStatus},
 };
 
-/// Handles look like kernel addresses; user space and null are never issued.
+/// The first handle. Handles look like kernel addresses and are never null or in user space.
 const FIRST_HANDLE: u64 = 0xFFFF_B000_0000_0000;
 
 const HANDLE_STEP: u64 = 0x80;
 
-/// Makes a registration and, where sessions enable its GUID already, tells it so
-/// before its handle is out (ETW-2.6, R-E9).
+/// Makes a registration. If sessions enable its GUID already, notifies it before its handle
+/// is stored (ETW-2.6, R-E9).
 pub fn register(context: &Context, provider: Guid, callback: u64, argument: u64) -> u64 {
     let (handle, enabled) = {
         let mut etw = context.etw();
@@ -56,7 +56,7 @@ pub fn register(context: &Context, provider: Guid, callback: u64, argument: u64)
     handle
 }
 
-/// Ends a registration, after its enable callback has returned wherever it runs (ETW-2.12).
+/// Ends a registration, after a running enable callback has returned (ETW-2.12).
 pub fn unregister(context: &Context, handle: u64) -> NtStatus {
     let this = context.id();
     let known = || match context.etw().registration(handle) {
@@ -89,10 +89,11 @@ pub fn unregister(context: &Context, handle: u64) -> NtStatus {
             };
             if churn {
                 context.warn(Rule::RegistrationChurn, || {
-                    "again: the provider is registered for every few events".to_owned()
+                    "for a registration of a few events; register the provider once per driver load"
+                        .to_owned()
                 });
             }
-            // O5: the registration is gone, and its callback may still be told so.
+            // O5: the callback may be notified after the registration has ended.
             if let Some(registration) = tell {
                 let memory = CallbackMemory::new(context, Guid::NULL, &[]);
                 let source = memory.source.address();
@@ -106,8 +107,8 @@ pub fn unregister(context: &Context, handle: u64) -> NtStatus {
     }
 }
 
-/// Returns the status of a call with a handle that names nothing: an error for 0, a bugcheck
-/// for one that is stale or made up.
+/// Returns the status of a call with an invalid handle: an error for 0. Bugchecks for a handle
+/// that was released or never issued.
 pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
     let from = || context.caller();
     match error {
@@ -123,14 +124,14 @@ pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
         ),
         HandleError::NeverIssued if context.etw().left_by_failures.contains(&handle) => {
             context.warn(Rule::HandleOfFailure, || {
-                format!("with 0x{handle:016X}, which is no handle: EtwRegister had failed")
+                format!("with 0x{handle:016X}, which is not a handle: EtwRegister had failed")
             });
             NtStatus::INVALID_HANDLE
         }
         HandleError::NeverIssued => context.stop(
             Rule::HandleNeverIssued,
             format!(
-                "{} was called from {} with 0x{handle:016X}, which EtwRegister never gave out",
+                "{} was called from {} with 0x{handle:016X}, which EtwRegister never returned",
                 context.call().name,
                 from()
             ),
@@ -138,7 +139,7 @@ pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
     }
 }
 
-/// Sets a registration's traits, once (R-T3, R-T4), and with them its group.
+/// Sets a registration's traits and its group. They can be set once (R-T3, R-T4).
 pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
     let CheckedTraits { group, doubtful } = match check_traits(&blob) {
         Ok(checked) => checked,
@@ -160,7 +161,7 @@ pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
             let status = etw.open.second_traits;
             drop(etw);
             context.warn(Rule::TraitsSetTwice, || {
-                "for a registration that has traits already".to_owned()
+                "for a registration that already has traits".to_owned()
             });
             return status;
         }
@@ -178,15 +179,15 @@ pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
         }
         etw.enable_infos_of_handle(handle).len() > before
     };
-    // Membership takes effect now, and so does what sessions enable by the group (ETW-5.6).
+    // Membership takes effect now, and with it the sessions' enable info for the group (ETW-5.6).
     if joined {
         notify(context, handle, Cause::CHANGE);
     }
     NtStatus::SUCCESS
 }
 
-/// Reports and removes the registrations of a driver that is gone, whose
-/// callbacks would run code that is no longer there (ETW-2.1).
+/// Reports and removes the registrations of an unloaded driver. Their callbacks would run
+/// code that is no longer mapped (ETW-2.1).
 pub fn report_left_registered(
     context: &Context,
     belongs: impl Fn(&Call) -> bool,
@@ -213,7 +214,7 @@ pub fn report_left_registered(
             rule: Rule::ProviderLeftRegistered,
             message: format!(
                 "{driver} was unloaded without EtwUnregister for the provider {{{provider}}}: its \
-                 handle 0x{handle:016X} was made by {} at {} from {}",
+                 handle 0x{handle:016X} came from {}, called at {} from {}",
                 call.name,
                 call.irql,
                 context.place(call.return_address)

@@ -1,4 +1,4 @@
-//! The runtime as its routines see it: the state behind its lock, and what lies beside it.
+//! The ETW runtime and the context in which its routines act.
 
 use std::{
     cell::Cell,
@@ -21,7 +21,7 @@ use crate::{
     services::{addresses::Addresses, borrowed::Borrowed, faults::Faults, verifier::Verifier},
 };
 
-/// The number of events that are looked at more closely, which takes time.
+/// The number of events that are checked in detail, which takes time.
 const CLOSER_LOOKS: u32 = 20_000;
 
 /// The configuration of the runtime.
@@ -31,7 +31,7 @@ pub struct EtwConfig {
     pub processors: u16,
     /// The choices for unspecified behaviour.
     pub unspecified_behaviour: UnspecifiedBehaviour,
-    /// Whether the filters that enable callbacks get lead past their end.
+    /// Passes filter data to enable callbacks whose chain leads past its end.
     pub hostile_filters: bool,
 }
 
@@ -41,9 +41,9 @@ pub struct Uses {
     pub clock: Arc<Clock>,
     /// The verifier.
     pub verifier: Arc<Verifier>,
-    /// The routines that are to fail.
+    /// The injected faults.
     pub faults: Arc<Faults>,
-    /// The knowledge of addresses.
+    /// The checks of addresses.
     pub addresses: Arc<Addresses>,
     /// The memory that callbacks borrow.
     pub borrowed: Arc<Borrowed>,
@@ -56,14 +56,14 @@ pub struct EtwRuntime {
     state: Mutex<Etw>,
     routes: Routes,
     activities: Activities,
-    /// Bits of sessions that providers were told in filters.
+    /// The bits of sessions that filters have announced to providers.
     instances: AtomicU64,
     no_page_faults: AtomicBool,
     closer_looks: AtomicU32,
 }
 
-/// The runtime's state, while it is locked. What was changed meanwhile shows in the routes
-/// before it is unlocked.
+/// The locked state of the runtime. Its changes are applied to the routes before the lock is
+/// released.
 pub struct EtwGuard<'a> {
     etw: MutexGuard<'a, Etw>,
     routes: &'a Routes,
@@ -94,7 +94,7 @@ impl Drop for EtwGuard<'_> {
 }
 
 impl EtwRuntime {
-    /// Makes a runtime without registrations and sessions.
+    /// Creates a runtime without registrations and sessions.
     pub fn new(config: EtwConfig, uses: Uses) -> Self {
         Self {
             state: Mutex::new(Etw::new(config.unspecified_behaviour)),
@@ -122,7 +122,7 @@ impl EtwRuntime {
         &self.activities
     }
 
-    /// Says whether drivers run where page faults are not allowed.
+    /// Sets whether drivers run where page faults are not allowed.
     pub fn forbid_page_faults(&self, forbidden: bool) {
         self.no_page_faults.store(forbidden, Ordering::Relaxed);
     }
@@ -131,9 +131,9 @@ impl EtwRuntime {
 /// The runtime's state for a thread.
 #[derive(Default)]
 struct Local {
-    /// Whether `EtwRegister` is under way, which has not stored its handle yet.
+    /// Set while `EtwRegister` runs and has not stored its handle yet.
     registering: Cell<bool>,
-    /// The id that was the thread's before `EVENT_ACTIVITY_CTRL_CREATE_SET_ID`.
+    /// The thread's activity id before `EVENT_ACTIVITY_CTRL_CREATE_SET_ID`.
     replaced_activity: Cell<Option<Guid>>,
 }
 
@@ -153,7 +153,7 @@ impl Deref for Context {
 }
 
 impl Context {
-    /// Makes a context of the runtime's for a call or job.
+    /// Creates the runtime's context for a call or job.
     pub const fn new(runtime: Arc<EtwRuntime>, execution: Execution) -> Self {
         Self { runtime, execution }
     }
@@ -163,12 +163,12 @@ impl Context {
         self.runtime.etw()
     }
 
-    /// Returns how the runtime is to behave.
+    /// Returns the runtime's configuration.
     pub fn config(&self) -> &EtwConfig {
         &self.runtime.config
     }
 
-    /// Returns where events go.
+    /// Returns the routes of events.
     pub fn routes(&self) -> &Routes {
         &self.runtime.routes
     }
@@ -188,12 +188,12 @@ impl Context {
         &self.runtime.uses.verifier
     }
 
-    /// Returns the routines that are to fail.
+    /// Returns the injected faults.
     pub fn faults(&self) -> &Faults {
         &self.runtime.uses.faults
     }
 
-    /// Returns what is known of addresses.
+    /// Returns the checks of addresses.
     pub fn addresses(&self) -> &Addresses {
         &self.runtime.uses.addresses
     }
@@ -218,12 +218,12 @@ impl Context {
         self.addresses().is_kernel_address(value)
     }
 
-    /// Notes that a provider was told of a session by its bit.
+    /// Records that a filter announced a session's bit to a provider.
     pub fn tell_of_instance(&self, bit: u64) {
         self.runtime.instances.fetch_or(bit, Ordering::Relaxed);
     }
 
-    /// Returns the bits of sessions that providers were told.
+    /// Returns the bits of sessions that filters have announced to providers.
     pub fn instances(&self) -> u64 {
         self.runtime.instances.load(Ordering::Relaxed)
     }
@@ -233,19 +233,19 @@ impl Context {
         self.runtime.no_page_faults.load(Ordering::Relaxed)
     }
 
-    /// Returns whether one more event is looked at closely.
+    /// Returns whether one more event is to be checked in detail.
     pub fn looks_closer(&self) -> bool {
         let looks = &self.runtime.closer_looks;
         looks.load(Ordering::Relaxed) < CLOSER_LOOKS
             && looks.fetch_add(1, Ordering::Relaxed) < CLOSER_LOOKS
     }
 
-    /// Returns whether `EtwRegister` is under way on this thread.
+    /// Returns whether `EtwRegister` runs on this thread and has not stored its handle yet.
     pub fn is_registering(&self) -> bool {
         self.local::<Local>().registering.get()
     }
 
-    /// Runs a part of `EtwRegister` that comes before the handle is stored.
+    /// Runs a part of `EtwRegister` that precedes the storing of the handle.
     pub fn while_registering(&self, body: impl FnOnce()) {
         let local = self.local::<Local>();
         let before = local.registering.replace(true);
@@ -253,13 +253,13 @@ impl Context {
         local.registering.set(before);
     }
 
-    /// Notes the id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` replaced, or that the thread has
-    /// it again.
+    /// Records the id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` replaced, or clears it when the
+    /// thread has that id again.
     pub fn note_replaced_activity(&self, replaced: Option<Guid>) {
         self.local::<Local>().replaced_activity.set(replaced);
     }
 
-    /// Returns the id that was replaced, if it was.
+    /// Returns the replaced id, if there is one.
     pub fn replaced_activity(&self) -> Option<Guid> {
         self.local::<Local>().replaced_activity.get()
     }

@@ -1,4 +1,4 @@
-//! The runtime's state: registrations, sessions, and who enables what.
+//! The state of the ETW runtime: registrations, sessions and enable infos.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -39,7 +39,7 @@ pub enum Target {
 /// One session's enable info for a target.
 #[derive(Clone, Debug)]
 pub struct SessionEnableInfo {
-    /// Level, keywords, properties.
+    /// The level, keywords and properties.
     pub enable_info: EnableInfo,
     /// The schematized filter, which the provider evaluates.
     pub filter: Option<FilterData>,
@@ -47,11 +47,11 @@ pub struct SessionEnableInfo {
     pub events: Arc<EventFilters>,
     /// `EVENT_ENABLE_PROPERTY_EXCLUDE_INPRIVATE`.
     pub exclude_in_private: bool,
-    /// `EVENT_ENABLE_PROPERTY_STACK_TRACE`: asked for, and not captured here.
+    /// `EVENT_ENABLE_PROPERTY_STACK_TRACE`: stacks are requested, but not captured here.
     pub stack_walk: bool,
 }
 
-/// A registration: what one `EtwRegister` made.
+/// A registration, made by one call of `EtwRegister`.
 pub struct Registration {
     /// The provider's GUID.
     pub provider: Guid,
@@ -61,7 +61,7 @@ pub struct Registration {
     pub traits: Option<Arc<[u8]>>,
     /// The group that the traits name.
     pub group: Option<Guid>,
-    /// Whether the types of data descriptors mean something (ETW-4.3.6).
+    /// Set once the types of data descriptors have a meaning (ETW-4.3.6).
     pub honours_types: bool,
     pub registered_by: Call,
     /// The thread that its enable callback runs on.
@@ -70,15 +70,15 @@ pub struct Registration {
     pub writes: Arc<AtomicU64>,
 }
 
-/// A session that runs.
+/// A running session.
 pub struct RunningSession {
     pub session: Arc<Session>,
-    /// The providers that it does not reach by groups.
+    /// The providers that the session does not enable by a group.
     pub disallowed: HashSet<Guid>,
 }
 
 impl RunningSession {
-    /// Returns whether it gets no events of drivers (ETW-3.6.4, ETW-6.1.11).
+    /// Returns whether the session receives no events from drivers (ETW-3.6.4, ETW-6.1.11).
     fn is_out_of_reach(&self) -> bool {
         self.session.is_private() || self.session.config().paged_memory
     }
@@ -90,17 +90,17 @@ pub struct Etw {
     pub registrations: BTreeMap<u64, Registration>,
     pub released: HashSet<u64>,
     pub issued: u64,
-    /// The values that failed calls of `EtwRegister` left in the handles' places.
+    /// The values that failed calls of `EtwRegister` left in the handle variables.
     pub left_by_failures: HashSet<u64>,
     /// The number of a provider's registrations that ended after a few events.
     pub short_lived: HashMap<Guid, u32>,
     /// The choices for unspecified behaviour.
     pub open: UnspecifiedBehaviour,
-    /// The sessions that run, by id.
+    /// The running sessions, by id.
     pub sessions: BTreeMap<u16, RunningSession>,
-    /// Ids of sessions are not used twice.
+    /// The id of the next session. No id is used twice.
     pub sessions_started: u16,
-    /// Who enables what.
+    /// The enable infos of all sessions.
     pub enable_infos: HashMap<Target, BTreeMap<u16, SessionEnableInfo>>,
     /// The number of notifications that were delivered.
     pub notifications: u64,
@@ -108,13 +108,13 @@ pub struct Etw {
     pub denied_groups: HashMap<Guid, GroupDenial>,
 }
 
-/// Why a handle names no registration.
+/// The reason that a handle is not valid.
 pub enum HandleError {
-    /// It is 0: the provider is not registered, and nothing happens.
+    /// The handle is 0: the provider is not registered, and the call has no effect.
     Null,
-    /// It was released by `EtwUnregister`.
+    /// `EtwUnregister` released the handle.
     Released,
-    /// It was never issued.
+    /// `EtwRegister` never returned the handle.
     NeverIssued,
 }
 
@@ -129,7 +129,7 @@ pub struct Notification {
 }
 
 impl Etw {
-    /// Returns a runtime with these choices for unspecified behaviour.
+    /// Creates a runtime with these choices for unspecified behaviour.
     pub fn new(open: UnspecifiedBehaviour) -> Self {
         Self {
             open,
@@ -165,9 +165,9 @@ impl Etw {
         std::iter::once(Target::Provider(registration.provider)).chain(group)
     }
 
-    /// Returns every session's enable info for a registration, directly or by its group
-    /// (ETW-5.4: where both, each counts). A session's disallow list keeps it from reaching a
-    /// provider by a group (ETW-5.9), and a private session reaches no driver (ETW-3.6.4).
+    /// Returns every session's enable info for a registration, made directly or by its group
+    /// (ETW-5.4: both count). A session's disallow list keeps it from enabling a provider by a
+    /// group (ETW-5.9), and a private session enables no driver (ETW-3.6.4).
     pub fn enable_infos_of(&self, registration: &Registration) -> Vec<(u16, &SessionEnableInfo)> {
         let direct = self
             .enable_infos
@@ -209,7 +209,7 @@ impl Etw {
             .collect()
     }
 
-    /// Returns the registrations that a target is about, in the order they were made.
+    /// Returns the registrations of a target, in the order of their creation.
     pub fn registered_as(&self, target: Target) -> Vec<u64> {
         self.registrations
             .iter()
@@ -218,7 +218,8 @@ impl Etw {
             .collect()
     }
 
-    /// Returns the registrations that a session reaches by a target, in the order they were made.
+    /// Returns the registrations that a session enables by a target, in the order of their
+    /// creation.
     pub fn reached_by(&self, target: Target, session: u16) -> Vec<u64> {
         let session = self.sessions.get(&session);
         if session.is_some_and(RunningSession::is_out_of_reach) {
@@ -236,8 +237,8 @@ impl Etw {
             .collect()
     }
 
-    /// Returns the notification that a registration gets now. What is said is the
-    /// resulting state (ETW-3.2.1, R-E3), or that state is to be captured.
+    /// Returns the notification to send to a registration now. It carries the resulting state
+    /// (ETW-3.2.1, R-E3), or asks for a capture of state.
     pub fn notification(&self, handle: u64, capture: bool) -> Option<Notification> {
         let registration = self.registrations.get(&handle)?;
         let enable_infos = self.enable_infos_of(registration);
@@ -307,7 +308,7 @@ impl Etw {
         }
     }
 
-    /// Returns the sessions that count to those that can enable a provider (ETW-3.6.1, O9).
+    /// Returns the sessions that count toward a provider's limit (ETW-3.6.1, O9).
     pub fn sessions_on(&self, provider: Guid) -> HashSet<u16> {
         let direct = self.enable_infos.get(&Target::Provider(provider));
         let groups = self
@@ -324,7 +325,7 @@ impl Etw {
             .collect()
     }
 
-    /// Returns whether a registration that ends is one of many that wrote a few events (ETW-2.18).
+    /// Returns whether a registration that ends is one of many with only a few events (ETW-2.18).
     pub fn churns(&mut self, registration: &Registration) -> bool {
         const FEW_EVENTS: std::ops::RangeInclusive<u64> = 1..=4;
         const MANY: u32 = 8;
@@ -356,7 +357,7 @@ impl Etw {
 }
 
 impl Etw {
-    /// Takes a session's enable info for a target away. Returns whether there was one.
+    /// Removes a session's enable info for a target. Returns whether there was one.
     pub fn forget(&mut self, target: Target, session: u16) -> bool {
         let Some(sessions) = self.enable_infos.get_mut(&target) else {
             return false;

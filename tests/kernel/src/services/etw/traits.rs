@@ -4,41 +4,50 @@ use etl_file::Guid;
 
 use crate::ground::rule::Rule;
 
-/// A blob of traits that is well-formed.
+/// The result of checking a well-formed blob of traits.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CheckedTraits {
-    /// The group that it names.
+    /// The provider group that the traits name.
     pub group: Option<Guid>,
-    /// Traits that are accepted and should not be there.
+    /// The violations that do not fail the call, each with a text that follows "traits".
     pub doubtful: Vec<(Rule, String)>,
 }
 
-/// Checks a blob of traits (R-T1, R-T2, R-T5). An error is the rule that it breaks, and
-/// what is wrong, to follow "traits".
+/// Checks a blob of traits (R-T1, R-T2, R-T5). An error has the broken rule and a text that
+/// follows "traits".
 pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
     const GROUP: u8 = 1;
-    /// More is copied into every event than should be (ETW-4.3.4).
+    /// The recommended maximum: every event carries a copy of the traits (ETW-4.3.4).
     const ADVISED: usize = 255;
     let malformed = |what: String| Err((Rule::MalformedTraits, what));
     let Some((size, rest)) = blob.split_first_chunk::<2>() else {
-        return malformed(format!("of {} bytes, which have no size", blob.len()));
+        return malformed(format!(
+            "of {} bytes, too few for the size field",
+            blob.len()
+        ));
     };
-    let says = usize::from(u16::from_le_bytes(*size));
-    if says != blob.len() {
-        return malformed(format!("of {} bytes that say they are {says}", blob.len()));
+    let stated = usize::from(u16::from_le_bytes(*size));
+    if stated != blob.len() {
+        return malformed(format!(
+            "of {} bytes whose size field is {stated}",
+            blob.len()
+        ));
     }
     let Some(end) = rest.iter().position(|byte| *byte == 0) else {
-        return malformed("whose name does not end".to_owned());
+        return malformed("whose provider name has no terminator".to_owned());
     };
     let (name, rest) = rest.split_at(end);
     if std::str::from_utf8(name).is_err() {
-        return malformed("whose name is not UTF-8".to_owned());
+        return malformed("whose provider name is not UTF-8".to_owned());
     }
     let mut doubtful = Vec::new();
     if blob.len() > ADVISED {
         doubtful.push((
             Rule::LargeTraits,
-            format!("of {} bytes, which every event carries", blob.len()),
+            format!(
+                "of {} bytes; more than {ADVISED} make every event large",
+                blob.len()
+            ),
         ));
     }
     let mut rest = rest.get(1..).unwrap_or_default();
@@ -50,7 +59,7 @@ pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
             .and_then(|size| rest.get(..usize::from(size)))
             .and_then(|one| one.get(2..)?.split_first());
         let Some((kind, data)) = one else {
-            return malformed(format!("of which the one at offset {at} does not fit"));
+            return malformed(format!("in which the trait at offset {at} is cut off"));
         };
         match *kind {
             GROUP => {
@@ -59,12 +68,12 @@ pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
                     return Err((Rule::GroupTrait, what));
                 };
                 if group.replace(Guid::from_bytes(bytes)).is_some() {
-                    return Err((Rule::GroupTrait, "that name two groups".to_owned()));
+                    return Err((Rule::GroupTrait, "with two provider groups".to_owned()));
                 }
             }
             0 | 2..=127 => doubtful.push((
                 Rule::ReservedTrait,
-                format!("of type {kind}, which is not a driver's to use"),
+                format!("with a trait of type {kind}, which is reserved"),
             )),
             _ => {}
         }

@@ -1,38 +1,38 @@
-//! Unspecified behaviour of ETW: each question a switch, with the stand-in kernel's default.
+//! The unspecified behaviours of ETW, each a setting with a default.
 //!
-//! A driver that works with every setting does not depend on what is not promised.
+//! A driver that works with every setting does not depend on unspecified behaviour.
 
 use crate::ground::status::NtStatus;
 
-/// The outcome for traits that name a group which the driver may not join (ETW-5.8). That it
-/// is denied is documented, and not what else happens.
+/// The outcome for traits that name a group which the driver may not join (ETW-5.8). The
+/// documentation says that membership is denied, but not what happens to the other traits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupDenial {
-    /// None of them are set.
+    /// No traits are set.
     #[default]
     RefusesAll,
-    /// All but the group are set; the call fails all the same.
+    /// All traits except the group are set; the call still fails.
     RefusesTheGroup,
 }
 
-/// Which activity id an event has that names none, written at `DISPATCH_LEVEL` or above
+/// The activity id of an event that is written without one at `DISPATCH_LEVEL` or above
 /// (O8, ETW-6.5.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ImplicitActivity {
-    /// That of the thread that happens to be interrupted.
+    /// The activity id of the interrupted thread.
     #[default]
     OfTheThread,
-    /// None.
+    /// No activity id.
     Null,
 }
 
-/// When a session in paged memory is kept from drivers (O10, ETW-6.1.11).
+/// The way in which a session in paged memory is kept from drivers (O10, ETW-6.1.11).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PagedSession {
-    /// It can enable them, and gets no event of theirs.
+    /// The session can enable drivers, but receives no events from them.
     #[default]
     GetsNoEvents,
-    /// It cannot enable them.
+    /// The session cannot enable drivers.
     CannotEnable,
 }
 
@@ -40,38 +40,38 @@ pub enum PagedSession {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a question of its own, answered with yes or no"
+    reason = "each is a behaviour of its own, which happens or not"
 )]
 pub struct UnspecifiedBehaviour {
-    /// O1 (ETW-3.3.3): whether a driver is told level 0 where every session asked for 0. If
-    /// not, it is told 255.
+    /// O1 (ETW-3.3.3): passes level 0 to a driver when every session asks for level 0. If not
+    /// set, the driver receives level 255.
     pub level_0_is_told: bool,
-    /// O2 (ETW-3.4.4): whether match-all counts where match-any is 0.
+    /// O2 (ETW-3.4.4): applies match-all even when match-any is 0.
     pub match_all_without_any: bool,
-    /// O3 (ETW-4.3.2): what a second attempt to set traits returns.
+    /// O3 (ETW-4.3.2): the status of a second attempt to set traits.
     pub second_traits: NtStatus,
-    /// O4 (ETW-2.7): whether a provider that is enabled before it registers is told of filters
-    /// at its registration.
+    /// O4 (ETW-2.7): passes filters to a provider that was enabled before its registration when
+    /// it registers.
     pub filters_at_registration: bool,
-    /// O5 (ETW-2.16): whether `EtwUnregister` tells a provider that is enabled that it is not.
+    /// O5 (ETW-2.16): `EtwUnregister` sends an enabled provider a disable notification.
     pub disabled_at_unregistration: bool,
-    /// O6 (ETW-6.1.5): whether a write succeeds that only independent sessions recorded, while
-    /// others had no room.
+    /// O6 (ETW-6.1.5): a write succeeds if only independent sessions recorded the event and
+    /// other sessions had no room for it.
     pub success_if_an_independent_session_records: bool,
-    /// O6 (ETW-6.1.6): whether a session that had room for an event, and did not get it because
-    /// another had none, counts it as lost.
+    /// O6 (ETW-6.1.6): a session that had room for an event, but did not receive it because
+    /// another session had none, counts the event as lost.
     pub all_count_the_loss: bool,
-    /// O7 (ETW-6.2.1): the most bytes that an event has, its header and items included.
+    /// O7 (ETW-6.2.1): the largest event in bytes, including its header and extended items.
     pub largest_event: usize,
-    /// O8 (ETW-6.5.7).
+    /// O8 (ETW-6.5.7): the activity id of an event that is written without one.
     pub activity_at_dispatch: ImplicitActivity,
-    /// O9 (ETW-3.6.5): whether a session that enables a group counts to the eight of each of
-    /// the group's members.
+    /// O9 (ETW-3.6.5): a session that enables a group counts toward the limit of eight sessions
+    /// of each member.
     pub group_counts_to_the_eight: bool,
-    /// O9 (ETW-5.4): whether a session's own enable info for a provider replaces what it enables
-    /// by the group. If not, an event passes by either.
+    /// O9 (ETW-5.4): a session's enable info for a provider replaces its enable info for the
+    /// provider's group. If not set, the session records an event that either one passes.
     pub direct_replaces_group: bool,
-    /// O10 (ETW-6.1.11).
+    /// O10 (ETW-6.1.11): the way in which a session in paged memory is kept from drivers.
     pub paged_session: PagedSession,
 }
 

@@ -1,4 +1,4 @@
-//! Writing an event: from a driver's call to the sessions' buffers.
+//! The path of an event from a driver's call to the sessions' buffers.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -26,14 +26,14 @@ use crate::ground::{
 /// `EVENT_WRITE_FLAG_INPRIVATE` (ETW-6.1.9).
 const IN_PRIVATE: u32 = 2;
 
-/// Writes an event to every session that wants it.
+/// Writes an event to every session that records it.
 pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
     let route = match route(context, call.handle) {
         Ok(route) => route,
         Err(status) => return status,
     };
     route.writes.fetch_add(1, Ordering::Relaxed);
-    // Arguments are checked before anything is asked of sessions (ETW-1.3.15).
+    // Arguments are checked before the sessions are (ETW-1.3.15).
     // ETW-1.1.12.
     if call.descriptor == 0
         || call.count as usize > MAX_DATA_DESCRIPTORS
@@ -61,7 +61,7 @@ pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
     deliver(context, call, &route, descriptor, gathered, &sessions)
 }
 
-/// Writes a string as an event that carries nothing else.
+/// Writes an event whose only content is a string.
 pub fn write_string(
     context: &Context,
     handle: u64,
@@ -96,7 +96,7 @@ pub fn write_string(
     deliver(context, &call, &route, descriptor, gathered, &sessions)
 }
 
-/// Returns the route of a handle, or what a call with it comes to.
+/// Returns the route of a handle, or the status of a call with an invalid handle.
 fn route(context: &Context, handle: u64) -> Result<Arc<Route>, NtStatus> {
     if let Some(route) = context.routes().get(handle) {
         return Ok(route);
@@ -108,8 +108,8 @@ fn route(context: &Context, handle: u64) -> Result<Arc<Route>, NtStatus> {
     }))
 }
 
-/// Returns the ways that an event passes by level, keywords, and what the provider says
-/// (ETW-6.1.1): each session is asked by its own (ETW-3.4.8).
+/// Returns the routes whose level and keywords pass the event and which the provider does not
+/// exclude (ETW-6.1.1). Each session is checked by its own enable info (ETW-3.4.8).
 fn interested(
     route: &Route,
     event: EventDescriptor,
@@ -128,8 +128,7 @@ fn interested(
         .collect()
 }
 
-/// Returns the sessions whose filters let the event pass too, by whichever of their ways, once
-/// each.
+/// Returns the sessions whose filters pass the event on any of their routes, each once.
 fn filtered<'a>(
     interested: &[&'a TargetSession],
     event: EventDescriptor,
@@ -164,7 +163,7 @@ fn data_descriptors(context: &Context, call: &WriteCall) -> Vec<EventDataDescrip
     descriptors
 }
 
-/// Collects what the data descriptors point at.
+/// Collects the data that the data descriptors point to.
 fn gather(context: &Context, descriptors: &[EventDataDescriptor], honours_types: bool) -> Content {
     let mut gathered = Content::default();
     let largest = context.config().unspecified_behaviour.largest_event;
@@ -174,7 +173,7 @@ fn gather(context: &Context, descriptors: &[EventDataDescriptor], honours_types:
             checks::null_data(context, size);
         }
         let read = |into: &mut Vec<u8>| {
-            // What is too large already needs no more reading.
+            // Once the event is too large, the rest need not be read.
             let size = size.min(largest + 1);
             let start = into.len();
             into.resize(start + size, 0);
@@ -204,7 +203,7 @@ fn gather(context: &Context, descriptors: &[EventDataDescriptor], honours_types:
     gathered
 }
 
-/// Returns the activity id of an event that names none (ETW-6.5.1).
+/// Returns the activity id of an event that is written without one (ETW-6.5.1).
 fn implicit_activity(context: &Context) -> Guid {
     let at_dispatch = context.irql() >= Irql::DISPATCH_LEVEL;
     if at_dispatch
@@ -215,8 +214,8 @@ fn implicit_activity(context: &Context) -> Guid {
     context.activities().of_thread(context.identity().thread)
 }
 
-/// Builds the record and puts it into every session's buffer. Unless a session is
-/// independent, all of them take it or none (ETW-6.1.3, ETW-6.1.4, R-O11).
+/// Builds the record and copies it to every session's buffer. Either all sessions that are not
+/// independent record it, or none of them does (ETW-6.1.3, ETW-6.1.4, R-O11).
 fn deliver(
     context: &Context,
     call: &WriteCall,
@@ -244,12 +243,12 @@ fn deliver(
         match session.reserve(processor, size, may_grow) {
             Ok(reservation) => reserved.push((*session, reservation)),
             Err(NoRoom::Ended) => {}
-            // It has stopped by itself while the event was on its way.
+            // The session has stopped by itself since the routes were read.
             Err(NoRoom::Stopped) => session.count_lost(),
             Err(why) => {
                 session.count_lost();
                 fitting &= why != NoRoom::NeverFits;
-                // An independent session's failure is its own.
+                // The failure of an independent session does not affect the others.
                 if !session.config().independent {
                     refused.get_or_insert(why);
                 }
@@ -269,8 +268,8 @@ fn deliver(
         });
     }
     let recorded = !reserved.is_empty();
-    // The moment is the same for all, and later than that of every event before it in
-    // these buffers.
+    // The timestamp is the same in all sessions, and later than that of every earlier event
+    // in these buffers.
     let counter = record.timestamp;
     let counter = if counter == 0 {
         context.clock().counter()
@@ -292,7 +291,7 @@ fn deliver(
     }
 }
 
-/// Returns the record of an event; its timestamp is 0 unless the event brings its own.
+/// Returns the record of an event. Its timestamp is 0 unless the event has its own.
 fn record(
     context: &Context,
     call: &WriteCall,
@@ -311,7 +310,7 @@ fn record(
         ext_type::RELATED_ACTIVITYID,
         call.related.map(|related| related.to_bytes().to_vec()),
     );
-    // Traits that were set win over those that a descriptor carries (ETW-4.4.5).
+    // Traits set by EtwSetInformation override those in a data descriptor (ETW-4.4.5).
     let traits = route.traits.as_deref().map(<[u8]>::to_vec);
     add(ext_type::PROV_TRAITS, traits.or(gathered.provider_metadata));
     add(ext_type::EVENT_SCHEMA_TL, gathered.event_metadata);

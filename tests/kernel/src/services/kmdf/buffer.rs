@@ -23,7 +23,7 @@ pub struct MemoryData {
 }
 
 impl MemoryData {
-    /// Memory that is another's: the driver's, or a request's.
+    /// Memory that belongs to the driver or to a request.
     pub const fn of_others(address: u64, size: u64) -> Self {
         Self {
             address,
@@ -32,7 +32,7 @@ impl MemoryData {
         }
     }
 
-    /// Returns the address of `length` bytes at `offset`, if there are so many.
+    /// Returns the address of `length` bytes at `offset`, if the memory has that many.
     fn part(&self, offset: u64, length: u64) -> Option<u64> {
         let end = offset.checked_add(length)?;
         (end <= self.size).then(|| self.address + offset)
@@ -63,7 +63,7 @@ pub const ENTRIES: Entries = &[
     ),
 ];
 
-/// Makes a memory object, the driver's unless the attributes say otherwise.
+/// Creates a memory object, whose parent is the driver unless the attributes name another.
 fn make(context: &Context, data: MemoryData, attributes: u64) -> Result<u64, NtStatus> {
     let attributes = read_attributes(context, attributes);
     let parent = driver_of(context);
@@ -123,7 +123,7 @@ fn memory_get_buffer(context: &Context, _globals: u64, handle: u64, size: u64) -
     address
 }
 
-/// Only memory that the driver gave can be replaced.
+/// Replaces the buffer, which is possible only for memory that the driver provided.
 fn memory_assign_buffer(
     context: &Context,
     _globals: u64,
@@ -144,7 +144,7 @@ fn memory_assign_buffer(
     status.to_register()
 }
 
-/// Where a copy to or from a memory object reads or writes in it.
+/// The range of a memory object that a copy reads or writes.
 fn place_of_copy(
     context: &Context,
     handle: u64,
@@ -209,8 +209,8 @@ fn retrieve_output_memory(context: &Context, _globals: u64, request: u64, memory
     retrieve(context, request, memory, RequestData::output).to_register()
 }
 
-/// Hands out a memory object for a buffer of a request's: the same one each time,
-/// and gone with the request.
+/// Returns the memory object for a request's buffer. It is the same object each time, and is
+/// deleted with the request.
 fn retrieve(
     context: &Context,
     request: u64,

@@ -1,4 +1,4 @@
-//! Binding a driver to the framework, and the driver object, as
+//! The binding of drivers to the framework, and the driver object, as
 //! `docs/reference/kmdf-binding.md` describes them.
 
 use super::{
@@ -16,13 +16,13 @@ use crate::{
     services::strings::read_unicode_string,
 };
 
-/// Table sizes that released frameworks have; a driver is bound only if its
-/// own is one of them.
+/// The table sizes of released frameworks. A driver is bound only if its table has one of
+/// them.
 const RELEASED_SIZES: [u32; 13] = [
     383, 386, 387, 396, 432, 438, 444, 446, 448, 451, 453, 454, 458,
 ];
-/// Up to this size a driver has room for the table itself; larger ones get a
-/// pointer to it.
+/// The largest table that is copied to a driver. Drivers with larger tables receive a pointer
+/// to the table.
 const MAX_COPIED: u32 = 438;
 
 const NON_PNP_DRIVER: u32 = 1;
@@ -34,14 +34,14 @@ struct Clients(Vec<Client>);
 
 /// A driver that is bound to the framework.
 struct Client {
-    /// Its public globals.
+    /// The driver's public globals.
     globals: Block,
     driver_object: u64,
-    /// The framework's version that it was built for.
+    /// The framework version that the driver was built for.
     version: (u32, u32),
 }
 
-/// The framework's version that a driver was built for, if it is bound to the framework.
+/// Returns the framework version that a driver was built for, if the driver is bound.
 pub fn version_of(framework: &mut Framework, driver_object: u64) -> Option<(u32, u32)> {
     let client = framework
         .part::<Clients>()
@@ -60,7 +60,7 @@ pub struct DriverData {
     /// The `DRIVER_OBJECT`'s address.
     driver_object: u64,
     registry_path: Block,
-    /// The last part of that path.
+    /// The last part of the registry path.
     service: String,
 }
 
@@ -154,7 +154,7 @@ fn service_of(context: &Context, registry_path: u64) -> String {
     path.rsplit('\\').next().unwrap_or_default().to_owned()
 }
 
-/// Fresh globals, with the service's name for the driver's.
+/// Returns new globals, with the service's name as the driver's name.
 fn new_globals(context: &Context, registry_path: u64) -> DriverGlobals {
     let service = service_of(context, registry_path);
     let mut name = [0; 32];
@@ -172,8 +172,8 @@ fn new_globals(context: &Context, registry_path: u64) -> DriverGlobals {
     }
 }
 
-/// `WdfVersionUnbind`: the driver object goes, if the driver's unload has not
-/// deleted it already, and then the globals.
+/// `WdfVersionUnbind`: deletes the driver object, unless the driver's unload has deleted it
+/// already, and then the globals.
 pub fn unbind(context: &Context, _registry_path: u64, _info: u64, globals: u64) -> u64 {
     let Some(driver_object) = client_object(context, globals) else {
         return NtStatus::INVALID_PARAMETER.to_register();
@@ -208,8 +208,8 @@ pub fn handle_of(context: &Context, driver_object: u64) -> Option<u64> {
     })
 }
 
-/// Returns the driver object of the driver that made the present call: the parent of
-/// objects that name none.
+/// Returns the driver object of the driver that made the present call. It is the parent of
+/// objects without a parent of their own.
 pub fn driver_of(context: &Context) -> Option<u64> {
     let caller = context.call().return_address;
     let drivers = {
@@ -297,7 +297,7 @@ fn create_driver(
     };
     let handle = create(context, data, attributes.as_ref(), None)?;
 
-    // What the stub and the I/O manager see of it.
+    // The fields that the stub and the I/O manager read.
     let displace = if config.init_flags & (NON_PNP_DRIVER | NO_DISPATCH_OVERRIDE) == 0 {
         true
     } else {
@@ -337,8 +337,8 @@ fn copy_path(context: &Context, registry_path: u64) -> Block {
     block
 }
 
-/// The framework's unload routine: calls the driver's own, then the driver object's
-/// deletion. The stub calls it, and unbinds after it.
+/// The framework's unload routine, which calls the driver's own and deletes the driver object.
+/// The stub calls it, and then unbinds.
 pub fn framework_unload(context: &Context, driver_object: u64) -> u64 {
     if let Some(handle) = handle_of(context, driver_object) {
         let unload = context.with::<DriverData, _>(handle, |driver| driver.unload);

@@ -1,4 +1,4 @@
-//! Opening and closing files.
+//! The opening and closing of files.
 
 use super::{
     device::pnp::finish_surprise_removal,
@@ -40,9 +40,9 @@ impl Data for FileData {
     }
 }
 
-/// Opens a file on a device: `EvtDeviceFileCreate`, if the driver gave it, or the
-/// queue for create requests, if there is one. The name is the part of the path
-/// after the device.
+/// Opens a file on a device: calls `EvtDeviceFileCreate` if the driver has it, or else sends a
+/// create request to the queue for such requests, if there is one. The name is the part of the
+/// path after the device.
 pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, NtStatus> {
     let (reachable, busy) = {
         let mut framework = context.framework();
@@ -94,8 +94,8 @@ pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, Nt
     let Some(completion) = completion else {
         context.stop(
             Rule::RequestNotCompleted,
-            "a create request is neither completed nor will it be: the stand-in kernel does not \
-             wait for one from step to step"
+            "the driver did not complete a create request during the open; the stand-in kernel \
+             does not support completing it later"
                 .to_owned(),
         );
     };
@@ -107,8 +107,8 @@ pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, Nt
     }
 }
 
-/// Closes a file's last handle: `EvtFileCleanup`; what waits in queues for the file
-/// is cancelled, and when its last request is done, `EvtFileClose`.
+/// Closes a file's last handle: calls `EvtFileCleanup`, cancels the file's requests that wait
+/// in queues, and after the last request has ended, calls `EvtFileClose`.
 pub fn close_file(context: &Context, file: u64) {
     let cleanup = file_config(context, file).map_or(0, |config| config.cleanup);
     if cleanup != 0 {
@@ -119,14 +119,14 @@ pub fn close_file(context: &Context, file: u64) {
     finish_close(context, file);
 }
 
-/// Returns the callbacks for a file's end.
+/// Returns the callbacks for the closing of a file.
 fn file_config(context: &Context, file: u64) -> Option<FileObjectConfig> {
     let device = context.with::<FileData, _>(file, |file| file.device);
     let config = context.with::<DeviceData, _>(device, |device| device.file_config());
     config.map(|(config, _)| config)
 }
 
-/// Ends a file whose last handle and last request are gone.
+/// Deletes a file whose last handle is closed and whose last request has ended.
 fn finish_close(context: &Context, file: u64) {
     let is_over = {
         let mut framework = context.framework();
@@ -161,7 +161,7 @@ fn file_get_device(context: &Context, _globals: u64, file: u64) -> u64 {
     device_of(context, file).unwrap_or(0)
 }
 
-/// Returns the name, in a counted string that lives as long as the file.
+/// Returns the name as a counted string that lives as long as the file.
 fn file_get_name(context: &Context, _globals: u64, file: u64) -> u64 {
     let (address, counted) = context.with::<FileData, _>(file, |file| {
         let structure = file

@@ -14,18 +14,18 @@ use crate::{
     services::verifier::Verifier,
 };
 
-/// A spin lock. A thread that acquires one lets others run until it is free; where none of
-/// them can free it, that is a deadlock.
+/// A spin lock. A thread that waits for the lock lets other threads run until it is free. If
+/// none of them can release it, that is a deadlock.
 #[derive(Default)]
 pub struct SpinLockData {
-    /// The owner, and its IRQL before it acquired the lock.
+    /// The owner and its IRQL before the acquisition.
     held: Option<(ThreadId, Irql)>,
 }
 
 /// A wait lock.
 #[derive(Default)]
 pub struct WaitLockData {
-    /// Who acquired it.
+    /// The owner.
     held: Option<ThreadId>,
 }
 
@@ -46,7 +46,7 @@ pub const ENTRIES: Entries = &[
     ("WdfWaitLockRelease", Routine::Two(wait_lock_release)),
 ];
 
-/// Makes a lock, the driver's unless the attributes say otherwise.
+/// Creates a lock, whose parent is the driver unless the attributes name another.
 fn create_lock(context: &Context, data: impl Data, attributes: u64, lock: u64) -> NtStatus {
     let attributes = read_attributes(context, attributes);
     let parent = driver_of(context);
@@ -72,13 +72,13 @@ fn spin_lock_acquire(context: &Context, _globals: u64, lock: u64) -> u64 {
         context.stop(
             Rule::Deadlock,
             format!(
-                "WdfSpinLockAcquire was called from {} for a lock that its caller holds",
+                "WdfSpinLockAcquire was called from {} for a lock that its caller already holds",
                 context.caller()
             ),
         );
     }
     let before = context.raise_irql(Irql::DISPATCH_LEVEL);
-    context.wait_for("a spin lock that is held", || {
+    context.wait_for("a held spin lock", || {
         context.with::<SpinLockData, _>(lock, |lock| {
             let free = lock.held.is_none();
             if free {
@@ -112,8 +112,8 @@ fn wait_lock_create(context: &Context, _globals: u64, attributes: u64, lock: u64
     create_lock(context, data, attributes, lock).to_register()
 }
 
-/// Acquires a lock. The timeout is in units of 100 ns: negative ones from now on, others
-/// since 1601, and 0 for a try.
+/// Acquires a lock. The timeout is in units of 100 ns: negative ones are relative to now, others
+/// count from 1601, and 0 does not wait.
 fn wait_lock_acquire(context: &Context, _globals: u64, lock: u64, timeout: u64) -> u64 {
     let call = context.call();
     let timeout: Option<i64> = (timeout != 0).then(|| context.read(timeout));
@@ -122,8 +122,8 @@ fn wait_lock_acquire(context: &Context, _globals: u64, lock: u64, timeout: u64) 
         context.stop(
             Rule::IrqlTooHigh,
             format!(
-                "WdfWaitLockAcquire was called to wait at {} from {}; the highest IRQL it may \
-                 wait at is {}",
+                "WdfWaitLockAcquire was called to wait at {} from {}; the highest IRQL for a \
+                 wait is {}",
                 call.irql,
                 place(),
                 Irql::PASSIVE_LEVEL
@@ -151,7 +151,7 @@ fn wait_lock_acquire(context: &Context, _globals: u64, lock: u64, timeout: u64) 
         None if own => context.stop(
             Rule::Deadlock,
             format!(
-                "WdfWaitLockAcquire was called from {} for a lock that its caller holds",
+                "WdfWaitLockAcquire was called from {} for a lock that its caller already holds",
                 place()
             ),
         ),
@@ -172,7 +172,7 @@ fn wait_lock_acquire(context: &Context, _globals: u64, lock: u64, timeout: u64) 
         context.stop(
             Rule::Deadlock,
             format!(
-                "WdfWaitLockAcquire was called from {} for a lock that nothing releases",
+                "WdfWaitLockAcquire was called from {} for a lock that is never released",
                 place()
             ),
         )

@@ -1,9 +1,9 @@
 //! The names of the KMDF 1.33 function table's entries, in the table's order,
 //! each with the highest IRQL that its declaration in the KMDF headers allows.
 //!
-//! Where a declaration's limit depends on an argument, the highest one stands
-//! here and the function checks the rest itself; where it states none, the
-//! limit is `HIGH_LEVEL`. `DIRQL` stands for the headers' `DISPATCH_LEVEL+1`.
+//! If a declaration's limit depends on an argument, the table has the highest limit and the
+//! function checks the rest. If the declaration has no limit, the table has `HIGH_LEVEL`.
+//! `DIRQL` stands for the headers' `DISPATCH_LEVEL+1`.
 
 use crate::ground::irql::Irql;
 
@@ -13,7 +13,7 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const DIRQL: Irql = Irql::DIRQL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
-/// Name and IRQL ceiling of every entry; an entry's place is its table index.
+/// The name and highest IRQL of every entry, in the order of the table's indices.
 pub static FUNCTIONS: [(&str, Irql); 458] = [
     ("WdfChildListCreate", PASSIVE),
     ("WdfChildListGetDevice", DISPATCH),

@@ -1,4 +1,4 @@
-//! Objects: their making and their deletion.
+//! The creation and deletion of objects.
 
 use super::state::framework::{AnyData, Context, Data, ObjectContext, ObjectRoutine};
 use crate::ground::{
@@ -12,8 +12,8 @@ pub fn read_attributes(context: &Context, address: u64) -> Option<ObjectAttribut
     (address != 0).then(|| context.read(address))
 }
 
-/// Makes an object as a driver's attributes say, with its context; `parent` is
-/// the parent where the attributes name none.
+/// Creates an object and its context from a driver's attributes. `parent` is the parent if the
+/// attributes name none.
 pub fn create(
     context: &Context,
     data: impl Data,
@@ -44,8 +44,8 @@ pub fn create(
     Ok(handle)
 }
 
-/// Adds the context and callbacks that attributes describe to an object.
-/// Returns the context's address, 0 if there is none.
+/// Adds the context and callbacks in attributes to an object. Returns the context's address, or
+/// 0 if there is none.
 pub fn add_context(
     context: &Context,
     handle: u64,
@@ -94,8 +94,8 @@ pub fn add_context(
     Ok(address)
 }
 
-/// Returns a context type's identity. `UniqueType` points at the one information that
-/// stands for all its copies; where it is null, the information at hand does.
+/// Returns a context type's identity: the type information that `UniqueType` points to, which
+/// is the same for all copies, or the given type information if `UniqueType` is null.
 pub const fn unique_type(address: u64, info: &ContextTypeInfo) -> u64 {
     if info.unique_type == 0 {
         address
@@ -104,9 +104,9 @@ pub const fn unique_type(address: u64, info: &ContextTypeInfo) -> u64 {
     }
 }
 
-/// Deletes an object and everything below it: cleanup callbacks first, children
-/// before parents, then destroy callbacks in the same order. What the driver holds
-/// a reference to is destroyed when it gives the last one back.
+/// Deletes an object and its descendants: calls the cleanup callbacks, children before parents,
+/// then the destroy callbacks in the same order. An object that the driver holds references to
+/// is destroyed with the last reference.
 pub fn delete(context: &Context, root: u64) {
     let order = context.framework().subtree(root);
     for handle in &order {
@@ -136,7 +136,7 @@ pub fn delete(context: &Context, root: u64) {
     }
 }
 
-/// Calls the routine that an object's kind has for an occasion, if it has one.
+/// Calls a routine of the object's kind, if the kind has it.
 pub fn tell(
     context: &Context,
     handle: u64,
@@ -152,7 +152,7 @@ pub fn tell(
     }
 }
 
-/// Calls an object's destroy callbacks and takes it away.
+/// Calls an object's destroy callbacks and removes the object.
 pub fn destroy(context: &Context, handle: u64) {
     let callbacks = context
         .framework()
@@ -166,7 +166,7 @@ pub fn destroy(context: &Context, handle: u64) {
     context.framework().forget(handle);
 }
 
-/// Takes a reference in the driver's name.
+/// Adds a reference that the driver holds.
 pub fn add_reference(context: &Context, handle: u64) {
     context.with_object(handle, |object| object.references += 1);
 }

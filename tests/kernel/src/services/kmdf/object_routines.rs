@@ -48,9 +48,9 @@ fn object_delete(context: &Context, _globals: u64, handle: u64) -> u64 {
         (data.name(), object.deleted, data.belongs_to_framework())
     });
     let problem = if deleted {
-        "was deleted before"
+        "was already deleted"
     } else if is_frameworks {
-        "is the framework's to delete"
+        "only the framework may delete"
     } else {
         delete(context, handle);
         return 0;

@@ -1,4 +1,4 @@
-//! The services' parameters in the registry.
+//! The parameters of services in the registry.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! The function table, and which of its entries are provided.
+//! The function table and its provided entries.
 
 use std::collections::HashMap;
 
@@ -14,14 +14,14 @@ use crate::{
     ground::{irql::Irql, rule::Rule},
 };
 
-/// The module of the framework's function table. Its entries are not exports: drivers get
-/// the table when they are bound.
+/// The module name for the framework's function table. Its entries are not exports; drivers
+/// receive the table when they are bound.
 pub const MODULE: &str = "Wdf01000.sys";
 
-/// The module of what the framework neither exports nor has in its table.
+/// The module name for routines that are neither exports nor in the table.
 pub const INTERNAL: &str = "Wdf01000.sys (internal)";
 
-/// The routines that are provided, by module.
+/// The provided routines by module.
 const PROVIDED: [Entries; 16] = [
     buffer::ENTRIES,
     driver::ENTRIES,
@@ -41,13 +41,13 @@ const PROVIDED: [Entries; 16] = [
     work_item::ENTRIES,
 ];
 
-/// Returns the routines that are provided, by name.
+/// Returns the provided routines by name.
 pub fn provided() -> HashMap<&'static str, Routine<Context>> {
     PROVIDED.into_iter().flatten().copied().collect()
 }
 
-/// Returns every entry of the function table, in its order: those that are not provided as a
-/// routine that says so and bugchecks.
+/// Returns every entry of the function table in its order. An entry that is not provided is a
+/// routine that bugchecks.
 pub fn entries() -> Vec<Export<Context>> {
     let provided = provided();
     FUNCTIONS
@@ -63,7 +63,7 @@ pub fn entries() -> Vec<Export<Context>> {
         .collect()
 }
 
-/// Returns the routines that the framework has beside its table.
+/// Returns the framework's routines that are not in its table.
 pub fn internal() -> Vec<Export<Context>> {
     vec![(
         "FxDriverUnload",

@@ -17,15 +17,15 @@ use crate::{
     },
 };
 
-/// Units of 100 ns in a millisecond, which periods are given in.
+/// The number of 100 ns units in a millisecond, the unit of periods.
 const MILLISECOND: i64 = 10_000;
 
 /// A timer.
 pub struct TimerData {
     function: u64,
-    /// In milliseconds; 0 for a timer that fires once.
+    /// The period in milliseconds; 0 for a timer that fires once.
     period: u32,
-    /// The counter's reading at which it fires next.
+    /// The counter's reading at which the timer fires next.
     due: Option<i64>,
 }
 
@@ -63,7 +63,7 @@ pub const ENTRIES: Entries = &[
     ("WdfDpcGetParentObject", Routine::Two(get_parent::<DpcData>)),
 ];
 
-/// Timers and DPCs must say which object they belong to.
+/// Creates a timer or DPC, which must have a parent object.
 fn create_with_parent(
     context: &Context,
     data: impl Data,
@@ -101,7 +101,8 @@ fn timer_create(context: &Context, _globals: u64, config: u64, attributes: u64, 
     create_with_parent(context, data, attributes, timer).to_register()
 }
 
-/// Due times are 100 ns units: negative ones from now on, others since 1601.
+/// Starts a timer. Due times are in 100 ns units: negative ones are relative to now, others count
+/// from 1601.
 fn timer_start(context: &Context, _globals: u64, timer: u64, due: u64) -> u64 {
     let clock = context.clock();
     let due = due.cast_signed();
@@ -157,15 +158,15 @@ fn dpc_cancel(context: &Context, _globals: u64, dpc: u64, wait: u64) -> u64 {
     u64::from(was_queued)
 }
 
-/// A stop that waits for the callback needs `PASSIVE_LEVEL`; the `BOOLEAN` is
-/// the register's low byte.
+/// Bugchecks if a stop waits for the callback above `PASSIVE_LEVEL`. The `BOOLEAN` is the
+/// register's low byte.
 fn stop_if_waiting_too_high(context: &Context, wait: u64) {
     let call = context.call();
     if wait & 0xFF != 0 && call.irql > Irql::PASSIVE_LEVEL {
         context.stop(
             Rule::IrqlTooHigh,
             format!(
-                "{} was called with Wait at {} from {}; the highest IRQL it may wait at is {}",
+                "{} was called with Wait at {} from {}; the highest IRQL for a wait is {}",
                 call.name,
                 call.irql,
                 context.caller(),
@@ -175,7 +176,7 @@ fn stop_if_waiting_too_high(context: &Context, wait: u64) {
     }
 }
 
-/// Runs the DPCs that wait, in the order they were queued.
+/// Runs the pending DPCs in the order in which they were queued.
 pub fn run_dpcs(context: &Context) {
     loop {
         let next = {
@@ -194,7 +195,7 @@ pub fn run_dpcs(context: &Context) {
     }
 }
 
-/// When the next timer fires, as a reading of the counter.
+/// Returns the counter's reading at which the next timer fires.
 pub fn next_due(context: &Context) -> Option<i64> {
     let mut framework = context.framework();
     let timers = framework.all::<TimerData>();
@@ -204,8 +205,8 @@ pub fn next_due(context: &Context) -> Option<i64> {
         .min()
 }
 
-/// Fires the timers that are due up to `until` (a reading of the counter), the
-/// earliest first, and moves the clock along.
+/// Fires the timers that are due up to `until` (a reading of the counter), earliest first, and
+/// advances the clock to each.
 pub fn run_timers(context: &Context, until: i64) {
     loop {
         let next = {

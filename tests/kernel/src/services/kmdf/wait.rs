@@ -1,15 +1,15 @@
-//! Waits. A wait keeps its processor: what a driver waits for can come from work that is
-//! queued, from timers that come due meanwhile, and from other threads, where there are any.
+//! Waits. A wait keeps its processor. Queued work, timers that come due, and other threads can
+//! end a wait.
 
 use super::{state::framework::Context, timer, work};
 
-/// After so many steps without what it waits for, a wait is taken for endless: a
-/// periodic timer would keep it going for ever.
+/// The number of steps after which a wait counts as endless. A periodic timer could otherwise
+/// keep it running forever.
 const PATIENCE: u32 = 10_000;
 
-/// Waits until `ready`, or until the counter reads `deadline`. Returns whether it
-/// was ready; without a deadline, `false` means that nothing is left in this
-/// kernel that could make it so.
+/// Waits until `ready` returns `true`, or until the counter reads `deadline`. Returns the last
+/// result of `ready`. Without a deadline, `false` means that this kernel has no work left that
+/// could change the result.
 pub fn wait_until(
     context: &Context,
     deadline: Option<i64>,

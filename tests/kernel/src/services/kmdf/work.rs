@@ -11,14 +11,14 @@ pub const WORKER: Identity = Identity {
     thread: 12,
 };
 
-/// The most work that one step may lead to. A work item that queues itself for ever goes
-/// on after the next step.
+/// The most work that one step runs. A work item that always queues itself again continues
+/// after the next step.
 const PER_STEP: usize = 1000;
 
-/// Something to do on a system thread: a routine for an object.
+/// A routine to run for an object on a system thread.
 #[derive(Clone, Copy)]
 pub struct Work {
-    /// The kind of work: the same kind for the same object is queued once.
+    /// The kind of work. Work of one kind is queued once for an object.
     pub kind: WorkKind,
     /// The object.
     pub handle: u64,
@@ -37,11 +37,11 @@ pub enum WorkKind {
     FailedDevice,
 }
 
-/// The work that is queued.
+/// The queued work.
 #[derive(Default)]
 struct WorkQueue(VecDeque<Work>);
 
-/// Queues something for a system thread.
+/// Queues work for a system thread.
 pub fn queue_work(context: &Context, work: Work) {
     let mut framework = context.framework();
     let queue = &mut framework.part::<WorkQueue>().0;
@@ -51,14 +51,14 @@ pub fn queue_work(context: &Context, work: Work) {
     }
 }
 
-/// Forgets work of a kind that is queued for an object.
+/// Removes queued work of a kind for an object.
 pub fn forget_work(context: &Context, kind: WorkKind, handle: u64) {
     let mut framework = context.framework();
     let queue = &mut framework.part::<WorkQueue>().0;
     queue.retain(|work| (work.kind, work.handle) != (kind, handle));
 }
 
-/// Does what the last step queued, and what that leads to.
+/// Runs the work that the last step queued, and the work that results from it.
 pub fn run_work(context: &Context) {
     for _ in 0..PER_STEP {
         if !run_one(context) {
@@ -67,7 +67,7 @@ pub fn run_work(context: &Context) {
     }
 }
 
-/// Does the first thing that is queued. Returns whether there was one.
+/// Runs the first queued work. Returns whether there was any.
 pub fn run_one(context: &Context) -> bool {
     if context.irql() > Irql::PASSIVE_LEVEL {
         return false;

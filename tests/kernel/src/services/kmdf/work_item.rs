@@ -1,4 +1,4 @@
-//! Work items: routines of the driver's that run on a system thread.
+//! Work items: driver routines that run on a system thread.
 
 use super::{
     object::{create, get_parent, read_attributes},
@@ -87,8 +87,8 @@ fn work_item_flush(context: &Context, _globals: u64, work_item: u64) -> u64 {
         context.stop(
             Rule::Deadlock,
             format!(
-                "WdfWorkItemFlush was called from {} in the callback of the work item that it \
-                 waits for",
+                "WdfWorkItemFlush was called from {} inside the callback of the same work item, \
+                 where it would wait for itself",
                 context.caller()
             ),
         );
@@ -109,7 +109,7 @@ fn run_item(context: &Context, item: u64) {
         .ok()
         .and_then(|data| {
             data.running = true;
-            // It may be queued again from now on.
+            // From here on, the work item can be queued again.
             core::mem::take(&mut data.queued).then_some(data.function)
         });
     if let Some(function) = function {
@@ -120,7 +120,7 @@ fn run_item(context: &Context, item: u64) {
     }
 }
 
-/// A work item that is being deleted runs before, if it was queued.
+/// Runs a queued work item before its deletion.
 pub fn finish_before_delete(context: &Context, handle: u64) {
     let is_queued = context
         .framework()

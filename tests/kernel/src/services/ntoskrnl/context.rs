@@ -16,13 +16,13 @@ pub struct Ntoskrnl {
     pool: Arc<Pool>,
     faults: Arc<Faults>,
     clock: Arc<Clock>,
-    /// Timers come due in waits.
+    /// The framework, whose timers come due during waits.
     kmdf: Arc<Kmdf>,
     printed: Mutex<Vec<String>>,
 }
 
 impl Ntoskrnl {
-    /// Makes it of the services that the routines use.
+    /// Creates the state from the services that the routines use.
     pub fn new(pool: Arc<Pool>, faults: Arc<Faults>, clock: Arc<Clock>, kmdf: Arc<Kmdf>) -> Self {
         Self {
             pool,
@@ -54,7 +54,7 @@ impl Deref for Context {
 }
 
 impl Context {
-    /// Makes a context for a call.
+    /// Creates the context for a call.
     pub const fn new(nt: Arc<Ntoskrnl>, execution: Execution) -> Self {
         Self { nt, execution }
     }
@@ -64,7 +64,7 @@ impl Context {
         &self.nt.pool
     }
 
-    /// Returns the faults that are to be injected.
+    /// Returns the injected faults.
     pub fn faults(&self) -> &Faults {
         &self.nt.faults
     }

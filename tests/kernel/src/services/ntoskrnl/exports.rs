@@ -10,8 +10,8 @@ use crate::{
 /// The module's name.
 pub const MODULE: &str = "ntoskrnl.exe";
 
-/// Returns the exports. IRQL limits are the WDK headers' annotations, or, where they
-/// have none, the documentation's.
+/// Returns the exports. The IRQL limits come from the annotations in the WDK headers or, if there
+/// are none, from the documentation.
 pub fn exports() -> Vec<Export<Context>> {
     const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
     const DISPATCH: Irql = Irql::DISPATCH_LEVEL;

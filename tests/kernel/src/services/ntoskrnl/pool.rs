@@ -26,8 +26,8 @@ pub fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u64) -> 
         context.stop(
             Rule::IrqlTooHigh,
             format!(
-                "ExAllocatePool2 was called for paged pool at {} from {}; the highest IRQL it \
-                 may be called at for that is {}",
+                "ExAllocatePool2 was called for paged pool at {} from {}; the highest IRQL for \
+                 paged pool is {}",
                 call.irql,
                 context.caller(),
                 Irql::APC_LEVEL
@@ -37,7 +37,7 @@ pub fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u64) -> 
     let Ok(size) = usize::try_from(size) else {
         return 0;
     };
-    // The largest pool block that a real system would give is far smaller.
+    // The largest pool block on Windows is far smaller.
     if size > 1 << 30 {
         return 0;
     }
@@ -107,7 +107,7 @@ fn free(context: &Context, address: u64, tag: Option<Tag>) {
         Err(FreeError::NotPool) => context.stop(
             Rule::BadFree,
             format!(
-                "{} was called from {} for 0x{address:016X}, which is no pool block",
+                "{} was called from {} for 0x{address:016X}, which is not a pool block",
                 call.name,
                 from()
             ),

@@ -11,8 +11,8 @@ pub fn dbg_print_ex(context: &Context, _component: u64, _level: u64, format: u64
     print(context, format, [a, 0, 0])
 }
 
-/// Formats what drivers print, as far as arguments in registers go; what it
-/// cannot format stays as it stands.
+/// Formats a driver's message with the arguments that are in registers. Other conversions stay
+/// unformatted.
 fn print(context: &Context, format: u64, arguments: [u64; 3]) -> u64 {
     const LIMIT: usize = 512;
     let text = |address: u64| match memory::read_c_string(address, LIMIT) {

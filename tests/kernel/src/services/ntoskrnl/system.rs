@@ -16,7 +16,7 @@ pub fn ke_bug_check_ex(context: &Context, code: u64, p1: u64, p2: u64, p3: u64, 
         let length = usize::try_from(p2).unwrap_or(0).min(512);
         let file = memory::read_bytes(p1, length).unwrap_or_default();
         format!(
-            "the driver panicked at {}:{p3}:{p4}, and called KeBugCheckEx from {from}",
+            "the driver panicked at {}:{p3}:{p4} and called KeBugCheckEx from {from}",
             String::from_utf8_lossy(&file)
         )
     } else {
@@ -25,8 +25,8 @@ pub fn ke_bug_check_ex(context: &Context, code: u64, p1: u64, p2: u64, p3: u64, 
     context.bugcheck(code, [p1, p2, p3, p4], message)
 }
 
-/// Waits, which takes virtual time only: 100 ns units, negative from now on, positive
-/// since 1601.
+/// Waits in virtual time. The interval is in 100 ns units: negative ones are relative to now,
+/// positive ones count from 1601.
 pub fn ke_delay_execution_thread(
     context: &Context,
     _mode: u64,
@@ -37,7 +37,7 @@ pub fn ke_delay_execution_thread(
         context.stop(
             Rule::EnableCallbackBlocks,
             format!(
-                "{} was called from {} in an enable callback, which must not wait",
+                "{} was called from {} inside an enable callback, which must not wait",
                 context.call().name,
                 context.caller()
             ),
@@ -89,7 +89,7 @@ pub fn ps_get_current_thread_id(context: &Context) -> u64 {
     u64::from(context.identity().thread)
 }
 
-/// Copies as much as the destination has room for; a null source empties it.
+/// Copies as much as fits in the destination. A null source empties the destination.
 pub fn rtl_copy_unicode_string(context: &Context, destination: u64, source: u64) -> u64 {
     let mut to: UnicodeString = context.read(destination);
     let bytes: Vec<u8> = if source == 0 {

@@ -6,39 +6,40 @@ use etl_file::{ClockType, header::log_file_mode};
 
 use super::super::error::ControlError;
 
-/// Kilobytes that a buffer may have. Windows takes 16,384 (ETW-6.3.1), in a file layout
-/// for large buffers that is not written here.
+/// The valid buffer sizes in kilobytes. Windows accepts up to 16,384 (ETW-6.3.1), in a file
+/// layout for large buffers that the stand-in kernel does not write.
 const BUFFER_KB: std::ops::RangeInclusive<u32> = 4..=1024;
-/// Characters of a session's name (ETW-6.4.8).
+/// The most characters of a session name (ETW-6.4.8).
 const MAX_NAME_CHARACTERS: usize = 1024;
-/// Buffers that a session may have beyond its least number, when it does not say.
+/// The default number of buffers that a session may add to its minimum.
 const SPARE_BUFFERS: u32 = 20;
 
-/// Where a session's events go (R-O12).
+/// The destination of a session's events (R-O12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A file from start to end. With a limit in kilobytes the session stops when the file
-    /// has that size (ETW-6.4.4).
+    /// A file that is written from start to end. With a limit, the session stops when the file
+    /// reaches that size (ETW-6.4.4).
     Sequential {
-        /// The limit.
+        /// The largest size of the file in kilobytes, if it has a limit.
         max_kb: Option<u32>,
     },
-    /// A file of which the oldest buffers are overwritten when it has its size.
+    /// A file whose oldest buffers are overwritten once the file has its full size.
     Circular {
         /// The size in kilobytes.
         max_kb: u32,
     },
-    /// A new file whenever one has its size; `%d` in the name becomes its number.
+    /// A sequence of files. A new file starts whenever the last one has its full size; `%d` in
+    /// the file name becomes the file's number.
     NewFile {
         /// The size in kilobytes.
         max_kb: u32,
     },
-    /// Memory: the last so many buffers, which a flush writes to the file (ETW-6.4.3).
+    /// Memory that keeps the most recent buffers. A flush writes them to the file (ETW-6.4.3).
     Memory {
         /// The number of buffers.
         buffers: u32,
     },
-    /// No file: consumers in real time are all there is.
+    /// No file, only real-time consumers.
     Consumers,
 }
 
@@ -59,7 +60,7 @@ impl Output {
         }
     }
 
-    /// Returns the most buffers that a file has, the header's included.
+    /// Returns the most buffers that a file can have, including the header's buffer.
     pub(super) const fn max_buffers(self, buffer_kb: u32) -> u32 {
         match self {
             Self::Sequential {
@@ -72,13 +73,14 @@ impl Output {
     }
 }
 
-/// The limits of a session that delivers to consumers in real time (`EVENT_TRACE_REAL_TIME_MODE`).
+/// The limits of a session with real-time consumers (`EVENT_TRACE_REAL_TIME_MODE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RealTime {
-    /// Buffers that are kept while there is no consumer. With as many kept, and no file
-    /// beside, writes fail (ETW-6.4.5).
+    /// The most buffers stored while there is no consumer. When they are full, writes to a
+    /// session without a file fail (ETW-6.4.5).
     pub max_stored: usize,
-    /// Buffers that a consumer may leave unread. What comes then is lost, and it is told.
+    /// The most buffers that a consumer may leave unread. Further buffers are lost, and the
+    /// consumer is told so.
     pub max_unread: usize,
 }
 
@@ -98,44 +100,44 @@ impl Default for RealTime {
     reason = "each is a bit of its own in LogFileMode"
 )]
 pub struct SessionConfig {
-    /// Its name.
+    /// The session's name.
     pub name: String,
-    /// The .etl file it writes; for [`Output::Consumers`], none.
+    /// The .etl file to write. Ignored for [`Output::Consumers`].
     pub file: PathBuf,
-    /// The size of its buffers in kilobytes, 4 to 1024.
+    /// The size of the buffers in kilobytes, 4 to 1024.
     pub buffer_kb: u32,
-    /// `MinimumBuffers`. Raised to two for each processor (ETW-6.3.2).
+    /// `MinimumBuffers`. Raised to two for each processor if less (ETW-6.3.2).
     pub minimum_buffers: u32,
-    /// `MaximumBuffers`: as many are made when they are needed, below `DISPATCH_LEVEL`
-    /// (ETW-6.3.4). Raised to the least number (ETW-6.3.3); 0 stands for twenty more.
+    /// `MaximumBuffers`. Buffers are added when they are needed, below `DISPATCH_LEVEL`
+    /// (ETW-6.3.4). Raised to the minimum if less (ETW-6.3.3); 0 means the minimum plus 20.
     pub maximum_buffers: u32,
-    /// Buffers that are not full are flushed so often; never for zero, but in real time
-    /// every second (ETW-6.3.8).
+    /// The interval at which buffers that are not full are flushed. Zero means never, except for
+    /// real-time sessions, which then flush every second (ETW-6.3.8).
     pub flush_timer: Duration,
-    /// Where its events go.
+    /// The destination of the events.
     pub output: Output,
-    /// Whether consumers can be attached.
+    /// The limits of real-time delivery, or `None` if the session has no real-time consumers.
     pub real_time: Option<RealTime>,
-    /// `EVENT_TRACE_INDEPENDENT_SESSION_MODE`: it gets events that others cannot take, and
-    /// others get those that it cannot (ETW-6.1.4).
+    /// `EVENT_TRACE_INDEPENDENT_SESSION_MODE`: the session records events that other sessions
+    /// have no room for, and other sessions record events that it has no room for (ETW-6.1.4).
     pub independent: bool,
-    /// The clock of its timestamps: the performance counter, or the system's time.
+    /// The clock of the timestamps: the performance counter or the system time.
     pub clock: ClockType,
-    /// Whether each processor has its own buffers; without, events are in the order of
-    /// their writes (`EVENT_TRACE_NO_PER_PROCESSOR_BUFFERING`).
+    /// Gives each processor its own buffers. If not set, events are in the order of their writes
+    /// (`EVENT_TRACE_NO_PER_PROCESSOR_BUFFERING`).
     pub per_processor: bool,
-    /// `EVENT_TRACE_USE_PAGED_MEMORY`: it gets no events of drivers (ETW-6.1.11).
+    /// `EVENT_TRACE_USE_PAGED_MEMORY`: the session receives no events from drivers (ETW-6.1.11).
     pub paged_memory: bool,
-    /// Whether a thread of its own writes its file. Without, a full buffer is written
-    /// before the event that found it full returns, and the same run is the same file.
+    /// Writes the file on a thread of its own. If not set, the event write that fills a buffer
+    /// also writes it to the file, so that equal runs produce equal files.
     pub writer_thread: bool,
-    /// The process that the session is private to, for one that is
-    /// (`EVENT_TRACE_PRIVATE_LOGGER_MODE`). It gets no events of drivers.
+    /// The process of a private session (`EVENT_TRACE_PRIVATE_LOGGER_MODE`), or `None` for a
+    /// system session. A private session receives no events from drivers.
     pub private: Option<u32>,
 }
 
 impl SessionConfig {
-    /// Returns a session that writes to a file, with buffers of 64 KB.
+    /// Returns the configuration of a session that writes a file, with buffers of 64 KB.
     pub fn to_file(name: impl Into<String>, file: impl Into<PathBuf>) -> Self {
         Self {
             name: name.into(),
@@ -155,7 +157,7 @@ impl SessionConfig {
         }
     }
 
-    /// Returns a session without a file, for consumers in real time.
+    /// Returns the configuration of a session without a file, for real-time consumers.
     pub fn to_consumers(name: impl Into<String>) -> Self {
         Self {
             output: Output::Consumers,
@@ -179,7 +181,7 @@ impl SessionConfig {
         (mode, most)
     }
 
-    /// Returns the period of flushing buffers that are not full, if they are flushed.
+    /// Returns the interval at which buffers that are not full are flushed, if they are.
     pub(super) fn flush_period(&self) -> Option<Duration> {
         if matches!(self.output, Output::Memory { .. }) {
             None
@@ -190,18 +192,17 @@ impl SessionConfig {
         }
     }
 
-    /// Checks the configuration, and raises the numbers of buffers to what `processors`
-    /// need.
+    /// Checks the configuration, and raises the numbers of buffers to what the processors need.
     pub(super) fn settle(mut self, processors: u16) -> Result<Self, ControlError> {
         let refuse = |why: String| Err(ControlError::InvalidParameter(why));
         if self.name.is_empty() || self.name.chars().count() > MAX_NAME_CHARACTERS {
             return refuse(format!(
-                "a session's name has 1 to {MAX_NAME_CHARACTERS} characters"
+                "a session name must have 1 to {MAX_NAME_CHARACTERS} characters"
             ));
         }
         if !BUFFER_KB.contains(&self.buffer_kb) {
             return refuse(format!(
-                "a session's buffers have {} to {} KB, not {}",
+                "a session's buffer size must be {} to {} KB, not {}",
                 BUFFER_KB.start(),
                 BUFFER_KB.end(),
                 self.buffer_kb
@@ -210,14 +211,16 @@ impl SessionConfig {
         // The header takes one buffer, and events another.
         if self.output.max_buffers(self.buffer_kb) < 2 {
             return refuse(format!(
-                "a file with buffers of {} KB has at least {} KB",
+                "a log file with buffers of {} KB must have at least {} KB",
                 self.buffer_kb,
                 2 * self.buffer_kb
             ));
         }
         let names_files = self.file.to_string_lossy().contains("%d");
         if matches!(self.output, Output::NewFile { .. }) && !names_files {
-            return refuse("the name of a file that is followed by others has a %d".to_owned());
+            return refuse(
+                "the file name of a session that starts new files must contain %d".to_owned(),
+            );
         }
         let streams = if self.per_processor {
             u32::from(processors)
@@ -228,25 +231,23 @@ impl SessionConfig {
             && buffers < 2 * streams
         {
             return refuse(format!(
-                "a session in memory has at least two buffers for each processor, which are {}",
+                "a session in memory needs at least two buffers for each processor: {} in total",
                 2 * streams
             ));
         }
-        // ETW-6.4.2: what excludes what.
+        // ETW-6.4.2: modes that exclude each other.
         if matches!(self.output, Output::Memory { .. }) && self.real_time.is_some() {
-            return refuse("a session in memory has no consumers in real time".to_owned());
+            return refuse("a session in memory cannot have real-time consumers".to_owned());
         }
         if self.private.is_some() && (self.real_time.is_some() || self.independent) {
-            return refuse(
-                "a private session is neither in real time nor independent of others".to_owned(),
-            );
+            return refuse("a private session can be neither real-time nor independent".to_owned());
         }
         if matches!(self.output, Output::Consumers) && self.real_time.is_none() {
             return Err(ControlError::BadPathname);
         }
         if !matches!(self.clock, ClockType::Qpc | ClockType::SystemTime) {
             return refuse(
-                "a session's timestamps count the performance counter or the system's time"
+                "a session's timestamps must be of the performance counter or the system time"
                     .to_owned(),
             );
         }
@@ -260,55 +261,58 @@ impl SessionConfig {
     }
 }
 
-/// The counts of a session (`ControlTrace` with `EVENT_TRACE_CONTROL_QUERY`, ETW-6.3.5).
+/// The statistics of a running session (`ControlTrace` with `EVENT_TRACE_CONTROL_QUERY`,
+/// ETW-6.3.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionStatistics {
-    /// Events that were recorded. Those of [`Self::events_in_lost_buffers`] are not among
-    /// them; files that are overwritten hold fewer.
+    /// The number of recorded events, not including [`Self::events_in_lost_buffers`]. A circular
+    /// file holds fewer events once its oldest buffers are overwritten.
     pub events: u64,
-    /// `EventsLost`: events that were to be recorded and were not.
+    /// `EventsLost`: the number of events that could not be recorded.
     pub events_lost: u32,
-    /// `LogBuffersLost`: buffers that could not be written to the file.
+    /// `LogBuffersLost`: the number of buffers that could not be written to the file.
     pub log_buffers_lost: u32,
-    /// Events in those.
+    /// The number of events in the buffers that could not be written to the file.
     pub events_in_lost_buffers: u64,
-    /// `RealTimeBuffersLost`: buffers that could not be delivered to consumers.
+    /// `RealTimeBuffersLost`: the number of buffers that could not be delivered to consumers.
     pub real_time_buffers_lost: u32,
-    /// Buffers in the present file, the header's included.
+    /// The number of buffers in the present file, including the header's buffer.
     pub buffers_written: u32,
-    /// Recorded events that a stack was asked for. None is captured here.
+    /// The number of recorded events for which a stack was requested. No stacks are captured.
     pub stacks_not_captured: u64,
-    /// `NumberOfBuffers`: how many there are.
+    /// `NumberOfBuffers`: the number of buffers.
     pub buffers: u32,
-    /// `FreeBuffers`: how many of those are neither being filled nor waiting to be written.
+    /// `FreeBuffers`: the number of buffers that are neither being filled nor waiting to be
+    /// written.
     pub free_buffers: u32,
 }
 
-/// The report of a session that was stopped.
+/// The report of a stopped session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionReport {
-    /// Its name.
+    /// The session's name.
     pub name: String,
-    /// The file it wrote, or wrote last.
+    /// The file that the session wrote; of several, the last one.
     pub file: PathBuf,
-    /// All files it wrote, the oldest first.
+    /// All files that the session wrote, the oldest first.
     pub files: Vec<PathBuf>,
-    /// Events that were recorded; files that are overwritten hold fewer.
+    /// The number of recorded events. A circular file holds fewer events once its oldest buffers
+    /// are overwritten.
     pub events: u64,
-    /// Events that were to be recorded and were not.
+    /// The number of events that could not be recorded.
     pub events_lost: u32,
-    /// Buffers that could not be written to the file.
+    /// The number of buffers that could not be written to the file.
     pub log_buffers_lost: u32,
-    /// Events in those.
+    /// The number of events in the buffers that could not be written to the file.
     pub events_in_lost_buffers: u64,
-    /// Buffers that could not be delivered to consumers.
+    /// The number of buffers that could not be delivered to consumers.
     pub real_time_buffers_lost: u32,
-    /// Recorded events that a stack was asked for. None is captured here.
+    /// The number of recorded events for which a stack was requested. No stacks are captured.
     pub stacks_not_captured: u64,
-    /// Buffers in the last file, the header's included.
+    /// The number of buffers in the last file, including the header's buffer.
     pub buffers_written: u32,
-    /// Whether the session stopped by itself, its file being full.
+    /// Set if the session stopped by itself because its file was full.
     pub stopped_by_itself: bool,
-    /// Why buffers were lost, if the file could not be written.
+    /// The error that prevented writes to the file, if there was one.
     pub file_error: Option<String>,
 }

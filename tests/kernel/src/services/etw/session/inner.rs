@@ -24,7 +24,7 @@ use crate::ground::clock::{self, Clock};
 /// The buffers that are not in use.
 pub struct Spare {
     pub free: Vec<Buffer>,
-    /// The number of all buffers, those in use and those that wait included.
+    /// The number of all buffers, including those that are in use or wait to be written.
     pub made: u32,
 }
 
@@ -38,20 +38,20 @@ pub struct Inner {
     pub spare: Mutex<Spare>,
     pub sink: Mutex<Sink>,
     pub counts: Counts,
-    /// The file has its size, and nothing goes into it any more.
+    /// Set if the file has its full size, so that no more buffers are written.
     pub full: AtomicBool,
-    /// As much is stored for consumers as can be, and there is no file.
+    /// Set if the store for consumers is full and there is no file.
     pub store_full: AtomicBool,
-    /// It was stopped.
+    /// Set if the session was stopped.
     pub ended: AtomicBool,
-    /// The providers that it enabled have been told that it stopped.
+    /// Set once the providers were notified that the session stopped.
     pub told: AtomicBool,
-    /// When buffers that are not full are flushed next; `i64::MAX` for never.
+    /// The time of the next flush of buffers that are not full; `i64::MAX` for never.
     pub flush_due: AtomicI64,
 }
 
 impl Inner {
-    /// Makes the buffers that there are from the start.
+    /// Creates the initial buffers.
     pub fn make_spare(&self, size: u32) {
         let mut spare = self.spare.lock();
         while spare.made < self.config.minimum_buffers {
@@ -60,10 +60,10 @@ impl Inner {
         }
     }
 
-    /// Returns an empty buffer, if there is one or may be made.
+    /// Returns an empty buffer, if there is one or one may be allocated.
     pub fn take_spare(&self, size: u32, processor: u16, may_grow: bool) -> Option<Buffer> {
         let mut spare = self.spare.lock();
-        // Memory that is being filled and memory that is kept are the session's own limit.
+        // The buffers being filled and the kept buffers make up the session's limit.
         let unlimited = matches!(self.config.output, Output::Memory { .. });
         if let Some(buffer) = spare.free.pop() {
             return Some(buffer.on_processor(processor));
@@ -103,7 +103,7 @@ impl Inner {
 pub enum ToWriter {
     /// A full buffer.
     Full(Buffer),
-    /// To answer when everything before is done.
+    /// A request to answer when all earlier messages are handled.
     Done(Sender<()>),
 }
 
@@ -124,7 +124,7 @@ impl Writer {
                 for message in inbox {
                     match message {
                         ToWriter::Full(buffer) => inner.put(buffer),
-                        // Who asked may have gone.
+                        // The asking thread may have stopped waiting.
                         ToWriter::Done(done) => drop(done.send(())),
                     }
                 }
@@ -136,12 +136,11 @@ impl Writer {
         Ok(Self { to, thread })
     }
 
-    /// Lets the thread finish what it was sent. Whoever still had the way to it sends into
-    /// the void from then on.
+    /// Lets the thread handle the messages sent so far. Later messages are lost.
     pub fn stop(self) {
         drop(self.to);
-        // It is not joined: routes that are just being replaced may hold the session, and
-        // with it the way to the thread, a moment longer.
+        // The thread is not joined: routes that are being replaced may hold the session, and
+        // with it the channel to the thread, a moment longer.
         drop(self.thread);
     }
 }

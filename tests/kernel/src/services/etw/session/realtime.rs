@@ -1,4 +1,4 @@
-//! Consumers in real time.
+//! Real-time consumers.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -10,10 +10,10 @@ use super::config::RealTime;
 /// The events of one buffer, which a flush delivers.
 type Delivery = Vec<EventRecord>;
 
-/// `RT_LostEvent`: the records that tell a consumer what it does not get (ETW-6.3.7).
+/// `RT_LostEvent`, the class of the records that report losses to a consumer (ETW-6.3.7).
 pub const RT_LOST_EVENT: Guid = Guid::from_u128(0x6a39_9ae0_4bc6_4de9_870b_3657_f894_7e7e);
 
-/// The types of those records.
+/// The types of [`RT_LOST_EVENT`] records.
 const LOST_EVENT: u8 = 32;
 const LOST_BUFFER: u8 = 33;
 const LOST_FILE: u8 = 34;
@@ -30,13 +30,13 @@ fn lost(kind: u8, timestamp: i64) -> EventRecord {
     }
 }
 
-/// Deliveries that a consumer has not read.
+/// The deliveries that a consumer has not read yet.
 pub struct Mailbox(Mutex<Unread>);
 
 struct Unread {
     deliveries: VecDeque<Delivery>,
     most: usize,
-    /// Deliveries were dropped since the last one that was kept.
+    /// Set if deliveries were dropped since the last one that was kept.
     dropped: bool,
 }
 
@@ -47,7 +47,7 @@ impl Mailbox {
         unread.deliveries.drain(..).flatten().collect()
     }
 
-    /// Delivers a buffer; whether there was room for it.
+    /// Delivers a buffer. Returns whether there was room for it.
     fn deliver(&self, mut events: Delivery) -> bool {
         let mut unread = self.0.lock();
         if unread.deliveries.len() >= unread.most {
@@ -69,11 +69,11 @@ pub struct Deliveries {
     consumers: Vec<Arc<Mailbox>>,
     /// Deliveries for which there was no consumer, the oldest first.
     stored: VecDeque<Delivery>,
-    /// Something was dropped because that much was stored.
+    /// Set if a delivery was dropped because the store was full.
     dropped: bool,
-    /// Losses of events that consumers know of.
+    /// The number of lost events that consumers have been told of.
     told: u32,
-    /// Buffers that were not delivered.
+    /// The number of buffers that were not delivered.
     pub lost: u32,
 }
 
@@ -89,13 +89,13 @@ impl Deliveries {
         }
     }
 
-    /// Returns whether as much is stored as can be, so that nothing more is taken (ETW-6.4.5).
+    /// Returns whether the store is full, so that the session accepts no events (ETW-6.4.5).
     pub fn is_full(&self) -> bool {
         self.consumers.is_empty() && self.stored.len() >= self.config.max_stored
     }
 
     /// Delivers a buffer's events, or stores them while there is no consumer.
-    /// `events_lost` is the session's count.
+    /// `events_lost` is the session's count of lost events.
     pub fn deliver(&mut self, mut events: Delivery, events_lost: u32) {
         let at = events.first().map_or(0, |event| event.timestamp);
         if events_lost > self.told {
@@ -123,7 +123,7 @@ impl Deliveries {
         }
     }
 
-    /// Attaches a consumer. It gets what is stored first, however much that is.
+    /// Attaches a consumer. It first receives all stored deliveries, however many there are.
     pub fn attach(&mut self) -> Arc<Mailbox> {
         let mut deliveries: VecDeque<Delivery> = self.stored.drain(..).collect();
         if std::mem::take(&mut self.dropped) {
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// Returns the records as numbers: timestamps of events, and the types of losses.
+    /// Returns the records as numbers: the timestamps of events and the types of loss records.
     fn read(mailbox: &Mailbox) -> Vec<i64> {
         let records = mailbox.take().into_iter();
         records

@@ -1,8 +1,8 @@
-//! Sessions: the buffers that events go to, and what becomes of them.
+//! Running sessions and their buffers.
 //!
-//! A session has a buffer in use for each processor, and others that are free. When one is
-//! full, a free one takes its place, and it goes to the [`Sink`]. Locks are taken in this
-//! order: the buffers in use, by session and processor; the free ones; the sink.
+//! A session has one buffer in use for each processor, and free buffers. When a buffer is full,
+//! a free one replaces it, and the full one goes to the [`Sink`]. Locks are acquired in this
+//! order: the buffers in use, by session and processor; the free buffers; the sink.
 
 use std::sync::{
     Arc,
@@ -26,18 +26,18 @@ use super::{
 };
 use crate::ground::clock::Clock;
 
-/// Why an event cannot be recorded.
+/// The reason that an event cannot be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRoom {
-    /// Not even an empty buffer would hold it (ETW-1.3.18).
+    /// The event does not fit in an empty buffer (ETW-1.3.18).
     NeverFits,
     /// Every buffer is full and waits to be written (ETW-1.3.19).
     NoBuffer,
-    /// The store for consumers in real time is full (ETW-1.3.20).
+    /// The store for real-time consumers is full (ETW-1.3.20).
     StoreFull,
-    /// The session has stopped by itself, its file being full (ETW-6.4.4).
+    /// The session has stopped by itself because its file is full (ETW-6.4.4).
     Stopped,
-    /// The session was stopped while the event was on its way.
+    /// The session was stopped since the routes were read.
     Ended,
 }
 
@@ -45,11 +45,11 @@ pub enum NoRoom {
 pub struct Session {
     inner: Arc<Inner>,
     writer: Mutex<Option<Writer>>,
-    /// The way to the writer's thread, for who writes events.
+    /// The channel to the writer's thread, used when events are written.
     to_writer: Option<Sender<ToWriter>>,
 }
 
-/// Room for an event in a session's buffer, until it is given up.
+/// A reservation of room for an event in a session's buffer.
 pub struct Reservation<'a> {
     session: &'a Session,
     buffer: MutexGuard<'a, Buffer>,
@@ -113,27 +113,27 @@ impl Session {
         self.inner.id
     }
 
-    /// Returns its configuration, with the numbers of buffers raised to the effective ones.
+    /// Returns the session's configuration, with the effective numbers of buffers.
     pub fn config(&self) -> &SessionConfig {
         &self.inner.config
     }
 
-    /// Returns whether it belongs to one process.
+    /// Returns whether the session is private to a process.
     pub fn is_private(&self) -> bool {
         self.inner.config.private.is_some()
     }
 
-    /// Returns whether its file is full, so that it records nothing any more.
+    /// Returns whether the file is full, so that the session records no more events.
     pub fn is_full(&self) -> bool {
         self.inner.full.load(Ordering::Acquire)
     }
 
-    /// Returns whether its file is full, and nobody has been told so yet.
+    /// Returns whether the file is full and the providers have not been notified yet.
     pub fn take_full(&self) -> bool {
         self.is_full() && !self.inner.told.swap(true, Ordering::Relaxed)
     }
 
-    /// An event was to be recorded and was not.
+    /// Counts an event that could not be recorded.
     pub fn count_lost(&self) {
         self.inner
             .counts
@@ -141,7 +141,7 @@ impl Session {
             .fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A stack was asked for with an event that is recorded.
+    /// Counts a recorded event for which a stack was requested.
     pub fn count_stack(&self) {
         self.inner
             .counts
@@ -149,9 +149,8 @@ impl Session {
             .fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reserves room for a record of `size` bytes in a processor's buffer. `may_grow` says
-    /// whether memory may be allocated for a buffer, which it may not at a high IRQL
-    /// (ETW-6.3.4).
+    /// Reserves room for a record of `size` bytes in a processor's buffer. `may_grow` allows the
+    /// allocation of a buffer, which is not possible at a high IRQL (ETW-6.3.4).
     pub fn reserve(
         &self,
         processor: u16,
@@ -198,17 +197,17 @@ impl Session {
         })
     }
 
-    /// Sends a buffer that is full on its way.
+    /// Passes a full buffer to the writer's thread or to the sink.
     fn submit(&self, buffer: Buffer) {
         match &self.to_writer {
-            // The thread ends after the session's last buffer, so it takes every one.
+            // The thread ends after the session's last buffer, so it receives every buffer.
             Some(writer) => drop(writer.send(ToWriter::Full(buffer))),
             None => self.inner.put(buffer),
         }
     }
 
-    /// Writes what is in the buffers (`EVENT_TRACE_CONTROL_FLUSH`): for a session in memory
-    /// a file of what it holds now, in place of one that was written before.
+    /// Writes the contents of the buffers (`EVENT_TRACE_CONTROL_FLUSH`). A session in memory
+    /// writes a file of the buffers that it holds, replacing an earlier file.
     pub fn flush(&self) -> Result<(), ControlError> {
         let inner = &*self.inner;
         if matches!(inner.config.output, Output::Memory { .. }) {
@@ -228,7 +227,7 @@ impl Session {
                 let partly = std::mem::replace(&mut *buffer, empty);
                 self.submit(partly);
             }
-            // Without one, all wait to be written already, and this one will be.
+            // Without a free buffer, all others wait to be written, and this one will be too.
         }
         self.wait_for_writer();
         Ok(())
@@ -238,30 +237,29 @@ impl Session {
         if let Some(writer) = &self.to_writer {
             let (done, finished) = crossbeam_channel::bounded(1);
             if writer.send(ToWriter::Done(done)).is_ok() {
-                // The thread answers, or is gone.
+                // The thread answers or has ended.
                 let _answered = finished.recv();
             }
         }
     }
 
-    /// Flushes what is due by `now`; whether something was.
+    /// Flushes the buffers if a flush is due by `now`. Returns whether one was.
     pub fn flush_if_due(&self, now: i64) -> bool {
         let due = self.inner.flush_due.load(Ordering::Relaxed) <= now;
         if due {
-            // A file that cannot be written loses buffers, which are counted.
+            // Buffers that cannot be written to the file are lost and counted.
             let _flushed = self.flush();
         }
         due
     }
 
-    /// When buffers that are not full are flushed next, if they are.
+    /// Returns the time of the next flush of buffers that are not full, if one is set.
     pub fn flush_due(&self) -> Option<i64> {
         let due = self.inner.flush_due.load(Ordering::Relaxed);
         (due != i64::MAX).then_some(due)
     }
 
-    /// Keeps full buffers from being written, as a disk that is too slow does, or lets them
-    /// go again.
+    /// Holds back full buffers, as a slow disk does, or releases them.
     pub fn hold_writer(&self, hold: bool) {
         self.wait_for_writer();
         let inner = &*self.inner;
@@ -277,7 +275,7 @@ impl Session {
         inner.spare.lock().free.extend(free);
     }
 
-    /// Makes the next buffers impossible to write.
+    /// Makes the writes of the next buffers fail.
     pub fn fail_writes(&self, buffers: u32) {
         self.inner.sink.lock().failing += buffers;
     }
@@ -303,7 +301,7 @@ impl Session {
         }
     }
 
-    /// Returns the counts so far.
+    /// Returns the statistics.
     pub fn statistics(&self) -> SessionStatistics {
         let inner = &*self.inner;
         let (buffers, free_buffers) = {
@@ -326,7 +324,7 @@ impl Session {
         }
     }
 
-    /// Writes what is left and finishes the file.
+    /// Writes the remaining buffers and finishes the file.
     pub fn finish(&self) -> Result<SessionReport, ControlError> {
         self.inner.ended.store(true, Ordering::Release);
         if !matches!(self.inner.config.output, Output::Memory { .. }) {
@@ -363,8 +361,7 @@ impl Session {
 }
 
 impl Reservation<'_> {
-    /// Records an event for which the room was reserved, written when the counter read
-    /// `counter`.
+    /// Records an event in the reserved room, with the time of the counter reading `counter`.
     pub fn record(mut self, record: &mut EventRecord, counter: i64) -> Result<(), AppendError> {
         let inner = &*self.session.inner;
         record.timestamp = stamp(&inner.config, &inner.clock, counter);

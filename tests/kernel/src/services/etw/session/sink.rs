@@ -1,4 +1,4 @@
-//! Where a session's full buffers go: its file, memory, consumers.
+//! The destinations of a session's full buffers: its file, memory and consumers.
 
 use std::{
     collections::VecDeque,
@@ -23,35 +23,35 @@ use super::{
 };
 use crate::ground::clock::Clock;
 
-/// Where a session's buffers go.
+/// The destinations of a session's buffers.
 pub struct Sink {
     id: u16,
     config: Arc<SessionConfig>,
     clock: Arc<Clock>,
     processors: u16,
-    /// The file that is being written; none for a session in memory.
+    /// The file that is being written, or `None` for a session in memory.
     file: Option<LogFile<File>>,
     pub files: Vec<PathBuf>,
-    /// Full buffers of a session in memory, the oldest first.
+    /// The full buffers of a session in memory, oldest first.
     ring: VecDeque<Buffer>,
-    /// Full buffers that are not written while the writer is held.
+    /// The full buffers that wait while the writer is held.
     waiting: VecDeque<Buffer>,
     pub deliveries: Option<Deliveries>,
-    /// Nothing is written meanwhile.
+    /// Set while the writer is held and no buffers are written.
     pub held: bool,
-    /// So many of the next buffers cannot be written.
+    /// The number of next buffers whose writes fail.
     pub failing: u32,
     last_event: i64,
     pub buffers_written: u32,
-    /// Why buffers were lost.
+    /// The error that caused the loss of buffers.
     pub error: Option<String>,
 }
 
 /// The fate of a buffer.
 pub enum Written {
-    /// It can be used again.
+    /// The buffer can be used again.
     Free(Buffer),
-    /// It stays in memory, and so do others.
+    /// The buffer stays in memory, as others do.
     Kept,
 }
 
@@ -75,7 +75,7 @@ impl Sink {
         }
     }
 
-    /// Returns the path of the file that is being written, or comes first.
+    /// Returns the path of the file that is being written, or of the first file.
     pub fn path(&self) -> &Path {
         self.files.last().unwrap_or(&self.config.file)
     }
@@ -124,7 +124,7 @@ impl Sink {
         stamp(&self.config, &self.clock, counter)
     }
 
-    /// Takes a buffer that is full or flushed. While the writer is held it waits.
+    /// Accepts a full or flushed buffer. The buffer waits while the writer is held.
     pub fn put(&mut self, buffer: Buffer, counts: &Counts, full: &AtomicBool) -> Vec<Buffer> {
         if self.held {
             self.waiting.push_back(buffer);
@@ -136,7 +136,7 @@ impl Sink {
         }
     }
 
-    /// Writes what waited for the writer; the buffers that are free again.
+    /// Writes the buffers that waited for the writer. Returns the buffers that are free again.
     pub fn release(&mut self, counts: &Counts, full: &AtomicBool) -> Vec<Buffer> {
         self.held = false;
         let waiting = std::mem::take(&mut self.waiting);
@@ -160,7 +160,7 @@ impl Sink {
         }
         if let Output::Memory { buffers } = self.config.output {
             self.ring.push_back(buffer);
-            // One more is being filled for each processor.
+            // Each processor has one more buffer, which is being filled.
             let streams = if self.config.per_processor {
                 usize::from(self.processors)
             } else {
@@ -216,7 +216,7 @@ impl Sink {
                 self.create_file()?;
             }
             Output::Sequential { .. } if is_full => {
-                // The session has stopped; what a thread had in hand then is lost.
+                // The session has stopped, and buffers that threads still held are lost.
                 counts.lose_buffer(buffer);
                 return Ok(());
             }
@@ -227,7 +227,7 @@ impl Sink {
             file.append(buffer, self.last_event)?;
             self.buffers_written = file.buffers_written();
         }
-        // The session stops with the buffer that fills the file.
+        // The session stops when a buffer fills the file.
         if matches!(self.config.output, Output::Sequential { .. }) && self.buffers_written >= most {
             full.store(true, Ordering::Release);
         }
@@ -252,7 +252,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes what is in memory to a file, in place of one that was written before.
+    /// Writes the buffers in memory to a file, replacing an earlier file.
     pub fn write_memory(
         &mut self,
         filling: &[MutexGuard<'_, Buffer>],
@@ -271,7 +271,7 @@ impl Sink {
     }
 }
 
-/// Returns the file's name as it would be on the computer that the driver believes in.
+/// Returns the file's name as it would be on Windows.
 fn windows_path(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     format!(r"C:\traces\{name}")

@@ -1,4 +1,4 @@
-//! A driver's description of a device before it creates it.
+//! The `WDFDEVICE_INIT` structures that describe devices before their creation.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use crate::{
     services::strings::read_unicode_string,
 };
 
-/// Where the `WDFDEVICE_INIT` handles start; they look like kernel addresses.
+/// The first `WDFDEVICE_INIT` handle. The handles look like kernel addresses.
 const FIRST_INIT: u64 = 0xFFFF_A800_0000_0000;
 
 pub const ENTRIES: Entries = &[
@@ -52,12 +52,12 @@ pub const ENTRIES: Entries = &[
     ),
 ];
 
-/// Devices that are being described, by their `WDFDEVICE_INIT` handles.
+/// The device descriptions by their `WDFDEVICE_INIT` handles.
 #[derive(Default)]
 pub struct Inits {
-    /// Those that are in use.
+    /// The handles in use and their descriptions.
     pub open: HashMap<u64, DeviceInit>,
-    /// The number of those that there were.
+    /// The number of handles that were ever issued.
     issued: u64,
 }
 
@@ -70,7 +70,7 @@ pub fn with_init<R>(context: &Context, handle: u64, body: impl FnOnce(&mut Devic
         context.stop(
             Rule::BadHandle,
             format!(
-                "{} was called from {} with 0x{handle:016X}, which is no WDFDEVICE_INIT in use",
+                "{} was called from {} with 0x{handle:016X}, which is not a valid WDFDEVICE_INIT",
                 context.call().name,
                 context.caller()
             ),
@@ -78,8 +78,7 @@ pub fn with_init<R>(context: &Context, handle: u64, body: impl FnOnce(&mut Devic
     })
 }
 
-/// Bugchecks: a structure's size field is wrong in a routine that
-/// has no status to say so with.
+/// Bugchecks for a wrong structure size in a routine that returns no status.
 fn stop_for_size(context: &Context, structure: &str, size: u32) -> ! {
     context.stop(
         Rule::BadHandle,
@@ -91,7 +90,7 @@ fn stop_for_size(context: &Context, structure: &str, size: u32) -> ! {
     )
 }
 
-/// Makes a fresh `WDFDEVICE_INIT`.
+/// Creates a `WDFDEVICE_INIT`.
 pub fn allocate_init(context: &Context, init: DeviceInit) -> u64 {
     let mut framework = context.framework();
     let inits = framework.part::<Inits>();
@@ -155,8 +154,8 @@ fn set_exclusive(context: &Context, _globals: u64, init: u64, exclusive: u64) ->
     0
 }
 
-/// Requests are always buffered here; a driver that asks for another kind of
-/// access would get pointers of another meaning, so it is stopped.
+/// Bugchecks for any I/O type other than buffered. The stand-in kernel always buffers requests,
+/// and a driver that uses another type would misinterpret the pointers.
 fn set_buffered_io(context: &Context, _globals: u64, init: u64, io_type: u64) -> u64 {
     const BUFFERED: u64 = 2;
     with_init(context, init, |_| ());
@@ -174,7 +173,7 @@ fn set_buffered_io(context: &Context, _globals: u64, init: u64, io_type: u64) ->
     0
 }
 
-/// Device type: of no consequence for a driver under test.
+/// Accepts the device type, which has no effect on a driver under test.
 fn accept_init(context: &Context, _globals: u64, init: u64, _value: u64) -> u64 {
     with_init(context, init, |_| ());
     0

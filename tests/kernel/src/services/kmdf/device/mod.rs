@@ -1,4 +1,4 @@
-//! Devices, from their description to their removal.
+//! Devices, from `WDFDEVICE_INIT` to their removal.
 
 pub mod init;
 pub mod pnp;

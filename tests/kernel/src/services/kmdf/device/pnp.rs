@@ -1,4 +1,4 @@
-//! Plug and play, and power: a device's way into and out of its working state (D0).
+//! Plug and play and power: a device's transitions into and out of its working state (D0).
 
 use super::{
     super::{
@@ -16,13 +16,13 @@ use super::{
 };
 use crate::ground::{abi::PnpPowerCallbacks, rule::Rule, status::NtStatus};
 
-/// `WDF_POWER_DEVICE_STATE`: off, to come back.
+/// `WDF_POWER_DEVICE_STATE` of a device that is off and will return.
 const D3: u64 = 4;
 
-/// `WDF_POWER_DEVICE_STATE`: off for good, or never on.
+/// `WDF_POWER_DEVICE_STATE` of a device that is off for good or was never on.
 const D3_FINAL: u64 = 5;
 
-/// Offers the driver a device: `EvtDriverDeviceAdd`, then the way into D0.
+/// Offers the driver a device: calls `EvtDriverDeviceAdd`, then enters D0.
 pub fn add_device(context: &Context, driver_object: u64) -> Result<u64, NtStatus> {
     let Some(driver) = driver::handle_of(context, driver_object) else {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
@@ -59,8 +59,8 @@ pub fn add_device(context: &Context, driver_object: u64) -> Result<u64, NtStatus
     Ok(device)
 }
 
-/// Removes the device, as when the user asks for it: out of D0, and away. A device
-/// that went before stays gone.
+/// Removes the device as at a user's request: leaves D0, then deletes the device. Has no effect
+/// on a device that is already gone.
 pub fn remove_device(context: &Context, device: u64) {
     if !is_present(context, device) {
         return;
@@ -71,8 +71,8 @@ pub fn remove_device(context: &Context, device: u64) {
     clean_up(context, device);
 }
 
-/// Takes the hardware away, as when it is pulled out: the driver is told, the device
-/// is shut down, and goes when the last file on it is closed.
+/// Removes the hardware by surprise: notifies the driver and shuts the device down. The device
+/// is deleted when the last file on it is closed.
 pub fn surprise_remove(context: &Context, device: u64) {
     if !is_present(context, device) {
         return;
@@ -85,7 +85,7 @@ pub fn surprise_remove(context: &Context, device: u64) {
     finish_surprise_removal(context, device);
 }
 
-/// Takes away a device whose hardware is gone and whose last file is closed.
+/// Deletes a device whose hardware is gone and whose last file is closed.
 pub fn finish_surprise_removal(context: &Context, device: u64) {
     let is_over = {
         let mut framework = context.framework();
@@ -99,8 +99,8 @@ pub fn finish_surprise_removal(context: &Context, device: u64) {
     }
 }
 
-/// Sends a device to a lower power state and back: `EvtDeviceD0Exit`, then
-/// `EvtDeviceD0Entry`, and what comes with them.
+/// Takes a device to a lower power state and back: calls `EvtDeviceD0Exit`, then
+/// `EvtDeviceD0Entry`, and the callbacks around them.
 pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
     if !is_present(context, device) {
         return NtStatus::NO_SUCH_DEVICE;
@@ -129,7 +129,7 @@ pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
     call_optional(context, "EvtDeviceSelfManagedIoRestart", restart, [device])
 }
 
-/// Calls a callback that returns a status, if the driver gave it.
+/// Calls a callback that returns a status, if the driver has one.
 fn call_optional<const N: usize>(
     context: &Context,
     what: &str,
@@ -180,7 +180,7 @@ fn start(context: &Context, device: u64) -> Result<(), NtStatus> {
     ))
 }
 
-/// The device works: its queues do, too.
+/// Marks the device as working and restarts its queues.
 fn enter_d0(context: &Context, device: u64) {
     context.with::<DeviceData, _>(device, |device| device.in_d0 = true);
     power::resume_for_power(context, device);
@@ -205,8 +205,8 @@ fn leave_d0(context: &Context, device: u64, target: u64) -> NtStatus {
     call_optional(context, "EvtDeviceD0Exit", calls.d0_exit, [device, target])
 }
 
-/// Takes the device out of its working state for good: out of D0, if it is there,
-/// without its hardware, and with nothing in its power-managed queues.
+/// Shuts the device down for good: leaves D0 if the device is in it, releases its hardware, and
+/// empties its power-managed queues.
 fn shut_down(context: &Context, device: u64) {
     if context.with::<DeviceData, _>(device, |device| device.in_d0) {
         leave_d0(context, device, D3_FINAL);
@@ -219,7 +219,7 @@ fn shut_down(context: &Context, device: u64) {
     call_optional(context, "EvtDeviceSelfManagedIoFlush", flush, [device]);
 }
 
-/// Takes away a device that is shut down.
+/// Deletes a device that is shut down.
 fn clean_up(context: &Context, device: u64) {
     power::purge_for_removal(context, device, false);
     let cleanup = pnp_power(context, device).map_or(0, |calls| calls.self_managed_io_cleanup);
@@ -228,7 +228,7 @@ fn clean_up(context: &Context, device: u64) {
     object::delete(context, device);
 }
 
-/// Returns whether a device is there, and not gone with its last file still open.
+/// Returns whether a device is present. A device that is gone may still have an open file.
 fn is_present(context: &Context, device: u64) -> bool {
     context
         .framework()
@@ -236,7 +236,7 @@ fn is_present(context: &Context, device: u64) -> bool {
         .is_ok_and(|device| device.presence == Presence::There)
 }
 
-/// A driver must complete every request that it was given.
+/// Bugchecks if the driver still holds a request, because it must complete every request.
 fn report_requests_left(context: &Context, device: u64) {
     let left = {
         let mut framework = context.framework();
@@ -254,7 +254,10 @@ fn report_requests_left(context: &Context, device: u64) {
     if let Some(description) = left {
         context.stop(
             Rule::RequestNotCompleted,
-            format!("the device was removed while the driver held {description}, never completed"),
+            format!(
+                "the device was removed while the driver held {description}, which it never \
+                 completed"
+            ),
         );
     }
 }

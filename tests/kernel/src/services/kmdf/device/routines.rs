@@ -1,4 +1,4 @@
-//! The `WdfDevice*` routines about a device that is created.
+//! The `WdfDevice*` routines that act on a device.
 
 use std::collections::HashMap;
 
@@ -69,7 +69,7 @@ fn device_create(
     };
     match create(context, data, attributes.as_ref(), parent) {
         Ok(handle) => {
-            // The framework takes the init away: the driver must not use it again.
+            // The framework consumes the WDFDEVICE_INIT; the driver must not use it again.
             context
                 .framework()
                 .part::<Inits>()
@@ -116,7 +116,7 @@ fn get_driver(context: &Context, _globals: u64, device: u64) -> u64 {
         .unwrap_or(0)
 }
 
-/// One queue can get the requests of each kind.
+/// Directs the requests of one kind to a queue. Each kind has at most one queue.
 fn configure_dispatching(
     context: &Context,
     _globals: u64,
@@ -143,8 +143,8 @@ fn configure_dispatching(
     status.to_register()
 }
 
-/// Declares the device failed. The system treats it as one that was pulled out, once the present
-/// step is over.
+/// Declares the device failed. After the present step, the kernel treats the device as
+/// removed by surprise.
 fn set_failed(context: &Context, _globals: u64, device: u64, _action: u64) -> u64 {
     context.with::<DeviceData, _>(device, |_| ());
     queue_work(

@@ -1,4 +1,4 @@
-//! Dispatching: a queue's callbacks, and the requests that it gives to the driver.
+//! The dispatching of queues: their callbacks, and the presentation of requests to drivers.
 
 use super::{
     super::{
@@ -28,8 +28,8 @@ pub fn enqueue(context: &Context, queue: u64, request: u64) {
     }
 }
 
-/// Dispatches a queue's events, while there are any: callbacks, and requests as far
-/// as its type and state allow.
+/// Dispatches a queue's pending events: its callbacks, and the requests that its type and state
+/// allow.
 pub fn dispatch(context: &Context, queue: u64) {
     let this = context.id();
     let must_wait = {
@@ -41,7 +41,7 @@ pub fn dispatch(context: &Context, queue: u64) {
                     queue.dispatching.push(this);
                 }
             }
-            // A thread that dispatches already goes on with what is new.
+            // The thread that already dispatches the queue handles the new events.
             _ => return,
         }
         must_wait
@@ -79,8 +79,8 @@ pub fn dispatch(context: &Context, queue: u64) {
     }
 }
 
-/// Calls the queue's callback for the request's kind, or completes a request
-/// that it has none for.
+/// Calls the queue's callback for the request's kind, or completes the request if the queue has
+/// no such callback.
 fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) {
     let (kind, input, output, is_empty) = context.with::<RequestData, _>(request, |data| {
         (
@@ -100,7 +100,7 @@ fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) 
         ),
         RequestKind::Create => ("EvtIoDefault", config.io_default, [queue, request, 0, 0, 0]),
     };
-    // Without leave to present them, empty reads and writes are done by the framework.
+    // The framework completes empty reads and writes unless the driver asked for them.
     if is_empty && config.allow_zero_length == 0 {
         ending::end(context, request, NtStatus::SUCCESS, Some(0));
         return;
@@ -115,7 +115,7 @@ fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) 
     }
 }
 
-/// Cancels a request that waits in a queue; whether it did.
+/// Cancels a request that waits in a queue. Returns whether it waited in one.
 pub fn cancel_waiting(context: &Context, queue: u64, request: u64) -> bool {
     let was_waiting = context.with::<QueueData, _>(queue, |queue| {
         let was_waiting = queue.has_waiting(request);
@@ -130,8 +130,8 @@ pub fn cancel_waiting(context: &Context, queue: u64, request: u64) -> bool {
     was_waiting
 }
 
-/// Ends a request that was cancelled in a queue. One that the driver has had before
-/// is given to it, if it wants to know.
+/// Ends a request that was cancelled in a queue. A request that was presented to the driver
+/// before goes to the driver's callback for that, if it has one.
 pub fn cancel_on_queue(context: &Context, queue: u64, request: u64) {
     let was_presented = context.with::<RequestData, _>(request, |request| {
         request.set_cancelled();

@@ -1,4 +1,4 @@
-//! The end of requests: completion and cancellation.
+//! The completion and cancellation of requests.
 
 use super::super::{
     object::{self, tell},
@@ -10,7 +10,7 @@ use super::super::{
 };
 use crate::ground::{memory, rule::Rule, status::NtStatus};
 
-/// Completes a request, as the driver asks.
+/// Completes a request for the driver.
 pub fn complete(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {
     let ended = context
         .framework()
@@ -23,7 +23,7 @@ pub fn complete(context: &Context, handle: u64, status: NtStatus, information: O
         context.stop(
             Rule::RequestCompletedTwice,
             format!(
-                "{} was called from {} for {description}, which had been completed",
+                "{} was called from {} for {description}, which is already completed",
                 context.call().name,
                 place()
             ),
@@ -34,7 +34,7 @@ pub fn complete(context: &Context, handle: u64, status: NtStatus, information: O
     end(context, handle, status, information);
 }
 
-/// Bugchecks if the driver names a request that it has given away.
+/// Bugchecks if the driver does not own the request.
 pub fn must_own(context: &Context, handle: u64) {
     let (queue, description) =
         context.with::<RequestData, _>(handle, |request| (request.queue, describe(request)));
@@ -48,7 +48,7 @@ pub fn must_own(context: &Context, handle: u64) {
         context.stop(
             Rule::RequestMisused,
             format!(
-                "{} was called from {} for {description}, which waits in a queue: the driver \
+                "{} was called from {} for {description}, which is still in a queue; the driver \
                  does not own it",
                 context.call().name,
                 context.caller()
@@ -57,8 +57,7 @@ pub fn must_own(context: &Context, handle: u64) {
     }
 }
 
-/// Bugchecks if the driver uses a request in a way that a cancelable one
-/// cannot be used.
+/// Bugchecks if the request is cancelable and the driver may use only one that is not.
 pub fn must_not_be_cancelable(context: &Context, handle: u64) {
     let description = context.with::<RequestData, _>(handle, |request| {
         request.is_cancelable().then(|| describe(request))
@@ -67,8 +66,8 @@ pub fn must_not_be_cancelable(context: &Context, handle: u64) {
         context.stop(
             Rule::RequestMisused,
             format!(
-                "{} was called from {} for {description}, which is cancelable: \
-                 WdfRequestUnmarkCancelable comes first",
+                "{} was called from {} for {description}, which is cancelable; \
+                 call WdfRequestUnmarkCancelable first",
                 context.call().name,
                 context.caller()
             ),
@@ -76,11 +75,12 @@ pub fn must_not_be_cancelable(context: &Context, handle: u64) {
     }
 }
 
-/// Ends a request: its object goes, its queue moves on, its sender can be told.
+/// Ends a request: deletes its object, dispatches its queue, and records the completion for its
+/// sender.
 pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {
     let (ended, queue, file) = context.with::<RequestData, _>(handle, |request| {
         let information = information.unwrap_or(request.information);
-        // Errors carry no data back; warnings and successes do.
+        // Errors return no data; warnings and successes do.
         let returned = if status.0.cast_unsigned() >> 30 == 3 {
             0
         } else {
@@ -117,7 +117,7 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
     }
 }
 
-/// Calls the driver for a cancelled request that it made cancelable.
+/// Calls the driver's cancel routine for a cancelled request.
 pub fn tell_of_cancellation(context: &Context, handle: u64) {
     let routine = context.with::<RequestData, _>(handle, |request| {
         request.is_cancelable().then(|| {

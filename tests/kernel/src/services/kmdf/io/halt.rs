@@ -1,4 +1,4 @@
-//! Stopping, purging and draining queues.
+//! The stopping, purging and draining of queues.
 
 use super::{
     super::{
@@ -43,13 +43,13 @@ impl Data for QueueData {
 /// The ways of halting a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Halt {
-    /// It goes on accepting.
+    /// The queue still accepts requests.
     Stop,
-    /// As `Stop`, and what it and the driver hold is cancelled.
+    /// The queue still accepts requests; those that it and the driver hold are cancelled.
     StopAndPurge,
-    /// It accepts nothing, and what it and the driver hold is cancelled.
+    /// The queue accepts no requests; those that it and the driver hold are cancelled.
     Purge,
-    /// It accepts nothing.
+    /// The queue accepts no requests.
     Drain,
 }
 
@@ -63,8 +63,8 @@ impl Halt {
     }
 }
 
-/// Changes the queue's state and cancels what is to be cancelled. A second callback
-/// while one is due is not taken, and changes nothing.
+/// Changes the queue's state and cancels the requests that the change affects. A second
+/// callback while one is due is refused and changes nothing.
 pub fn halt(context: &Context, queue: u64, halt: Halt, callback: u64, argument: u64) {
     let notify = (callback != 0).then_some(Notify {
         function: callback,
@@ -98,7 +98,7 @@ pub fn halt(context: &Context, queue: u64, halt: Halt, callback: u64, argument: 
     dispatch(context, queue);
 }
 
-/// As [`halt`], and waits for the end.
+/// Halts the queue as [`halt`] does, and waits until its requests have ended.
 fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
     halt(context, queue, how, 0, 0);
     let is_over = wait::wait_until(context, None, |context| {
@@ -123,7 +123,8 @@ fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
         context.stop(
             Rule::Deadlock,
             format!(
-                "{} was called from {} and waits for {description}, which nothing completes",
+                "{} was called from {} and waits forever for {description}, which is never \
+                 completed",
                 context.call().name,
                 context.caller()
             ),
@@ -134,7 +135,8 @@ fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
     }
 }
 
-/// Cancels what waits in a queue and what the driver holds and made cancelable.
+/// Cancels the requests that wait in a queue, and those that the driver holds and made
+/// cancelable.
 fn cancel_all(context: &Context, queue: u64) {
     loop {
         let next = context
@@ -163,7 +165,7 @@ fn cancel_all(context: &Context, queue: u64) {
     }
 }
 
-/// Cancels what waits in the queues of a file's device for that file.
+/// Cancels a file's requests that wait in queues of its device.
 pub fn cancel_of_file(context: &Context, file: u64) {
     let device = context.with::<FileData, _>(file, |file| file.device());
     for queue in queues_of(context, device, |_| true) {
@@ -246,7 +248,7 @@ pub fn presented(context: &Context, queue: u64) -> Vec<u64> {
         .map_or_else(|_| Vec::new(), |queue| queue.presented.clone())
 }
 
-/// Returns a device's queues that `is_wanted`, oldest first.
+/// Returns a device's queues that `is_wanted` selects, oldest first.
 pub fn queues_of(
     context: &Context,
     device: u64,

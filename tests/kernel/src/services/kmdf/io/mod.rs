@@ -1,5 +1,5 @@
-//! Requests and queues: the way of a request from its sender through queues to the driver,
-//! and back.
+//! Requests and queues: the path of a request from its sender through queues to the driver, and
+//! back.
 
 pub mod dispatch;
 pub mod ending;

@@ -1,4 +1,4 @@
-//! Queues and their device's power.
+//! The effects of a device's power state on its queues.
 
 use super::{
     super::{
@@ -55,8 +55,8 @@ pub fn stop_acknowledge(context: &Context, _globals: u64, request: u64, requeue:
     0
 }
 
-/// The device leaves its working state: its power-managed queues stop, and the
-/// driver acknowledges or ends what it holds of theirs.
+/// Stops the power-managed queues of a device that leaves its working state. The driver
+/// acknowledges or ends the requests that it holds from them.
 pub fn stop_for_power(context: &Context, device: u64) {
     let queues = queues_of(context, device, |queue| queue.is_power_managed);
     for queue in &queues {
@@ -67,8 +67,8 @@ pub fn stop_for_power(context: &Context, device: u64) {
     }
 }
 
-/// The device is in its working state again: the driver goes on with what it kept,
-/// and its power-managed queues dispatch.
+/// Restarts the power-managed queues of a device that is back in its working state. The driver
+/// resumes the requests that it kept.
 pub fn resume_for_power(context: &Context, device: u64) {
     for queue in queues_of(context, device, |queue| queue.is_power_managed) {
         let resume = context.with::<QueueData, _>(queue, |queue| queue.config.io_resume);
@@ -90,8 +90,9 @@ pub fn resume_for_power(context: &Context, device: u64) {
     }
 }
 
-/// The device goes: its queues, those that are power-managed or the others, accept
-/// nothing any more, and what they and the driver hold of theirs is cancelled.
+/// Closes the queues of a device that is being removed, either the power-managed ones or the
+/// others: they accept no more requests, and the requests that they and the driver hold are
+/// cancelled.
 pub fn purge_for_removal(context: &Context, device: u64, power_managed: bool) {
     for queue in queues_of(context, device, |queue| {
         queue.is_power_managed == power_managed
@@ -103,8 +104,8 @@ pub fn purge_for_removal(context: &Context, device: u64, power_managed: bool) {
     }
 }
 
-/// Calls `EvtIoStop` for what the driver holds of a queue's requests, and waits until
-/// each is acknowledged or done.
+/// Calls `EvtIoStop` for the requests of a queue that the driver holds, and waits until each is
+/// acknowledged or ended.
 fn tell_of_stop(context: &Context, queue: u64, action: u64, occasion: &str) {
     let callback = context.with::<QueueData, _>(queue, |queue| queue.config.io_stop);
     let held = presented(context, queue);
@@ -143,7 +144,7 @@ fn tell_of_stop(context: &Context, queue: u64, action: u64, occasion: &str) {
         context.stop(
             Rule::RequestNotCompleted,
             format!(
-                "{occasion} while the driver held {description}, never completed nor \
+                "{occasion} while the driver held {description}, which it neither completed nor \
                  acknowledged with WdfRequestStopAcknowledge"
             ),
         );

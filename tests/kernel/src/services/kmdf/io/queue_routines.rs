@@ -1,4 +1,4 @@
-//! The `WdfIoQueue*` routines that make a queue and tell of it.
+//! The `WdfIoQueue*` routines that create and describe a queue.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The `WdfRequest*` routines about one request.
+//! The `WdfRequest*` routines that act on one request.
 
 use super::{
     super::state::{
@@ -150,7 +150,7 @@ fn retrieve_output(
     retrieve(context, address, available, minimum, buffer, length).to_register()
 }
 
-/// Where a request's input or output is, if the framework hands it out.
+/// Returns the address and length of a request's input or output, if the framework provides it.
 pub fn buffer_of(
     context: &Context,
     request: u64,
@@ -161,7 +161,7 @@ pub fn buffer_of(
     })
 }
 
-/// Hands out a buffer that is neither empty nor shorter than the driver needs.
+/// Returns a buffer to the driver, unless it is empty or shorter than the driver needs.
 fn retrieve(
     context: &Context,
     address: u64,
@@ -203,7 +203,7 @@ fn mark_cancelable_ex(context: &Context, _globals: u64, request: u64, routine: u
     NtStatus::SUCCESS.to_register()
 }
 
-/// Makes a request cancelable; whether it is cancelled already.
+/// Makes a request cancelable. Returns whether it is already cancelled.
 fn mark(context: &Context, request: u64, routine: u64) -> bool {
     must_own(context, request);
     must_not_be_cancelable(context, request);

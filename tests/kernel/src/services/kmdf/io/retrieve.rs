@@ -1,4 +1,4 @@
-//! Requests that the driver takes out of queues, and puts into queues.
+//! The routines by which a driver takes requests out of queues and puts them into queues.
 
 use super::{
     super::{
@@ -35,7 +35,7 @@ pub const ENTRIES: Entries = &[
     ("WdfRequestRequeue", Routine::Two(requeue)),
 ];
 
-/// Gives the driver a request that waits: the first one of those that `is_wanted`.
+/// Gives the driver the first waiting request that `is_wanted` selects.
 fn retrieve(
     context: &Context,
     queue: u64,
@@ -72,7 +72,8 @@ fn retrieve(
     }
 }
 
-/// Writes a request that was found, or says why there is none.
+/// Writes a request's handle for the driver, or returns the status that explains why there is
+/// none.
 fn hand_out(context: &Context, found: Result<u64, NtStatus>, to: u64) -> u64 {
     match found {
         Ok(request) => {
@@ -111,8 +112,8 @@ fn retrieve_found(context: &Context, _globals: u64, queue: u64, found: u64, requ
     hand_out(context, found, request)
 }
 
-/// Looks at what waits, after a request that was found before. The driver owns a
-/// reference to what it is shown, and not the request.
+/// Finds a waiting request after one that was found before. The driver receives a reference to
+/// the request, but does not own the request.
 fn find_request(
     context: &Context,
     _globals: u64,
@@ -142,7 +143,7 @@ fn find_request(
     hand_out(context, found.ok_or(NtStatus::NO_MORE_ENTRIES), request)
 }
 
-/// Returns the queue of a request that the driver moves on.
+/// Returns the queue of a request that the driver moves to another queue.
 fn take_back(context: &Context, request: u64) -> Option<u64> {
     must_own(context, request);
     must_not_be_cancelable(context, request);
@@ -192,7 +193,7 @@ pub fn requeue(context: &Context, _globals: u64, request: u64) -> u64 {
     NtStatus::SUCCESS.to_register()
 }
 
-/// Puts a request that the driver had back at the head of its queue, unless it is
+/// Returns a request from the driver to the head of its queue, unless the request is
 /// cancelled.
 pub fn put_back(context: &Context, queue: u64, request: u64) {
     let is_cancelled = context.with::<RequestData, _>(request, |data| {

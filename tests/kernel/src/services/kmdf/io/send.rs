@@ -1,4 +1,4 @@
-//! Sending requests: from a device's user to the queue.
+//! The sending of requests from a device's user to a queue.
 
 use super::{
     super::{
@@ -26,7 +26,7 @@ pub fn submit(context: &Context, file: u64, request: &IoRequest) -> Result<u64, 
     Ok(handle)
 }
 
-/// Makes a request object with its system buffer.
+/// Creates a request object with its system buffer.
 pub fn make(
     context: &Context,
     device: u64,
@@ -65,7 +65,7 @@ pub fn make(
     create(context, data, attributes.as_ref(), Some(device))
 }
 
-/// Puts a request in the queue that its kind goes to, or fails it.
+/// Puts a request in the queue for its kind, or fails it if there is none.
 pub fn send(context: &Context, device: u64, handle: u64, kind: RequestKind) {
     if let Some(queue) = queue_of(context, device, kind) {
         context.with::<RequestData, _>(handle, |request| request.queue = Some(queue));
@@ -75,7 +75,7 @@ pub fn send(context: &Context, device: u64, handle: u64, kind: RequestKind) {
     }
 }
 
-/// Returns the completion of a request, once it has one and the first time that it is asked for.
+/// Returns the completion of a completed request, at the first call only.
 pub fn outcome(context: &Context, request: u64) -> Option<Completion> {
     context
         .framework()
@@ -86,8 +86,8 @@ pub fn outcome(context: &Context, request: u64) -> Option<Completion> {
         .take()
 }
 
-/// Cancels a request, as its sender does (`CancelIoEx`): one that waits in a queue
-/// ends, and the driver is called for one that it made cancelable.
+/// Cancels a request for its sender (`CancelIoEx`). A request in a queue ends; for one that the
+/// driver made cancelable, the driver's cancel routine is called.
 pub fn cancel(context: &Context, handle: u64) {
     let queue = {
         let mut framework = context.framework();

@@ -1,4 +1,4 @@
-//! The framework's state: objects by their handles, and what each module keeps beside them.
+//! The framework's state: objects by their handles, and the modules' own state.
 
 use std::{
     any::{Any, TypeId},
@@ -15,7 +15,7 @@ use crate::{
     services::verifier::Verifier,
 };
 
-/// Handles look like kernel addresses, and none can be accessed.
+/// The first handle. Handles look like kernel addresses, and none can be accessed.
 const FIRST_HANDLE: u64 = 0xFFFF_A000_0000_0000;
 const HANDLE_STEP: u64 = 0x40;
 
@@ -37,7 +37,7 @@ pub struct FunctionTable {
 }
 
 impl Kmdf {
-    /// Makes a framework without objects.
+    /// Creates a framework without objects.
     pub fn new(clock: Arc<Clock>, verifier: Arc<Verifier>, functions: FunctionTable) -> Self {
         Self {
             state: Mutex::default(),
@@ -75,7 +75,7 @@ impl Deref for Context {
 }
 
 impl Context {
-    /// Makes a context of the framework's for a call or job.
+    /// Creates the framework's context for a call or job.
     pub const fn new(kmdf: Arc<Kmdf>, execution: Execution) -> Self {
         Self { kmdf, execution }
     }
@@ -101,8 +101,8 @@ impl Context {
         self.kmdf.functions()
     }
 
-    /// Runs `body` on the data of the object that the driver named; a handle of
-    /// another kind is a bugcheck.
+    /// Runs `body` on the data of the object that the driver named. Bugchecks for a handle of
+    /// another kind.
     pub fn with<T: Data, R>(&self, handle: u64, body: impl FnOnce(&mut T) -> R) -> R {
         let result = self.framework().get::<T>(handle).map(body);
         match result {
@@ -111,7 +111,7 @@ impl Context {
         }
     }
 
-    /// Runs `body` on an object of whatever kind; a handle of none is a bugcheck.
+    /// Runs `body` on an object of any kind. Bugchecks for an invalid handle.
     pub fn with_object<R>(&self, handle: u64, body: impl FnOnce(&mut Object) -> R) -> R {
         let result = self.framework().objects.get_mut(&handle).map(body);
         result.unwrap_or_else(|| {
@@ -126,13 +126,13 @@ impl Context {
     /// Bugchecks for a wrong handle.
     pub fn stop_for_handle(&self, error: &BadHandle) -> ! {
         let what = error.found.map_or_else(
-            || "names no object".to_owned(),
+            || "is not an object handle".to_owned(),
             |found| format!("is a {found}"),
         );
         self.stop(
             Rule::BadHandle,
             format!(
-                "{} was called from {} with 0x{:016X}, which {what}, for a {}",
+                "{} was called from {} with 0x{:016X}, which {what}; expected a {}",
                 self.call().name,
                 self.caller(),
                 error.handle,
@@ -145,34 +145,34 @@ impl Context {
 /// A module's part of the function table.
 pub type Entries = &'static [(&'static str, Routine<Context>)];
 
-/// A routine of the framework's that is called for an object.
+/// A routine of the framework that is called for an object.
 pub type ObjectRoutine = fn(&Context, u64);
 
-/// The data of objects of one kind, and what the framework does with such objects.
+/// The data of objects of one kind, and the framework's routines for them.
 pub trait Data: Any + Send {
     /// The handle type's name.
     const NAME: &'static str;
 
-    /// Returns whether the object is the framework's, and not a driver's to delete.
+    /// Returns whether the framework owns the object, so that a driver may not delete it.
     fn is_frameworks(&self) -> bool {
         false
     }
 
-    /// Ends what an object does, before it is deleted.
+    /// Stops the object's activity before the object is deleted.
     const BEFORE_DELETE: Option<ObjectRoutine> = None;
 
-    /// Tells an object that a request of its is over.
+    /// Tells the object that one of its requests has ended.
     const REQUEST_ENDED: Option<ObjectRoutine> = None;
 }
 
-/// The data of an object that is nothing but an object.
+/// The data of a general object (`WDFOBJECT`).
 pub struct General;
 
 impl Data for General {
     const NAME: &'static str = "WDFOBJECT";
 }
 
-/// An object's data, of whatever kind.
+/// The data of an object of any kind.
 pub trait AnyData: Any + Send {
     /// See [`Data::NAME`].
     fn name(&self) -> &'static str;
@@ -212,21 +212,21 @@ pub struct ObjectContext {
 
 /// An object.
 pub struct Object {
-    /// The data of its kind.
+    /// The data of the object's kind.
     pub data: Box<dyn AnyData>,
     parent: Option<u64>,
     children: Vec<u64>,
-    /// Its contexts.
+    /// The object's contexts.
     pub contexts: Vec<ObjectContext>,
-    /// Its cleanup callbacks.
+    /// The cleanup callbacks.
     pub cleanup: Vec<u64>,
-    /// Its destroy callbacks.
+    /// The destroy callbacks.
     pub destroy: Vec<u64>,
-    /// `WDF_EXECUTION_LEVEL`; 0 or 1 for the parent's.
+    /// `WDF_EXECUTION_LEVEL`; 0 or 1 inherits the parent's.
     pub execution_level: u32,
-    /// References that the driver took and has not given back.
+    /// The number of references that the driver holds.
     pub references: u32,
-    /// Whether it was deleted: what is left of it goes with the last reference.
+    /// Set if the object was deleted. It is destroyed with the last reference.
     pub deleted: bool,
 }
 
@@ -237,28 +237,28 @@ impl Object {
     }
 }
 
-/// Everything that the framework keeps.
+/// The state of the framework.
 #[derive(Default)]
 pub struct Framework {
     /// The objects, by handle.
     pub objects: HashMap<u64, Object>,
     issued: u64,
-    /// The state that modules keep beside their objects, by type.
+    /// The modules' state, by type.
     parts: HashMap<TypeId, Box<dyn Any + Send>>,
 }
 
-/// A handle that is not what a routine takes.
+/// The error of a handle of the wrong kind.
 pub struct BadHandle {
     /// The handle.
     pub handle: u64,
-    /// The name of the type that the routine takes.
+    /// The name of the expected type.
     pub expected: &'static str,
-    /// The name of the type that it has.
+    /// The name of the handle's type, or `None` for an invalid handle.
     pub found: Option<&'static str>,
 }
 
 impl Framework {
-    /// Returns what a module keeps beside its objects.
+    /// Returns a module's state.
     pub fn part<T: Default + Send + 'static>(&mut self) -> &mut T {
         self.parts
             .entry(TypeId::of::<T>())
@@ -267,7 +267,7 @@ impl Framework {
             .unwrap_or_else(|| unreachable!("parts are kept by their types"))
     }
 
-    /// Makes an object.
+    /// Creates an object.
     pub fn insert(&mut self, data: Box<dyn AnyData>, parent: Option<u64>) -> u64 {
         let handle = FIRST_HANDLE + self.issued * HANDLE_STEP;
         self.issued += 1;
@@ -310,7 +310,7 @@ impl Framework {
         }
     }
 
-    /// Takes an object away.
+    /// Removes an object.
     pub fn forget(&mut self, handle: u64) {
         if let Some(object) = self.objects.remove(&handle)
             && let Some(parent) = object
@@ -326,7 +326,7 @@ impl Framework {
         self.objects.contains_key(&handle)
     }
 
-    /// Returns the nearest object upwards, the object itself included, of a kind.
+    /// Returns the object itself or its nearest ancestor of a kind.
     pub fn ancestor<T: Data>(&mut self, handle: u64) -> Option<u64> {
         let mut at = Some(handle);
         while let Some(handle) = at {
@@ -368,8 +368,8 @@ impl Framework {
         handles
     }
 
-    /// Returns whether the object's callbacks, or those of an object above it, are to be
-    /// called at `PASSIVE_LEVEL` only.
+    /// Returns whether the callbacks of the object or of an ancestor must be called at
+    /// `PASSIVE_LEVEL`.
     pub fn is_passive(&self, handle: u64) -> bool {
         const PASSIVE: u32 = 2;
         const DISPATCH: u32 = 3;
@@ -384,11 +384,11 @@ impl Framework {
         false
     }
 
-    /// Returns the object and everything below it, children before their parents, and
-    /// brothers by age.
+    /// Returns the object and its descendants, children before their parents and siblings
+    /// oldest first.
     pub fn subtree(&self, root: u64) -> Vec<u64> {
         let mut order = Vec::new();
-        // Each entry says whether its children are in the order already.
+        // Each entry has a flag that is set once its children are in the order.
         let mut stack = vec![(root, false)];
         while let Some((handle, entered)) = stack.pop() {
             if entered {

@@ -25,32 +25,32 @@ pub struct Notify {
 )]
 pub struct QueueData {
     pub config: IoQueueConfig,
-    /// Requests that wait, the next one first.
+    /// The waiting requests, the next one first.
     pub waiting: VecDeque<u64>,
-    /// Requests that the driver holds, in the order in which it got them.
+    /// The requests that the driver holds, in the order of their presentation.
     pub presented: Vec<u64>,
-    /// Requests among them that were cancelled while they waited, and that the driver
-    /// is still to be told of.
+    /// The requests that were cancelled while they waited, and of which the driver has not been
+    /// told yet.
     pub canceled: VecDeque<u64>,
     pub accepts: bool,
     pub dispatches: bool,
-    /// Whether the device's power lets it dispatch.
+    /// Set if the device's power state allows dispatching.
     pub is_powered: bool,
     pub is_power_managed: bool,
-    /// Its device is going: it accepts no requests any more.
+    /// Set if the device is being removed, so that the queue accepts no more requests.
     pub is_shut_down: bool,
-    /// A purge goes on: what the driver gives back is cancelled.
+    /// Set during a purge. Requests that the driver returns are cancelled.
     pub cancels: bool,
-    /// Whether a request came to an empty queue, which a ready callback is told.
+    /// Set if a request arrived in the empty queue, so that the ready callback must be called.
     pub became_ready: bool,
     pub ready: Option<Notify>,
     pub idle: Option<Notify>,
     pub purged: Option<Notify>,
-    /// The threads that dispatch its events, further down their stacks.
+    /// The threads that are dispatching the queue's events.
     pub dispatching: Vec<ThreadId>,
 }
 
-/// The next thing for a queue to do.
+/// The next event of a queue.
 pub enum Event {
     CanceledOnQueue(u64, u64),
     Notify(&'static str, Notify),
@@ -58,22 +58,22 @@ pub enum Event {
 }
 
 impl QueueData {
-    /// Returns whether it gets the requests that no other queue gets.
+    /// Returns whether the queue is the default queue.
     pub const fn is_default(&self) -> bool {
         self.config.default_queue != 0
     }
 
-    /// Returns whether a request waits in it.
+    /// Returns whether a request waits in the queue.
     pub fn has_waiting(&self, request: u64) -> bool {
         self.waiting.contains(&request)
     }
 
-    /// Returns whether a purge cancels what the driver gives back or makes cancelable.
+    /// Returns whether a purge cancels the requests that the driver returns or makes cancelable.
     pub const fn cancels_what_comes_back(&self) -> bool {
         self.cancels
     }
 
-    /// Takes a request out.
+    /// Removes a request.
     pub fn forget(&mut self, request: u64) {
         self.waiting.retain(|waiting| *waiting != request);
         self.presented.retain(|presented| *presented != request);
@@ -130,7 +130,7 @@ impl QueueData {
     }
 }
 
-/// Whether a configuration makes a queue that can work.
+/// Returns whether a configuration is valid.
 pub const fn check(config: &IoQueueConfig) -> Result<(), NtStatus> {
     if config.size as usize != size_of::<IoQueueConfig>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);

@@ -1,23 +1,23 @@
-//! Requests: what a device's users send, and what they get back.
+//! Requests to devices, and their completions.
 
 use std::collections::HashMap;
 
 use super::framework::Data;
 use crate::ground::{arena::Block, status::NtStatus};
 
-/// The low bits of a control code: how its buffers reach the driver.
+/// The low bits of a control code, which select the transfer method of its buffers.
 pub const METHOD_MASK: u32 = 3;
 
 /// One system buffer for input and output.
 pub const METHOD_BUFFERED: u32 = 0;
 
-/// The sender's own addresses, which the framework hands out to `EvtIoInCallerContext` alone.
+/// The sender's own addresses, which the framework passes to `EvtIoInCallerContext` only.
 pub const METHOD_NEITHER: u32 = 3;
 
-/// The operation that a request asks for.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
-    /// A file is being opened.
+    /// The opening of a file.
     Create,
     /// `ReadFile`.
     Read,
@@ -30,13 +30,13 @@ pub enum RequestKind {
     },
 }
 
-/// A request as its sender makes it.
+/// A request, as its sender creates it.
 pub struct IoRequest {
-    /// The operation that it asks for.
+    /// The requested operation.
     pub kind: RequestKind,
     /// The bytes to write, or the control code's input.
     pub input: Vec<u8>,
-    /// The number of bytes that the sender has room for.
+    /// The size of the sender's output buffer in bytes.
     pub output_length: usize,
 }
 
@@ -45,10 +45,10 @@ pub struct IoRequest {
 pub struct Completion {
     /// The status that the driver completed it with.
     pub status: NtStatus,
-    /// The driver's count of bytes.
+    /// The number of bytes that the driver reported.
     pub information: u64,
-    /// The bytes that reach the sender: as many as the count says, if the status
-    /// is no error.
+    /// The output bytes: as many as [`Self::information`] says, or none if the status is an
+    /// error.
     pub output: Vec<u8>,
 }
 
@@ -58,20 +58,21 @@ pub struct RequestData {
     pub queue: Option<u64>,
     pub file: Option<u64>,
     pub buffer: Block,
-    /// The buffer that `METHOD_IN_DIRECT` and `METHOD_OUT_DIRECT` map beside the system buffer.
+    /// The buffer that `METHOD_IN_DIRECT` and `METHOD_OUT_DIRECT` map in addition to the system
+    /// buffer.
     pub mapped: Option<Block>,
     pub input_length: usize,
     pub output_length: usize,
     pub information: u64,
-    /// `EvtRequestCancel`, while the request is cancelable; else 0.
+    /// `EvtRequestCancel` while the request is cancelable, otherwise 0.
     pub cancel_routine: u64,
-    /// Whether its sender, or a purge, cancelled it.
+    /// Set if the sender or a purge cancelled the request.
     pub cancelled: bool,
-    /// Whether the driver was told so.
+    /// Set if the driver was told of the cancellation.
     pub told_of_cancellation: bool,
-    /// Whether the driver has ever had it.
+    /// Set if the request was ever presented to the driver.
     pub presented: bool,
-    /// The state of the notification that its queue stops.
+    /// The state of the notification that the request's queue stops.
     pub stop: Stop,
 }
 
@@ -83,29 +84,29 @@ impl Data for RequestData {
     }
 }
 
-/// A request's part in its queue's stop for power.
+/// The state of a request while its queue stops for power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The queue does not stop.
     None,
-    /// The driver was told, or would have been if it had a callback.
+    /// The driver was notified, or has no callback for it.
     Told,
-    /// The driver holds it while the device is out of its working state.
+    /// The driver keeps the request while the device is not in D0.
     Acknowledged,
 }
 
-/// A request that is over.
+/// A completed request.
 pub struct Ended {
     pub description: String,
     pub completion: Option<Completion>,
 }
 
-/// Requests that are over, and whose senders have not asked yet.
+/// The completed requests whose senders have not asked for the completion yet.
 #[derive(Default)]
 pub struct EndedRequests(pub HashMap<u64, Ended>);
 
 impl RequestData {
-    /// The operation that it asks for.
+    /// Returns the requested operation.
     pub const fn kind(&self) -> RequestKind {
         self.kind
     }
@@ -120,74 +121,74 @@ impl RequestData {
         self.output_length as u64
     }
 
-    /// Returns the queue it went to.
+    /// Returns the queue that holds the request.
     pub const fn queue(&self) -> Option<u64> {
         self.queue
     }
 
-    /// Puts it in a queue's keeping.
+    /// Sets the queue that holds the request.
     pub const fn set_queue(&mut self, queue: u64) {
         self.queue = Some(queue);
     }
 
-    /// Returns the file that it was sent by.
+    /// Returns the file that the request was sent on.
     pub const fn file(&self) -> Option<u64> {
         self.file
     }
 
-    /// Where its input is, and how long it is.
+    /// Returns the address and length of the input.
     pub const fn input(&self) -> (u64, u64) {
         (self.buffer.address(), self.input_length())
     }
 
-    /// Where its output goes, and how long that may be.
+    /// Returns the address and length of the output buffer.
     pub fn output(&self) -> (u64, u64) {
         let block = self.mapped.as_ref().unwrap_or(&self.buffer);
         (block.address(), self.output_length())
     }
 
-    /// Returns whether the driver gets its buffers from the framework, as it does not with
+    /// Returns whether the driver gets the buffers from the framework. It does not with
     /// `METHOD_NEITHER`.
     pub const fn has_buffers(&self) -> bool {
         !matches!(self.kind, RequestKind::DeviceControl { code } if code & METHOD_MASK == METHOD_NEITHER)
     }
 
-    /// Returns whether the driver has made it cancelable and not been called for it.
+    /// Returns whether the request is cancelable and its cancel routine was not called.
     pub const fn is_cancelable(&self) -> bool {
         self.cancel_routine != 0 && !self.told_of_cancellation
     }
 
-    /// Returns whether it was cancelled.
+    /// Returns whether the request was cancelled.
     pub const fn is_cancelled(&self) -> bool {
         self.cancelled
     }
 
-    /// Cancels it.
+    /// Marks the request as cancelled.
     pub const fn set_cancelled(&mut self) {
         self.cancelled = true;
     }
 
-    /// Returns whether the driver knows that it was cancelled.
+    /// Returns whether the driver was told of the cancellation.
     pub const fn was_told_of_cancellation(&self) -> bool {
         self.told_of_cancellation
     }
 
-    /// The driver is being told that it was cancelled.
+    /// Records that the driver was told of the cancellation.
     pub const fn set_told_of_cancellation(&mut self) {
         self.told_of_cancellation = true;
     }
 
-    /// Returns whether the driver has ever had it.
+    /// Returns whether the request was ever presented to the driver.
     pub const fn was_presented(&self) -> bool {
         self.presented
     }
 
-    /// The driver has it now.
+    /// Records that the request was presented to the driver.
     pub const fn set_presented(&mut self) {
         self.presented = true;
     }
 
-    /// Returns whether it is a read or write of nothing.
+    /// Returns whether the request is a read or write of 0 bytes.
     pub const fn is_empty(&self) -> bool {
         match self.kind {
             RequestKind::Read => self.output_length == 0,
@@ -197,7 +198,7 @@ impl RequestData {
     }
 }
 
-/// Returns a request in words.
+/// Describes a request for a message.
 pub fn describe(request: &RequestData) -> String {
     match request.kind {
         RequestKind::Create => "a create request".to_owned(),

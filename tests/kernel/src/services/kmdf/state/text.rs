@@ -1,4 +1,4 @@
-//! Text as drivers and the registry have it.
+//! Text in the forms that drivers and the registry use.
 
 use super::framework::Data;
 use crate::ground::{abi::UnicodeString, arena::Block, memory};
@@ -14,7 +14,7 @@ pub fn text_bytes(text: &str) -> Vec<u8> {
 /// A string object.
 pub struct TextData {
     text: Block,
-    /// In bytes, without the NUL.
+    /// The length in bytes, without the NUL.
     length: u16,
 }
 
@@ -23,7 +23,7 @@ impl Data for TextData {
 }
 
 impl TextData {
-    /// Returns a copy of a text; none if it is longer than a counted string can be.
+    /// Returns a copy of a text, or `None` if the text is too long for a counted string.
     pub fn new(text: &str) -> Option<Self> {
         let bytes = text_bytes(text);
         let length = u16::try_from(bytes.len()).ok()?.checked_sub(2)?;
@@ -35,7 +35,7 @@ impl TextData {
         })
     }
 
-    /// Returns the string as a driver sees it; its text lives as long as the object.
+    /// Returns the string for a driver. Its text lives as long as the object.
     pub const fn counted(&self) -> UnicodeString {
         UnicodeString {
             length: self.length,
