@@ -17,7 +17,7 @@ use wdk_etw::{FilterData, Guid, Hooks, Notification, Provider, Registered, guid,
 /// `EVENT_FILTER_TYPE_SCHEMATIZED`.
 const SCHEMATIZED: u32 = 0x8000_0000;
 /// What a filter may have at most, as the library documents it.
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 /// Room of the copies that are made.
 const ROOM: usize = 64;
 
@@ -88,7 +88,7 @@ pub fn check(data: &[u8]) -> Option<usize> {
     };
     notify(kind, data);
     let seen = SEEN.take();
-    let expected = (data.len() <= MOST_BYTES).then(|| Seen {
+    let expected = (data.len() <= MAX_BYTES).then(|| Seen {
         kind,
         bytes: data.to_vec(),
         filters: (kind == SCHEMATIZED).then(|| expected(data)),

@@ -75,9 +75,9 @@ pub fn check(data: &[u8]) -> Result<Compiled, String> {
 
 /// What a manifest can have and no declaration; names, above all, that are none in Rust's eyes.
 fn is_beyond_declarations(manifest: &manifest::Manifest) -> bool {
-    const MOST_NAME: usize = 100;
+    const MAX_NAME: usize = 100;
     manifest.providers.iter().any(|provider| {
-        provider.name.len() > MOST_NAME
+        provider.name.len() > MAX_NAME
             || provider
                 .templates
                 .iter()

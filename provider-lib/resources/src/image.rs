@@ -23,11 +23,11 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// It was called elsewhere than in a build script.
-    #[error("{0} is not set: call this from a build script")]
+    #[error("the environment variable {0} is not set; call this function from a build script")]
     NoBuildScript(&'static str),
     /// The package's version is none that an image can have.
     #[error(
-        "the package's version, {version}, has a part that is none of the numbers 0 to 65,535: {error}"
+        "the package's version is {version}, and each of its parts must be a number from 0 to 65,535: {error}"
     )]
     Version {
         /// The version.
@@ -60,7 +60,7 @@ pub enum BuildError {
         failures: Failures,
     },
     /// Some providers of a file name a manifest, and others none, or another.
-    #[error("{}: the providers of one file name one manifest, or none does", .0.display())]
+    #[error("{}: the providers of a file must all name the same manifest, or none", .0.display())]
     Manifests(PathBuf),
     /// A declaration is not what its manifest says.
     #[error("{}", disagreeing(path, disagreements))]
@@ -77,7 +77,7 @@ pub enum BuildError {
     #[error(transparent)]
     Encode(#[from] resources::EncodeError),
     /// The texts are too long.
-    #[error("a resource would be too large: {0}")]
+    #[error("a resource is too large for its format: {0}")]
     TooLarge(#[from] TryFromIntError),
     /// A file could not be written.
     #[error("cannot write {}: {error}", path.display())]

@@ -42,7 +42,7 @@ pub enum ImageError {
         reason: object::Error,
     },
     /// The image has no events.
-    #[error("{} has no resource WEVT_TEMPLATE, and so no events to decode by", path.display())]
+    #[error("{} has no WEVT_TEMPLATE resource, so it describes no events", path.display())]
     Missing {
         /// The file.
         path: PathBuf,

@@ -67,7 +67,7 @@ impl Writer<'_> {
                 );
                 if !is_u16 || counter.count != Size::None {
                     return Err(format!(
-                        "`{}` counts `{}`, and is not a single win:UInt16",
+                        "`{}` is the count or length of `{}` and is not a single win:UInt16",
                         counter.name, property.name
                     ));
                 }
@@ -99,7 +99,7 @@ impl Writer<'_> {
         let other_length = is_elsewhere(property.length);
         if other_count || other_length {
             return Err(format!(
-                "how many `{name}` has stands elsewhere than right before it"
+                "the count or length of `{name}` is not in the field right before it"
             ));
         }
         let (in_type, out_type, map) = match &property.kind {
@@ -135,11 +135,11 @@ impl Writer<'_> {
                 }))
             }
             (_, Size::None) => None,
-            _ => return Err(format!("`{name}` is a text with a length of its own")),
+            _ => return Err(format!("`{name}` is a string with a `length`")),
         };
         if let Some(bytes) = bytes {
             if property.count != Size::None {
-                return Err(format!("`{name}` is an array of bytes with lengths"));
+                return Err(format!("`{name}` is an array of byte strings"));
             }
             return Ok(bytes);
         }
@@ -160,12 +160,13 @@ impl Writer<'_> {
             }
         }
         if map.is_some() {
-            let what = format!("the map of `{name}` is the manifest's alone");
+            let what =
+                format!("the map of `{name}` is only in the manifest, not in the declaration");
             self.note(property.at, what);
         }
         let kind = scalar(in_type, out_type).ok_or_else(|| {
             format!(
-                "`{name}` is a {} with no length",
+                "`{name}` is a {} without a length",
                 in_type.name().unwrap_or_default()
             )
         })?;

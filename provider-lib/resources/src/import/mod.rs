@@ -84,7 +84,7 @@ impl Writer<'_> {
     fn provider(&mut self, module: &str, file: Option<&str>) -> String {
         let provider = self.provider;
         if provider.control_guid.is_some() {
-            let what = "the controlGuid is the manifest's alone; the declaration has the guid";
+            let what = "the controlGuid is only in the manifest; the declaration has the guid";
             self.note(provider.at, what);
         }
         let name = &provider.name;
@@ -163,7 +163,7 @@ impl Writer<'_> {
         for keyword in &self.provider.keywords {
             if keyword.standard {
                 let what = format!(
-                    "the keyword {} is Microsoft's; events lose it",
+                    "the keyword {} is reserved for Microsoft; it is left out of the events",
                     keyword.name.written
                 );
                 if keyword.mask != 0 {
@@ -298,7 +298,10 @@ impl Writer<'_> {
         let mut variants = Vec::new();
         for item in &map.items {
             if map.is_bits && !item.value.is_power_of_two() {
-                let what = format!("the entry {:#x} is not one bit; it is left out", item.value);
+                let what = format!(
+                    "the entry {:#x} is not a single bit; it is left out",
+                    item.value
+                );
                 self.note(item.at, what);
                 continue;
             }
@@ -308,7 +311,10 @@ impl Writer<'_> {
                 _ => u32::MAX,
             };
             if item.value > most {
-                let what = format!("the entry {:#x} is no {width}; it is left out", item.value);
+                let what = format!(
+                    "the entry {:#x} does not fit in {width}; it is left out",
+                    item.value
+                );
                 self.note(item.at, what);
                 continue;
             }
@@ -369,7 +375,7 @@ impl Writer<'_> {
             && names.channels[channel].is_none()
         {
             return Err(format!(
-                "its channel, {}, is the system's",
+                "its channel, {}, belongs to the system",
                 provider.channels[channel].name
             ));
         }

@@ -9,7 +9,7 @@ use crate::show::Escaped;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
     /// The block gives a size that it cannot have.
-    #[error("the metadata give their size as {size}, but have {present} bytes")]
+    #[error("the metadata give a size of {size} bytes but have {present} bytes")]
     Size {
         /// Size that the block gives.
         size: usize,
@@ -17,13 +17,13 @@ pub enum MetadataError {
         present: usize,
     },
     /// A name has no final NUL.
-    #[error("the name at metadata offset {offset} has no end")]
+    #[error("the name at metadata offset {offset} has no terminating NUL")]
     UnterminatedName {
         /// Offset of the name.
         offset: usize,
     },
     /// A part runs over the end.
-    #[error("the {what} at metadata offset {offset} runs over the end")]
+    #[error("the {what} at metadata offset {offset} extends beyond the end of the metadata")]
     Overrun {
         /// Offset of the part.
         offset: usize,
@@ -62,24 +62,24 @@ pub struct PayloadError {
     pub field: Arc<str>,
     /// Offset in the user data.
     pub offset: usize,
-    /// What is wrong with it.
+    /// The reason.
     pub kind: PayloadErrorKind,
 }
 
-/// What is wrong with a field.
+/// Reasons why a field cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadErrorKind {
     /// The data end within the field.
-    #[error("the data end within it")]
+    #[error("the data end inside the field")]
     TooShort,
     /// The type is unknown.
-    #[error("its type {0} is unknown")]
+    #[error("the type {0} is unknown")]
     UnknownType(u8),
     /// The field has an encoding of the provider's own.
-    #[error("its encoding is the provider's own")]
+    #[error("the provider uses an encoding of its own for the field")]
     Custom,
     /// The field that gives the count or the length is not there.
-    #[error("its size is that of `{}`, which is no earlier number", Escaped(.0))]
+    #[error("the field's count or length refers to `{}`, which is not an earlier integer field", Escaped(.0))]
     NoSuchNumber(Arc<str>),
     /// A string of UTF-16 units has an odd number of bytes.
     #[error("a UTF-16 string cannot have {0} bytes")]
@@ -88,7 +88,7 @@ pub enum PayloadErrorKind {
     #[error("a security identifier cannot have {0} subauthorities")]
     Sid(u8),
     /// Arrays of values without data multiply beyond reason.
-    #[error("it has too many values")]
+    #[error("the field has too many values")]
     TooManyValues,
 }
 

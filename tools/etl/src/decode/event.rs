@@ -70,7 +70,7 @@ pub struct Keywords {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The event has data, and nothing describes them.
-    #[error("no manifest at hand describes this event")]
+    #[error("no loaded manifest or image describes this event")]
     NoSchema,
     /// The provider traits are damaged.
     #[error("the provider traits are damaged: {0}")]

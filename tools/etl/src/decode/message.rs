@@ -86,7 +86,7 @@ struct Format {
 }
 
 /// More than anybody wants; formats come from files.
-const MOST_WIDTH: usize = 1024;
+const MAX_WIDTH: usize = 1024;
 
 impl Format {
     fn parse(text: &str) -> Option<Self> {
@@ -107,7 +107,7 @@ impl Format {
             let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
             let (number, behind) = rest.split_at(digits);
             *rest = behind;
-            number.parse::<usize>().ok().map(|one| one.min(MOST_WIDTH))
+            number.parse::<usize>().ok().map(|one| one.min(MAX_WIDTH))
         };
         format.width = number(&mut rest).unwrap_or(0);
         if let Some(behind) = rest.strip_prefix('.') {
@@ -313,7 +313,7 @@ mod tests {
         assert_shown("99999999999999999999d", Value::UInt(1), "1");
         // A width is what it is, up to a limit.
         let wide = "9999d";
-        assert_eq!(filled(&format!("%2!{wide}!")).len(), MOST_WIDTH);
+        assert_eq!(filled(&format!("%2!{wide}!")).len(), MAX_WIDTH);
         // No second mark: no format.
         assert_eq!(filled("%2!x"), "2!x");
     }

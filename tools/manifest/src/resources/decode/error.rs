@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// A part runs over the end of its resource.
-    #[error("the resource {resource} ends within the {what} at offset 0x{offset:x}")]
+    #[error("the resource {resource} ends inside the {what} at offset 0x{offset:x}")]
     Overrun {
         /// The resource.
         resource: &'static str,
@@ -25,7 +25,7 @@ pub enum DecodeError {
         offset: usize,
     },
     /// A reference leads nowhere.
-    #[error("the {what} at offset 0x{offset:x} refers to something that is not there")]
+    #[error("the {what} at offset 0x{offset:x} refers to an entry that does not exist")]
     Reference {
         /// The part that refers.
         what: &'static str,

@@ -6,7 +6,7 @@ use std::num::TryFromIntError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// A size does not fit its field in the format.
-    #[error("a provider's resources are larger than their format can say: {0}")]
+    #[error("a provider's resources are too large for their format: {0}")]
     TooLarge(#[from] TryFromIntError),
     /// The `LANGID` of a language is not known.
     #[error("the language \"{0}\" is not known; write it as in `en-US`")]
