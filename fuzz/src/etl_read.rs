@@ -1,4 +1,4 @@
-//! Any bytes as an .etl file: reading, decoding, and every way of printing.
+//! Takes any bytes as an .etl file: reads, decodes and prints it in every form.
 
 use std::{io, sync::LazyLock};
 
@@ -14,45 +14,45 @@ use crate::{
     text::{assert_harmless, assert_sentence, sentence},
 };
 
-/// Describes the provider of the manifest events among the seeds.
+/// The manifest of the manifest events among the seeds.
 const MANIFEST: &str = include_str!("../../tools/etl/tests/fixture/sample.man");
 
-/// The manifest, read once.
+/// The catalog with the manifest, read once.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     let mut catalog = Catalog::new();
     catalog.add(MANIFEST).expect("the manifest is well-formed");
     catalog
 });
 
-/// A buffer that holds the largest record.
+/// The size of a buffer that holds the largest record.
 const LARGEST_BUFFER: usize = 0x1_1000;
-/// Events that are written again: more of them find nothing new.
+/// The number of events to write again; more would find nothing new.
 const REWRITTEN: usize = 16;
-/// Events that are printed: more of them only take longer.
+/// The number of events to print; more would only take longer.
 const PRINTED: usize = 64;
-/// Events that tables are made of, which takes the longest.
+/// The number of events in tables, which take the longest.
 const TABLED: usize = 4;
 
-/// The contents of a file that was read.
+/// The contents of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     /// Events.
     pub events: usize,
-    /// Events that decode to the last field.
+    /// The events that decode to the last field.
     pub decoded: usize,
-    /// Spans of time that start and stop events make.
+    /// The spans between start and stop events.
     pub spans: usize,
-    /// Records that are no events.
+    /// The records that are not events.
     pub others: usize,
-    /// Places where the file is damaged.
+    /// The damaged places of the file.
     pub damages: usize,
 }
 
-/// Checks that what is read lies in the file; that damage is named with its place; that events
-/// which are written again are the same; and that what is printed reads back.
+/// Checks that all reported offsets are inside the file, that events are unchanged after they are
+/// written and read again, and that the printed forms can be parsed.
 ///
 /// # Errors
-/// The text of the error if the file is refused.
+/// Fails with the text of the error if the file is rejected.
 pub fn check(data: &[u8]) -> Result<Contents, String> {
     let trace = match Trace::parse(data) {
         Ok(trace) => trace,
@@ -143,10 +143,10 @@ fn check_places(trace: &Trace, length: usize) {
     in_order(&places);
 }
 
-/// Writes the first events to a file of their own, and reads it.
+/// Writes the first events to a new file, and reads it.
 fn check_rewriting(trace: &Trace) {
     let records = || trace.events().take(REWRITTEN).map(|event| &event.record);
-    // A size that holds them all, unless they are very large: small files are written sooner.
+    // A size that holds all events, unless they are very large: small files are faster to write.
     let sizes = records().map(|record| record.encoded_size().next_multiple_of(8));
     let size = (sizes.sum::<usize>() + 72)
         .next_multiple_of(1024)
@@ -162,8 +162,7 @@ fn check_rewriting(trace: &Trace) {
     for record in records() {
         match buffer.try_append(record) {
             Ok(()) => written.push(record),
-            // Items without their padding at the end of the largest record: with it, it is
-            // too large.
+            // Padding after the items of the largest record makes it too large.
             Err(AppendError::Encode(_)) => assert!(record.encoded_size() > 0xFFFF),
             Err(AppendError::Full) => break,
             Err(error) => panic!("{error}"),
@@ -216,7 +215,7 @@ fn check_json(trace: &Trace, catalog: &Catalog, events: &[&Event], decoded: &[De
         let fields = line["fields"].as_object().expect("fields by name");
         assert_eq!(fields.len(), decoded.fields.len(), "{line}");
         for (name, value) in &decoded.fields {
-            // Of several fields of one name, the later ones get others.
+            // A repeated field name gets a number.
             let same = decoded.fields.iter().filter(|(other, _)| other == name);
             if same.count() == 1 && !name.contains('#') {
                 let found = fields.get(name.as_ref()).expect("the field");
@@ -265,7 +264,7 @@ fn check_chrome(decoded: &[Decoded]) -> usize {
     spans("b")
 }
 
-/// A page holds its data as one element, whatever they say.
+/// Checks that a page contains its data as one element, whatever the data are.
 fn check_report(trace: &Trace) {
     if trace.events().count() > PRINTED {
         return;
@@ -290,7 +289,7 @@ fn check_report(trace: &Trace) {
     );
 }
 
-/// A trace merged with itself has every event twice, or is refused.
+/// Checks that a trace merged with itself contains every event twice, or is rejected.
 fn check_merge(trace: Trace) {
     let events = trace.events().count();
     if events > PRINTED || trace.header().session.processors > 64 {

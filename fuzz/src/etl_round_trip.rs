@@ -1,4 +1,4 @@
-//! Sessions of any kind, written to a file and read again.
+//! Writes sessions of any kind to a file and reads them again.
 
 use std::{collections::BTreeSet, io};
 
@@ -9,10 +9,10 @@ use etl_file::{
     write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError},
 };
 
-/// Processors, as long as a session has one for each.
+/// The number of processors of a session with buffers for each.
 const PROCESSORS: usize = 4;
 
-/// What a session does.
+/// A session's configuration and steps.
 #[derive(Arbitrary, Debug)]
 pub struct Session {
     header: Header,
@@ -20,10 +20,10 @@ pub struct Session {
     end_time: i64,
 }
 
-/// What a session chooses.
+/// A session's configuration.
 #[derive(Arbitrary, Debug)]
 struct Header {
-    /// Which of the sizes of a buffer it is, unless there is an odd one.
+    /// The index of the buffer size, unless the size is an odd one.
     size: u8,
     odd_size: Option<u32>,
     processors: u8,
@@ -50,11 +50,11 @@ struct Header {
 enum Step {
     /// Writes an event on a processor.
     Write { processor: u8, event: Box<Event> },
-    /// Writes the event before again, with user data of this many bytes.
+    /// Writes the previous event again, with user data of this size.
     Large { processor: u8, bytes: u16 },
     /// Flushes a processor's buffer.
     Flush { processor: u8, time: i64 },
-    /// Flushes it over the oldest one.
+    /// Flushes a processor's buffer over the oldest buffer of the file.
     Replace { processor: u8, time: i64 },
     /// Loses events and buffers.
     Lose { events: u32, buffers: u32 },
@@ -144,15 +144,15 @@ impl Header {
     }
 }
 
-/// Sizes of a buffer in KiB: small ones, which are written soon, and one that holds the largest
-/// record.
+/// The sizes of a buffer in KiB: small ones, which are fast to write, and one that holds the
+/// largest record.
 const fn kib(number: u32) -> u32 {
     let sizes = [4, 5, 8, 16, 66];
     sizes[number as usize % sizes.len()]
 }
 
-/// A header as it can be read: a name of a time zone ends at a NUL and has 31 UTF-16 units at
-/// most, and files are not read in real time.
+/// Returns a header as it is read: the name of a time zone ends at a NUL and has at most 31 UTF-16
+/// units, and the file has no real-time flag.
 fn as_read(mut header: LogFileHeader) -> LogFileHeader {
     let zone = &mut header.time_zone;
     for name in [&mut zone.standard_name, &mut zone.daylight_name] {
@@ -167,7 +167,7 @@ fn as_read(mut header: LogFileHeader) -> LogFileHeader {
     header
 }
 
-/// A header that is like another one, and valid.
+/// Returns a valid header that is similar to another.
 fn mended(header: LogFileHeader) -> LogFileHeader {
     let clean = |name: &str| -> String { name.chars().filter(|c| *c != '\0').take(64).collect() };
     let mut mended = LogFileHeader {
@@ -190,7 +190,7 @@ fn mended(header: LogFileHeader) -> LogFileHeader {
     mended
 }
 
-/// A buffer of the file, as the model has it.
+/// A buffer of the file in the model.
 #[derive(Clone)]
 struct Slot {
     processor: u16,
@@ -199,7 +199,7 @@ struct Slot {
     records: Vec<EventRecord>,
 }
 
-/// A session at work, beside a model of its file.
+/// A running session, with a model of its file.
 struct Writer {
     log: LogFile<io::Cursor<Vec<u8>>>,
     buffers: Vec<(Buffer, Vec<EventRecord>)>,
@@ -209,33 +209,33 @@ struct Writer {
     written: Written,
 }
 
-/// What a session wrote.
+/// The results of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// The clock.
     pub clock: ClockType,
-    /// Whether the header that the session chose was refused, and a valid one was made of it.
+    /// Whether the session's header was rejected and replaced by a similar valid one.
     pub mended: bool,
-    /// Events in the file.
+    /// The events in the file.
     pub events: usize,
-    /// Extended data items of these.
+    /// The events' extended data items.
     pub items: usize,
-    /// The most bytes of user data that an event has.
+    /// The size of the largest user data of an event.
     pub largest: usize,
-    /// Events that the session's buffers are too small for.
+    /// The events that are too large for the session's buffers.
     pub refused: usize,
-    /// Buffers in the file.
+    /// The buffers in the file.
     pub buffers: usize,
-    /// Buffers that were written over the oldest one.
+    /// The buffers that replaced the oldest one.
     pub replaced: usize,
-    /// Processors that the buffers are of.
+    /// The processors of the buffers.
     pub processors: usize,
-    /// Events and buffers lost.
+    /// The lost events and buffers.
     pub lost: (u32, u32),
 }
 
-/// Checks that what was written is read, in the same order, with nothing damaged, and that what
-/// is refused leaves nothing behind.
+/// Checks that the file contains the written events in the same order without damage, and that
+/// rejected events leave nothing behind.
 #[must_use]
 pub fn check(session: &Session) -> Written {
     let wanted = session.header.header();

@@ -1,7 +1,7 @@
-//! Any bytes as filter data, by way of a provider's enable callback.
+//! Passes any bytes as filter data to a provider's enable callback.
 //!
-//! The callback gets them where ETW would pass them: behind an `EVENT_FILTER_DESCRIPTOR`,
-//! in memory of just their size, so that `AddressSanitizer` sees a look beyond their end.
+//! The callback gets the data as from ETW: by an `EVENT_FILTER_DESCRIPTOR`, in memory of exactly
+//! their size, so that `AddressSanitizer` detects an access beyond their end.
 
 use std::{
     cell::RefCell,
@@ -16,18 +16,18 @@ use wdk_etw::{FilterData, Guid, Hooks, Notification, Provider, Registered, guid,
 
 /// `EVENT_FILTER_TYPE_SCHEMATIZED`.
 const SCHEMATIZED: u32 = 0x8000_0000;
-/// What a filter may have at most, as the library documents it.
-const MOST_BYTES: usize = 64 * 1024;
-/// Room of the copies that are made.
+/// The maximum size of filter data that the library documents.
+const MAX_BYTES: usize = 64 * 1024;
+/// The size of the buffer for copies.
 const ROOM: usize = 64;
 
-/// Bytes of `EVENT_FILTER_HEADER`.
+/// The size of `EVENT_FILTER_HEADER` in bytes.
 const HEADER: usize = 24;
 
-/// A filter as it is expected, and found: id, version, instance, data.
+/// An expected or found filter: id, version, instance and data.
 type Found = (u16, u8, u64, Vec<u8>);
 
-/// What the hook saw of the filter data.
+/// The filter data that the hook received.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     kind: u32,
@@ -48,7 +48,7 @@ static PROVIDER: Provider = Provider::new(
     ..Hooks::NONE
 });
 
-/// The hook: reads all there is, and checks the copy.
+/// Reads all filters as the provider's hook, and checks the copy.
 fn look(_: &Provider, notification: &Notification<'_>) {
     let seen = notification.filter.as_ref().map(|filter| {
         let copy = filter.copied::<ROOM>();
@@ -75,10 +75,10 @@ fn walked(filter: &FilterData<'_>) -> Option<Vec<Found>> {
     Some(found.collect())
 }
 
-/// Checks what a provider finds in filter data.
+/// Checks the filters that a provider finds in filter data.
 ///
-/// The first byte says of which type the filter is; the rest is its data. Returns how many schematized filters the provider found, which is none
-/// for a filter of another type, or of too many bytes.
+/// The first byte is the filter's type; the rest is its data. Returns the number of schematized
+/// filters that the provider found, which is 0 for a filter of another type or with too many bytes.
 #[must_use]
 pub fn check(data: &[u8]) -> Option<usize> {
     let (kind, data) = data.split_first()?;
@@ -88,7 +88,7 @@ pub fn check(data: &[u8]) -> Option<usize> {
     };
     notify(kind, data);
     let seen = SEEN.take();
-    let expected = (data.len() <= MOST_BYTES).then(|| Seen {
+    let expected = (data.len() <= MAX_BYTES).then(|| Seen {
         kind,
         bytes: data.to_vec(),
         filters: (kind == SCHEMATIZED).then(|| expected(data)),
@@ -97,8 +97,8 @@ pub fn check(data: &[u8]) -> Option<usize> {
     Some(seen?.filters?.len())
 }
 
-/// The filters by the words of the format: each header says where its data end, and where the
-/// next one starts, from its own start; 0 is none.
+/// Returns the filters by the definition of the format: each header contains the end of its data
+/// and the offset from its own start to the next header, or 0 for none.
 fn expected(data: &[u8]) -> Vec<Found> {
     let dword = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().expect("4 bytes"));
     let mut found = Vec::new();
@@ -139,7 +139,7 @@ struct Descriptor {
 static CALLBACK: AtomicUsize = AtomicUsize::new(0);
 static CONTEXT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Registers the provider once, and notifies it as ETW does.
+/// Registers the provider once, and calls its callback as ETW does.
 fn notify(kind: u32, data: &[u8]) {
     /// `EVENT_CONTROL_CODE_ENABLE_PROVIDER`.
     const ENABLE: u32 = 1;

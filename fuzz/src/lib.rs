@@ -1,10 +1,9 @@
-//! What the fuzz targets check.
+//! The checks of the fuzz targets.
 //!
-//! Each module is one target: its `check` takes what the fuzzer made up, and panics if
-//! something does not hold that must hold of any input. It returns how far the input got, or
-//! the error that refused it, so that tests can hold the seeds to what they are made for.
-//! `fuzz_targets/` has the entry points, [`seeds`] the inputs that the fuzzer starts from, and
-//! `docs/fuzzing.md` says how to run them.
+//! Each module is one target. Its `check` takes the fuzzer's input, and panics if a property fails
+//! that must hold for every input. It returns the progress of the input or the error that rejected
+//! it, so that tests can check the purpose of each seed. The entry points are in `fuzz_targets/`,
+//! the initial inputs in [`seeds`]; `docs/fuzzing.md` describes how to run the targets.
 
 pub mod etl_read;
 pub mod etl_round_trip;

@@ -1,4 +1,4 @@
-//! Any bytes as a manifest.
+//! Reads any bytes as a manifest.
 
 use etl_file::{Catalog, Guid};
 use etw_manifest::{self as manifest, ManifestError};
@@ -8,27 +8,27 @@ use crate::{
     text::{assert_sentence, sentence},
 };
 
-/// User data that every event of the manifest is decoded with: small counts and lengths, text
+/// The user data with which every event of the manifest is decoded: small counts and lengths, text
 /// and zeros.
 const USER_DATA: &[u8] = b"\x02\0\0\0\x01\0\0\0a\0b\0\0\0text\0\x04\0\0\0\0\0\0\0\x03\x00\xFF\xFE\x01\x02\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-/// The providers of a manifest that was read.
+/// The providers of a manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// GUIDs in the text that a provider is found by: its own, and its control GUID.
+    /// The GUIDs in the text by which a provider is found: its own and its control GUID.
     pub providers: usize,
-    /// The providers' events.
+    /// The number of the providers' events.
     pub events: usize,
-    /// Events that [`USER_DATA`] decodes to the last field of.
+    /// The number of events that decode to the last field with [`USER_DATA`].
     pub decoded: usize,
 }
 
-/// Checks that errors name a place in the text, and do not depend on its encoding; and that the
-/// events of what was read decode.
+/// Checks that errors name a place in the text and do not depend on its encoding, and that the
+/// events can be decoded.
 ///
 /// # Errors
-/// The text of the error if the manifest is refused.
+/// Fails with the text of the error if the manifest is rejected.
 pub fn check(data: &[u8]) -> Result<Known, String> {
     let Some(text) = manifest::text(data) else {
         return Err("the bytes are not text".to_owned());
@@ -71,7 +71,7 @@ fn check_place(error: &ManifestError, text: &str) {
     );
 }
 
-/// Everything in the text that could be a provider's GUID.
+/// Returns all parts of the text that could be a provider's GUID.
 fn guids(text: &str) -> Vec<Guid> {
     let quoted = text.split(['"', '\'']);
     quoted.filter_map(|text| text.parse().ok()).collect()

@@ -1,4 +1,4 @@
-//! Any bytes as a manifest that resources are made of.
+//! Compiles any bytes as a manifest.
 
 use etl_file::Catalog;
 use etw_manifest::{
@@ -9,27 +9,27 @@ use wdk_etw_build::import;
 
 use crate::text::{assert_sentence, sentence};
 
-/// A manifest that resources were made of.
+/// A compiled manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compiled {
-    /// Providers.
+    /// The number of providers.
     pub providers: usize,
-    /// Their events.
+    /// The number of the providers' events.
     pub events: usize,
-    /// Events that the imported declaration has.
+    /// The number of events in the imported declaration.
     pub imported: usize,
     /// Whether there is a message table.
     pub messages: bool,
 }
 
-/// Checks what resources are made of a manifest.
+/// Checks the resources of a manifest.
 ///
-/// It is refused at a place in the text; or it can be written again, means the same then, makes
-/// resources that the reader of this project reads, and can be imported as a declaration that is
-/// Rust.
+/// A manifest is rejected with a place in the text, or it can be written again with the same
+/// meaning, its resources can be read by this project's reader, and it can be imported as a valid
+/// Rust declaration.
 ///
 /// # Errors
-/// The text of the error if the manifest is refused.
+/// Fails with the text of the error if the manifest is rejected.
 pub fn check(data: &[u8]) -> Result<Compiled, String> {
     let Some(text) = manifest::text(data) else {
         return Err("the bytes are not text".to_owned());
@@ -73,11 +73,12 @@ pub fn check(data: &[u8]) -> Result<Compiled, String> {
     })
 }
 
-/// What a manifest can have and no declaration; names, above all, that are none in Rust's eyes.
+/// Returns whether a manifest contains a part that a declaration cannot express, such as a long
+/// name.
 fn is_beyond_declarations(manifest: &manifest::Manifest) -> bool {
-    const MOST_NAME: usize = 100;
+    const MAX_NAME: usize = 100;
     manifest.providers.iter().any(|provider| {
-        provider.name.len() > MOST_NAME
+        provider.name.len() > MAX_NAME
             || provider
                 .templates
                 .iter()

@@ -1,4 +1,4 @@
-//! What must hold of decoded user data, wherever their schema comes from.
+//! The properties of decoded user data, whatever the source of their schema.
 
 use etl_file::{
     decode::{Schema, Value},
@@ -7,8 +7,8 @@ use etl_file::{
 
 use crate::text::{assert_harmless, assert_sentence};
 
-/// Decodes user data with pointers of both sizes, and prints what comes out. Returns whether
-/// both decode to the last field.
+/// Decodes user data with both pointer sizes, and prints the results. Returns whether both decode
+/// to the last field.
 pub fn check(schema: &Schema, user_data: &[u8]) -> bool {
     let mut whole = true;
     for pointer_size in [PointerSize::Four, PointerSize::Eight] {
@@ -21,7 +21,7 @@ pub fn check(schema: &Schema, user_data: &[u8]) -> bool {
                 whole = false;
                 assert_sentence(error);
                 assert!(payload.fields.len() < schema.fields.len());
-                // The fault lies in the field that could not be decoded.
+                // The error is in the field that could not be decoded.
                 assert!((at..=user_data.len()).contains(&error.offset), "{error}");
             }
         }
@@ -43,7 +43,7 @@ fn print(value: &Value) {
     assert_same_shape(value, &read);
 }
 
-/// Fails if JSON hides a value, or has another kind of it.
+/// Panics if the JSON form lacks a value or has it with another type.
 pub fn assert_same_shape(value: &Value, json: &serde_json::Value) {
     match value {
         Value::Array(values) => {

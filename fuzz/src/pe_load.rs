@@ -1,4 +1,4 @@
-//! Any bytes as a driver's image.
+//! Loads any bytes as a driver's image.
 
 use std::path::Path;
 
@@ -6,15 +6,15 @@ use etw_testkernel::{LoadError, check_image_bytes};
 
 use crate::text::sentence;
 
-/// Images that say they are larger are left out: they are mapped in full, which takes the
-/// fuzzer's time and finds nothing.
+/// The maximum `SizeOfImage`. Larger images are skipped: they are mapped in full, which takes time
+/// and finds nothing.
 const LARGEST: u32 = 1 << 20;
 
-/// Checks that an image is refused with a sentence that names the file, and again when it is
-/// tried again: what a first try mapped and protected is gone.
+/// Checks that an image is rejected with a message that names the file, and again at a second
+/// attempt, since the first attempt's mappings have been removed.
 ///
 /// # Errors
-/// The text of the error if the image is refused.
+/// Fails with the text of the error if the image is rejected.
 pub fn check(data: &[u8]) -> Result<(), String> {
     if size_of_image(data).is_some_and(|size| size > LARGEST) {
         return Err("the image is too large for this target".to_owned());
@@ -23,7 +23,7 @@ pub fn check(data: &[u8]) -> Result<(), String> {
     let first = check_image_bytes(name, data).map_err(|error| explained(&error));
     let second = check_image_bytes(name, data).map_err(|error| error.to_string());
     assert_eq!(first, second);
-    // Whatever was taken has what makes a driver of it.
+    // An accepted image has the parts that every driver has.
     if first.is_ok() {
         assert_eq!(data.first_chunk(), Some(b"MZ"));
         assert!(size_of_image(data).is_some_and(|size| size > 0));
@@ -31,7 +31,7 @@ pub fn check(data: &[u8]) -> Result<(), String> {
     first
 }
 
-/// An error's text, after a look at it.
+/// Checks an error's text, and returns it.
 fn explained(error: &LoadError) -> String {
     let text = sentence(error);
     assert!(text.starts_with("fuzzed.sys: "), "{text}");
@@ -45,7 +45,7 @@ fn explained(error: &LoadError) -> String {
     text
 }
 
-/// `SizeOfImage` of the optional header.
+/// Returns `SizeOfImage` of the optional header.
 fn size_of_image(data: &[u8]) -> Option<u32> {
     let dword = |at: usize| {
         let bytes = data.get(at..)?.first_chunk()?;

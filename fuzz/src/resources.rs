@@ -1,4 +1,4 @@
-//! Any bytes as the resources of an image: `WEVT_TEMPLATE`, and then a message table.
+//! Reads any bytes as an image's resources: `WEVT_TEMPLATE` and then a message table.
 
 use etl_file::{
     Catalog, Guid,
@@ -8,26 +8,26 @@ use etl_file::{
 
 use crate::text::sentence;
 
-/// The first provider of resources that were read.
+/// The first provider of the resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
-    /// Whether the resources name it.
+    /// Whether the resources name the provider.
     pub named: bool,
-    /// Its events with low ids.
+    /// The number of the provider's events with low ids.
     pub events: usize,
-    /// Their fields, those of structures included.
+    /// The number of the events' fields, including members of structures.
     pub fields: usize,
-    /// Fields of these with a map.
+    /// The number of these fields with a map.
     pub maps: usize,
-    /// Events with a message.
+    /// The number of events with a message.
     pub messages: usize,
 }
 
-/// Checks that the schemas of resources can decode, and that errors are sentences. The first two
-/// bytes say how long the first resource is.
+/// Checks that the schemas of resources can decode user data, and that errors are sentences. The
+/// first two bytes are the length of the first resource.
 ///
 /// # Errors
-/// The text of the error if the resources are refused.
+/// Fails with the text of the error if the resources are rejected.
 pub fn check(data: &[u8]) -> Result<Resources, String> {
     let Some((length, rest)) = data.split_first_chunk::<2>() else {
         return Err("there is no length".to_owned());
@@ -65,7 +65,7 @@ pub fn check(data: &[u8]) -> Result<Resources, String> {
     Ok(known)
 }
 
-/// Sizes are those of fields that have names.
+/// Sizes refer to named fields.
 fn check_sizes(field: &Field, names: &[&str]) {
     if let Count::Field(name) = &field.count {
         assert!(names.contains(&&**name) || !field.fields.is_empty() || !name.is_empty());

@@ -1,14 +1,14 @@
-//! Any bytes as a script of the stand-in kernel.
+//! Parses any bytes as a script of the stand-in kernel.
 
 use etw_testkernel::Script;
 
 use crate::text::sentence;
 
-/// Checks that errors name a line of the script, and the first bad one; and that blank lines,
-/// comments and white space mean nothing. Returns the number of steps.
+/// Checks that errors name the first invalid line of the script, and that blank lines, comments and
+/// white space are ignored. Returns the number of steps.
 ///
 /// # Errors
-/// The text of the error if the script is refused.
+/// Fails with the text of the error if the script is rejected.
 pub fn check(data: &[u8]) -> Result<usize, String> {
     let Ok(text) = std::str::from_utf8(data) else {
         return Err("the bytes are not text".to_owned());
@@ -19,7 +19,7 @@ pub fn check(data: &[u8]) -> Result<usize, String> {
         Ok(script) => {
             let empty = Script::parse("").expect("a script may have no step");
             let mut steps = 0;
-            // A line is a script of its own.
+            // A line alone is a script.
             for line in &lines {
                 let alone = Script::parse(line);
                 let alone = alone.unwrap_or_else(|_| panic!("{line:?} alone is refused"));

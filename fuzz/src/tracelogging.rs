@@ -1,4 +1,4 @@
-//! Any bytes as `TraceLogging` metadata with an event's user data behind them.
+//! Reads any bytes as `TraceLogging` metadata, followed by an event's user data.
 
 use etl_file::{
     Catalog, Event, EventRecord, ExtendedItem, FileTime, decode,
@@ -9,25 +9,25 @@ use etl_file::{
 
 use crate::{payload, text::sentence, traits::offset};
 
-/// A chain bit: a byte follows.
+/// The chain bit, which marks that another byte follows.
 const CHAIN: u8 = 0x80;
 
-/// Metadata that were read, and the user data decoded with them.
+/// The metadata, and the user data decoded with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Described {
-    /// Fields that the metadata describe.
+    /// The number of fields in the metadata.
     pub fields: usize,
-    /// Fields of these that the user data decode to.
+    /// The number of these fields that the user data contain.
     pub decoded: usize,
-    /// Bytes of user data that are left.
+    /// The number of remaining bytes of user data.
     pub leftover: usize,
 }
 
-/// Checks that metadata that are read, written again and read again are the same; and that user
-/// data decode with them to what prints, and errors lie within.
+/// Checks that metadata are unchanged after they are written and read again, that the decoded user
+/// data can be printed, and that errors are at offsets inside the input.
 ///
 /// # Errors
-/// The text of the error if the metadata are refused.
+/// Fails with the text of the error if the metadata are rejected.
 pub fn check(data: &[u8]) -> Result<Described, String> {
     let schema = match Schema::parse_trace_logging(data) {
         Ok(schema) => schema,
@@ -57,7 +57,7 @@ pub fn check(data: &[u8]) -> Result<Described, String> {
     })
 }
 
-/// The event that carries these.
+/// Returns the event with the metadata and the user data.
 fn event(metadata: &[u8], user_data: &[u8]) -> Event {
     Event {
         record: EventRecord {
@@ -77,7 +77,8 @@ fn event(metadata: &[u8], user_data: &[u8]) -> Event {
     }
 }
 
-/// A schema's metadata; none if they are too long, as mended names can make them.
+/// Returns a schema's metadata, or `None` if they are too long, which replacement characters in
+/// names can cause.
 fn encode(schema: &Schema) -> Option<Vec<u8>> {
     let mut blob = vec![0, 0];
     encode_tags(schema.tags, &mut blob);
@@ -91,7 +92,7 @@ fn encode(schema: &Schema) -> Option<Vec<u8>> {
     Some(blob)
 }
 
-/// 28 bits in four bytes, the most significant first.
+/// Writes 28 bits as four bytes, the most significant first.
 fn encode_tags(tags: u32, blob: &mut Vec<u8>) {
     for (shift, more) in [(21, CHAIN), (14, CHAIN), (7, CHAIN), (0, 0)] {
         let bits = u8::try_from(tags >> shift & 0x7F).expect("seven bits");
@@ -131,14 +132,14 @@ fn encode_field(field: &Field, blob: &mut Vec<u8>) {
     }
 }
 
-/// The code of an encoding: the one that reads as it.
+/// Returns the code of an encoding.
 fn in_code(in_type: InType) -> u8 {
     (0..32)
         .find(|code| InType::from_code(*code) == in_type)
         .expect("it was read from a code")
 }
 
-/// A code that reads as this meaning.
+/// Returns a code of a presentation.
 fn out_code(out_type: OutType) -> u8 {
     (0..128)
         .find(|code| OutType::from_trace_logging(*code) == out_type)

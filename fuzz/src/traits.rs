@@ -1,19 +1,20 @@
-//! Any bytes as provider traits: the stand-in kernel's check, and the decoder of files.
+//! Reads any bytes as provider traits, with the stand-in kernel's check and with the decoder of
+//! files.
 
 use etl_file::decode::{MetadataError, ProviderTraits};
 use etw_testkernel::fuzzing::check_traits;
 
 use crate::text::sentence;
 
-/// Trait types that hold a GUID.
+/// The trait types that contain a GUID.
 const GROUP: u8 = 1;
 const DECODE_GUID: u8 = 2;
 
-/// Checks that what the kernel takes, the decoder takes too, unless they are known to differ.
-/// Returns the decoder's traits.
+/// Checks that the decoder accepts all traits that the kernel accepts, except for known
+/// differences. Returns the decoder's traits.
 ///
 /// # Errors
-/// The text of the error if the decoder refuses the traits.
+/// Fails with the text of the error if the decoder rejects the traits.
 pub fn check(blob: &[u8]) -> Result<ProviderTraits, String> {
     let accepted = check_traits(blob);
     let decoded = ProviderTraits::parse(blob);
@@ -22,7 +23,7 @@ pub fn check(blob: &[u8]) -> Result<ProviderTraits, String> {
             assert_eq!(accepted.group, decoded.group);
             assert!(encode(decoded).len() <= blob.len());
         }
-        // The kernel does not look into the decode GUID.
+        // The kernel does not check the decode GUID.
         (Ok(_), Err(MetadataError::TraitSize { trait_type, .. })) => {
             assert_eq!(*trait_type, DECODE_GUID);
         }
@@ -37,7 +38,7 @@ pub fn check(blob: &[u8]) -> Result<ProviderTraits, String> {
             let size = usize::from(u16::from_le_bytes([blob[0], blob[1]]));
             let own = &blob[..size];
             let again = encode(traits);
-            // Of traits that come twice, the last is kept; a name that is no UTF-8 is mended.
+            // Of repeated traits, the last is kept; invalid UTF-8 in a name is replaced.
             if again.len() == own.len() {
                 assert_eq!(ProviderTraits::parse(&again).as_ref(), Ok(traits));
                 assert!(check_traits(&again).is_ok(), "{again:02x?}");
@@ -50,7 +51,7 @@ pub fn check(blob: &[u8]) -> Result<ProviderTraits, String> {
     decoded.map_err(|error| sentence(&error))
 }
 
-/// The offset that an error names, or 0.
+/// Returns an error's offset, or 0.
 #[must_use]
 pub const fn offset(error: &MetadataError) -> usize {
     match *error {
@@ -63,7 +64,7 @@ pub const fn offset(error: &MetadataError) -> usize {
     }
 }
 
-/// The blob of some traits.
+/// Returns the blob of traits.
 fn encode(traits: &ProviderTraits) -> Vec<u8> {
     let mut blob = vec![0, 0];
     blob.extend(traits.name.as_bytes());

@@ -381,10 +381,10 @@ const SESSIONS: [Wish; 10] = [
 /// Bytes for `arbitrary`, which has no encoder: of those that pseudo-random numbers make, the
 /// first whose session does what the seed is for.
 pub fn etl_round_trip() -> Vec<Seed> {
-    const MOST_TRIES: u64 = 20_000;
+    const MAX_TRIES: u64 = 20_000;
     let mut missing = SESSIONS.to_vec();
     let mut seeds = Vec::new();
-    for number in 1..MOST_TRIES {
+    for number in 1..MAX_TRIES {
         let bytes = candidate(number);
         let session = Session::arbitrary_take_rest(Unstructured::new(&bytes));
         let Ok(session) = session else { continue };
@@ -397,7 +397,7 @@ pub fn etl_round_trip() -> Vec<Seed> {
         }
     }
     let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
-    panic!("no session in {MOST_TRIES} is {names:?}");
+    panic!("no session in {MAX_TRIES} is {names:?}");
 }
 
 /// Pseudo-random bytes: those of texts and of small numbers among others, and many that are odd,

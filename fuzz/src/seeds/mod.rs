@@ -1,7 +1,7 @@
 //! The inputs that the fuzzer starts from, made by the project's own encoders and fixtures.
 //!
-//! `cargo run --example seeds` writes them to `fuzz/seeds`. `tests/seeds.rs` says what each is
-//! made for, and holds it to that.
+//! `cargo run --example seeds` writes them to `fuzz/seeds`. `tests/seeds.rs` checks the purpose of
+//! each seed.
 
 mod etl;
 #[path = "../../../tools/etl/tests/fixture/mod.rs"]
@@ -17,7 +17,7 @@ use std::{fs, io, path::Path};
 pub use self::seed::Seed;
 use self::small_image::Image;
 
-/// A target's name, and the function that makes its seeds.
+/// A target's name and the function that returns its seeds.
 pub type Target = (&'static str, fn() -> Vec<Seed>);
 
 /// The targets that have seeds.
@@ -34,11 +34,10 @@ pub const TARGETS: &[Target] = &[
     ("traits", metadata::traits),
 ];
 
-/// Writes the seeds of all targets, each target's into a folder of its own, in place of what
-/// the folder held.
+/// Writes the seeds of each target to a separate folder, and replaces the folder's contents.
 ///
 /// # Errors
-/// What the file system fails with.
+/// Fails with the file system's error.
 pub fn write(folder: &Path) -> io::Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
@@ -70,7 +69,7 @@ fn pe_load() -> Vec<Seed> {
     ]
 }
 
-/// A filter of a session: id, instance and data, and where the next one starts.
+/// Returns a session's filter: its id, instance and data, and the offset of the next one.
 fn filter(id: u16, instance: u64, data: &[u8], next: u32) -> Vec<u8> {
     let mut bytes = id.to_le_bytes().to_vec();
     bytes.extend([2, 0, 0, 0, 0, 0]);
@@ -98,7 +97,7 @@ fn filter_data() -> Vec<Seed> {
     ]
 }
 
-/// Every step of a script.
+/// Returns a script with every step.
 const SCRIPT: &str = "# a device's life
 add-device
 open

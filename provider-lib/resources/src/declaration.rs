@@ -1,8 +1,7 @@
-//! From a provider's declaration in Rust to its manifest.
+//! Converts a provider's Rust declaration to its manifest.
 //!
-//! Events that describe themselves are in no manifest. In one are the others, with a template
-//! each: a length or a count that travels before a value is a field of its own there, since the
-//! XML knows no other way to say it.
+//! TraceLogging events are not in the manifest. Each other event gets a template, in which a length
+//! or count before a value is a separate field, because the XML has no other form for it.
 
 use std::collections::HashSet;
 
@@ -16,16 +15,16 @@ use etw_manifest::{
 };
 use etw_wire::winmeta;
 
-/// The images that a manifest says the resources are in.
+/// The images that a manifest names for the resources.
 #[derive(Clone, Debug)]
 pub struct Files<'a> {
-    /// The image with the templates.
+    /// The image with the `WEVT_TEMPLATE` resource.
     pub resources: &'a str,
-    /// The image with the texts.
+    /// The image with the message table.
     pub messages: &'a str,
 }
 
-/// The manifest of providers.
+/// Returns the manifest of providers.
 #[must_use]
 pub fn manifest(providers: &[Provider], files: &Files<'_>) -> Manifest {
     let mut manifest = Manifest {
@@ -33,7 +32,7 @@ pub fn manifest(providers: &[Provider], files: &Files<'_>) -> Manifest {
         ..Manifest::default()
     };
     for (number, provider) in providers.iter().enumerate() {
-        // One provider's texts need no prefix.
+        // The texts of a single provider need no prefix.
         let prefix = if providers.len() > 1 {
             format!("{number}.")
         } else {
@@ -58,7 +57,7 @@ fn position(span: proc_macro2::Span) -> Position {
     }
 }
 
-/// A constant's name: `WDKETW_SAMPLEDRIVER`.
+/// Returns the name of a C constant, such as `WDKETW_SAMPLEDRIVER`.
 fn constant(name: &str) -> String {
     let unit = |character: char| {
         if character.is_ascii_alphanumeric() {
@@ -72,7 +71,7 @@ fn constant(name: &str) -> String {
     prefix.into_iter().chain(name.chars().map(unit)).collect()
 }
 
-/// A name that XML can have without a prefix. What people read is a text of its own.
+/// Returns a name that is valid in XML without a prefix. Viewers show a separate text.
 fn xml_name(name: &str) -> QName {
     let unit = |character: char| {
         if character.is_alphanumeric() || "_-.".contains(character) {
@@ -87,7 +86,7 @@ fn xml_name(name: &str) -> QName {
     QName::plain(&name)
 }
 
-/// What a doc comment says, up to its first empty line.
+/// Returns a doc comment up to its first empty line.
 fn first_paragraph(docs: &[String]) -> String {
     let lines: Vec<&str> = docs
         .iter()
@@ -97,8 +96,8 @@ fn first_paragraph(docs: &[String]) -> String {
     lines.join(" ")
 }
 
-/// A text as an event's message: percent signs stand for themselves. Names need no such care,
-/// since nothing is put into them.
+/// Returns a text as an event's message, with escaped percent signs. Names are not escaped, since
+/// nothing is inserted into them.
 fn literal(text: &str) -> String {
     text.replace('%', "%%")
 }
@@ -147,7 +146,7 @@ impl Writer<'_> {
         provider
     }
 
-    /// Tasks, opcodes and keywords.
+    /// Adds tasks, opcodes and keywords.
     fn names(&mut self, provider: &mut manifest::Provider) {
         for task in &self.declaration.tasks {
             let at = position(task.ident.span());
@@ -190,7 +189,7 @@ impl Writer<'_> {
             let named = &channel.named;
             let at = position(named.ident.span());
             let message = self.text(&format!("Channel.{}", named.ident), named.name.clone(), at);
-            // The system has one list of all channels' names.
+            // Channel names must be unique in the system.
             let name = if named.name.contains('/') {
                 named.name.clone()
             } else {
@@ -236,7 +235,7 @@ impl Writer<'_> {
 
     fn event(&mut self, event: &Event, provider: &mut manifest::Provider) {
         let at = position(event.ident.span());
-        // A name that several versions share is told apart by them.
+        // The version distinguishes events with the same name.
         let versions = self
             .declaration
             .events
@@ -297,8 +296,8 @@ impl Writer<'_> {
         });
     }
 
-    /// The level of a number: winmeta.xml's, or one of the provider's own, which a declaration
-    /// gives no name.
+    /// Returns the level with a number: winmeta.xml's, or one of the provider's own, which has no
+    /// name in a declaration.
     fn level(&mut self, value: u8, provider: &mut manifest::Provider) -> Option<usize> {
         let known = provider.levels.iter().position(|one| one.value == value);
         if known.is_some() {
@@ -314,7 +313,7 @@ impl Writer<'_> {
         Some(provider.levels.len() - 1)
     }
 
-    /// The opcode of a number. `Info`, which is 0, is what events have without one.
+    /// Returns the opcode with a number. `Info` (0) is the opcode of events without one.
     fn opcode(&mut self, value: u8, provider: &mut manifest::Provider) -> Option<usize> {
         if value == 0 {
             return None;
@@ -329,8 +328,8 @@ impl Writer<'_> {
         Some(provider.opcodes.len() - 1)
     }
 
-    /// Adds fields; those of structures in structures have the outer names before theirs, since
-    /// a template's structures hold no others.
+    /// Adds fields. The members of nested structures get the outer names as a prefix, since a
+    /// template's structures cannot be nested.
     fn fields(
         &self,
         declared: &[Field],
@@ -409,15 +408,16 @@ impl Writer<'_> {
     }
 }
 
-/// The fields of a template.
+/// The fields of a template that is being built.
 #[derive(Default)]
 struct Fields {
     properties: Vec<Property>,
-    /// For each field of the declaration, how many fields of the template there are up to it.
+    /// For each field of the declaration, the number of the template's fields up to and including
+    /// it.
     ends: Vec<usize>,
-    /// The names that the declaration gives fields; others must not take them.
+    /// The declaration's field names, which generated names must not repeat.
     declared: HashSet<String>,
-    /// Whether these are a structure's.
+    /// Whether the fields are members of a structure.
     is_member: bool,
 }
 
@@ -426,9 +426,10 @@ impl Fields {
         self.ends.push(self.properties.len());
     }
 
-    /// A message whose `%1` is the first field of the declaration, for the template's fields.
+    /// Converts a message that numbers the declaration's fields to one that numbers the template's
+    /// fields.
     fn renumber(&self, message: &str) -> String {
-        // The value is the last of what a field became.
+        // A field's value is the last of its fields in the template.
         manifest::replace_fields(message, |number| {
             self.ends.get(number.checked_sub(1)?).copied()
         })
@@ -460,7 +461,7 @@ impl Fields {
         });
     }
 
-    /// Adds a length or a count that travels before a value; returns its place.
+    /// Adds the length or count before a value, and returns its index.
     fn add_size(&mut self, name: &str, what: &str, at: Position) -> Size {
         let mut whole = format!("{name}{what}");
         while self.declared.contains(&whole) || self.properties.iter().any(|one| one.name == whole)
@@ -504,7 +505,7 @@ impl Fields {
     }
 }
 
-/// A constant's name that no other event has.
+/// Returns a constant's name that no other event has.
 fn event_symbol(name: &str, provider: &manifest::Provider) -> String {
     let mut symbol = constant(name);
     let is_taken = |symbol: &String| {

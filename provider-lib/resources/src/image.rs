@@ -1,4 +1,4 @@
-//! The resources of a driver's image.
+//! Writes the resources of a driver's image.
 
 use std::{
     env, fs, io,
@@ -19,20 +19,20 @@ use crate::{
     version::Version,
 };
 
-/// Why the resources could not be made.
+/// Reasons why the resources could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// It was called elsewhere than in a build script.
-    #[error("{0} is not set: call this from a build script")]
+    /// The function was called outside a build script.
+    #[error("the environment variable {0} is not set; call this function from a build script")]
     NoBuildScript(&'static str),
-    /// The package's version is none that an image can have.
+    /// The package's version does not fit in a version resource.
     #[error(
-        "the package's version, {version}, has a part that is none of the numbers 0 to 65,535: {error}"
+        "the package's version is {version}, and each of its parts must be a number from 0 to 65,535: {error}"
     )]
     Version {
         /// The version.
         version: String,
-        /// What is wrong with it.
+        /// The cause.
         error: ParseIntError,
     },
     /// A file could not be read.
@@ -40,56 +40,56 @@ pub enum BuildError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         error: io::Error,
     },
-    /// A declaration is wrong.
+    /// A declaration has errors.
     #[error("{}", in_source(path, failures))]
     Declaration {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The errors, with their places.
         failures: Failures,
     },
-    /// A manifest is wrong.
+    /// A manifest has errors.
     #[error("{}", in_manifest(path, failures))]
     Manifest {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The errors, with their places.
         failures: Failures,
     },
-    /// Some providers of a file name a manifest, and others none, or another.
-    #[error("{}: the providers of one file name one manifest, or none does", .0.display())]
+    /// The providers of a file do not all name the same manifest, or none.
+    #[error("{}: the providers of a file must all name the same manifest, or none", .0.display())]
     Manifests(PathBuf),
-    /// A declaration is not what its manifest says.
+    /// A declaration disagrees with its manifest.
     #[error("{}", disagreeing(path, disagreements))]
     Disagreement {
         /// The declaration's file.
         path: PathBuf,
-        /// Where they differ.
+        /// The differences.
         disagreements: Vec<Break>,
     },
     /// A file declares no provider.
     #[error("{} has no `#[wdk_etw::provider]` module", .0.display())]
     NoProvider(PathBuf),
-    /// The resources are too large.
+    /// A resource is too large for its format.
     #[error(transparent)]
     Encode(#[from] resources::EncodeError),
-    /// The texts are too long.
-    #[error("a resource would be too large: {0}")]
+    /// The texts of the version resource are too long.
+    #[error("a resource is too large for its format: {0}")]
     TooLarge(#[from] TryFromIntError),
     /// A file could not be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         error: io::Error,
     },
 }
 
-/// Errors with their places, as compilers print those of Rust sources.
+/// Returns errors with their places, in the form of rustc's messages.
 fn in_source(path: &Path, failures: &Failures) -> String {
     let lines = failures.0.iter();
     let lines: Vec<String> = lines
@@ -117,7 +117,7 @@ fn disagreeing(path: &Path, disagreements: &[Break]) -> String {
     lines.join("\n")
 }
 
-/// Reads a file that is text.
+/// Reads a text file.
 fn read_text(path: &Path) -> Result<String, BuildError> {
     let failed = |error| BuildError::Read {
         path: path.to_owned(),
@@ -132,8 +132,8 @@ fn read_text(path: &Path) -> Result<String, BuildError> {
     })
 }
 
-/// The folder of the package that a file belongs to: the nearest one above it with a
-/// `Cargo.toml`, or else the file's own.
+/// Returns the folder of a file's package: the nearest folder above the file with a `Cargo.toml`
+/// or, without one, the file's folder.
 #[must_use]
 pub fn package_folder(path: &Path) -> PathBuf {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -143,13 +143,13 @@ pub fn package_folder(path: &Path) -> PathBuf {
     package.unwrap_or(own).to_owned()
 }
 
-/// The manifest that a source file's providers are decoded by: the one that they name, which they
-/// must agree with, or the one that their declaration makes. With it come the files that it was
-/// read from.
+/// Returns the manifest by which a source file's providers are decoded, and the files that were
+/// read. This is the manifest that the providers name and must agree with or, without one, the
+/// manifest of their declaration.
 ///
 /// # Errors
 ///
-/// [`BuildError`] says what is wrong, with line and column.
+/// Fails with [`BuildError`], which contains the line and column of each mistake.
 pub fn manifest_of(path: &Path, files: &Files<'_>) -> Result<(Manifest, Vec<PathBuf>), BuildError> {
     let providers = declared(path)?;
     let made = declaration::manifest(&providers, files);
@@ -185,7 +185,7 @@ pub fn manifest_of(path: &Path, files: &Files<'_>) -> Result<(Manifest, Vec<Path
 ///
 /// # Errors
 ///
-/// [`BuildError::Read`], [`BuildError::Declaration`] or [`BuildError::NoProvider`].
+/// Fails with [`BuildError::Read`], [`BuildError::Declaration`] or [`BuildError::NoProvider`].
 pub fn declared(path: &Path) -> Result<Vec<Provider>, BuildError> {
     let text = read_text(path)?;
     let wrong = |failures| BuildError::Declaration {
@@ -224,10 +224,10 @@ fn variable(name: &'static str) -> Result<String, BuildError> {
     env::var(name).map_err(|_| BuildError::NoBuildScript(name))
 }
 
-/// The numbers of a package's version; the fourth part is 0.
+/// Returns the numbers of a package's version; the fourth is 0.
 fn numbers(version: &str) -> Result<[u16; 4], BuildError> {
     let mut numbers = [0; 4];
-    // Behind the three parts there may be a pre-release's name and metadata.
+    // A pre-release name and metadata can follow the three parts.
     let parts = version.split(['-', '+']).next().unwrap_or_default();
     for (number, part) in numbers.iter_mut().zip(parts.split('.')) {
         *number = part.parse().map_err(|error| BuildError::Version {
@@ -238,7 +238,7 @@ fn numbers(version: &str) -> Result<[u16; 4], BuildError> {
     Ok(numbers)
 }
 
-/// The resources that a driver's image is to have.
+/// The resources of a driver's image.
 #[derive(Clone, Debug)]
 pub struct Image {
     version: Version,
@@ -246,12 +246,12 @@ pub struct Image {
 }
 
 impl Image {
-    /// An image whose version resource says what the package's `Cargo.toml` says.
+    /// Returns resources with a version resource that is derived from the package's `Cargo.toml`.
     ///
     /// # Errors
     ///
-    /// [`BuildError::NoBuildScript`] elsewhere than in a build script;
-    /// [`BuildError::Version`] if the version does not fit.
+    /// Fails with [`BuildError::NoBuildScript`] outside a build script, and with
+    /// [`BuildError::Version`] if the version does not fit in a version resource.
     pub fn of_package() -> Result<Self, BuildError> {
         let version = variable("CARGO_PKG_VERSION")?;
         let package = variable("CARGO_PKG_NAME")?;
@@ -270,27 +270,26 @@ impl Image {
         })
     }
 
-    /// What the version resource is to say instead.
+    /// Changes the content of the version resource.
     #[must_use]
     pub fn version(mut self, change: impl FnOnce(&mut Version)) -> Self {
         change(&mut self.version);
         self
     }
 
-    /// The source file that declares the provider, from the package's folder: decoders are to
-    /// find its events in the image. An image has one such resource.
+    /// Sets the source file that declares the provider, relative to the package's folder. Decoders
+    /// find the provider's events in the image, which has one such resource.
     #[must_use]
     pub fn declaration(mut self, path: impl Into<PathBuf>) -> Self {
         self.declaration = Some(path.into());
         self
     }
 
-    /// Writes the resources, and has them linked into the package's image if it is one for
-    /// Windows.
+    /// Writes the resources, and links them into the package's image if its target is Windows.
     ///
     /// # Errors
     ///
-    /// [`BuildError`] says what is wrong.
+    /// Fails with [`BuildError`], which contains the cause.
     pub fn embed(&self) -> Result<(), BuildError> {
         let mut all = vec![self.version.resource()?];
         if let Some(path) = &self.declaration {
@@ -312,8 +311,8 @@ impl Image {
             path: path.clone(),
             error,
         })?;
-        // Other linkers know nothing of resources, and what is built for another target is
-        // checked and not run.
+        // Other linkers do not support resources, and builds for other targets are only checked,
+        // not run.
         if variable("CARGO_CFG_TARGET_ENV")? == "msvc" {
             println!("cargo::rustc-link-arg-cdylib={}", path.display());
         }

@@ -1,5 +1,5 @@
-//! For build scripts of drivers that use `wdk-etw`: makes the resources of the driver's image and
-//! has them linked, with no message compiler and no resource compiler.
+//! Support for build scripts of drivers that use `wdk-etw`: writes the resources of the driver's
+//! image and links them, without a message compiler or resource compiler.
 //!
 //! ```no_run
 //! // build.rs
@@ -10,13 +10,13 @@
 //! }
 //! ```
 //!
-//! What comes out is what mc.exe and rc.exe would make of a manifest with the same events: a
-//! `WEVT_TEMPLATE` resource, a message table and a version resource, so that `tracerpt`, Event
+//! The result is what mc.exe and rc.exe would produce from a manifest with the same events: a
+//! `WEVT_TEMPLATE` resource, a message table and a version resource. With these, `tracerpt`, Event
 //! Viewer, Windows Performance Analyzer and `wevtutil` decode the driver's events from its image.
-//! Events that describe themselves (`TraceLogging`) need none of it.
+//! `TraceLogging` events do not need the resources.
 //!
-//! Manifests are read, checked and written by the crate `etw-manifest`, which makes the resources
-//! too; it is here as [`manifest`].
+//! The crate `etw-manifest`, re-exported as [`manifest`], reads, checks and writes manifests and
+//! their resources.
 
 pub mod declaration;
 pub mod image;
@@ -28,14 +28,15 @@ use std::path::PathBuf;
 pub use etw_manifest as manifest;
 pub use image::{BuildError, Image, declared, manifest_of, package_folder};
 
-/// Gives the image the resources of the provider that a source file declares.
+/// Adds the resources of the provider that a source file declares to the package's image.
 ///
-/// It gets a version resource, too, which says what the package's `Cargo.toml` says. To be called
-/// from a build script; the path is from the package's folder.
+/// Also adds a version resource that is derived from the package's `Cargo.toml`. Call this function
+/// from a build script; the path is relative to the package's folder.
 ///
 /// # Errors
 ///
-/// [`BuildError`] says what is wrong; for a mistake in the declaration with line and column.
+/// Fails with [`BuildError`], which contains the line and column of each mistake in the
+/// declaration.
 pub fn compile(declaration: impl Into<PathBuf>) -> Result<(), BuildError> {
     Image::of_package()?.declaration(declaration).embed()
 }

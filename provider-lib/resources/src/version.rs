@@ -1,30 +1,30 @@
 //! The version resource (`VERSIONINFO`), which Explorer and installers show.
 //!
-//! Source: `VS_VERSIONINFO`, `VS_FIXEDFILEINFO` and what they have below them, in Microsoft's
-//! Win32 documentation.
+//! Source: `VS_VERSIONINFO`, `VS_FIXEDFILEINFO` and their children in Microsoft's Win32
+//! documentation.
 
 use std::num::TryFromIntError;
 
 use etw_manifest::res::{self, ENGLISH, Name, Resource};
 
-/// What a version resource says.
+/// The content of a version resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Version {
     /// The four parts of the file's version, the most significant first.
     pub number: [u16; 4],
-    /// The file's version as a text, which may say more than the numbers.
+    /// The file's version as a text, which can contain more than the numbers.
     pub version: String,
-    /// Who made the file.
+    /// The company that made the file.
     pub company: String,
-    /// What the file is.
+    /// A description of the file.
     pub description: String,
-    /// The file's name as it was made.
+    /// The original file name.
     pub file: String,
-    /// The product that it belongs to.
+    /// The product that the file belongs to.
     pub product: String,
-    /// Who holds which rights.
+    /// The copyright notice.
     pub copyright: String,
-    /// Whether it was built with debug assertions (`VS_FF_DEBUG`).
+    /// Whether the file was built with debug assertions (`VS_FF_DEBUG`).
     pub debug: bool,
 }
 
@@ -34,10 +34,10 @@ const FILE_OS: u32 = 0x0004_0004;
 const FILE_TYPE: u32 = 3;
 /// `VFT2_DRV_SYSTEM`.
 const FILE_SUBTYPE: u32 = 7;
-/// UTF-16, as resources are.
+/// Returns a text in UTF-16, the encoding of resources.
 const CODE_PAGE: u16 = 1200;
 
-/// A block of the resource: its value, and blocks below it.
+/// A block of the resource: its value and its child blocks.
 struct Block {
     key: String,
     value: Value,
@@ -62,7 +62,7 @@ impl Block {
             let units = text.encode_utf16().chain([0]);
             units.flat_map(u16::to_le_bytes).collect()
         };
-        // Texts are counted in units, other values in bytes.
+        // The lengths of texts count UTF-16 units, those of other values bytes.
         let (value, length, is_text) = match &self.value {
             Value::None => (Vec::new(), 0, true),
             Value::Bytes(bytes) => (bytes.clone(), bytes.len(), false),
@@ -103,7 +103,7 @@ impl Version {
             STRUCTURE_VERSION,
             high,
             low,
-            // The product's version, which is the file's.
+            // The product's version, the same as the file's.
             high,
             low,
             FLAGS_MASK,
@@ -111,7 +111,7 @@ impl Version {
             FILE_OS,
             FILE_TYPE,
             FILE_SUBTYPE,
-            // No date.
+            // The date, which is not set.
             0,
             0,
         ]
@@ -142,11 +142,11 @@ impl Version {
         .collect()
     }
 
-    /// The resource.
+    /// Returns the bytes of the resource.
     ///
     /// # Errors
     ///
-    /// If the texts are so long that it would be larger than 64 KiB.
+    /// Fails if the texts make the resource larger than 64 KiB.
     pub fn resource(&self) -> Result<Resource, TryFromIntError> {
         let list = |key: &str, below| Block {
             key: key.to_owned(),

@@ -133,7 +133,9 @@ fn a_manifest_that_is_named_must_be_one_and_agree() {
     );
     let error = manifest_of(&source(&path), &FILES).unwrap_err().to_string();
     assert!(
-        error.contains("trace.rs:4:8: A: event 1 of version 0 does not lie as the manifest says"),
+        error.contains(
+            "trace.rs:4:8: A: event 1 of version 0 does not have the layout of the manifest"
+        ),
         "{error}"
     );
 
@@ -143,7 +145,10 @@ fn a_manifest_that_is_named_must_be_one_and_agree() {
     );
     let path = write(&folder, "both.rs", &both);
     let error = manifest_of(&path, &FILES).unwrap_err().to_string();
-    assert!(error.contains("name one manifest, or none does"), "{error}");
+    assert!(
+        error.contains("must all name the same manifest, or none"),
+        "{error}"
+    );
 }
 
 #[test]

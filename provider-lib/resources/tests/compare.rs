@@ -58,12 +58,12 @@ fn a_changed_layout_under_the_same_version_is_refused() {
         (
             "fn write(offset: u64)",
             "fn write(offset: u64, length: u32)",
-            "there is a field more, `Length: win:UInt32",
+            "the field `Length: win:UInt32",
         ),
         (
             "fn write(offset: u64)",
             "fn write()",
-            "the field `Offset: win:UInt64 as xs:unsignedLong` is gone",
+            "the field `Offset: win:UInt64 as xs:unsignedLong` is missing",
         ),
         ("data: &[u8]", "data: [u8; 4]", "field 2 is"),
         ("data: &[u8]", "data: &str", "field 2 is"),
@@ -78,16 +78,16 @@ fn a_changed_layout_under_the_same_version_is_refused() {
             "`At: win:UInt64",
         ),
         ("state: State", "state: u32", "by a map"),
-        ("id = 2", "id = 3", "event 2 of version 0 is gone"),
+        ("id = 2", "id = 3", "event 2 of version 0 is missing"),
         (
             "id = 2",
             "id = 2, version = 1",
-            "event 2 of version 0 is gone",
+            "event 2 of version 0 is missing",
         ),
         (
             "Driver\"",
             "Driver2\"",
-            "is gone; its traces can no longer be decoded",
+            "is missing; its older traces can no longer be decoded",
         ),
         (
             ", task = Transfer)",
@@ -139,7 +139,7 @@ fn a_declaration_agrees_with_its_manifest_or_says_where_not() {
             "inType=\"win:UInt64\" outType=\"xs:unsignedLong\"",
             "inType=\"win:UInt32\"",
             Some(
-                "event 1 of version 0 does not lie as the manifest says: field 1 is `8 bytes` and was `4 bytes`",
+                "event 1 of version 0 does not have the layout of the manifest: field 1 is `8 bytes` and was `4 bytes`",
             ),
         ),
         (

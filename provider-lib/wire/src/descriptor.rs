@@ -102,7 +102,7 @@ impl Keyword {
     /// Microsoft's keyword for events of the classic log.
     pub const EVENTLOG_CLASSIC: Self = Self(1 << 55);
 
-    /// Makes the keyword of one bit, 0 to 47; a higher one is a compile error.
+    /// Returns the keyword with one bit, 0 to 47; a higher bit is a compile error.
     #[must_use]
     pub const fn bit<const BIT: u32>() -> Self {
         const { Self::require_providers(BIT) }
@@ -120,8 +120,8 @@ impl Keyword {
         );
     }
 
-    /// Makes a set of any bits, including Microsoft's: for a controller's masks, or for the bit of
-    /// a channel.
+    /// Returns a set of any bits, including Microsoft's, for a controller's masks or for a
+    /// channel's bit.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
@@ -189,7 +189,7 @@ macro_rules! accessors {
 }
 
 impl EventDescriptor {
-    /// Makes a descriptor with all fields zero (`EventDescZero`).
+    /// Returns a descriptor with all fields zero (`EventDescZero`).
     #[must_use]
     pub const fn zero() -> Self {
         Self {
@@ -203,7 +203,7 @@ impl EventDescriptor {
         }
     }
 
-    /// Makes a descriptor; `with_*` set the other fields.
+    /// Returns a descriptor; the `with_*` functions set the other fields.
     #[must_use]
     pub const fn new(id: u16, version: u8, level: Level, keyword: Keyword) -> Self {
         Self {
@@ -216,7 +216,7 @@ impl EventDescriptor {
     }
 
     accessors! {
-        /// Returns the ID. ID and version together stand for one layout, forever.
+        /// Returns the ID. ID and version together denote one layout, forever.
         id / set_id / with_id: u16;
         /// Returns the version.
         version / set_version / with_version: u8;

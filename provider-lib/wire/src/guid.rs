@@ -31,7 +31,7 @@ pub enum GuidError {
 }
 
 impl GuidError {
-    /// Returns the error's text, also in `const` functions.
+    /// Returns the error's text; unlike `Display`, callable in `const` functions.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
@@ -98,7 +98,7 @@ impl Guid {
     /// The null GUID: all zero.
     pub const NULL: Self = Self::new(0, 0, 0, [0; 8]);
 
-    /// Makes a GUID of its four fields.
+    /// Returns the GUID with these four fields.
     #[must_use]
     pub const fn new(data1: u32, data2: u16, data3: u16, data4: [u8; 8]) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Guid {
         }
     }
 
-    /// Makes a GUID of its 16 bytes in memory order.
+    /// Returns the GUID with these 16 bytes in memory order.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         let [
@@ -156,7 +156,7 @@ impl Guid {
         u128::from_le_bytes(self.to_bytes()) == 0
     }
 
-    /// Makes a GUID of its digits in the order in which they are written:
+    /// Returns the GUID with these digits in written order:
     /// `0x00112233_4455_6677_8899_aabbccddeeff` is `00112233-4455-6677-8899-aabbccddeeff`.
     #[must_use]
     pub const fn from_u128(digits: u128) -> Self {

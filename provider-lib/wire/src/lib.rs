@@ -1,9 +1,9 @@
 //! The values that ETW (Event Tracing for Windows) fixes for everyone: types without behaviour,
 //! numbers and names.
 //!
-//! Drivers, build scripts, decoders and the stand-in kernel share these definitions. The crate
-//! has no encoder and no decoder: those stand in crates of their own, because tests check one
-//! against the other.
+//! Drivers, build scripts, decoders and the stand-in kernel share these definitions. The crate has
+//! no encoder and no decoder: these are in separate crates, because tests check one against the
+//! other.
 //!
 //! - [`Guid`] and the hash that makes a GUID of a provider's name;
 //! - [`NtStatus`], with names;

@@ -1,6 +1,6 @@
 //! SHA-1 (FIPS 180-4), for use at compile time: the hash crates have no `const` functions.
 
-/// A hash under way.
+/// The state of a hash computation.
 pub struct Sha1 {
     state: [u32; 5],
     block: [u8; 64],

@@ -61,7 +61,7 @@ named! {
     OBJECT_TYPE_MISMATCH = 0xC000_0024;
     /// Nothing has this name.
     OBJECT_NAME_NOT_FOUND = 0xC000_0034;
-    /// An object of this name exists already.
+    /// An object with this name already exists.
     OBJECT_NAME_COLLISION = 0xC000_0035;
     /// A security descriptor is not valid, or has nothing to protect.
     INVALID_SECURITY_DESCR = 0xC000_0079;
@@ -92,7 +92,7 @@ named! {
 }
 
 impl NtStatus {
-    /// Makes a status of its 32 bits.
+    /// Returns the status with these 32 bits.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits.cast_signed())
@@ -104,7 +104,7 @@ impl NtStatus {
         self.0.cast_unsigned()
     }
 
-    /// Makes a status of a function's return register, whose low 32 bits hold it.
+    /// Returns the status in the low 32 bits of a function's return register.
     #[must_use]
     pub const fn from_register(register: u64) -> Self {
         let [a, b, c, d, ..] = register.to_le_bytes();

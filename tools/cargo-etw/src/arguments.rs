@@ -7,19 +7,19 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-/// Returns an argument that the command line requires or gives a default.
+/// Returns an argument that is required or has a default.
 pub fn required<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Result<T> {
     optional(matches, name)?.with_context(|| format!("the argument {name} is missing"))
 }
 
-/// Returns an argument, if it is given.
+/// Returns an argument, or `None` if the command line does not have it.
 pub fn optional<T: Clone + Send + Sync + 'static>(
     matches: &ArgMatches,
     name: &str,
 ) -> Result<Option<T>> {
-    let value = matches
-        .try_get_one::<T>(name)
-        .with_context(|| format!("the argument {name} has another type"))?;
+    let value = matches.try_get_one::<T>(name).with_context(|| {
+        format!("cannot read the argument {name}: its type is not the declared one")
+    })?;
     Ok(value.cloned())
 }
 
@@ -36,7 +36,7 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .subcommand(
             Command::new("etw")
-                .about("Manifests, INF files, recipes and packages of drivers that use wdk-etw")
+                .about("Manifests, INF files, tracing instructions and packages for drivers that use wdk-etw")
                 .version(env!("CARGO_PKG_VERSION"))
                 .subcommand_required(true)
                 .arg_required_else_help(true)
@@ -47,7 +47,7 @@ pub fn command() -> Command {
         )
 }
 
-/// `cargo etw manifest`.
+/// Returns the command line of `cargo etw manifest`.
 fn manifest() -> Command {
     Command::new("manifest")
         .about("Write, check, compile and import instrumentation manifests")
@@ -55,35 +55,57 @@ fn manifest() -> Command {
         .arg_required_else_help(true)
         .subcommand(
             Command::new("write")
-                .about("Write the manifest of a declaration")
+                .about("Write a declaration's manifest")
                 .arg(file("declaration", "The source file with the declaration"))
-                .arg(path("out", "FILE", "The manifest").required(true))
+                .arg(path("out", "FILE", "The manifest to write").required(true))
                 .arg(
-                    text("image", "PATH", "The driver's image where it is installed")
-                        .required(true),
+                    text(
+                        "image",
+                        "PATH",
+                        "The path of the driver's image on the machine that it is installed on",
+                    )
+                    .required(true),
                 )
                 .arg(written_by("cargo etw manifest write"))
-                .arg(flag("check", "Only say whether the file is up to date")),
+                .arg(flag(
+                    "check",
+                    "Report whether the file is up to date, without writing it",
+                )),
         )
         .subcommand(
             Command::new("check")
-                .about("Say whether a declaration or manifest decodes what an older one did")
-                .arg(path("base", "FILE", "The older one: a .man or a .rs").required(true))
-                .arg(file("now", "The newer one: a .man or a .rs")),
+                .about(
+                    "Check that a declaration or manifest still decodes the events of an older one",
+                )
+                .arg(
+                    path(
+                        "base",
+                        "FILE",
+                        "The older manifest (.man) or declaration (.rs)",
+                    )
+                    .required(true),
+                )
+                .arg(file(
+                    "now",
+                    "The newer manifest (.man) or declaration (.rs)",
+                )),
         )
         .subcommand(
             Command::new("compile")
-                .about("Make the resources of a .man, or of a .rs with a declaration")
-                .arg(file("file", "The manifest, or the source"))
+                .about("Compile a manifest (.man) or a declaration (.rs) to resources")
+                .arg(file(
+                    "file",
+                    "The manifest, or the source file with the declaration",
+                ))
                 .arg(
-                    path("out", "FOLDER", "The folder that the resources go to")
+                    path("out", "FOLDER", "The folder to write the resources to")
                         .default_value("target/manifest"),
                 )
                 .arg(
                     text(
                         "format",
                         "N",
-                        "The version of WEVT_TEMPLATE; old SDKs made 3",
+                        "The version of WEVT_TEMPLATE; old SDKs write 3",
                     )
                     .default_value("5")
                     .value_parser(["3", "5"]),
@@ -91,17 +113,17 @@ fn manifest() -> Command {
         )
         .subcommand(
             Command::new("import")
-                .about("Write the declaration of a manifest's providers in Rust")
+                .about("Write a Rust declaration of a manifest's providers")
                 .arg(file("file", "The manifest"))
                 .arg(path(
                     "out",
                     "FILE",
-                    "The source file; without it, the standard output",
+                    "The source file to write [default: standard output]",
                 )),
         )
 }
 
-/// `cargo etw inf`.
+/// Returns the command line of `cargo etw inf`.
 fn inf() -> Command {
     let check = Command::new("check")
         .about("Check a stamped INF file against the driver that it installs")
@@ -113,17 +135,24 @@ fn inf() -> Command {
         .subcommand(driver(check))
 }
 
-/// `cargo etw recipes`.
+/// Returns the command line of `cargo etw recipes`.
 fn recipes() -> Command {
     Command::new("recipes")
-        .about("Write how to trace a driver with the tools of Windows, from its declaration")
+        .about("Write instructions for tracing a driver with Windows tools from its declaration")
         .arg(file("declaration", "The source file with the declaration"))
-        .arg(path("text", "FILE", "The recipes, a Markdown file").required(true))
+        .arg(
+            path(
+                "text",
+                "FILE",
+                "The Markdown file to write the instructions to",
+            )
+            .required(true),
+        )
         .arg(
             path(
                 "profile",
                 "FILE",
-                "The profile for Windows Performance Recorder, a .wprp file",
+                "The .wprp file to write the Windows Performance Recorder profile to",
             )
             .required(true),
         )
@@ -131,41 +160,51 @@ fn recipes() -> Command {
             text(
                 "image",
                 "NAME",
-                "The image's file name, such as contoso.sys",
+                "The driver's file name, such as contoso.sys",
             )
             .required(true),
         )
-        .arg(text("session", "NAME", "The name of sessions and trace files").default_value("trace"))
+        .arg(
+            text(
+                "session",
+                "NAME",
+                "The name of the sessions and trace files",
+            )
+            .default_value("trace"),
+        )
         .arg(text(
             "title",
             "TEXT",
-            "The text's title; without it, the provider's name is in the title",
+            "The title of the instructions [default: `Trace` and the provider's name]",
         ))
         .arg(text(
             "guide",
             "LINK",
-            "A link to the text that says how the driver is installed",
+            "A Markdown link to the installation instructions",
         ))
         .arg(text(
             "client",
             "PROGRAM",
-            "A program with the commands `trace` and `record`, to write recipes for",
+            "A program with the commands `trace` and `record` to include in the instructions",
         ))
         .arg(text("reader", "COMMAND", "The command that reads .etl files").default_value("etl"))
         .arg(written_by("cargo etw recipes"))
-        .arg(flag("check", "Only say whether the files are up to date"))
+        .arg(flag(
+            "check",
+            "Report whether the files are up to date, without writing them",
+        ))
 }
 
-/// `cargo etw package`.
+/// Returns the command line of `cargo etw package`.
 fn package() -> Command {
     let command = Command::new("package")
-        .about("Make a driver package for a test machine: stamped, checked, signed, as a zip")
-        .arg(path("inx", "FILE", "The INF file before it is stamped").required(true))
+        .about("Stamp, check and sign a driver package for a test machine, and write it as a .zip file")
+        .arg(path("inx", "FILE", "The unstamped INF file (.inx)").required(true))
         .arg(
             text(
                 "driver-version",
                 "A.B.C.D",
-                "The driver's version, four numbers",
+                "The driver's version",
             )
             .required(true),
         )
@@ -173,7 +212,7 @@ fn package() -> Command {
             path(
                 "certificate",
                 "FOLDER",
-                "The folder of the test certificate; it is made if there is none",
+                "The folder of the test certificate, which is created if it does not exist",
             )
             .required(true),
         )
@@ -181,28 +220,28 @@ fn package() -> Command {
             text(
                 "certificate-name",
                 "TEXT",
-                "The name in a certificate that is made",
+                "The name in a new certificate",
             )
             .default_value("wdk-etw test certificate"),
         )
-        .arg(text("description", "TEXT", "What the signatures call the driver").required(true))
+        .arg(text("description", "TEXT", "The driver's description in the signatures").required(true))
         .arg(
             path(
                 "text",
                 "FILE",
-                "A further text, which gets the line ends of Windows; may be given several times",
+                "An additional text file, packed with Windows line endings; may be given several times",
             )
             .action(ArgAction::Append),
         )
         .arg(
-            path("file", "FILE", "A further file; may be given several times")
+            path("file", "FILE", "An additional file; may be given several times")
                 .action(ArgAction::Append),
         )
-        .arg(path("out", "FILE", "The archive").required(true));
+        .arg(path("out", "FILE", "The .zip file to write").required(true));
     driver(command)
 }
 
-/// Adds what says which driver an INF file is for.
+/// Adds the arguments that name the driver of an INF file.
 fn driver(command: Command) -> Command {
     command
         .arg(file("image", "The driver's image, a .sys file"))
@@ -217,7 +256,7 @@ fn driver(command: Command) -> Command {
         .arg(text("hardware-id", "ID", "The device's hardware id").required(true))
 }
 
-/// A file that must be given, by its place.
+/// Returns a required file argument, by its position.
 fn file(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name)
         .help(help)
@@ -226,27 +265,27 @@ fn file(name: &'static str, help: &'static str) -> Arg {
         .value_parser(value_parser!(PathBuf))
 }
 
-/// A path, by its name.
+/// Returns a path argument, by its name.
 fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     text(name, value, help).value_parser(value_parser!(PathBuf))
 }
 
-/// A text, by its name.
+/// Returns a text argument, by its name.
 fn text(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).value_name(value)
 }
 
-/// The command that a written file names as its origin.
+/// Returns the argument for the command that a written file names as its generator.
 fn written_by(usual: &'static str) -> Arg {
     text(
         "command",
         "COMMAND",
-        "The command that the file names as the one that writes it",
+        "The command that the file's first comment names as its generator",
     )
     .default_value(usual)
 }
 
-/// An argument without a value.
+/// Returns an argument without a value.
 fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name)
         .long(name)

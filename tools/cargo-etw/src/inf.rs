@@ -1,4 +1,4 @@
-//! `cargo etw inf`: INF files, checked against the driver that they install.
+//! `cargo etw inf`: checks INF files against the driver that they install.
 
 use std::{
     fs,
@@ -10,27 +10,27 @@ use driver_package::inf::{self, Inf};
 
 use crate::manifest;
 
-/// A driver, by the files that describe it.
+/// The files and the hardware id that describe a driver.
 #[derive(Clone, Debug)]
 pub struct Driver {
-    /// Its image.
+    /// The driver's image.
     pub image: PathBuf,
-    /// The declaration of its provider.
+    /// The source file with the provider's declaration.
     pub declaration: PathBuf,
-    /// The hardware id of its device.
+    /// The device's hardware id.
     pub hardware_id: String,
 }
 
 impl Driver {
-    /// Returns the service's name, which is that of the image.
+    /// Returns the service's name, which is the image's name without its extension.
     pub fn service(&self) -> Result<String> {
         let name = self.image.file_stem().and_then(|stem| stem.to_str());
         name.map(str::to_owned)
-            .with_context(|| format!("{} has no name in UTF-8", self.image.display()))
+            .with_context(|| format!("the file name of {} is not UTF-8", self.image.display()))
     }
 
-    /// Loads the image in the stand-in kernel, reads the declaration, and returns what an INF
-    /// file has to agree with.
+    /// Loads the image in the stand-in kernel, reads the declaration, and returns the values that
+    /// an INF file must match.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     pub fn examine(&self) -> Result<inf::Driver> {
         use etw_testkernel::Kernel;
@@ -43,11 +43,11 @@ impl Driver {
             .with_context(|| format!("cannot load {}", self.image.display()))?;
         let framework = loaded
             .framework_version()
-            .context("the driver has ended its binding to the framework")?;
+            .context("the driver unbound from the framework while it was loaded; WdfVersionUnbind is for unloading")?;
         let device = loaded.add_device()?;
         let sddl = device.sddl()?.with_context(|| {
             format!(
-                "{} makes its device without a security descriptor; call WdfDeviceInitAssignSDDLString \
+                "{} creates its device without a security descriptor; call WdfDeviceInitAssignSDDLString \
                  before WdfDeviceCreate",
                 self.image.display()
             )
@@ -65,7 +65,7 @@ impl Driver {
         })
     }
 
-    /// Fails: the stand-in kernel, which loads the image, does not run here.
+    /// Fails, because the stand-in kernel, which loads the image, does not run on this system.
     #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
     pub fn examine(&self) -> Result<inf::Driver> {
         manifest::provider(&self.declaration)?;
@@ -77,17 +77,17 @@ impl Driver {
     }
 }
 
-/// `inf check`: whether a stamped file installs the driver.
+/// `inf check`: checks that a stamped file installs the driver.
 pub fn check(path: &Path, driver: &Driver) -> Result<()> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     check_text(&text, &driver.examine()?)
         .with_context(|| format!("{} does not install the driver", path.display()))?;
-    println!("{} fits {}", path.display(), driver.image.display());
+    println!("{} installs {}", path.display(), driver.image.display());
     Ok(())
 }
 
-/// Fails if a stamped file does not install the driver, with every finding.
+/// Fails with every finding if a stamped file does not install the driver.
 pub fn check_text(text: &str, driver: &inf::Driver) -> Result<()> {
     let findings = inf::check(&Inf::read(text)?, driver);
     if !findings.is_empty() {

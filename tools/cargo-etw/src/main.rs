@@ -1,4 +1,4 @@
-//! `cargo etw`: what driver authors who use `wdk-etw` run.
+//! `cargo etw`: the commands for driver authors who use `wdk-etw`.
 //!
 //! Every command works on the paths that it is given, and needs neither Windows nor the WDK.
 
@@ -84,7 +84,7 @@ fn run_manifest(matches: &ArgMatches) -> Result<()> {
             let version = match required::<String>(matches, "format")?.as_str() {
                 "3" => Version::V3,
                 "5" => Version::V5,
-                other => bail!("WEVT_TEMPLATE has no version {other}; write 3 or 5"),
+                other => bail!("WEVT_TEMPLATE has no version {other}; expected 3 or 5"),
             };
             manifest::compile(
                 &required::<PathBuf>(matches, "file")?,
@@ -100,7 +100,7 @@ fn run_manifest(matches: &ArgMatches) -> Result<()> {
     }
 }
 
-/// Reads the arguments that say which driver an INF file is for.
+/// Reads the arguments that name the driver of an INF file.
 fn driver(matches: &ArgMatches) -> Result<inf::Driver> {
     Ok(inf::Driver {
         image: required(matches, "image")?,
@@ -113,6 +113,6 @@ fn driver(matches: &ArgMatches) -> Result<inf::Driver> {
 fn subcommand(matches: &ArgMatches) -> Result<(&str, &ArgMatches)> {
     match matches.subcommand() {
         Some(found) => Ok(found),
-        None => bail!("a command is missing; `cargo etw --help` lists them"),
+        None => bail!("`cargo etw` needs a command; `cargo etw --help` lists the commands"),
     }
 }

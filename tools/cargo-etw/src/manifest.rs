@@ -1,4 +1,4 @@
-//! `cargo etw manifest`: manifests and the resources that are made of them.
+//! `cargo etw manifest`: writes, checks, compiles and imports manifests.
 
 use std::{
     fs,
@@ -13,25 +13,25 @@ use etw_manifest::{
 use wdk_etw_build::{BuildError, declaration::Files, import, manifest_of, package_folder};
 use wdk_etw_schema::Provider;
 
-/// The image that a declaration's manifest names where nothing depends on it.
+/// The image name for a manifest whose image name does not matter.
 const ANY_IMAGE: &str = r"%SystemRoot%\System32\drivers\driver.sys";
 
-/// A manifest that is written, and what it is written from.
+/// A manifest to write, and its source.
 #[derive(Debug)]
 pub struct Written {
     /// The source file with the declaration.
     pub declaration: PathBuf,
     /// The manifest.
     pub out: PathBuf,
-    /// The driver's image where it is installed.
+    /// The path of the installed image.
     pub image: String,
-    /// The command that the file names as the one that writes it.
+    /// The command that the file names as its generator.
     pub command: String,
 }
 
 fn read_text(path: &Path) -> Result<String> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    // Manifests made on Windows are often in UTF-16.
+    // Manifests from Windows are often in UTF-16.
     let text = manifest::text(&bytes);
     text.with_context(|| format!("{} is neither UTF-8 nor UTF-16 text", path.display()))
 }
@@ -48,7 +48,7 @@ fn read_manifest(path: &Path) -> Result<Manifest> {
     })
 }
 
-/// Reads a manifest, or the declaration of one.
+/// Reads a manifest, or converts a declaration to one.
 fn read(path: &Path, image: &str) -> Result<Manifest> {
     if path.extension().is_some_and(|extension| extension == "rs") {
         let files = Files {
@@ -57,7 +57,7 @@ fn read(path: &Path, image: &str) -> Result<Manifest> {
         };
         return match manifest_of(path, &files) {
             Ok((manifest, _)) => Ok(manifest),
-            // What declares nothing has resources with nothing in them.
+            // A source file without providers has empty resources.
             Err(BuildError::NoProvider(_)) => Ok(Manifest::default()),
             Err(error) => Err(error.into()),
         };
@@ -65,22 +65,22 @@ fn read(path: &Path, image: &str) -> Result<Manifest> {
     read_manifest(path)
 }
 
-/// Reads the one provider that a source file declares.
+/// Reads the only provider that a source file declares.
 pub fn provider(path: &Path) -> Result<Provider> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut providers = wdk_etw_schema::parse::source(&text)
-        .with_context(|| format!("{} is no declaration", path.display()))?;
+        .with_context(|| format!("{} is not a valid declaration", path.display()))?;
     ensure!(
         providers.len() == 1,
-        "{} declares {} providers, and must declare one",
+        "{} declares {} providers; expected exactly one",
         path.display(),
         providers.len()
     );
     Ok(providers.remove(0))
 }
 
-/// `manifest write`: a driver's manifest, from its declaration.
+/// `manifest write`: writes a driver's manifest from its declaration.
 pub fn write(written: &Written, only_check: bool) -> Result<()> {
     let Written {
         declaration,
@@ -108,11 +108,15 @@ pub fn write(written: &Written, only_check: bool) -> Result<()> {
     Ok(())
 }
 
-/// `manifest check`: whether what was written before is still decoded.
+/// `manifest check`: checks that older events can still be decoded.
 pub fn check(base: &Path, now: &Path) -> Result<()> {
     let breaks = compare::breaks(&read(base, ANY_IMAGE)?, &read(now, ANY_IMAGE)?);
     if breaks.is_empty() {
-        println!("{} decodes what {} does", now.display(), base.display());
+        println!(
+            "{} decodes every event of {}",
+            now.display(),
+            base.display()
+        );
         return Ok(());
     }
     let lines: Vec<String> = breaks
@@ -120,17 +124,17 @@ pub fn check(base: &Path, now: &Path) -> Result<()> {
         .map(|one| format!("{}:{one}", now.display()))
         .collect();
     bail!(
-        "{} does not decode what {} does:\n{}",
+        "{} does not decode every event of {}:\n{}",
         now.display(),
         base.display(),
         lines.join("\n")
     );
 }
 
-/// `manifest compile`: the resources of a manifest or a declaration.
+/// `manifest compile`: compiles a manifest or a declaration to resources.
 pub fn compile(path: &Path, out: &Path, version: Version) -> Result<()> {
     let manifest = read(path, ANY_IMAGE)?;
-    fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
     let stem = path
         .file_stem()
         .map_or_else(|| "manifest".into(), |stem| stem.to_string_lossy());
@@ -143,7 +147,7 @@ pub fn compile(path: &Path, out: &Path, version: Version) -> Result<()> {
     let template = resources::wevt_template(&manifest, version)?;
     put(format!("{stem}.wevt.bin"), template.clone())?;
     let mut all = resources::resources(&manifest)?;
-    // The manifest's first language is the one without a number in its name.
+    // The file of the manifest's first language has no language number in its name.
     let first = all.first().map_or(res::ENGLISH, |first| first.language);
     for resource in &mut all {
         if resource.kind == res::WEVT_TEMPLATE {
@@ -158,9 +162,9 @@ pub fn compile(path: &Path, out: &Path, version: Version) -> Result<()> {
     put(format!("{stem}.res"), res::file(&all)?)
 }
 
-/// `manifest import`: a declaration with the events of a manifest.
+/// `manifest import`: writes a declaration with the events of a manifest.
 pub fn import(path: &Path, out: Option<&Path>) -> Result<()> {
-    // A declaration names its manifest from its package's folder.
+    // A declaration names its manifest relative to its package's folder.
     let declaration = out.unwrap_or(path);
     let package = package_folder(declaration);
     let whole = std::path::absolute(path)

@@ -1,5 +1,4 @@
-//! `cargo etw package`: a driver package for a test machine, as far as it can be made without the
-//! WDK.
+//! `cargo etw package`: builds a driver package for a test machine without the WDK.
 
 use std::{
     fs,
@@ -23,35 +22,35 @@ const SYSTEM: &str = "_v100_X64_Vb";
 /// The kernel's version.
 const KERNEL_VERSION: &str = "2:10.0";
 
-/// A package, by the files that it is made of.
+/// The files and settings that a package is built from.
 #[derive(Debug)]
 pub struct Package {
     /// The driver.
     pub driver: Driver,
-    /// The INF file before it is stamped.
+    /// The unstamped INF file (`.inx`).
     pub inx: PathBuf,
     /// The driver's version, four numbers.
     pub version: String,
-    /// The folder of the test certificate, where unpacked files go, too.
+    /// The folder of the test certificate, which also receives the unpacked files.
     pub certificate: PathBuf,
-    /// The name in a certificate that is made.
+    /// The name in a new certificate.
     pub certificate_name: String,
-    /// The name that signatures give the driver.
+    /// The driver's description in the signatures.
     pub description: String,
-    /// Further texts, which come first and get the line ends of Windows.
+    /// Additional text files, which come first in the archive and get Windows line endings.
     pub texts: Vec<PathBuf>,
-    /// Further files, which come last.
+    /// Additional files, which come last in the archive.
     pub files: Vec<PathBuf>,
-    /// The archive.
+    /// The archive to write.
     pub out: PathBuf,
 }
 
-/// Makes the package.
+/// Builds the package.
 pub fn run(package: &Package) -> Result<()> {
     let service = package.driver.service()?;
     let image = &package.driver.image;
     let now = Timestamp::now();
-    let stamped = step("Stamping and checking the INF", || package.inf(now))?;
+    let stamped = step("Stamping and checking the INF file", || package.inf(now))?;
     let (signed, catalog, certificate) = step("Signing the driver and its catalog", || {
         let certificate =
             Certificate::find_or_make(&package.certificate, &package.certificate_name)?;
@@ -78,7 +77,7 @@ pub fn run(package: &Package) -> Result<()> {
         let catalog = certificate.sign_catalog(&package.description, &catalog)?;
         Ok((signed, catalog, certificate.to_der()?))
     })?;
-    step("Packing", || {
+    step("Writing the archive", || {
         let mut files = Vec::new();
         for path in &package.texts {
             let text = fs::read_to_string(path)
@@ -112,7 +111,7 @@ impl Package {
         let stamp = Stamp {
             architecture: "amd64",
             framework: &format!("{major}.{minor}"),
-            // `inf2cat` refuses a date that is not there yet, and counts in UTC.
+            // `inf2cat` rejects a date in the future, and uses UTC.
             date: &now.strftime("%m/%d/%Y").to_string(),
             version: &self.version,
         };
@@ -126,14 +125,14 @@ impl Package {
 fn name_of(path: &Path) -> Result<String> {
     let name = path.file_name().and_then(|name| name.to_str());
     name.map(str::to_owned)
-        .with_context(|| format!("{} has no name in UTF-8", path.display()))
+        .with_context(|| format!("the file name of {} is not UTF-8", path.display()))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Does one step, and prints a line with the time that it took.
+/// Runs one step, and prints a line with the time that it took.
 fn step<T>(title: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     let result = body();

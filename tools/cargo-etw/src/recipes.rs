@@ -1,4 +1,4 @@
-//! `cargo etw recipes`: how to trace a driver with the tools of Windows, computed from its
+//! `cargo etw recipes`: writes instructions for tracing a driver with Windows tools from its
 //! declaration.
 
 use std::{
@@ -13,32 +13,32 @@ use wdk_etw_schema::{Encoding, Event, Provider};
 
 use crate::manifest;
 
-/// The recipes of one driver, and what they name.
+/// The settings for one driver's tracing instructions.
 #[derive(Debug)]
 pub struct Recipes {
     /// The source file with the declaration.
     pub declaration: PathBuf,
-    /// The recipes, a Markdown file.
+    /// The Markdown file for the instructions.
     pub text: PathBuf,
-    /// The profile for Windows Performance Recorder.
+    /// The profile for Writes the section on Windows Performance Recorder.
     pub profile: PathBuf,
-    /// The image's file name.
+    /// The driver's file name.
     pub image: String,
     /// The name of sessions and trace files.
     pub session: String,
     /// The text's title.
     pub title: Option<String>,
-    /// A link to the text that says how the driver is installed.
+    /// A Markdown link to the installation instructions.
     pub guide: Option<String>,
-    /// A program that traces the driver.
+    /// The driver's own tracing program.
     pub client: Option<String>,
     /// The command that reads `.etl` files.
     pub reader: String,
-    /// The command that the files name as the one that writes them.
+    /// The command that the files name as their generator.
     pub command: String,
 }
 
-/// Writes the files, or checks that they are what would be written.
+/// Writes the files, or checks that they are up to date.
 pub fn run(recipes: &Recipes, only_check: bool) -> Result<()> {
     let provider = manifest::provider(&recipes.declaration)?;
     for (path, wanted) in [
@@ -84,7 +84,7 @@ impl Recipes {
         Ok(out)
     }
 
-    /// The title and the provider's values.
+    /// Writes the title and the provider's values.
     fn head(&self, provider: &Provider, values: &Values<'_>, out: &mut String) -> Result<()> {
         let name = &provider.name;
         let title = self
@@ -178,7 +178,7 @@ impl Recipes {
         Ok(())
     }
 
-    /// Windows Performance Recorder.
+    /// Writes the section on Windows Performance Recorder.
     fn recorder(&self, values: &Values<'_>, out: &mut String) -> Result<()> {
         let (session, some_name) = (&self.session, values.some_name);
         let file = self.profile.file_name().unwrap_or_default().display();
@@ -200,7 +200,7 @@ impl Recipes {
         Ok(())
     }
 
-    /// PowerShell, xperf, and the driver's own client.
+    /// Writes the sections on PowerShell, xperf and the driver's own client.
     fn other_tools(
         &self,
         provider: &Provider,
@@ -278,7 +278,7 @@ impl Recipes {
         Ok(())
     }
 
-    /// Returns the profile for Windows Performance Recorder.
+    /// Returns the profile for Writes the section on Windows Performance Recorder.
     fn profile(&self, provider: &Provider) -> Result<String> {
         let values = Values::new(provider)?;
         let (guid, level) = (&values.guid, values.level);
@@ -335,15 +335,15 @@ impl Recipes {
     }
 }
 
-/// The values of a declaration that recipes name.
+/// The values of a declaration that the instructions use.
 struct Values<'a> {
     guid: String,
-    /// Every keyword.
+    /// The mask of all keywords.
     all: u64,
-    /// One keyword, and its name.
+    /// The mask of one keyword, and the keyword's name.
     some: u64,
     some_name: &'a str,
-    /// Two keywords, and their names.
+    /// The mask of two keywords, and the keywords' names.
     both: u64,
     both_names: String,
     level: u8,
@@ -353,7 +353,7 @@ impl<'a> Values<'a> {
     fn new(provider: &'a Provider) -> Result<Self> {
         let [first, ..] = provider.keywords.as_slice() else {
             bail!(
-                "{} declares no keyword, and recipes filter by one: declare it with #[keyword]",
+                "{} declares no keyword, and the instructions filter by one: declare it with #[keyword]",
                 provider.name
             );
         };
@@ -371,7 +371,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Returns the link from a text to another file; both paths start in one folder.
+/// Returns the link from one file to another; both paths are relative to the same folder.
 fn link(from: &Path, to: &Path) -> String {
     let up = from
         .parent()
@@ -389,7 +389,7 @@ fn level_name(level: u8) -> String {
     named.map_or_else(|| level.to_string(), |named| named.ident.to_owned())
 }
 
-/// Returns the bits of all keywords.
+/// Returns the mask of all keywords.
 fn every_keyword(provider: &Provider) -> u64 {
     provider
         .keywords
@@ -411,7 +411,7 @@ fn list(events: &[&Event]) -> String {
     names.join(", ")
 }
 
-/// The keywords and levels of the declaration.
+/// Writes tables of the declaration's keywords and levels.
 fn tables(provider: &Provider, out: &mut String) -> Result<()> {
     writeln!(out, "| keyword | mask | what | events |\n|---|--:|---|---|")?;
     for keyword in &provider.keywords {

@@ -1,4 +1,4 @@
-//! The archive (`.zip`) that a driver package is handed on as.
+//! Writes the archive (`.zip`) of a driver package.
 
 use std::{
     fs::File,
@@ -12,17 +12,17 @@ use zip::{ZipWriter, result::ZipError, write::SimpleFileOptions};
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}", path.display())]
 pub struct ArchiveError {
-    /// The archive's path.
+    /// The path of the archive.
     pub path: PathBuf,
     /// The error of the file system or of the archive's writer.
     pub source: ZipError,
 }
 
-/// Writes an archive with files in one folder, in the order of the list.
+/// Writes an archive with all files in one folder, in the order of the list.
 ///
 /// # Errors
 ///
-/// If the file cannot be written, or two files have one name.
+/// Fails if the archive cannot be written or two files have the same name.
 pub fn write(path: &Path, folder: &str, files: &[(String, Vec<u8>)]) -> Result<(), ArchiveError> {
     let failed = |source| ArchiveError {
         path: path.to_owned(),
@@ -39,7 +39,7 @@ pub fn write(path: &Path, folder: &str, files: &[(String, Vec<u8>)]) -> Result<(
     zip.finish().map(drop).map_err(failed)
 }
 
-/// Returns a text's bytes with the line ends of Windows.
+/// Returns a text's bytes with Windows line endings.
 #[must_use]
 pub fn windows_lines(text: &str) -> Vec<u8> {
     text.replace("\r\n", "\n")

@@ -1,9 +1,9 @@
-//! Security catalogs (`.cat`): the hashes of a driver package's files, to be signed.
+//! Security catalogs (`.cat`), which contain the hashes of a driver package's files.
 //!
 //! A catalog is a PKCS #7 message whose content is a certificate trust list (`szOID_CTL`), with a
-//! member for each file. This is the first version of the members, which names files by their
-//! SHA-1; the structures' names are those of Microsoft's wincrypt.h and mscat.h. `inf2cat` makes
-//! them with the WDK.
+//! member for each file. The members have the first version of their format, which names files by
+//! their SHA-1. The structures have the names of Microsoft's wincrypt.h and mscat.h. The WDK's
+//! `inf2cat` makes the same catalogs.
 
 use authenticode::authenticode_digest;
 use object::read::pe::PeFile64;
@@ -26,7 +26,7 @@ const MEMBER_INFO: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 12, 2, 2];
 const INDIRECT_DATA: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 2, 1, 4];
 /// `SPC_PE_IMAGE_DATA_OBJID`.
 const PE_IMAGE_DATA: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 2, 1, 15];
-/// `SPC_CAB_DATA_OBJID`, which stands for any file that is hashed as it is.
+/// `SPC_CAB_DATA_OBJID`, which marks any file that is hashed unchanged.
 const FLAT_DATA: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 2, 1, 25];
 
 /// The subject types of images and of other files.
@@ -35,36 +35,36 @@ const FLAT_SUBJECT: &str = "{DE351A42-8E59-11D0-8C47-00C04FC295EE}";
 
 /// `CRYPTCAT_ATTR_AUTHENTICATED | CRYPTCAT_ATTR_NAMEASCII | CRYPTCAT_ATTR_DATAASCII`.
 const ATTRIBUTE_FLAGS: u32 = 0x1001_0001;
-/// The version of the subjects' certificates, as every catalog has it.
+/// The certificate version of the subjects, the same in every catalog.
 const CERTIFICATE_VERSION: u32 = 0x200;
-/// What stands where a file's name could be.
+/// The placeholder for a file's name.
 const OBSOLETE: &str = "<<<Obsolete>>>";
 
 /// Reasons why a file cannot be a catalog's member.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// The file begins as an image does and is not one.
-    #[error("{name} begins with MZ, and is not a 64-bit PE image")]
+    /// The file begins like an image but is not one.
+    #[error("{name} begins with MZ but is not a 64-bit PE image")]
     Image {
         /// The file's name.
         name: String,
         /// The reader's error.
         source: object::Error,
     },
-    /// The image's headers name places beyond its end.
-    #[error("{name} has offsets beyond its end; copy or build it again")]
+    /// The image's headers name offsets beyond its end.
+    #[error("{name} is truncated: its headers name offsets beyond its end; copy or build it again")]
     Offsets {
         /// The file's name.
         name: String,
     },
 }
 
-/// A file of the package.
+/// A file of the driver package.
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'a> {
-    /// Its name.
+    /// The file's name.
     pub name: &'a str,
-    /// Its content.
+    /// The file's content.
     pub data: &'a [u8],
 }
 
@@ -85,18 +85,18 @@ fn oid(components: &[u64]) -> ObjectIdentifier {
     ObjectIdentifier::from_slice(components)
 }
 
-/// UTF-16 with a NUL, the lower byte first.
+/// Returns little-endian UTF-16 with a terminating NUL.
 fn utf16(text: &str) -> Vec<u8> {
     let units = text.encode_utf16().chain([0]);
     units.flat_map(u16::to_le_bytes).collect()
 }
 
-/// UTF-16, the higher byte first.
+/// Returns big-endian UTF-16.
 fn bmp(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_be_bytes).collect()
 }
 
-/// Bytes with one of ASN.1's own tags.
+/// Writes bytes with a universal ASN.1 tag.
 fn write_universal(writer: DERWriter<'_>, tag_number: u64, bytes: &[u8]) {
     let tag = Tag {
         tag_class: TagClass::Universal,
@@ -110,7 +110,7 @@ fn write_bmp(writer: DERWriter<'_>, text: &str) {
     write_universal(writer, BMP_STRING, &bmp(text));
 }
 
-/// `CAT_NAMEVALUE`.
+/// Writes a `CAT_NAMEVALUE`.
 fn write_name_value(writer: DERWriter<'_>, name: &str, value: &str) {
     writer.write_sequence(|writer| {
         write_bmp(writer.next(), name);
@@ -119,7 +119,7 @@ fn write_name_value(writer: DERWriter<'_>, name: &str, value: &str) {
     });
 }
 
-/// An attribute with one value.
+/// Writes an attribute with one value.
 fn write_attribute(writer: DERWriter<'_>, kind: &[u64], value: impl FnOnce(DERWriter<'_>)) {
     writer.write_sequence(|writer| {
         writer.next().write_oid(&oid(kind));
@@ -127,7 +127,7 @@ fn write_attribute(writer: DERWriter<'_>, kind: &[u64], value: impl FnOnce(DERWr
     });
 }
 
-/// `SpcLink` to nothing.
+/// Writes an `SpcLink` to the placeholder.
 fn write_obsolete_link(writer: DERWriter<'_>) {
     writer.write_tagged(Tag::context(2), |writer| {
         writer.write_tagged_implicit(Tag::context(0), |writer| {
@@ -136,14 +136,14 @@ fn write_obsolete_link(writer: DERWriter<'_>) {
     });
 }
 
-/// `SpcIndirectDataContent`.
+/// Writes an `SpcIndirectDataContent`.
 fn write_indirect_data(writer: DERWriter<'_>, is_image: bool, hash: &[u8]) {
     writer.write_sequence(|writer| {
         writer.next().write_sequence(|writer| {
             if is_image {
                 writer.next().write_oid(&oid(PE_IMAGE_DATA));
                 writer.next().write_sequence(|writer| {
-                    // `includeResources` alone, of three flags.
+                    // Of the three flags, only `includeResources` is set.
                     writer.next().write_bitvec_bytes(&[0b1010_0000], 3);
                     writer
                         .next()
@@ -164,7 +164,8 @@ fn write_indirect_data(writer: DERWriter<'_>, is_image: bool, hash: &[u8]) {
     });
 }
 
-/// A member's hash: an image's without its signature, any other file's as it is.
+/// Returns a member's hash, and whether the member is an image. An image is hashed without its
+/// signature, any other file unchanged.
 fn hash(member: &Member<'_>) -> Result<(bool, Vec<u8>), CatalogError> {
     let mut hasher = Sha1::new();
     if !member.data.starts_with(b"MZ") {
@@ -182,7 +183,7 @@ fn hash(member: &Member<'_>) -> Result<(bool, Vec<u8>), CatalogError> {
     Ok((true, hasher.finalize().to_vec()))
 }
 
-/// A member's name in the catalog: its hash in digits.
+/// Returns a member's tag in the catalog: its hash in hexadecimal digits.
 fn tag(hash: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     hash.iter()
@@ -192,11 +193,11 @@ fn tag(hash: &[u8]) -> String {
 }
 
 impl Catalog<'_> {
-    /// Encodes the catalog, without a signature, as of a time: `YYMMDDhhmmssZ`.
+    /// Encodes the catalog without a signature; `time` has the form `YYMMDDhhmmssZ`.
     ///
     /// # Errors
     ///
-    /// If a member that begins as an image does is not one.
+    /// Fails if a member begins like an image but is not one.
     pub fn encode(&self, time: &str) -> Result<Vec<u8>, CatalogError> {
         const UTC_TIME: u64 = 23;
         const ID_LENGTH: usize = 16;
@@ -205,7 +206,7 @@ impl Catalog<'_> {
             let (is_image, hash) = hash(member)?;
             members.push((tag(&hash), is_image, hash, member.name));
         }
-        // Readers search them by their tags.
+        // Readers search the members by their tags.
         members.sort();
         let mut id = Sha1::new();
         for (tag, ..) in &members {
@@ -250,7 +251,7 @@ impl Catalog<'_> {
                 writer.next().write_tagged(Tag::context(0), |writer| {
                     writer.write_sequence(|writer| {
                         writer.next().write_u8(1);
-                        // Neither algorithms nor signers.
+                        // An unsigned catalog has neither algorithms nor signers.
                         writer.next().write_set(|_| {});
                         writer.next().write_sequence(|writer| {
                             writer.next().write_oid(&oid(TRUST_LIST));

@@ -1,9 +1,9 @@
-//! Driver packages for Windows, made where there is no WDK.
+//! Builds driver packages for Windows without the WDK.
 //!
 //! - [`inf`] reads an INF file, stamps it as `stampinf` does, and checks it against the rules of
 //!   `infverif` and against the driver that it installs.
-//! - [`catalog`] makes the security catalog that `inf2cat` would make.
-//! - [`sign`] makes a certificate for test machines and signs images and catalogs with it, by
+//! - [`catalog`] writes the security catalog that `inf2cat` would write.
+//! - [`sign`] creates a certificate for test machines and signs images and catalogs with it, using
 //!   `openssl` and `osslsigncode`.
 //! - [`archive`] packs the files of a package.
 

@@ -1,5 +1,5 @@
-//! Signatures for test machines: a certificate of one's own, and `openssl` and `osslsigncode`,
-//! which must be installed.
+//! Signs files for test machines with a self-signed certificate. `openssl` and `osslsigncode` must
+//! be installed.
 
 use std::{
     fs, io,
@@ -10,7 +10,7 @@ use std::{
 /// The number of days for which a certificate is valid.
 const DAYS: &str = "3650";
 
-/// Reasons why something cannot be signed.
+/// Reasons why a file cannot be signed.
 #[derive(Debug, thiserror::Error)]
 pub enum SignError {
     /// A program is not installed, or cannot be started.
@@ -29,17 +29,17 @@ pub enum SignError {
     Failed {
         /// The program.
         program: &'static str,
-        /// The status that it ended with.
+        /// The program's exit status.
         status: ExitStatus,
-        /// Its output.
+        /// The program's output.
         output: String,
     },
-    /// A program succeeded and left no file.
-    #[error("{program} wrote no {}", path.display())]
+    /// A program succeeded but did not write its file.
+    #[error("{program} succeeded but did not write {}", path.display())]
     NoOutput {
         /// The program.
         program: &'static str,
-        /// The file that it was told to write.
+        /// The file that the program should have written.
         path: PathBuf,
     },
     /// A file cannot be read, written or removed.
@@ -61,17 +61,17 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Returns the certificate in a folder, and makes one for `name` if there is none. It stays,
-    /// so that a machine that trusts one package trusts the next.
+    /// Returns the certificate in a folder, and creates one for `name` if the folder has none. The
+    /// certificate is kept, so that a machine that trusts one package trusts the next.
     ///
     /// # Errors
     ///
-    /// If `openssl` fails, or the folder cannot be made.
+    /// Fails if `openssl` fails or the folder cannot be created.
     pub fn find_or_make(folder: &Path, name: &str) -> Result<Self, SignError> {
         let certificate = Self {
             folder: folder.to_owned(),
         };
-        fs::create_dir_all(folder).map_err(|error| file("make", folder, error))?;
+        fs::create_dir_all(folder).map_err(|error| file("create", folder, error))?;
         if !certificate.pem().exists() || !certificate.key().exists() {
             run(
                 "openssl",
@@ -90,11 +90,11 @@ impl Certificate {
         Ok(certificate)
     }
 
-    /// Returns the certificate's bytes as Windows imports them.
+    /// Returns the certificate in the form that Windows imports (DER).
     ///
     /// # Errors
     ///
-    /// If `openssl` fails.
+    /// Fails if `openssl` fails.
     pub fn to_der(&self) -> Result<Vec<u8>, SignError> {
         let der = self.folder.join("test-certificate.cer");
         run(
@@ -108,12 +108,12 @@ impl Certificate {
         fs::read(&der).map_err(|error| file("read", &der, error))
     }
 
-    /// Signs an image as a whole and page by page; `description` is what the signature says that
-    /// it is.
+    /// Signs an image, with hashes of its pages; `description` becomes the description in the
+    /// signature.
     ///
     /// # Errors
     ///
-    /// If `osslsigncode` fails, or a file cannot be written.
+    /// Fails if `osslsigncode` fails or a file cannot be written.
     pub fn sign_image(&self, description: &str, from: &Path, to: &Path) -> Result<(), SignError> {
         self.sign(description, &["-ph"], from, to)
     }
@@ -122,7 +122,7 @@ impl Certificate {
     ///
     /// # Errors
     ///
-    /// If `osslsigncode` fails, or a file cannot be written.
+    /// Fails if `osslsigncode` fails or a file cannot be written.
     pub fn sign_catalog(&self, description: &str, catalog: &[u8]) -> Result<Vec<u8>, SignError> {
         let unsigned = self.folder.join("unsigned.cat");
         let signed = self.folder.join("signed.cat");
@@ -146,7 +146,7 @@ impl Certificate {
         from: &Path,
         to: &Path,
     ) -> Result<(), SignError> {
-        // It does not write over a file.
+        // osslsigncode does not overwrite a file.
         if to.exists() {
             fs::remove_file(to).map_err(|error| file("remove", to, error))?;
         }
@@ -184,7 +184,7 @@ fn file(action: &'static str, path: &Path, source: io::Error) -> SignError {
     }
 }
 
-/// Runs a program quietly; its output is in the error if it fails.
+/// Runs a program; its output appears only in the error if it fails.
 fn run(program: &'static str, command: &mut Command) -> Result<(), SignError> {
     let output = command
         .stdin(Stdio::null())

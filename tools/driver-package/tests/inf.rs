@@ -44,33 +44,41 @@ fn every_mistake_is_found() {
             "Provider = \"Microsoft\"",
             "infverif 1204",
         ),
-        ("CatalogFile = etw_sample_driver.cat", "", "no CatalogFile"),
-        ("11/21/2026", "21/11/2026", "DriverVer is"),
-        ("0.1.0.0", "0.1.0", "DriverVer is"),
+        (
+            "CatalogFile = etw_sample_driver.cat",
+            "",
+            "lacks CatalogFile",
+        ),
+        ("11/21/2026", "21/11/2026", "DriverVer is not"),
+        ("0.1.0.0", "0.1.0", "DriverVer is not"),
         ("PnpLockdown = 1", "PnpLockdown = 0", "PnpLockdown is 0"),
         (
             "DefaultDestDir = 13",
             "DefaultDestDir = 12",
             "DefaultDestDir is 12",
         ),
-        ("sys = 1,,", "sys = 2,,", "there is no disk 2"),
+        ("sys = 1,,", "sys = 2,,", "has no disk 2"),
         (
             "NTamd64.10.0...19041",
             "NTamd64.10.0...17763",
-            "the oldest build is",
+            "the oldest supported build is",
         ),
         (
             "NTamd64.10.0...19041",
             "NTx86.10.0...19041",
-            "NTx86 is no machine",
+            "NTx86 is not a supported architecture",
         ),
         (r"Root\EtwSampleDriver", r"Root\Other", "the hardware id is"),
-        ("[Files]", "[Others]", "there is no section [Files]"),
-        ("(A;;GA;;;BA)", "(A;;GA;;;WD)", "the device's security is"),
+        ("[Files]", "[Others]", "the section [Files] is missing"),
+        (
+            "(A;;GA;;;BA)",
+            "(A;;GA;;;WD)",
+            "the device's security descriptor is",
+        ),
         (
             "0x00000002\r\nProvider",
             "0x00000000\r\nProvider",
-            "must be the device's",
+            "not associated with the device",
         ),
         ("StartType     = 3", "StartType = 0", "StartType is 0"),
         (
@@ -81,7 +89,7 @@ fn every_mistake_is_found() {
         (
             "KmdfLibraryVersion = 1.31",
             "KmdfLibraryVersion = 1.33",
-            "must be 1.31",
+            "expected 1.31",
         ),
         ("{802b686a", "{802b686b", "the provider is"),
         (
@@ -93,9 +101,9 @@ fn every_mistake_is_found() {
         (
             "[Strings]",
             "[Unused]\r\n[Strings]",
-            "nothing speaks of [Unused]",
+            "nothing refers to [Unused]",
         ),
-        ("= 1.31", "= $KMDFVERSION$", "is not stamped"),
+        ("= 1.31", "= $KMDFVERSION$", "has not been stamped"),
         (
             "AddService = etw_sample_driver",
             "AddService = other",

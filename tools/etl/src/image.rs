@@ -1,8 +1,8 @@
-//! What an image says of its own events: the resources that a message compiler puts into it.
+//! The events that an image describes in its resources, which a message compiler writes.
 //!
 //! A driver's `.sys` (or any image, of 64 or 32 bits) holds its providers in the resource
-//! `WEVT_TEMPLATE` and its texts in a message table. They say the same as the manifest that
-//! they were made of, but for the symbols of events.
+//! `WEVT_TEMPLATE` and its texts in a message table. The resources contain the same as the manifest
+//! that they were compiled from, except for the symbols of events.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use object::read::pe::{
 
 use crate::decode::catalog::Catalog;
 
-/// The resources' types.
+/// The types of the resources.
 const TEMPLATES: &str = "WEVT_TEMPLATE";
 const MESSAGE_TABLE: u16 = 11;
 
@@ -33,7 +33,7 @@ pub enum ImageError {
         /// The cause.
         source: io::Error,
     },
-    /// The file is no PE image, or a damaged one.
+    /// The file is not a well-formed PE image.
     #[error("cannot read {}: it is not a well-formed PE image: {reason}", path.display())]
     Malformed {
         /// The file.
@@ -41,8 +41,8 @@ pub enum ImageError {
         /// The cause.
         reason: object::Error,
     },
-    /// The image has no events.
-    #[error("{} has no resource WEVT_TEMPLATE, and so no events to decode by", path.display())]
+    /// The image describes no events.
+    #[error("{} has no WEVT_TEMPLATE resource, so it describes no events", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
@@ -58,11 +58,12 @@ pub enum ImageError {
 }
 
 impl Catalog {
-    /// Loads the events that an image describes in its resources. A provider that is known
-    /// already is replaced.
+    /// Loads the events that an image describes in its resources. A provider that is already in the
+    /// catalog is replaced.
     ///
     /// # Errors
-    /// [`ImageError`] if the file cannot be read, or has no such resources, or damaged ones.
+    /// Fails with [`ImageError`] if the file cannot be read, or if its resources are missing or
+    /// damaged.
     pub fn load_image(&mut self, path: impl AsRef<Path>) -> Result<(), ImageError> {
         let path = path.as_ref();
         let data = std::fs::read(path).map_err(|source| ImageError::Io {
@@ -89,7 +90,7 @@ impl Catalog {
     /// bytes of a message table, which may be empty.
     ///
     /// # Errors
-    /// [`DecodeError`] if they are malformed; the catalog is as before.
+    /// Fails with [`DecodeError`] if the bytes are malformed; the catalog is then unchanged.
     pub fn add_resources(&mut self, templates: &[u8], messages: &[u8]) -> Result<(), DecodeError> {
         let decoded = decode(templates, messages)?;
         self.add_model(&decoded.manifest);
@@ -97,19 +98,19 @@ impl Catalog {
     }
 }
 
-/// The bytes of an image's two resources.
+/// The bytes of an image's `WEVT_TEMPLATE` resource and message table.
 type Resources<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
 /// Finds the resources of an image.
 fn resources(data: &[u8]) -> object::Result<Resources<'_>> {
-    // The resources are the same in both; what stands before them is not.
+    // 32-bit and 64-bit images differ only in the headers before the resources.
     match FileKind::parse(data) {
         Ok(FileKind::Pe32) => resources_of::<ImageNtHeaders32>(data),
         _ => resources_of::<ImageNtHeaders64>(data),
     }
 }
 
-/// Finds the resources of an image with such headers.
+/// Finds the resources of an image with 32-bit or 64-bit headers.
 fn resources_of<Nt: ImageNtHeaders>(data: &[u8]) -> object::Result<Resources<'_>> {
     let image = PeFile::<Nt>::parse(data)?;
     let sections = image.section_table();
@@ -133,7 +134,7 @@ fn resources_of<Nt: ImageNtHeaders>(data: &[u8]) -> object::Result<Resources<'_>
     Ok((templates, messages))
 }
 
-/// The address and size of the first resource of a type, whatever its name and language.
+/// Returns the address and size of the first resource of a type, whatever its name and language.
 fn find(
     directory: ResourceDirectory<'_>,
     wanted: &dyn Fn(ResourceNameOrId) -> bool,
@@ -143,7 +144,7 @@ fn find(
         return Ok(None);
     };
     let mut data = of_type.data(directory)?;
-    // Type, name, language: two more levels.
+    // The levels are type, name and language; two remain.
     for _ in 0..2 {
         data = match data {
             ResourceDirectoryEntryData::Table(table) => match table.entries.first() {

@@ -1,7 +1,7 @@
-//! Compares manifests: a newer one has to decode the events that an older one's provider wrote.
+//! Compares manifests: a newer manifest must decode the events of an older one.
 //!
-//! An event's id and version stand for one layout for ever: traces are kept, and decoded with
-//! whatever resources are at hand.
+//! An event's id and version denote one layout forever, because old traces are decoded with newer
+//! resources.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::{
     types::in_type_name,
 };
 
-/// A change that breaks the decoding of what was written before.
+/// A change that breaks the decoding of older events.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {}: {}", at.line, at.column, printable(provider), printable(&what.to_string()))]
 pub struct Break {
@@ -25,15 +25,15 @@ pub struct Break {
     pub what: Change,
 }
 
-/// A change of an event that has been there before.
+/// A change to an existing provider or event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Change {
-    /// The provider is gone, or has another GUID.
-    #[error("the provider with the GUID {0} is gone; its traces can no longer be decoded")]
+    /// The provider is missing or has another GUID.
+    #[error("the provider with the GUID {0} is missing; its older traces can no longer be decoded")]
     Provider(String),
-    /// The event is gone.
+    /// The event is missing.
     #[error(
-        "event {id} of version {version} is gone; keep its declaration, so that older traces are \
+        "event {id} of version {version} is missing; keep its declaration, so that older traces are \
          decoded"
     )]
     Gone {
@@ -52,15 +52,15 @@ pub enum Change {
         id: u16,
         /// The version.
         version: u8,
-        /// The difference, in words.
+        /// A description of the difference.
         difference: String,
-        /// The next version that is free.
+        /// The lowest unused version.
         next: u16,
     },
-    /// The manifest has another provider.
+    /// The manifest does not have the provider.
     #[error("the manifest has no provider with the GUID {0}")]
     NotInManifest(String),
-    /// The manifest has no such event.
+    /// The manifest does not have the event.
     #[error("the manifest has no event {id} of version {version}")]
     EventNotInManifest {
         /// The id.
@@ -69,16 +69,18 @@ pub enum Change {
         version: u8,
     },
     /// The manifest has another layout.
-    #[error("event {id} of version {version} does not lie as the manifest says: {difference}")]
+    #[error(
+        "event {id} of version {version} does not have the layout of the manifest: {difference}"
+    )]
     Disagrees {
         /// The id.
         id: u16,
         /// The version.
         version: u8,
-        /// The difference, in words.
+        /// A description of the difference.
         difference: String,
     },
-    /// The event says something else of itself.
+    /// The event has another value in its descriptor.
     #[error("event {id} of version {version} has another {what}: {now} instead of {before}")]
     Descriptor {
         /// The id.
@@ -94,7 +96,7 @@ pub enum Change {
     },
 }
 
-/// A field as it lies in an event, in words.
+/// Describes a field's encoding in words.
 fn describe(property: &Property, among: &[Property], provider: &Provider) -> String {
     let size = |size: Size, what: &str| match size {
         Size::None => String::new(),
@@ -127,7 +129,7 @@ fn describe(property: &Property, among: &[Property], provider: &Provider) -> Str
         } => {
             let shown = out_type.name();
             let in_type = in_type_name(*in_type);
-            // What a map is called makes no difference, but what its values stand for does.
+            // The map's name makes no difference, but its kind does.
             let map = match map.map(|map| provider.maps[map].is_bits) {
                 None => "",
                 Some(false) => " by a map",
@@ -146,7 +148,7 @@ fn fields(event: &Event, provider: &Provider) -> Vec<String> {
         .collect()
 }
 
-/// The first difference between two lists of fields.
+/// Returns the first difference between two lists of fields.
 fn difference(before: &[String], now: &[String]) -> Option<String> {
     for (number, (old, new)) in (1..).zip(before.iter().zip(now)) {
         if old != new {
@@ -155,10 +157,10 @@ fn difference(before: &[String], now: &[String]) -> Option<String> {
     }
     let place = before.len().min(now.len());
     if let Some(new) = now.get(place) {
-        return Some(format!("there is a field more, `{new}`"));
+        return Some(format!("the field `{new}` is new"));
     }
     let old = before.get(place)?;
-    Some(format!("the field `{old}` is gone"))
+    Some(format!("the field `{old}` is missing"))
 }
 
 struct Descriptor {
@@ -172,7 +174,7 @@ impl fmt::Display for Descriptor {
     }
 }
 
-/// The numbers that filters and viewers know an event by, besides its id.
+/// Returns the numbers besides the id by which filters and viewers identify an event.
 fn descriptor(event: &Event, provider: &Provider) -> [Descriptor; 3] {
     let task = event.task.map_or(0, |at| provider.tasks[at].value);
     let opcode = event.opcode.map_or(0, |at| provider.opcodes[at].value);
@@ -185,10 +187,10 @@ fn descriptor(event: &Event, provider: &Provider) -> [Descriptor; 3] {
     .map(|(what, value)| Descriptor { what, value })
 }
 
-/// The encodings of fields; names and presentations make no difference.
+/// Returns the encodings of fields, without names and presentations.
 ///
-/// A length right before bytes is what counted bytes have; the two are one here, and what refers
-/// to fields refers to them as they are then numbered.
+/// A length right before bytes encodes counted bytes, so the two fields count as one. References to
+/// fields use the resulting numbers.
 fn shapes(properties: &[Property]) -> Vec<String> {
     let is_length = |at: usize| {
         let next = properties.get(at + 1);
@@ -227,7 +229,7 @@ fn shapes(properties: &[Property]) -> Vec<String> {
             PropertyKind::Data {
                 in_type, out_type, ..
             } => match (*in_type, property.length) {
-                // So many bytes, however they are called.
+                // A fixed number of bytes, whatever the type's name.
                 (InType::Binary, Size::Fixed(length)) => format!("1 byte*{length}"),
                 (InType::Binary, Size::None) if *out_type == OutType::Ipv6 => {
                     "1 byte*16".to_owned()
@@ -240,7 +242,7 @@ fn shapes(properties: &[Property]) -> Vec<String> {
     shapes
 }
 
-/// Returns whether a field is bytes, as many as the field before it says.
+/// Returns whether a field is bytes whose length is the field before it.
 fn is_counted_by(property: &Property, field: usize) -> bool {
     let is_bytes = matches!(
         &property.kind,
@@ -256,7 +258,7 @@ fn is_plain_u16(property: &Property) -> bool {
     ) && property.count == Size::None
 }
 
-/// The encoding of a single value.
+/// Returns the encoding of a single value.
 fn value_shape(in_type: InType) -> &'static str {
     match in_type {
         InType::Int8 | InType::UInt8 => "1 byte",
@@ -290,7 +292,7 @@ fn properties<'a>(event: &Event, provider: &'a Provider) -> &'a [Property] {
 }
 
 /// Compares a declaration with the manifest that it names. Returns the events that the manifest
-/// does not have, or lays out otherwise.
+/// lacks or gives another layout.
 #[must_use]
 pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
     let mut found = Vec::new();
@@ -360,8 +362,8 @@ pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
     found
 }
 
-/// Compares two versions of a manifest. Returns every change that makes events unreadable that
-/// were written before. Names of maps' values, messages, levels and keywords may change.
+/// Compares two versions of a manifest. Returns every change that makes older events unreadable.
+/// The names of map values, messages, levels and keywords may change.
 #[must_use]
 pub fn breaks(before: &Manifest, now: &Manifest) -> Vec<Break> {
     let mut found = Vec::new();

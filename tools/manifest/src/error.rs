@@ -10,12 +10,12 @@ use crate::model::Position;
 pub struct ManifestError {
     /// The place in the file.
     pub at: Position,
-    /// The rule that it breaks.
+    /// The broken rule.
     pub rule: Rule,
 }
 
-/// Returns a text from a file with every character escaped that controls terminals, or that hides
-/// or reorders the text around it.
+/// Returns a text from a file, with escapes for characters that control terminals or that hide or
+/// reorder the text around them.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -53,13 +53,13 @@ impl fmt::Display for Failures {
 
 impl std::error::Error for Failures {}
 
-/// A rule for manifests, and how it was broken.
+/// A broken rule for manifests.
 ///
-/// Source: eventman.xsd and its documentation, winmeta.xml, and what mc.exe refuses besides
+/// Source: eventman.xsd and its documentation, winmeta.xml, and the further rules of mc.exe
 /// (`docs/reference/decoding-resources.md`, section 5).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rule {
-    /// A declaration in Rust is wrong; the compiler's message says how.
+    /// A Rust declaration is invalid, for the reason in the compiler's message.
     #[error("{0}")]
     Declaration(String),
     /// The text is not well-formed XML.
@@ -76,7 +76,7 @@ pub enum Rule {
         /// The attribute.
         attribute: &'static str,
     },
-    /// An attribute that means nothing.
+    /// An unknown attribute.
     #[error("`{element}` does not take the attribute `{attribute}`")]
     Attribute {
         /// The element.
@@ -84,7 +84,7 @@ pub enum Rule {
         /// The attribute.
         attribute: String,
     },
-    /// A symbol that C cannot have.
+    /// A symbol that is not a C identifier.
     #[error("\"{0}\" is not a C identifier")]
     Symbol(String),
     /// A number that must be in hexadecimal digits.
@@ -95,37 +95,37 @@ pub enum Rule {
         /// The attribute's value.
         text: String,
     },
-    /// An element that cannot stand there.
+    /// An element in a place where it is not allowed.
     #[error("`{outer}` cannot contain `{inner}`")]
     Element {
-        /// It.
+        /// The element.
         inner: String,
-        /// The one around it.
+        /// The enclosing element.
         outer: String,
     },
-    /// No number, or none in its range.
+    /// A value that is not a number in the attribute's range.
     #[error("`{attribute}` is \"{text}\"; it must be a number from {least} to {most}")]
     Number {
         /// The attribute.
         attribute: &'static str,
         /// The attribute's value.
         text: String,
-        /// The least.
+        /// The minimum.
         least: u64,
-        /// The most.
+        /// The maximum.
         most: u64,
     },
-    /// Not one of the words that can stand there.
+    /// A value that is not one of the attribute's words.
     #[error("`{attribute}` is \"{text}\"; it must be one of {words}")]
     Word {
         /// The attribute.
         attribute: &'static str,
         /// The attribute's value.
         text: String,
-        /// The words that it can be.
+        /// The allowed words.
         words: &'static str,
     },
-    /// No GUID.
+    /// A value that is not a GUID.
     #[error("`{attribute}` is \"{text}\", which is not a GUID in braces")]
     Guid {
         /// The attribute.
@@ -133,7 +133,7 @@ pub enum Rule {
         /// The attribute's value.
         text: String,
     },
-    /// Something is spoken of that is not there.
+    /// A reference to a missing definition.
     #[error("{what} \"{name}\" is not defined")]
     Unknown {
         /// The kind of definition.
@@ -144,7 +144,7 @@ pub enum Rule {
     /// A prefix of a name without a namespace.
     #[error("the prefix of \"{0}\" is not bound to a namespace")]
     Prefix(String),
-    /// Something is there already.
+    /// A duplicate definition.
     #[error("{what} \"{name}\" is defined twice")]
     Duplicate {
         /// The kind of definition.
@@ -152,7 +152,7 @@ pub enum Rule {
         /// The name or number.
         name: String,
     },
-    /// A reference to a text that is none.
+    /// A value that is not a reference to a text.
     #[error("\"{0}\" does not refer to a text; write `$(string.Id)`")]
     TextReference(String),
     /// A reference to a text of a message file.
@@ -161,21 +161,21 @@ pub enum Rule {
          stringTable and refer to it by `$(string.{0})`"
     )]
     MessageFile(String),
-    /// A name that the system cannot keep.
+    /// A name that the system cannot store.
     #[error(
         "{what} name \"{name}\" is not allowed; a name has 1 to 255 characters, none of them a \
          control character or one of > < & \" | \\ : ' ? *"
     )]
     Name {
-        /// The kind of definition that it names.
+        /// The kind of definition with this name.
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// With a control GUID, the name says the other one.
+    /// A provider has a control GUID, and its name does not end with its other GUID.
     #[error("provider \"{0}\" has a controlGuid, so its name must end with the digits of its guid")]
     NameWithoutGuid(String),
-    /// A keyword is one bit.
+    /// A keyword's mask is not one of the bits 0 to 47.
     #[error("keyword \"{name}\" {}", keyword_bits(*mask))]
     KeywordMask {
         /// The keyword's name.
@@ -186,26 +186,26 @@ pub enum Rule {
     /// A map without entries.
     #[error("map \"{0}\" has no entries")]
     EmptyMap(String),
-    /// A map on a field that can have none.
+    /// A map on a field whose type cannot have one.
     #[error("a {0} field cannot have a map; maps are for integers")]
     MapType(&'static str),
-    /// A type that the other does not go with.
+    /// A presentation that does not fit the encoding.
     #[error("a {in_type} field cannot be shown as {out_type}; possible: {possible}")]
     OutType {
         /// The encoding.
         in_type: &'static str,
-        /// The presentation that it cannot have.
+        /// The presentation.
         out_type: String,
-        /// The presentations that it can have.
+        /// The allowed presentations.
         possible: String,
     },
     /// Bytes without a length.
     #[error("a win:Binary field needs a length")]
     LengthMissing,
-    /// A length that has no meaning.
+    /// A length on a field that carries its length in the data.
     #[error("a {0} field carries its length in the data; remove `length`")]
     LengthImpossible(&'static str),
-    /// A count or a length in a field that cannot have it.
+    /// A count or a length that refers to an unsuitable field.
     #[error("\"{0}\" is not an integer field before this one, so it cannot be a count or a length")]
     SizeField(String),
     /// More fields than messages can name.
@@ -219,13 +219,13 @@ pub enum Rule {
     /// More channels than keywords have bits for.
     #[error("a provider can declare at most 8 channels")]
     TooManyChannels,
-    /// An event for administrators without a text.
+    /// An event of an Admin channel without a message.
     #[error("an event of an Admin channel needs a message")]
     AdminMessage,
-    /// An event for administrators of another level.
+    /// An event of an Admin channel with an unsuitable level.
     #[error("an event of an Admin channel needs a level from win:Critical to win:Informational")]
     AdminLevel,
-    /// A message that speaks of a field that is not there.
+    /// A message that refers to a missing field.
     #[error("the message refers to %{number}, but the event has {fields} fields")]
     MessageField {
         /// The number.
@@ -233,13 +233,13 @@ pub enum Rule {
         /// The number of the event's fields.
         fields: usize,
     },
-    /// A format that does not end.
+    /// A format without its closing exclamation mark.
     #[error("the format after %{0} in the message has no closing exclamation mark")]
     MessageFormat(usize),
-    /// Attributes of an event that are not `name=value` pairs.
+    /// An event's attributes that are not `name=value` pairs.
     #[error("\"{0}\" is not a list of `name=value` pairs separated by semicolons")]
     Attributes(String),
-    /// Two events of one id and version.
+    /// Two events with the same id and version.
     #[error("event {id} version {version} is defined twice")]
     DuplicateEvent {
         /// The id.
@@ -247,15 +247,15 @@ pub enum Rule {
         /// The version.
         version: u8,
     },
-    /// XML of a template that has no single root.
+    /// A template's XML without a single root element.
     #[error("`UserData` must contain one element, nested at most 32 levels deep")]
     UserData,
-    /// XML that speaks of a field that is not there.
+    /// A template's XML that refers to a missing field.
     #[error("\"{0}\" in `UserData` does not refer to a field")]
     UserDataField(String),
 }
 
-/// Why a keyword's mask is none that a provider can have.
+/// Returns the reason why a provider cannot use a keyword's mask.
 fn keyword_bits(mask: u64) -> String {
     if mask.is_power_of_two() {
         let bit = mask.trailing_zeros();

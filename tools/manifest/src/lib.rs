@@ -1,4 +1,4 @@
-//! Instrumentation manifests: what a provider's events are called, and how they are laid out.
+//! Instrumentation manifests: the names and layouts of a provider's events.
 //!
 //! - [`read()`] reads a manifest (`.man`, the XML of eventman.xsd) as a compiler does and [`check()`]s
 //!   it; [`write()`] writes one.

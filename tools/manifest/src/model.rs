@@ -1,8 +1,9 @@
-//! The model of a manifest: what a provider's events are called, and how they are laid out.
+//! The model of a manifest: the names and layouts of a provider's events.
 //!
-//! The types follow the elements of eventman.xsd, and their fields its attributes. A reference in
-//! the XML by name is an index here: an event's `level` is a place in its provider's `levels`.
-//! winmeta.xml's definitions are in these lists only where an event uses them, marked `standard`.
+//! The types follow the elements of eventman.xsd, and their fields its attributes. The XML refers
+//! to definitions by name, the model by index: an event's `level` is an index into its provider's
+//! `levels`. winmeta.xml's definitions are in these lists only where an event uses them, marked
+//! `standard`.
 //!
 //! Source: eventman.xsd and winmeta.xml of the Windows SDK; `docs/reference/decoding-resources.md`,
 //! section 5.
@@ -11,8 +12,8 @@ use etw_wire::{Guid, InType, OutType, winmeta};
 
 /// A place in a file; line and column count from 1.
 ///
-/// A manifest that was made of a declaration in Rust has the places of the declaration, and one
-/// that was read from resources has none (0, 0).
+/// A manifest from a Rust declaration has the places of the declaration, and a manifest from
+/// resources has no places (0, 0).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The line.
@@ -21,7 +22,7 @@ pub struct Position {
     pub column: usize,
 }
 
-/// Names and values of attributes.
+/// The names and values of attributes.
 pub type Others = Vec<(String, String)>;
 
 /// An index into [`Manifest::texts`].
@@ -32,7 +33,7 @@ pub type TextRef = usize;
 pub struct Manifest {
     /// The providers.
     pub providers: Vec<Provider>,
-    /// The texts in the manifest's first language, and those of winmeta.xml that it uses.
+    /// The texts in the manifest's first language, and the texts of winmeta.xml that it uses.
     pub texts: Vec<Text>,
     /// The name of the first language, such as `en-US`; empty if the manifest has no texts.
     pub culture: String,
@@ -43,21 +44,21 @@ pub struct Manifest {
 /// A localized text (`string` of a `stringTable`).
 #[derive(Clone, Debug, Default)]
 pub struct Text {
-    /// The id by which messages refer to it.
+    /// The id by which messages refer to the text.
     pub id: String,
     /// The text.
     pub value: String,
-    /// The id that the manifest's `messageTable` gives it; otherwise one is generated.
+    /// The id from the manifest's `messageTable`; without one, an id is generated.
     pub message_id: Option<u32>,
     /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// True if winmeta.xml defines it.
+    /// True if winmeta.xml defines this item.
     pub standard: bool,
     /// The place of its definition.
     pub at: Position,
 }
 
-/// The texts in a further language.
+/// The texts in an additional language.
 #[derive(Clone, Debug, Default)]
 pub struct Translation {
     /// The name of the language, such as `de-DE`.
@@ -69,13 +70,13 @@ pub struct Translation {
 /// A provider and everything that its events refer to (`provider`).
 #[derive(Clone, Debug, Default)]
 pub struct Provider {
-    /// The name that sessions and viewers know it by.
+    /// The name by which sessions and viewers identify the provider.
     pub name: String,
-    /// The GUID that its events are decoded by.
+    /// The GUID by which the provider's events are decoded.
     pub guid: Guid,
     /// The name of its constant in the header that mc.exe writes.
     pub symbol: String,
-    /// The text that viewers show for it.
+    /// The text that viewers show.
     pub message: Option<TextRef>,
     /// The path of the image with the `WEVT_TEMPLATE` resource.
     pub resource_file: String,
@@ -83,21 +84,21 @@ pub struct Provider {
     pub message_file: String,
     /// The path of the image with the texts of parameters (`%%1`).
     pub parameter_file: Option<String>,
-    /// The GUID that sessions enable it by, if it is another one.
+    /// The GUID by which sessions enable the provider, if it differs from `guid`.
     pub control_guid: Option<Guid>,
     /// The namespace of generated projections.
     pub namespace: Option<String>,
-    /// The GUID of the provider group that it belongs to.
+    /// The GUID of the provider group.
     pub group_guid: Option<Guid>,
     /// The attribute `includeName` of `traits`.
     pub include_name: Option<bool>,
-    /// The channels, imported ones included; their order gives events the bits 63 and down.
+    /// The channels, including imported ones; their order assigns the bits from 63 down to events.
     pub channels: Vec<Channel>,
     /// The levels.
     pub levels: Vec<Level>,
     /// The tasks.
     pub tasks: Vec<Task>,
-    /// The opcodes, those of tasks included.
+    /// The opcodes, including those of tasks.
     pub opcodes: Vec<Opcode>,
     /// The keywords.
     pub keywords: Vec<Keyword>,
@@ -111,13 +112,14 @@ pub struct Provider {
     pub filters: Vec<Filter>,
     /// The events.
     pub events: Vec<Event>,
-    /// Attributes that have no place in the resources, kept for writing.
+    /// Attributes without a place in the resources, kept for writing.
     pub others: Others,
     /// The place of its definition.
     pub at: Position,
 }
 
-/// A qualified name. Two are equal if namespace and local name are, whatever the prefixes.
+/// A qualified name. Two names are equal if their namespaces and local names are equal; prefixes do
+/// not count.
 #[derive(Clone, Debug, Default)]
 pub struct QName {
     /// The name as written, with its prefix: `win:Error`.
@@ -127,7 +129,7 @@ pub struct QName {
 }
 
 impl QName {
-    /// Makes a name without a prefix.
+    /// Returns a name without a prefix.
     #[must_use]
     pub fn plain(name: &str) -> Self {
         Self {
@@ -136,7 +138,7 @@ impl QName {
         }
     }
 
-    /// Returns whether the name is one of winmeta.xml's.
+    /// Returns whether the name belongs to winmeta.xml's namespace.
     #[must_use]
     pub fn is_winmeta(&self) -> bool {
         self.namespace == winmeta::NAMESPACE
@@ -164,35 +166,35 @@ impl Eq for QName {}
 pub struct Channel {
     /// The full name, such as `Company-Product/Operational`.
     pub name: String,
-    /// The name by which events refer to it (`chid`).
+    /// The name by which events refer to the channel (`chid`).
     pub id: Option<String>,
     /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// The type: `Admin`, `Operational`, `Analytic` or `Debug`; empty where it is not known.
+    /// The type: `Admin`, `Operational`, `Analytic` or `Debug`; empty if it is unknown.
     pub kind: String,
-    /// The number; the reader numbers channels that the manifest gives none, from 16.
+    /// The number. The reader assigns numbers from 16 to channels without one in the manifest.
     pub value: u8,
     /// True if the manifest gives the number.
     pub explicit_value: bool,
-    /// The text that viewers show for it.
+    /// The text that viewers show.
     pub message: Option<TextRef>,
-    /// True if another provider, or winmeta.xml, defines it.
+    /// True if another provider or winmeta.xml defines the channel.
     pub imported: bool,
-    /// True if the provider lists it; winmeta.xml's need not be listed.
+    /// True if the provider lists the channel; channels of winmeta.xml need not be listed.
     pub declared: bool,
     /// The isolation: `Application`, `System` or `Custom`.
     pub isolation: Option<String>,
-    /// The attribute `enabled`: whether it is on from the start.
+    /// The attribute `enabled`: whether the channel is initially enabled.
     pub enabled: Option<bool>,
     /// The security descriptor, in SDDL.
     pub access: Option<String>,
-    /// The elements in it (`logging`, `publishing`), as XML.
+    /// The child elements (`logging`, `publishing`), as XML.
     pub inside: String,
     /// The place of its definition.
     pub at: Position,
 }
 
-/// A level (`level`). A provider's own ones are 16 to 255.
+/// A level (`level`). A provider's own levels are 16 to 255.
 #[derive(Clone, Debug, Default)]
 pub struct Level {
     /// The name.
@@ -201,9 +203,9 @@ pub struct Level {
     pub value: u8,
     /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// The text that viewers show for it.
+    /// The text that viewers show.
     pub message: Option<TextRef>,
-    /// True if winmeta.xml defines it.
+    /// True if winmeta.xml defines this item.
     pub standard: bool,
     /// The place of its definition.
     pub at: Position,
@@ -220,47 +222,47 @@ pub struct Task {
     pub symbol: Option<String>,
     /// The GUID of the task's classic (MOF) events.
     pub event_guid: Option<Guid>,
-    /// The text that viewers show for it.
+    /// The text that viewers show.
     pub message: Option<TextRef>,
-    /// True if winmeta.xml defines it.
+    /// True if winmeta.xml defines this item.
     pub standard: bool,
     /// The place of its definition.
     pub at: Position,
 }
 
-/// An opcode (`opcode`). A provider's own ones are 10 to 239.
+/// An opcode (`opcode`). A provider's own opcodes are 10 to 239.
 #[derive(Clone, Debug, Default)]
 pub struct Opcode {
     /// The name.
     pub name: QName,
     /// The number.
     pub value: u8,
-    /// The task that it belongs to, an index; `None` if it can go with any.
+    /// The index of the opcode's task; `None` if the opcode fits any task.
     pub task: Option<usize>,
     /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// The text that viewers show for it.
+    /// The text that viewers show.
     pub message: Option<TextRef>,
-    /// True if winmeta.xml defines it.
+    /// True if winmeta.xml defines this item.
     pub standard: bool,
-    /// Attributes that have no place in the resources, kept for writing.
+    /// Attributes without a place in the resources, kept for writing.
     pub others: Others,
     /// The place of its definition.
     pub at: Position,
 }
 
-/// A keyword (`keyword`). A provider's own ones are the bits 0 to 47.
+/// A keyword (`keyword`). A provider's own keywords are the bits 0 to 47.
 #[derive(Clone, Debug, Default)]
 pub struct Keyword {
     /// The name.
     pub name: QName,
-    /// The mask, which has one bit; winmeta.xml's `AnyKeyword` has none.
+    /// The mask, which has one bit, except for winmeta.xml's `AnyKeyword`, which has none.
     pub mask: u64,
     /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// The text that viewers show for it.
+    /// The text that viewers show.
     pub message: Option<TextRef>,
-    /// True if winmeta.xml defines it.
+    /// True if winmeta.xml defines this item.
     pub standard: bool,
     /// The place of its definition.
     pub at: Position,
@@ -286,7 +288,7 @@ pub struct Map {
 pub struct MapItem {
     /// The value, or the mask.
     pub value: u32,
-    /// The text shown for the value; compilers need one.
+    /// The text shown for the value; compilers require it.
     pub message: Option<TextRef>,
     /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
@@ -303,7 +305,7 @@ pub struct Query {
     pub format: String,
     /// Names and patterns.
     pub items: Vec<(String, String)>,
-    /// Attributes that have no place in the resources, kept for writing.
+    /// Attributes without a place in the resources, kept for writing.
     pub others: Others,
     /// The place of its definition.
     pub at: Position,
@@ -312,7 +314,7 @@ pub struct Query {
 /// The layout of an event's user data (`template`).
 #[derive(Clone, Debug, Default)]
 pub struct Template {
-    /// The name by which events refer to it (`tid`).
+    /// The name by which events refer to the template (`tid`).
     pub id: String,
     /// The attribute `Name` of the element `EventData` that event logs show.
     pub name: Option<String>,
@@ -320,7 +322,7 @@ pub struct Template {
     pub properties: Vec<Property>,
     /// The XML that event logs show instead of `EventData` (`UserData`).
     pub user_data: Option<Element>,
-    /// Attributes that have no place in the resources, kept for writing.
+    /// Attributes without a place in the resources, kept for writing.
     pub others: Others,
     /// The place of its definition.
     pub at: Position,
@@ -331,7 +333,7 @@ pub struct Template {
 pub struct Element {
     /// The name.
     pub name: String,
-    /// The attributes, declarations of namespaces included.
+    /// The attributes, including namespace declarations.
     pub attributes: Vec<(String, String)>,
     /// The content.
     pub nodes: Vec<Node>,
@@ -351,13 +353,13 @@ pub enum Node {
 pub struct Property {
     /// The name.
     pub name: String,
-    /// The number of values; anything but [`Size::None`] makes an array.
+    /// The number of values; any size except [`Size::None`] makes an array.
     pub count: Size,
     /// The length of a value: in bytes for binary data, in characters for text.
     pub length: Size,
     /// The type.
     pub kind: PropertyKind,
-    /// Attributes that have no place in the resources, kept for writing.
+    /// Attributes without a place in the resources, kept for writing.
     pub others: Others,
     /// The place of its definition.
     pub at: Position,
@@ -373,8 +375,8 @@ pub enum Size {
     Fixed(u16),
     /// The value of an earlier field, by its index in the same list.
     Field(usize),
-    /// For a member of a structure: the value of a field of the template, by its index there.
-    /// The checker refuses it; decoders can use it.
+    /// For a member of a structure: the value of a field of the template, by its index there. The
+    /// checker rejects this size; decoders can use it.
     Outer(usize),
 }
 
@@ -387,21 +389,21 @@ pub enum PropertyKind {
         in_type: InType,
         /// The presentation.
         out_type: OutType,
-        /// True if the manifest gives the presentation; otherwise it is the encoding's default.
+        /// True if the manifest gives the presentation; otherwise the encoding's default applies.
         explicit_out_type: bool,
-        /// The map that names its values, an index.
+        /// The index of the map that names the values.
         map: Option<usize>,
     },
-    /// A structure of these members (`struct`).
+    /// A structure with these members (`struct`).
     Struct(Vec<Property>),
-    /// A value whose encoding or presentation winmeta.xml does not list; only resources have such
-    /// ones.
+    /// A value whose encoding or presentation winmeta.xml does not list; only resources contain
+    /// such values.
     Unknown {
         /// The number of the `inType`.
         in_type: u8,
         /// The number of the `outType`.
         out_type: u8,
-        /// The map that names its values, an index.
+        /// The index of the map that names the values.
         map: Option<usize>,
     },
 }
@@ -413,13 +415,13 @@ pub struct Filter {
     pub name: QName,
     /// The number.
     pub value: u8,
-    /// The version of its layout.
+    /// The version of the layout.
     pub version: u8,
     /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
-    /// The text that viewers show for it.
+    /// The text that viewers show.
     pub message: Option<TextRef>,
-    /// The template with its layout, an index.
+    /// The index of the template with the layout.
     pub template: Option<usize>,
     /// The place of its definition.
     pub at: Position,
@@ -430,37 +432,37 @@ pub struct Filter {
 pub struct Event {
     /// The event id (attribute `value`).
     pub id: u16,
-    /// The version of its layout.
+    /// The version of the layout.
     pub version: u8,
     /// The name of its constant in the header that mc.exe writes.
     pub symbol: Option<String>,
     /// The name.
     pub name: Option<String>,
-    /// The channel, an index.
+    /// The channel's index.
     pub channel: Option<usize>,
-    /// The level, an index.
+    /// The level's index.
     pub level: Option<usize>,
-    /// The task, an index.
+    /// The task's index.
     pub task: Option<usize>,
-    /// The opcode, an index.
+    /// The opcode's index.
     pub opcode: Option<usize>,
-    /// The keywords, indexes.
+    /// The keywords' indexes.
     pub keywords: Vec<usize>,
-    /// The template with its layout, an index.
+    /// The index of the template with the layout.
     pub template: Option<usize>,
     /// The message; `%1` stands for the first field.
     pub message: Option<TextRef>,
     /// Attributes that are not localized: `name=value` pairs separated by semicolons.
     pub attributes: Option<String>,
-    /// The attribute `notLogged`: the event is described and never written.
+    /// The attribute `notLogged`: the event is described but never written.
     pub not_logged: Option<bool>,
-    /// Attributes that have no place in the resources, kept for writing.
+    /// Attributes without a place in the resources, kept for writing.
     pub others: Others,
     /// The place of its definition.
     pub at: Position,
 }
 
-/// Renumbers the fields that a message refers to; a number without a replacement stays.
+/// Renumbers the fields that a message refers to. A number without a replacement is kept.
 #[must_use]
 pub fn replace_fields(message: &str, replacement: impl Fn(usize) -> Option<usize>) -> String {
     let mut out = String::new();
@@ -487,8 +489,9 @@ pub fn replace_fields(message: &str, replacement: impl Fn(usize) -> Option<usize
 }
 
 impl Provider {
-    /// Returns the keyword bit of an event's channel: bit 63 for the provider's first channel, and so
-    /// on down. Channels of winmeta.xml that the provider does not list have none.
+    /// Returns the keyword bit of an event's channel: bit 63 for the provider's first channel, bit
+    /// 62 for the second, and so on. Channels of winmeta.xml that the provider does not list have
+    /// no bit.
     #[must_use]
     pub fn channel_bit(&self, event: &Event) -> u64 {
         const FIRST: usize = 63;
@@ -500,7 +503,7 @@ impl Provider {
             })
     }
 
-    /// Returns the keyword that the event is written with: its keywords' bits and its channel's.
+    /// Returns the event descriptor's keyword: the bits of the event's keywords and channel.
     #[must_use]
     pub fn keyword_mask(&self, event: &Event) -> u64 {
         event

@@ -1,4 +1,4 @@
-//! Compiled resource files (`.res`), which `link.exe` and `lld-link` take like objects.
+//! Compiled resource files (`.res`), which `link.exe` and `lld-link` accept like object files.
 //!
 //! Source: the formats' descriptions "RESOURCEHEADER structure" and "Resource File Formats" of
 //! Microsoft's Win32 documentation.
@@ -8,8 +8,7 @@
 pub enum Name {
     /// A number.
     Id(u16),
-    /// A text. The system compares without regard to case, and linkers sort as if it were
-    /// in upper case.
+    /// A text. The system ignores its case, and linkers sort by its upper-case form.
     Text(&'static str),
 }
 
@@ -32,7 +31,7 @@ impl Name {
 pub struct Resource {
     /// The type.
     pub kind: Name,
-    /// The name, or the number, among those of its type.
+    /// The name or number, unique for the type.
     pub name: Name,
     /// The language (`LANGID`).
     pub language: u16,
@@ -44,16 +43,16 @@ pub struct Resource {
 pub const MESSAGE_TABLE: Name = Name::Id(11);
 /// `RT_VERSION`.
 pub const VERSION: Name = Name::Id(16);
-/// The events that decoders know a provider by.
+/// The type of the resource by which decoders find a provider's events.
 pub const WEVT_TEMPLATE: Name = Name::Text("WEVT_TEMPLATE");
 
-/// American English. Resources in it serve wherever there are none in the user's language.
+/// American English, the fallback where resources in the user's language are missing.
 pub const ENGLISH: u16 = 0x0409;
 
-/// `MOVEABLE | PURE`, which resource compilers write and nothing reads any more.
+/// `MOVEABLE | PURE`, which resource compilers write and Windows ignores.
 const MEMORY_FLAGS: u16 = 0x0030;
 
-/// Two sizes stand before the names, and five values behind them.
+/// Two sizes precede the names, and five values follow them.
 const AROUND_NAMES: usize = 8 + 16;
 
 fn align(out: &mut Vec<u8>) {
@@ -64,9 +63,9 @@ fn align(out: &mut Vec<u8>) {
 ///
 /// # Errors
 ///
-/// A resource is larger than 4 GiB.
+/// Fails if a resource is larger than 4 GiB.
 pub fn file(resources: &[Resource]) -> Result<Vec<u8>, std::num::TryFromIntError> {
-    // An empty resource comes first; it tells the format from that of 16-bit Windows.
+    // An empty resource comes first; it distinguishes the format from that of 16-bit Windows.
     let empty = Resource {
         kind: Name::Id(0),
         name: Name::Id(0),

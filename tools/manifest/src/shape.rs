@@ -1,29 +1,29 @@
-//! The form of a manifest: which elements and attributes there are, as eventman.xsd has them.
+//! The form of a manifest: the elements and attributes of eventman.xsd.
 //!
-//! What has a namespace of its own may stand anywhere, and means nothing here.
+//! Elements and attributes in other namespaces are allowed anywhere and ignored.
 
 use roxmltree::Node as Xml;
 
 use crate::error::Rule;
 
-/// The characters that an attribute can hold.
+/// The allowed characters of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Something that is looked at elsewhere.
+    /// A value that is checked elsewhere.
     Any,
-    /// A name that C can have, or nothing.
+    /// A C identifier, or an empty value.
     Symbol,
-    /// `{8-4-4-4-12}`.
+    /// A GUID in the form `{8-4-4-4-12}`.
     Guid,
     /// Digits after `0x`.
     Hexadecimal,
-    /// Names that C can have, with dots.
+    /// C identifiers, separated by dots.
     Namespace,
 }
 
 use Kind::{Any, Guid, Hexadecimal, Namespace, Symbol};
 
-/// An element: its name, its attributes, and the shapes of what can stand in it.
+/// An element: its name, its attributes and the shapes of its content.
 struct Shape {
     name: &'static str,
     attributes: &'static [(&'static str, Kind)],
@@ -32,9 +32,9 @@ struct Shape {
 
 /// The content of an element.
 enum Inner {
-    /// These, and nothing else.
+    /// These elements only.
     Shapes(&'static [&'static Shape]),
-    /// Anything.
+    /// Any content.
     Anything,
 }
 
@@ -253,7 +253,7 @@ static PROVIDER: Shape = with(
         &list("templates", &[&TEMPLATE]),
         &list("events", &[&EVENT]),
         &list("filters", &[&FILTER]),
-        // Of later SDKs than the schema.
+        // Attributes of SDKs newer than the schema.
         &leaf("traits", &[("groupGuid", Guid), ("includeName", Any)]),
     ],
 );
@@ -288,7 +288,7 @@ static MANIFEST: Shape = list(
             &[&list("events", &[&PROVIDER, &MESSAGE_TABLE])],
         ),
         &with("localization", &[("fallbackCulture", Any)], &[&RESOURCES]),
-        // What describes types is winmeta.xml's.
+        // Only winmeta.xml describes types.
         &Shape {
             name: "metadata",
             attributes: &[("name", Any)],
@@ -300,7 +300,7 @@ static MANIFEST: Shape = list(
 /// A mistake in the form: at an element, or at one of its attributes.
 pub type Finding<'a, 'i> = (Xml<'a, 'i>, Option<String>, Rule);
 
-/// Everything that is wrong with the form of a manifest, whose root is one's.
+/// Returns all mistakes in the form of a manifest whose root element is right.
 pub fn check<'a, 'i>(root: Xml<'a, 'i>) -> Vec<Finding<'a, 'i>> {
     let mut findings = Vec::new();
     element(root, &MANIFEST, &mut findings);
@@ -349,7 +349,7 @@ fn element<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape, findings: &mut Vec<Finding<
     }
 }
 
-/// The characters of a GUID without braces.
+/// Returns whether a text has the form of a GUID without braces.
 const BARE_GUID: usize = 36;
 
 /// Returns the rule that an attribute's characters break.
@@ -366,7 +366,7 @@ fn wrong(kind: Kind, attribute: &'static str, value: &str) -> Option<Rule> {
         Symbol if value.is_empty() || is_name(value) => None,
         Namespace if value.split('.').all(is_name) => None,
         Symbol | Namespace => Some(Rule::Symbol(text())),
-        // What is no GUID or number at all is found where it is read.
+        // A value that is not a GUID or number at all is reported where it is read.
         Guid if value.starts_with('{') || value.len() != BARE_GUID => None,
         Guid => Some(Rule::Guid {
             attribute,

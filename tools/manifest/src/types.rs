@@ -1,14 +1,14 @@
-//! What manifests add to the types of fields: every one has a name and a default presentation.
+//! The names and default presentations of field types in manifests.
 
 use etw_wire::{InType, OutType};
 
-/// Returns the name of an encoding in manifests. It is empty for those that only `TraceLogging`
-/// has, which no manifest can name.
+/// Returns the name of an encoding in manifests. The name is empty for encodings that only
+/// `TraceLogging` has.
 pub fn in_type_name(in_type: InType) -> &'static str {
     in_type.name().unwrap_or_default()
 }
 
-/// Returns the presentation of an encoding for which a manifest gives none.
+/// Returns the presentation of an encoding for fields without one in the manifest.
 pub fn default_out_type(in_type: InType) -> OutType {
     let possible = in_type.out_types();
     possible.first().copied().unwrap_or(OutType::HexBinary)

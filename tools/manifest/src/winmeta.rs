@@ -1,10 +1,10 @@
-//! The definitions of winmeta.xml, as a manifest's own refer to them.
+//! The definitions of winmeta.xml, in the model's types.
 
 use etw_wire::winmeta::{CHANNELS, KEYWORDS, LEVELS, NAMESPACE, OPCODES, TASKS};
 
 use crate::model::{Channel, Keyword, Level, Manifest, Opcode, QName, Task, Text, TextRef};
 
-/// A text of winmeta.xml, put among the manifest's if it is not there yet.
+/// Returns a text of winmeta.xml, which is added to the manifest's texts if it is missing.
 fn import(manifest: &mut Manifest, id: &str, value: &str) -> TextRef {
     let known = manifest
         .texts
@@ -44,13 +44,13 @@ pub fn level(manifest: &mut Manifest, local: &str) -> Option<Level> {
     })
 }
 
-/// Returns winmeta.xml's level of a number, and puts its text among the manifest's.
+/// Returns winmeta.xml's level with a number, and adds its text to the manifest's texts.
 pub fn standard_level(manifest: &mut Manifest, value: u8) -> Option<Level> {
     let known = LEVELS.iter().find(|known| known.value == value)?;
     level(manifest, known.name)
 }
 
-/// Returns winmeta.xml's opcode of a number, and puts its text among the manifest's.
+/// Returns winmeta.xml's opcode with a number, and adds its text to the manifest's texts.
 pub fn standard_opcode(manifest: &mut Manifest, value: u8) -> Option<Opcode> {
     let known = OPCODES.iter().find(|known| known.value == value)?;
     opcode(manifest, known.name)
@@ -101,7 +101,7 @@ pub fn keyword(manifest: &mut Manifest, local: &str) -> Option<Keyword> {
     })
 }
 
-/// Returns whether an imported channel is one of winmeta.xml's.
+/// Returns whether winmeta.xml defines an imported channel.
 pub fn is_channel(channel: &Channel) -> bool {
     let id = channel.id.as_deref().unwrap_or(&channel.name);
     CHANNELS
@@ -109,7 +109,7 @@ pub fn is_channel(channel: &Channel) -> bool {
         .any(|known| known.name == id || known.name == channel.name)
 }
 
-/// The number, kind and isolation of a channel, and its text.
+/// Returns winmeta.xml's channel with a name, and adds its text to the manifest's texts.
 pub fn channel(manifest: &mut Manifest, name: &str) -> Option<Channel> {
     let known = CHANNELS.iter().find(|known| known.name == name)?;
     Some(Channel {

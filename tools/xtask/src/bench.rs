@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: what events cost, beside a peer.
+//! `cargo xtask bench`: measures the cost of an event and compares it with another crate's.
 //!
-//! The benchmark executes compiled Windows code under a CPU emulator and counts
-//! instructions (tools/bench/count.py), so that a run on any machine gives the same.
+//! The benchmark executes compiled Windows code under a CPU emulator and counts instructions
+//! (tools/bench/count.py), so the result does not depend on the machine.
 
 use std::{fmt::Write as _, fs, path::PathBuf, process::Command};
 
@@ -16,18 +16,18 @@ use crate::{
     toolchain::{Machine, Toolchain},
 };
 
-/// Where the last result is kept.
+/// The file with the last result.
 const RESULT: &str = "docs/benchmark.md";
 
-/// The features of the image that add eight events each, and whose events those are.
+/// The columns of the table, and the image's feature that adds eight events of each kind.
 const MORE: [(&str, &str); 3] = [
     ("described", "more-described"),
     ("manifest", "more-in-manifest"),
     ("peer", "more-of-the-peer"),
 ];
 
-/// A figure of this project's two kinds of events and of the peer's, and what ours are to
-/// be at most.
+/// A row of the table: a figure for this project's two kinds of events and for the peer's, and the
+/// most that this project allows.
 struct Row {
     what: String,
     most: Option<f64>,
@@ -58,21 +58,21 @@ fn measure(toolchain: &Toolchain) -> Result<Value> {
         let path = image(toolchain, Some(feature))?;
         command.arg(format!("{name}={}", path.display()));
     }
-    let output = command.output().context("the emulator cannot be started")?;
+    let output = command.output().context("cannot start the emulator")?;
     ensure!(
         output.status.success(),
         "the emulator failed:\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    serde_json::from_slice(&output.stdout).context("the emulator's output is no JSON")
+    serde_json::from_slice(&output.stdout).context("the emulator's output is not JSON")
 }
 
 /// The ways of writing, in the order of the table's columns.
 const WAYS: [&str; 3] = ["described", "manifest", "peer"];
 
-/// The callers that the event is measured in: as `count.py` calls them, as the table does, and
-/// whether the goals are about them. In the others the shape of the caller costs something
-/// that any event in it would: a frame, room for a fifth argument, loads of the values.
+/// The callers that the event is measured in: the name in `count.py`, the name in the table, and
+/// whether the goals apply. In the callers without goals, any event would cost a frame, room for a
+/// fifth argument or loads of the values.
 const CALLERS: [(&str, &str, bool); 4] = [
     ("five", "five arguments", true),
     ("four", "four arguments", false),
@@ -80,20 +80,20 @@ const CALLERS: [(&str, &str, bool); 4] = [
     ("leaf", "leaf", false),
 ];
 
-/// What sessions may want of a provider without getting the event.
+/// The states in which the event is not written.
 const WITHOUT: [(&str, &str); 3] = [
     ("disabled", "disabled"),
     ("by level", "filtered by level"),
     ("by keyword", "filtered by keyword"),
 ];
 
-/// A figure of every way to write, in one state and caller.
+/// Returns a figure for every way of writing, in one state and caller.
 fn figures(measured: &Value, state: &str, caller: &str, name: &str) -> [Option<f64>; 3] {
     WAYS.map(|way| measured["states"][state][format!("{way} {caller}")][name].as_f64())
 }
 
-/// The most that a figure is in any caller and any state in which the event is not written;
-/// nothing if it is missing in one of them.
+/// Returns the maximum of a figure over all callers and all states in which the event is not
+/// written, or `None` if one of them lacks it.
 fn most_without(measured: &Value, name: &str) -> [Option<f64>; 3] {
     let mut all = WITHOUT.iter().flat_map(|(state, _)| {
         CALLERS
@@ -113,7 +113,7 @@ fn most_without(measured: &Value, name: &str) -> [Option<f64>; 3] {
     })
 }
 
-/// What an event costs that nobody gets.
+/// Returns the rows for an event that is not written.
 fn filtered(measured: &Value) -> Vec<Row> {
     let mut rows = Vec::new();
     for (state, title) in WITHOUT {
@@ -149,7 +149,7 @@ fn filtered(measured: &Value) -> Vec<Row> {
     rows
 }
 
-/// What an event costs that somebody gets.
+/// Returns the rows for an event that is written.
 fn enabled(measured: &Value) -> Vec<Row> {
     let in_callers = |what: &'static str, name: &'static str, most: Option<f64>| {
         CALLERS.map(|(caller, title, goal)| Row {
@@ -158,7 +158,7 @@ fn enabled(measured: &Value) -> Vec<Row> {
             figures: figures(measured, "enabled", caller, name),
         })
     };
-    // The same in every caller.
+    // The figure does not depend on the caller.
     let once = |what: &str, name: &str, most: Option<f64>| Row {
         what: format!("enabled: {what}"),
         most,
@@ -186,7 +186,7 @@ fn enabled(measured: &Value) -> Vec<Row> {
     rows
 }
 
-/// What an event costs in the image.
+/// Returns the rows for an event's bytes in the image.
 fn sizes(measured: &Value) -> impl Iterator<Item = Row> {
     let parts = [
         ("code", "code", 64.0),
@@ -201,7 +201,7 @@ fn sizes(measured: &Value) -> impl Iterator<Item = Row> {
     })
 }
 
-/// What a record in a manifest costs, against one that describes itself.
+/// Returns the row that compares the record of a manifest event with that of a TraceLogging event.
 fn ratio(measured: &Value) -> Row {
     let [described, manifest, _] = figures(measured, "enabled", "five", "record");
     Row {
@@ -228,7 +228,7 @@ fn number(figure: Option<f64>) -> String {
     )
 }
 
-/// A goal, and whether this project's events, those of both kinds, meet it.
+/// Returns a row's goal and whether both kinds of this project's events meet it.
 fn verdict(row: &Row) -> (String, &'static str) {
     let Some(most) = row.most else {
         return (String::new(), "");
@@ -294,7 +294,7 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
     Ok((text, missed))
 }
 
-/// Runs the stand-in kernel against the clock: events from the sample driver into a file.
+/// Measures the time in which the stand-in kernel records the sample driver's events to a file.
 fn throughput() -> Result<Value> {
     let mut build = Command::new(env!("CARGO"));
     build.current_dir(root()).args([
@@ -311,17 +311,17 @@ fn throughput() -> Result<Value> {
     let output = Command::new(target().join("release/examples/throughput"))
         .arg(&sys)
         .output()
-        .context("the throughput example cannot be started")?;
+        .context("cannot start the throughput example")?;
     ensure!(
         output.status.success(),
         "the throughput example failed:\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    serde_json::from_slice(&output.stdout).context("its output is no JSON")
+    serde_json::from_slice(&output.stdout).context("the throughput example's output is not JSON")
 }
 
-/// What the throughput came to. The figures are those of the machine it ran on, so they are
-/// shown, and nothing fails for them.
+/// Returns the text of the throughput's result. The figures depend on the machine, so they are
+/// shown and never fail the benchmark.
 fn throughput_table(measured: &Value) -> String {
     let rate = |name: &str| measured[name].as_f64().unwrap_or(0.0) / 1e6;
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
@@ -342,14 +342,14 @@ fn throughput_table(measured: &Value) -> String {
     )
 }
 
-/// What `cargo xtask bench` does.
+/// A mode of `cargo xtask bench`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Counts, and measures the stand-in kernel's throughput.
+    /// Counts instructions and measures the stand-in kernel's throughput.
     Whole,
-    /// Does that, and writes the result into the documentation.
+    /// Does the same as `Whole`, and writes the result to the documentation.
     Write,
-    /// Counts what events cost, and prints only the goals that are not met.
+    /// Counts instructions, and prints only the goals that are not met.
     Quick,
 }
 
@@ -359,9 +359,10 @@ pub fn run(mode: Mode) -> Result<()> {
         Toolchain::find_or_install(Machine::X64)
     })?;
     step("Installing the emulator", || BENCH.install())?;
-    let measured = step("Building the images and executing them", || {
-        measure(&toolchain)
-    })?;
+    let measured = step(
+        "Building the images and counting their instructions",
+        || measure(&toolchain),
+    )?;
     let (mut text, missed) = table(&measured, &toolchain)?;
     if mode == Mode::Quick {
         for line in text.lines().filter(|line| line.contains("not met")) {
@@ -371,7 +372,10 @@ pub fn run(mode: Mode) -> Result<()> {
         step("Building the sample driver", || {
             build::build(&toolchain, build::SAMPLE, Profile::Release)
         })?;
-        let fast = step("Running the stand-in kernel against the clock", throughput)?;
+        let fast = step(
+            "Measuring the throughput of the stand-in kernel",
+            throughput,
+        )?;
         text.push_str(&throughput_table(&fast));
         println!("\n{text}");
     }
@@ -382,7 +386,7 @@ pub fn run(mode: Mode) -> Result<()> {
     }
     ensure!(
         missed == 0,
-        "{missed} goals are not met; the table says which"
+        "{missed} goals are not met; the table names them"
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Building drivers where there is no WDK.
+//! Builds drivers without the WDK.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::{
     toolchain::{Machine, Toolchain},
 };
 
-/// How a driver is built.
+/// A build profile of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// With debug assertions.
@@ -24,7 +24,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// The profile's folder under the target folder.
+    /// Returns the name of the profile's folder in the target folder.
     pub const fn folder(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -35,20 +35,20 @@ impl Profile {
 
 /// A driver package and the name of its image.
 pub const SAMPLE: (&str, &str) = ("etw-sample-driver", "etw_sample_driver");
-/// The driver whose service name picks what it does.
+/// The driver whose service name selects its behaviour.
 pub const PROBE: (&str, &str) = ("etw-probe-driver", "etw_probe_driver");
-/// The driver that uses the framework as its device controls say.
+/// The driver that uses the framework as its device controls request.
 pub const KMDF: (&str, &str) = ("etw-kmdf-driver", "etw_kmdf_driver");
 
 /// The driver of the guide.
 pub const MINIMAL: (&str, &str) = ("etw-minimal-driver", "etw_minimal_driver");
 
-/// Where drivers that were built lie, as tests look for them.
+/// Returns the folder of built drivers, where tests expect them.
 pub fn drivers(profile: Profile) -> PathBuf {
     target().join("drivers").join(profile.folder())
 }
 
-/// `cargo xtask build`.
+/// Runs `cargo xtask build`.
 pub fn run(package: &str, profile: Profile, machine: Machine) -> Result<()> {
     let toolchain = step("Finding the cross toolchain", || {
         Toolchain::find_or_install(machine)
@@ -61,19 +61,18 @@ pub fn run(package: &str, profile: Profile, machine: Machine) -> Result<()> {
     Ok(())
 }
 
-/// Adds to a cargo command what puts the stand-ins in the WDK crates' place, and takes the
-/// lock file as it is.
+/// Adds the arguments that replace the WDK crates by the stand-ins, with a locked lock file.
 pub fn with_standin(command: &mut Command) -> &mut Command {
     patch_standin(command).arg("--locked")
 }
 
-/// Adds to a cargo command the patch with the stand-ins, and their lock file, since the
-/// packages resolve otherwise.
+/// Adds the arguments that replace the WDK crates by the stand-ins, with a separate lock file,
+/// since the patched packages resolve differently.
 pub fn patch_standin(command: &mut Command) -> &mut Command {
     patch_standin_in(command, &root())
 }
 
-/// Does that with the stand-ins that lie in the folder `root`.
+/// Adds the same arguments for the stand-ins in the folder `root`.
 fn patch_standin_in<'a>(command: &'a mut Command, root: &Path) -> &'a mut Command {
     let standin = root.join("tools/wdk-standin");
     command
@@ -83,11 +82,11 @@ fn patch_standin_in<'a>(command: &'a mut Command, root: &Path) -> &'a mut Comman
         .arg("-Zlockfile-path")
 }
 
-/// Makes wdk-macros look at the framework's functions again when the stand-in's have changed:
-/// it keeps what it found beside its own build, whatever becomes of wdk-sys.
+/// Makes wdk-macros read the framework's functions again after a change to the stand-in. It caches
+/// them beside its own build and does not notice changes to wdk-sys.
 pub fn forget_old_functions(built_in: &Path) -> Result<()> {
     let now = fs::read(root().join("tools/wdk-standin/wdk-sys/src/types.rs"))
-        .context("the stand-in for wdk-sys cannot be read")?;
+        .context("cannot read the stand-in for wdk-sys")?;
     let known = built_in.join("functions-known.rs");
     if fs::read(&known).ok().as_ref() == Some(&now) {
         return Ok(());
@@ -110,7 +109,7 @@ pub fn forget_old_functions(built_in: &Path) -> Result<()> {
         .with_context(|| format!("cannot write {}", known.display()))
 }
 
-/// Builds a driver from the source in the folder `root`; returns the folder with its image.
+/// Builds a driver from the source in the folder `root`, and returns the folder with its image.
 pub fn compile(
     root: &Path,
     built_in: &Path,
@@ -128,7 +127,7 @@ pub fn compile(
     Ok(built_in.join(toolchain.target()).join(profile.folder()))
 }
 
-/// Builds a driver; returns its .sys, with its .pdb beside it.
+/// Builds a driver and returns its .sys; the .pdb is in the same folder.
 pub fn build(toolchain: &Toolchain, driver: (&str, &str), profile: Profile) -> Result<PathBuf> {
     let (_, image) = driver;
     let built_in = target().join("driver-build");
@@ -137,7 +136,7 @@ pub fn build(toolchain: &Toolchain, driver: (&str, &str), profile: Profile) -> R
         Machine::X64 => drivers(profile),
         Machine::Arm64 => target().join("drivers/arm64").join(profile.folder()),
     };
-    fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
+    fs::create_dir_all(&to).with_context(|| format!("cannot create {}", to.display()))?;
     let copy = |from: &Path, to: &Path| {
         fs::copy(from, to)
             .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))

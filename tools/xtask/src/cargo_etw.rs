@@ -1,8 +1,8 @@
-//! The chores that are commands of `cargo etw`, on the sample driver: its manifest, its recipes,
-//! its INF file, its package.
+//! The commands that run `cargo etw` on the sample driver: its manifest, tracing instructions, INF
+//! file and package.
 //!
-//! This program runs the command and does not link its crates, so that the other chores work
-//! while those do not compile.
+//! This program runs `cargo etw` and does not link its crates, so the other commands work while
+//! those crates do not compile.
 
 use std::{ffi::OsStr, path::Path, process::Command};
 
@@ -12,15 +12,15 @@ use crate::process::{self, pass_on, root};
 
 /// The sample driver's declaration, from the workspace's root.
 pub const DECLARATION: &str = "driver/src/trace.rs";
-/// The manifest that is made of it.
+/// The manifest that is written from the declaration.
 const MANIFEST: &str = "inf/etw_sample_driver.man";
-/// The sample driver's image where it is installed.
+/// The path of the installed sample driver.
 const INSTALLED: &str = r"%SystemRoot%\System32\drivers\etw_sample_driver.sys";
-/// The hardware id of the sample driver's device, as `etw-sample-interface` has it.
+/// The hardware id of the sample driver's device, as in `etw-sample-interface`.
 pub const HARDWARE_ID: &str = r"Root\EtwSampleDriver";
 
-/// Returns the command with its first words. It runs in the user's folder, from which the
-/// paths on the command line are.
+/// Returns a `cargo etw` command with its first arguments. It runs in the user's folder, to which
+/// paths on the command line are relative.
 pub fn command<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new("cargo");
     command
@@ -32,7 +32,7 @@ pub fn command<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
     command
 }
 
-/// Builds and runs the command; cargo shows how far it is with the first.
+/// Builds and runs the command; cargo shows the progress of the build.
 pub fn run(command: &mut Command) -> Result<()> {
     let mut build = Command::new("cargo");
     build
@@ -60,7 +60,7 @@ pub fn check_manifest(base: &Path, now: Option<&Path>) -> Result<()> {
     run(command.arg(base).arg(now.unwrap_or(&sample)))
 }
 
-/// `manifest compile`: makes the resources of a manifest or a declaration.
+/// `manifest compile`: compiles a manifest or a declaration to resources.
 pub fn compile_manifest(path: &Path, out: &Path, format: &str) -> Result<()> {
     let mut command = command(["manifest", "compile", "--format", format, "--out"]);
     run(command.arg(out).arg(path))
@@ -75,7 +75,7 @@ pub fn import_manifest(path: &Path, out: Option<&Path>) -> Result<()> {
     run(command.arg(path))
 }
 
-/// `recipes`: writes the sample driver's recipes and profile, or checks them.
+/// `recipes`: writes the sample driver's tracing instructions and profile, or checks them.
 pub fn write_recipes(only_check: bool) -> Result<()> {
     let mut command = command(["recipes", DECLARATION, "--text", "docs/tracing.md"]);
     command

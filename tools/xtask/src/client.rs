@@ -1,8 +1,8 @@
-//! The client, a Windows program: built, linted and tested where there is no Windows.
+//! Builds, lints and tests the client, a Windows program, without Windows.
 //!
-//! The standard library is built from its source, since rustup has none for the target: that
-//! of Windows 7, whose programs start in Debian's Wine too. On Windows,
-//! `cargo build -p etw-sample-client` builds it.
+//! The target is that of Windows 7, whose programs also start in Debian's Wine. rustup has no
+//! standard library for it, so the library is built from source. On Windows, `cargo build -p
+//! etw-sample-client` builds the client.
 
 use std::{env, fs, iter, path::PathBuf, process::Command};
 
@@ -23,14 +23,14 @@ const LINKER: Program = Program {
     package: "gcc-mingw-w64-x86-64",
 };
 
-/// 64-bit Wine; Debian's is on no path.
+/// 64-bit Wine; Debian installs it outside the search path.
 pub const WINE: Program = Program {
     names: &["/usr/lib/wine/wine64", "wine64", "wine"],
     package: "wine64",
 };
 
-/// Returns the packages that building, linting and testing the client need and that are not
-/// installed.
+/// Returns the packages that are not installed and that building, linting and testing the client
+/// needs.
 pub fn missing_packages(rust: Rust) -> Vec<&'static str> {
     [LINKER.missing(), WINE.missing(), rust.missing_linter()]
         .into_iter()
@@ -38,7 +38,7 @@ pub fn missing_packages(rust: Rust) -> Vec<&'static str> {
         .collect()
 }
 
-/// Returns the compiler for the client; what is missing is installed.
+/// Returns the compiler for the client, and installs what is missing.
 pub fn find_or_install_compiler() -> Result<Rust> {
     let rust = Rust::with_source_or_install()?;
     if let Some(package) = LINKER.missing() {
@@ -47,7 +47,7 @@ pub fn find_or_install_compiler() -> Result<Rust> {
     Ok(rust)
 }
 
-/// Describes the compiler for the client's target, if all of it is installed.
+/// Describes the compiler for the client's target, if it is fully installed.
 pub fn compiler() -> Option<String> {
     let linker = LINKER.path()?;
     let version = output_of(Command::new(&linker).arg("-dumpversion"))?;
@@ -55,16 +55,16 @@ pub fn compiler() -> Option<String> {
     Some(format!("{compiler}, {} {version}", linker.display()))
 }
 
-/// Wine's version, if it is there.
+/// Returns Wine's version, if Wine is installed.
 pub fn wine() -> Option<String> {
     output_of(with_wine(Command::new(WINE.path()?).arg("--version")))
 }
 
-/// Makes a command one that runs under Wine, with a Windows of its own.
+/// Makes a command run under Wine with a separate Windows installation.
 pub fn with_wine(command: &mut Command) -> &mut Command {
     command
         .env("WINEPREFIX", target().join("wine"))
-        // Neither its own messages nor a window that asks to install things.
+        // Suppresses Wine's own messages and its windows that ask to install components.
         .env("WINEDEBUG", "-all")
         .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
 }
@@ -76,10 +76,10 @@ fn built_in() -> PathBuf {
 fn cargo(rust: Rust, chore: &str) -> Result<Command> {
     let mut command = rust.cargo();
     if rust == Rust::Debian {
-        // Cargo finds its linter on the path, and there may be another toolchain's.
+        // Cargo finds clippy on the search path, which may contain another toolchain's first.
         let path = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths(iter::once("/usr/bin".into()).chain(env::split_paths(&path)))
-            .context("PATH cannot be extended")?;
+            .context("cannot extend PATH")?;
         command.env("PATH", path);
     }
     command
@@ -95,12 +95,12 @@ fn cargo(rust: Rust, chore: &str) -> Result<Command> {
         .args([chore, "--locked", "--release", "--package", PACKAGE])
         .args(["--target", TARGET, "--target-dir"])
         .arg(built_in())
-        // The standard library is built once for all chores.
+        // All commands share one build of the standard library.
         .args(["-Zbuild-std=std,panic_abort,test", "-Zpanic-abort-tests"]);
     Ok(command)
 }
 
-/// Builds the client; returns its .exe.
+/// Builds the client and returns its .exe.
 pub fn build(rust: Rust) -> Result<PathBuf> {
     run_quietly(&mut cargo(rust, "build")?)?;
     let from = built_in()
@@ -124,7 +124,7 @@ pub fn test(rust: Rust) -> Result<()> {
     crate::process::run_for_results(with_wine(&mut cargo(rust, "test")?))
 }
 
-/// `cargo xtask client`.
+/// Runs `cargo xtask client`.
 pub fn run() -> Result<()> {
     let rust = step("Finding the client's compiler", find_or_install_compiler)?;
     eprintln!("       {rust}");

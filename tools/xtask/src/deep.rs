@@ -1,4 +1,4 @@
-//! `cargo xtask test --deep`: checks that take longer, or another toolchain.
+//! `cargo xtask test --deep`: checks that take longer or need another toolchain.
 
 use std::process::Command;
 
@@ -9,10 +9,10 @@ use crate::{
     progress::{loud_step, step},
 };
 
-/// This machine's target: sanitizers want it named, so that build scripts go without them.
+/// This machine's target. Named explicitly, it keeps sanitizers out of build scripts.
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// The tests that sanitizers run. Those that start compilers gain nothing.
+/// The tests that sanitizers run. Tests that start compilers would gain nothing.
 const PROVIDER_TESTS: &[&str] = &[
     "--lib",
     "--test",
@@ -27,13 +27,13 @@ const PROVIDER_TESTS: &[&str] = &[
     "writing",
 ];
 
-/// How many cases a property test tries, instead of 256.
+/// The number of cases that a property test tries, instead of 256.
 const CASES: &str = "4096";
-/// Random orders of sessions, requests and unloading that are tried, instead of 20.
+/// The number of random orders of sessions, requests and unloading, instead of 20.
 const SEEDS: &str = "1000";
-/// Seconds for which threads use the stand-in kernel at once, instead of 3.
+/// The seconds for which threads use the stand-in kernel concurrently, instead of 3.
 const SECONDS: &str = "60";
-/// Preemptions that the model checker tries in each run, instead of 3.
+/// The preemptions that the model checker tries in each run, instead of 3.
 const PREEMPTIONS: &str = "8";
 
 fn nightly() -> Result<()> {
@@ -51,7 +51,7 @@ fn nightly() -> Result<()> {
             "--profile",
             "minimal",
         ]))
-        .context("the sanitizers need Rust's nightly toolchain, and it cannot be installed")?;
+        .context("cannot install Rust's nightly toolchain, which the sanitizers need")?;
     }
     ensure!(
         runs(),
@@ -93,11 +93,11 @@ pub fn run() -> Result<()> {
         )
     })?;
     loud_step(
-        "Running threads at once in the stand-in kernel under ThreadSanitizer",
+        "Testing threads in the stand-in kernel under ThreadSanitizer",
         || {
             process::run(
-                // One test at a time: what the standard library sets once would be set by one test
-                // and read by another, and ThreadSanitizer does not see that it waits.
+                // One test at a time: otherwise one test would read what the standard library
+                // initialized in another, and ThreadSanitizer does not see the synchronization.
                 sanitized("thread", &["etw-testkernel"], &["--test", "parallel"])
                     .args(["--", "--test-threads=1"])
                     .env("TSAN_OPTIONS", &options)
@@ -106,7 +106,7 @@ pub fn run() -> Result<()> {
             )
         },
     )?;
-    loud_step("Trying many more cases of every property", || {
+    loud_step("Testing the properties with many more cases", || {
         process::run(
             Command::new("cargo")
                 .current_dir(root())
@@ -122,7 +122,7 @@ pub fn run() -> Result<()> {
                 .env("PROPTEST_CASES", CASES),
         )
     })?;
-    loud_step("Trying many more orders of sessions and requests", || {
+    loud_step("Testing many more orders of sessions and requests", || {
         process::run(
             Command::new("cargo")
                 .current_dir(root())
@@ -138,14 +138,14 @@ pub fn run() -> Result<()> {
     })
 }
 
-/// The model checker's tests.
+/// Returns the command that runs the model checker's tests.
 pub fn model_check() -> Command {
     let mut command = Command::new("cargo");
     command
         .current_dir(root())
         .args(["test", "--locked", "--package", "etw-loom", "--release"])
         .env("RUSTFLAGS", "--cfg loom")
-        // What drivers are linked with makes this slower to build than it is to run.
+        // With the drivers' link options, the tests would take longer to build than to run.
         .env("CARGO_PROFILE_RELEASE_LTO", "off")
         .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
         .arg("--target-dir")

@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: from nothing to decoded events.
+//! `cargo xtask demo`: builds the sample driver, traces it and shows the decoded events.
 
 use std::{path::Path, process::Command};
 
@@ -11,7 +11,7 @@ use crate::{
     toolchain::{Machine, Toolchain},
 };
 
-/// Runs the demo; the sessions' files go to the folder `out`.
+/// Runs the demo, and writes the sessions' files to the folder `out`.
 pub fn run(out: &Path) -> Result<()> {
     let toolchain = step("Finding the cross toolchain", || {
         Toolchain::find_or_install(Machine::X64)
@@ -27,8 +27,8 @@ pub fn run(out: &Path) -> Result<()> {
     pass_on(tour("run").arg("--quiet").arg("--").arg(sys).arg(out))
 }
 
-/// A cargo command on the program that drives the sample driver and shows what it recorded. It
-/// runs in the user's folder, from which `--out` is.
+/// Returns a cargo command for the program that runs the sample driver and shows its events. It
+/// runs in the user's folder, to which `--out` is relative.
 fn tour(chore: &str) -> Command {
     let mut cargo = Command::new("cargo");
     cargo

@@ -1,4 +1,4 @@
-//! `cargo xtask doctor`: what is there and what is missing.
+//! `cargo xtask doctor`: lists the required tools, found and missing.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ use crate::{
     toolchain::{self, Machine, Rust, Toolchain},
 };
 
-/// One thing that the chores need.
+/// A tool that the commands need.
 struct Finding {
     what: &'static str,
     needed_by: &'static str,
@@ -77,15 +77,15 @@ fn examine() -> Vec<Finding> {
 
 /// The toolchains that every check needs.
 pub struct Tools {
-    /// What builds drivers.
+    /// The toolchain that builds drivers for x64.
     pub x64: Toolchain,
-    /// What builds drivers for ARM64.
+    /// The toolchain that builds drivers for ARM64.
     pub arm64: Toolchain,
-    /// What builds the client.
+    /// The compiler that builds the client.
     pub client: Rust,
 }
 
-/// Finds every tool that the checks need; what is missing is installed.
+/// Finds every tool that the checks need, and installs the missing ones.
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ pub fn install() -> Result<Tools> {
     let x64 = failures.keep(step("Finding the cross toolchain", || {
         Toolchain::find_or_install(Machine::X64)
     }));
-    // The same would be said of another target.
+    // For ARM64 the error would be the same, so x64 alone reports it.
     let arm64 = x64.as_ref().and_then(|_| {
         failures.keep(step("Finding the cross toolchain for ARM64", || {
             Toolchain::find_or_install(Machine::Arm64)
@@ -114,9 +114,9 @@ pub fn install() -> Result<Tools> {
     missing.extend(ORACLES.missing_packages());
     missing.extend(packages::BROWSER.missing());
     failures.keep(packages::may_install(&missing));
-    // No package is installed before all of them are known to be possible.
+    // Packages are installed only when all of them can be.
     failures.check()?;
-    failures.keep(step("Installing the packages that are missing", || {
+    failures.keep(step("Installing missing packages", || {
         packages::install(&missing)
     }));
     failures.check()?;
@@ -126,19 +126,19 @@ pub fn install() -> Result<Tools> {
     failures.keep(step("Installing cargo-make", packages::install_cargo_make));
     failures.check()?;
     let (Some(x64), Some(arm64), Some(client)) = (x64, arm64, client) else {
-        bail!("a toolchain is missing, and it is not known why");
+        bail!("a toolchain is missing, and no step reported an error");
     };
     eprintln!("       drivers: {}", x64.describe());
     eprintln!("       client:  {client}");
     Ok(Tools { x64, arm64, client })
 }
 
-/// Why tools cannot be installed.
+/// The reasons why tools cannot be installed.
 #[derive(Default)]
 struct Failures(Vec<String>);
 
 impl Failures {
-    /// Keeps a failure, once if it is the same as another.
+    /// Keeps the error of a result, unless it has been kept already.
     fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -152,7 +152,7 @@ impl Failures {
         }
     }
 
-    /// Fails if there are any, with all of them.
+    /// Fails with all failures, if there are any.
     fn check(&self) -> Result<()> {
         ensure!(
             self.0.is_empty(),
@@ -163,7 +163,7 @@ impl Failures {
     }
 }
 
-/// `cargo xtask doctor`.
+/// Runs `cargo xtask doctor`.
 pub fn run(should_install: bool) -> Result<()> {
     if should_install {
         install()?;
@@ -178,7 +178,10 @@ pub fn run(should_install: bool) -> Result<()> {
     }
     let missing = findings.iter().filter(|one| one.found.is_none()).count();
     if missing > 0 {
-        bail!("{missing} missing; `cargo xtask doctor --install` installs what it can");
+        bail!(
+            "{missing} of {} tools are missing; `cargo xtask doctor --install` installs what it can",
+            findings.len()
+        );
     }
     Ok(())
 }
@@ -189,7 +192,7 @@ mod tests {
 
     use crate::process::root;
 
-    /// The chores, this one above all, work while the crates of the workspace do not compile.
+    /// The commands, `doctor` above all, work while the crates of the workspace do not compile.
     #[test]
     fn the_chores_link_no_crate_of_the_workspace() {
         let manifest = fs::read_to_string(root().join("tools/xtask/Cargo.toml")).unwrap();

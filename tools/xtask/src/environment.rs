@@ -1,4 +1,4 @@
-//! Python environments of their own under the target folder.
+//! Separate Python environments in the target folder.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -9,12 +9,12 @@ use crate::{
     process::{output_of, root, run_quietly, target},
 };
 
-/// An environment, and what it is made from.
+/// An environment and its requirements.
 #[derive(Clone, Copy, Debug)]
 pub struct Environment {
     /// The folder's name.
     pub name: &'static str,
-    /// The requirements' file, from the workspace's root.
+    /// The requirements file, relative to the workspace's root.
     pub requirements: &'static str,
 }
 
@@ -24,7 +24,7 @@ pub const ORACLES: Environment = Environment {
     requirements: "tests/oracles/requirements.txt",
 };
 
-/// The emulator that the benchmark counts with.
+/// The emulator that the benchmark uses.
 pub const BENCH: Environment = Environment {
     name: "bench",
     requirements: "tools/bench/requirements.txt",
@@ -39,23 +39,23 @@ impl Environment {
         target().join(self.name)
     }
 
-    /// A copy of the requirements that the environment was made from.
+    /// Returns the path of a copy of the requirements that the environment was made from.
     fn stamp(self) -> PathBuf {
         self.folder().join("requirements.installed")
     }
 
-    /// The environment's interpreter.
+    /// Returns the path of the environment's interpreter.
     pub fn python(self) -> PathBuf {
         self.folder().join("bin/python")
     }
 
-    /// Whether the environment is there, and made from today's requirements.
+    /// Returns whether the environment exists and was made from the current requirements.
     pub fn is_ready(self) -> bool {
         let wanted = fs::read(self.requirements()).ok();
         wanted.is_some() && fs::read(self.stamp()).ok() == wanted && self.python().exists()
     }
 
-    /// Returns the packages that making the environment needs and that are not installed.
+    /// Returns the packages that are not installed and that creating the environment needs.
     pub fn missing_packages(self) -> &'static [&'static str] {
         let can_make = || output_of(Command::new("python3").args(["-c", "import ensurepip, venv"]));
         if self.is_ready() || can_make().is_some() {
@@ -65,7 +65,7 @@ impl Environment {
         }
     }
 
-    /// Makes the environment, if it is not there.
+    /// Creates the environment, unless it is ready.
     pub fn install(self) -> Result<()> {
         if self.is_ready() {
             return Ok(());

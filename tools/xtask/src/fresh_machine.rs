@@ -1,8 +1,8 @@
-//! `cargo xtask fresh-machine`: the README's two commands on machines that have nothing.
+//! `cargo xtask fresh-machine`: runs the README's two commands on freshly installed machines.
 //!
-//! Each machine is a folder with a minimal Debian, made by debootstrap, a Rust toolchain
-//! without libraries for Windows, and a clone of the current commit. What a machine lacks
-//! varies: recent package lists, the right to install packages, apt-get itself.
+//! Each machine is a folder with a minimal Debian made by debootstrap, a Rust toolchain without
+//! libraries for Windows, and a clone of the current commit. Machines differ in what they lack:
+//! recent package lists, permission to install packages, or apt-get itself.
 
 use std::{
     env,
@@ -24,22 +24,22 @@ use crate::{
     toolchain::Rust,
 };
 
-/// What a command must do.
+/// The expected result of a command.
 #[derive(Clone, Copy, Debug)]
 enum Expected {
-    /// Succeed, and leave the clone clean.
+    /// The command succeeds and leaves the clone clean.
     Success,
-    /// Fail with a message that has these words.
+    /// The command fails with a message that contains these words.
     Refusal(&'static [&'static str]),
 }
 
-/// Who runs the commands.
+/// The user who runs the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum User {
     Root,
-    /// A user whom sudo does not ask for a password.
+    /// A user who can run sudo without a password.
     WithSudo,
-    /// A user who may not use sudo.
+    /// A user who cannot use sudo.
     WithoutSudo,
 }
 
@@ -60,22 +60,22 @@ impl User {
     }
 }
 
-/// A machine, and what the two commands must do there.
+/// A machine and the expected results of the two commands.
 struct Machine {
     name: &'static str,
     release: &'static str,
     user: User,
-    /// Whether it takes packages from Debian's security archive.
+    /// Whether apt-get uses Debian's security archive.
     security: bool,
-    /// Whether rustup has installed the toolchain, and can add to it.
+    /// Whether rustup manages the toolchain and can add components.
     rustup: bool,
-    /// Whether it has apt-get.
+    /// Whether the machine has apt-get.
     apt: bool,
     demo: Expected,
     test: Expected,
 }
 
-/// An ordinary machine: its package lists are those of the installation, but it can get newer.
+/// An ordinary machine: its package lists are from the installation and can be updated.
 const ORDINARY: Machine = Machine {
     name: "debian-12",
     release: "bookworm",
@@ -87,7 +87,7 @@ const ORDINARY: Machine = Machine {
     test: Expected::Success,
 };
 
-/// What is said where Debian's compiler is too old.
+/// The expected refusal where Debian's compiler is too old.
 const TOO_OLD: Expected =
     Expected::Refusal(&["rustc-web is 1.", "or later is needed", "rustup target add"]);
 
@@ -142,15 +142,15 @@ const MACHINES: [Machine; 7] = [
     },
 ];
 
-/// The packages that a machine with Rust and a clone has, besides the minimal system.
+/// The packages that are installed in addition to the minimal system.
 const INSTALLED: &str = "ca-certificates,gcc,git,libc6-dev,sudo";
 
-/// What happened to a command.
+/// The outcome of a command.
 struct Outcome {
     took: Duration,
-    /// What was wrong, if anything was.
+    /// The difference from the expected result, if there is one.
     failure: Option<String>,
-    /// What the command refused with, if that was asked for.
+    /// The error of an expected refusal.
     refusal: Option<String>,
 }
 
@@ -162,7 +162,8 @@ fn succeed(command: &mut Command) -> Result<()> {
     run_quietly(command)
 }
 
-/// Makes a release's minimal system, unless it was made before; machines are copies of it.
+/// Creates a release's minimal system unless it exists, and returns its folder. Machines are copies
+/// of it.
 fn base(release: &str) -> Result<PathBuf> {
     let base = folder().join("base").join(release);
     let finished = base.join("finished");
@@ -184,7 +185,7 @@ fn base(release: &str) -> Result<PathBuf> {
     Ok(base.join("root"))
 }
 
-/// Copies a file of this machine, if it has it.
+/// Copies a file of this machine, if it exists.
 fn copy_file(from: &Path, root: &Path) -> Result<()> {
     if !from.exists() {
         return Ok(());
@@ -197,12 +198,13 @@ fn copy_file(from: &Path, root: &Path) -> Result<()> {
         .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
 }
 
-/// Whether a file of a toolchain is for Windows, or the source of the standard library.
+/// Returns whether a file of a toolchain is for Windows or belongs to the standard library's
+/// source.
 fn is_left_out(name: &str) -> bool {
     name.contains("windows") || matches!(name, "src" | "doc" | "manifest-rust-src")
 }
 
-/// What begins a component in rustup's list of what a toolchain has.
+/// The line that begins a component in rustup's list of a toolchain's components.
 const COMPONENT: &str = "[[components]]";
 
 /// Copies a toolchain, without its libraries for Windows and the source of the standard library.
@@ -231,7 +233,7 @@ fn copy_toolchain(from: &Path, to: &Path) -> io::Result<()> {
             }
             fs::write(to, kept)?;
         } else if name == "multirust-config.toml" {
-            // rustup adds nothing that this file lists.
+            // rustup does not add a component that this file lists.
             let text = fs::read_to_string(entry.path())?;
             let mut parts = text.split(COMPONENT);
             let mut kept = parts.next().unwrap_or_default().to_owned();
@@ -257,7 +259,7 @@ impl Machine {
         folder().join(format!("{}.log", self.name))
     }
 
-    /// Makes the machine.
+    /// Creates the machine.
     fn make(&self) -> Result<()> {
         let root = self.root();
         let write = |path: &Path| format!("cannot write {}", path.display());
@@ -271,7 +273,7 @@ impl Machine {
                 .arg(base(self.release)?)
                 .arg(&root),
         )?;
-        // How this machine reaches the network.
+        // These files configure the network.
         for file in [
             "/etc/resolv.conf",
             "/etc/ssl/certs/ca-certificates.crt",
@@ -318,7 +320,9 @@ impl Machine {
 
     /// Copies the toolchain that runs cargo.
     fn install_rust(&self) -> Result<()> {
-        let sysroot = Rust::Current.sysroot().context("rustc says no sysroot")?;
+        let sysroot = Rust::Current
+            .sysroot()
+            .context("`rustc --print sysroot` fails")?;
         let home = self.root().join(&self.user.home()[1..]);
         let toolchain = if self.rustup {
             home.join(".rustup/toolchains/copied")
@@ -328,7 +332,7 @@ impl Machine {
         copy_toolchain(&sysroot, &toolchain)
             .with_context(|| format!("cannot copy the toolchain to {}", toolchain.display()))?;
         if self.rustup {
-            // A toolchain's name says its channel, host and version to rustup.
+            // rustup reads the channel, host and version from a toolchain's name.
             let name = sysroot.file_name().context("the sysroot has no name")?;
             let folder = toolchain.with_file_name(name);
             fs::rename(&toolchain, &folder)
@@ -362,7 +366,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A command that runs a shell's line in the machine; mounts end with it.
+    /// Returns a command that runs a shell line in the machine; its mounts end with the command.
     fn shell(&self, line: &str, user: User) -> Command {
         let root = self.root();
         let root = root.display();
@@ -407,7 +411,7 @@ impl Machine {
         command
     }
 
-    /// Runs a shell's line in the machine as root.
+    /// Runs a shell line in the machine as root.
     fn inside(&self, line: &str) -> Result<()> {
         succeed(&mut self.shell(line, User::Root))
     }
@@ -435,7 +439,7 @@ impl Machine {
         let text = fs::read(&log).with_context(open)?;
         let start_of_log = usize::try_from(start_of_log).unwrap_or(0);
         let text = String::from_utf8_lossy(text.get(start_of_log..).unwrap_or_default());
-        // The error stands at a line's start, after the steps; it can have several lines.
+        // The error begins a line after the progress steps, and can have several lines.
         let error = text
             .find("\nerror: ")
             .map(|at| text[at..].trim().to_owned());
@@ -443,7 +447,7 @@ impl Machine {
             Expected::Success if status.success() => (self.uncommitted(), None),
             Expected::Success => (Some(error.unwrap_or_else(|| status.to_string())), None),
             Expected::Refusal(_) if status.success() => (
-                Some("it succeeded, and a refusal was expected".to_owned()),
+                Some("the command succeeded; expected a refusal".to_owned()),
                 None,
             ),
             Expected::Refusal(words) => {
@@ -460,29 +464,30 @@ impl Machine {
         })
     }
 
-    /// What git finds changed in the clone, if anything is.
+    /// Returns a description of the changes in the clone, if there are any.
     fn uncommitted(&self) -> Option<String> {
         let status =
             output_of(&mut self.shell("cd ~/wdk-etw && git status --porcelain", self.user));
         match status {
             Some(status) if status.is_empty() => None,
             Some(status) => Some(format!("the clone has changes: {status}")),
-            None => Some("git fails in the clone".to_owned()),
+            None => Some("`git status` fails in the clone".to_owned()),
         }
     }
 
-    /// Makes the machine, runs both commands, and returns the table's row and whether it passed.
+    /// Creates the machine, runs both commands, and returns the table's row and whether the machine
+    /// passed.
     fn try_out(&self) -> Result<(String, bool)> {
         match fs::remove_file(self.log()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(error)
                     .with_context(|| format!("cannot remove {}", self.log().display()));
             }
-            // A log of an earlier run would be appended to.
+            // The commands append to the log.
             _ => {}
         }
         self.make()
-            .with_context(|| format!("cannot make the machine {}", self.name))?;
+            .with_context(|| format!("cannot create the machine {}", self.name))?;
         let demo = self.run("cargo xtask demo", self.demo)?;
         let test = self.run("cargo xtask test", self.test)?;
         let passed = demo.failure.is_none() && test.failure.is_none();
@@ -506,24 +511,20 @@ impl Machine {
         for (command, outcome) in [("demo", demo), ("test", test)] {
             if let Some(failure) = outcome.failure {
                 eprintln!("{}: cargo xtask {command}: {failure}", self.name);
-                eprintln!(
-                    "{}: the whole output is in {}",
-                    self.name,
-                    self.log().display()
-                );
+                eprintln!("{}: the output is in {}", self.name, self.log().display());
             } else if let Some(refusal) = outcome.refusal {
                 eprintln!("{}: cargo xtask {command}: {refusal}", self.name);
             }
         }
         if passed {
-            // Each takes several gigabytes.
+            // A machine takes several gigabytes.
             fs::remove_dir_all(self.root())
                 .with_context(|| format!("cannot remove {}", self.root().display()))?;
         }
         Ok((row, passed))
     }
 
-    /// What the machine has, for the table.
+    /// Describes the machine for the table.
     fn describe(&self) -> String {
         let mut text = format!("{}, ", self.release);
         text += match (self.apt, self.security) {
@@ -540,7 +541,7 @@ impl Machine {
     }
 }
 
-/// Whether a variable says how to reach the network.
+/// Returns whether an environment variable configures the network.
 fn is_about_the_network(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     name.ends_with("_PROXY")
@@ -555,16 +556,16 @@ fn is_about_the_network(name: &str) -> bool {
         )
 }
 
-/// The names of the machines.
+/// Returns the names of the machines.
 pub fn names() -> impl Iterator<Item = &'static str> {
     MACHINES.iter().map(|machine| machine.name)
 }
 
-/// Tries out the machines with these names, or all, some at a time.
+/// Runs the machines with these names, or all of them, `jobs` at a time.
 pub fn run(wanted: &[String], at_once: usize) -> Result<()> {
     ensure!(
         output_of(Command::new("id").arg("-u")).is_some_and(|id| id == "0"),
-        "making machines needs root, for debootstrap and chroot: run this as root"
+        "cannot create machines without root, which debootstrap and chroot need; run the command as root"
     );
     step("Finding debootstrap", || {
         match find_program("debootstrap") {
@@ -578,7 +579,7 @@ pub fn run(wanted: &[String], at_once: usize) -> Result<()> {
             .args(["status", "--porcelain"]),
     );
     if changed.is_none_or(|changed| !changed.is_empty()) {
-        eprintln!("note: the machines get the current commit, without what is not committed");
+        eprintln!("note: the machines get the current commit, without uncommitted changes");
     }
     let machines: Vec<&Machine> = MACHINES
         .iter()
@@ -586,7 +587,7 @@ pub fn run(wanted: &[String], at_once: usize) -> Result<()> {
         .collect();
     for release in ["bookworm", "trixie"] {
         if machines.iter().any(|machine| machine.release == release) {
-            step(&format!("Making a minimal Debian ({release})"), || {
+            step(&format!("Creating a minimal Debian ({release})"), || {
                 base(release)
             })?;
         }

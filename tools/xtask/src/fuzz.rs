@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: throws made-up input at everything that reads bytes from elsewhere.
+//! `cargo xtask fuzz`: fuzzes every reader of bytes from outside.
 //!
-//! The targets are in `fuzz/`, a workspace of its own; what they check is said there. One
-//! runs after the other, on one core, each for its share of the time.
+//! The targets are in `fuzz/`, a workspace of its own, which documents what they check. They
+//! run one after the other, on one core, each for an equal share of the time.
 
 use std::{
     fs,
@@ -17,22 +17,22 @@ use crate::{
     progress::{loud_step, step},
 };
 
-/// Memory that a target may take, in MiB; more is a finding.
-const MOST_MEMORY: u32 = 2048;
-/// Seconds that one input may take; more is a finding.
+/// The most memory that a target may use, in MiB; a larger use is a finding.
+const MAX_MEMORY: u32 = 2048;
+/// The most seconds that one input may take; a longer run is a finding.
 const LONGEST: u32 = 20;
-/// What is built with `cargo fuzz`: sanitizers want the target named.
+/// The target that `cargo fuzz` builds for; sanitizers need it by name.
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
 /// Lines of a finding's report that are shown.
 const SHOWN_LINES: usize = 15;
 
-/// What a target made of its time.
+/// The result of running a target.
 struct Run {
     target: String,
     executions: u64,
     coverage: u64,
-    /// What the fuzzer said, if it stopped at a finding.
+    /// The fuzzer's report, if it stopped at a finding.
     finding: Option<String>,
 }
 
@@ -40,7 +40,7 @@ fn folder() -> PathBuf {
     root().join("fuzz")
 }
 
-/// A command of cargo-fuzz in the targets' workspace.
+/// Returns a cargo-fuzz command in the targets' workspace.
 fn cargo_fuzz(command: &str) -> Command {
     let mut cargo = Command::new("cargo");
     cargo
@@ -49,7 +49,7 @@ fn cargo_fuzz(command: &str) -> Command {
     cargo
 }
 
-/// Fails if the tools are missing, and says how to get them.
+/// Fails if a tool is missing, with the command that installs it.
 fn find_tools() -> Result<()> {
     ensure!(
         output_of(Command::new("cargo").args(["+nightly", "--version"])).is_some(),
@@ -67,11 +67,11 @@ fn find_tools() -> Result<()> {
     Ok(())
 }
 
-/// Names of the targets.
+/// Returns the names of the targets.
 fn targets() -> Result<Vec<String>> {
     let list = output_of(&mut cargo_fuzz("list")).context("`cargo fuzz list` fails")?;
     let targets: Vec<String> = list.lines().map(str::to_owned).collect();
-    ensure!(!targets.is_empty(), "there are no targets in fuzz/");
+    ensure!(!targets.is_empty(), "fuzz/ has no targets");
     Ok(targets)
 }
 
@@ -80,8 +80,8 @@ fn write_seeds() -> Result<()> {
     run_quietly(&mut seeds_cargo(&["run", "--example", "seeds"]))
 }
 
-/// A command of cargo on the targets' checks and seeds, which need neither the fuzzer nor its
-/// toolchain.
+/// Returns a cargo command for the targets' checks and seeds, which need neither the fuzzer nor
+/// its toolchain.
 pub fn seeds_cargo(arguments: &[&str]) -> Command {
     let mut cargo = Command::new("cargo");
     cargo
@@ -101,7 +101,7 @@ fn build() -> Result<PathBuf> {
     Ok(built_in)
 }
 
-/// Runs a target that is built for some seconds.
+/// Runs a target that has been built, for some seconds.
 fn run_target(name: &str, built_in: &Path, seconds: u64) -> Result<Run> {
     let folder = folder();
     let corpus = folder.join("corpus").join(name);
@@ -109,7 +109,7 @@ fn run_target(name: &str, built_in: &Path, seconds: u64) -> Result<Run> {
     for folder in [&corpus, &findings] {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    // The program itself, not `cargo fuzz run`: what is built stays as it is while it runs.
+    // The program itself, not `cargo fuzz run`, which might build it again.
     let program = built_in.join(HOST).join("release").join(name);
     let mut command = Command::new(&program);
     command
@@ -118,7 +118,7 @@ fn run_target(name: &str, built_in: &Path, seconds: u64) -> Result<Run> {
         .arg(folder.join("seeds").join(name))
         .arg(format!("-artifact_prefix={}/", findings.display()))
         .arg(format!("-max_total_time={seconds}"))
-        .arg(format!("-rss_limit_mb={MOST_MEMORY}"))
+        .arg(format!("-rss_limit_mb={MAX_MEMORY}"))
         .arg(format!("-timeout={LONGEST}"))
         .arg("-print_final_stats=1");
     let words = folder.join("dictionaries").join(format!("{name}.dict"));
@@ -132,7 +132,7 @@ fn run_target(name: &str, built_in: &Path, seconds: u64) -> Result<Run> {
     Ok(read_run(name, &output))
 }
 
-/// What the fuzzer's output says.
+/// Reads the fuzzer's output.
 fn read_run(name: &str, output: &Output) -> Run {
     let log = String::from_utf8_lossy(&output.stderr);
     Run {
@@ -143,13 +143,13 @@ fn read_run(name: &str, output: &Output) -> Run {
     }
 }
 
-/// The number after the last of some words in a text.
+/// Returns the number after the last occurrence of some words in a text.
 fn number_after(text: &str, words: &str) -> Option<u64> {
     let (_, rest) = text.rsplit_once(words)?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// What is to be read of a finding: how it failed, and which file brings it back.
+/// Returns the part of a finding's report to show: the failure and the file that reproduces it.
 fn finding(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
     let start = lines
@@ -167,7 +167,7 @@ fn finding(log: &str) -> String {
     shown.join("\n")
 }
 
-/// Runs every target for its share of some minutes.
+/// Runs every target for an equal share of some minutes.
 pub fn run(minutes: u64) -> Result<()> {
     step("Finding cargo-fuzz and the nightly toolchain", find_tools)?;
     let targets = targets()?;
@@ -197,7 +197,7 @@ pub fn run(minutes: u64) -> Result<()> {
     ensure!(
         found == 0,
         "{found} of {} targets found something; the inputs are in fuzz/artifacts, and \
-         docs/fuzzing.md says what to do with them",
+         docs/fuzzing.md says how to reproduce them",
         runs.len()
     );
     Ok(())

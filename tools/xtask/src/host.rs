@@ -1,23 +1,23 @@
-//! Which chores this machine can do.
+//! The commands that this machine can run.
 //!
 //! The project builds on Windows too, but the stand-in kernel runs a driver's machine code with
-//! Linux's signals and memory, and some chores use tools that only Linux has: these say so before
-//! they begin.
+//! Linux's signals and memory, and some commands use tools that only Linux has. Such a command
+//! fails with the reason before it begins.
 
 use anyhow::{Result, bail};
 
-/// What a chore needs of the machine.
+/// A command's requirement on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
-    /// Nothing that other systems lack.
+    /// The command runs on every system.
     Nothing,
-    /// The stand-in kernel, to run a driver.
+    /// The command needs the stand-in kernel to run a driver.
     StandInKernel,
-    /// Programs of Linux, which these words name.
+    /// The command needs these Linux programs.
     Programs(&'static str),
 }
 
-/// Every chore, and what it needs.
+/// Every command and its requirement.
 const CHORES: [(&str, Need); 18] = [
     ("api", Need::Nothing),
     ("bench", Need::StandInKernel),
@@ -39,7 +39,7 @@ const CHORES: [(&str, Need); 18] = [
     ("help", Need::Nothing),
 ];
 
-/// Fails if a chore cannot be done on this machine, and says what can be.
+/// Fails if a command cannot run on this machine, and names commands that can.
 pub fn check(chore: &str) -> Result<()> {
     let is_linux = cfg!(target_os = "linux");
     let need = CHORES.iter().find(|(name, _)| *name == chore);
@@ -59,7 +59,7 @@ fn check_on(is_linux: bool, is_x64: bool, chore: &str, need: Need) -> Result<()>
     };
     bail!(
         "cannot run `cargo xtask {chore}` here: {why}; on Windows, `cargo make` makes the driver's \
-         package with the WDK, and `cargo test` runs the tests that do without the stand-in kernel"
+         package with the WDK, and `cargo test` runs the tests that do not need the stand-in kernel"
     )
 }
 

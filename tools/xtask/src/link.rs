@@ -1,10 +1,9 @@
-//! Links an image so that it is the same wherever, and by whomever, it is built.
+//! Links an image reproducibly, independent of the folder and the user that build it.
 //!
-//! A linker writes into the PDB its command line, its working folder and the paths of its
-//! inputs, some of which lie in folders with random names; the hash of the PDB identifies the
-//! image and the PDB to debuggers. So rustc is given this program in the linker's place, which
-//! runs the linker in a folder of its own, where every input and output has a relative name
-//! that depends on the command line alone.
+//! A linker writes its command line, its working folder and the paths of its inputs to the PDB, and
+//! some of those folders have random names. Debuggers match the image and the PDB by the PDB's
+//! hash. Therefore rustc runs this program as the linker. It runs the real linker in a separate
+//! folder, where every input and output has a relative name that depends only on the command line.
 
 use std::{
     env,
@@ -18,31 +17,31 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::symlink;
 
-/// Names the real linker; while it is set, this program links.
+/// The environment variable that names the real linker; while it is set, this program links.
 const LINKER: &str = "WDK_ETW_LINKER";
 
-/// The name that the linker is called by: it decides which kind of linker `rust-lld` is, and
-/// the PDB has it.
+/// The name that the linker is run by. It selects the kind of linker that `rust-lld` is, and the
+/// PDB contains it.
 const NAME: &str = "lld-link";
 
-/// The folder that the PDB names as the one that the linker ran in.
+/// The folder that the PDB names as the linker's working folder.
 const FOLDER: &str = "/pdbsourcepath:C:\\src";
 
-/// The linker's options that name a file to write.
+/// The linker's options that name an output file.
 const OUTPUTS: [&str; 4] = ["/OUT", "/IMPLIB", "/PDB", "/MAP"];
 
-/// Writes the file that rustc runs as the linker: this program, by a name that rustc knows.
+/// Writes the file that rustc runs as the linker: this program, under a name that rustc recognizes.
 fn program(folder: &Path) -> Result<PathBuf> {
     let link = folder.join(format!("{NAME}{}", env::consts::EXE_SUFFIX));
-    // A copy: cargo replaces this program's own file when it builds it with other features. Where
-    // there is `/proc`, it leads to the program even then.
+    // Copies the program, because cargo replaces its file in a build with other features. `/proc`
+    // leads to the running program even then.
     let proc = Path::new("/proc/self/exe");
     let this = if proc.exists() {
         proc.to_owned()
     } else {
         env::current_exe().context("cannot find the path of this program")?
     };
-    // By another name first: the linker may be running.
+    // Written under another name first, because the linker may be running.
     let new = folder.join(format!("{NAME}.{}", std::process::id()));
     fs::create_dir_all(folder)
         .and_then(|()| fs::copy(this, &new))
@@ -53,8 +52,8 @@ fn program(folder: &Path) -> Result<PathBuf> {
 
 /// Makes a cargo command link through this program; `folder` is for the program's own use.
 ///
-/// On Windows the linker is run as it is: rustc hands it a file there instead of a command line
-/// that is too long, and images that are compared are built on Linux.
+/// On Windows the linker runs directly: rustc passes long command lines in a file there, and only
+/// images built on Linux are compared.
 pub fn wrap(cargo: &mut Command, target: &str, linker: &Path, folder: &Path) -> Result<()> {
     let variable = format!(
         "CARGO_TARGET_{}_LINKER",
@@ -86,14 +85,14 @@ pub fn run_if_asked() -> Option<ExitCode> {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Plan {
     arguments: Vec<OsString>,
-    /// Relative names, and the files or folders that they stand for.
+    /// The relative names, and the files or folders that they stand for.
     inputs: Vec<(PathBuf, PathBuf)>,
     /// The folder that every output goes to.
     out: Option<PathBuf>,
 }
 
 impl Plan {
-    /// Plans a link; `exists` says which paths do.
+    /// Plans a link; `exists` returns whether a path exists.
     fn new(arguments: &[OsString], exists: impl Fn(&Path) -> bool) -> Self {
         let mut plan = Self::default();
         for argument in arguments {
@@ -104,7 +103,7 @@ impl Plan {
         plan
     }
 
-    /// Returns an argument with a relative name, if it has an absolute one.
+    /// Returns an argument with its absolute path, if it has one, replaced by a relative name.
     fn change(&mut self, argument: &OsStr, exists: impl Fn(&Path) -> bool) -> Option<OsString> {
         let whole = Path::new(argument);
         if whole.is_absolute() && exists(whole) {
@@ -131,7 +130,7 @@ impl Plan {
         Some(changed)
     }
 
-    /// Names an input by its place among the inputs and its file name.
+    /// Returns a relative name for an input: its position among the inputs and its file name.
     fn input(&mut self, path: &Path) -> PathBuf {
         let folder = Path::new("in").join(self.inputs.len().to_string());
         let name = folder.join(path.file_name().unwrap_or_else(|| OsStr::new("input")));
@@ -140,7 +139,7 @@ impl Plan {
     }
 }
 
-/// Runs the linker in a folder of its own, and moves what it writes to where rustc looks.
+/// Runs the linker in a separate folder, and moves its outputs to where rustc expects them.
 fn link(linker: &OsStr, arguments: &[OsString]) -> Result<ExitCode> {
     let plan = Plan::new(arguments, Path::exists);
     let Some(out) = plan.out.clone() else {
@@ -148,7 +147,7 @@ fn link(linker: &OsStr, arguments: &[OsString]) -> Result<ExitCode> {
     };
     let folder = out.join(format!(".link-{}", std::process::id()));
     let result = link_in(&folder, linker, &plan, &out);
-    // What is left of a failed link is of no use to anybody.
+    // The files of a failed link are not needed.
     let _ = fs::remove_dir_all(&folder);
     result
 }
@@ -185,7 +184,7 @@ fn link_in(folder: &Path, linker: &OsStr, plan: &Plan, out: &Path) -> Result<Exi
     })
 }
 
-/// What a folder of built files is called in images: the one that `cargo xtask` builds in.
+/// The name of the build folder in images: the folder that `cargo xtask` builds in.
 const BUILT_IN: &str = "./target/driver-build";
 
 /// Returns the compiler's options that keep the folders of this machine out of an image: those
@@ -197,11 +196,11 @@ pub fn remapped(root: &Path, target: &Path, cargo_home: &Path, sysroot: &Path) -
         (cargo_home.to_owned(), "cargo"),
         (sysroot.join("lib/rustlib/src/rust"), "rust"),
     ];
-    // Debian's toolchain has its source behind a link.
+    // The source of Debian's toolchain is behind a symbolic link.
     if let Ok(source) = fs::canonicalize(sysroot.join("lib/rustlib/src/rust")) {
         folders.push((source, "rust"));
     }
-    // Packages lie in a folder named after the registry that this machine uses.
+    // The packages' folder is named after the registry that this machine uses.
     let registries = fs::read_dir(cargo_home.join("registry/src"));
     folders.extend(
         registries
@@ -267,7 +266,7 @@ mod tests {
     fn plans_in_two_folders_are_the_same() {
         let mut one = planned("/one/target", "/home/one").arguments;
         let mut two = planned("/elsewhere/two/target", "/root").arguments;
-        // What does not exist is passed on as it is.
+        // A path that does not exist is passed on unchanged.
         one.pop();
         two.pop();
         assert_eq!(one, two);

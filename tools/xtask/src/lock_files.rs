@@ -1,7 +1,7 @@
-//! The workspaces' lock files: every build takes them as they are, so each must match its manifests.
+//! The workspaces' lock files. Builds are locked, so each file must match its manifests.
 //!
-//! There is one for each workspace of the repository, and one more for the drivers with the
-//! stand-ins patched in, since the packages resolve otherwise then.
+//! Each workspace of the repository has one. The drivers have a second one for builds with the
+//! stand-ins, since the patched packages resolve differently.
 
 use std::process::Command;
 
@@ -16,7 +16,8 @@ use crate::{
 /// The lock file of the drivers with the stand-ins patched in.
 const PATCHED_DRIVERS: &str = "tools/wdk-standin/patched-drivers/Cargo.lock";
 
-/// What renews every lock file; `cargo xtask` itself refuses to build with a stale one.
+/// The command that updates every lock file; `cargo xtask` itself refuses to build with a stale
+/// one.
 const RENEW: &str = "cargo run --package xtask -- lock";
 
 /// Lists the lock files by their paths from the repository's root.
@@ -25,16 +26,16 @@ fn lock_files() -> Result<Vec<String>> {
     files.retain(|file| file.rsplit('/').next() == Some("Cargo.lock"));
     ensure!(
         files.iter().any(|file| file == "Cargo.lock"),
-        "there is no Cargo.lock in the repository's root"
+        "the repository's root has no Cargo.lock"
     );
     Ok(files)
 }
 
-/// A cargo command that resolves the packages of a lock file, as the builds that use it do.
+/// Returns a cargo command that resolves the packages of a lock file as the builds that use it do.
 fn resolve(lock_file: &str) -> Result<Command> {
     let mut cargo = Command::new("cargo");
     cargo.args(["metadata", "--format-version", "1", "--quiet"]);
-    // Builds for other hosts use the same lock file: this only limits what is downloaded.
+    // Builds for other hosts use the same lock file; the platform only limits the downloads.
     cargo.args(["--filter-platform", "x86_64-unknown-linux-gnu"]);
     if lock_file == PATCHED_DRIVERS {
         patch_standin(&mut cargo).env("RUSTC_BOOTSTRAP", "1");
@@ -55,20 +56,20 @@ fn resolve(lock_file: &str) -> Result<Command> {
 pub fn check() -> Result<()> {
     for file in lock_files()? {
         run_quietly(resolve(&file)?.arg("--locked")).with_context(|| {
-            format!("{file} does not match its manifests; renew the lock files with `{RENEW}`")
+            format!("{file} does not match its manifests; update the lock files with `{RENEW}`")
         })?;
     }
     Ok(())
 }
 
-/// `cargo xtask lock`: renews every lock file as far as its manifests ask for it, or only
-/// checks; versions that are locked stay.
+/// `cargo xtask lock`: updates every lock file for changed manifests and keeps locked versions, or
+/// only checks the files.
 pub fn run(check_only: bool) -> Result<()> {
     if check_only {
         return check();
     }
     for file in lock_files()? {
-        run_quietly(&mut resolve(&file)?).with_context(|| format!("cannot renew {file}"))?;
+        run_quietly(&mut resolve(&file)?).with_context(|| format!("cannot update {file}"))?;
         println!("{file}");
     }
     Ok(())

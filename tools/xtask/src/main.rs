@@ -1,8 +1,8 @@
-//! The project's chores, run as `cargo xtask …`.
+//! The commands for working on this repository, run as `cargo xtask …`.
 //!
-//! `demo` shows everything from nothing, `test` runs every check that can run
-//! here, `build` makes the driver's .sys alone, and `doctor` says what of all
-//! this machine has.
+//! `demo` builds and traces the sample driver, `test` runs every check that can run on this
+//! machine, `build` builds a driver's .sys alone, and `doctor` lists the required tools and
+//! says which are missing.
 
 mod api;
 mod bench;
@@ -42,7 +42,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, v
 
 use crate::{build::Profile, process::Told, toolchain::Machine};
 
-/// An argument that is there or not.
+/// Returns an argument without a value.
 fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name)
         .long(name)
@@ -50,7 +50,7 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
         .action(ArgAction::SetTrue)
 }
 
-/// A file that must be given.
+/// Returns a required path, by its position.
 fn path(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name)
         .help(help)
@@ -58,10 +58,10 @@ fn path(name: &'static str, help: &'static str) -> Arg {
         .value_parser(value_parser!(PathBuf))
 }
 
-/// `cargo xtask manifest`.
+/// Returns the command line of `cargo xtask manifest`.
 fn manifest_chores() -> Command {
     Command::new("manifest")
-        .about("Make, check and import instrumentation manifests")
+        .about("Write, check, compile and import instrumentation manifests")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(
@@ -69,35 +69,35 @@ fn manifest_chores() -> Command {
                 .about("Write the sample driver's manifest from its declaration")
                 .arg(flag(
                     "check",
-                    "Only say whether what is written is up to date",
+                    "Report whether the files are up to date, without writing them",
                 )),
         )
         .subcommand(
             Command::new("check")
-                .about("Say whether a declaration or manifest decodes what an older one did")
+                .about("Check that a declaration or manifest still decodes the events of an older one")
                 .arg(
                     Arg::new("base")
                         .long("base")
-                        .help("The older one: a .man or a .rs")
+                        .help("The older manifest (.man) or declaration (.rs)")
                         .value_name("FILE")
                         .required(true)
                         .value_parser(value_parser!(PathBuf)),
                 )
                 .arg(
                     Arg::new("now")
-                        .help("The newer one; the sample driver's declaration if not given")
+                        .help("The newer manifest or declaration [default: the sample driver's declaration]")
                         .value_name("FILE")
                         .value_parser(value_parser!(PathBuf)),
                 ),
         )
         .subcommand(
             Command::new("compile")
-                .about("Make the resources of a .man, or of a .rs with a declaration")
-                .arg(path("file", "The manifest, or the source"))
+                .about("Compile a manifest (.man) or a declaration (.rs) to resources")
+                .arg(path("file", "The manifest, or the source file with the declaration"))
                 .arg(
                     Arg::new("out")
                         .long("out")
-                        .help("Where the resources go")
+                        .help("The folder to write the resources to")
                         .value_name("FOLDER")
                         .default_value("target/manifest")
                         .value_parser(value_parser!(PathBuf)),
@@ -105,7 +105,7 @@ fn manifest_chores() -> Command {
                 .arg(
                     Arg::new("format")
                         .long("format")
-                        .help("The version of WEVT_TEMPLATE; old SDKs made 3")
+                        .help("The version of WEVT_TEMPLATE; old SDKs write 3")
                         .value_name("N")
                         .default_value("5")
                         .value_parser(["3", "5"]),
@@ -113,56 +113,59 @@ fn manifest_chores() -> Command {
         )
         .subcommand(
             Command::new("import")
-                .about("Write the declaration of a manifest's providers in Rust")
+                .about("Write a Rust declaration of a manifest's providers")
                 .arg(path("file", "The manifest"))
                 .arg(
                     Arg::new("out")
                         .long("out")
-                        .help("Where it goes; else to the standard output")
+                        .help("The file to write the declaration to [default: standard output]")
                         .value_name("FILE")
                         .value_parser(value_parser!(PathBuf)),
                 ),
         )
 }
 
-/// What is about the driver package.
+/// Adds the commands for the driver package.
 fn package_chores(command: Command) -> Command {
     command
         .subcommand(
-            Command::new("package")
-                .about("Make the sample driver's package for a test machine, signed, as a zip"),
+            Command::new("package").about(
+                "Build the sample driver's signed package for a test machine, as a .zip file",
+            ),
         )
         .subcommand(manifest_chores())
         .subcommand(
             Command::new("inf")
-                .about("Check a stamped INF file against the driver's image")
+                .about("Check a stamped INF file against the driver that it installs")
                 .arg(path("inf", "The INF file"))
-                .arg(path("image", "The .sys")),
+                .arg(path("image", "The driver's image, a .sys file")),
         )
         .subcommand(
             Command::new("recipes")
-                .about("Write how to trace the sample driver, from its declaration")
+                .about("Write the instructions for tracing the sample driver from its declaration")
                 .arg(flag(
                     "check",
-                    "Only say whether what is written is up to date",
+                    "Report whether the files are up to date, without writing them",
                 )),
         )
-        .subcommand(Command::new("client").about("Build the client, a program for Windows"))
+        .subcommand(
+            Command::new("client").about("Build the sample driver's client, a Windows program"),
+        )
 }
 
-/// What tries out the project as a new user would.
+/// Adds the commands that try out the project as a new user would.
 fn new_user_chores(command: Command) -> Command {
     let command = command.subcommand(
         Command::new("reproducible")
-            .about("Build the sample driver in two folders, and compare what is built"),
+            .about("Build the sample driver in two folders and compare the images"),
     );
     command.subcommand(
         Command::new("fresh-machine")
-            .about("Run demo and test on new Debian systems, and print a table (needs root)")
+            .about("Run `demo` and `test` on new Debian systems and print a table of results (needs root)")
             .arg(
                 Arg::new("machine")
                     .long("machine")
-                    .help("One of the machines; may be given several times")
+                    .help("A machine to run on; may be given several times [default: all]")
                     .value_name("NAME")
                     .action(ArgAction::Append)
                     .value_parser(PossibleValuesParser::new(fresh_machine::names())),
@@ -170,7 +173,7 @@ fn new_user_chores(command: Command) -> Command {
             .arg(
                 Arg::new("jobs")
                     .long("jobs")
-                    .help("How many machines are tried at the same time")
+                    .help("The number of machines that run at the same time")
                     .value_name("N")
                     .default_value("1")
                     .value_parser(value_parser!(usize)),
@@ -178,22 +181,22 @@ fn new_user_chores(command: Command) -> Command {
     )
 }
 
-/// The command line. (clap's derive macros allow lints that this workspace forbids.)
+/// Returns the command line. (clap's derive macros allow lints that this workspace forbids.)
 fn command_line() -> Command {
     let command = Command::new("xtask")
         .bin_name("cargo xtask")
-        .about("The project's chores")
+        .about("The commands for working on this repository")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(
             Command::new("demo")
                 .about(
-                    "Build the driver, load it in the stand-in kernel, trace it, show the events",
+                    "Build the sample driver, trace it in the stand-in kernel and show the events",
                 )
                 .arg(
                     Arg::new("out")
                         .long("out")
-                        .help("Where the .etl files go")
+                        .help("The folder to write the .etl files to")
                         .value_name("FOLDER")
                         .default_value("target/demo")
                         .value_parser(value_parser!(PathBuf)),
@@ -204,15 +207,15 @@ fn command_line() -> Command {
                 .about("Run every check that can run on this machine")
                 .arg(flag(
                     "deep",
-                    "Also those that take longer: sanitizers, many more cases and interleavings",
+                    "Also run the checks that take longer: sanitizers, more cases and interleavings",
                 )),
         )
         .subcommand(
             Command::new("bench")
-                .about("Count what events cost, beside a peer")
+                .about("Measure the cost of an event, and compare it with another crate's")
                 .arg(flag(
                     "quick",
-                    "Only count, and show only goals that are missed",
+                    "Only count instructions, and show only the goals that are missed",
                 ))
                 .arg(
                     flag("write", "Write the result to docs/benchmark.md").conflicts_with("quick"),
@@ -220,15 +223,15 @@ fn command_line() -> Command {
         )
         .subcommand(
             Command::new("goldens")
-                .about("Fetch published packages whose resources mc.exe made, to compare with"),
+                .about("Fetch published packages with resources that mc.exe compiled, for comparison"),
         )
         .subcommand(
             Command::new("fuzz")
-                .about("Throw made-up input at everything that reads bytes from elsewhere")
+                .about("Fuzz every reader of bytes from outside")
                 .arg(
                     Arg::new("minutes")
                         .long("minutes")
-                        .help("How long, all targets together")
+                        .help("The minutes to fuzz, for all targets together")
                         .value_name("N")
                         .default_value("8")
                         .value_parser(value_parser!(u64).range(1..=10_000)),
@@ -240,38 +243,38 @@ fn command_line() -> Command {
                 .arg(
                     Arg::new("package")
                         .long("package")
-                        .help("The driver's package in this workspace")
+                        .help("The driver's crate in this workspace")
                         .value_name("PACKAGE")
                         .default_value(build::SAMPLE.0),
                 )
                 .arg(
                     Arg::new("machine")
                         .long("machine")
-                        .help("What it is to run on")
+                        .help("The architecture to build for")
                         .value_name("MACHINE")
                         .default_value(Machine::X64.name())
                         .value_parser([Machine::X64.name(), Machine::Arm64.name()]),
                 )
-                .arg(flag("release", "Optimized, as it would be shipped")),
+                .arg(flag("release", "Build with optimizations")),
         )
         .subcommand(
             Command::new("modules")
-                .about("Show where modules of a crate use each other in a circle"),
+                .about("List the dependency cycles between the modules of each crate"),
         )
         .subcommand(
             Command::new("api")
-                .about("Write the public API of the crates that others use to docs/api")
-                .arg(flag("check", "Only say whether the texts are up to date")),
+                .about("Write the public API of the published crates to docs/api")
+                .arg(flag("check", "Report whether the files are up to date, without writing them")),
         )
         .subcommand(
             Command::new("lock")
-                .about("Renew the lock files of all workspaces for manifests that changed")
-                .arg(flag("check", "Only say whether they match their manifests")),
+                .about("Update the lock files of all workspaces after a change to their manifests")
+                .arg(flag("check", "Report whether the lock files match their manifests, without writing them")),
         )
         .subcommand(
             Command::new("doctor")
-                .about("Say what is there of what the other chores need, and what is missing")
-                .arg(flag("install", "Install what is missing")),
+                .about("List the tools that the other commands need, found and missing")
+                .arg(flag("install", "Install the missing tools")),
         );
     package_chores(new_user_chores(command))
 }
@@ -307,7 +310,9 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             let machine = [Machine::X64, Machine::Arm64]
                 .into_iter()
                 .find(|known| known.name() == machine)
-                .with_context(|| format!("no driver is built for {machine}"))?;
+                .with_context(|| {
+                    format!("cannot build a driver for {machine}; supported: x64, arm64")
+                })?;
             build::run(&package, profile, machine)
         }
         "api" => api::run(arguments.get_flag("check")),
@@ -322,14 +327,16 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
         }
         "recipes" => cargo_etw::write_recipes(arguments.get_flag("check")),
         "doctor" => doctor::run(arguments.get_flag("install")),
-        // clap has let no other name through.
-        other => anyhow::bail!("there is no chore named {other}"),
+        // clap rejects every other name.
+        other => anyhow::bail!("`cargo xtask` has no command {other}"),
     }
 }
 
 fn run_manifest(arguments: &ArgMatches) -> Result<()> {
     let Some((chore, arguments)) = arguments.subcommand() else {
-        anyhow::bail!("a command is missing; `cargo xtask manifest --help` lists them");
+        anyhow::bail!(
+            "`cargo xtask manifest` needs a command; `cargo xtask manifest --help` lists the commands"
+        );
     };
     let path = |name| required::<PathBuf>(arguments, name);
     match chore {
@@ -350,11 +357,11 @@ fn run_manifest(arguments: &ArgMatches) -> Result<()> {
     }
 }
 
-/// Returns an argument that the command line requires or gives a default.
+/// Returns an argument that is required or has a default.
 fn required<T: Clone + Send + Sync + 'static>(arguments: &ArgMatches, name: &str) -> Result<T> {
-    let value = arguments
-        .try_get_one::<T>(name)
-        .with_context(|| format!("the argument {name} has another type"))?;
+    let value = arguments.try_get_one::<T>(name).with_context(|| {
+        format!("cannot read the argument {name}: its type is not the declared one")
+    })?;
     let value = value.with_context(|| format!("the argument {name} is missing"))?;
     Ok(value.clone())
 }

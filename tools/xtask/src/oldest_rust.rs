@@ -1,4 +1,4 @@
-//! Whether the crates that drivers use compile with the oldest Rust that they ask for.
+//! Checks that the crates that drivers use compile with the oldest Rust that they support.
 
 use std::{fs, process::Command};
 
@@ -34,8 +34,8 @@ fn parse(manifest: &str) -> Option<&str> {
         .find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'))
 }
 
-/// Checks the crates with that Rust, where rustup has it or can install it; returns what was
-/// not run otherwise, and why.
+/// Checks the crates with that Rust, if rustup has it or can install it. Otherwise returns the
+/// check that did not run, and why.
 pub fn check() -> Result<Option<String>> {
     let version = oldest()?;
     let not_run = |why: &str| {

@@ -11,14 +11,14 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{find_program, output_of, run_quietly};
 
-/// How Debian packages can be installed by whoever runs this.
+/// The way in which the current user can install Debian packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Installer {
     /// apt-get, run by root.
     Root,
-    /// apt-get, by way of a sudo that does not ask.
+    /// apt-get, run by sudo without a password.
     Sudo,
-    /// The system has apt-get, and this user may not use it.
+    /// The system has apt-get, but this user may not run it.
     Forbidden,
     /// The system has no apt-get.
     Missing,
@@ -47,18 +47,19 @@ impl Installer {
 /// Returns why a step cannot install these packages, as a sentence that lists them.
 fn refusal(installer: Installer, names: &[&str]) -> Option<String> {
     let list = names.join(" ");
-    let mut sentence = format!("the Debian packages {list} are missing, and ");
+    let mut sentence =
+        format!("the Debian packages {list} are missing, and they cannot be installed: ");
     match installer {
         Installer::Root | Installer::Sudo => return None,
         Installer::Forbidden => {
             let _ = write!(
                 sentence,
-                "you are neither root nor can sudo run without a password: run `sudo apt-get \
+                "you are not root, and sudo does not run without a password; run `sudo apt-get \
                  update` and `sudo apt-get install {list}`, then try again"
             );
         }
         Installer::Missing => {
-            sentence += "this system has no apt-get: install their equivalents, then try again. \
+            sentence += "this system has no apt-get; install their equivalents, then try again. \
                          `cargo xtask demo` needs none of them where rustup is installed";
         }
     }
@@ -71,7 +72,7 @@ fn apt(installer: Installer, arguments: &[&str]) -> Result<()> {
         Command::new("apt-get")
     } else {
         let mut command = Command::new("sudo");
-        // sudo hands its command a new environment.
+        // sudo gives the command a new environment.
         command.args([
             "--non-interactive",
             "DEBIAN_FRONTEND=noninteractive",
@@ -83,18 +84,20 @@ fn apt(installer: Installer, arguments: &[&str]) -> Result<()> {
     run_quietly(command.args(arguments))
 }
 
-/// Fetches the package lists, the first time that this process needs them. Older lists name
-/// versions that the archive has removed, and versions that are too old.
+/// Updates the package lists, once in this process. Older lists name versions that the archive has
+/// removed or that are too old.
 fn update(installer: Installer) {
     static UPDATED: OnceLock<()> = OnceLock::new();
     UPDATED.get_or_init(|| {
         if let Err(error) = apt(installer, &["update"]) {
-            eprintln!("note: going on with the package lists at hand: {error:#}");
+            eprintln!(
+                "note: using the existing package lists, because they cannot be updated: {error:#}"
+            );
         }
     });
 }
 
-/// Whether the user may not install packages, but may ask somebody to.
+/// Returns whether the system has apt-get but the user may not install packages.
 pub fn are_forbidden() -> bool {
     Installer::find() == Installer::Forbidden
 }
@@ -115,8 +118,8 @@ pub fn may_install(names: &[&str]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// If the user may not, or the system has no apt-get: the sentence lists the packages. If
-/// apt-get fails: its output.
+/// Fails with a list of the packages if the user may not install them or the system has no apt-get,
+/// and with apt-get's output if apt-get fails.
 pub fn install(names: &[&str]) -> Result<()> {
     if names.is_empty() {
         return Ok(());
@@ -129,12 +132,12 @@ pub fn install(names: &[&str]) -> Result<()> {
     apt(installer, &arguments).with_context(|| format!("cannot install {}", names.join(", ")))
 }
 
-/// Returns the version that installing a package would leave, after fetching the package lists
-/// where the user may.
+/// Returns the version of a package that apt-get would install, after updating the package lists if
+/// the user may.
 ///
 /// # Errors
 ///
-/// If the system has no apt-get, or its lists do not have the package.
+/// Fails if the system has no apt-get or its lists do not contain the package.
 pub fn candidate(name: &str) -> Result<String> {
     let installer = Installer::find();
     match installer {
@@ -145,16 +148,16 @@ pub fn candidate(name: &str) -> Result<String> {
     let policy = output_of(
         Command::new("apt-cache")
             .args(["policy", name])
-            // apt-cache speaks the user's language.
+            // The output of apt-cache depends on the user's language.
             .env("LC_ALL", "C"),
     )
     .unwrap_or_default();
     parse_candidate(&policy)
         .map(str::to_owned)
-        .with_context(|| format!("this system's package lists do not have {name}"))
+        .with_context(|| format!("this system's package lists do not contain {name}"))
 }
 
-/// Finds the candidate in what `apt-cache policy` prints of a package.
+/// Returns the candidate in the output of `apt-cache policy`.
 fn parse_candidate(policy: &str) -> Option<&str> {
     policy
         .lines()
@@ -163,7 +166,7 @@ fn parse_candidate(policy: &str) -> Option<&str> {
         .filter(|version| *version != "(none)")
 }
 
-/// A program, and the Debian package that has it.
+/// A program, and the Debian package that contains it.
 pub struct Program {
     /// The program's names, or its paths where it is not on the search path; the first that
     /// exists is used.
@@ -178,7 +181,7 @@ impl Program {
         self.names.iter().find_map(|name| find_program(name))
     }
 
-    /// Returns the package to install, if the program is not.
+    /// Returns the package, if the program is not installed.
     pub fn missing(&self) -> Option<&'static str> {
         self.path().is_none().then_some(self.package)
     }
@@ -189,12 +192,13 @@ pub fn cargo_make() -> Option<String> {
     output_of(Command::new("cargo").args(["make", "--version"]))
 }
 
-/// Installs cargo-make, if it is not.
+/// Installs cargo-make, unless it is installed.
 pub fn install_cargo_make() -> Result<()> {
     if cargo_make().is_none() {
         run_quietly(
             Command::new("cargo")
-                // Without TLS, which the project's tasks do not use, and quickly built.
+                // Without TLS, which the project's tasks do not use, and without LTO, to build
+                // quickly.
                 .args(["install", "--locked", "--no-default-features"])
                 .args(["--config", "profile.release.lto=false"])
                 .args(["--config", "profile.release.codegen-units=16"])

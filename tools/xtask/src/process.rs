@@ -1,4 +1,4 @@
-//! Running other programs.
+//! Runs other programs.
 
 use std::{
     env,
@@ -10,13 +10,13 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// The workspace's root.
+/// Returns the workspace's root.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
-/// The folder for everything that is built.
+/// Returns the folder for all build output.
 pub fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
@@ -24,13 +24,13 @@ pub fn target() -> PathBuf {
 /// Returns a program's path, as the shell would find it.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let file = format!("{name}{}", env::consts::EXE_SUFFIX);
-    // A path with folders in it stays as it is.
+    // A name with a folder in it is already a path.
     env::split_paths(&env::var_os("PATH")?)
         .map(|folder| folder.join(&file))
         .find(|path| path.is_file())
 }
 
-/// Makes a symbolic link to a file or folder, on systems where every user may.
+/// Creates a symbolic link to a file or folder, on systems where every user may do so.
 pub fn symlink(path: &Path, link: &Path) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::symlink(path, link);
@@ -41,7 +41,7 @@ pub fn symlink(path: &Path, link: &Path) -> io::Result<()> {
     ))
 }
 
-/// A command with its words in one line, for messages.
+/// Returns a command's program and arguments on one line, for messages.
 fn line(command: &Command) -> String {
     let mut line = command.get_program().to_string_lossy().into_owned();
     for argument in command.get_args() {
@@ -51,52 +51,52 @@ fn line(command: &Command) -> String {
     line
 }
 
-/// Runs a command to its end, its output going where this program's goes.
+/// Runs a command to its end; it shares this program's output.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command
         .stdin(Stdio::null())
         .status()
-        .with_context(|| format!("could not start: {}", line(command)))?;
+        .with_context(|| format!("cannot start: {}", line(command)))?;
     if !status.success() {
         bail!("failed ({status}): {}", line(command));
     }
     Ok(())
 }
 
-/// The error of a command that has told the user what went wrong.
+/// The error of a command that has already reported its failure to the user.
 #[derive(Debug)]
 pub struct Told;
 
 impl fmt::Display for Told {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("the command that was run has failed")
+        formatter.write_str("the command failed")
     }
 }
 
 impl Error for Told {}
 
-/// Runs a command in this program's place: it prints its own result and errors.
+/// Runs a command that prints its own result and errors.
 ///
 /// # Errors
 ///
-/// [`Told`] if the command fails; a sentence if it cannot be started.
+/// Fails with [`Told`] if the command fails, and with a message if it cannot be started.
 pub fn pass_on(command: &mut Command) -> Result<()> {
     let status = command
         .stdin(Stdio::null())
         .status()
-        .with_context(|| format!("could not start: {}", line(command)))?;
+        .with_context(|| format!("cannot start: {}", line(command)))?;
     if !status.success() {
         bail!(Told);
     }
     Ok(())
 }
 
-/// Runs a command quietly; its output shows only if it fails.
+/// Runs a command, and shows its output only if it fails.
 pub fn run_quietly(command: &mut Command) -> Result<()> {
     let output = command
         .stdin(Stdio::null())
         .output()
-        .with_context(|| format!("could not start: {}", line(command)))?;
+        .with_context(|| format!("cannot start: {}", line(command)))?;
     if !output.status.success() {
         bail!(
             "failed ({}): {}\n{}{}",
@@ -109,12 +109,12 @@ pub fn run_quietly(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs tests quietly; the lines with their results show, and all of their output if they fail.
+/// Runs tests, and shows their result lines, or all of their output if they fail.
 pub fn run_for_results(command: &mut Command) -> Result<()> {
     let output = command
         .stdin(Stdio::null())
         .output()
-        .with_context(|| format!("could not start: {}", line(command)))?;
+        .with_context(|| format!("cannot start: {}", line(command)))?;
     let printed = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         bail!(
@@ -133,7 +133,7 @@ pub fn run_for_results(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a command prints, if it can be started and succeeds.
+/// Returns a command's output, if the command can be started and succeeds.
 pub fn output_of(command: &mut Command) -> Option<String> {
     let output = command
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! Showing what is being done, on standard error.
+//! Shows progress on standard error.
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -10,13 +10,13 @@ use anyhow::Result;
 /// Erases the terminal's line and returns to its start.
 const ERASE: &str = "\r\x1b[2K";
 
-/// Does one step of a chore: on a terminal its title stands there while it takes, and a line with
-/// the time it took stays. Without a terminal only the lines appear.
+/// Runs one step of a command. A terminal shows the step's title while the step runs. Then a line
+/// with the result and the time is printed, also without a terminal.
 pub fn step<T>(title: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     let mut terminal = io::stderr();
     let erase = if terminal.is_terminal() { ERASE } else { "" };
     if !erase.is_empty() {
-        // Nobody misses a title that cannot be shown.
+        // A title that cannot be written is not needed.
         let _ = write!(terminal, "{erase}       {title} …").and_then(|()| terminal.flush());
     }
     let start = Instant::now();
@@ -29,7 +29,7 @@ pub fn step<T>(title: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     result
 }
 
-/// Does one step whose own output goes to the terminal.
+/// Runs one step that writes its own output.
 pub fn loud_step<T>(title: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     eprintln!("------ {title}");
     let start = Instant::now();

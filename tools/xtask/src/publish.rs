@@ -1,6 +1,6 @@
-//! The crates that are published: what their manifests say and what their packages hold.
+//! Checks the published crates: the keys of their manifests and the files of their packages.
 //!
-//! They are those of the main workspace whose manifests do not say `publish = false`.
+//! The published crates are those of the main workspace without `publish = false`.
 
 use std::{collections::BTreeSet, path::Path, process::Command};
 
@@ -12,7 +12,7 @@ use crate::{
     tree,
 };
 
-/// The files of every package besides its sources.
+/// The files of every package other than its sources.
 const FILES: [&str; 6] = [
     "Cargo.lock",
     "Cargo.toml",
@@ -22,10 +22,10 @@ const FILES: [&str; 6] = [
     "README.md",
 ];
 
-/// Written by cargo where the sources are a git checkout.
+/// A file that cargo adds in a git checkout.
 const ONLY_IN_GIT: &str = ".cargo_vcs_info.json";
 
-/// What a manifest must say, as `cargo metadata` names it.
+/// The keys that a manifest must have, as `cargo metadata` names them.
 const KEYS: [&str; 7] = [
     "categories",
     "description",
@@ -36,8 +36,8 @@ const KEYS: [&str; 7] = [
     "rust_version",
 ];
 
-/// Fails if a published crate's manifest lacks something, or its package holds another file or
-/// lacks one; then makes all packages as `cargo publish` would.
+/// Checks the manifests and the packages' files, then creates all packages as `cargo publish`
+/// would.
 pub fn check() -> Result<()> {
     let packages = published()?;
     check_contents(&packages)?;
@@ -50,14 +50,15 @@ pub fn check() -> Result<()> {
     run_quietly(&mut pack)
 }
 
-/// Fails if a manifest lacks something, or a package holds another file or lacks one.
+/// Fails if a manifest lacks a key, or if a package lacks a file or contains one that does not
+/// belong in it.
 fn check_contents(packages: &[Value]) -> Result<()> {
-    ensure!(!packages.is_empty(), "no crate is published");
+    ensure!(!packages.is_empty(), "the workspace publishes no crate");
     let files = tree::files(&root())?;
     let mut problems = Vec::new();
     for package in packages {
         let name = text(package, "name")?;
-        problems.extend(lacking(package).map(|key| format!("{name}: its manifest has no {key}")));
+        problems.extend(lacking(package).map(|key| format!("{name}: the manifest has no {key}")));
         let folder = folder(package)?;
         let expected = expected(&files, &folder);
         let listed: BTreeSet<String> = list(name)?.lines().map(str::to_owned).collect();
@@ -88,7 +89,7 @@ fn list(name: &str) -> Result<String> {
     cargo
         .current_dir(root())
         .args(["package", "--list", "--allow-dirty", "--package", name]);
-    // On Windows cargo lists paths as the system writes them.
+    // On Windows cargo lists paths with backslashes.
     Ok(printed(&mut cargo)?.replace('\\', "/"))
 }
 
@@ -99,7 +100,7 @@ fn printed(cargo: &mut Command) -> Result<String> {
         "cargo failed: {}",
         String::from_utf8_lossy(&output.stderr)
     );
-    String::from_utf8(output.stdout).context("cargo printed no UTF-8")
+    String::from_utf8(output.stdout).context("cargo's output is not UTF-8")
 }
 
 fn text<'a>(package: &'a Value, key: &str) -> Result<&'a str> {
@@ -107,16 +108,19 @@ fn text<'a>(package: &'a Value, key: &str) -> Result<&'a str> {
     value.with_context(|| format!("cargo's metadata of a package have no {key}"))
 }
 
-/// Returns a package's folder, from the repository's root.
+/// Returns a package's folder, relative to the repository's root.
 fn folder(package: &Value) -> Result<String> {
     let manifest = Path::new(text(package, "manifest_path")?);
-    let folder = manifest.parent().context("a manifest is in no folder")?;
+    let folder = manifest
+        .parent()
+        .context("a manifest's path has no parent folder")?;
     let folder = folder.strip_prefix(root());
-    let folder = folder.with_context(|| format!("{} is elsewhere", manifest.display()))?;
+    let folder =
+        folder.with_context(|| format!("{} is outside the repository", manifest.display()))?;
     Ok(folder.display().to_string().replace('\\', "/"))
 }
 
-/// Returns what a manifest must say and does not.
+/// Returns the required keys that a manifest lacks.
 fn lacking(package: &Value) -> impl Iterator<Item = &'static str> {
     KEYS.into_iter().filter(|key| match &package[*key] {
         Value::String(text) => text.is_empty(),
@@ -125,8 +129,8 @@ fn lacking(package: &Value) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// Returns the files that belong to the package in a folder: its sources, and what every package
-/// has.
+/// Returns the files that belong to the package in a folder: its sources and the files of every
+/// package.
 fn expected(files: &[String], folder: &str) -> BTreeSet<String> {
     let folder = format!("{folder}/");
     let sources = files
@@ -136,15 +140,15 @@ fn expected(files: &[String], folder: &str) -> BTreeSet<String> {
     sources.chain(FILES).map(str::to_owned).collect()
 }
 
-/// Returns how a package's list differs from what belongs to it.
+/// Returns the differences between a package's files and the files that belong in it.
 fn compare(name: &str, expected: &BTreeSet<String>, listed: &BTreeSet<String>) -> Vec<String> {
     let missing = expected
         .difference(listed)
-        .map(|file| format!("{name}: its package lacks {file}"));
+        .map(|file| format!("{name}: the package lacks {file}"));
     let foreign = listed
         .difference(expected)
         .filter(|file| *file != ONLY_IN_GIT)
-        .map(|file| format!("{name}: its package holds {file}, which does not belong to it"));
+        .map(|file| format!("{name}: the package contains {file}, which does not belong in it"));
     missing.chain(foreign).collect()
 }
 

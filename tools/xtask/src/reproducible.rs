@@ -1,5 +1,6 @@
-//! Builds the sample driver a second time, as another user in another folder would, and
-//! compares: the image and its PDB must be the same, and name no folder of this machine.
+//! Builds the sample driver a second time, as another user in another folder would, and compares
+//! the results: the image and its PDB must be identical, and must not contain a path of this
+//! machine.
 
 use std::{
     env, fs,
@@ -28,7 +29,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Another name for the folder that cargo keeps packages in, as another user would have.
+/// Creates a second path to the folder of cargo's packages, as another user would have.
 fn other_home(folder: &Path) -> Result<PathBuf> {
     let home = folder.join("home of another user");
     let write = || format!("cannot write {}", home.display());
@@ -42,25 +43,26 @@ fn other_home(folder: &Path) -> Result<PathBuf> {
     Ok(home)
 }
 
-/// The folders of this machine that nothing that is built may name.
+/// Returns the folders of this machine whose paths no build output may contain.
 fn folders(toolchain: &Toolchain) -> Vec<String> {
     let mut folders = vec![root(), target(), cargo_home(), env::temp_dir()];
     folders.extend(env::home_dir());
     folders.extend(toolchain.rust().sysroot());
     folders
         .into_iter()
-        // A folder such as `/` is in every path.
+        // A folder such as `/` would be found in every path.
         .filter(|folder| folder.components().count() > 1)
         .map(|folder| folder.display().to_string())
         .collect()
 }
 
-/// Whether a byte can belong to the name of a folder, so that a path goes on with it.
+/// Returns whether a byte can belong to a folder's name and so continue a path.
 const fn is_of_a_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b':' | b'~')
 }
 
-/// Whether bytes have a path: not the end of a longer one, nor the start of a longer name.
+/// Returns whether bytes contain a path that is neither the end of a longer path nor the start of a
+/// longer name.
 fn has_path(bytes: &[u8], path: &[u8], is_wide: bool) -> bool {
     let step = if is_wide { 2 } else { 1 };
     bytes
@@ -74,20 +76,20 @@ fn has_path(bytes: &[u8], path: &[u8], is_wide: bool) -> bool {
         })
 }
 
-/// Fails if a file's bytes name one of some folders, in UTF-8 or UTF-16.
+/// Fails if a file contains the path of one of the folders, in UTF-8 or UTF-16.
 fn ensure_names_none(path: &Path, bytes: &[u8], folders: &[String]) -> Result<()> {
     for folder in folders {
         let wide: Vec<u8> = folder.encode_utf16().flat_map(u16::to_le_bytes).collect();
         ensure!(
             !has_path(bytes, folder.as_bytes(), false) && !has_path(bytes, &wide, true),
-            "{} names the folder {folder}: the same source would build another image elsewhere",
+            "{} contains the path {folder}, so a build in another folder would make another image",
             path.display()
         );
     }
     Ok(())
 }
 
-/// Fails if an image or PDB that was built names a folder of this machine.
+/// Fails if a built image or PDB contains a path of this machine.
 fn ensure_all_name_none(toolchain: &Toolchain) -> Result<()> {
     let folders = folders(toolchain);
     let drivers = target().join("drivers");
@@ -103,7 +105,7 @@ fn ensure_all_name_none(toolchain: &Toolchain) -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask reproducible`.
+/// Runs `cargo xtask reproducible`.
 pub fn run() -> Result<()> {
     let toolchain = step("Finding the cross toolchain", || {
         Toolchain::find_or_install(Machine::X64)
@@ -116,8 +118,8 @@ pub fn run() -> Result<()> {
     })
 }
 
-/// Builds the sample driver in a copy of the source, and compares it with the one in
-/// `target/drivers`; no driver there may name a folder of this machine.
+/// Builds the sample driver in a copy of the source, compares it with the one in `target/drivers`,
+/// and checks that no driver there contains a path of this machine.
 pub fn check(toolchain: &Toolchain) -> Result<()> {
     ensure_all_name_none(toolchain)?;
     let folder = target().join("reproducible");

@@ -1,4 +1,4 @@
-//! Which tests prove which requirement.
+//! The tests that prove each requirement.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,10 +17,10 @@ use crate::{
 /// Requirements that have no test yet, and why.
 const OPEN: &[(&str, &str)] = &[("R-C7", "needs the WDK and a machine with Windows")];
 
-/// Where tests are.
+/// The folders that contain tests.
 const FOLDERS: &[&str] = &["driver/", "provider-lib/", "tests/", "tools/"];
 
-/// Fails if a requirement has no test, and prints who proves what.
+/// Prints the tests of each requirement, and fails if a requirement has no test.
 pub fn check() -> Result<()> {
     let text = fs::read_to_string(root().join(REQUIREMENTS))
         .with_context(|| format!("cannot read the requirements, {REQUIREMENTS}"))?;
@@ -32,7 +32,7 @@ pub fn check() -> Result<()> {
         .collect();
     ensure!(
         !required.is_empty(),
-        "{REQUIREMENTS} defines no requirement"
+        "{REQUIREMENTS} defines no requirements"
     );
     let mut tests = BTreeMap::new();
     for file in tree::files(&root())? {
@@ -50,9 +50,11 @@ pub fn check() -> Result<()> {
         match (names, open) {
             (Some(names), None) => println!("{id:<6} {}", shown(names)),
             (None, Some((_, why))) => println!("{id:<6} open: {why}"),
-            (None, None) => problems.push(format!("{id} has no test; name it in one (`// {id}`)")),
+            (None, None) => problems.push(format!(
+                "{id} has no test; name it in a test's comment (`// {id}`)"
+            )),
             (Some(_), Some(_)) => problems.push(format!(
-                "{id} has a test; take it from the list of open ones in requirements.rs"
+                "{id} has a test; remove it from the list of open requirements in requirements.rs"
             )),
         }
     }
@@ -77,7 +79,7 @@ fn shown(names: &BTreeSet<String>) -> String {
     text.join(", ")
 }
 
-/// `R-T4` and the like.
+/// Returns whether a word is a requirement's id, such as `R-T4`.
 fn is_id(word: &str) -> bool {
     word.strip_prefix("R-").is_some_and(|rest| {
         let number = rest.trim_start_matches(|letter: char| letter.is_ascii_uppercase());

@@ -1,4 +1,4 @@
-//! The workspace of the stand-ins for wdk-sys and wdk-build: its own lints, documentation, tests.
+//! Lints, documents and tests the workspace of the stand-ins for wdk-sys and wdk-build.
 
 use std::process::Command;
 
@@ -24,7 +24,7 @@ pub fn lint() -> Result<()> {
     run_quietly(cargo("clippy").args(["--all-targets", "--", "-D", "warnings"]))
 }
 
-/// Builds their documentation.
+/// Builds the stand-ins' documentation.
 pub fn document() -> Result<()> {
     run_quietly(
         cargo("doc")
@@ -33,7 +33,7 @@ pub fn document() -> Result<()> {
     )
 }
 
-/// Compares every definition of theirs with data read off the WDK's headers.
+/// Compares every definition of the stand-ins with data from the WDK's headers.
 pub fn test() -> Result<()> {
     process::run_for_results(&mut cargo("test"))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check that can run here.
+//! `cargo xtask test`: runs every check that can run on this machine.
 
 use std::{env, path::Path, process::Command, thread};
 
@@ -22,7 +22,7 @@ use crate::{
 /// The module that tests of unpublished samples are in.
 const SAMPLES: &str = "samples::";
 
-/// The drivers that the checks use, and how each is built.
+/// The drivers that the checks use, and their build profiles.
 const DRIVERS: [((&str, &str), Profile); 6] = [
     (build::SAMPLE, Profile::Debug),
     (build::SAMPLE, Profile::Release),
@@ -47,7 +47,7 @@ fn check_sources(client: Rust, not_run: &mut Vec<String>) -> Result<()> {
     windows::check()?;
     windows::lint_client(client)?;
     not_run.extend(oldest_rust::check()?);
-    step("Resolving ids and links", citations::check)?;
+    step("Checking ids and links", citations::check)?;
     step("Building the documentation", || {
         run_quietly(
             cargo(&["doc", "--locked", "--no-deps", "--document-private-items"])
@@ -56,7 +56,8 @@ fn check_sources(client: Rust, not_run: &mut Vec<String>) -> Result<()> {
     })
 }
 
-/// Lints and builds what has build folders of its own: the drivers, the stand-ins, the client.
+/// Lints and builds everything with a separate build folder: the drivers, the stand-ins and the
+/// client.
 fn check_drivers(tools: &Tools) -> Result<()> {
     step("Linting the drivers", || {
         let mut command = cargo(&["clippy"]);
@@ -90,8 +91,8 @@ fn check_drivers(tools: &Tools) -> Result<()> {
     })
 }
 
-/// Runs two groups of steps at the same time: they build in different folders, and much of
-/// what each does takes one processor.
+/// Runs two groups of steps at the same time. They build in different folders, and each uses one
+/// processor most of the time.
 fn at_once<A, B: Send>(
     here: impl FnOnce() -> Result<A>,
     beside: impl FnOnce() -> Result<B> + Send,
@@ -101,7 +102,7 @@ fn at_once<A, B: Send>(
         let here = here();
         let beside = beside
             .join()
-            .map_err(|_| anyhow!("a thread of the checks panicked"))?;
+            .map_err(|_| anyhow!("a check's thread panicked"))?;
         match (here, beside) {
             (Err(here), Err(beside)) => Err(anyhow!("{here:#}\nerror: {beside:#}")),
             (here, beside) => Ok((here?, beside?)),
@@ -109,8 +110,8 @@ fn at_once<A, B: Send>(
     })
 }
 
-/// Runs the tests of the default members, those too that need what was installed and built
-/// before: drivers, foreign readers, a browser, the package, published packages.
+/// Runs the tests of the default members, including those that need earlier steps' results:
+/// drivers, foreign decoders, a browser, the driver package and published packages.
 fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
     let command = |arguments: &[&str]| {
         let mut command = cargo(&["test", "--locked"]);
@@ -140,12 +141,12 @@ fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
                 .map(|test| format!("{test}: WDK_ETW_SAMPLES does not name the samples' folder")),
         );
     }
-    loud_step("Testing the examples of the documentation", || {
+    loud_step("Testing the documentation's examples", || {
         process::run(&mut command(&["--doc"]))
     })
 }
 
-/// Runs the tests that have build folders of their own.
+/// Runs the tests with separate build folders.
 fn test_beside(tools: &Tools) -> Result<()> {
     step("Testing the client under Wine", || {
         client::test(tools.client)
@@ -160,27 +161,30 @@ fn test_beside(tools: &Tools) -> Result<()> {
     )
 }
 
-/// Runs every check; with `deep`, those too that take longer.
+/// Runs every check; with `deep`, also the checks that take longer.
 pub fn run(deep: bool) -> Result<()> {
     let tools = doctor::install()?;
     let mut not_run = Vec::new();
     step("Checking the lock files", lock_files::check)?;
-    step("Checking the format", || {
+    step("Checking the formatting", || {
         run_quietly(&mut cargo(&["fmt", "--all", "--check"]))?;
         for other in ["fuzz/Cargo.toml", standin::MANIFEST] {
             run_quietly(cargo(&["fmt", "--all", "--check"]).args(["--manifest-path", other]))?;
         }
         Ok(())
     })?;
-    step("Checking that modules form no cycle", modules::check)?;
+    step("Checking modules for cycles", modules::check)?;
     step("Comparing the public API with docs/api", api::check)?;
-    step("Packaging the crates that are published", publish::check)?;
-    loud_step("Finding a test for every requirement", requirements::check)?;
+    step("Packaging the published crates", publish::check)?;
+    loud_step(
+        "Checking that every requirement has a test",
+        requirements::check,
+    )?;
     at_once(
         || check_sources(tools.client, &mut not_run),
         || check_drivers(&tools),
     )?;
-    loud_step("Making the package", || {
+    loud_step("Building the driver package", || {
         process::run(&mut cargo(&["make", "package"]))
     })?;
     let goldens = step(
@@ -195,7 +199,7 @@ pub fn run(deep: bool) -> Result<()> {
         deep::run()?;
     }
     for one in &not_run {
-        eprintln!("NOT RUN {one}");
+        eprintln!("not run {one}");
     }
     Ok(())
 }

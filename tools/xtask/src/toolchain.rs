@@ -19,17 +19,17 @@ use crate::{
     process::{find_program, output_of, run_quietly},
 };
 
-/// The machines that drivers are built for.
+/// A processor architecture that drivers are built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
-    /// The one that the stand-in kernel runs.
+    /// x86-64, which the stand-in kernel runs.
     X64,
     /// ARM64.
     Arm64,
 }
 
 impl Machine {
-    /// Its name on this program's command line.
+    /// Returns the architecture's name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::X64 => "x64",
@@ -37,7 +37,7 @@ impl Machine {
         }
     }
 
-    /// The compiler's name for it.
+    /// Returns the Rust target.
     pub const fn target(self) -> &'static str {
         match self {
             Self::X64 => "x86_64-pc-windows-msvc",
@@ -51,7 +51,7 @@ impl Machine {
 struct Version(u32, u32);
 
 impl Version {
-    /// The oldest that builds the project.
+    /// Returns the oldest version that builds the project.
     fn oldest() -> Self {
         Self::parse(env!("CARGO_PKG_RUST_VERSION")).unwrap_or(Self(1, 95))
     }
@@ -76,7 +76,7 @@ impl fmt::Display for Version {
 /// A Rust toolchain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rust {
-    /// The one that runs cargo.
+    /// The toolchain that runs cargo.
     Current,
     /// Debian's rustc-web.
     Debian,
@@ -84,7 +84,7 @@ pub enum Rust {
 
 /// Debian's compiler and the source of its libraries.
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
-/// Debian's linker for PE images. Older ones do not know all the options of a driver's link.
+/// Debian's linker for PE images. Older versions lack options that drivers are linked with.
 const DEBIAN_LINKER: Program = Program {
     names: &["lld-link-19"],
     package: "lld-19",
@@ -98,25 +98,25 @@ impl Rust {
         }
     }
 
-    /// Returns what the compiler says of its version.
+    /// Returns the compiler's version text.
     pub fn version(self) -> Option<String> {
         output_of(Command::new(self.rustc()).arg("--version"))
     }
 
-    /// Whether the compiler is recent enough to build the project.
+    /// Returns whether the compiler is recent enough to build the project.
     fn is_recent(self) -> bool {
         self.version()
             .and_then(|version| Version::parse(&version))
             .is_some_and(|version| version >= Version::oldest())
     }
 
-    /// Whether the toolchain has a target's libraries.
+    /// Returns whether the toolchain has a target's libraries.
     fn has_libraries(self, target: &str) -> bool {
         output_of(Command::new(self.rustc()).args(["--print", "target-libdir", "--target", target]))
             .is_some_and(|folder| Path::new(&folder).is_dir())
     }
 
-    /// Whether the toolchain has the source of the standard library, and a cargo beside it.
+    /// Returns whether the toolchain has a cargo and the source of the standard library.
     fn has_source(self) -> bool {
         let has_cargo = self == Self::Current || Path::new("/usr/bin/cargo").exists();
         has_cargo
@@ -126,13 +126,13 @@ impl Rust {
             })
     }
 
-    /// Returns the folder that the toolchain lies in.
+    /// Returns the toolchain's sysroot.
     pub fn sysroot(self) -> Option<PathBuf> {
         output_of(Command::new(self.rustc()).args(["--print", "sysroot"])).map(PathBuf::from)
     }
 
-    /// Returns a cargo command of the toolchain, in which unstable options are allowed: a lock
-    /// file elsewhere, libraries from source.
+    /// Returns a command of the toolchain's cargo that allows unstable options: a lock file in
+    /// another folder, libraries from source.
     pub fn cargo(self) -> Command {
         let mut command = match self {
             Self::Current => Command::new("cargo"),
@@ -141,14 +141,14 @@ impl Rust {
                 command
                     .env("RUSTC", self.rustc())
                     .env("RUSTDOC", "/usr/bin/rustdoc")
-                    // The cargo that runs this program left its own toolchain in these.
+                    // The cargo that runs this program sets these variables to its own toolchain.
                     .env_remove("RUSTUP_TOOLCHAIN");
                 command
             }
         };
         command
             .env_remove("CARGO")
-            // They would take the place of the flags that this project's builds need.
+            // These variables would override the flags that this project's builds need.
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .env("RUSTC_BOOTSTRAP", "1");
@@ -167,8 +167,8 @@ impl Rust {
         }
     }
 
-    /// Returns the toolchain that compiles for a target, and whether it has the target's
-    /// libraries or builds them from source; what is missing is installed.
+    /// Returns the toolchain that compiles for a target, and whether it has the target's libraries
+    /// or builds them from source. Installs the toolchain if it is missing.
     pub fn for_target(target: &str) -> Result<(Self, bool)> {
         let is_installed = |rust: &Self| rust.has_libraries(target);
         if is_installed(&Self::Current)
@@ -188,7 +188,7 @@ impl Rust {
             .find(|rust| rust.has_source() && rust.is_recent())
     }
 
-    /// Returns that toolchain; what is missing is installed.
+    /// Returns that toolchain, and installs it if it is missing.
     pub fn with_source_or_install() -> Result<Self> {
         if let Some(found) = Self::with_source() {
             return Ok(found);
@@ -196,7 +196,9 @@ impl Rust {
         let mut failures = Vec::new();
         match rustup(&["component", "add", "rust-src"]) {
             Ok(()) if Self::Current.has_source() => return Ok(Self::Current),
-            Ok(()) => failures.push("rustup's rust-src is not where rustc looks".to_owned()),
+            Ok(()) => {
+                failures.push("rustc does not find the rust-src that rustup installed".to_owned())
+            }
             Err(error) => failures.push(format!("{error:#}")),
         }
         match install_debian(&[]) {
@@ -229,17 +231,17 @@ fn rustup(arguments: &[&str]) -> Result<()> {
     if find_program("rustup").is_none() {
         bail!("rustup is not installed");
     }
-    // Where it has no network, or not this component, Debian's toolchain comes next.
+    // Without a network or this component, Debian's toolchain is tried next.
     run_quietly(Command::new("rustup").args(arguments))
         .with_context(|| format!("`rustup {}` fails", arguments.join(" ")))
 }
 
-/// Installs the linter and the formatter of the toolchain that runs cargo, if they are not.
+/// Installs clippy and rustfmt for the toolchain that runs cargo, unless they are installed.
 pub fn install_components() -> Result<()> {
     for (program, component) in [("cargo-clippy", "clippy"), ("rustfmt", "rustfmt")] {
         if output_of(Command::new(program).arg("--version")).is_none() {
             rustup(&["component", "add", component])
-                .with_context(|| format!("the checks need {component}"))?;
+                .with_context(|| format!("cannot install {component}, which the checks need"))?;
         }
     }
     Ok(())
@@ -253,28 +255,28 @@ fn install_debian(others: &[&'static str]) -> Result<()> {
     }
     let wanted = [&DEBIAN_PACKAGES, others].concat();
     if packages::are_forbidden() {
-        // Their version is known only when the package lists are recent.
+        // The version that apt-get would install is known only from recent package lists.
         return packages::may_install(&wanted);
     }
     let candidate = packages::candidate(DEBIAN_PACKAGES[0])?;
     if Version::parse(&candidate).is_none_or(|version| version < oldest) {
         bail!(
-            "Debian's rustc-web is {candidate} in this system's package lists, and {oldest} or \
+            "Debian's rustc-web is {candidate} in this system's package lists, but {oldest} or \
              later is needed (on Debian 12 the bookworm-security archive has one)"
         );
     }
     packages::install(&wanted)?;
     if !Rust::Debian.has_source() {
-        bail!("Debian's rustc-web has no source of its libraries");
+        bail!("Debian's rustc-web has no source of the standard library");
     }
     Ok(())
 }
 
-/// The error when no route leads to a toolchain.
+/// Returns the error for a target that no toolchain can build for.
 fn no_route(what: &str, rustup: &str, failures: &[String]) -> anyhow::Error {
     let mut text = format!("{what}:");
     for failure in failures {
-        // A failure can have the output of a program; its last line says most.
+        // A failure can contain a program's output, whose last line is the most useful.
         let mut lines = failure.lines().filter(|line| !line.trim().is_empty());
         let first = lines.next().unwrap_or_default();
         text.push_str("\n    - ");
@@ -286,21 +288,21 @@ fn no_route(what: &str, rustup: &str, failures: &[String]) -> anyhow::Error {
     }
     anyhow::anyhow!(
         "{text}\n  Either run `{rustup}` with rustup installed, or make Debian's rustc-web {} or \
-         later available to apt-get; then try again",
+         later available to apt-get, then try again",
         Version::oldest()
     )
 }
 
-/// Where a toolchain has a target's libraries from.
+/// The origin of a target's libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Libraries {
-    /// They came with it.
+    /// The toolchain includes the libraries.
     Installed,
-    /// They are built from source.
+    /// The libraries are built from source.
     Source,
 }
 
-/// What builds drivers.
+/// A compiler, the target's libraries and a linker for drivers.
 #[derive(Clone, Debug)]
 pub struct Toolchain {
     machine: Machine,
@@ -331,7 +333,7 @@ impl Toolchain {
         } else {
             (Rust::with_source()?, Libraries::Source)
         };
-        // Debian's compiler is used with Debian's linker: they are known to fit.
+        // Debian's compiler is used with Debian's linker, with which it is tested.
         let linker = match rust {
             Rust::Current => linker,
             Rust::Debian => DEBIAN_LINKER.path()?,
@@ -345,7 +347,7 @@ impl Toolchain {
         })
     }
 
-    /// Returns the toolchain for a machine; what is missing is installed.
+    /// Returns the toolchain for a machine, and installs what is missing.
     pub fn find_or_install(machine: Machine) -> Result<Self> {
         let target = machine.target();
         let mut failures = Vec::new();
@@ -370,7 +372,7 @@ impl Toolchain {
         if let Some(found) = Self::find(machine) {
             return Ok(found);
         }
-        // All that is missing may be a linker.
+        // Possibly only the linker is missing.
         let others: Vec<_> = DEBIAN_LINKER.missing().into_iter().collect();
         let installed = if Rust::Current.has_libraries(target) {
             packages::install(&others)
@@ -390,7 +392,7 @@ impl Toolchain {
         })
     }
 
-    /// The compiler's toolchain.
+    /// Returns the compiler's toolchain.
     pub const fn rust(&self) -> Rust {
         self.rust
     }
@@ -401,17 +403,17 @@ impl Toolchain {
         self
     }
 
-    /// The machine that it builds for.
+    /// Returns the machine that the toolchain builds for.
     pub const fn machine(&self) -> Machine {
         self.machine
     }
 
-    /// The target that it builds for.
+    /// Returns the target that the toolchain builds for.
     pub const fn target(&self) -> &'static str {
         self.machine.target()
     }
 
-    /// Describes it, for people.
+    /// Describes the toolchain for progress messages.
     pub fn describe(&self) -> String {
         let libraries = match self.libraries {
             Libraries::Installed => "with the target's libraries",
@@ -421,8 +423,8 @@ impl Toolchain {
         format!("{}, {libraries}, linker {linker}", self.rust)
     }
 
-    /// Returns a cargo command that builds what lies in the folder `root` with this toolchain,
-    /// into the folder `built_in`; images are the same whatever the folders are.
+    /// Returns a cargo command that builds the source in the folder `root` into the folder
+    /// `built_in`. The images do not depend on the two paths.
     pub fn build(&self, root: &Path, built_in: &Path) -> Result<Command> {
         let target = self.target();
         let mut command = self.rust.cargo();
@@ -444,12 +446,12 @@ impl Toolchain {
         Ok(command)
     }
 
-    /// Returns the options of `cargo build` that go with this toolchain.
+    /// Returns the options of `cargo build` for this toolchain.
     fn build_options(&self) -> Vec<String> {
         let mut options = vec![format!("--target={}", self.target())];
         if self.libraries == Libraries::Source {
             options.push("-Zbuild-std=core,alloc".to_owned());
-            // Unoptimized, it refers to functions of a C library.
+            // Without optimization, the crate refers to functions of a C library.
             options.push("--config=profile.dev.package.compiler_builtins.opt-level=2".to_owned());
         }
         options
@@ -462,7 +464,7 @@ pub fn cargo_home() -> PathBuf {
     env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
 }
 
-/// Writes a string as TOML has it.
+/// Returns a string as a TOML literal.
 fn toml_string(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

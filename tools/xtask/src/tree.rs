@@ -1,4 +1,4 @@
-//! The repository's files, whether it is a git checkout or an unpacked archive.
+//! Lists the files of the repository, a git checkout or an unpacked archive.
 
 use std::{
     fs,
@@ -8,8 +8,8 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// Lists the files of a folder by their paths from there, with `/`: those that git tracks or
-/// would track, in a git checkout; elsewhere all but what is built.
+/// Lists the files of a folder by their relative paths, with `/`. In a git checkout these are the
+/// files that git tracks or would track; elsewhere, all files but build output.
 pub fn files(root: &Path) -> Result<Vec<String>> {
     let mut files = match by_git(root) {
         Some(files) => files,
@@ -37,7 +37,7 @@ fn by_git(root: &Path) -> Option<Vec<String>> {
     let list = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| {
         list.split('\0')
-            // A file that was removed is listed until the removal is committed.
+            // git lists a removed file until the removal is committed.
             .filter(|file| !file.is_empty() && root.join(file).is_file())
             .map(str::to_owned)
             .collect()
@@ -52,13 +52,13 @@ fn by_walking(root: &Path) -> Result<Vec<String>> {
         let relative = path.strip_prefix(root).unwrap_or(path);
         let name = relative
             .to_str()
-            .with_context(|| format!("the name of {} is not UTF-8", path.display()))?;
+            .with_context(|| format!("the file name of {} is not UTF-8", path.display()))?;
         files.push(name.replace('\\', "/"));
     }
     Ok(files)
 }
 
-/// Whether a folder's files are not the repository's.
+/// Returns whether a folder does not belong to the repository.
 fn is_left_out(name: &str) -> bool {
     matches!(name, "target" | ".git" | "__pycache__")
 }

@@ -1,4 +1,4 @@
-//! Whether what a bare cargo command builds compiles on Windows.
+//! Checks that the default members compile for Windows.
 
 use std::process::Command;
 
@@ -11,11 +11,11 @@ use crate::{
     toolchain::Rust,
 };
 
-/// The targets, and what of each package is checked for them. Tests differ in nothing that one
-/// target has and the other does not, so they are checked for one.
+/// The targets, and the arguments that select the parts to check. Tests do not depend on which of
+/// the two targets they are built for, so they are checked for one.
 const TARGETS: [(&str, &[&str]); 2] = [("x86_64-pc-windows-msvc", &[]), (GNU, &["--all-targets"])];
 
-/// The target whose libraries the client is linted with, where they are installed.
+/// The target whose libraries the client is linted with, if they are installed.
 const GNU: &str = "x86_64-pc-windows-gnu";
 
 /// Checks every default member for each of Windows' targets.
@@ -47,8 +47,8 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// Lints the client. It is built for a target whose libraries must be built first; where those of
-/// [`GNU`] are installed, they show the linter the same.
+/// Lints the client. It is built for a target whose libraries must be built first; if those of
+/// [`GNU`] are installed, the client is linted for that target, with the same result.
 pub fn lint_client(client: Rust) -> Result<()> {
     step("Linting the client", || match Rust::for_target(GNU)? {
         (rust, true) => run_quietly(
@@ -60,8 +60,8 @@ pub fn lint_client(client: Rust) -> Result<()> {
     })
 }
 
-/// Makes what runs on this machine the same as for its own tests: build scripts of dependencies
-/// look at this variable, and would run anew.
+/// Removes a variable that dependencies' build scripts read, so that they do not run again after a
+/// build for this machine.
 fn without_bootstrap(command: &mut Command) -> &mut Command {
     command.env_remove("RUSTC_BOOTSTRAP")
 }

@@ -1,4 +1,4 @@
-//! The fields of events and structures.
+//! Imports the fields of events and structures.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// The field as a parameter of an event's function.
+    /// Returns the field as a parameter of an event's function.
     pub fn parameter(&self) -> TokenStream {
         let (attributes, rename, inner) = (&self.kind.attributes, &self.rename, &self.kind.inner);
         let ident = ident(&self.ident);
@@ -28,7 +28,7 @@ impl Declared {
         quote!(#attributes #rename #ident: #reference #inner)
     }
 
-    /// The field as a member of a structure.
+    /// Returns the field as a member of a structure.
     fn member(&self) -> TokenStream {
         let (attributes, rename, inner) = (&self.kind.attributes, &self.rename, &self.kind.inner);
         let ident = ident(&self.ident);
@@ -38,8 +38,8 @@ impl Declared {
 }
 
 impl Writer<'_> {
-    /// The fields of an event or a structure; or why they cannot be declared. With them comes,
-    /// for each of the template's, the number of the field that it has become.
+    /// Returns the fields of an event or a structure, and for each of the template's fields the
+    /// number of the declared field. Fails with the reason if the fields cannot be declared.
     pub fn fields(
         &mut self,
         properties: &[Property],
@@ -50,7 +50,7 @@ impl Writer<'_> {
         let mut taken = HashSet::new();
         let mut at = 0;
         while let Some(property) = properties.get(at) {
-            // A count or a length right before what it counts travels with it.
+            // A count or length right before its field becomes part of that field.
             let (property, counted) = match properties.get(at + 1) {
                 Some(next) if next.count == Size::Field(at) || next.length == Size::Field(at) => {
                     (next, Some(property))
@@ -67,7 +67,7 @@ impl Writer<'_> {
                 );
                 if !is_u16 || counter.count != Size::None {
                     return Err(format!(
-                        "`{}` counts `{}`, and is not a single win:UInt16",
+                        "`{}` is the count or length of `{}` and is not a single win:UInt16",
                         counter.name, property.name
                     ));
                 }
@@ -99,7 +99,7 @@ impl Writer<'_> {
         let other_length = is_elsewhere(property.length);
         if other_count || other_length {
             return Err(format!(
-                "how many `{name}` has stands elsewhere than right before it"
+                "the count or length of `{name}` is not in the field right before it"
             ));
         }
         let (in_type, out_type, map) = match &property.kind {
@@ -135,11 +135,11 @@ impl Writer<'_> {
                 }))
             }
             (_, Size::None) => None,
-            _ => return Err(format!("`{name}` is a text with a length of its own")),
+            _ => return Err(format!("`{name}` is a string with a `length`")),
         };
         if let Some(bytes) = bytes {
             if property.count != Size::None {
-                return Err(format!("`{name}` is an array of bytes with lengths"));
+                return Err(format!("`{name}` is an array of byte strings"));
             }
             return Ok(bytes);
         }
@@ -150,7 +150,7 @@ impl Writer<'_> {
             _ => None,
         };
         if let (Some(map), Some(width), Size::None) = (map, width, property.count) {
-            // Bits that are several at once are left out of a declaration's map.
+            // A declaration's map leaves out masks with several bits.
             let has_entries = self.provider.maps[map]
                 .items
                 .iter()
@@ -160,12 +160,13 @@ impl Writer<'_> {
             }
         }
         if map.is_some() {
-            let what = format!("the map of `{name}` is the manifest's alone");
+            let what =
+                format!("the map of `{name}` is only in the manifest, not in the declaration");
             self.note(property.at, what);
         }
         let kind = scalar(in_type, out_type).ok_or_else(|| {
             format!(
-                "`{name}` is a {} with no length",
+                "`{name}` is a {} without a length",
                 in_type.name().unwrap_or_default()
             )
         })?;
@@ -180,7 +181,7 @@ impl Writer<'_> {
                 Ok(shown(kind.attributes, quote!([#inner; #count])))
             }
             Size::Field(_) | Size::Outer(_) => {
-                // Slices of these without a word are bytes and text.
+                // Without the attribute, slices of these types would be bytes and text.
                 let inner = kind.inner;
                 let is_text = matches!(inner.to_string().as_str(), "u8" | "u16");
                 let array = is_text.then(|| quote!(#[array]));

@@ -1,9 +1,9 @@
-//! Imports a manifest: a declaration in Rust, for those who come from C.
+//! Imports a manifest as a Rust declaration, for drivers that are ported from C.
 //!
-//! The declaration names the manifest (`manifest = "…"`), which stays what the resources are made
-//! of: texts in several languages, channels' security, and events that the driver does not write
-//! any more are for it to keep. The build refuses a declaration that the manifest does not agree
-//! with. Without that setting the declaration stands for itself.
+//! The declaration names the manifest (`manifest = "…"`), from which the resources are still
+//! compiled. It keeps texts in several languages, the security of channels, and events that the
+//! driver no longer writes. The build rejects a declaration that disagrees with the manifest.
+//! Without that setting, the resources are compiled from the declaration.
 
 mod fields;
 mod names;
@@ -22,17 +22,17 @@ use names::{ident, pascal, rename, shouting, snake, unique};
 pub use writer::Note;
 use writer::Writer;
 
-/// A declaration.
+/// An imported declaration.
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
-    /// Rust source.
+    /// The Rust source.
     pub source: String,
-    /// What the declaration cannot say.
+    /// The parts of the manifest that the declaration cannot express.
     pub notes: Vec<Note>,
 }
 
-/// The declaration of a manifest's providers, a module each. With `file`, they name that as
-/// their manifest.
+/// Returns the declaration of a manifest's providers, with a module for each. With `file`, the
+/// modules name it as their manifest.
 #[must_use]
 pub fn declaration(manifest: &Manifest, file: Option<&str>) -> Imported {
     let mut imported = Imported::default();
@@ -60,7 +60,7 @@ pub fn declaration(manifest: &Manifest, file: Option<&str>) -> Imported {
     imported
 }
 
-/// An item as source, with a line for each thing in it.
+/// Returns an item as source text, with a line for each part.
 fn print(item: TokenStream) -> String {
     let text = item.to_string();
     syn::parse2(item).map_or(text, |item| {
@@ -72,7 +72,7 @@ fn print(item: TokenStream) -> String {
     })
 }
 
-/// What a provider's things are called in the declaration.
+/// The names of a provider's definitions in the declaration.
 struct Names {
     keywords: Vec<Option<String>>,
     tasks: Vec<Option<String>>,
@@ -84,7 +84,7 @@ impl Writer<'_> {
     fn provider(&mut self, module: &str, file: Option<&str>) -> String {
         let provider = self.provider;
         if provider.control_guid.is_some() {
-            let what = "the controlGuid is the manifest's alone; the declaration has the guid";
+            let what = "the controlGuid is only in the manifest; the declaration has the guid";
             self.note(provider.at, what);
         }
         let name = &provider.name;
@@ -140,7 +140,7 @@ impl Writer<'_> {
         });
         let mut source = outside.trim_end().trim_end_matches('}').to_owned();
         source.push('\n');
-        // An item after the other, with an empty line in between; a declaration is read.
+        // An empty line between items makes the declaration easier to read.
         for (number, item) in items.into_iter().enumerate() {
             if number > 0 {
                 source.push('\n');
@@ -163,7 +163,7 @@ impl Writer<'_> {
         for keyword in &self.provider.keywords {
             if keyword.standard {
                 let what = format!(
-                    "the keyword {} is Microsoft's; events lose it",
+                    "the keyword {} is reserved for Microsoft; it is left out of the events",
                     keyword.name.written
                 );
                 if keyword.mask != 0 {
@@ -217,7 +217,7 @@ impl Writer<'_> {
 
     fn opcodes(&self, items: &mut Vec<TokenStream>) -> Vec<Option<String>> {
         let provider = self.provider;
-        // Opcodes of winmeta.xml's names are known already.
+        // Opcodes with the names of winmeta.xml's are predefined.
         let standard = winmeta::OPCODES.iter();
         let mut taken: HashSet<String> = standard.map(|one| one.ident.to_owned()).collect();
         let mut by_value: BTreeMap<u8, String> = BTreeMap::new();
@@ -230,7 +230,8 @@ impl Writer<'_> {
                 idents.push(known.map(|one| one.ident.to_owned()));
                 continue;
             }
-            // A declaration has one list of opcodes; a task's own are told apart by its name.
+            // A declaration has one list of opcodes; the names of a task's opcodes are prefixed
+            // with the task's name.
             if let Some(known) = by_value.get(&opcode.value) {
                 idents.push(Some(known.clone()));
                 continue;
@@ -242,7 +243,7 @@ impl Writer<'_> {
             list.push((name.clone(), opcode));
             idents.push(Some(name));
         }
-        // Opcodes of different tasks may share a name, which goes to the provider's own first.
+        // Opcodes of different tasks can share a name; the provider's own opcodes have precedence.
         let own = list.iter().filter(|(_, opcode)| opcode.task.is_none());
         let mut names: HashSet<&str> = own.map(|(_, opcode)| opcode.name.local()).collect();
         let mut variants = Vec::new();
@@ -283,7 +284,7 @@ impl Writer<'_> {
         idents
     }
 
-    /// The type that a map becomes for an integer of a width.
+    /// Returns the type that represents a map for an integer of a width.
     fn map(&mut self, map: usize, width: &'static str) -> String {
         if let Some(known) = self.maps.get(&(map, width)) {
             return known.clone();
@@ -298,7 +299,10 @@ impl Writer<'_> {
         let mut variants = Vec::new();
         for item in &map.items {
             if map.is_bits && !item.value.is_power_of_two() {
-                let what = format!("the entry {:#x} is not one bit; it is left out", item.value);
+                let what = format!(
+                    "the entry {:#x} is not a single bit; it is left out",
+                    item.value
+                );
                 self.note(item.at, what);
                 continue;
             }
@@ -308,7 +312,10 @@ impl Writer<'_> {
                 _ => u32::MAX,
             };
             if item.value > most {
-                let what = format!("the entry {:#x} is no {width}; it is left out", item.value);
+                let what = format!(
+                    "the entry {:#x} does not fit in {width}; it is left out",
+                    item.value
+                );
                 self.note(item.at, what);
                 continue;
             }
@@ -339,7 +346,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The bit of an event's channel in a declaration, which has no imported channels before it.
+    /// Returns the bit of an event's channel in a declaration, which does not count imported
+    /// channels.
     fn channel_bit_declared(&self, event: &Event) -> u64 {
         const FIRST: usize = 63;
         event.channel.map_or(0, |channel| {
@@ -369,7 +377,7 @@ impl Writer<'_> {
             && names.channels[channel].is_none()
         {
             return Err(format!(
-                "its channel, {}, is the system's",
+                "its channel, {}, belongs to the system",
                 provider.channels[channel].name
             ));
         }
@@ -436,10 +444,10 @@ impl Writer<'_> {
     }
 }
 
-/// The first number of a channel of a provider's own.
+/// The first number of a provider's own channels.
 const FIRST_CHANNEL: u8 = 16;
 
-/// The word for a channel's type; there are no others.
+/// Returns the name of a channel's type, one of four.
 fn kind_of_channel(kind: &str) -> Ident {
     ident(match kind {
         "Admin" => "Admin",
@@ -449,7 +457,8 @@ fn kind_of_channel(kind: &str) -> Ident {
     })
 }
 
-/// A message whose `%1` is the first field of the template, for the fields of the declaration.
+/// Converts a message that numbers the template's fields to one that numbers the declaration's
+/// fields.
 fn renumber(message: &str, numbers: &[usize]) -> String {
     replace_fields(message, |number| {
         numbers.get(number.checked_sub(1)?).copied()

@@ -1,4 +1,4 @@
-//! Names for Rust: of the manifest's names in whatever style, and different from one another.
+//! Converts a manifest's names to unique Rust names.
 
 use std::collections::HashSet;
 
@@ -7,16 +7,16 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::Ident;
 
-/// Names that a declaration cannot have although Rust can: those of what is made of it, and a word
-/// of later editions.
+/// Identifiers that a declaration cannot use: names in the generated code, and a keyword of a later
+/// edition.
 const RESERVED: &[&str] = &["gen", "register", "unregister"];
 
-/// Returns whether Rust takes a text for a name.
+/// Returns whether a text is a valid Rust identifier.
 fn is_ident(text: &str) -> bool {
     syn::parse_str::<Ident>(text).is_ok() && !RESERVED.contains(&text)
 }
 
-/// Letters that every tool takes; heck keeps those of all scripts.
+/// Keeps only the letters that every tool accepts; heck keeps the letters of all scripts.
 fn ascii(text: &str) -> String {
     let kept = text.chars().map(|character| {
         let is_part = character.is_ascii_alphanumeric();
@@ -25,7 +25,7 @@ fn ascii(text: &str) -> String {
     kept.collect()
 }
 
-/// A name of a function, a field or a module.
+/// Returns a name for a function, a field or a module.
 pub fn snake(name: &str) -> String {
     let name = ascii(name).to_snake_case();
     if is_ident(&name) && !name.starts_with('_') {
@@ -35,12 +35,12 @@ pub fn snake(name: &str) -> String {
     }
 }
 
-/// A name of a constant.
+/// Returns a name for a constant.
 pub fn shouting(name: &str) -> String {
     snake(name).to_ascii_uppercase()
 }
 
-/// A name of a type or a variant.
+/// Returns a name for a type or a variant.
 pub fn pascal(name: &str) -> String {
     let name = ascii(name).to_upper_camel_case();
     if is_ident(&name) {
@@ -50,7 +50,7 @@ pub fn pascal(name: &str) -> String {
     }
 }
 
-/// A name that no other has.
+/// Returns a unique name.
 pub fn unique(name: &str, taken: &mut HashSet<String>) -> String {
     let mut candidate = name.to_owned();
     let mut number = 2;
@@ -61,12 +61,12 @@ pub fn unique(name: &str, taken: &mut HashSet<String>) -> String {
     candidate
 }
 
-/// A name that this module made, which are all such as Rust has.
+/// Returns the identifier for a name from this module, which is always valid.
 pub fn ident(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
 
-/// `#[name = "…"]`, where the identifier would make another.
+/// Returns `#[name = "…"]` if the identifier would result in another name.
 pub fn rename(ident: &str, name: &str) -> TokenStream {
     if wdk_etw_schema::pascal_case(ident) == name {
         TokenStream::new()

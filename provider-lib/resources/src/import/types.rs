@@ -1,23 +1,23 @@
-//! The types that a declaration has for the fields of templates.
+//! Maps the fields of templates to the types of declarations.
 
 use etw_manifest::{InType, OutType};
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// A type of a declaration, with the attributes that stand before the field.
+/// A type of a declaration, with the attributes of its field.
 pub struct Type {
     pub attributes: TokenStream,
-    /// The type, or what is borrowed.
+    /// The type or, for a reference, the referenced type.
     pub inner: TokenStream,
     pub is_borrowed: bool,
 }
 
-/// A type by value.
+/// Returns a type by value.
 pub fn plain(inner: TokenStream) -> Type {
     shown(TokenStream::new(), inner)
 }
 
-/// A type by value, shown as an attribute says.
+/// Returns a type by value, with an attribute for its presentation.
 pub const fn shown(attributes: TokenStream, inner: TokenStream) -> Type {
     Type {
         attributes,
@@ -26,12 +26,12 @@ pub const fn shown(attributes: TokenStream, inner: TokenStream) -> Type {
     }
 }
 
-/// A type by reference.
+/// Returns a type by reference.
 pub fn borrowed(inner: TokenStream) -> Type {
     written(TokenStream::new(), inner)
 }
 
-/// A type by reference, shown as an attribute says.
+/// Returns a type by reference, with an attribute for its presentation.
 pub const fn written(attributes: TokenStream, inner: TokenStream) -> Type {
     Type {
         attributes,
@@ -40,7 +40,7 @@ pub const fn written(attributes: TokenStream, inner: TokenStream) -> Type {
     }
 }
 
-/// The type of a single value, if a declaration has one.
+/// Returns the type of a single value, if declarations have one.
 pub fn scalar(in_type: InType, out_type: OutType) -> Option<Type> {
     use {InType as In, OutType as Out};
     Some(match (in_type, out_type) {

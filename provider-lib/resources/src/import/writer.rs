@@ -1,4 +1,4 @@
-//! The state of an import, and what it says of the manifest.
+//! The state and the notes of an import.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,13 +6,13 @@ use etw_manifest::{Manifest, Position, Provider, printable};
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// Something of a manifest that a declaration cannot say.
+/// A part of a manifest that a declaration cannot express.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {}", at.line, at.column, printable(what))]
 pub struct Note {
-    /// Where it stands in the manifest.
+    /// The place in the manifest.
     pub at: Position,
-    /// What it is.
+    /// The explanation.
     pub what: String,
 }
 
@@ -21,11 +21,11 @@ pub struct Writer<'a> {
     pub manifest: &'a Manifest,
     pub provider: &'a Provider,
     pub notes: &'a mut Vec<Note>,
-    /// The types that maps have become, by the map and the integer that travels.
+    /// The types of maps, by the map and the integer that carries its values.
     pub maps: BTreeMap<(usize, &'static str), String>,
-    /// Structures.
+    /// The structures.
     pub structures: Vec<TokenStream>,
-    /// Names of types.
+    /// The names of types.
     pub idents: HashSet<String>,
 }
 
@@ -40,12 +40,12 @@ impl Writer<'_> {
         Some(text.value.as_str())
     }
 
-    /// A doc comment of a text.
+    /// Returns a text as a doc comment.
     pub fn describe(&self, message: Option<usize>) -> TokenStream {
         let Some(description) = self.value(message) else {
             return TokenStream::new();
         };
-        // What would end the comment, or turn it around, is written out.
+        // Characters that would end or reorder the comment are escaped.
         let description = description.replace(['\n', '\r'], " ");
         let description = format!(" {}", printable(&description).trim());
         quote!(#[doc = #description])

@@ -1,13 +1,13 @@
 //! The rules of a driver package's INF file.
 //!
-//! They are those of `infverif /w` that a KMDF driver's file can break, by their numbers, and that
-//! the file installs this driver. `docs/reference/driver-packaging.md` has their sources.
+//! The rules are those of `infverif /w` that a KMDF driver's file can break, by their numbers, and
+//! the rule that the file installs this driver. `docs/reference/driver-packaging.md` has the sources.
 
 use std::collections::BTreeSet;
 
 use super::read::{Entry, Inf, Section};
 
-/// The driver that a file installs, as its image and its declaration describe it.
+/// The driver that an INF file installs, as the driver's image and declaration describe it.
 #[derive(Clone, Debug)]
 pub struct Driver {
     /// The image's file name.
@@ -26,10 +26,10 @@ pub struct Driver {
     pub sddl: String,
 }
 
-/// The oldest Windows that a file may be for: `ExAllocatePool2` is of that build.
+/// The oldest build of Windows that a file may name: `ExAllocatePool2` came with it.
 const OLDEST_BUILD: u32 = 19041;
 
-/// The set-up class "System", which is Microsoft's.
+/// Microsoft's setup class "System".
 const SYSTEM_CLASS: &str = "{4d36e97d-e325-11ce-bfc1-08002be10318}";
 
 /// Entries whose first value names sections.
@@ -38,12 +38,12 @@ const LISTS_OF_SECTIONS: [&str; 2] = ["CopyFiles", "AddReg"];
 struct Check<'a> {
     inf: &'a Inf,
     driver: &'a Driver,
-    /// Sections that something speaks of, in lower case.
+    /// The names of the sections that something refers to, in lower case.
     reached: BTreeSet<String>,
     findings: Vec<String>,
 }
 
-/// Checks a stamped file; returns a sentence with its line for each rule that the file breaks.
+/// Checks a stamped file, and returns a sentence with a line number for each rule that it breaks.
 #[must_use]
 pub fn check(inf: &Inf, driver: &Driver) -> Vec<String> {
     let mut check = Check {
@@ -69,7 +69,7 @@ fn is_version(text: &str) -> bool {
     parts.len() == 4 && parts.iter().all(|part| part.parse::<u16>().is_ok())
 }
 
-/// Whether it is `MM/DD/YYYY`.
+/// Returns whether a text has the form `MM/DD/YYYY`.
 fn is_date(text: &str) -> bool {
     let parts: Vec<&str> = text.split('/').collect();
     let in_range = |text: &str, length, range: std::ops::RangeInclusive<u32>| {
@@ -89,26 +89,26 @@ impl<'a> Check<'a> {
             .push(format!("line {line}: {}", what.as_ref()));
     }
 
-    /// A value that must be there and be this.
+    /// Adds a finding unless the first entry with the key has the wanted value.
     fn must_be(&mut self, section: &str, key: &str, wanted: &str) {
         match self.inf.entry(section, key) {
             Some(entry) if entry.value(0).eq_ignore_ascii_case(wanted) => {}
             Some(entry) => self.finding(
                 entry.line,
-                format!("{key} is {}, and must be {wanted}", entry.value(0)),
+                format!("{key} is {}; expected {wanted}", entry.value(0)),
             ),
             None => self
                 .findings
-                .push(format!("[{section}] has no {key} = {wanted}")),
+                .push(format!("[{section}] lacks {key} = {wanted}")),
         }
     }
 
-    /// A section that an entry speaks of.
+    /// Returns the section that an entry refers to; a missing section is a finding.
     fn reach(&mut self, entry: &Entry, name: &str) -> Option<&'a Section> {
         self.reached.insert(name.to_ascii_lowercase());
         let found = self.inf.section(name);
         if found.is_none() {
-            self.finding(entry.line, format!("there is no section [{name}]"));
+            self.finding(entry.line, format!("the section [{name}] is missing"));
         }
         found
     }
@@ -126,15 +126,17 @@ impl<'a> Check<'a> {
             {
                 self.finding(
                     section.line,
-                    "the class is Microsoft's, which installs itself (infverif 1285)",
+                    "the class System installs itself; remove [ClassInstall32] (infverif 1285)",
                 );
             }
         }
         match self.inf.value("Version", "Provider") {
-            None | Some("") => self.findings.push("[Version] has no Provider".to_owned()),
+            None | Some("") => self.findings.push("[Version] lacks Provider".to_owned()),
             Some(provider) if provider.to_ascii_lowercase().contains("microsoft") => {
-                self.findings
-                    .push("the provider is not Microsoft (infverif 1204)".to_owned());
+                self.findings.push(
+                    "[Version] names Microsoft as the provider; name your company (infverif 1204)"
+                        .to_owned(),
+                );
             }
             Some(_) => {}
         }
@@ -143,10 +145,13 @@ impl<'a> Check<'a> {
         match self.inf.entry("Version", "DriverVer") {
             Some(entry) => {
                 if !is_date(entry.value(0)) || !is_version(entry.value(1)) {
-                    self.finding(entry.line, "DriverVer is MM/DD/YYYY,A.B.C.D");
+                    self.finding(
+                        entry.line,
+                        "DriverVer is not in the form MM/DD/YYYY,A.B.C.D",
+                    );
                 }
             }
-            None => self.findings.push("[Version] has no DriverVer".to_owned()),
+            None => self.findings.push("[Version] lacks DriverVer".to_owned()),
         }
     }
 
@@ -154,42 +159,53 @@ impl<'a> Check<'a> {
         self.must_be("DestinationDirs", "DefaultDestDir", "13");
         let Some(files) = self.inf.section("SourceDisksFiles") else {
             self.findings
-                .push("there is no section [SourceDisksFiles]".to_owned());
+                .push("the section [SourceDisksFiles] is missing".to_owned());
             return;
         };
         for file in &files.entries {
             if self.inf.entry("SourceDisksNames", file.value(0)).is_none() {
-                self.finding(file.line, format!("there is no disk {}", file.value(0)));
+                self.finding(
+                    file.line,
+                    format!("[SourceDisksNames] has no disk {}", file.value(0)),
+                );
             }
         }
         let image = &self.driver.image;
         if self.inf.entry("SourceDisksFiles", image).is_none() {
-            self.finding(files.line, format!("{image} is not among the files"));
+            self.finding(
+                files.line,
+                format!("[SourceDisksFiles] does not list {image}"),
+            );
         }
     }
 
     fn models(&mut self) {
         let Some(manufacturer) = self.inf.section("Manufacturer") else {
             self.findings
-                .push("there is no section [Manufacturer]".to_owned());
+                .push("the section [Manufacturer] is missing".to_owned());
             return;
         };
         for entry in &manufacturer.entries {
             let models = entry.value(0);
             if entry.values.len() < 2 {
-                self.finding(entry.line, "no TargetOSVersion: NT$ARCH$.10.0...19041");
+                self.finding(
+                    entry.line,
+                    "the TargetOSVersion is missing; write NT$ARCH$.10.0...19041",
+                );
             }
             for decoration in entry.values.iter().skip(1) {
                 let parts: Vec<&str> = decoration.split('.').collect();
                 let build = parts.last().and_then(|build| build.parse().ok());
                 let architecture = parts.first().copied().unwrap_or_default();
                 if !["ntamd64", "ntarm64"].contains(&architecture.to_ascii_lowercase().as_str()) {
-                    self.finding(entry.line, format!("{architecture} is no machine"));
+                    self.finding(entry.line, format!("{architecture} is not a supported architecture; expected NTamd64 or NTarm64"));
                 }
                 if parts.len() != 6 || build.is_none_or(|build: u32| build < OLDEST_BUILD) {
                     self.finding(
                         entry.line,
-                        format!("the oldest build is {OLDEST_BUILD}, not that of {decoration}"),
+                        format!(
+                            "{decoration} is too old: the oldest supported build is {OLDEST_BUILD}"
+                        ),
                     );
                 }
                 if let Some(section) = self.reach(entry, &format!("{models}.{decoration}")) {
@@ -209,7 +225,7 @@ impl<'a> Check<'a> {
             self.finding(
                 model.line,
                 format!(
-                    "the hardware id is {}, and the driver's is {}",
+                    "the hardware id is {}; the driver's is {}",
                     model.value(1),
                     self.driver.hardware_id
                 ),
@@ -232,7 +248,7 @@ impl<'a> Check<'a> {
             if self.inf.entry("SourceDisksFiles", file.value(0)).is_none() {
                 self.finding(
                     file.line,
-                    format!("{} is not in [SourceDisksFiles]", file.value(0)),
+                    format!("[SourceDisksFiles] does not list {}", file.value(0)),
                 );
             }
         }
@@ -240,7 +256,10 @@ impl<'a> Check<'a> {
             .iter()
             .any(|file| file.value(0).eq_ignore_ascii_case(&self.driver.image))
         {
-            self.finding(section.line, format!("{} is not copied", self.driver.image));
+            self.finding(
+                section.line,
+                format!("no CopyFiles section copies {}", self.driver.image),
+            );
         }
         for (suffix, rule) in [
             ("HW", Self::hardware as fn(&mut Self, &'a Section)),
@@ -256,12 +275,12 @@ impl<'a> Check<'a> {
         if self.inf.section(&old).is_some() {
             self.finding(
                 model.line,
-                "there are no co-installers any more (infverif 1303)",
+                "co-installers are no longer supported (infverif 1303)",
             );
         }
     }
 
-    /// Sections that a section's entries list.
+    /// Follows the entries of a section that list other sections.
     fn lists(&mut self, section: &Section) {
         for entry in &section.entries {
             let key = entry.key.as_deref().unwrap_or_default();
@@ -293,12 +312,12 @@ impl<'a> Check<'a> {
             Some(entry) => self.finding(
                 entry.line,
                 format!(
-                    "the device's security is {}, and the driver's {}",
+                    "the device's security descriptor is {}; the driver sets {}",
                     entry.value(4),
                     self.driver.sddl
                 ),
             ),
-            None => self.finding(section.line, "the device's security is not set"),
+            None => self.finding(section.line, "the device's security descriptor is not set"),
         }
     }
 
@@ -310,21 +329,24 @@ impl<'a> Check<'a> {
             .filter(|entry| entry.key.as_deref() == Some("AddService"))
             .collect();
         let [entry] = services.as_slice() else {
-            self.finding(section.line, "there is one AddService");
+            self.finding(section.line, "expected exactly one AddService");
             return;
         };
         if entry.value(0) != self.driver.service {
             self.finding(
                 entry.line,
                 format!(
-                    "the service is {}, and the driver's is {}",
+                    "the service is {}; the driver's is {}",
                     entry.value(0),
                     self.driver.service
                 ),
             );
         }
         if entry.value(1) != ASSOCIATED {
-            self.finding(entry.line, "the service must be the device's (0x00000002)");
+            self.finding(
+                entry.line,
+                "the service is not associated with the device; expected the flags 0x00000002",
+            );
         }
         if let Some(service) = self.reach(entry, entry.value(2)) {
             self.lists(service);
@@ -343,7 +365,7 @@ impl<'a> Check<'a> {
 
     fn framework(&mut self, section: &'a Section) {
         let Some(entry) = self.inf.entry(&section.name, "KmdfService") else {
-            self.finding(section.line, "there is no KmdfService");
+            self.finding(section.line, "KmdfService is missing");
             return;
         };
         if entry.value(0) != self.driver.service {
@@ -364,7 +386,7 @@ impl<'a> Check<'a> {
 
     fn events(&mut self, section: &'a Section) {
         let Some(entry) = self.inf.entry(&section.name, "AddEventProvider") else {
-            self.finding(section.line, "there is no AddEventProvider");
+            self.finding(section.line, "AddEventProvider is missing");
             return;
         };
         let provider = format!("{{{}}}", self.driver.provider);
@@ -372,7 +394,7 @@ impl<'a> Check<'a> {
             self.finding(
                 entry.line,
                 format!(
-                    "the provider is {}, and the driver's is {provider}",
+                    "the provider is {}; the driver's is {provider}",
                     entry.value(0)
                 ),
             );
@@ -386,7 +408,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// What is written to the registry is the device's or the service's own.
+    /// Checks that only keys of the device and of the service are written.
     fn registry(&mut self) {
         let inf = self.inf;
         let lists = inf
@@ -405,7 +427,7 @@ impl<'a> Check<'a> {
                     self.finding(
                         entry.line,
                         format!(
-                            "a driver package writes below HKR only, not {} (infverif 1304)",
+                            "a driver package may write only below HKR, not {} (infverif 1304)",
                             entry.value(0)
                         ),
                     );
@@ -418,7 +440,7 @@ impl<'a> Check<'a> {
         for section in self.inf.sections() {
             if !self.reached.contains(&section.name.to_ascii_lowercase()) {
                 self.findings.push(format!(
-                    "line {}: nothing speaks of [{}]",
+                    "line {}: nothing refers to [{}]",
                     section.line, section.name
                 ));
             }
@@ -427,7 +449,7 @@ impl<'a> Check<'a> {
                 for text in texts {
                     if text.contains("$ARCH$") || text.contains("$KMDFVERSION$") {
                         self.findings
-                            .push(format!("line {}: {text} is not stamped", entry.line));
+                            .push(format!("line {}: {text} has not been stamped", entry.line));
                     }
                 }
             }

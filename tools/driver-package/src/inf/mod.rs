@@ -1,7 +1,7 @@
-//! Driver packages' INF files: reading, stamping and checking them.
+//! Reads, stamps and checks the INF files of driver packages.
 //!
-//! `stampinf` and `infverif` are part of the WDK. This module does their work where there is no
-//! WDK, and also compares the file with the driver that it installs.
+//! `stampinf` and `infverif` are part of the WDK. This module does their work without the WDK, and
+//! also compares the file with the driver that it installs.
 
 mod check;
 mod read;
@@ -9,7 +9,7 @@ mod read;
 pub use check::{Driver, check};
 pub use read::{Entry, Inf, ReadError, Section};
 
-/// What `stampinf` puts into a file.
+/// The values that `stampinf` puts into a file.
 #[derive(Clone, Debug)]
 pub struct Stamp<'a> {
     /// `amd64` or `arm64`.
@@ -23,7 +23,7 @@ pub struct Stamp<'a> {
 }
 
 impl Stamp<'_> {
-    /// Returns the `.inf` that a `.inx` makes.
+    /// Returns the `.inf` text for a `.inx` text.
     #[must_use]
     pub fn apply(&self, inx: &str) -> String {
         let mut inf = String::with_capacity(inx.len());
@@ -33,7 +33,7 @@ impl Stamp<'_> {
                 let (date, version) = (self.date, self.version);
                 inf.extend(["DriverVer   = ", date, ",", version, "\r\n"]);
             } else if line.starts_with(';') {
-                // What a comment says of the stamps stays.
+                // A comment may name the placeholders; they stay.
                 inf.push_str(line);
             } else {
                 inf.push_str(

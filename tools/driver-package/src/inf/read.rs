@@ -1,12 +1,14 @@
-//! Reading INF files ("General Syntax Rules for INF Files" of Microsoft's driver documentation).
+//! Reads INF files ("General Syntax Rules for INF Files" in Microsoft's driver documentation).
 
 use std::collections::HashMap;
 
 /// Reasons why a text is not an INF file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// A character that ANSI files do not share.
-    #[error("line {line}, column {column}: INF files are ASCII or UTF-16")]
+    /// A character outside ASCII.
+    #[error(
+        "line {line}, column {column}: not an ASCII character; write it in ASCII, or save the INF file as UTF-16"
+    )]
     NotAscii {
         /// The line, counted from 1.
         line: usize,
@@ -14,53 +16,53 @@ pub enum ReadError {
         column: usize,
     },
     /// A section's name without its closing bracket.
-    #[error("line {line}: a section's name ends with ]")]
+    #[error("line {line}: the section name has no closing ]")]
     SectionName {
         /// The line, counted from 1.
         line: usize,
     },
     /// An entry before the first section.
-    #[error("line {line}: this is in no section")]
+    #[error("line {line}: expected a section before this line")]
     NoSection {
         /// The line, counted from 1.
         line: usize,
     },
-    /// A quotation mark that nothing closes.
-    #[error("line {line}: a quotation mark is missing")]
+    /// A quotation mark that is not closed.
+    #[error("line {line}: the closing quotation mark is missing")]
     QuotationMark {
         /// The line, counted from 1.
         line: usize,
     },
     /// A backslash at the end of the file.
-    #[error("line {line}: the file ends in the middle of this line")]
+    #[error("line {line}: the file ends after the line's continuation mark")]
     Continued {
         /// The line, counted from 1.
         line: usize,
     },
     /// A string without a name.
-    #[error("line {line}: a string has a name")]
+    #[error("line {line}: expected `name = string`")]
     UnnamedString {
         /// The line, counted from 1.
         line: usize,
     },
-    /// A string's name that another has.
-    #[error("line {line}: there is a string {name} already")]
+    /// A string that is defined twice.
+    #[error("line {line}: the string {name} is defined twice")]
     StringTwice {
         /// The line, counted from 1.
         line: usize,
         /// The name.
         name: String,
     },
-    /// A percent sign that nothing closes.
-    #[error("line {line}: a percent sign is missing in {text}")]
+    /// A percent sign that is not closed.
+    #[error("line {line}: the closing percent sign is missing in {text}")]
     PercentSign {
         /// The line, counted from 1.
         line: usize,
-        /// The value that it is missing in.
+        /// The value that lacks the percent sign.
         text: String,
     },
-    /// A name in percent signs that `[Strings]` does not have.
-    #[error("line {line}: there is no string {name} in [Strings]")]
+    /// A name in percent signs that `[Strings]` does not define.
+    #[error("line {line}: [Strings] does not define {name}")]
     NoString {
         /// The line, counted from 1.
         line: usize,
@@ -75,37 +77,37 @@ pub struct Inf {
     sections: Vec<Section>,
 }
 
-/// A section. Sections of the same name are one.
+/// A section. Sections with the same name are merged.
 #[derive(Debug)]
 pub struct Section {
-    /// Its name as it is written first.
+    /// The name as it is first written.
     pub name: String,
-    /// Where it starts, counted from 1.
+    /// The first line, counted from 1.
     pub line: usize,
-    /// What is in it.
+    /// The section's entries.
     pub entries: Vec<Entry>,
 }
 
 /// A line of a section.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Where it is, counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// What stands before the equals sign.
+    /// The text before the equals sign.
     pub key: Option<String>,
-    /// What stands behind it, or instead of it.
+    /// The values after the equals sign, or of a line without one.
     pub values: Vec<String>,
 }
 
 impl Entry {
-    /// Returns a value, or an empty text.
+    /// Returns a value, or an empty text if the entry has fewer values.
     #[must_use]
     pub fn value(&self, at: usize) -> &str {
         self.values.get(at).map_or("", String::as_str)
     }
 }
 
-/// A line without its comment, cut at a character outside quotes.
+/// Splits a line at a character outside quotation marks.
 fn split_outside_quotes(text: &str, at: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -130,11 +132,11 @@ fn unquote(text: &str) -> String {
 }
 
 impl Inf {
-    /// Reads a file.
+    /// Reads the text of an INF file.
     ///
     /// # Errors
     ///
-    /// The first line that is not one of an INF file.
+    /// Fails at the first line that does not have the form of an INF file.
     pub fn read(text: &str) -> Result<Self, ReadError> {
         let mut sections: Vec<Section> = Vec::new();
         let mut current = None;
@@ -202,7 +204,7 @@ impl Inf {
         Self::expand(sections)
     }
 
-    /// Puts strings in the place of their names.
+    /// Replaces the names of strings by the strings.
     fn expand(mut sections: Vec<Section>) -> Result<Self, ReadError> {
         let mut strings = HashMap::new();
         if let Some(section) = sections
@@ -264,7 +266,7 @@ impl Inf {
     }
 }
 
-/// Puts strings in the place of their names. Numbers are folders, and stay.
+/// Replaces the names of strings by the strings. Numbers denote folders and are kept.
 fn expand(text: &str, strings: &HashMap<String, String>, line: usize) -> Result<String, ReadError> {
     let mut out = String::new();
     let mut rest = text;
@@ -321,20 +323,29 @@ mod tests {
     #[test]
     fn what_is_no_inf_is_refused_with_its_line() {
         for (text, message) in [
-            ("x = 1", "line 1: this is in no section"),
-            ("[A\nx", "line 1: a section's name ends with ]"),
-            ("[A]\nx = \"1", "line 2: a quotation mark is missing"),
-            ("[A]\nx = %y%", "line 2: there is no string y in [Strings]"),
-            ("[A]\nx = %y", "line 2: a percent sign is missing in %y"),
+            ("x = 1", "line 1: expected a section before this line"),
+            ("[A\nx", "line 1: the section name has no closing ]"),
+            (
+                "[A]\nx = \"1",
+                "line 2: the closing quotation mark is missing",
+            ),
+            ("[A]\nx = %y%", "line 2: [Strings] does not define y"),
+            (
+                "[A]\nx = %y",
+                "line 2: the closing percent sign is missing in %y",
+            ),
             (
                 "[A]\nx = 1,\\",
-                "line 2: the file ends in the middle of this line",
+                "line 2: the file ends after the line's continuation mark",
             ),
             (
                 "[A]\nx = \u{fc}",
-                "line 2, column 5: INF files are ASCII or UTF-16",
+                "line 2, column 5: not an ASCII character; write it in ASCII, or save the INF file as UTF-16",
             ),
-            ("[Strings]\na=1\nA=2", "line 3: there is a string A already"),
+            (
+                "[Strings]\na=1\nA=2",
+                "line 3: the string A is defined twice",
+            ),
         ] {
             assert_eq!(Inf::read(text).unwrap_err().to_string(), message);
         }

@@ -1,4 +1,4 @@
-//! What can be wrong with an event's metadata and its user data.
+//! Errors in an event's metadata and user data.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use crate::show::Escaped;
 /// Provider traits or `TraceLogging` metadata that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
-    /// The block gives a size that it cannot have.
-    #[error("the metadata give their size as {size}, but have {present} bytes")]
+    /// The block gives an impossible size.
+    #[error("the metadata give a size of {size} bytes but have {present} bytes")]
     Size {
         /// Size that the block gives.
         size: usize,
-        /// Bytes that are there.
+        /// The number of bytes present.
         present: usize,
     },
     /// A name has no final NUL.
-    #[error("the name at metadata offset {offset} has no end")]
+    #[error("the name at metadata offset {offset} has no terminating NUL")]
     UnterminatedName {
         /// Offset of the name.
         offset: usize,
     },
-    /// A part runs over the end.
-    #[error("the {what} at metadata offset {offset} runs over the end")]
+    /// A part extends beyond the end of the metadata.
+    #[error("the {what} at metadata offset {offset} extends beyond the end of the metadata")]
     Overrun {
         /// Offset of the part.
         offset: usize,
@@ -46,7 +46,7 @@ pub enum MetadataError {
         /// Offset of the field.
         offset: usize,
     },
-    /// Structures are nested too deeply to be meant.
+    /// Structures are nested more deeply than the decoder accepts.
     #[error("the structure at metadata offset {offset} is nested too deeply")]
     TooDeep {
         /// Offset of the field.
@@ -54,7 +54,7 @@ pub enum MetadataError {
     },
 }
 
-/// User data that do not match their schema.
+/// The error for user data that do not match their schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("field `{}` at payload offset {offset}: {kind}", Escaped(field))]
 pub struct PayloadError {
@@ -62,24 +62,24 @@ pub struct PayloadError {
     pub field: Arc<str>,
     /// Offset in the user data.
     pub offset: usize,
-    /// What is wrong with it.
+    /// The reason.
     pub kind: PayloadErrorKind,
 }
 
-/// What is wrong with a field.
+/// Reasons why a field cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadErrorKind {
     /// The data end within the field.
-    #[error("the data end within it")]
+    #[error("the data end inside the field")]
     TooShort,
     /// The type is unknown.
-    #[error("its type {0} is unknown")]
+    #[error("the type {0} is unknown")]
     UnknownType(u8),
-    /// The field has an encoding of the provider's own.
-    #[error("its encoding is the provider's own")]
+    /// The provider uses an encoding of its own for the field.
+    #[error("the provider uses an encoding of its own for the field")]
     Custom,
-    /// The field that gives the count or the length is not there.
-    #[error("its size is that of `{}`, which is no earlier number", Escaped(.0))]
+    /// The count or length refers to a field that is not an earlier integer.
+    #[error("the field's count or length refers to `{}`, which is not an earlier integer field", Escaped(.0))]
     NoSuchNumber(Arc<str>),
     /// A string of UTF-16 units has an odd number of bytes.
     #[error("a UTF-16 string cannot have {0} bytes")]
@@ -87,13 +87,12 @@ pub enum PayloadErrorKind {
     /// A security identifier has more than 15 subauthorities.
     #[error("a security identifier cannot have {0} subauthorities")]
     Sid(u8),
-    /// Arrays of values without data multiply beyond reason.
-    #[error("it has too many values")]
+    /// Arrays of values without data have too many values.
+    #[error("the field has too many values")]
     TooManyValues,
 }
 
-/// The block of metadata at the start of `bytes`, as long as its first two
-/// bytes say.
+/// Returns the block of metadata at the start of `bytes`; its first two bytes give its size.
 pub(super) fn sized_block(bytes: &[u8]) -> Result<&[u8], MetadataError> {
     let size = Cursor::new(bytes).u16().map_or(0, usize::from);
     bytes

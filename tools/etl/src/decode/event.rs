@@ -1,4 +1,4 @@
-//! Events with all that is known of them.
+//! Decoded events.
 
 use etw_wire::{Guid, winmeta};
 
@@ -12,18 +12,18 @@ use crate::read::Event;
 use crate::record::{EventDescriptor, ext_type};
 use crate::time::FileTime;
 
-/// An event, decoded.
+/// A decoded event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
-    /// When it was written.
+    /// The time of the event.
     pub time: FileTime,
-    /// Reading of the session's clock.
+    /// The reading of the session's clock.
     pub timestamp: i64,
-    /// The processor that it was written on.
+    /// The processor on which the event was written.
     pub processor: u16,
-    /// The process that wrote it.
+    /// The process that wrote the event.
     pub process_id: u32,
-    /// The thread that wrote it.
+    /// The thread that wrote the event.
     pub thread_id: u32,
     /// The provider's GUID.
     pub provider: Guid,
@@ -31,7 +31,7 @@ pub struct Decoded {
     pub provider_name: Option<String>,
     /// The provider group, if the traits give one.
     pub group: Option<Guid>,
-    /// Id, version, channel, level, opcode, task and keyword.
+    /// The id, version, channel, level, opcode, task and keyword.
     pub descriptor: EventDescriptor,
     /// The event's name.
     pub event_name: Option<String>,
@@ -43,34 +43,34 @@ pub struct Decoded {
     pub opcode_name: Option<String>,
     /// The task's name.
     pub task_name: Option<String>,
-    /// Activity id; null is none.
+    /// The activity id; null if there is none.
     pub activity: Guid,
     /// The related activity's id.
     pub related_activity: Option<Guid>,
-    /// The manifest's message with the fields put in.
+    /// The manifest's message with the fields' values inserted.
     pub message: Option<String>,
     /// The fields with their names.
     pub fields: Fields,
-    /// User data that no field accounts for.
+    /// The user data after the last decoded field.
     pub leftover: Vec<u8>,
-    /// What could not be decoded, and why.
+    /// The parts that could not be decoded, with the reasons.
     pub problems: Vec<Problem>,
 }
 
 /// The bits of a keyword by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keywords {
-    /// Names of the bits that have one.
+    /// The names of the bits that have a name.
     pub names: Vec<String>,
-    /// The bits that have none.
+    /// The bits without a name.
     pub unnamed: u64,
 }
 
 /// A part of an event that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The event has data, and nothing describes them.
-    #[error("no manifest at hand describes this event")]
+    /// The event has user data that nothing describes.
+    #[error("no loaded manifest or image describes this event")]
     NoSchema,
     /// The provider traits are damaged.
     #[error("the provider traits are damaged: {0}")]
@@ -160,7 +160,7 @@ pub fn decode(event: &Event, catalog: &Catalog) -> Decoded {
     }
 }
 
-/// Looks up the names of a descriptor's numbers, the provider's own before
+/// Looks up the names of a descriptor's numbers, first among the provider's own and then among
 /// those that Windows predefines.
 struct Names<'a> {
     provider: Option<&'a Provider>,
@@ -208,7 +208,7 @@ impl Names<'_> {
     }
 }
 
-/// Returns the text that winmeta.xml has for a value.
+/// Returns the text of a value in winmeta.xml.
 fn text(known: &[winmeta::Standard<u8>], value: u8) -> Option<&'static str> {
     let known = known.iter().find(|known| known.value == value)?;
     Some(known.text)

@@ -2,10 +2,10 @@
 
 use super::{Fields, Value};
 
-/// Puts fields into a message: `%1` to `%99` stand for fields, optionally with
-/// a format between exclamation marks as printf has them (`%1!08x!`); `%n`, `%t`,
-/// `%r` and `%b` for white space; `%` before another character for that
-/// character, and `%0` for the end. A number without a field stays as it is.
+/// Inserts fields into a message: `%1` to `%99` stand for fields, optionally with a printf format
+/// between exclamation marks (`%1!08x!`); `%n`, `%t`, `%r` and `%b` for white space; `%` before
+/// another character for that character, and `%0` for the end. A number without a field is left
+/// unchanged.
 pub fn fill(message: &str, fields: &Fields) -> String {
     let mut out = String::new();
     let mut rest = message;
@@ -27,7 +27,7 @@ pub fn fill(message: &str, fields: &Fields) -> String {
         }
         let (number, tail) = after.split_at(digits);
         if number == "0" {
-            // What follows is not shown, nor the line's end.
+            // The rest, including the line break, is not shown.
             return out;
         }
         let value = number
@@ -48,14 +48,15 @@ pub fn fill(message: &str, fields: &Fields) -> String {
     out
 }
 
-/// A format between exclamation marks, and what follows it.
+/// Returns a format between exclamation marks, and the text after it.
 fn format_of(text: &str) -> (Option<&str>, &str) {
     text.strip_prefix('!')
         .and_then(|format| format.split_once('!'))
         .map_or((None, text), |(format, rest)| (Some(format), rest))
 }
 
-/// A value in a format; as it is in a sentence, if the format is none or fits no such value.
+/// Returns a formatted value. If the format is invalid or does not fit the value, returns the value
+/// as it appears in a sentence.
 fn show(value: &Value, format: Option<&str>) -> String {
     format
         .and_then(Format::parse)
@@ -63,30 +64,30 @@ fn show(value: &Value, format: Option<&str>) -> String {
         .unwrap_or_else(|| value.in_sentence())
 }
 
-/// A format of printf's.
+/// A printf format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "printf has five flags")]
 struct Format {
-    /// `-`: spaces go behind.
+    /// `-`: pad on the right.
     left: bool,
-    /// `+`: a sign in any case.
+    /// `+`: always show a sign.
     sign: bool,
-    /// A space where a sign could be.
+    /// A space: show a space instead of a plus sign.
     space: bool,
     /// `#`: `0x` before hexadecimal digits.
     prefix: bool,
     /// `0`: zeros instead of spaces.
     zeros: bool,
-    /// The least characters.
+    /// The minimum number of characters.
     width: usize,
-    /// The least digits of a number, or the most characters of a text.
+    /// The minimum number of digits of a number, or the maximum number of characters of a text.
     precision: Option<usize>,
-    /// `d`, `x` and the like.
+    /// The conversion, such as `d` or `x`.
     kind: char,
 }
 
-/// More than anybody wants; formats come from files.
-const MOST_WIDTH: usize = 1024;
+/// The limit of widths and precisions, which come from files.
+const MAX_WIDTH: usize = 1024;
 
 impl Format {
     fn parse(text: &str) -> Option<Self> {
@@ -107,14 +108,14 @@ impl Format {
             let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
             let (number, behind) = rest.split_at(digits);
             *rest = behind;
-            number.parse::<usize>().ok().map(|one| one.min(MOST_WIDTH))
+            number.parse::<usize>().ok().map(|one| one.min(MAX_WIDTH))
         };
         format.width = number(&mut rest).unwrap_or(0);
         if let Some(behind) = rest.strip_prefix('.') {
             rest = behind;
             format.precision = Some(number(&mut rest).unwrap_or(0));
         }
-        // Sizes say what C is passed; a field has its own.
+        // Sizes describe C's arguments; a field has its own size.
         for size in ["I64", "I32", "ll", "hh", "I", "l", "h", "w", "j", "z", "t"] {
             if let Some(behind) = rest.strip_prefix(size) {
                 rest = behind;
@@ -173,14 +174,14 @@ impl Format {
         }
     }
 
-    /// At least as many digits as the precision says.
+    /// Pads digits to the precision.
     fn digits(self, digits: &str) -> String {
         let least = self.precision.unwrap_or(1);
         let zeros = least.saturating_sub(digits.len());
         "0".repeat(zeros) + digits
     }
 
-    /// At least as wide as the format says.
+    /// Pads a text to the format's width.
     fn pad(self, text: &str, sign: &str) -> String {
         let length = text.chars().count() + sign.len();
         let missing = self.width.saturating_sub(length);
@@ -195,7 +196,7 @@ impl Format {
     }
 }
 
-/// A value's number.
+/// Returns a value as a number.
 fn integer(value: &Value) -> Option<i128> {
     Some(match value {
         Value::Int(number) => i128::from(*number),
@@ -214,8 +215,8 @@ fn integer(value: &Value) -> Option<i128> {
     })
 }
 
-/// A value's number without a sign, as printf takes negative ones: of 32 bits, if it has room
-/// there.
+/// Returns a value as an unsigned number. Like printf, takes the low 32 bits of a negative number
+/// that fits in 32 bits.
 fn unsigned(value: &Value) -> Option<u64> {
     match value {
         Value::Int(number) => Some(i32::try_from(*number).map_or_else(
@@ -254,7 +255,7 @@ mod tests {
         assert_eq!(filled("%10 %3 %0 more"), "%10 %3 ");
     }
 
-    /// A value in a format, as C's printf has it.
+    /// Returns a formatted value, as C's printf writes it.
     #[track_caller]
     fn assert_shown(format: &str, value: Value, expected: &str) {
         let message = format!("[%1!{format}!]");
@@ -313,7 +314,7 @@ mod tests {
         assert_shown("99999999999999999999d", Value::UInt(1), "1");
         // A width is what it is, up to a limit.
         let wide = "9999d";
-        assert_eq!(filled(&format!("%2!{wide}!")).len(), MOST_WIDTH);
+        assert_eq!(filled(&format!("%2!{wide}!")).len(), MAX_WIDTH);
         // No second mark: no format.
         assert_eq!(filled("%2!x"), "2!x");
     }

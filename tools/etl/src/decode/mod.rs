@@ -1,7 +1,7 @@
-//! Decoding: what an event means.
+//! Decodes events.
 //!
-//! A `TraceLogging` event carries its own [`Schema`]; that of a manifest event
-//! comes from a [`Catalog`](crate::Catalog). [`decode`] takes whichever there is.
+//! A `TraceLogging` event carries its own [`Schema`]; the schema of a manifest event comes from a
+//! [`Catalog`](crate::Catalog). [`decode`] uses the one that exists.
 
 pub mod catalog;
 mod error;

@@ -1,4 +1,4 @@
-//! User data taken apart by their schema.
+//! Decodes user data by their schema.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
@@ -12,35 +12,35 @@ use crate::cursor::Cursor;
 use crate::read::PointerSize;
 use crate::time::{FileTime, SystemTime};
 
-/// What decoding an event may cost: about the bytes that its values take.
-/// Arrays of values without data could otherwise multiply without end. An
-/// event of 64 KiB that is not made for that stays far below.
+/// The limit on the cost of decoding an event, which is about the number of bytes of its values.
+/// Without it, arrays of values without data could multiply without bound. An ordinary event of 64
+/// KiB stays far below the limit.
 const BUDGET: usize = 16 << 20;
-/// What a value costs beside its name.
+/// The cost of a value in addition to its name.
 const VALUE_COST: usize = 16;
-/// Values without data that any event may have.
+/// The number of values without data that every event may have.
 const EMPTY_VALUES: usize = 1024;
-/// Values without data that an event may have for each byte of its data. Without such a
-/// limit, a file full of small events could take any amount of memory.
+/// The number of additional values without data for each byte of an event's data. Without this
+/// limit, a file of small events could take any amount of memory.
 const EMPTY_VALUES_PER_BYTE: usize = 4;
 
-/// Fields with their names.
+/// Fields and their names.
 pub type Fields = Vec<(Arc<str>, Value)>;
 
-/// User data taken apart.
+/// Decoded user data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Payload {
     /// The fields that could be decoded.
     pub fields: Fields,
-    /// What is left: bytes beyond the last field, or those from the first
-    /// field on that could not be decoded.
+    /// The remaining bytes: those after the last field, or from the first field that could not be
+    /// decoded.
     pub leftover: Vec<u8>,
-    /// Why decoding stopped before the last field.
+    /// The reason why decoding stopped before the last field.
     pub error: Option<PayloadError>,
 }
 
 impl Schema {
-    /// Takes an event's user data apart.
+    /// Decodes an event's user data.
     #[must_use]
     pub fn decode(&self, user_data: &[u8], pointer_size: PointerSize) -> Payload {
         let mut decoder = Decoder {
@@ -77,17 +77,17 @@ struct Decoder<'a> {
     c: Cursor<'a>,
     pointer_size: PointerSize,
     budget: usize,
-    /// Values without data that there may still be.
+    /// The number of values without data that are still allowed.
     empty: usize,
-    /// The numbers decoded so far, which counts and lengths refer to.
+    /// The numbers decoded so far, to which counts and lengths refer.
     numbers: Vec<(Arc<str>, u64)>,
 }
 
-/// Why a value could not be decoded.
+/// The reason why a value could not be decoded.
 enum Fault {
-    /// The fault is the field's own.
+    /// The error is in the field itself.
     Here(Kind),
-    /// The fault is in a member of it.
+    /// The error is in a member of the field.
     Member(PayloadError),
 }
 
@@ -130,7 +130,7 @@ impl Decoder<'_> {
         Ok(Value::Array(values))
     }
 
-    /// One value of a field, whatever its count.
+    /// Decodes one value of a field, whatever its count.
     fn one(&mut self, field: &Field) -> Result<Value, PayloadError> {
         let offset = self.c.position();
         let located = |kind| PayloadError {
@@ -207,7 +207,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The number that a count or a length refers to.
+    /// Returns the number to which a count or a length refers.
     fn number(&self, name: &Arc<str>) -> Result<u64, Kind> {
         self.numbers
             .iter()
@@ -225,8 +225,7 @@ impl Decoder<'_> {
         self.c.array().ok_or(Kind::TooShort)
     }
 
-    /// The bytes of a string, or of a run of bytes, whose unit is `unit`
-    /// bytes.
+    /// Returns the bytes of a string or a byte sequence, whose unit is `unit` bytes.
     fn run(&mut self, field: &Field, unit: usize) -> Result<&[u8], Kind> {
         let units = match &field.length {
             Length::Fixed(units) => u64::from(*units),
@@ -246,7 +245,7 @@ impl Decoder<'_> {
             .and_then(|units| units.checked_mul(unit))
             .ok_or(Kind::TooShort)?;
         let run = self.take(bytes)?;
-        // Text that is shorter than its field is followed by NULs.
+        // A text shorter than its field is padded with NULs.
         if matches!(field.in_type, InType::UnicodeString | InType::AnsiString) {
             let kept = run
                 .chunks_exact(unit)
@@ -257,8 +256,8 @@ impl Decoder<'_> {
         Ok(run)
     }
 
-    /// The bytes up to a NUL, which is consumed; without a NUL, all that are
-    /// left, as decoders on Windows do.
+    /// Returns the bytes up to a NUL, and consumes the NUL. Without a NUL, returns all remaining
+    /// bytes, as decoders on Windows do.
     fn terminated(&mut self, unit: usize) -> &[u8] {
         let rest = self.c.rest();
         let text = rest
@@ -271,7 +270,7 @@ impl Decoder<'_> {
         taken
     }
 
-    /// An array of characters as text.
+    /// Decodes an array of characters as text.
     fn characters(&mut self, field: &Field, count: usize) -> Result<Value, Kind> {
         self.charge(field)?;
         let text = if field.in_type == InType::UInt16 {
@@ -301,7 +300,7 @@ impl Decoder<'_> {
     }
 }
 
-/// Whether an array of this field is a string by its out type.
+/// Returns whether an array of this field is a string by its out type.
 const fn is_character(field: &Field) -> bool {
     let byte = matches!(field.in_type, InType::Int8 | InType::UInt8);
     match field.out_type {
@@ -311,7 +310,7 @@ const fn is_character(field: &Field) -> bool {
     }
 }
 
-/// An integer as it was read.
+/// A decoded integer.
 struct Number {
     /// The bits, zero-extended.
     raw: u64,
@@ -338,7 +337,7 @@ impl Number {
         }
     }
 
-    /// The value as the field's map and out type say, or else its in type.
+    /// Returns the value by the field's map and out type or, without these, by its in type.
     fn value(&self, field: &Field) -> Value {
         if let Some(name) = field.map.as_ref().and_then(|map| map.name(self.raw)) {
             return Value::Named {
@@ -355,7 +354,7 @@ impl Number {
             })
     }
 
-    /// The value as the out type says, if that makes sense for the size.
+    /// Returns the value by the out type, if the out type fits the size.
     fn by_out_type(&self, out_type: OutType) -> Option<Value> {
         let small = u32::try_from(self.raw).ok();
         let memory = self.raw.to_le_bytes();
@@ -391,7 +390,7 @@ impl Number {
     }
 }
 
-/// UTF-16LE text.
+/// Decodes UTF-16LE text.
 fn utf16(bytes: &[u8]) -> Result<String, Kind> {
     let (units, []) = bytes.as_chunks::<2>() else {
         return Err(Kind::OddLength(bytes.len()));
@@ -400,8 +399,8 @@ fn utf16(bytes: &[u8]) -> Result<String, Kind> {
     Ok(String::from_utf16_lossy(&units))
 }
 
-/// 8-bit text: UTF-8 where it is that, otherwise a byte a character, as the
-/// writer's code page is not known.
+/// Decodes 8-bit text as UTF-8 if it is valid UTF-8. Otherwise takes each byte for a character,
+/// because the writer's code page is unknown.
 fn eight_bit(bytes: &[u8]) -> String {
     std::str::from_utf8(bytes).map_or_else(
         |_| bytes.iter().copied().map(char::from).collect(),
@@ -409,7 +408,7 @@ fn eight_bit(bytes: &[u8]) -> String {
     )
 }
 
-/// Bytes as their out type says, if they are that.
+/// Returns bytes by their out type, if they fit it.
 fn binary(bytes: &[u8], out_type: OutType) -> Value {
     let address = match out_type {
         OutType::Ipv6 => bytes
@@ -425,7 +424,7 @@ fn binary(bytes: &[u8], out_type: OutType) -> Value {
     address.unwrap_or_else(|| Value::Binary(bytes.to_vec()))
 }
 
-/// `SOCKADDR_IN` and `SOCKADDR_IN6`, as Windows numbers the families.
+/// Decodes `SOCKADDR_IN` and `SOCKADDR_IN6`, with the address families of Windows.
 fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
     const INET: u16 = 2;
     const INET6: u16 = 23;

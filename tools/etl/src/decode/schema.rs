@@ -1,4 +1,4 @@
-//! What an event's user data consist of.
+//! The layout of an event's user data.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use std::sync::Arc;
 /// manifest's template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schema {
-    /// Name of the event; empty where a manifest gives none.
+    /// The event's name; empty if a manifest gives none.
     pub event_name: String,
     /// The event's 28 tag bits.
     pub tags: u32,
-    /// The fields, in the order of the data. Events of one template share them.
+    /// The fields, in the order of the data. Events with the same template share them.
     pub fields: Arc<[Field]>,
 }
 
@@ -19,51 +19,51 @@ pub struct Schema {
 pub struct Field {
     /// Name of the field.
     pub name: Arc<str>,
-    /// How the data are encoded.
+    /// The encoding of the data.
     pub in_type: InType,
-    /// How the value is meant.
+    /// The presentation of the value.
     pub out_type: OutType,
-    /// How many values there are.
+    /// The number of values.
     pub count: Count,
-    /// How long a string or a run of bytes is.
+    /// The length of a string or a byte sequence.
     pub length: Length,
     /// The field's 28 tag bits.
     pub tags: u32,
-    /// Names of the field's values.
+    /// The names of the field's values.
     pub map: Option<Arc<ValueMap>>,
-    /// Members, if the field is a structure.
+    /// The members, if the field is a structure.
     pub fields: Vec<Self>,
 }
 
-/// How many values a field has.
+/// The number of values of a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Count {
-    /// One value, no array.
+    /// A single value, not an array.
     #[default]
     Scalar,
-    /// An array of so many values.
+    /// An array with this number of values.
     Fixed(u16),
-    /// An array, whose 16-bit count precedes the values.
+    /// An array whose 16-bit count precedes the values.
     Variable,
-    /// An array, whose count is the value of an earlier field.
+    /// An array whose count is the value of an earlier field.
     Field(Arc<str>),
-    /// An encoding of the provider's own, with what describes it.
+    /// An encoding defined by the provider, with its description.
     Custom(Vec<u8>),
 }
 
-/// How long a string or a run of bytes is.
+/// The length of a string or a byte sequence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Length {
-    /// As its type says: a final NUL, or a 16-bit byte count before it.
+    /// The length by the type: a final NUL, or a 16-bit byte count before the data.
     #[default]
     Natural,
-    /// So many bytes, or UTF-16 units.
+    /// This number of bytes or UTF-16 units.
     Fixed(u16),
-    /// As many bytes, or UTF-16 units, as an earlier field says.
+    /// The number of bytes or UTF-16 units in an earlier field.
     Field(Arc<str>),
 }
 
-/// How data are encoded. `TraceLogging` and manifests use the same codes.
+/// The encoding of data. `TraceLogging` and manifests use the same codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InType {
     /// 0: no data.
@@ -98,7 +98,7 @@ pub enum InType {
     Binary,
     /// 15.
     Guid,
-    /// 16: of the size of the writer's pointers; in manifests only.
+    /// 16: with the size of the writer's pointers; in manifests only.
     Pointer,
     /// 17.
     FileTime,
@@ -114,11 +114,11 @@ pub enum InType {
     CountedString,
     /// 23: 8-bit characters after a 16-bit byte count.
     CountedAnsiString,
-    /// 24: the members follow; no data of its own.
+    /// 24: the members follow; the structure has no data of its own.
     Struct,
     /// 25: bytes after a 16-bit count.
     CountedBinary,
-    /// A code that no documentation names.
+    /// An undocumented code.
     Unknown(u8),
 }
 
@@ -158,7 +158,7 @@ impl InType {
     }
 }
 
-/// How a value is meant.
+/// The presentation of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OutType {
     /// As the encoding suggests.
@@ -206,12 +206,12 @@ pub enum OutType {
     Pkcs7,
     /// Address of code.
     CodePointer,
-    /// A code that no documentation names.
+    /// An undocumented code.
     Unknown(u8),
 }
 
 impl OutType {
-    /// Reads a code of winmeta.xml, which manifests and the resources of images have.
+    /// Converts a code of winmeta.xml, which manifests and the resources of images use.
     #[must_use]
     pub const fn from_winmeta(code: u8) -> Self {
         match code {
@@ -271,18 +271,18 @@ impl OutType {
     }
 }
 
-/// Names of a field's values (`valueMap` and `bitMap` of a manifest).
+/// The names of a field's values (`valueMap` and `bitMap` of a manifest).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValueMap {
-    /// Whether the values are bits that are named one by one.
+    /// Whether the values are bit masks with separate names.
     pub bits: bool,
-    /// Values, or masks, with their names.
+    /// The values or masks, with their names.
     pub entries: Vec<(u32, String)>,
 }
 
 impl ValueMap {
-    /// The name of a value; for a bit map the names of its bits joined by
-    /// `|`, and what is left over in hexadecimal. None if no name fits.
+    /// Returns the name of a value. For a bit map, returns the names of its bits joined by `|`,
+    /// with the remaining bits in hexadecimal. Returns `None` if no name fits.
     #[must_use]
     pub fn name(&self, value: u64) -> Option<String> {
         if !self.bits {

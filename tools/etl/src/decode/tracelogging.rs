@@ -6,7 +6,7 @@ use super::error::{MetadataError, sized_block};
 use super::schema::{Count, Field, InType, Length, OutType, Schema};
 use crate::cursor::Cursor;
 
-/// Structures within structures; beyond this, metadata are taken for damage.
+/// The maximum nesting of structures; deeper metadata are treated as damaged.
 const MAX_DEPTH: usize = 32;
 
 /// `InMeta`: an `OutMeta` byte follows.
@@ -24,7 +24,7 @@ impl Schema {
     /// Reads event metadata: size, tags, event name, fields.
     ///
     /// # Errors
-    /// [`MetadataError`] if the block or one of its parts runs over its end.
+    /// Fails with [`MetadataError`] if the block or one of its parts is damaged.
     pub fn parse_trace_logging(blob: &[u8]) -> Result<Self, MetadataError> {
         let blob = sized_block(blob)?;
         let mut c = Cursor::new(blob);
@@ -43,9 +43,8 @@ impl Schema {
     }
 }
 
-/// Reads tags: seven bits a byte, the most significant first, and the top bit
-/// says that more follow. There are 28 bits; bytes after the fourth say
-/// nothing.
+/// Reads tags: seven bits in each byte, the most significant first; the top bit marks that more
+/// bytes follow. Tags have 28 bits; bytes after the fourth are ignored.
 fn tags(c: &mut Cursor<'_>) -> Result<u32, MetadataError> {
     let offset = c.position();
     let mut tags = 0;

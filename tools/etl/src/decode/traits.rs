@@ -5,14 +5,14 @@ use etw_wire::Guid;
 use super::error::MetadataError;
 use crate::cursor::Cursor;
 
-/// What a provider says of itself with every event.
+/// The data about a provider that each of its events carries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProviderTraits {
     /// The provider's name.
     pub name: String,
-    /// The group that the provider belongs to (trait type 1).
+    /// The provider's group (trait type 1).
     pub group: Option<Guid>,
-    /// The GUID that the provider's manifest is found by (trait type 2).
+    /// The GUID by which the provider's manifest is found (trait type 2).
     pub decode_guid: Option<Guid>,
     /// Traits of other types, with their data.
     pub others: Vec<(u8, Vec<u8>)>,
@@ -22,14 +22,14 @@ pub struct ProviderTraits {
 const TYPE_GROUP: u8 = 1;
 /// Type of the trait that holds the decode GUID.
 const TYPE_DECODE_GUID: u8 = 2;
-/// Size and type before a trait's data.
+/// The size of the size and type fields before a trait's data.
 const TRAIT_HEADER: usize = 3;
 
 impl ProviderTraits {
     /// Reads a traits blob: size, name, traits.
     ///
     /// # Errors
-    /// [`MetadataError`] if the blob or one of its parts runs over its end.
+    /// Fails with [`MetadataError`] if the blob or one of its parts is damaged.
     pub fn parse(blob: &[u8]) -> Result<Self, MetadataError> {
         let blob = super::error::sized_block(blob)?;
         let mut c = Cursor::new(blob);

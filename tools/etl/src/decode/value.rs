@@ -13,9 +13,9 @@ use crate::time::{FileTime, SystemTime};
 
 /// A field's value.
 ///
-/// `Display` gives the form for a table: on one line, control characters
-/// escaped. `Serialize` gives the form for JSON: numbers as numbers, addresses
-/// and codes as strings, bytes as hexadecimal digits.
+/// `Display` writes the form for a table: one line, with control characters escaped. `Serialize`
+/// writes the form for JSON: numbers as numbers, addresses and codes as strings, bytes as
+/// hexadecimal digits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// No data.
@@ -64,11 +64,11 @@ pub enum Value {
     ThreadId(u64),
     /// Address.
     Pointer(u64),
-    /// Number that a manifest's map gives a name.
+    /// Number with a name from a manifest's map.
     Named {
         /// The number.
         value: u64,
-        /// Its name.
+        /// The number's name.
         name: String,
     },
     /// Array.
@@ -103,7 +103,7 @@ impl fmt::Display for Sid {
 }
 
 impl Value {
-    /// The value as it stands in a sentence: text without quotes.
+    /// Returns the value as it appears in a sentence: text without quotation marks.
     pub(crate) fn in_sentence(&self) -> String {
         match self {
             Self::Text(text) => Escaped(text).to_string(),
@@ -198,9 +198,8 @@ impl Serialize for Value {
     }
 }
 
-/// Gives named values as an object. A name that came before is told apart by
-/// its number, so that no value is hidden: `x`, `x#2`; numbers whose names are
-/// others' own are left out.
+/// Serializes named values as an object. A repeated name gets a number, so that no value is hidden:
+/// `x`, `x#2`. Numbers that would produce another value's name are skipped.
 pub fn serialize_fields<S: Serializer>(
     fields: &[(Arc<str>, Value)],
     serializer: S,

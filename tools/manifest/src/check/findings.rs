@@ -1,4 +1,4 @@
-//! What a check finds.
+//! The findings of a check.
 
 use std::{collections::HashSet, hash::Hash};
 
@@ -7,13 +7,13 @@ use crate::{
     model::{Manifest, Position},
 };
 
-/// Collects what does not hold of a manifest.
+/// Collects the rules that a manifest breaks.
 pub struct Check<'a> {
     pub manifest: &'a Manifest,
     pub errors: Vec<ManifestError>,
 }
 
-/// The characters that a name of a provider or a channel cannot have.
+/// The characters that a provider's or channel's name cannot contain.
 fn is_forbidden(character: char) -> bool {
     character.is_control() || "><&\"|\\:'?*".contains(character)
 }
@@ -23,7 +23,7 @@ impl<'a> Check<'a> {
         self.errors.push(ManifestError { at, rule });
     }
 
-    /// Refuses the second of two things with the same key.
+    /// Reports the second of two definitions with the same key.
     pub fn unique<K: Eq + Hash>(
         &mut self,
         what: &'static str,

@@ -1,5 +1,5 @@
-//! What must hold of a manifest beyond its XML's form: what eventman.xsd says in words, and what
-//! mc.exe refuses.
+//! Checks a manifest beyond the form of its XML: the rules that eventman.xsd states in words, and
+//! those that mc.exe enforces.
 
 mod findings;
 mod template;
@@ -14,13 +14,13 @@ use crate::{
 use findings::Check;
 pub use template::layout;
 
-/// Providers whose generated message ids can be told apart.
+/// The maximum number of providers whose generated message ids are distinct.
 const MAX_PROVIDERS: usize = 16;
-/// Channels that keywords have bits for.
+/// The maximum number of channels for which keywords have bits.
 const MAX_CHANNELS: usize = 8;
 
-/// Checks a manifest: references, ranges, names and numbers that must not be given twice. Returns
-/// everything that does not hold, each with its place.
+/// Checks a manifest: references, ranges, and the uniqueness of names and numbers. Returns each
+/// broken rule with its place.
 #[must_use]
 pub fn check(manifest: &Manifest) -> Vec<ManifestError> {
     let mut check = Check {
@@ -39,11 +39,12 @@ impl<'a> Check<'a> {
             "text",
             own.map(|text| (text.id.as_str(), text.id.clone(), text.at)),
         );
-        // Given ones and generated ones, which leave less room than what they are made of: the
-        // opcodes of the tasks 1 and 257 have the same.
+        // Explicit and generated ids. Generated ids have fewer bits than their sources: the opcodes
+        // of the tasks 1 and 257 get the same id.
         let ids = crate::resources::message_ids(manifest);
         let mut texts: Vec<_> = manifest.texts.iter().zip(ids).collect();
-        // winmeta.xml's have no place in this file, so that it is the other one that is refused.
+        // winmeta.xml's definitions have no place in this file, so the other definition is
+        // reported.
         texts.sort_by_key(|(text, _)| !text.standard);
         let ids = texts.into_iter().filter_map(|(text, id)| {
             let is_used = id != crate::resources::NO_MESSAGE;
@@ -77,7 +78,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Returns whether a text of a provider has no id in a message table.
+    /// Returns whether a text of a provider lacks an id in a message table.
     fn needs_generated_ids(&self, provider: &Provider) -> bool {
         let texts = &self.manifest.texts;
         let lacks = |text: &Option<usize>| {
@@ -116,7 +117,8 @@ impl<'a> Check<'a> {
                 self.refuse(provider.at, Rule::Missing { element, attribute });
             }
         }
-        // A name with a control GUID is not one for people, and has other characters too.
+        // The name of a provider with a control GUID is not for people, and may contain other
+        // characters.
         let has_control_guid = provider.control_guid.is_some();
         self.name("provider", &provider.name, provider.at, has_control_guid);
         if has_control_guid {
@@ -209,7 +211,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Levels, tasks, opcodes and keywords.
+    /// Checks levels, tasks, opcodes and keywords.
     fn names(&mut self, provider: &'a Provider) {
         let key = |name: &QName| (name.namespace.clone(), name.local().to_owned());
         let levels = &provider.levels;
@@ -399,13 +401,13 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks that a message refers to fields that are there.
+    /// Checks that a message refers to existing fields.
     fn message(&mut self, message: &str, fields: usize, at: Position) {
         let mut rest = message;
         while let Some((_, after)) = rest.split_once('%') {
             let digits = after.bytes().take(2).take_while(u8::is_ascii_digit).count();
             if digits == 0 {
-                // `%n`, `%%` and the like.
+                // Escapes such as `%n` and `%%`.
                 let mut characters = after.chars();
                 characters.next();
                 rest = characters.as_str();
@@ -413,7 +415,7 @@ impl<'a> Check<'a> {
             }
             let (number, tail) = after.split_at(digits);
             let number = number.parse().unwrap_or(0);
-            // `%0` ends a message without a new line.
+            // `%0` ends a message without a line break.
             if number > fields {
                 self.refuse(at, Rule::MessageField { number, fields });
             }

@@ -1,4 +1,4 @@
-//! What must hold of templates.
+//! Checks templates.
 
 use etw_wire::{InType, OutType};
 
@@ -10,7 +10,7 @@ use crate::{
     types::in_type_name,
 };
 
-/// Fields that messages can name, `%1` to `%99`.
+/// The maximum number of fields that messages can name, `%1` to `%99`.
 const MAX_FIELDS: usize = 99;
 
 impl Check<'_> {
@@ -50,7 +50,7 @@ impl Check<'_> {
         );
         for property in properties {
             for size in [property.count, property.length] {
-                // No compiler is known to take it.
+                // No known compiler accepts this.
                 if matches!(size, Size::Outer(_)) {
                     let name = size_field(size, properties, outer);
                     self.refuse(property.at, Rule::SizeField(name));
@@ -89,8 +89,8 @@ impl Check<'_> {
     }
 }
 
-/// Checks that counts and lengths say where each field ends; without that nobody can decode an
-/// event.
+/// Checks that counts and lengths determine the end of each field; otherwise the event cannot be
+/// decoded.
 pub fn layout(properties: &[Property]) -> Vec<ManifestError> {
     let mut errors = Vec::new();
     lay_out(properties, &[], &mut errors);
@@ -126,7 +126,7 @@ fn lay_out(properties: &[Property], outer: &[Property], errors: &mut Vec<Manifes
                 in_type, out_type, ..
             } => {
                 let has_length = property.length != Size::None;
-                // It always has 16 bytes.
+                // The value always has 16 bytes.
                 let is_fixed_address = *out_type == OutType::Ipv6;
                 if *in_type == InType::Binary && !has_length && !is_fixed_address {
                     let rule = Rule::LengthMissing;
@@ -147,7 +147,7 @@ fn lay_out(properties: &[Property], outer: &[Property], errors: &mut Vec<Manifes
     }
 }
 
-/// The name of the field that a size speaks of.
+/// Returns the name of the field that a size refers to.
 fn size_field(size: Size, properties: &[Property], outer: &[Property]) -> String {
     let field = match size {
         Size::None | Size::Fixed(_) => None,

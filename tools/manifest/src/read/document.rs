@@ -1,4 +1,4 @@
-//! The document: its texts, its message table, its providers.
+//! Reads the document: its texts, its message table and its providers.
 
 use std::collections::HashSet;
 
@@ -38,7 +38,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             .flat_map(|it| named(it, "resources"))
             .collect();
         if self.mode == Mode::Lenient {
-            // The language of people who decode; compilers take the file's first one.
+            // Decoders prefer this language; compilers use the file's first one.
             languages.sort_by_key(|one| one.attribute("culture") != Some("en-US"));
         }
         for resources in languages {
@@ -108,8 +108,8 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
-    /// Completes imported channels by their definitions. The one that is meant has the id, or the
-    /// name, that the element gives; winmeta.xml's come first.
+    /// Completes imported channels from their definitions, which are found by the id or the name in
+    /// the element. winmeta.xml's definitions have precedence.
     fn import_channels(&mut self) {
         let own: Vec<Channel> = self
             .manifest

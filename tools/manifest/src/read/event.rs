@@ -1,4 +1,4 @@
-//! Events and filters, and what they refer to.
+//! Reads events and filters, and resolves their references.
 
 use roxmltree::Node as Xml;
 
@@ -89,7 +89,7 @@ impl<'a, 'i> Reader<'a, 'i> {
 
     fn channel_of(&mut self, node: Xml<'a, 'i>, provider: &mut Provider) -> Option<usize> {
         let wanted = node.attribute("channel")?;
-        // The first that has it for its id or its name.
+        // The first definition with this id or name.
         let found = provider
             .channels
             .iter()
@@ -145,7 +145,8 @@ impl<'a, 'i> Reader<'a, 'i> {
         None
     }
 
-    /// An opcode: the task's own comes before the provider's, and that before winmeta.xml's.
+    /// Resolves an opcode: first among the task's, then among the provider's, then among
+    /// winmeta.xml's.
     fn opcode_of(
         &mut self,
         node: Xml<'a, 'i>,

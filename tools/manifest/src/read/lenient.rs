@@ -1,4 +1,4 @@
-//! The report of a reader for decoders, which skips what cannot be used.
+//! The result of a lenient reader, which skips parts that a decoder cannot use.
 
 use std::fmt;
 
@@ -7,31 +7,31 @@ use crate::{
     model::Manifest,
 };
 
-/// A manifest as far as a decoder can use it.
+/// The parts of a manifest that a decoder can use.
 #[derive(Clone, Debug, Default)]
 pub struct Lenient {
-    /// The parts that can be used.
+    /// The usable parts.
     pub manifest: Manifest,
-    /// The parts that cannot, in the order of the file.
+    /// The skipped parts, in the order of the file.
     pub skipped: Vec<Skipped>,
 }
 
-/// A part of a manifest that [`read_lenient`](super::read_lenient) left out.
+/// A part of a manifest that [`read_lenient`](super::read_lenient) skipped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}; skipping {part} \"{}\"", printable(name))]
 pub struct Skipped {
     /// The kind of part.
     pub part: Part,
-    /// Its name in the manifest.
+    /// The part's name in the manifest.
     pub name: String,
     /// The first reason, with its place.
     pub why: ManifestError,
 }
 
-/// A kind of part that a manifest has.
+/// A kind of part of a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// A provider with everything in it.
+    /// A provider with all of its definitions.
     Provider,
     /// A channel.
     Channel,
@@ -49,7 +49,7 @@ pub enum Part {
     MapEntry,
     /// A named query.
     Query,
-    /// A template. The events that have it are skipped, too.
+    /// A template. The events that use it are skipped, too.
     Template,
     /// A filter.
     Filter,
@@ -59,8 +59,8 @@ pub enum Part {
     Text,
     /// A table of texts in a language.
     Language,
-    /// A reference of a part that is kept, which is read as if it had none: an event without its
-    /// level, a field without its map.
+    /// A reference in a kept part, which is read as if the reference were absent: an event without
+    /// its level, a field without its map.
     Reference,
 }
 

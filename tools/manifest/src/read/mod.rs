@@ -1,8 +1,8 @@
 //! Reads the XML of a manifest.
 //!
-//! There is one reader for compilers and decoders. It is strict for the ones: everything that
-//! does not hold is an error. It is lenient for the others: a part that cannot be used is skipped
-//! and reported, and the rest is read.
+//! Compilers and decoders share one reader. For compilers it is strict: every broken rule is an
+//! error. For decoders it is lenient: it skips and reports parts that it cannot use, and reads the
+//! rest.
 
 mod document;
 mod event;
@@ -45,11 +45,12 @@ pub fn text(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// Reads a manifest for a compiler: eventman.xsd's form, and all that [`check()`] checks.
+/// Reads a manifest for a compiler, and checks its form (eventman.xsd) and the rules of
+/// [`check()`].
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, each with its place.
+/// Fails with all mistakes, each with its place.
 pub fn read(text: &str) -> Result<Manifest, Failures> {
     let (manifest, _, mut errors) = parse(text, Mode::Strict)?;
     if errors.is_empty() {
@@ -64,20 +65,20 @@ pub fn read(text: &str) -> Result<Manifest, Failures> {
 
 /// Reads a manifest for a decoder.
 ///
-/// Skips each event, template, map and so on that cannot be used, and reports it; that includes
-/// the second of two with one name or number. What only compilers mind (symbols, files, reserved
-/// numbers) is not looked at.
+/// Skips and reports each event, template, map and so on that cannot be used, including the second
+/// of two with the same name or number. Ignores rules that matter only to compilers (symbols,
+/// files, reserved numbers).
 ///
 /// # Errors
 ///
-/// If the text is not well-formed XML, or another document.
+/// Fails if the text is not well-formed XML or is another kind of document.
 pub fn read_lenient(text: &str) -> Result<Lenient, ManifestError> {
     let read = parse(text, Mode::Lenient).map_err(|Failures(errors)| errors);
     let (manifest, mut skipped, errors) = match read {
         Ok(read) => read,
         Err(errors) => (Manifest::default(), Vec::new(), errors),
     };
-    // Within parts, errors are reasons to skip; these are of the document itself.
+    // Errors within a part are reasons to skip it; these errors concern the document itself.
     if let Some(error) = errors.into_iter().next() {
         return Err(error);
     }
@@ -85,18 +86,18 @@ pub fn read_lenient(text: &str) -> Result<Lenient, ManifestError> {
     Ok(Lenient { manifest, skipped })
 }
 
-/// Reads a manifest as far as its parts are understood; with it come what was skipped, and the
-/// errors. An error alone is one of the XML.
+/// Reads the usable parts of a manifest, and returns them with the skipped parts and the errors.
+/// Fails if the XML is not well-formed.
 fn parse(text: &str, mode: Mode) -> Result<(Manifest, Vec<Skipped>, Vec<ManifestError>), Failures> {
     let options = ParsingOptions {
-        // A document type could only define entities, which manifests have no use for.
+        // A document type could only define entities, which manifests do not use.
         allow_dtd: false,
         ..ParsingOptions::default()
     };
     let document = Document::parse_with_options(text, options).map_err(|error| {
         let at = error.pos();
         let what = error.to_string();
-        // The place is told already.
+        // The error contains the place separately.
         let what = what.strip_suffix(&format!(" at {at}")).unwrap_or(&what);
         Failures(vec![ManifestError {
             at: Position {

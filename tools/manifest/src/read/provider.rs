@@ -1,4 +1,4 @@
-//! A provider, and the lists that its events refer to.
+//! Reads a provider and the lists that its events refer to.
 
 use etw_wire::Guid;
 use roxmltree::Node as Xml;
@@ -14,7 +14,7 @@ use crate::{
     winmeta,
 };
 
-/// The first number of a channel of a provider's own.
+/// The first number of a provider's own channels.
 const FIRST_CHANNEL: u8 = 16;
 
 impl<'a, 'i> Reader<'a, 'i> {
@@ -39,7 +39,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         let mut others = self.manifest.providers.iter();
         let known = others.any(|other| other.guid == provider.guid);
         self.refuse_second(node, "provider", &provider.guid.to_string(), known);
-        // What is spoken of comes before what speaks of it.
+        // Definitions are read before the definitions that refer to them.
         for list in elements(node) {
             match name(list) {
                 "channels" => self.channels(list, &mut provider),
@@ -53,7 +53,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                     provider.group_guid = self.optional_guid(list, "groupGuid");
                     provider.include_name = self.optional_flag(list, "includeName");
                 }
-                // These speak of what comes before; others have been refused.
+                // These elements refer to earlier ones; unknown elements have been rejected.
                 _ => {}
             }
         }
@@ -125,7 +125,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
-    /// The elements in another, as they are written.
+    /// Returns an element's child elements as XML text.
     fn inside(&self, node: Xml<'a, 'i>) -> String {
         elements(node)
             .map(|inner| &self.document.input_text()[inner.range()])
@@ -217,7 +217,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 };
                 let known = provider.keywords.iter().any(|one| one.name == keyword.name);
                 it.refuse_second(node, "keyword", &keyword.name.written, known);
-                // The checker does this for compilers.
+                // For compilers, the checker does this.
                 if it.mode == Mode::Lenient && !keyword.mask.is_power_of_two() {
                     let (name, mask) = (keyword.name.written.clone(), keyword.mask);
                     it.refuse_at(node, "mask", Rule::KeywordMask { name, mask });
@@ -284,7 +284,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 }
 
-/// Gives numbers to the channels without: the least that no other has.
+/// Assigns the lowest free numbers to channels without one.
 fn number_channels(provider: &mut Provider) {
     for at in 0..provider.channels.len() {
         let channel = &provider.channels[at];

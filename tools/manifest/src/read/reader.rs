@@ -1,4 +1,4 @@
-//! The state of a reader, and what it does with parts that cannot be used.
+//! The state of a reader, and its handling of unusable parts.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,12 @@ use crate::{
     model::{Manifest, Position},
 };
 
-/// Whom the reader reads for.
+/// The purpose of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Compilers.
+    /// For a compiler.
     Strict,
-    /// Decoders.
+    /// For a decoder.
     Lenient,
 }
 
@@ -23,17 +23,17 @@ pub enum Mode {
 pub struct Reader<'a, 'input> {
     pub mode: Mode,
     pub document: &'a Document<'input>,
-    /// Where the text's lines start.
+    /// The offsets of the text's lines.
     pub lines: Vec<usize>,
     pub manifest: Manifest,
     pub errors: Vec<ManifestError>,
     pub skipped: Vec<Skipped>,
-    /// The events of the provider that is read.
+    /// The events of the provider that is being read.
     pub events: HashSet<(u16, u8)>,
 }
 
 impl<'a, 'i> Reader<'a, 'i> {
-    /// Reads a part. A decoder does without it if something was refused meanwhile.
+    /// Reads a part. A decoder skips it if an error was found in it.
     pub fn part<T>(
         &mut self,
         part: Part,
@@ -51,12 +51,12 @@ impl<'a, 'i> Reader<'a, 'i> {
         None
     }
 
-    /// Refuses a part that a decoder cannot use either.
+    /// Reports an error that makes a part unusable for decoders, too.
     pub fn refuse(&mut self, at: Position, rule: Rule) {
         self.errors.push(ManifestError { at, rule });
     }
 
-    /// Refuses something that only compilers mind.
+    /// Reports an error that matters only to compilers.
     pub fn object(&mut self, at: Position, rule: Rule) {
         match self.mode {
             Mode::Strict => self.refuse(at, rule),
@@ -64,7 +64,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
-    /// Refuses a reference that a decoder does without.
+    /// Reports a broken reference, which a decoder ignores.
     pub fn lose(&mut self, at: Position, name: &str, rule: Rule) {
         match self.mode {
             Mode::Strict => self.refuse(at, rule),
@@ -76,7 +76,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
-    /// Refuses the second of two definitions for a decoder; the checker does it for compilers.
+    /// Reports the second of two definitions to a decoder; for compilers, the checker does this.
     pub fn refuse_second(
         &mut self,
         node: Xml<'a, 'i>,
@@ -92,7 +92,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 }
 
-/// The name of a part, as the manifest has it.
+/// Returns the name of a part in the manifest.
 fn name_of(part: Part, node: Xml<'_, '_>) -> String {
     let attribute = match part {
         Part::Provider

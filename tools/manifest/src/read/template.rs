@@ -1,4 +1,4 @@
-//! Templates: the fields of events, and the XML that they go into.
+//! Reads templates: the fields of events, and the XML that shows them.
 
 use std::borrow::Cow;
 
@@ -38,14 +38,15 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
         let known = provider.templates.iter().any(|one| one.id == template.id);
         self.refuse_second(node, "template", &template.id, known);
-        // The checker does this for compilers.
+        // For compilers, the checker does this.
         if self.mode == Mode::Lenient {
             self.errors.extend(layout(&template.properties));
         }
         template
     }
 
-    /// Reads the fields of a template, or of a structure, whose fields before it are `outer`.
+    /// Reads the fields of a template, or the members of a structure; `outer` are the template's
+    /// fields before the structure.
     fn properties(
         &mut self,
         node: Xml<'a, 'i>,
@@ -53,8 +54,8 @@ impl<'a, 'i> Reader<'a, 'i> {
         outer: Option<&[&str]>,
     ) -> Vec<Property> {
         let mut properties: Vec<Property> = Vec::new();
-        // Counts and lengths can speak of fields that come later in the file's order only by
-        // mistake; that is refused when all are known.
+        // A count or length that refers to a later field is a mistake, which is reported when all
+        // fields are known.
         let names: Vec<&str> = elements(node)
             .filter(|inner| matches!(name(*inner), "data" | "struct"))
             .map(|inner| inner.attribute("name").unwrap_or_default())
@@ -73,7 +74,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 }
                 ("UserData", None) => continue,
                 (other, _) => {
-                    // For compilers, the form has been checked before.
+                    // For compilers, the form has already been checked.
                     if self.mode == Mode::Lenient {
                         let at = self.position(inner);
                         self.refuse(
@@ -166,7 +167,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 }
 
-/// The names of the fields that a size can speak of.
+/// The names of the fields to which a size can refer.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
     before: &'a [&'a str],
@@ -175,7 +176,7 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// Finds the nearest field before; otherwise one that the size must not speak of.
+    /// Finds the nearest earlier field; failing that, a field to which the size must not refer.
     fn find(self, name: &str) -> Option<Size> {
         let is_meant = |known: &&str| *known == name;
         let before = self.before.iter().rposition(is_meant).map(Size::Field);
@@ -188,7 +189,7 @@ impl Scope<'_> {
     }
 }
 
-/// The name of a type with the usual prefix of its namespace.
+/// Returns the name of a type with the usual prefix of its namespace.
 fn type_name<'a>(node: Xml<'_, '_>, written: &'a str) -> Cow<'a, str> {
     const XML_SCHEMA: &str = "http://www.w3.org/2001/XMLSchema";
     let Some((prefix, local)) = written.split_once(':') else {
@@ -201,11 +202,11 @@ fn type_name<'a>(node: Xml<'_, '_>, written: &'a str) -> Cow<'a, str> {
     }
 }
 
-/// Elements within elements of a template's own XML.
+/// The maximum nesting of elements in a template's `UserData`.
 const MAX_DEPTH: usize = 32;
 
-/// The root of a template's own XML, unless it is too deep. mc.exe puts white space of its own
-/// between the elements in it, as the template's GUID tells.
+/// Reads the root of a template's `UserData`, unless it is nested too deeply. mc.exe inserts white
+/// space between its elements, as the template's GUID shows.
 fn user_data(node: Xml<'_, '_>) -> Option<Element> {
     let mut root = element(node, MAX_DEPTH)?;
     let mut nodes = Vec::new();
@@ -230,7 +231,7 @@ fn user_data(node: Xml<'_, '_>) -> Option<Element> {
     Some(root)
 }
 
-/// An element of a template's own XML, unless it is deeper than so many.
+/// Reads an element of a template's `UserData`, unless it is nested too deeply.
 fn element(node: Xml<'_, '_>, depth: usize) -> Option<Element> {
     let deeper = depth.checked_sub(1)?;
     let inherited: Vec<_> = node

@@ -1,4 +1,4 @@
-//! Elements and attributes of a manifest's XML.
+//! Reads the elements and attributes of a manifest's XML.
 
 use std::ops::RangeInclusive;
 
@@ -15,14 +15,14 @@ pub fn name<'a>(node: Xml<'a, '_>) -> &'a str {
     node.tag_name().name()
 }
 
-/// The elements in another that are of its namespace; others mean nothing to a manifest.
+/// Returns an element's children in the same namespace; manifests ignore others.
 pub fn elements<'a, 'i>(node: Xml<'a, 'i>) -> impl Iterator<Item = Xml<'a, 'i>> + use<'a, 'i> {
     let own = node.tag_name().namespace();
     node.children()
         .filter(move |inner| inner.is_element() && inner.tag_name().namespace() == own)
 }
 
-/// The elements of a name in another.
+/// Returns an element's children with a name.
 pub fn named<'a, 'i>(
     node: Xml<'a, 'i>,
     wanted: &'static str,
@@ -30,12 +30,12 @@ pub fn named<'a, 'i>(
     elements(node).filter(move |inner| name(*inner) == wanted)
 }
 
-/// An attribute that need not be there.
+/// Returns an optional attribute.
 pub fn optional(node: Xml<'_, '_>, attribute: &str) -> Option<String> {
     node.attribute(attribute).map(str::to_owned)
 }
 
-/// Attributes that are kept as they are.
+/// Returns attributes that are kept unchanged.
 pub fn others(node: Xml<'_, '_>, names: &[&str]) -> Others {
     let there = node
         .attributes()
@@ -45,13 +45,13 @@ pub fn others(node: Xml<'_, '_>, names: &[&str]) -> Others {
         .collect()
 }
 
-/// Parses a number of a manifest: in decimal digits, or in hexadecimal ones after `0x`.
+/// Parses a number of a manifest: decimal digits, or hexadecimal digits after `0x`.
 #[must_use]
 pub fn number(text: &str) -> Option<u64> {
     let text = text.trim();
     let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
-    // The parser would take a sign.
+    // `parse` would accept a sign.
     let is_number = digits.starts_with(|first: char| first.is_digit(radix));
     is_number
         .then(|| u64::from_str_radix(digits, radix).ok())
@@ -74,7 +74,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
-    /// The place of an attribute's value, or of the element.
+    /// Returns the place of an attribute's value or, without the attribute, of the element.
     pub fn attribute_position(&self, node: Xml<'a, 'i>, attribute: &str) -> Position {
         node.attribute_node(attribute).map_or_else(
             || self.position(node),
@@ -100,7 +100,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         text.unwrap_or_default().to_owned()
     }
 
-    /// Reads an attribute that compilers need.
+    /// Reads an attribute that compilers require.
     pub fn expected(&mut self, node: Xml<'a, 'i>, attribute: &'static str) -> String {
         if self.mode == Mode::Strict {
             return self.required(node, attribute);
@@ -108,8 +108,8 @@ impl<'a, 'i> Reader<'a, 'i> {
         optional(node, attribute).unwrap_or_default()
     }
 
-    /// Reads a number, if the attribute is there. Only compilers mind one that fits its type and
-    /// is out of its range.
+    /// Reads a number, if the attribute exists. A number that fits its type but is out of its range
+    /// is an error only for compilers.
     pub fn optional_number<T: TryFrom<u64>>(
         &mut self,
         node: Xml<'a, 'i>,
@@ -185,7 +185,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         Some(text.to_owned())
     }
 
-    /// Reads a GUID, if the attribute is there; a decoder does without one that is malformed.
+    /// Reads a GUID, if the attribute exists; a decoder ignores a malformed one.
     pub fn optional_guid(&mut self, node: Xml<'a, 'i>, attribute: &'static str) -> Option<Guid> {
         let text = node.attribute(attribute)?;
         text.trim().parse().map_or_else(
@@ -210,7 +210,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         })
     }
 
-    /// A name, whose prefix has a namespace.
+    /// Reads a name, whose prefix must be bound to a namespace.
     pub fn resolve(&mut self, node: Xml<'a, 'i>, attribute: &'static str, written: &str) -> QName {
         let Some((prefix, _)) = written.split_once(':') else {
             return QName::plain(written);
@@ -236,9 +236,9 @@ impl<'a, 'i> Reader<'a, 'i> {
         self.resolve(node, "name", &written)
     }
 
-    /// The text that an attribute refers to (`strTableRef` of eventman.xsd): one of the manifest's
-    /// by `$(string.ID)`. One of a message file, `$(mc.SYMBOL)`, is not in the manifest: mc.exe is
-    /// given both files, and looks it up in the other.
+    /// Resolves the text that an attribute refers to (`strTableRef` of eventman.xsd):
+    /// `$(string.ID)` refers to the manifest's texts. `$(mc.SYMBOL)` refers to a message file,
+    /// which mc.exe reads in addition to the manifest.
     pub fn message(&mut self, node: Xml<'a, 'i>) -> Option<TextRef> {
         let reference = node.attribute("message")?;
         let inner = reference

@@ -3,8 +3,9 @@
 /// A version of `WEVT_TEMPLATE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// 3.1, which mc.exe made up to Windows 10 1703's SDK.
+    /// 3.1, which mc.exe wrote up to the SDK for Windows 10 1703.
     V3,
-    /// 5.1, which it makes since; it has names and attributes of providers and events.
+    /// 5.1, which newer versions of mc.exe write; it adds names and attributes of providers and
+    /// events.
     V5,
 }

@@ -1,5 +1,5 @@
-//! Writes the XML of a manifest: the same for the same manifest, and with a line for each thing,
-//! so that differences can be read.
+//! Writes the XML of a manifest. The output is deterministic and has a line for each item, so that
+//! differences are easy to read.
 
 mod template;
 mod xml;
@@ -15,7 +15,7 @@ use quick_xml::{
 use crate::model::{Channel, Event, Manifest, Map, Opcode, Provider, QName, Template, TextRef};
 use xml::{Attributes, Writer, written};
 
-/// Writes a manifest. The text of `comment` stands at its head.
+/// Writes a manifest, with `comment` as a comment at the start.
 #[must_use]
 pub fn write(manifest: &Manifest, comment: &str) -> String {
     let mut out = Writer {
@@ -24,7 +24,7 @@ pub fn write(manifest: &Manifest, comment: &str) -> String {
     };
     out.event(XmlEvent::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)));
     if !comment.is_empty() {
-        // Two hyphens would end it.
+        // Two hyphens would end the comment.
         let comment = format!(" {} ", comment.replace("--", "- -"));
         out.event(XmlEvent::Comment(BytesText::from_escaped(comment)));
     }
@@ -51,11 +51,11 @@ pub fn write(manifest: &Manifest, comment: &str) -> String {
     out.close("instrumentationManifest");
     let mut bytes = out.xml.into_inner();
     bytes.push(b'\n');
-    // All that was written is text.
+    // Everything written is valid UTF-8.
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The namespaces of the prefixes of the manifest's own names.
+/// Returns the namespaces of the prefixes in the manifest's names.
 fn prefixes(manifest: &Manifest) -> impl Iterator<Item = (String, String)> + '_ {
     manifest
         .providers
@@ -220,7 +220,7 @@ impl<'a> Writer<'a> {
         self.close("provider");
     }
 
-    /// A list, unless there is nothing in it.
+    /// Writes a list, unless it is empty.
     fn list<T>(&mut self, name: &str, items: &[&'a T], write: impl Fn(&mut Self, &'a T)) {
         if items.is_empty() {
             return;
@@ -404,7 +404,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The opcodes of a task, or of none, that are not winmeta.xml's.
+/// Returns the opcodes of a task, or without a task, that winmeta.xml does not define.
 fn own_opcodes(provider: &Provider, task: Option<usize>) -> Vec<&Opcode> {
     provider
         .opcodes

@@ -1,4 +1,4 @@
-//! Templates, and the XML of their own.
+//! Writes templates and their `UserData`.
 
 use quick_xml::{
     escape::escape,
@@ -59,7 +59,7 @@ impl Writer<'_> {
                     self.empty("data", attributes);
                 }
                 PropertyKind::Unknown { in_type, .. } => {
-                    // There is no name for it, and no reader takes the number.
+                    // The type has no name, and readers do not accept its number.
                     self.empty("data", attributes.with("inType", in_type.to_string()));
                 }
                 PropertyKind::Struct(members) => {
@@ -72,8 +72,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The root of a template's own XML: its elements on lines of their own, and the end on one
-    /// of its own only if it was so before, since the template's GUID depends on it.
+    /// Writes the root of a template's `UserData`: each element on a separate line. The end tag
+    /// gets a separate line only if it had one, since the template's GUID depends on it.
     fn user_data(&mut self, root: &Element) {
         if root.nodes.is_empty() {
             self.empty(&root.name, element_attributes(root));
@@ -98,7 +98,7 @@ impl Writer<'_> {
         self.close(&root.name);
     }
 
-    /// An element in that: everything in it stays as it is.
+    /// Writes an element of `UserData` with unchanged content.
     fn element(&mut self, element: &Element) {
         self.stay_on_line();
         if element.nodes.is_empty() {
@@ -117,7 +117,7 @@ impl Writer<'_> {
     }
 
     fn element_text(&mut self, text: &str) {
-        // A parser makes a line feed of a carriage return.
+        // A parser converts a carriage return to a line feed.
         let text = escape(text).replace('\r', "&#13;");
         self.event(XmlEvent::Text(BytesText::from_escaped(text)));
     }

@@ -1,4 +1,4 @@
-//! Elements and attributes, by quick-xml's writer.
+//! Writes elements and attributes with quick-xml's writer.
 
 use std::{borrow::Cow, io};
 
@@ -39,7 +39,7 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// The attributes of an element of a template's own XML.
+/// Returns the attributes of an element of a template's `UserData`.
 pub fn element_attributes(element: &Element) -> Attributes<'_> {
     let attributes = element.attributes.iter();
     Attributes(
@@ -49,11 +49,11 @@ pub fn element_attributes(element: &Element) -> Attributes<'_> {
     )
 }
 
-/// A start tag, as far as its attributes.
+/// Returns a start tag with its attributes.
 fn tag<'n>(name: &'n str, attributes: Attributes<'_>) -> BytesStart<'n> {
     let mut tag = BytesStart::new(name);
     for (key, value) in attributes.0 {
-        // A parser would make a space of them.
+        // A parser would convert these characters to spaces.
         let value = escape(&value)
             .replace('\n', "&#10;")
             .replace('\r', "&#13;")
@@ -89,12 +89,12 @@ impl Writer<'_> {
         self.event(XmlEvent::Empty(tag(name, attributes)));
     }
 
-    /// Keeps the next tag on the line; an empty text is what does it.
+    /// Keeps the next tag on the line, by an empty text.
     pub fn stay_on_line(&mut self) {
         self.event(XmlEvent::Text(BytesText::from_escaped("")));
     }
 
-    /// Starts a line with the next tag, whatever came before.
+    /// Starts a new line with the next tag.
     pub fn start_line(&mut self) {
         self.event(XmlEvent::Eof);
     }

@@ -1,4 +1,4 @@
-//! Items without their bodies, their documentation and what is private.
+//! The text of public items, without bodies, documentation and private parts.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -22,13 +22,13 @@ const KEPT: [&str; 6] = [
     "repr",
 ];
 
-/// The longest value of a constant that is shown.
+/// The length of the longest constant value that is shown.
 const MAX_VALUE: usize = 60;
 
-/// Returns everything that other crates can name, by its path, as Rust.
+/// Returns the Rust text of every public item, by its path.
 pub fn entries(modules: &Crate, library: &str) -> BTreeMap<String, String> {
     let reached = reach(modules, library);
-    // A definition may have several paths; its implementations are listed at the first.
+    // A definition can have several paths; its implementations are listed with the first.
     let mut first: BTreeMap<&Found, &str> = BTreeMap::new();
     for (path, public) in &reached {
         if let Public::Item(found) = public {
@@ -62,7 +62,7 @@ pub fn entries(modules: &Crate, library: &str) -> BTreeMap<String, String> {
     entries
 }
 
-/// Returns the path of the type that is implemented, or else of the trait.
+/// Returns the path of an implementation's type or, failing that, of its trait.
 fn owner<'a>(
     modules: &Crate,
     id: Id,
@@ -101,7 +101,7 @@ fn definition(modules: &Crate, found: &Found) -> String {
             item => printed(stripped(item.clone())),
         };
     }
-    // A macro makes it: the first one whose call names it.
+    // A macro defines the item: the first whose call names it.
     let calls = items.iter().filter_map(|item| match item {
         Item::Macro(item) if names(item.mac.tokens.clone(), name) => Some(item),
         _ => None,
@@ -112,7 +112,7 @@ fn definition(modules: &Crate, found: &Found) -> String {
         .collect()
 }
 
-/// Returns true if tokens have a name.
+/// Returns true if tokens contain a name.
 fn names(tokens: TokenStream, name: &str) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(found) => found == name,
@@ -121,7 +121,7 @@ fn names(tokens: TokenStream, name: &str) -> bool {
     })
 }
 
-/// Returns what a macro accepts.
+/// Returns the patterns that a macro accepts.
 fn rules(name: &str, item: &ItemMacro) -> String {
     let mut text = format!("macro_rules! {name}\n");
     let mut is_pattern = true;
@@ -151,7 +151,7 @@ fn keep(attributes: &mut Vec<Attribute>) {
     });
 }
 
-/// Removes what is not part of the API from an item.
+/// Removes everything from an item that is not part of the API.
 fn stripped(mut item: Item) -> Item {
     match &mut item {
         Item::Const(item) => shorten(&mut item.expr),
@@ -204,7 +204,7 @@ fn stripped(mut item: Item) -> Item {
     item
 }
 
-/// Returns what is part of the API of an implementation, if anything is.
+/// Returns the part of an implementation that belongs to the API, if there is one.
 fn implementation(item: &ItemImpl) -> Option<Item> {
     if is_hidden(&item.attrs) {
         return None;
@@ -214,7 +214,7 @@ fn implementation(item: &ItemImpl) -> Option<Item> {
     let is_of_trait = item.trait_.is_some();
     item.items.retain(|item| {
         let (visibility, attributes) = match item {
-            // What a trait's functions take and return is the trait's.
+            // The trait fixes the signatures of its functions.
             ImplItem::Fn(item) if !is_of_trait => (&item.vis, &item.attrs),
             ImplItem::Const(item) => (&item.vis, &item.attrs),
             ImplItem::Type(item) => (&item.vis, &item.attrs),
@@ -239,7 +239,7 @@ fn implementation(item: &ItemImpl) -> Option<Item> {
     (is_of_trait || !item.items.is_empty()).then_some(Item::Impl(item))
 }
 
-/// Removes a function's body, and the attributes of its arguments.
+/// Removes a function's body and the attributes of its arguments.
 fn empty(signature: &mut Signature, block: &mut Block) {
     block.stmts.clear();
     for input in &mut signature.inputs {
@@ -250,7 +250,7 @@ fn empty(signature: &mut Signature, block: &mut Block) {
     }
 }
 
-/// Leaves a long value out.
+/// Replaces a long value by a placeholder.
 fn shorten(value: &mut Expr) {
     if value.to_token_stream().to_string().len() > MAX_VALUE {
         *value = parse_quote!(_);
@@ -272,7 +272,7 @@ fn fields(fields: &mut Fields) {
     }
 }
 
-/// Shows that there are private fields, and not which.
+/// Replaces the private fields by one placeholder.
 fn named(fields: &mut syn::punctuated::Punctuated<Field, token::Comma>) {
     let (public, private): (Vec<Field>, Vec<Field>) = std::mem::take(fields)
         .into_iter()

@@ -1,7 +1,7 @@
-//! The public API of the crates that others use, as texts that a review sees change.
+//! The public API of the published crates, as text files that show each change in review.
 //!
-//! The texts are made of the sources alone, without a compiler: they are the same whatever
-//! toolchain there is. A name that a macro makes is listed with the macro's call.
+//! The texts are derived from the sources without a compiler, so they do not depend on the
+//! toolchain. A name that a macro defines is listed with the macro's call.
 
 mod items;
 mod reach;
@@ -15,7 +15,7 @@ use crate::{
     process::root,
 };
 
-/// The crates, by their packages.
+/// The crates' packages.
 const CRATES: &[&str] = &[
     "etl-file",
     "etw-manifest",
@@ -27,16 +27,16 @@ const CRATES: &[&str] = &[
 /// The folder of the texts, from the repository's root.
 const FOLDER: &str = "docs/api";
 
-/// The command that renews the texts.
+/// The command that updates the texts.
 const RENEW: &str = "cargo xtask api";
 
-/// `cargo xtask api`: writes the texts, or only compares them with the sources.
+/// `cargo xtask api`: writes the texts, or compares them with the sources.
 pub fn run(check_only: bool) -> Result<()> {
     if check_only {
         return check();
     }
     let folder = root().join(FOLDER);
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     for (name, text) in texts()? {
         let path = folder.join(name);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
@@ -45,18 +45,18 @@ pub fn run(check_only: bool) -> Result<()> {
     Ok(())
 }
 
-/// Fails if a text is not what the sources make.
+/// Fails if a text differs from the API of the sources.
 pub fn check() -> Result<()> {
     let folder = root().join(FOLDER);
     let mut problems = Vec::new();
     let wanted = texts()?;
     for (name, text) in &wanted {
-        // A text that is not there differs, too.
+        // A missing text differs, too.
         let found = fs::read_to_string(folder.join(name)).ok();
         if found.as_ref() != Some(text) {
             let place = found.map_or_else(String::new, |found| difference(&found, text));
             problems.push(format!(
-                "{FOLDER}/{name} is not the API of the sources{place}; look at the change, run \
+                "{FOLDER}/{name} differs from the API of the sources{place}; review the change, run \
                  `{RENEW}` and commit what it writes"
             ));
         }
@@ -64,21 +64,21 @@ pub fn check() -> Result<()> {
     for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {FOLDER}"))? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if !wanted.contains_key(&name) {
-            problems.push(format!("{FOLDER}/{name} is the API of no crate; remove it"));
+            problems.push(format!("{FOLDER}/{name} belongs to no crate; remove it"));
         }
     }
     ensure!(problems.is_empty(), "{}", problems.join("\n"));
     Ok(())
 }
 
-/// Returns the first line that differs, as the end of a sentence.
+/// Returns the first difference, as the end of a sentence.
 fn difference(found: &str, wanted: &str) -> String {
     let pairs = found.lines().zip(wanted.lines()).zip(1..);
     let differs = pairs
         .into_iter()
         .find(|((found, wanted), _)| found != wanted);
     differs.map_or_else(String::new, |((found, wanted), line)| {
-        format!(" (line {line} is `{found}`, and would be `{wanted}`)")
+        format!(" (line {line} is `{found}`; expected `{wanted}`)")
     })
 }
 
@@ -89,7 +89,7 @@ fn texts() -> Result<BTreeMap<String, String>> {
         .iter()
         .map(|name| {
             let target = targets.iter().find(|target| target.name == *name);
-            let target = target.with_context(|| format!("there is no crate {name}"))?;
+            let target = target.with_context(|| format!("the workspace has no crate {name}"))?;
             let modules = Crate::read(&target.file, &root())
                 .with_context(|| format!("cannot read the modules of {name}"))?;
             Ok((format!("{name}.txt"), text(name, &modules)))

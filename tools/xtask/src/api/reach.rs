@@ -1,4 +1,4 @@
-//! Which items other crates can name, and how.
+//! The items that other crates can name, and their paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,21 +6,21 @@ use syn::{Item, Visibility};
 
 use crate::modules::{Crate, Found, Id, ROOT, attributes, defined, has_attribute, is_hidden, used};
 
-/// What a public path names.
+/// The target of a public path.
 pub enum Public {
     /// A module of the crate.
     Module,
     /// An item of a module of the crate, by its name there.
     Item(Found),
-    /// Something of another crate, by its path.
+    /// An item of another crate, by its path.
     Foreign(Vec<String>),
 }
 
-/// Returns everything that other crates can name, by its path.
+/// Returns all targets that other crates can name, by their paths.
 pub fn reach(modules: &Crate, library: &str) -> BTreeMap<String, Public> {
     let mut reached = BTreeMap::new();
     walk(modules, ROOT, library, &mut BTreeSet::new(), &mut reached);
-    // Macros that are exported stand in the root, whichever module has them.
+    // Exported macros are in the root, whichever module defines them.
     for (id, module) in modules.modules.iter().enumerate() {
         for item in &module.items {
             let Item::Macro(item) = item else { continue };
@@ -65,7 +65,7 @@ fn walk(
     above: &mut BTreeSet<Id>,
     reached: &mut BTreeMap<String, Public>,
 ) {
-    // A module that re-exports one that it lies in is listed once.
+    // A module that re-exports one of its ancestors is listed once.
     if !above.insert(id) {
         return;
     }

@@ -27,7 +27,7 @@ pub struct Definition {
     pub id: String,
     /// The line that the anchor is in, counted from 1.
     pub line: usize,
-    /// The id follows the anchor, so that readers see it.
+    /// Whether the id follows the anchor, so that readers see it.
     pub is_labelled: bool,
 }
 
@@ -56,10 +56,10 @@ pub fn definitions(text: &str) -> Vec<Definition> {
     definitions
 }
 
-/// An id that a text begins with.
+/// An id at the start of a text.
 struct Id<'a> {
     text: &'a str,
-    /// V04 or O8: too short to be told from other words in code.
+    /// Whether the id is short, such as V04 or O8, and could be another word in code.
     is_short: bool,
 }
 

@@ -1,10 +1,10 @@
-//! What a Markdown text says, links to, and can be linked to.
+//! The prose, links and anchors of a Markdown text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// Stands for code in prose.
+/// The placeholder for code in prose.
 const CODE: char = '\u{fffc}';
 
 fn options() -> Options {
@@ -61,7 +61,7 @@ const fn is_inline_end(tag: TagEnd) -> bool {
     )
 }
 
-/// Returns the links to other places of the tree, with their lines.
+/// Returns the links to files of the tree, with their lines.
 pub(super) fn links(text: &str) -> Vec<(usize, String)> {
     Parser::new_ext(text, options())
         .into_offset_iter()
@@ -75,7 +75,7 @@ pub(super) fn links(text: &str) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// An item of a file, as a document names it: `` [`Item`](file) ``, or `` `Item` in [file](file) ``.
+/// An item of a file that a document names: `` [`Item`](file) ``, or `` `Item` in [file](file) ``.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Item {
     /// The line, counted from 1.
@@ -86,10 +86,10 @@ pub(super) struct Item {
     pub link: String,
 }
 
-/// Returns the items that a document says are in files of the tree.
+/// Returns the items that a document names together with a file of the tree.
 pub(super) fn items(text: &str) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
-    // Names that a list such as "`a` and `b` in" has had so far.
+    // The names so far in a list such as "`a` and `b` in".
     let mut listed: Vec<String> = Vec::new();
     let mut inside: Option<(usize, String)> = None;
     for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
@@ -128,7 +128,7 @@ pub(super) fn items(text: &str) -> Vec<Item> {
     items
 }
 
-/// `https:`, `mailto:` and the like.
+/// Returns whether a link has a scheme such as `https:` or `mailto:`.
 fn has_scheme(link: &str) -> bool {
     link.split_once(':').is_some_and(|(scheme, _)| {
         scheme.starts_with(|letter: char| letter.is_ascii_alphabetic())
@@ -138,7 +138,7 @@ fn has_scheme(link: &str) -> bool {
     })
 }
 
-/// Returns the anchors of a document: those that it sets, and those that its headings get.
+/// Returns the anchors of a document: explicit ones and those of its headings.
 pub(super) fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
@@ -175,7 +175,7 @@ pub(super) fn anchor(html: &str) -> Option<(&str, &str)> {
     html.strip_prefix("<a id=\"")?.split_once("\">")
 }
 
-/// Returns the anchor that GitHub makes of a heading.
+/// Returns the anchor that GitHub generates for a heading.
 fn slug(heading: &str) -> String {
     heading
         .chars()

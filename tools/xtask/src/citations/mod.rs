@@ -1,9 +1,9 @@
 //! Ids that comments, messages and documents cite, and links between documents.
 //!
-//! The documents of `docs/reference` define ids such as ETW-2.14, V04, O8 and R-T4, each
-//! at an anchor. [`check`] fails if something cites an id that none of them defines, if an
-//! id is defined twice, if a section is cited by its number alone, if a comment names a
-//! document that does not exist, or if a relative link of a document leads nowhere.
+//! The documents of `docs/reference` define ids such as ETW-2.14, V04, O8 and R-T4, each at an
+//! anchor. [`check`] fails if a file cites an id that no document defines, if an id is defined
+//! twice, if a section is cited by its number alone, if a comment names a document that does not
+//! exist, or if a relative link of a document leads nowhere.
 
 mod ids;
 mod markdown;
@@ -27,7 +27,7 @@ const REFERENCE: &str = "docs/reference/";
 /// The requirements' document.
 pub const REQUIREMENTS: &str = "docs/reference/requirements.md";
 
-/// A file tree: paths from its root, with `/`, and the text of those that can cite.
+/// A file tree: paths relative to its root, with `/`, and the text of the files that can cite.
 #[derive(Default)]
 struct Tree {
     paths: BTreeSet<String>,
@@ -85,7 +85,7 @@ impl Tree {
                     ));
                 }
                 if let Some(first) = defined.insert(id.clone(), place.clone()) {
-                    problems.push(format!("{place}: {id} is defined already, at {first}"));
+                    problems.push(format!("{place}: {id} is already defined at {first}"));
                 }
             }
         }
@@ -126,14 +126,16 @@ impl Tree {
                 let source = resolved(path, &item.link).and_then(|path| self.texts.get(&path));
                 if source.is_some_and(|source| !has_item(source, &item.name)) {
                     let markdown::Item { line, name, link } = item;
-                    problems.push(format!("{path}:{line}: {link} has no item {name}"));
+                    problems.push(format!(
+                        "{path}:{line}: {link} does not contain the item {name}"
+                    ));
                 }
             }
         }
         problems
     }
 
-    /// Follows a link of a document; returns what is wrong with it.
+    /// Follows a link of a document, and returns the problem if the link is broken.
     fn follow(
         &self,
         from: &str,
@@ -148,7 +150,7 @@ impl Tree {
         } else if let Some(target) = resolved(from, path) {
             target
         } else {
-            return Some("leaves the checkout".to_owned());
+            return Some("leads out of the checkout".to_owned());
         };
         if !target.is_empty() && !self.paths.contains(&target) {
             return Some(format!("leads to {target}, which does not exist"));
@@ -164,8 +166,8 @@ impl Tree {
     }
 }
 
-/// Resolves a relative path against the file that names it. Returns nothing if the path
-/// leaves the tree.
+/// Resolves a relative path against the file that contains it. Returns `None` if the path leaves
+/// the tree.
 fn resolved(from: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -181,8 +183,8 @@ fn resolved(from: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Returns true if a source has the last part of an item's path as a word. The name of a file is
-/// no item's.
+/// Returns true if a source has the last part of an item's path as a word. The name of a file does
+/// not count.
 fn has_item(source: &str, name: &str) -> bool {
     if name.contains(['.', '/']) {
         return true;
@@ -204,7 +206,7 @@ fn can_cite(path: &str) -> bool {
     matches!(extension_of(path), "rs" | "md" | "toml" | "py")
 }
 
-/// Returns what people read of a file.
+/// Returns the passages of a file that people read.
 fn passages(path: &str, text: &str) -> Vec<Passage> {
     match extension_of(path) {
         "rs" => rust::passages(text),
@@ -218,7 +220,7 @@ fn passages(path: &str, text: &str) -> Vec<Passage> {
             .zip(1..)
             .filter_map(|(line, number)| {
                 let start = line.find('#')?;
-                // A `#` within a word or a string is no comment's.
+                // A `#` within a word or a string does not begin a comment.
                 let before = line.get(..start)?;
                 let text = line.get(start + 1..)?;
                 (before.is_empty() || before.ends_with(' ')).then(|| Passage {
@@ -394,7 +396,7 @@ mod tests {
                 "missing.md",
                 "leads to docs/missing.md, which does not exist",
             ),
-            ("../../other/a.md", "leaves the checkout"),
+            ("../../other/a.md", "leads out of the checkout"),
             ("#nowhere", "which has no anchor nowhere"),
             (
                 "reference/behaviour.md#etw-2.16",

@@ -1,4 +1,4 @@
-//! A stretch of a file that people read.
+//! A passage of a file that people read.
 
 /// The kind of text that a passage comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,10 +11,10 @@ pub(super) enum Kind {
     Document,
 }
 
-/// A stretch of a file that people read.
+/// A passage of a file that people read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Passage {
-    /// Its first line, counted from 1.
+    /// The first line, counted from 1.
     pub line: usize,
     /// The kind of text.
     pub kind: Kind,

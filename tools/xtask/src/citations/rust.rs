@@ -1,16 +1,16 @@
-//! What people read of Rust source: comments and string literals.
+//! The passages of Rust source that people read: comments and string literals.
 
 use ra_ap_rustc_lexer::{FrontmatterAllowed, LiteralKind, TokenKind, tokenize};
 
 use super::passage::{Kind, Passage};
 
-/// Returns the comments and string literals of a file. Line comments on consecutive lines
-/// make one passage, since a sentence can go over several.
+/// Returns the comments and string literals of a file. Line comments on consecutive lines make one
+/// passage, since a sentence can span several lines.
 pub(super) fn passages(source: &str) -> Vec<Passage> {
     let mut passages: Vec<Passage> = Vec::new();
     let mut line = 1;
     let mut rest = source;
-    // The passage that a further line comment belongs to.
+    // The passage that the next line comment continues.
     let mut open = false;
     for token in tokenize(source, FrontmatterAllowed::No) {
         let length = usize::try_from(token.len).unwrap_or(rest.len());

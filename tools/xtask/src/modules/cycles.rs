@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{edges::Edges, tree::Id};
 
-/// Returns cycles such that each module that lies on any cycle lies on one of them, and none
-/// is longer than it has to be for one of its modules.
+/// Returns a set of cycles that contains every module on a cycle. Each returned cycle is the
+/// shortest for one of its modules.
 pub fn cycles(edges: &Edges) -> Vec<Vec<Id>> {
     let mut found: BTreeSet<Vec<Id>> = BTreeSet::new();
     for start in 0..edges.len() {

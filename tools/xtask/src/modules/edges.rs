@@ -1,4 +1,4 @@
-//! Which module uses which.
+//! The uses between modules.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use syn::{
 
 use super::tree::{Crate, Id, Name, attributes, is_for_tests, used};
 
-/// For each module, the modules that it uses, and where.
+/// For each module, the modules that it uses and the first place of each use.
 pub type Edges = Vec<BTreeMap<Id, Place>>;
 
 /// A place in a module's file.
@@ -68,7 +68,7 @@ impl Crate {
     }
 }
 
-/// Finds what one module uses.
+/// Collects the modules that one module uses.
 struct Finder<'a> {
     all: &'a Crate,
     id: Id,
@@ -87,14 +87,14 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds what a path in code names.
+    /// Adds the module that a path in code names.
     fn path(&mut self, path: &[String], line: usize) {
         let Some(first) = path.first() else { return };
         let module = &self.all.modules[self.id];
         let is_use = match first.as_str() {
             // A receiver, or a visibility.
             "crate" | "self" | "super" => path.len() > 1,
-            // A `use` is an edge by itself; a re-export is one where its name is used.
+            // A `use` is an edge by itself; a re-export is an edge where its name is used.
             name => match module.names.get(name) {
                 Some(Name::Imported(import)) => import.is_reexport,
                 Some(Name::Own) => false,
@@ -107,7 +107,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds what the paths in a macro's tokens name.
+    /// Adds the modules that the paths in a macro's tokens name.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path = TokenPath::default();
         // The colons and the dot since the last name.
@@ -120,7 +120,7 @@ impl Finder<'_> {
                         path.line = name.span().start().line;
                         path.is_other = after_dot;
                     } else if path.names.is_empty() {
-                        // `::name` is of another crate.
+                        // `::name` belongs to another crate.
                         path.is_other = true;
                     }
                     path.names.push(name.to_string());
@@ -129,12 +129,12 @@ impl Finder<'_> {
                 TokenTree::Punct(mark) if mark.as_char() == ':' => colons += 1,
                 TokenTree::Punct(mark) => {
                     self.end(&mut path);
-                    // Two dots are a range, whose end is a name of its own.
+                    // Two dots are a range, whose end is a separate name.
                     (colons, after_dot) = (0, mark.as_char() == '.' && !after_dot);
                 }
                 TokenTree::Group(group) => {
                     self.end(&mut path);
-                    // The names in the braces of a `use` are not paths of their own.
+                    // The names in the braces of a `use` are not separate paths.
                     if colons != 2 || group.delimiter() != Delimiter::Brace {
                         self.tokens(group.stream());
                     }
@@ -149,7 +149,7 @@ impl Finder<'_> {
         self.end(&mut path);
     }
 
-    /// Adds a path of a macro's tokens, which has ended.
+    /// Adds a finished path of a macro's tokens.
     fn end(&mut self, path: &mut TokenPath) {
         let path = std::mem::take(path);
         if !path.is_other {
@@ -163,7 +163,7 @@ impl Finder<'_> {
 struct TokenPath {
     names: Vec<String>,
     line: usize,
-    /// It is a field, a method, or a name of another crate.
+    /// Whether the path is a field, a method, or a name of another crate.
     is_other: bool,
 }
 

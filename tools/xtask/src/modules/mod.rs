@@ -1,12 +1,12 @@
-//! Modules whose dependencies go round in a circle.
+//! Dependency cycles between modules.
 //!
 //! A module uses another if its code names an item of it, by a `use` or by a path that begins with
-//! `crate`, `self`, `super` or a module's name, in macros too. A name that a module re-exports
-//! belongs to the module that defines it; declaring a module and re-exporting its names uses
-//! nothing of it. Code for tests does not count.
+//! `crate`, `self`, `super` or a module's name, including paths in macros. A re-exported name
+//! belongs to the module that defines it; declaring a module or re-exporting its names is not a
+//! use. Code for tests does not count.
 //!
-//! There are two kinds of cycles: those of single modules, and those of modules with one parent,
-//! each taken together with all modules within it.
+//! Cycles are of two kinds: between single modules, and between modules with one parent, each taken
+//! together with all modules within it.
 
 mod cycles;
 mod edges;
@@ -37,14 +37,14 @@ const WORKSPACES: [&str; 4] = [
     "tools/bench/image/Cargo.toml",
 ];
 
-/// The crates that still have cycles, and why. A crate that has none any more is an error, too.
+/// The crates that still have cycles, and why. Listing a crate without cycles is an error, too.
 const CYCLIC: &[(&str, &str)] = &[];
 
 /// A crate: a library or a program of a package.
 pub struct Target {
-    /// Its package's name, and the program's where that differs.
+    /// The package's name, and the program's where it differs.
     pub name: String,
-    /// Its root file.
+    /// The root file.
     pub file: PathBuf,
 }
 
@@ -58,12 +58,12 @@ pub fn check() -> Result<()> {
         let reason = CYCLIC.iter().find(|(name, _)| *name == target.name);
         match (cycles.is_empty(), reason) {
             (true, Some(_)) => problems.push(format!(
-                "{} has no cycle any more; take it from the list of those that have, in \
+                "{} no longer has a cycle; remove it from the list of crates with cycles in \
                  tools/xtask/src/modules/mod.rs",
                 target.name
             )),
             (false, None) => problems.push(format!(
-                "modules of {} use each other in a circle; move what both use to a module below \
+                "the modules of {} form cycles; move what two modules share to a module below \
                  both:\n{}",
                 target.name,
                 cycles.join("\n")
@@ -89,7 +89,7 @@ pub fn run() -> Result<()> {
     check()
 }
 
-/// Returns the crates of all workspaces, but for tests, examples and build scripts.
+/// Returns the crates of all workspaces, except tests, examples and build scripts.
 pub fn targets() -> Result<Vec<Target>> {
     const KINDS: [&str; 5] = ["lib", "rlib", "cdylib", "proc-macro", "bin"];
     let mut targets = Vec::new();
@@ -218,7 +218,8 @@ mod tests {
             ("a.rs", a),
             ("b.rs", "pub struct B;\n"),
         ]);
-        // A name that the module defines itself is an edge to it, as is what it uses of a child.
+        // A name that the module defines itself is an edge to that module, and so is a use of a
+        // child.
         let found = cycles(&[
             ("lib.rs", "mod a;\npub use a::A;\npub struct B(A);\n"),
             ("a.rs", a),

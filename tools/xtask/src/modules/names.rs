@@ -1,11 +1,11 @@
-//! Which module defines what a path names.
+//! Resolves a path to the module that defines its target.
 
 use super::tree::{Crate, Id, Name, ROOT};
 
-/// The most re-exports that a name is followed through.
+/// The maximum number of re-exports that a name is followed through.
 const MAX_STEPS: usize = 32;
 
-/// What a path names: an item of a module, or the module itself.
+/// The target of a path: an item of a module, or the module itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Found {
     /// The module.
@@ -15,7 +15,7 @@ pub struct Found {
 }
 
 impl Crate {
-    /// Returns what a path names in a module; nothing for names of other crates and of the
+    /// Returns the target of a path in a module, or `None` for names of other crates and of the
     /// language.
     pub fn resolve(&self, from: Id, path: &[String]) -> Option<Found> {
         self.follow(from, path, MAX_STEPS)
@@ -46,8 +46,8 @@ impl Crate {
         })
     }
 
-    /// Finds a name in a module, and what the rest of the path names there. A name that the
-    /// module does not visibly have is its own, made by a macro, where `is_there` says so.
+    /// Resolves a name in a module and then the rest of the path. Where `is_there` is true, a name
+    /// that the module does not visibly define counts as its own, defined by a macro.
     fn find(
         &self,
         at: Id,
@@ -89,7 +89,7 @@ impl Crate {
         is_there.then(own)
     }
 
-    /// Returns true if a module has a name.
+    /// Returns true if a module defines or imports a name.
     fn has(&self, at: Id, name: &str, steps: usize) -> bool {
         let Some(steps) = steps.checked_sub(1) else {
             return false;
@@ -103,7 +103,7 @@ impl Crate {
             })
     }
 
-    /// Returns true if a module lies in another.
+    /// Returns true if a module is inside another.
     pub fn is_within(&self, inner: Id, outer: Id) -> bool {
         let mut at = self.modules[inner].parent;
         while let Some(id) = at {

@@ -11,36 +11,36 @@ use syn::{
     Attribute, Item, ItemUse, Meta, UseTree, Visibility, parse::Parser as _, spanned::Spanned,
 };
 
-/// The place of a module in [`Crate::modules`].
+/// The index of a module in [`Crate::modules`].
 pub type Id = usize;
 
 /// The crate's root module.
 pub const ROOT: Id = 0;
 
-/// A crate's modules without those for tests; the first is the root.
+/// A crate's modules except test modules; the first is the root.
 #[derive(Default)]
 pub struct Crate {
     /// The modules.
     pub modules: Vec<Module>,
 }
 
-/// A module, in a file of its own or within another's.
+/// A module, in its own file or within another's.
 pub struct Module {
-    /// Its path: `crate::etw::session`.
+    /// The path: `crate::etw::session`.
     pub path: String,
-    /// The module that declares it.
+    /// The module that declares this module.
     pub parent: Option<Id>,
-    /// Whether other crates may name it, if they may name its parent.
+    /// Whether other crates can name the module if they can name its parent.
     pub is_public: bool,
-    /// Its file, from the repository's root.
+    /// The file, relative to the repository's root.
     pub file: String,
-    /// The modules that it declares.
+    /// The modules that this module declares.
     pub children: BTreeMap<String, Id>,
-    /// The other names that it defines or imports.
+    /// The other names that the module defines or imports.
     pub names: BTreeMap<String, Name>,
-    /// The paths of its `use …::*`.
+    /// The paths of the module's `use …::*`.
     pub globs: Vec<Import>,
-    /// Its items, without modules and without what is for tests only.
+    /// The items, without modules and test code.
     pub items: Vec<Item>,
 }
 
@@ -56,11 +56,11 @@ pub enum Name {
 pub struct Import {
     /// The path.
     pub path: Vec<String>,
-    /// Whether other modules may import it from there.
+    /// Whether other modules can import the name from this module.
     pub is_reexport: bool,
 }
 
-/// A path within a `use`, and the name that it gets; without a name it is a glob.
+/// A path within a `use` and the name that it imports; a glob has no name.
 pub struct Used {
     /// The path.
     pub path: Vec<String>,
@@ -71,11 +71,11 @@ pub struct Used {
 }
 
 impl Crate {
-    /// Reads a crate from its root file; `root` is the folder that files are named from.
+    /// Reads a crate from its root file; file names are relative to the folder `root`.
     pub fn read(file: &Path, root: &Path) -> Result<Self> {
         let folder = file
             .parent()
-            .with_context(|| format!("{} is in no folder", file.display()))?;
+            .with_context(|| format!("{} has no parent folder", file.display()))?;
         Self::build(file, folder, root, &|path| {
             fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
         })
@@ -138,7 +138,7 @@ impl Reader<'_> {
         name.display().to_string().replace('\\', "/")
     }
 
-    /// Reads a module's file; those of its modules are in `folder`.
+    /// Reads a module's file; its child modules' files are in `folder`.
     fn file(&mut self, id: Id, file: &Path, folder: &Path) -> Result<()> {
         let parsed = syn::parse_file(&(self.text)(file)?).map_err(|error| {
             let start = error.span().start();
@@ -221,7 +221,7 @@ impl Reader<'_> {
         for used in used(item) {
             match used.name {
                 Some(name) if name == "_" => {}
-                // `pub use name;` of a macro makes it a name that paths can have.
+                // `pub use name;` makes a macro reachable by paths.
                 Some(name) if used.path == [name.as_str()] => {}
                 Some(name) => {
                     module.names.insert(name, Name::Imported(import(used.path)));
@@ -231,7 +231,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Makes a macro that is exported a name of the crate's root.
+    /// Adds an exported macro to the names of the crate's root.
     fn export(&mut self, id: Id, item: &Item) {
         let Item::Macro(item) = item else { return };
         let is_exported = has_attribute(&item.attrs, "macro_export");
@@ -293,14 +293,14 @@ pub fn used(item: &ItemUse) -> Vec<Used> {
         }
     }
     let mut found = Vec::new();
-    // `use ::name` is of another crate.
+    // `use ::name` names another crate.
     if item.leading_colon.is_none() {
         walk(&item.tree, &[], &mut found);
     }
     found
 }
 
-/// Returns true for what is compiled for tests only.
+/// Returns true for attributes that limit an item to tests.
 pub fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let path = attribute.path();
@@ -312,7 +312,7 @@ pub fn is_for_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Returns true for a predicate that holds for tests only.
+/// Returns true for a `cfg` predicate that holds only in tests.
 fn needs_test(predicate: &Meta) -> bool {
     let parts = |list: &syn::MetaList| {
         syn::punctuated::Punctuated::<Meta, syn::Token![,]>::parse_terminated
@@ -381,14 +381,14 @@ pub fn defined(item: &Item) -> Vec<String> {
     vec![name.to_string()]
 }
 
-/// Returns true if an attribute of this name is there.
+/// Returns true if the attributes include one with this name.
 pub fn has_attribute(attributes: &[Attribute], name: &str) -> bool {
     attributes
         .iter()
         .any(|attribute| attribute.path().is_ident(name))
 }
 
-/// Returns true for what documentation leaves out.
+/// Returns true for items that the documentation leaves out.
 pub fn is_hidden(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("doc")

@@ -1,5 +1,5 @@
-//! `cargo xtask package`: the sample driver's package for a test machine, made by
-//! `cargo etw package`.
+//! `cargo xtask package`: builds the sample driver's package for a test machine with `cargo etw
+//! package`.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -15,7 +15,7 @@ use crate::{
     toolchain::{Machine, Toolchain},
 };
 
-/// The folder of the package's texts, from the workspace's root.
+/// The folder of the package's texts, relative to the workspace's root.
 const TEXTS: &str = "tools/xtask/src/package";
 
 /// The signing tools.
@@ -42,7 +42,7 @@ pub fn missing_packages() -> Vec<&'static str> {
     TOOLS.iter().filter_map(Program::missing).collect()
 }
 
-/// `cargo xtask package`.
+/// Runs `cargo xtask package`.
 pub fn run() -> Result<()> {
     let toolchain = step("Finding the cross toolchain", || {
         Toolchain::find_or_install(Machine::X64)
@@ -83,7 +83,7 @@ pub fn run() -> Result<()> {
     cargo_etw::run(command.arg("--certificate").arg(folder))
 }
 
-/// The package.
+/// Returns the path of the package.
 fn archive(service: &str, version: &str) -> PathBuf {
     target()
         .join("package")

@@ -16,13 +16,13 @@ pub enum LoadError {
         /// The cause.
         source: io::Error,
     },
-    /// The file is no text.
+    /// The file is not text.
     #[error("cannot read the manifest {}: it is neither UTF-8 nor UTF-16 text", path.display())]
     Encoding {
         /// The file.
         path: PathBuf,
     },
-    /// The file is no XML, or no manifest.
+    /// The file is not well-formed XML or not a manifest.
     #[error("cannot read {}: {source}", path.display())]
     Manifest {
         /// The file.

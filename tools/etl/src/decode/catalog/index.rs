@@ -1,4 +1,4 @@
-//! From a manifest to what events are looked up by.
+//! Indexes manifests for the lookup of events.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use etw_manifest::{self as model, Manifest, Property, PropertyKind, QName, Size,
 use super::provider::{EventDefinition, Provider};
 use crate::decode::schema::{Count, Field, InType, Length, OutType, Schema, ValueMap};
 
-/// The language that texts are shown in where a manifest has it.
+/// The preferred language of texts.
 const CULTURE: &str = "en-US";
 
 /// Indexes the providers of a manifest.
@@ -24,7 +24,7 @@ pub fn providers(manifest: &Manifest) -> Vec<Provider> {
 /// The texts of a manifest.
 struct Texts<'a> {
     manifest: &'a Manifest,
-    /// Those in English, if its first language is another.
+    /// The texts in English, if the manifest's first language is another.
     english: HashMap<&'a str, &'a str>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Texts<'a> {
         Some(translated.filter(|_| !text.standard).unwrap_or(&text.value))
     }
 
-    /// The text that people see for a definition: its message, or else its name.
+    /// Returns the text shown for a definition: its message or, without one, its name.
     fn title(&self, message: Option<TextRef>, name: &QName) -> String {
         self.get(message).unwrap_or(&name.written).to_owned()
     }
@@ -114,10 +114,10 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// Lays out fields; `outer` are those of the template, for the members of a structure.
+/// Returns the layout of fields; for the members of a structure, `outer` are the template's fields.
 fn fields(properties: &[Property], outer: &[Property], maps: &[Arc<ValueMap>]) -> Vec<Field> {
     let name = |property: &Property| -> Arc<str> { property.name.as_str().into() };
-    // A reference to a field that is not there is to one that has no number.
+    // A reference to a missing field becomes a reference to a field without a number.
     let referred = |list: &[Property], at: usize| list.get(at).map(name).unwrap_or_default();
     let field = |property: &Property| {
         let (in_type, out_type, map, members) = match &property.kind {
@@ -176,10 +176,10 @@ fn fields(properties: &[Property], outer: &[Property], maps: &[Arc<ValueMap>]) -
     properties.iter().map(field).collect()
 }
 
-/// `win:Binary` without a length that is shown as an IPv6 address has this one.
+/// The length of `win:Binary` without a length that is shown as an IPv6 address.
 const IPV6_LENGTH: u16 = 16;
 
-/// The tag bits of a field, which manifests have in decimal or hexadecimal digits.
+/// Returns the tag bits of a field, which manifests give in decimal or hexadecimal digits.
 fn tags(property: &Property) -> u32 {
     let tags = property.others.iter().find(|(name, _)| name == "tags");
     tags.and_then(|(_, text)| model::number(text))

@@ -1,7 +1,7 @@
-//! The providers of manifests and images, which events are decoded by.
+//! The providers of manifests and images, by which events are decoded.
 //!
 //! The crate `etw-manifest` reads manifests (`.man`) and the resources of images; a [`Catalog`]
-//! holds what they say of events, and is asked by provider, event id and version.
+//! stores the descriptions of events, by provider, event id and version.
 
 mod error;
 mod index;
@@ -20,25 +20,25 @@ use etw_wire::Guid;
 
 use crate::decode::schema::Schema;
 
-/// The providers of all manifests that were loaded.
+/// The providers of all loaded manifests and images.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     providers: HashMap<Guid, Arc<Provider>>,
 }
 
 impl Catalog {
-    /// A catalog without providers. It is all that `TraceLogging` events need.
+    /// Returns a catalog without providers, which suffices for `TraceLogging` events.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Loads a manifest file, in UTF-8 or, with a byte order mark, in UTF-16.
-    /// A provider that is known already is replaced. Returns the parts of the manifest that
-    /// cannot be used; events are decoded without them.
+    /// Loads a manifest file, in UTF-8 or, with a byte order mark, in UTF-16. A provider that is
+    /// already in the catalog is replaced. Returns the parts of the manifest that cannot be used;
+    /// events are decoded without them.
     ///
     /// # Errors
-    /// [`LoadError`] if the file cannot be read, or is no manifest.
+    /// Fails with [`LoadError`] if the file cannot be read or is not a manifest.
     pub fn load(&mut self, path: impl AsRef<Path>) -> Result<Vec<Skipped>, LoadError> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(|source| LoadError::Io {
@@ -54,27 +54,27 @@ impl Catalog {
         })
     }
 
-    /// Adds a manifest's text. A provider that is known already is replaced. Returns the parts of
-    /// the manifest that cannot be used.
+    /// Adds a manifest's text. A provider that is already in the catalog is replaced. Returns the
+    /// parts of the manifest that cannot be used.
     ///
     /// # Errors
-    /// [`ManifestError`] if the text is no manifest; the catalog is as before.
+    /// Fails with [`ManifestError`] if the text is not a manifest; the catalog is then unchanged.
     pub fn add(&mut self, manifest: &str) -> Result<Vec<Skipped>, ManifestError> {
         let Lenient { manifest, skipped } = read_lenient(manifest)?;
         self.add_model(&manifest);
         Ok(skipped)
     }
 
-    /// Adds the providers of a manifest that was read, in place of those that are known already.
+    /// Adds the providers of a manifest, and replaces those that are already in the catalog.
     pub fn add_model(&mut self, manifest: &Manifest) {
         self.insert(index::providers(manifest));
     }
 
-    /// Adds providers, in place of those that are known already.
+    /// Adds providers, and replaces those that are already in the catalog.
     fn insert(&mut self, providers: Vec<Provider>) {
         for provider in providers.into_iter().map(Arc::new) {
-            // Events carry the control GUID, where there is one. Several
-            // providers may share it; then only traits can tell them apart.
+            // Events carry the control GUID, if the provider has one. Several providers can share
+            // it; then only their traits distinguish them.
             if let Some(control) = provider.control_guid {
                 self.providers
                     .entry(control)
@@ -84,13 +84,13 @@ impl Catalog {
         }
     }
 
-    /// The provider of a GUID.
+    /// Returns the provider with a GUID.
     #[must_use]
     pub fn provider(&self, guid: Guid) -> Option<&Provider> {
         self.providers.get(&guid).map(Arc::as_ref)
     }
 
-    /// The layout of an event's user data.
+    /// Returns the layout of an event's user data.
     #[must_use]
     pub fn schema(&self, provider: Guid, id: u16, version: u8) -> Option<&Schema> {
         let event = self.provider(provider)?.event(id, version)?;

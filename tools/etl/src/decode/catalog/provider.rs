@@ -1,4 +1,4 @@
-//! A provider as its manifest describes it.
+//! A provider that a manifest or an image describes.
 
 use std::collections::HashMap;
 
@@ -9,15 +9,15 @@ use crate::decode::schema::Schema;
 /// A provider of a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provider {
-    /// Its name.
+    /// The provider's name.
     pub name: String,
-    /// The GUID that its events are decoded by.
+    /// The GUID by which its events are decoded.
     pub guid: Guid,
-    /// The GUID that it is enabled by, if that is another one.
+    /// The GUID by which sessions enable the provider, if it differs from `guid`.
     pub control_guid: Option<Guid>,
     pub(crate) levels: HashMap<u8, String>,
     pub(crate) tasks: HashMap<u16, String>,
-    /// By task, 0 for all tasks, and value.
+    /// The opcodes' names, by task (0 for all tasks) and value.
     pub(crate) opcodes: HashMap<(u16, u8), String>,
     pub(crate) keywords: Vec<(u64, String)>,
     pub(crate) events: HashMap<(u16, u8), EventDefinition>,
@@ -26,16 +26,16 @@ pub struct Provider {
 /// An event of a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventDefinition {
-    /// Layout of its user data.
+    /// The layout of the user data.
     pub schema: Schema,
-    /// Its symbol.
+    /// The event's symbol.
     pub symbol: Option<String>,
-    /// Its message, with `%1` to `%99` for the fields.
+    /// The event's message, with `%1` to `%99` for the fields.
     pub message: Option<String>,
 }
 
 impl EventDefinition {
-    /// The event's name, or else its symbol.
+    /// Returns the event's name or, without one, its symbol.
     #[must_use]
     pub fn name(&self) -> Option<String> {
         let name = &self.schema.event_name;
@@ -48,25 +48,25 @@ impl EventDefinition {
 }
 
 impl Provider {
-    /// An event by id and version.
+    /// Returns the event with an id and version.
     #[must_use]
     pub fn event(&self, id: u16, version: u8) -> Option<&EventDefinition> {
         self.events.get(&(id, version))
     }
 
-    /// The name of a level of the provider's own.
+    /// Returns the name of one of the provider's own levels.
     #[must_use]
     pub fn level(&self, value: u8) -> Option<&str> {
         self.levels.get(&value).map(String::as_str)
     }
 
-    /// The name of a task.
+    /// Returns the name of a task.
     #[must_use]
     pub fn task(&self, value: u16) -> Option<&str> {
         self.tasks.get(&value).map(String::as_str)
     }
 
-    /// The name of an opcode: the task's own, or else the provider's.
+    /// Returns the name of an opcode: the task's or, without one, the provider's.
     #[must_use]
     pub fn opcode(&self, task: u16, value: u8) -> Option<&str> {
         self.opcodes
@@ -75,8 +75,7 @@ impl Provider {
             .map(String::as_str)
     }
 
-    /// Masks and names of the provider's own keywords, in the order of the
-    /// manifest.
+    /// Returns the masks and names of the provider's own keywords, in the manifest's order.
     #[must_use]
     pub fn keywords(&self) -> &[(u64, String)] {
         &self.keywords

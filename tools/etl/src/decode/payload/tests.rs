@@ -357,7 +357,7 @@ fn decoding_keeps_what_came_before_an_error() {
     assert_eq!(payload.leftover, [2, 3]);
     assert_eq!(
         payload.error.unwrap().to_string(),
-        "field `b` at payload offset 1: the data end within it"
+        "field `b` at payload offset 1: the data end inside the field"
     );
 }
 
@@ -391,7 +391,7 @@ fn names_in_errors_cannot_act_on_a_terminal() {
     let payload = decode(vec![field(name, InType::Int8, OutType::Default)], &[]);
     assert_eq!(
         payload.error.unwrap().to_string(),
-        r"field `\u{1b}[2J\n` at payload offset 0: the data end within it"
+        r"field `\u{1b}[2J\n` at payload offset 0: the data end inside the field"
     );
 }
 

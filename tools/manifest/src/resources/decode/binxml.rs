@@ -1,16 +1,16 @@
-//! Binary XML, in the flavour with names in place.
+//! Reads binary XML, in the variant with inline names.
 
 use super::{bytes::Bytes, error::DecodeError, limits::Limits};
 use crate::model::{Element, Node};
 
-/// Elements within elements.
+/// The maximum nesting of elements.
 const MAX_DEPTH: usize = 32;
 const FRAGMENT: [u8; 4] = [0x0F, 1, 1, 0];
-/// With attributes, or with another one.
+/// The flag for an element with attributes, or for an attribute that another one follows.
 const MORE: u8 = 0x40;
 const WHAT: &str = "template's XML";
 
-/// Reads the element of a fragment, if there is one at an offset. White space is not in it; `%1`
+/// Reads the element of a fragment at an offset, if there is one. White space is dropped; `%1`
 /// stands for the first field.
 pub fn read(
     bytes: Bytes<'_>,
@@ -48,7 +48,7 @@ impl Cursor<'_> {
         Ok(token)
     }
 
-    /// Reads a token that must be one of a kind; returns whether more follows.
+    /// Reads a token that must have a kind, and returns whether more follows.
     fn expect(&mut self, wanted: u8) -> Result<bool, DecodeError> {
         let bad = self.bad();
         let token = self.token()?;
@@ -66,7 +66,7 @@ impl Cursor<'_> {
         self.limits.text(text)
     }
 
-    /// A name: a hash, the characters, a NUL.
+    /// Reads a name: a hash, the characters and a NUL.
     fn name(&mut self) -> Result<String, DecodeError> {
         self.at += 2;
         let name = self.units()?;
@@ -108,7 +108,7 @@ impl Cursor<'_> {
         Ok(element)
     }
 
-    /// Reads an attribute; returns whether another one follows.
+    /// Reads an attribute, and returns whether another one follows.
     fn attribute(&mut self, element: &mut Element) -> Result<bool, DecodeError> {
         const ATTRIBUTE: u8 = 6;
         const VALUE: [u8; 2] = [5, 1];

@@ -1,4 +1,4 @@
-//! Access to a resource by offsets, which may be anything.
+//! Reads a resource at untrusted offsets.
 
 use super::error::DecodeError;
 
@@ -18,7 +18,7 @@ impl<'a> Bytes<'a> {
         self.data.len()
     }
 
-    /// So many bytes at an offset.
+    /// Returns a number of bytes at an offset.
     pub fn slice(
         &self,
         offset: usize,
@@ -63,9 +63,9 @@ impl<'a> Bytes<'a> {
         self.array(offset, what)
     }
 
-    /// A 32-bit offset or number, as a place.
+    /// Reads a 32-bit offset or number as a `usize`.
     pub fn place(&self, offset: usize, what: &'static str) -> Result<usize, DecodeError> {
-        // Wider than any resource, on every machine that has 32 bits.
+        // Larger than every resource if it does not fit.
         self.u32(offset, what).map(|value| value as usize)
     }
 
@@ -79,7 +79,8 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// The offsets of the entries of a list, which starts with a tag, a length and their number.
+    /// Returns the offsets of a list's entries. The list starts with a tag, its length and the
+    /// number of entries.
     pub fn list(
         &self,
         offset: usize,
@@ -92,7 +93,7 @@ impl<'a> Bytes<'a> {
         self.entries(offset + 12, count, size, what)
     }
 
-    /// The offsets of so many entries of a size, which are all there.
+    /// Returns the offsets of entries of a fixed size, which must all be inside the resource.
     pub fn entries(
         &self,
         start: usize,
@@ -105,7 +106,7 @@ impl<'a> Bytes<'a> {
         Ok((0..count).map(move |number| start + number * size))
     }
 
-    /// UTF-16 text that a NUL ends, or the bytes' end.
+    /// Returns UTF-16 text up to a NUL or the end of the bytes.
     pub fn text(
         &self,
         offset: usize,
@@ -123,13 +124,13 @@ impl<'a> Bytes<'a> {
         Ok(String::from_utf16_lossy(&units))
     }
 
-    /// Text that a NUL ends, of whatever length.
+    /// Reads text that a NUL terminates.
     pub fn open_text(&self, offset: usize, what: &'static str) -> Result<String, DecodeError> {
         self.slice(offset, 2, what)?;
         self.text(offset, self.len() - offset, what)
     }
 
-    /// Text with its size before it.
+    /// Reads text that is preceded by its size.
     pub fn sized_text(&self, offset: usize, what: &'static str) -> Result<String, DecodeError> {
         let size = self.place(offset, what)?;
         let length = size.checked_sub(4).ok_or(DecodeError::Overrun {

@@ -1,10 +1,10 @@
-//! Resources that cannot be read.
+//! Errors in resources.
 
-/// A resource that cannot be read.
+/// The error for a resource that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// A part runs over the end of its resource.
-    #[error("the resource {resource} ends within the {what} at offset 0x{offset:x}")]
+    /// A part extends beyond the end of its resource.
+    #[error("the resource {resource} ends inside the {what} at offset 0x{offset:x}")]
     Overrun {
         /// The resource.
         resource: &'static str,
@@ -19,26 +19,26 @@ pub enum DecodeError {
         tag.escape_ascii()
     )]
     Tag {
-        /// The tag that should be there.
+        /// The expected tag.
         tag: [u8; 4],
         /// The offset in the resource, in bytes.
         offset: usize,
     },
     /// A reference leads nowhere.
-    #[error("the {what} at offset 0x{offset:x} refers to something that is not there")]
+    #[error("the {what} at offset 0x{offset:x} refers to an entry that does not exist")]
     Reference {
-        /// The part that refers.
+        /// The part with the reference.
         what: &'static str,
         /// The offset in the resource, in bytes.
         offset: usize,
     },
-    /// A version of the format that is not known.
+    /// The version of the format is unknown.
     #[error("its WEVT_TEMPLATE has version {0}.{1}; versions 3 and 5 are known")]
     Version(u16, u16),
-    /// The resource describes far more than it can mean.
+    /// The resource describes more fields than the reader accepts.
     #[error("its WEVT_TEMPLATE describes more than {0} fields")]
     TooManyFields(usize),
-    /// The resource refers to far more text than it can mean.
+    /// The resource refers to more text than the reader accepts.
     #[error("its WEVT_TEMPLATE has names of more than {0} bytes")]
     TooMuchText(usize),
 }

@@ -1,20 +1,20 @@
-//! Bounds on what a resource can describe, however small it is.
+//! Limits on the amount of data that a resource can describe.
 
 use super::error::DecodeError;
 
-/// The fields, entries of maps, and keywords of events that a resource may describe in all.
+/// The maximum total number of fields, map entries and events' keywords in a resource.
 const MAX_FIELDS: usize = 1 << 18;
-/// The UTF-16 units of all names that a resource may refer to, however often.
+/// The maximum total number of UTF-16 units of names, counting each reference.
 const MAX_TEXT: usize = 1 << 24;
 
-/// The rest of what a resource may describe.
+/// The remaining allowance of a resource.
 pub struct Limits {
     fields: usize,
     text: usize,
 }
 
 impl Limits {
-    /// The limits of a resource of which nothing has been read yet.
+    /// Returns the full allowance.
     pub const fn new() -> Self {
         Self {
             fields: MAX_FIELDS,

@@ -1,4 +1,4 @@
-//! The lists of a provider that events refer to, and its queries and filters.
+//! Reads the lists to which a provider's events refer, and its queries and filters.
 
 use etw_wire::Guid;
 
@@ -50,7 +50,7 @@ impl Reader<'_> {
                 task => {
                     let mut tasks = self.provider.tasks.iter();
                     let Some(owner) = tasks.position(|one| one.value == task) else {
-                        // No event can have it.
+                        // No event can use the keyword.
                         continue;
                     };
                     Some(owner)
@@ -103,7 +103,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the maps. The list has them in the order of their names; they lie in the manifest's.
+    /// Reads the maps. The list is sorted by name; the maps themselves are in the manifest's order.
     pub fn maps(&mut self, at: usize) -> Result<(), DecodeError> {
         let entries = self.bytes.list(at, *b"MAPS", 4, "maps")?;
         let mut places = Vec::new();
@@ -117,7 +117,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the number of the map at an offset.
+    /// Returns the index of the map at an offset.
     pub fn map(&mut self, at: usize) -> Result<usize, DecodeError> {
         if let Some(known) = self.maps.get(&at) {
             return Ok(*known);

@@ -1,18 +1,18 @@
-//! The message table (`RT_MESSAGETABLE`).
+//! Reads the message table (`RT_MESSAGETABLE`).
 
 use std::collections::BTreeMap;
 
 use super::bytes::Bytes;
 use super::error::DecodeError;
 
-/// Reads a table (`MESSAGE_RESOURCE_DATA`): the texts by their ids, without the line's end.
+/// Reads a table (`MESSAGE_RESOURCE_DATA`): the texts by their ids, without the final line break.
 pub fn read(data: &[u8]) -> Result<BTreeMap<u32, String>, DecodeError> {
     const UTF16: u16 = 1;
     let table = Bytes::new("MESSAGETABLE", data);
     let count = table.place(0, "number of blocks")?;
     let mut messages = BTreeMap::new();
-    // No message is as small as a byte. Blocks that lie over one another could bring the same
-    // messages without end, under ids of their own or under the same ones.
+    // Every message is larger than a byte, so this limits the number of messages. Overlapping
+    // blocks could otherwise repeat the same messages without bound.
     let mut left = data.len();
     for block in table.entries(4, count, 12, "blocks")? {
         let (low, high) = (table.u32(block, "block")?, table.u32(block + 4, "block")?);
@@ -20,7 +20,7 @@ pub fn read(data: &[u8]) -> Result<BTreeMap<u32, String>, DecodeError> {
         for id in low..=high {
             let size = usize::from(table.u16(at, "message")?);
             let flags = table.u16(at + 2, "message")?;
-            // A message is no smaller than its header, so that the loop has an end.
+            // A message has at least the size of its header, so the loop terminates.
             let length = size.checked_sub(4).filter(|length| *length > 0);
             let length = length.ok_or(DecodeError::Overrun {
                 resource: "MESSAGETABLE",
@@ -50,7 +50,7 @@ pub fn read(data: &[u8]) -> Result<BTreeMap<u32, String>, DecodeError> {
 mod tests {
     use super::*;
 
-    /// A table of one block.
+    /// Returns a table with one block.
     fn table(first: u32, texts: &[&str]) -> Vec<u8> {
         let last = first + u32::try_from(texts.len()).unwrap() - 1;
         let mut table: Vec<u8> = [1, first, last, 16]
@@ -87,7 +87,7 @@ mod tests {
         let texts = ["t"; TEXTS as usize];
         let one = table(0, &texts);
         let entries = &one[16..];
-        // All blocks refer to the same texts, by ids of their own or by the same ones.
+        // All blocks refer to the same texts, with different ids or with the same ids.
         for step in [TEXTS, 0] {
             let mut bad = BLOCKS.to_le_bytes().to_vec();
             for number in 0..BLOCKS {

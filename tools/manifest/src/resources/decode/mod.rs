@@ -1,11 +1,10 @@
 //! Reads the resources that decoders use: `WEVT_TEMPLATE` and the message table.
 //!
-//! Written a second time on purpose: this reader uses nothing of the encoder beside it, neither
-//! its code nor its constants, because tests check the one against the other. Both follow
-//! `docs/reference/decoding-resources.md`.
+//! Deliberately independent: this reader shares neither code nor constants with the encoder,
+//! because tests check one against the other. Both follow `docs/reference/decoding-resources.md`.
 //!
-//! The bytes come from any file. What does not hold together is an error with its offset, and
-//! what a small resource can describe is bounded.
+//! The bytes are untrusted. An inconsistency is an error with its offset, and the amount of data
+//! that a resource can describe is limited.
 
 mod binxml;
 mod bytes;
@@ -28,13 +27,13 @@ pub use error::DecodeError;
 use limits::Limits;
 use provider::Reader;
 
-/// No message.
+/// The id that stands for no message.
 const NO_MESSAGE: u32 = u32::MAX;
 /// The providers that the resources of an image describe.
 #[derive(Clone, Debug)]
 pub struct Decoded {
-    /// The providers and their texts. A resource has no symbols, no names of templates' own and
-    /// no languages; these are empty.
+    /// The providers and their texts. Resources do not contain symbols, template names and
+    /// languages; these are empty.
     pub manifest: Manifest,
     /// The version of the format, 3 or 5.
     pub version: Version,
@@ -43,12 +42,12 @@ pub struct Decoded {
 /// Reads the bytes of a `WEVT_TEMPLATE` resource, with the texts of the bytes of a message table
 /// (`MESSAGE_RESOURCE_DATA`), which may be empty.
 ///
-/// A reference to an entry of a list that is not there is read as no reference, and so is a
-/// message that the table does not have: an event can be decoded without its names.
+/// References to missing list entries and to missing messages are read as no reference, because an
+/// event can be decoded without its names.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] says what does not hold together, and at which offset.
+/// Fails with [`DecodeError`], which contains the inconsistency and its offset.
 pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeError> {
     let mut manifest = Manifest::default();
     let mut texts: HashMap<u32, TextRef> = HashMap::new();

@@ -1,4 +1,4 @@
-//! A provider of a `WEVT_TEMPLATE` resource: its lists, and its events.
+//! Reads a provider of a `WEVT_TEMPLATE` resource: its lists and its events.
 //!
 //! All offsets count from the resource's start.
 
@@ -23,7 +23,7 @@ const FILTERS: u32 = 9;
 const EVENT_ATTRIBUTES: u32 = 12;
 const PROVIDER_ATTRIBUTES: u32 = 13;
 
-/// The numbers of a list's items, by their offsets.
+/// The indexes of a list's items, by their offsets.
 pub type Places = HashMap<usize, usize>;
 
 /// Reads the list at an offset.
@@ -78,12 +78,12 @@ impl<'a> Reader<'a> {
         for part in bytes.entries(at + 16, count, 8, "parts")? {
             let kind = bytes.u32(part, "part")?;
             let place = bytes.place(part + 4, "part")?;
-            // Version 3 has room for parts that are not there.
+            // Version 3 has entries for missing parts.
             if place != 0 {
                 parts.insert(kind, place);
             }
         }
-        // Before the items that refer to others come these others.
+        // Items are read before the items that refer to them.
         let order: [(u32, ReadList<'a>); 12] = [
             (LEVELS, Self::levels),
             (TASKS, Self::tasks),
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Returns the text of the message id at an offset, unless there is none.
+    /// Returns the text of the message id at an offset, if there is one.
     pub fn message(
         &self,
         offset: usize,
@@ -116,14 +116,14 @@ impl<'a> Reader<'a> {
         Ok(self.texts.get(&id).copied())
     }
 
-    /// Reads the name whose offset stands at an offset.
+    /// Reads the name whose offset is stored at an offset.
     pub fn name(&mut self, offset: usize, what: &'static str) -> Result<String, DecodeError> {
         let place = self.bytes.place(offset, what)?;
         let name = self.bytes.sized_text(place, what)?;
         self.limits.text(name)
     }
 
-    /// Reads a name that may be one of winmeta.xml's, which start with `win:`.
+    /// Reads a name that can be one of winmeta.xml's, which start with `win:`.
     pub fn qualified(&mut self, offset: usize, what: &'static str) -> Result<QName, DecodeError> {
         let written = self.name(offset, what)?;
         let namespace = if written.starts_with("win:") {
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
                 place => Some(self.template(place)?),
             };
             let mask = bytes.u64(entry + 8, what)?;
-            // A channel that the provider declares has a bit; others have none.
+            // Only channels that the provider declares have a bit.
             if let Some(channel) = channel
                 && let Some(bit) = 63_usize.checked_sub(channel)
                 && let Some(known) = self.provider.channels.get_mut(channel)
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the names of events, and the attributes that nobody translates.
+    /// Reads the names of events and their attributes that are not localized.
     fn event_attributes(&mut self, at: usize) -> Result<(), DecodeError> {
         const NAME: u8 = 0x11;
         const ATTRIBUTE: u8 = 0x12;

@@ -1,11 +1,11 @@
-//! Templates (`TEMP`): the fields of an event.
+//! Reads templates (`TEMP`): the fields of an event.
 
 use etw_wire::{InType, OutType};
 
 use super::{binxml, error::DecodeError, provider::Reader};
 use crate::model::{Position, Property, PropertyKind, Size, Template};
 
-/// The bytes of a template before its XML, and of the descriptor of a field.
+/// The sizes in bytes of a template's header and of a field's descriptor.
 const HEAD: usize = 40;
 const DESCRIPTOR: usize = 20;
 
@@ -18,25 +18,25 @@ const VARIABLE_COUNT: u32 = 0x10;
 /// `win:SID`, whose length has no flag.
 const SID: u8 = 19;
 
-/// A field before it is known what its sizes refer to.
+/// A field whose sizes have not been resolved.
 struct Descriptor {
     flags: u32,
     in_type: u8,
     out_type: u8,
     map: usize,
-    /// For a structure: the number of its first member, and how many it has.
+    /// For a structure: the index of its first member, and the number of members.
     members: (usize, usize),
     count: u16,
     length: u16,
     name: String,
 }
 
-/// The fields that a size can refer to, by the numbers of their descriptors.
+/// The fields to which a size can refer, by the indexes of their descriptors.
 #[derive(Clone, Copy)]
 struct Scope {
-    /// The first of the same list, and how many there are.
+    /// The first field of the same list, and the number of fields.
     list: (usize, usize),
-    /// The number of the template's own fields, which come first.
+    /// The number of the template's fields, which come first.
     outer: usize,
 }
 
@@ -54,7 +54,7 @@ impl Scope {
 }
 
 impl Reader<'_> {
-    /// Reads the templates, which lie one after the other, those too that no event has.
+    /// Reads the consecutive templates, including those without events.
     pub fn templates(&mut self, at: usize) -> Result<(), DecodeError> {
         self.bytes.tag(at, *b"TTBL")?;
         let count = self.bytes.place(at + 8, "number of templates")?;
@@ -62,7 +62,7 @@ impl Reader<'_> {
         for _ in 0..count {
             self.template(at)?;
             let length = self.bytes.place(at + 4, "template")?;
-            // A template is no smaller than its head, so that the loop has an end.
+            // A template has at least the size of its header, so the loop terminates.
             if length < HEAD {
                 return Err(DecodeError::Reference {
                     what: "template",
@@ -74,7 +74,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the number of the template at an offset.
+    /// Returns the index of the template at an offset.
     pub fn template(&mut self, at: usize) -> Result<usize, DecodeError> {
         const USER_DATA: u32 = 2;
         if let Some(known) = self.templates.get(&at) {
@@ -108,7 +108,7 @@ impl Reader<'_> {
             properties,
             ..Template::default()
         };
-        // Fields are decoded without it.
+        // Fields can be decoded without the XML.
         if let Some(xml) = binxml::read(bytes, at + HEAD, self.limits)? {
             let named = xml.attributes.iter().find(|(key, _)| key == "Name");
             template.name = named.map(|(_, name)| name.clone());
@@ -177,7 +177,7 @@ impl Reader<'_> {
             };
             let mut properties = Vec::with_capacity(members.len());
             for member in members {
-                // Structures have no structures in them.
+                // Structures do not contain structures.
                 if member.flags & STRUCT != 0 {
                     return Err(bad.clone());
                 }
@@ -190,7 +190,7 @@ impl Reader<'_> {
                 0 => None,
                 place => Some(self.map(place)?),
             };
-            // Structures have a flag, and no type of their own.
+            // A structure is marked by a flag, not by a type.
             let in_type = InType::from_code(it.in_type).filter(|one| one.name().is_some());
             match (in_type, OutType::from_code(it.out_type)) {
                 (Some(in_type), Some(out_type)) => PropertyKind::Data {

@@ -1,8 +1,8 @@
-//! The attributes of events that nobody translates.
+//! The attributes of events that are not localized.
 
 use crate::model::Event;
 
-/// The pairs in an event's attributes; semicolons in quotes do not end one.
+/// Splits an event's attributes into pairs; semicolons in quotation marks do not end a pair.
 #[must_use]
 pub fn attributes(event: &Event) -> Vec<String> {
     let mut pairs = Vec::new();

@@ -1,4 +1,4 @@
-//! The binary form of a template's XML, in the flavour with names in place.
+//! Writes a template's XML as binary XML, in the variant with inline names.
 
 use std::num::TryFromIntError;
 
@@ -13,12 +13,12 @@ const VALUE: u8 = 0x05;
 const ATTRIBUTE: u8 = 0x06;
 const SUBSTITUTION: u8 = 0x0D;
 const END: u8 = 0x00;
-/// With attributes, or with more of them.
+/// The flag for an element with attributes, or for an attribute that another one follows.
 const MORE: u8 = 0x40;
 const STRING: u8 = 1;
 const NO_DEPENDENCY: u16 = 0xFFFF;
 
-/// The fragment of an element; `types` are those of the template's fields.
+/// Writes the fragment of an element; `types` are the types of the template's fields.
 pub fn fragment(root: &Element, types: &[u8]) -> Result<Vec<u8>, TryFromIntError> {
     let mut out = Bytes::default();
     out.slice(&FRAGMENT);
@@ -39,7 +39,7 @@ fn element(node: &Element, types: &[u8], out: &mut Bytes) -> Result<(), TryFromI
         let end = node.attributes.len() - 1;
         for (at, (key, value)) in node.attributes.iter().enumerate() {
             out.u8(ATTRIBUTE | if at == end { 0 } else { MORE });
-            // A name here has no prefix.
+            // Names in binary XML have no prefix.
             let local = key.split_once(':').map_or(key.as_str(), |(_, local)| local);
             name(local, out)?;
             out.u8(VALUE);
@@ -68,7 +68,7 @@ fn element(node: &Element, types: &[u8], out: &mut Bytes) -> Result<(), TryFromI
     out.put_length(size, size + 4)
 }
 
-/// The field that `%1` and the like stand for, counted from 0.
+/// Returns the field that a text such as `%1` stands for, counted from 0.
 #[must_use]
 pub fn field_of(text: &str) -> Option<u16> {
     let (_, after) = text.split_once('%')?;
@@ -83,7 +83,7 @@ fn name(text: &str, out: &mut Bytes) -> Result<(), TryFromIntError> {
     Ok(())
 }
 
-/// The hash that readers find names by.
+/// Returns the hash by which readers find names.
 fn hash(text: &str) -> u16 {
     const FACTOR: u32 = 65599;
     let whole = text.encode_utf16().fold(0_u32, |hash, unit| {
@@ -92,7 +92,7 @@ fn hash(text: &str) -> u16 {
     u16::try_from(whole & 0xFFFF).unwrap_or_default()
 }
 
-/// The XML as text, as it goes into a template's GUID.
+/// Returns the XML as the text that is hashed for a template's GUID.
 pub fn text(root: &Element) -> String {
     let mut out = String::new();
     write(root, true, &mut out);

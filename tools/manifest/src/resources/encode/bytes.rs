@@ -1,17 +1,17 @@
-//! Writing little-endian integers and UTF-16, at the end and at places kept for later.
+//! Writes little-endian integers and UTF-16, at the end or in reserved places.
 
 use std::num::TryFromIntError;
 
-/// Bytes that are written in order; offsets count from the start.
+/// A buffer to which bytes are appended; offsets count from the start.
 #[derive(Debug, Default)]
 pub struct Bytes(pub Vec<u8>);
 
-/// The prefix of a text in its prefixed form: its size, its characters, a NUL, and zeros up to a
-/// multiple of four.
+/// The size of the prefix of a prefixed text, which consists of its size, its characters, a NUL,
+/// and zeros up to a multiple of four.
 const PREFIX: usize = 4;
 
 impl Bytes {
-    /// Where the next byte goes.
+    /// Returns the offset of the next byte.
     pub fn offset(&self) -> Result<u32, TryFromIntError> {
         u32::try_from(self.0.len())
     }
@@ -36,38 +36,38 @@ impl Bytes {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Zeros up to a multiple of so many bytes from the start.
+    /// Appends zeros up to a multiple of a number of bytes from the start.
     pub fn align(&mut self, to: usize) {
         self.0.resize(self.0.len().next_multiple_of(to), 0);
     }
 
-    /// Zeros that something else is put in the place of later; returns where.
+    /// Reserves zeros for a later value, and returns their offset.
     pub fn reserve(&mut self, length: usize) -> usize {
         let at = self.0.len();
         self.0.resize(at + length, 0);
         at
     }
 
-    /// Puts a value in the place of what was reserved for it.
+    /// Writes a value to the place that is reserved for it.
     pub fn put_u32(&mut self, at: usize, value: u32) {
         if let Some(place) = self.0.get_mut(at..at + 4) {
             place.copy_from_slice(&value.to_le_bytes());
         }
     }
 
-    /// Characters, with no end.
+    /// Appends characters without a NUL.
     pub fn utf16(&mut self, text: &str) {
         self.0
             .extend(text.encode_utf16().flat_map(u16::to_le_bytes));
     }
 
-    /// A text with a NUL.
+    /// Appends a text with a NUL.
     pub fn zero_terminated(&mut self, text: &str) {
         self.utf16(text);
         self.u16(0);
     }
 
-    /// A text in its prefixed form.
+    /// Appends a prefixed text.
     pub fn prefixed(&mut self, text: &str) -> Result<(), TryFromIntError> {
         self.u32(u32::try_from(prefixed_size(text))?);
         let start = self.0.len() - PREFIX;
@@ -76,7 +76,7 @@ impl Bytes {
         Ok(())
     }
 
-    /// Writes how long something is that started at a place and ends here.
+    /// Writes the length of the part that started at an offset and ends here.
     pub fn put_length(&mut self, at: usize, start: usize) -> Result<(), TryFromIntError> {
         let length = u32::try_from(self.0.len() - start)?;
         self.put_u32(at, length);
@@ -84,7 +84,7 @@ impl Bytes {
     }
 }
 
-/// The bytes of a text in its prefixed form.
+/// Returns the bytes of a prefixed text.
 pub fn prefixed_size(text: &str) -> usize {
     let units = text.encode_utf16().count() + 1;
     (PREFIX + units * 2).next_multiple_of(4)

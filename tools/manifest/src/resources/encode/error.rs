@@ -1,14 +1,14 @@
-//! Resources that cannot be made.
+//! Errors in writing resources.
 
 use std::num::TryFromIntError;
 
-/// A resource that cannot be made.
+/// The error for a resource that cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// A size does not fit its field in the format.
-    #[error("a provider's resources are larger than their format can say: {0}")]
+    #[error("a provider's resources are too large for their format: {0}")]
     TooLarge(#[from] TryFromIntError),
-    /// The `LANGID` of a language is not known.
+    /// The `LANGID` of a language is unknown.
     #[error("the language \"{0}\" is not known; write it as in `en-US`")]
     Language(String),
 }

@@ -1,7 +1,7 @@
-//! The languages of texts, by the names that manifests have for them.
+//! The languages of texts, by their names in manifests.
 
-/// Names and numbers (`LANGID`; the document is Microsoft's "Windows Language Code Identifier
-/// Reference").
+/// The names and numbers (`LANGID`) of languages. Source: Microsoft's "Windows Language Code
+/// Identifier Reference".
 const LANGUAGES: &[(&str, u16)] = &[
     ("ar-SA", 0x0401),
     ("bg-BG", 0x0402),
@@ -44,7 +44,7 @@ const LANGUAGES: &[(&str, u16)] = &[
     ("zh-TW", 0x0404),
 ];
 
-/// The number of a language.
+/// Returns the number of a language.
 pub fn number(culture: &str) -> Option<u16> {
     LANGUAGES
         .iter()

@@ -6,14 +6,14 @@ use std::{collections::HashMap, iter, num::TryFromIntError};
 use super::{bytes::Bytes, error::EncodeError};
 use crate::model::{Manifest, Provider, TextRef, Translation};
 
-/// A text's id, or `u32::MAX` for one that nothing refers to.
+/// Returns a text's id, or `u32::MAX` for a text without references.
 pub const NONE: u32 = u32::MAX;
 
-/// The highest four bits of an id, by what the text belongs to.
+/// The highest four bits of an id, by the kind of the text's owner.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum Tag {
-    /// Events of winmeta.xml's channels, which older viewers look for without a tag.
+    /// Events of winmeta.xml's channels, whose texts older viewers look up without a tag.
     GlobalEvent = 0x0,
     Keyword = 0x1,
     Opcode = 0x3,
@@ -31,7 +31,7 @@ struct Ids {
 }
 
 impl Ids {
-    /// Gives a text an id, unless it has one.
+    /// Assigns an id to a text, unless it has one.
     fn give(&mut self, text: Option<TextRef>, tag: Tag, value: u32) -> bool {
         const VALUE: u32 = 0x00FF_FFFF;
         let Some(id) = text.and_then(|text| self.ids.get_mut(text)) else {
@@ -45,7 +45,8 @@ impl Ids {
     }
 }
 
-/// The ids of a manifest's texts, as mc.exe gives them: what speaks of a text first decides.
+/// Returns the ids of a manifest's texts as mc.exe assigns them: the first reference to a text
+/// determines its id.
 #[must_use]
 pub fn message_ids(manifest: &Manifest) -> Vec<u32> {
     let mut ids = Ids {
@@ -64,7 +65,7 @@ pub fn message_ids(manifest: &Manifest) -> Vec<u32> {
 }
 
 fn give_provider(ids: &mut Ids, provider: &Provider) {
-    // The provider and its channels have no numbers of their own to take.
+    // The provider and its channels have no values from which ids could be derived.
     let mut next = 1;
     let names = provider.channels.iter().map(|channel| channel.message);
     for text in iter::once(provider.message).chain(names) {
@@ -89,7 +90,7 @@ fn give_provider(ids: &mut Ids, provider: &Provider) {
     }
     for event in &provider.events {
         let channel = event.channel.map(|channel| &provider.channels[channel]);
-        // System, Application and Security.
+        // The channels System, Application and Security.
         let is_global =
             channel.is_some_and(|channel| channel.imported && (8..=10).contains(&channel.value));
         let tag = if is_global {
@@ -120,16 +121,16 @@ fn give_provider(ids: &mut Ids, provider: &Provider) {
     }
 }
 
-/// The bytes that a block of the table starts with.
+/// The size of a block's header in the table, in bytes.
 const BLOCK: usize = 12;
 
-/// The table of the texts that have ids.
+/// Returns the table of the texts that have ids.
 pub fn table(manifest: &Manifest, ids: &[u32]) -> Result<Option<Vec<u8>>, EncodeError> {
     of_texts(ids, manifest.texts.iter().map(|text| text.value.as_str()))
 }
 
-/// The table of a translation. What is not translated is there in the first language, since
-/// nobody looks for a text in two tables.
+/// Returns the table of a translation. Untranslated texts are included in the first language, since
+/// a text is looked up in one table only.
 pub fn translated(
     manifest: &Manifest,
     translation: &Translation,
@@ -161,7 +162,7 @@ fn of_texts<'a>(
     if entries.is_empty() {
         return Ok(None);
     }
-    // Ids that follow one another are a block.
+    // Consecutive ids form a block.
     let mut blocks: Vec<&[(u32, &str)]> = Vec::new();
     let mut start = 0;
     for at in 1..=entries.len() {
@@ -190,7 +191,7 @@ fn of_texts<'a>(
     Ok(Some(out.0))
 }
 
-/// `MESSAGE_RESOURCE_ENTRY`.
+/// Writes a `MESSAGE_RESOURCE_ENTRY`.
 fn entry(out: &mut Bytes, text: &str) -> Result<(), TryFromIntError> {
     const UNICODE: u16 = 1;
     const HEAD: usize = 4;

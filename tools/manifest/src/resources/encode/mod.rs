@@ -1,8 +1,7 @@
 //! Writes the resources that decoders read.
 //!
-//! Written a second time on purpose: the decoder of these formats shares no code with this
-//! encoder, because tests check the one against the other. Both follow
-//! `docs/reference/decoding-resources.md`.
+//! Deliberately independent: the decoder of these formats shares no code with this encoder, because
+//! tests check one against the other. Both follow `docs/reference/decoding-resources.md`.
 
 mod attributes;
 mod binxml;
@@ -29,7 +28,7 @@ pub use messages::{NONE as NO_MESSAGE, message_ids};
 ///
 /// # Errors
 ///
-/// [`EncodeError::TooLarge`].
+/// Fails with [`EncodeError::TooLarge`] if a size does not fit in the format.
 pub fn wevt_template(manifest: &Manifest, version: Version) -> Result<Vec<u8>, EncodeError> {
     wevt::encode(manifest, &message_ids(manifest), version)
 }
@@ -39,7 +38,7 @@ pub fn wevt_template(manifest: &Manifest, version: Version) -> Result<Vec<u8>, E
 ///
 /// # Errors
 ///
-/// [`EncodeError::TooLarge`].
+/// Fails with [`EncodeError::TooLarge`] if a size does not fit in the format.
 pub fn message_table(manifest: &Manifest) -> Result<Option<Vec<u8>>, EncodeError> {
     messages::table(manifest, &message_ids(manifest))
 }
@@ -48,7 +47,7 @@ pub fn message_table(manifest: &Manifest) -> Result<Option<Vec<u8>>, EncodeError
 ///
 /// # Errors
 ///
-/// [`EncodeError`].
+/// Fails with [`EncodeError`] if a size does not fit in the format or a language is unknown.
 pub fn resources(manifest: &Manifest) -> Result<Vec<Resource>, EncodeError> {
     let ids = message_ids(manifest);
     let table = |culture: &str, data: Option<Vec<u8>>| {
@@ -63,7 +62,7 @@ pub fn resources(manifest: &Manifest) -> Result<Vec<Resource>, EncodeError> {
         })
         .transpose()
     };
-    // Without texts of its own a manifest has those of winmeta.xml, which are English.
+    // A manifest without texts of its own has only those of winmeta.xml, which are English.
     let first = if manifest.culture.is_empty() {
         "en-US"
     } else {

@@ -1,4 +1,4 @@
-//! Templates (`TEMP`): the fields of an event, and the XML that they go into.
+//! Writes templates (`TEMP`): the fields of an event, and the XML that shows them.
 
 use std::num::TryFromIntError;
 
@@ -17,12 +17,12 @@ const VARIABLE_LENGTH: u32 = 4;
 const FIXED_COUNT: u32 = 8;
 const VARIABLE_COUNT: u32 = 0x10;
 
-/// `win:Binary`, which structures are in binary XML.
+/// `win:Binary`, the type of structures in binary XML.
 const BINARY: u8 = InType::Binary.code();
-/// In binary XML, several values of a type.
+/// The flag in binary XML for several values of a type.
 const ARRAY: u8 = 0x80;
 
-/// The type that binary XML has for a field.
+/// Returns the type of a field in binary XML.
 fn value_type(property: &Property) -> u8 {
     let one = match &property.kind {
         PropertyKind::Data { in_type, .. } => in_type.code(),
@@ -36,7 +36,7 @@ fn value_type(property: &Property) -> u8 {
     }
 }
 
-/// The XML that an event is shown as.
+/// Returns the XML that shows an event.
 fn xml(template: &Template) -> Element {
     if let Some(own) = &template.user_data {
         return own.clone();
@@ -60,9 +60,9 @@ fn xml(template: &Template) -> Element {
     }
 }
 
-/// The GUID by which event logs know equal templates: a hash of the XML and of the types.
+/// Returns the GUID by which event logs identify equal templates: a hash of the XML and the types.
 fn guid(xml: &Element, types: &[u8]) -> Guid {
-    /// The version of a GUID made of a name, in the byte that says so.
+    /// The version of a GUID that is derived from a name, at its position in the byte.
     const VERSION: u8 = 0x50;
     let mut hash = Sha256::new();
     hash.update(b"MS-WEVT\0");
@@ -87,7 +87,7 @@ pub fn write(template: &Template, maps: &[u32], out: &mut Bytes) -> Result<(), T
     let properties = &template.properties;
     let types: Vec<u8> = properties.iter().map(value_type).collect();
     let xml = xml(template);
-    // The members of structures come behind all fields.
+    // The members of structures follow all fields.
     let members: Vec<&[Property]> = properties
         .iter()
         .filter_map(|property| match &property.kind {
@@ -138,7 +138,7 @@ pub fn write(template: &Template, maps: &[u32], out: &mut Bytes) -> Result<(), T
     out.put_length(length, start)
 }
 
-/// The names of fields, which come behind the descriptors.
+/// The names of fields, which follow the descriptors.
 struct Names<'a> {
     offset: u32,
     names: Vec<&'a str>,
@@ -197,7 +197,7 @@ fn descriptor<'a>(
             map,
             ..
         } => {
-            // Its length is in its bytes.
+            // The value contains its length.
             if *in_type == InType::Sid {
                 flags &= !FIXED_LENGTH;
             }

@@ -1,4 +1,4 @@
-//! The `WEVT_TEMPLATE` resource.
+//! Writes the `WEVT_TEMPLATE` resource.
 
 use std::num::TryFromIntError;
 
@@ -30,7 +30,7 @@ enum List {
     ProviderAttributes = 13,
 }
 
-/// The directory of the older version always has so many places.
+/// The number of entries in the directory of version 3.
 const V3_PLACES: usize = 11;
 
 /// Encodes a manifest.
@@ -61,12 +61,12 @@ pub fn encode(manifest: &Manifest, ids: &[u32], version: Version) -> Result<Vec<
         out = writer.out;
     }
     out.put_length(length, 0)?;
-    // Two bytes that no length counts.
+    // Two bytes that are not included in any length.
     out.u16(0);
     Ok(out.0)
 }
 
-/// Where things are that others refer to.
+/// The offsets of items to which others refer.
 #[derive(Default)]
 pub struct Offsets {
     pub channels: Vec<u32>,
@@ -85,14 +85,14 @@ pub struct Writer<'a> {
     pub offsets: Offsets,
 }
 
-/// An entry of a list, up to its name and behind it.
+/// An entry of a list: the parts before and after the offset of its name.
 struct Entry<'a> {
     before: Vec<u8>,
     name: &'a str,
     after: Vec<u8>,
 }
 
-/// The places of things in the order of a key; equal ones stay as they are.
+/// Returns the indexes of items, sorted stably by a key.
 pub fn sorted<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_key(|at| key(&items[*at]));
@@ -145,14 +145,14 @@ impl<'a> Writer<'a> {
         self.out.put_length(length, start)
     }
 
-    /// A list of entries with names behind them; returns the entries' offsets.
+    /// Writes a list of entries followed by their names, and returns the entries' offsets.
     fn list(&mut self, tag: [u8; 4], entries: &[Entry<'_>]) -> Result<Vec<u32>, TryFromIntError> {
         let start = self.out.0.len();
         self.out.slice(&tag);
         let length = self.out.reserve(4);
         self.out.u32(u32::try_from(entries.len())?);
         if entries.is_empty() {
-            // An empty list says that it has no length at all.
+            // An empty list has the length 0.
             return Ok(Vec::new());
         }
         let size: usize = entries
@@ -175,7 +175,7 @@ impl<'a> Writer<'a> {
         Ok(offsets)
     }
 
-    /// A list in an order; returns the offsets by the items' places.
+    /// Writes a list in an order, and returns the offsets by the items' indexes.
     fn ordered<T>(
         &mut self,
         tag: [u8; 4],
@@ -278,8 +278,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Maps are found by name: their offsets and their names are in the names' order, they
-    /// themselves in the manifest's.
+    /// Writes the maps. Their offsets and names are sorted by name, because maps are found by name;
+    /// the maps themselves are in the manifest's order.
     fn maps(&mut self) -> Result<(), TryFromIntError> {
         let maps = &self.provider.maps;
         let by_name = sorted(maps, |map| map.name.encode_utf16().collect::<Vec<u16>>());
@@ -342,8 +342,8 @@ impl<'a> Writer<'a> {
             .unwrap_or(0)
     }
 
-    /// Named queries. Each one's length reaches to the end of its texts, with the others in
-    /// between.
+    /// Writes the named queries. Each query's length extends to the end of its texts, including the
+    /// queries in between.
     fn queries(&mut self) -> Result<(), TryFromIntError> {
         const HEAD: usize = 20;
         const ITEM: usize = 8;
@@ -399,7 +399,7 @@ impl<'a> Writer<'a> {
         self.out.slice(b"FLTR");
         let length = self.out.reserve(4);
         self.out.u32(u32::try_from(filters.len())?);
-        // mc.exe leaves here what it wrote last.
+        // mc.exe leaves the previous value here.
         let last = filters.last().and_then(|filter| filter.template);
         let junk = self.template(last);
         self.out.u32(junk);
@@ -428,7 +428,7 @@ const fn map_size(map: &Map) -> usize {
     HEAD + map.items.len() * ITEM
 }
 
-/// The lists that a provider has, in mc.exe's order.
+/// Returns the lists of a provider, in mc.exe's order.
 fn lists(provider: &Provider, version: Version) -> Vec<List> {
     let is_v5 = version == Version::V5;
     let has_attributes = |event: &Event| event.name.is_some() || !attributes(event).is_empty();
