@@ -5,7 +5,7 @@ rem project's package has etw_sample_driver.cer, the WDK's WDRLocalTestCert.cer.
 setlocal
 cd /d "%~dp0"
 if not exist *.cer (
-    echo There is no certificate ^(*.cer^) beside this script: unpack the whole package.
+    echo No certificate ^(*.cer^) in this folder: unpack the whole package.
     exit /b 1
 )
 for %%c in (*.cer) do (
@@ -14,9 +14,9 @@ for %%c in (*.cer) do (
 )
 bcdedit /set testsigning on || goto failed
 echo.
-echo Done. Start Windows anew ("shutdown /r /t 0"), then run install.cmd.
+echo Done. Restart Windows ("shutdown /r /t 0"), then run install.cmd.
 exit /b 0
 :failed
 echo.
-echo Failed. Is the prompt elevated, and Secure Boot off?
+echo Failed. Use an elevated prompt, and turn Secure Boot off.
 exit /b 1

@@ -1,6 +1,6 @@
 @echo off
-rem From an elevated prompt, after the driver is uninstalled: undoes what prepare.cmd did.
-rem Every step is tried, whatever became of the one before. Certificates are removed by their
+rem Run from an elevated prompt after the driver is uninstalled: undoes prepare.cmd.
+rem Every step runs even if an earlier one fails. Certificates are removed by their
 rem thumbprints, whatever their names are.
 setlocal
 set failed=
@@ -9,9 +9,9 @@ powershell -NoProfile -Command "$failed = 0; foreach ($file in Get-ChildItem *.c
 bcdedit /set testsigning off || set failed=1
 if defined failed goto failed
 echo.
-echo Done. Start Windows anew ("shutdown /r /t 0").
+echo Done. Restart Windows ("shutdown /r /t 0").
 exit /b 0
 :failed
 echo.
-echo Not everything was undone: see above. Is the prompt elevated?
+echo Some steps failed, see above. Use an elevated prompt.
 exit /b 1
