@@ -160,6 +160,10 @@ fn elsewhere_than_in_a_build_script_it_says_so() {
         compile("src/trace.rs").unwrap_err(),
     ] {
         assert!(matches!(error, BuildError::NoBuildScript(_)), "{error}");
-        assert!(error.to_string().contains("call this function from a build script"));
+        assert!(
+            error
+                .to_string()
+                .contains("call this function from a build script")
+        );
     }
 }
