@@ -50,7 +50,7 @@ fn header(clock: ClockType) -> LogFileHeader {
     fixture::header(clock, 0x1000, 1)
 }
 
-/// Returns a file with TraceLogging and manifest events.
+/// Returns a file with `TraceLogging` and manifest events.
 fn mixed(header: LogFileHeader, events: u32, losses: Losses) -> Vec<u8> {
     cut(&fixture::file(header, events, losses).0, SMALL)
 }
@@ -84,7 +84,7 @@ fn item(ext_type: u16, data: impl Into<Vec<u8>>) -> ExtendedItem {
     }
 }
 
-/// Returns a TraceLogging event with these metadata.
+/// Returns a `TraceLogging` event with these metadata.
 fn self_describing((metadata, user_data): (Vec<u8>, Vec<u8>)) -> EventRecord {
     EventRecord {
         provider: fixture::SELF_DESCRIBING,
