@@ -35,7 +35,7 @@ fn mistakes_are_told_with_line_and_column() {
         ("fn (", "trace.rs:1:4: "),
         (
             "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(level = Loud)]\n    fn x();\n}",
-            "trace.rs:3:21: a level is",
+            "trace.rs:3:21: unknown level `Loud`",
         ),
         (
             "#[wdk_etw::provider(guid = \"1\")]\nmod trace {}",
