@@ -62,8 +62,8 @@ fn control(code: u32, id: Guid) -> Result<ActivityId, ActivityError> {
     }
 }
 
-/// An operation that can end on another thread, and at another IRQL, than it started. For example,
-/// a driver keeps the activity of a request in the request's context.
+/// An operation that can end on a different thread, and at a different IRQL, than it started. For
+/// example, a driver keeps the activity of a request in the request's context.
 ///
 /// The start event contains the activity's id and the id of the related activity, from which it
 /// originates ([`WriteOptions::starts`](crate::WriteOptions::starts)). The other events of the
@@ -112,7 +112,7 @@ impl Activity {
     ///
     /// # Errors
     ///
-    /// Returns an [`ActivityError`].
+    /// Returns an [`ActivityError`] if ETW cannot create an id.
     pub fn new() -> Result<Self, ActivityError> {
         Self::from_activity(ActivityId::NONE)
     }
@@ -121,7 +121,7 @@ impl Activity {
     ///
     /// # Errors
     ///
-    /// Returns an [`ActivityError`].
+    /// Returns an [`ActivityError`] if ETW cannot create an id.
     pub fn from_activity(related: ActivityId) -> Result<Self, ActivityError> {
         Ok(Self {
             id: ActivityId::create()?,
@@ -138,7 +138,8 @@ impl Activity {
     ///
     /// # Errors
     ///
-    /// Returns an [`ActivityError`].
+    /// Returns an [`ActivityError`] if ETW refuses the call or, in debug builds, if the IRQL is too
+    /// high.
     pub fn from_thread() -> Result<Self, ActivityError> {
         Self::from_activity(ActivityId::of_thread()?)
     }
@@ -185,7 +186,7 @@ impl ActivityId {
     ///
     /// # Errors
     ///
-    /// Returns an [`ActivityError`].
+    /// Returns an [`ActivityError`] if ETW cannot create an id.
     pub fn create() -> Result<Self, ActivityError> {
         control(CREATE_ID, Guid::NULL)
     }
@@ -199,7 +200,8 @@ impl ActivityId {
     ///
     /// # Errors
     ///
-    /// Returns an [`ActivityError`].
+    /// Returns an [`ActivityError`] if ETW refuses the call or, in debug builds, if the IRQL is too
+    /// high.
     pub fn of_thread() -> Result<Self, ActivityError> {
         control(GET_ID, Guid::NULL)
     }
@@ -213,7 +215,8 @@ impl ActivityId {
     ///
     /// # Errors
     ///
-    /// Returns an [`ActivityError`].
+    /// Returns an [`ActivityError`] if ETW refuses the call or, in debug builds, if the IRQL is too
+    /// high.
     pub fn set_for_thread(self) -> Result<(), ActivityError> {
         control(SET_ID, self.0).map(|_| ())
     }
@@ -227,7 +230,8 @@ impl ActivityId {
     ///
     /// # Errors
     ///
-    /// Returns an [`ActivityError`].
+    /// Returns an [`ActivityError`] if ETW refuses the call or, in debug builds, if the IRQL is too
+    /// high.
     pub fn swap_for_thread(self) -> Result<Self, ActivityError> {
         control(GET_SET_ID, self.0)
     }
@@ -241,7 +245,8 @@ impl ActivityId {
     ///
     /// # Errors
     ///
-    /// Returns an [`ActivityError`].
+    /// Returns an [`ActivityError`] if ETW refuses the call or, in debug builds, if the IRQL is too
+    /// high.
     pub fn enter(self) -> Result<ActivityScope, ActivityError> {
         Ok(ActivityScope {
             previous: self.swap_for_thread()?,

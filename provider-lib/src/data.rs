@@ -94,7 +94,7 @@ impl<'a> EventDataDescriptor<'a> {
         Self::new(metadata, EVENT_METADATA)
     }
 
-    /// A descriptor of no data.
+    /// An empty data descriptor.
     pub(crate) const EMPTY: Self = Self {
         address: 0,
         size: 0,

@@ -46,7 +46,7 @@ impl<'a> FilterData<'a> {
         self.kind
     }
 
-    /// Returns the bytes, which every type has.
+    /// Returns the raw filter data. It is available for every filter type.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes

@@ -59,7 +59,7 @@ impl Hooks {
 
 /// The result of a successful registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "ETW may have refused the traits, and the provider is then not in its group"]
+#[must_use = "if ETW refused the traits, the provider is not in its group"]
 pub enum Registered {
     /// ETW accepted the provider and all its settings.
     Complete,
@@ -119,14 +119,15 @@ impl fmt::Display for Refusals {
 pub enum RegisterError {
     /// The provider is already registered.
     AlreadyRegistered,
-    /// Another thread is registering or unregistering it.
+    /// Another thread is registering or unregistering the provider.
     Busy,
     /// `EtwRegister` failed. Registration can be tried again later.
     Refused(NtStatus),
     /// `ExAllocatePool2` could not allocate this number of bytes for the traits. Registration can
     /// be tried again later, or with [`Provider::register`], which needs no pool.
     NoPool(usize),
-    /// It was called at this IRQL, above `PASSIVE_LEVEL`; only debug builds look.
+    /// The function was called at this IRQL, above `PASSIVE_LEVEL`. Only debug builds check the
+    /// IRQL.
     TooHighIrql(u8),
 }
 
@@ -163,12 +164,13 @@ impl core::error::Error for RegisterError {}
 /// The error of [`Provider::unregister`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnregisterError {
-    /// Another thread is registering or unregistering it.
+    /// Another thread is registering or unregistering the provider.
     Busy,
     /// `EtwUnregister` failed. The handle may or may not be valid, so writes do nothing.
     /// Unregistering can be tried again.
     Refused(NtStatus),
-    /// It was called at this IRQL, above `PASSIVE_LEVEL`; only debug builds look.
+    /// The function was called at this IRQL, above `PASSIVE_LEVEL`. Only debug builds check the
+    /// IRQL.
     TooHighIrql(u8),
 }
 
@@ -304,7 +306,8 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// Returns a [`RegisterError`]. A driver should continue without tracing.
+    /// Returns a [`RegisterError`] if the provider could not be registered. A driver should then
+    /// continue without tracing.
     pub fn register(&'static self) -> Result<Registered, RegisterError> {
         self.change_phase()?;
         self.complete(None)
@@ -320,8 +323,8 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// Returns a [`RegisterError`]. After [`RegisterError::NoPool`] the provider is not
-    /// registered; [`Self::register`] needs no pool.
+    /// Returns a [`RegisterError`] if the provider could not be registered. After
+    /// [`RegisterError::NoPool`], [`Self::register`] may still succeed, because it needs no pool.
     pub fn register_with<const N: usize>(
         &'static self,
         traits: &TraitsBuffer<N>,
@@ -443,7 +446,8 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// Returns an [`UnregisterError`].
+    /// Returns an [`UnregisterError`] if ETW refuses the call, if another thread is registering or
+    /// unregistering the provider or, in debug builds, if the IRQL is too high.
     pub fn unregister(&'static self) -> Result<(), UnregisterError> {
         ffi::check_irql(ffi::PASSIVE_LEVEL).map_err(UnregisterError::TooHighIrql)?;
         let changed =

@@ -182,8 +182,8 @@ impl EnableState {
         self.publish(None);
     }
 
-    /// Clears the masks, so that every check of a write site fails, and keeps the composite. Any
-    /// number of callers is allowed.
+    /// Clears the masks, so that every check at a write site fails, but keeps the composite. Can
+    /// be called concurrently.
     pub fn close(&self) {
         self.set_masks(None);
     }

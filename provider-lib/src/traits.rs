@@ -111,7 +111,8 @@ impl<const N: usize> TraitsBuffer<N> {
     ///
     /// # Errors
     ///
-    /// Returns a [`TraitsError`].
+    /// Returns a [`TraitsError`] if the name contains a NUL, a trait type is below 128, or the
+    /// traits do not fit.
     pub const fn new(
         name: &str,
         group: Option<Guid>,

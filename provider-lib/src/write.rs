@@ -158,7 +158,8 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// Returns a [`WriteError`]. The provider also counts the failure ([`Provider::failures`]).
+    /// Returns a [`WriteError`] if the event could not be written. The provider also counts the
+    /// failure ([`Provider::failures`]).
     pub fn write<const N: usize>(
         &self,
         event: &EventDescriptor,

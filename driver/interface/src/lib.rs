@@ -163,7 +163,7 @@ pub struct Statistics {
     pub events_cut: u64,
     /// [`IOCTL_WAIT`] requests that were completed by [`IOCTL_WAKE`].
     pub woken: u64,
-    /// Notifications of sessions that the provider has received.
+    /// Enable notifications that the provider has received.
     pub notifications: u64,
     /// 1 if at least one session enables the provider, else 0.
     pub enabled: u32,

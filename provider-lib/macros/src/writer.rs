@@ -244,7 +244,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Generates the blocks, the data descriptors and the call of ETW.
+    /// Generates the blocks, the data descriptors and the call to ETW.
     fn body(&self, path: Path) -> TokenStream {
         let mut blocks = TokenStream::new();
         let mut descriptors = Vec::new();

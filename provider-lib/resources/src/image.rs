@@ -27,7 +27,8 @@ pub enum BuildError {
     NoBuildScript(&'static str),
     /// The package's version does not fit in a version resource.
     #[error(
-        "the package's version is {version}, and each of its parts must be a number from 0 to 65,535: {error}"
+        "cannot use package version {version} for the image: each part must be a number from 0 to \
+         65,535: {error}"
     )]
     Version {
         /// The version.

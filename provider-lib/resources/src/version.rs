@@ -20,7 +20,7 @@ pub struct Version {
     pub description: String,
     /// The original file name.
     pub file: String,
-    /// The product that the file belongs to.
+    /// The name of the product that the file belongs to.
     pub product: String,
     /// The copyright notice.
     pub copyright: String,
@@ -34,7 +34,7 @@ const FILE_OS: u32 = 0x0004_0004;
 const FILE_TYPE: u32 = 3;
 /// `VFT2_DRV_SYSTEM`.
 const FILE_SUBTYPE: u32 = 7;
-/// Returns a text in UTF-16, the encoding of resources.
+/// UTF-16, the encoding of the texts.
 const CODE_PAGE: u16 = 1200;
 
 /// A block of the resource: its value and its child blocks.
@@ -142,11 +142,11 @@ impl Version {
         .collect()
     }
 
-    /// Returns the bytes of the resource.
+    /// Returns the version resource.
     ///
     /// # Errors
     ///
-    /// Fails if the texts make the resource larger than 64 KiB.
+    /// Returns an error if the resource would be larger than 64 KiB.
     pub fn resource(&self) -> Result<Resource, TryFromIntError> {
         let list = |key: &str, below| Block {
             key: key.to_owned(),

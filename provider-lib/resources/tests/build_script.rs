@@ -16,7 +16,7 @@ fn write(folder: &TempDir, name: &str, text: &str) -> std::path::PathBuf {
     path
 }
 
-/// Returns the error for a source file.
+/// Returns the error that the build script reports for a source file.
 fn refused(source: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = write(&folder, "trace.rs", source);
@@ -134,7 +134,7 @@ fn a_manifest_that_is_named_must_be_one_and_agree() {
     let error = manifest_of(&source(&path), &FILES).unwrap_err().to_string();
     assert!(
         error.contains(
-            "trace.rs:4:8: A: event 1 of version 0 does not have the layout of the manifest"
+            "trace.rs:4:8: A: event 1 version 0 does not have the layout of the manifest"
         ),
         "{error}"
     );

@@ -51,7 +51,7 @@ fn a_changed_layout_under_the_same_version_is_refused() {
         (
             "offset: u64, data",
             "offset: u32, data",
-            "12:8: Contoso.Driver: event 1 of version 0 has another layout: field 1 is `Offset: \
+            "12:8: Contoso.Driver: event 1 version 0 has a different layout: field 1 is `Offset: \
              win:UInt32 as xs:unsignedInt` and was `Offset: win:UInt64 as xs:unsignedLong`; give \
              the event with the new layout the version 1, and keep the old one",
         ),
@@ -78,11 +78,11 @@ fn a_changed_layout_under_the_same_version_is_refused() {
             "`At: win:UInt64",
         ),
         ("state: State", "state: u32", "by a map"),
-        ("id = 2", "id = 3", "event 2 of version 0 is missing"),
+        ("id = 2", "id = 3", "event 2 version 0 is missing"),
         (
             "id = 2",
             "id = 2, version = 1",
-            "event 2 of version 0 is missing",
+            "event 2 version 0 is missing",
         ),
         (
             "Driver\"",
@@ -92,7 +92,7 @@ fn a_changed_layout_under_the_same_version_is_refused() {
         (
             ", task = Transfer)",
             ")",
-            "event 1 of version 0 has another task: 0x0 instead of 0x1",
+            "event 1 version 0: the task is 0x0; expected 0x1",
         ),
     ] {
         let found = changed(from, to);
@@ -139,18 +139,18 @@ fn a_declaration_agrees_with_its_manifest_or_says_where_not() {
             "inType=\"win:UInt64\" outType=\"xs:unsignedLong\"",
             "inType=\"win:UInt32\"",
             Some(
-                "event 1 of version 0 does not have the layout of the manifest: field 1 is `8 bytes` and was `4 bytes`",
+                "event 1 version 0 does not have the layout of the manifest: field 1 is `8 bytes` and was `4 bytes`",
             ),
         ),
         (
             "event value=\"2\"",
             "event value=\"3\"",
-            Some("the manifest has no event 2 of version 0"),
+            Some("the manifest has no event 2 version 0"),
         ),
         (
             "level=\"win:Informational\"",
             "level=\"win:Error\"",
-            Some("event 1 of version 0 has another level: 0x4 instead of 0x2"),
+            Some("event 1 version 0: the level is 0x4; expected 0x2"),
         ),
         (
             "guid=\"{",

@@ -35,7 +35,7 @@ fn read(inside: &str, texts: &str) -> Manifest {
     }
 }
 
-/// A manifest of one event with a template.
+/// Returns a manifest with one event that uses `template`.
 fn with_template(template: &str) -> Manifest {
     read(
         &format!(
@@ -118,7 +118,7 @@ fn a_channel_behind_an_imported_one_has_another_keyword() {
                  #[event(id = 1, level = Error, keyword = none, channel = Op)]\n fn x();\n}";
     let wrong = compare::disagreements(&declared(alone), &manifest);
     let text = wrong[0].to_string();
-    assert!(text.contains("another keyword of its channel"), "{text}");
+    assert!(text.contains("the channel keyword is"), "{text}");
 }
 
 #[test]

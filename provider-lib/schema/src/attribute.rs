@@ -33,8 +33,8 @@ pub fn only(attributes: &[Attribute], known: &[&str], what: &str) -> syn::Result
             return Err(syn::Error::new_spanned(
                 path,
                 format!(
-                    "{what} cannot have this attribute: the generated code would not have it; \
-                     remove it"
+                    "{what} in a provider declaration do not support this attribute, because it \
+                     would be lost in the generated code; remove the attribute"
                 ),
             ));
         }

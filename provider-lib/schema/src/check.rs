@@ -78,12 +78,13 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
             errors.push(error);
         }
         declared(&structure.fields, provider, errors);
-        if holds(structure, structure, provider, 0) {
+        let mut inner = structure.fields.iter();
+        if let Some(field) = inner.find(|field| holds(structure, field, provider, 0)) {
             errors.at(
                 structure.ident.span(),
                 format!(
-                    "the structure `{}` contains itself, so its size is infinite; remove the field",
-                    structure.ident
+                    "the structure `{}` contains itself through the field `{}`; remove that field",
+                    structure.ident, field.ident
                 ),
             );
         }
@@ -124,18 +125,20 @@ fn names(provider: &Provider, errors: &mut Errors) {
 }
 
 /// Returns whether `outer` contains `inner` at any depth.
-fn holds(inner: &Structure, outer: &Structure, provider: &Provider, depth: usize) -> bool {
+fn holds(inner: &Structure, field: &Field, provider: &Provider, depth: usize) -> bool {
     depth <= provider.structures.len()
-        && outer.fields.iter().any(|field| match &field.kind {
+        && match &field.kind {
             FieldType::Named(name) => provider
                 .structures
                 .iter()
                 .find(|structure| structure.ident == *name)
                 .is_some_and(|found| {
-                    found.ident == inner.ident || holds(inner, found, provider, depth + 1)
+                    let mut fields = found.fields.iter();
+                    found.ident == inner.ident
+                        || fields.any(|field| holds(inner, field, provider, depth + 1))
                 }),
             FieldType::Values(..) => false,
-        })
+        }
 }
 
 /// Checks that all entries have different values.

@@ -22,8 +22,8 @@ pub struct Provider {
     pub hooks: Hooks,
     /// Whether traces record the driver's image (`EventProviderBinaryTrackInfo`).
     pub binary_tracking: bool,
-    /// The path of a manifest, relative to the package's folder, from which the image's resources
-    /// are generated instead of the declaration.
+    /// The path of the manifest to generate the image's resources from, relative to the package's
+    /// folder. If this is `None`, they come from the declaration.
     pub manifest: Option<String>,
     /// The module's name.
     pub module: Ident,
@@ -69,9 +69,9 @@ impl Provider {
         event.keyword | bit.map_or(0, |bit| 1 << bit)
     }
 
-    /// Returns whether registrations of the provider have traits. Providers with `TraceLogging`
-    /// events, a group or custom traits need them. Other providers have none, because ETW adds the
-    /// traits to every event.
+    /// Returns true if the provider must register its traits: it has a group, custom traits,
+    /// `TraceLogging` events or no events at all. Other providers omit them, because ETW would add
+    /// the traits to every event and make it larger.
     #[must_use]
     pub fn sets_traits(&self) -> bool {
         let describes = |event: &Event| event.encoding == Encoding::TraceLogging;

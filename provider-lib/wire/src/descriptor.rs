@@ -179,7 +179,7 @@ macro_rules! accessors {
             self
         }
 
-        #[doc = concat!("Returns the descriptor with another ", stringify!($field), ".")]
+        #[doc = concat!("Returns the descriptor with a different ", stringify!($field), ".")]
         #[must_use]
         pub const fn $with(mut self, $field: $type) -> Self {
             self.$field = $field;

@@ -57,7 +57,7 @@ named! {
     ACCESS_DENIED = 0xC000_0022;
     /// The buffer is too small.
     BUFFER_TOO_SMALL = 0xC000_0023;
-    /// The value or object has another type.
+    /// The value or object has a different type.
     OBJECT_TYPE_MISMATCH = 0xC000_0024;
     /// Nothing has this name.
     OBJECT_NAME_NOT_FOUND = 0xC000_0034;

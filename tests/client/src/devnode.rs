@@ -84,7 +84,7 @@ pub fn is_loaded() -> Result<bool, Win32Error> {
     // SAFETY: the name ends with a NUL.
     let service = unsafe { OpenServiceW(manager, name.as_ptr(), SERVICE_QUERY_STATUS) };
     let result = if service.is_null() {
-        Err(Win32Error::last("OpenService of the sample driver"))
+        Err(Win32Error::last("OpenService for the sample driver"))
     } else {
         let mut status = SERVICE_STATUS::default();
         // SAFETY: the service is open, and the out-parameter is a local.

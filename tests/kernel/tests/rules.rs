@@ -168,7 +168,7 @@ const WARNINGS: &[(&str, Rule, &str)] = &[
     (
         "v27",
         Rule::HandleNotYetStored,
-        "has not stored the handle yet",
+        "before EtwRegister stored the registration handle",
     ),
     (
         "v30",

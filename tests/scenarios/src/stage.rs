@@ -158,7 +158,10 @@ impl<'a> Stage<'a> {
     }
 
     pub fn capture_state(&mut self, session: Session, source: Source) -> Result<(), Failure> {
-        self.note(format!("session {} captures state of {source}", session.0));
+        self.note(format!(
+            "session {} requests a state capture from {source}",
+            session.0
+        ));
         Ok(self.host.capture_state(session, source)?)
     }
 

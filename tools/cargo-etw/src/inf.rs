@@ -41,9 +41,12 @@ impl Driver {
         let loaded = kernel
             .load_as(&self.image, &service)
             .with_context(|| format!("cannot load {}", self.image.display()))?;
-        let framework = loaded
-            .framework_version()
-            .context("the driver unbound from the framework while it was loaded; WdfVersionUnbind is for unloading")?;
+        let framework = loaded.framework_version().with_context(|| {
+            format!(
+                "{} called WdfVersionUnbind before it was unloaded; call it only during unload",
+                self.image.display()
+            )
+        })?;
         let device = loaded.add_device()?;
         let sddl = device.sddl()?.with_context(|| {
             format!(

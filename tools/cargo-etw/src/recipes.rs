@@ -20,7 +20,7 @@ pub struct Recipes {
     pub declaration: PathBuf,
     /// The Markdown file for the instructions.
     pub text: PathBuf,
-    /// The profile for Writes the section on Windows Performance Recorder.
+    /// The Windows Performance Recorder profile.
     pub profile: PathBuf,
     /// The driver's file name.
     pub image: String,
@@ -250,7 +250,7 @@ impl Recipes {
         writeln!(
             out,
             "## The client\n\n```bat\n\
-             rem Live, as a table; or as JSON lines.\n\
+             rem Show events live, as a table or as JSON Lines.\n\
              {client} trace --any {all:#x} --level {level}\n\
              {client} trace --json --any {some:#x} --level 4"
         )?;
@@ -278,7 +278,7 @@ impl Recipes {
         Ok(())
     }
 
-    /// Returns the profile for Writes the section on Windows Performance Recorder.
+    /// Returns the Windows Performance Recorder profile.
     fn profile(&self, provider: &Provider) -> Result<String> {
         let values = Values::new(provider)?;
         let (guid, level) = (&values.guid, values.level);

@@ -110,7 +110,7 @@ fn a_break_is_refused_with_its_place() {
     let arguments = ["manifest", "check", "--base", text(&path), DECLARATION];
     let said = fail(&arguments);
     assert!(
-        said.contains("trace.rs:") && said.contains("event 3 of version 0"),
+        said.contains("trace.rs:") && said.contains("event 3 version 0"),
         "{said}"
     );
     // The result is the same for UTF-16.

@@ -18,7 +18,7 @@ use etl_file::{
 /// Returns the definition of the command line.
 fn command() -> Command {
     Command::new("etl")
-        .about("Shows .etl (Event Trace Log) files")
+        .about("Show .etl (Event Trace Log) files")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -47,7 +47,7 @@ fn image() -> Arg {
     Arg::new("image")
         .long("image")
         .value_name("FILE")
-        .help("An image with resources to decode events with; can be given several times")
+        .help("Decode events with the resources of this image; can be repeated")
         .action(ArgAction::Append)
         .value_parser(value_parser!(PathBuf))
 }
@@ -71,7 +71,7 @@ fn man() -> Arg {
     Arg::new("man")
         .long("man")
         .value_name("FILE")
-        .help("A provider's manifest to decode events with; can be given several times")
+        .help("Decode events with this provider manifest; can be repeated")
         .action(ArgAction::Append)
         .value_parser(value_parser!(PathBuf))
 }
@@ -89,14 +89,14 @@ fn out_file(help: &'static str) -> Arg {
 
 fn merge_command() -> Command {
     Command::new("merge")
-        .about("Merges several files into one, with the events sorted by time")
+        .about("Merge several files into one, sorted by time")
         .arg(files())
         .arg(out_file("The .etl file to write"))
 }
 
 fn report_command() -> Command {
     Command::new("report")
-        .about("Writes an HTML page that shows one or more files in a browser")
+        .about("Write an HTML page that shows one or more files in a browser")
         .arg(files())
         .arg(man())
         .arg(image())
@@ -105,7 +105,7 @@ fn report_command() -> Command {
 
 fn stats_command() -> Command {
     Command::new("stats")
-        .about("Counts the events of a file by provider, event and level")
+        .about("Count the events of a file by provider, event and level")
         .arg(file())
         .arg(man())
         .arg(image())
@@ -120,9 +120,9 @@ fn dump_command() -> Command {
             .action(ArgAction::Append)
     };
     Command::new("dump")
-        .about("Prints the events of a file, sorted by time")
+        .about("Print the events of a file, sorted by time")
         .long_about(
-            "Prints the events of a file, sorted by time.\n\n\
+            "Print the events of a file, sorted by time.\n\n\
              TraceLogging events are self-describing. To decode other events, name the manifests \
              of their providers, or images that contain them as resources. Damaged parts of the \
              file are reported on standard error after all readable events.",
@@ -140,12 +140,12 @@ fn dump_command() -> Command {
         .arg(several(
             "provider",
             "NAME|GUID",
-            "Show only events of this provider; can be given several times",
+            "Show only events of this provider; can be repeated",
         ))
         .arg(several(
             "event",
             "NAME|ID",
-            "Show only events with this name or id; can be given several times",
+            "Show only events with this name or id; can be repeated",
         ))
         .arg(
             Arg::new("level")

@@ -28,12 +28,12 @@ pub struct Break {
 /// A change to an existing provider or event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Change {
-    /// The provider is missing or has another GUID.
+    /// The provider is missing or has a different GUID.
     #[error("the provider with the GUID {0} is missing; its older traces can no longer be decoded")]
     Provider(String),
     /// The event is missing.
     #[error(
-        "event {id} of version {version} is missing; keep its declaration, so that older traces are \
+        "event {id} version {version} is missing; keep its declaration, so that older traces are \
          decoded"
     )]
     Gone {
@@ -42,10 +42,10 @@ pub enum Change {
         /// The version.
         version: u8,
     },
-    /// The event has another layout.
+    /// The event has a different layout.
     #[error(
-        "event {id} of version {version} has another layout: {difference}; give the event with \
-         the new layout the version {next}, and keep the old one"
+        "event {id} version {version} has a different layout: {difference}; give the event with \
+         the new layout version {next}, and keep the old one"
     )]
     Layout {
         /// The id.
@@ -61,17 +61,15 @@ pub enum Change {
     #[error("the manifest has no provider with the GUID {0}")]
     NotInManifest(String),
     /// The manifest does not have the event.
-    #[error("the manifest has no event {id} of version {version}")]
+    #[error("the manifest has no event {id} version {version}")]
     EventNotInManifest {
         /// The id.
         id: u16,
         /// The version.
         version: u8,
     },
-    /// The manifest has another layout.
-    #[error(
-        "event {id} of version {version} does not have the layout of the manifest: {difference}"
-    )]
+    /// The manifest has a different layout.
+    #[error("event {id} version {version} does not have the layout of the manifest: {difference}")]
     Disagrees {
         /// The id.
         id: u16,
@@ -80,8 +78,8 @@ pub enum Change {
         /// A description of the difference.
         difference: String,
     },
-    /// The event has another value in its descriptor.
-    #[error("event {id} of version {version} has another {what}: {now} instead of {before}")]
+    /// A value in the event's descriptor is different.
+    #[error("event {id} version {version}: the {what} is {now}; expected {before}")]
     Descriptor {
         /// The id.
         id: u16,
@@ -292,7 +290,7 @@ fn properties<'a>(event: &Event, provider: &'a Provider) -> &'a [Property] {
 }
 
 /// Compares a declaration with the manifest that it names. Returns the events that the manifest
-/// lacks or gives another layout.
+/// lacks or describes with a different layout.
 #[must_use]
 pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
     let mut found = Vec::new();
@@ -336,7 +334,7 @@ pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
             )];
             let (before, now) = (descriptor(other, theirs), descriptor(event, ours));
             pairs.push((
-                "keyword of its channel",
+                "channel keyword",
                 theirs.channel_bit(other),
                 ours.channel_bit(event),
             ));

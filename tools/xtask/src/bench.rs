@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: measures the cost of an event and compares it with another crate's.
+//! `cargo xtask bench`: measures the cost of writing an event and compares it with the
+//! `tracelogging` crate.
 //!
 //! The benchmark executes compiled Windows code under a CPU emulator and counts instructions
 //! (tools/bench/count.py), so the result does not depend on the machine.
@@ -166,7 +167,7 @@ fn enabled(measured: &Value) -> Vec<Row> {
     };
     let mut rows = vec![once("data descriptors", "descriptors", Some(4.0))];
     rows.extend(in_callers(
-        "instructions from the check to the call of ETW",
+        "instructions from the is_enabled check to the EtwWriteEx call",
         "to call",
         Some(46.0),
     ));
@@ -177,9 +178,9 @@ fn enabled(measured: &Value) -> Vec<Row> {
         None,
     ));
     rows.extend(in_callers("bytes of stack", "stack", Some(160.0)));
-    rows.push(once("record in the buffer, bytes", "record", None));
+    rows.push(once("record size in the buffer, bytes", "record", None));
     rows.push(once(
-        "the same where the provider has traits, bytes",
+        "record size with provider traits, bytes",
         "record with traits",
         None,
     ));

@@ -207,7 +207,7 @@ fn is_left_out(name: &str) -> bool {
 /// The line that begins a component in rustup's list of a toolchain's components.
 const COMPONENT: &str = "[[components]]";
 
-/// Copies a toolchain, without its libraries for Windows and the source of the standard library.
+/// Copies a toolchain, without its libraries for Windows and the standard library source.
 fn copy_toolchain(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

@@ -212,7 +212,10 @@ fn command_line() -> Command {
         )
         .subcommand(
             Command::new("bench")
-                .about("Measure the cost of an event, and compare it with another crate's")
+                .about(
+                    "Measure the cost of writing an event and compare it with the `tracelogging` \
+                     crate",
+                )
                 .arg(flag(
                     "quick",
                     "Only count instructions, and show only the goals that are missed",

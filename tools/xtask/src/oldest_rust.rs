@@ -40,7 +40,7 @@ pub fn check() -> Result<Option<String>> {
     let version = oldest()?;
     let not_run = |why: &str| {
         Some(format!(
-            "the check of what drivers use with Rust {version}: {why}"
+            "building the driver-facing crates with Rust {version}: {why}"
         ))
     };
     if find_program("rustup").is_none() {

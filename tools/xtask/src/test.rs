@@ -199,7 +199,7 @@ pub fn run(deep: bool) -> Result<()> {
         deep::run()?;
     }
     for one in &not_run {
-        eprintln!("not run {one}");
+        eprintln!("NOT RUN: {one}");
     }
     Ok(())
 }

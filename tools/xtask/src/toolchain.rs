@@ -116,7 +116,7 @@ impl Rust {
             .is_some_and(|folder| Path::new(&folder).is_dir())
     }
 
-    /// Returns whether the toolchain has a cargo and the source of the standard library.
+    /// Returns whether the toolchain has a cargo and the standard library source.
     fn has_source(self) -> bool {
         let has_cargo = self == Self::Current || Path::new("/usr/bin/cargo").exists();
         has_cargo
@@ -206,7 +206,7 @@ impl Rust {
             Err(error) => {
                 failures.push(format!("{error:#}"));
                 Err(no_route(
-                    "no Rust toolchain has the source of the standard library",
+                    "no Rust toolchain has the standard library source",
                     "rustup component add rust-src",
                     &failures,
                 ))
@@ -267,7 +267,7 @@ fn install_debian(others: &[&'static str]) -> Result<()> {
     }
     packages::install(&wanted)?;
     if !Rust::Debian.has_source() {
-        bail!("Debian's rustc-web has no source of the standard library");
+        bail!("Debian's rustc-web does not include the standard library source");
     }
     Ok(())
 }

@@ -131,7 +131,7 @@ fn it_has_what_its_readme_says() {
         let text = package.text(name);
         assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
     }
-    // The WDK's package has a certificate with another name: the scripts accept every name.
+    // The WDK's package has a certificate with a different name: the scripts take every one.
     for name in ["prepare.cmd", "restore.cmd"] {
         let commands: Vec<&str> = package
             .text(name)

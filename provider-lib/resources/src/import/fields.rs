@@ -160,8 +160,9 @@ impl Writer<'_> {
             }
         }
         if map.is_some() {
-            let what =
-                format!("the map of `{name}` is only in the manifest, not in the declaration");
+            let what = format!(
+                "field `{name}`: a declaration cannot express its value map, which was dropped"
+            );
             self.note(property.at, what);
         }
         let kind = scalar(in_type, out_type).ok_or_else(|| {

@@ -66,7 +66,7 @@ pub fn ident(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
 
-/// Returns `#[name = "…"]` if the identifier would result in another name.
+/// Returns `#[name = "…"]` if the identifier would result in a different name.
 pub fn rename(ident: &str, name: &str) -> TokenStream {
     if wdk_etw_schema::pascal_case(ident) == name {
         TokenStream::new()

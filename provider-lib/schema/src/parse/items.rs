@@ -44,7 +44,7 @@ pub fn put_item(provider: &mut Provider, item: Item) -> syn::Result<()> {
                 provider.others.push(Item::Struct(item));
                 return Ok(());
             }
-            attribute::only(&item.attrs, &["doc"], "a structure")?;
+            attribute::only(&item.attrs, &["doc"], "structures")?;
             let mut fields = Vec::new();
             for field in &item.fields {
                 let Some(ident) = &field.ident else {
@@ -70,7 +70,7 @@ pub fn put_item(provider: &mut Provider, item: Item) -> syn::Result<()> {
 
 /// Parses `pub const READ: Keyword = Keyword::bit(0);`, or a mask of one bit.
 fn keyword(item: &syn::ItemConst) -> syn::Result<Keyword> {
-    attribute::only(&item.attrs, &["doc", "name"], "a keyword")?;
+    attribute::only(&item.attrs, &["doc", "name"], "keywords")?;
     let expression = &*item.expr;
     let refuse = || {
         syn::Error::new(
@@ -134,14 +134,10 @@ fn named<T: TryFrom<u32>>(
     range: std::ops::RangeInclusive<u32>,
     what: &str,
 ) -> syn::Result<Vec<Named<T>>> {
-    attribute::only(&item.attrs, &["doc"], "an enum of a declaration")?;
+    attribute::only(&item.attrs, &["doc"], "enums")?;
     let mut entries = Vec::new();
     for variant in &item.variants {
-        attribute::only(
-            &variant.attrs,
-            &["doc", "name", "channel"],
-            "a variant of a declaration",
-        )?;
+        attribute::only(&variant.attrs, &["doc", "name", "channel"], "variants")?;
         let refuse = |span| {
             syn::Error::new(
                 span,

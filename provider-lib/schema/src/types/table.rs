@@ -113,10 +113,12 @@ mod summary {
     pub const CODE: &str = "the number, shown with its meaning";
     pub const WINDOWS: &str = "the Windows structure of this name";
     pub const NETWORK: &str = "the bytes in network byte order";
-    pub const UTF8: &str = "UTF-8 after its length; `#[json]` and `#[xml]` mark JSON and XML";
-    pub const UTF16: &str = "UTF-16 after its length; `#[json]` and `#[xml]` mark JSON and XML";
+    pub const UTF8: &str =
+        "the length, then the UTF-8 bytes; `#[json]` and `#[xml]` mark the text as JSON or XML";
+    pub const UTF16: &str =
+        "the length, then the UTF-16 text; `#[json]` and `#[xml]` mark the text as JSON or XML";
     pub const TERMINATED: &str = "the string with a NUL";
-    pub const BYTES: &str = "the bytes after their length";
+    pub const BYTES: &str = "the length, then the bytes";
 }
 
 const fn row(

@@ -1,8 +1,8 @@
-//! A driver's call of a routine.
+//! A driver's call to a routine.
 
 use crate::ground::irql::Irql;
 
-/// A call of a routine by a driver.
+/// A driver's call to a routine.
 #[derive(Clone, Copy)]
 pub struct Call {
     /// The routine's name.

@@ -71,7 +71,7 @@ impl Environment {
         self.crash.lock().clone()
     }
 
-    /// Records the stack use of a call of the driver.
+    /// Records the stack use of a call to the driver.
     pub fn note_stack(&self, what: &str, bytes: usize) {
         let mut stacks = self.stacks.lock();
         if let Some(most) = stacks.get_mut(what) {

@@ -243,7 +243,8 @@ impl Thread {
         result
     }
 
-    /// Returns the rule that driver code breaks by returning at a different IRQL.
+    /// Returns the rule that driver code breaks if it returns at an IRQL different from the one it
+    /// was called at.
     pub const fn irql_rule(&self) -> Rule {
         self.irql_rule.get()
     }

@@ -424,10 +424,16 @@ impl Loader<'_> {
         }
         for (start, length, protection) in ranges {
             let end = start.saturating_add(length).next_multiple_of(PAGE);
-            if start % PAGE != 0 || end > image.size() {
+            if start % PAGE != 0 {
                 return Err(self.malformed(format_args!(
-                    "the section from 0x{start:x} to 0x{end:x} does not cover whole pages of the \
-                     image"
+                    "the section from 0x{start:x} to 0x{end:x} is not page-aligned"
+                )));
+            }
+            if end > image.size() {
+                return Err(self.malformed(format_args!(
+                    "the section from 0x{start:x} to 0x{end:x} extends past the end of the image \
+                     (0x{:x})",
+                    image.size()
                 )));
             }
             if length == 0 {

@@ -23,13 +23,13 @@ use crate::{
 /// The error of a check that could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConformanceError {
-    /// A call of the kernel failed, or the kernel bugchecked.
+    /// A call to the kernel failed, or the kernel bugchecked.
     #[error(transparent)]
     Kernel(#[from] KernelError),
     /// The provider wrote no events, so there is nothing to compare.
     #[error(
-        "the provider {{{0}}} wrote no events although all its events were enabled; the work must \
-         make it write events"
+        "the provider {{{0}}} wrote no events although all its events were enabled; pass a work \
+         closure that makes the driver write at least one event"
     )]
     Silent(Guid),
 }

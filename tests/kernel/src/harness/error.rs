@@ -43,6 +43,9 @@ pub enum KernelError {
     NotUnloadable(String),
     /// The driver holds the request and has no more work to run. It may complete the request
     /// after time passes.
-    #[error("the driver has not completed the request yet; time may have to pass first")]
+    #[error(
+        "the driver has not completed the request and has no work left to run; if it waits for a \
+         timer, call `Kernel::advance` and try again"
+    )]
     Pending,
 }

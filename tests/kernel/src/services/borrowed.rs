@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
-/// The number of ranges that are remembered after their calls.
+/// The maximum number of ranges kept after the enable callback that borrowed them returns.
 const REMEMBERED: usize = 256;
 
 /// The memory that is borrowed at present, and recently borrowed memory.

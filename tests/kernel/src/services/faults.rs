@@ -30,7 +30,7 @@ impl Fault {
         "ExAllocatePool2",
     ];
 
-    /// Returns a fault that makes the next call of a routine fail.
+    /// Returns a fault that makes the next call to a routine fail.
     #[must_use]
     pub const fn next(routine: &'static str, status: NtStatus) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Faults {
         self.pending.lock().clear();
     }
 
-    /// Returns the status that a call of a routine must fail with, if a fault is due.
+    /// Returns the status that a call to a routine must fail with, if a fault is due.
     pub fn take(&self, routine: &str) -> Option<NtStatus> {
         if !self.any.load(Ordering::Acquire) {
             return None;

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use etl_file::Guid;
 use parking_lot::Mutex;
 
 use crate::{
@@ -113,7 +114,12 @@ impl Verifier {
     }
 
     /// Calls an enable callback by `body`, and bugchecks if it takes too long (ETW-2.14).
-    pub fn in_enable_callback(&self, context: &Context, body: impl FnOnce() -> u64) {
+    pub fn in_enable_callback(
+        &self,
+        context: &Context,
+        provider: Guid,
+        body: impl FnOnce() -> u64,
+    ) {
         let start = self.clock.last();
         let local = local(context);
         local.callbacks.set(local.callbacks.get() + 1);
@@ -124,8 +130,10 @@ impl Verifier {
             context.stop(
                 Rule::EnableCallbackBlocks,
                 format!(
-                    "an enable callback took {} ms; it must not wait",
-                    took / (Clock::FREQUENCY / 1000)
+                    "the enable callback of the provider {{{provider}}} took {} ms (limit: {} ms); \
+                     an enable callback must not block",
+                    took / (Clock::FREQUENCY / 1000),
+                    MAX_CALLBACK_TIME.as_millis()
                 ),
             );
         }

@@ -21,7 +21,8 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "group-and-provider",
-        proves: "a provider that is enabled directly and through its group gets the composite",
+        proves: "a provider that is enabled directly and through its group receives the combined \
+                 level and keywords",
         requirements: &["R-G5"],
         run: both,
     },

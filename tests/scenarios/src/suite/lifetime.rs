@@ -31,7 +31,8 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "traits-in-every-event",
-        proves: "name, group and custom traits are in every event, manifest-based or TraceLogging",
+        proves: "every event, manifest-based or TraceLogging, carries the provider's name, group and \
+                 custom traits",
         requirements: &["R-T5", "R-T6", "R-T7", "R-D2"],
         run: traits,
     },

@@ -188,12 +188,12 @@ fn disable_by_one(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let first = stage.stop(first)?;
     let second = stage.stop(second)?;
     expect_equal(
-        "Write events of the first and the second session",
+        "number of `Write` events in the first and second sessions",
         &(1, 2),
         &(count(&first, "Write"), count(&second, "Write")),
     )?;
     expect_equal(
-        "WriteData events of the first and the second session",
+        "number of `WriteData` events in the first and second sessions",
         &(1, 0),
         &(count(&first, "WriteData"), count(&second, "WriteData")),
     )

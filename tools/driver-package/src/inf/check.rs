@@ -345,7 +345,10 @@ impl<'a> Check<'a> {
         if entry.value(1) != ASSOCIATED {
             self.finding(
                 entry.line,
-                "the service is not associated with the device; expected the flags 0x00000002",
+                format!(
+                    "AddService has the flags {}; expected {ASSOCIATED} (SPSVCINST_ASSOCSERVICE)",
+                    entry.value(1)
+                ),
             );
         }
         if let Some(service) = self.reach(entry, entry.value(2)) {

@@ -30,7 +30,7 @@ pub enum MetadataError {
         /// The part.
         what: &'static str,
     },
-    /// A trait that holds a GUID has another size.
+    /// A trait that holds a GUID does not have the size of one.
     #[error("the trait of type {trait_type} at metadata offset {offset} cannot have {size} bytes")]
     TraitSize {
         /// Offset of the trait.

@@ -64,7 +64,7 @@ fn show(value: &Value, format: Option<&str>) -> String {
         .unwrap_or_else(|| value.in_sentence())
 }
 
-/// A printf format.
+/// A printf conversion specification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "printf has five flags")]
 struct Format {

@@ -85,15 +85,15 @@ pub enum DamageKind {
     #[error("the buffer is compressed, which is not supported")]
     Compressed,
     /// No record starts where one is expected.
-    #[error("{marker:#010x} does not start a record; the rest of the buffer is skipped")]
+    #[error("{marker:#010x} does not start a record; skipping the rest of the buffer")]
     NotARecord {
         /// The four bytes found.
         marker: u32,
     },
     /// A record is smaller than its header, or ends beyond the used bytes of the buffer.
     #[error(
-        "a record of {size} bytes does not fit ({minimum} to {room}); \
-         the rest of the buffer is skipped"
+        "invalid record size {size}; expected {minimum} to {room} bytes; skipping the rest of the \
+         buffer"
     )]
     RecordSize {
         /// The size in the record.

@@ -1,4 +1,4 @@
-//! The verifier's checks of calls of ETW, for rules whose violation Windows does not report.
+//! The verifier's checks of calls to ETW, for rules whose violation Windows does not report.
 
 use etl_file::{decode::Schema, read::PointerSize};
 
@@ -35,8 +35,8 @@ pub fn handle_in_registration(context: &Context, handle: u64) {
         return;
     }
     let why = format!(
-        "with the handle 0x{handle:016X} by an enable callback that runs inside EtwRegister, \
-         which has not stored the handle yet"
+        "before EtwRegister stored the registration handle (handle passed: 0x{handle:016X}); an \
+         enable callback that runs inside EtwRegister must not write events"
     );
     if handle == 0 {
         context.warn(Rule::HandleNotYetStored, || why);

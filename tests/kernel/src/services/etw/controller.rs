@@ -103,7 +103,7 @@ pub fn enable(
         && filter.data.len() + size_of::<EventFilterHeader>() > MAX_FILTER_BYTES
     {
         return Err(ControlError::InvalidParameter(format!(
-            "the filter data has {} bytes; its maximum, header included, is {MAX_FILTER_BYTES}",
+            "the filter data has {} bytes; the maximum, including the header, is {MAX_FILTER_BYTES}",
             filter.data.len()
         )));
     }

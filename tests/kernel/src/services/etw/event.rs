@@ -14,7 +14,7 @@ pub struct WriteCall {
     pub handle: u64,
     /// The `EVENT_DESCRIPTOR`'s address.
     pub descriptor: u64,
-    /// The activity id, or `None` for the thread's.
+    /// The activity id that the caller passed; `None` means the thread's activity id.
     pub activity: Option<Guid>,
     /// The related activity id.
     pub related: Option<Guid>,

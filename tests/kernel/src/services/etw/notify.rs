@@ -61,21 +61,23 @@ pub fn notify(context: &Context, handle: u64, cause: Cause) {
     check_callback(context, &notification);
     let memory = CallbackMemory::new(context, cause.source, &notification.filters);
     let composite = notification.composite;
-    context.verifier().in_enable_callback(context, || {
-        context.call_driver(
-            "the enable callback",
-            notification.callback,
-            [
-                memory.source.address(),
-                u64::from(cause.code.unwrap_or(notification.code)),
-                u64::from(composite.level),
-                composite.match_any,
-                composite.match_all,
-                memory.filter_address(),
-                notification.context,
-            ],
-        )
-    });
+    context
+        .verifier()
+        .in_enable_callback(context, notification.provider, || {
+            context.call_driver(
+                "the enable callback",
+                notification.callback,
+                [
+                    memory.source.address(),
+                    u64::from(cause.code.unwrap_or(notification.code)),
+                    u64::from(composite.level),
+                    composite.match_any,
+                    composite.match_all,
+                    memory.filter_address(),
+                    notification.context,
+                ],
+            )
+        });
     memory.take_back(context);
     if let Ok(registration) = context.etw().registration(notification.handle) {
         registration.in_callback = outer;
@@ -100,7 +102,11 @@ fn check_callback(context: &Context, notification: &Notification) {
     if let Some((what, address, why)) = gone {
         context.stop(
             Rule::DiscardedCode,
-            format!("an enable callback's {what} at 0x{address:016X} {why}"),
+            format!(
+                "provider {{{}}}: the {what} of its enable callback, at 0x{address:016X}, {why}; \
+                 call EtwUnregister before it is freed",
+                notification.provider
+            ),
         );
     }
 }

@@ -34,7 +34,8 @@ pub struct Route {
     pub honours_types: bool,
     /// The number of written events.
     pub writes: Arc<AtomicU64>,
-    /// The paths by session. A session that enables the provider and its group has two.
+    /// The target sessions. A session that enables both the provider and its group is listed
+    /// twice.
     pub target_sessions: Vec<TargetSession>,
 }
 

@@ -108,7 +108,7 @@ impl EtwRuntime {
         }
     }
 
-    /// Locks the state. The lock is never held over a call of the driver.
+    /// Locks the state. The lock is never held over a call to the driver.
     pub fn etw(&self) -> EtwGuard<'_> {
         EtwGuard {
             etw: self.state.lock(),
@@ -158,7 +158,7 @@ impl Context {
         Self { runtime, execution }
     }
 
-    /// Locks the state. The lock is never held over a call of the driver.
+    /// Locks the state. The lock is never held over a call to the driver.
     pub fn etw(&self) -> EtwGuard<'_> {
         self.runtime.etw()
     }

@@ -121,6 +121,8 @@ pub enum HandleError {
 /// A notification that is ready to be delivered.
 pub struct Notification {
     pub handle: u64,
+    /// The provider's GUID.
+    pub provider: Guid,
     pub callback: u64,
     pub context: u64,
     pub code: u32,
@@ -259,6 +261,7 @@ impl Etw {
         };
         Some(Notification {
             handle,
+            provider: registration.provider,
             callback: registration.callback,
             context: registration.context,
             code,

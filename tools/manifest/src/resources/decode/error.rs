@@ -33,12 +33,12 @@ pub enum DecodeError {
         offset: usize,
     },
     /// The version of the format is unknown.
-    #[error("its WEVT_TEMPLATE has version {0}.{1}; versions 3 and 5 are known")]
+    #[error("the WEVT_TEMPLATE resource has version {0}.{1}; supported versions: 3 and 5")]
     Version(u16, u16),
     /// The resource describes more fields than the reader accepts.
-    #[error("its WEVT_TEMPLATE describes more than {0} fields")]
+    #[error("the WEVT_TEMPLATE resource describes more than {0} fields")]
     TooManyFields(usize),
     /// The resource refers to more text than the reader accepts.
-    #[error("its WEVT_TEMPLATE has names of more than {0} bytes")]
+    #[error("the WEVT_TEMPLATE resource contains more than {0} bytes of names")]
     TooMuchText(usize),
 }

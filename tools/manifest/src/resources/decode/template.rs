@@ -15,7 +15,7 @@ const VARIABLE_LENGTH: u32 = 4;
 const FIXED_COUNT: u32 = 8;
 const VARIABLE_COUNT: u32 = 0x10;
 
-/// `win:SID`, whose length has no flag.
+/// The input type `win:SID`. A fixed length of this type is stored without `FIXED_LENGTH`.
 const SID: u8 = 19;
 
 /// A field whose sizes have not been resolved.

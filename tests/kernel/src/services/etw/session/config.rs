@@ -231,13 +231,18 @@ impl SessionConfig {
             && buffers < 2 * streams
         {
             return refuse(format!(
-                "a session in memory needs at least two buffers for each processor: {} in total",
+                "a buffering-mode session (EVENT_TRACE_BUFFERING_MODE) needs at least two buffers \
+                 per processor: {} in total",
                 2 * streams
             ));
         }
         // ETW-6.4.2: modes that exclude each other.
         if matches!(self.output, Output::Memory { .. }) && self.real_time.is_some() {
-            return refuse("a session in memory cannot have real-time consumers".to_owned());
+            return refuse(
+                "a buffering-mode session (EVENT_TRACE_BUFFERING_MODE) cannot have real-time \
+                 consumers"
+                    .to_owned(),
+            );
         }
         if self.private.is_some() && (self.real_time.is_some() || self.independent) {
             return refuse("a private session can be neither real-time nor independent".to_owned());

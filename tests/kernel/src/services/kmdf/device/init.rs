@@ -155,7 +155,7 @@ fn set_exclusive(context: &Context, _globals: u64, init: u64, exclusive: u64) ->
 }
 
 /// Bugchecks for any I/O type other than buffered. The stand-in kernel always buffers requests,
-/// and a driver that uses another type would misinterpret the pointers.
+/// and a driver that uses a different type would misinterpret the pointers.
 fn set_buffered_io(context: &Context, _globals: u64, init: u64, io_type: u64) -> u64 {
     const BUFFERED: u64 = 2;
     with_init(context, init, |_| ());

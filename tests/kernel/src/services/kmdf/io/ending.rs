@@ -117,7 +117,7 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
     }
 }
 
-/// Calls the driver's cancel routine for a cancelled request.
+/// Calls `EvtRequestCancel` for a cancelled request if the driver marked the request cancelable.
 pub fn tell_of_cancellation(context: &Context, handle: u64) {
     let routine = context.with::<RequestData, _>(handle, |request| {
         request.is_cancelable().then(|| {

@@ -47,7 +47,7 @@ impl Kmdf {
         }
     }
 
-    /// Locks the framework. The lock is never held over a call of the driver
+    /// Locks the framework. The lock is never held over a call to the driver
     /// nor over a bugcheck.
     pub fn framework(&self) -> MutexGuard<'_, Framework> {
         self.state.lock()
@@ -80,7 +80,7 @@ impl Context {
         Self { kmdf, execution }
     }
 
-    /// Locks the framework. The lock is never held over a call of the driver
+    /// Locks the framework. The lock is never held over a call to the driver
     /// nor over a bugcheck.
     pub fn framework(&self) -> MutexGuard<'_, Framework> {
         self.kmdf.framework()

@@ -84,7 +84,7 @@ impl Data for RequestData {
     }
 }
 
-/// The state of a request while its queue stops for power.
+/// The state of a request while its power-managed queue stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The queue does not stop.
