@@ -1,4 +1,7 @@
 //! Provider traits: a provider's name, its group and its custom traits.
+//!
+//! The stand-in kernel checks traits with code of its own (`services/etw/traits.rs`): tests compare the
+//! two, so neither uses the other.
 
 use core::fmt;
 

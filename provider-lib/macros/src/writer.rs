@@ -50,7 +50,13 @@ fn in_block(leaf: &Leaf) -> TokenStream {
             | Representation::Sid
             | Representation::SocketAddr => value,
         },
-        _ => value,
+        // These are never in a block.
+        Wire::Fixed(..)
+        | Wire::Counted(_)
+        | Wire::Text(_)
+        | Wire::Terminated(_)
+        | Wire::Sid
+        | Wire::SocketAddr => value,
     }
 }
 
@@ -74,7 +80,12 @@ fn bytes(leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
             quote!(::wdk_etw::__macro::bytes_of(#value)),
             units(scalar.size().unwrap_or(1)),
         ),
-        _ => return None,
+        Wire::Plain(..)
+        | Wire::Map(_)
+        | Wire::Fixed(..)
+        | Wire::Sid
+        | Wire::CountedIpv6
+        | Wire::SocketAddr => return None,
     })
 }
 
@@ -113,7 +124,13 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
                 let #text: &[u8] = #socket.as_bytes();
             }
         }
-        _ => TokenStream::new(),
+        // These have a local above, or are in a block.
+        Wire::Plain(..)
+        | Wire::Map(_)
+        | Wire::CountedIpv6
+        | Wire::Counted(_)
+        | Wire::Text(_)
+        | Wire::Terminated(_) => TokenStream::new(),
     }
 }
 
@@ -129,12 +146,27 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
                     let scalar = names::scalar(scalar);
                     quote!(::wdk_etw::__macro::count::<#scalar>(#text))
                 }
-                _ => quote!(::wdk_etw::__macro::length(#text)),
+                Wire::Text(_) | Wire::SocketAddr => quote!(::wdk_etw::__macro::length(#text)),
+                // The layout puts no length before these.
+                Wire::Plain(..)
+                | Wire::Map(_)
+                | Wire::Fixed(..)
+                | Wire::Terminated(_)
+                | Wire::Sid => TokenStream::new(),
             }
         }
         BlockPart::Nul(at) => match layout.leaves[at].wire {
             Wire::Terminated(text) if text.unit() == 2 => quote!(0_u16),
-            _ => quote!(0_u8),
+            Wire::Terminated(_) => quote!(0_u8),
+            // The layout puts no NUL after these.
+            Wire::Plain(..)
+            | Wire::Map(_)
+            | Wire::Fixed(..)
+            | Wire::Counted(_)
+            | Wire::Text(_)
+            | Wire::Sid
+            | Wire::CountedIpv6
+            | Wire::SocketAddr => TokenStream::new(),
         },
     }
 }

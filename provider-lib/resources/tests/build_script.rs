@@ -107,7 +107,7 @@ fn a_manifest_that_is_named_must_be_one_and_agree() {
         .to_string();
     assert!(error.contains("broken.man: line 1, "), "{error}");
 
-    // A manifest with the event, and a manifest with another layout of the event.
+    // A manifest with the event, and a manifest with a different layout of the event.
     let alone = source(&missing);
     let text = fs::read_to_string(&alone).unwrap();
     let text = text.split_once(", manifest").unwrap();

@@ -70,10 +70,10 @@ pub fn check() -> Result<()> {
 }
 
 fn shown(names: &BTreeSet<String>) -> String {
-    const MOST: usize = 2;
-    let mut text: Vec<_> = names.iter().take(MOST).map(String::as_str).collect();
-    let more = format!("and {} more", names.len().saturating_sub(MOST));
-    if names.len() > MOST {
+    const MAX_NAMES: usize = 2;
+    let mut text: Vec<_> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
+    let more = format!("and {} more", names.len().saturating_sub(MAX_NAMES));
+    if names.len() > MAX_NAMES {
         text.push(&more);
     }
     text.join(", ")

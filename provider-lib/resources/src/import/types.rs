@@ -3,6 +3,7 @@
 use etw_manifest::{InType, OutType};
 use proc_macro2::TokenStream;
 use quote::quote;
+use wdk_etw_schema::Scalar;
 
 /// A type of a declaration, with the attributes of its field.
 pub struct Type {
@@ -85,27 +86,46 @@ pub fn scalar(in_type: InType, out_type: OutType) -> Option<Type> {
     })
 }
 
-/// Returns whether an array can have the type.
+/// Returns true if arrays can have elements of the type.
 pub fn repeats(kind: &Type) -> bool {
-    const TYPES: &[&str] = &[
-        "i8",
-        "u8",
-        "i16",
-        "u16",
-        "i32",
-        "u32",
-        "i64",
-        "u64",
-        "F32",
-        "F64",
-        "Guid",
-        "FileTime",
-        "SystemTime",
-        "NtStatus",
-        "HResult",
-        "Win32Error",
-        "ProcessId",
-        "ThreadId",
-    ];
-    !kind.is_borrowed && TYPES.contains(&kind.inner.to_string().as_str())
+    let name = kind.inner.to_string();
+    let mut scalars = Scalar::ALL.iter();
+    !kind.is_borrowed && scalars.any(|scalar| scalar.name() == name && scalar.row().repeats)
+}
+
+#[cfg(test)]
+mod tests {
+    use wdk_etw_schema::{Format, Representation};
+
+    use super::*;
+
+    #[test]
+    fn every_field_type_is_imported_as_itself() {
+        for declared in Scalar::ALL {
+            let (in_type, out_type) = declared.manifest(Format::Default);
+            let imported = scalar(in_type, out_type).map(|kind| kind.inner.to_string());
+            let expected = match declared {
+                // A manifest describes these as numbers of 64 bits.
+                Scalar::Usize | Scalar::Luid => Some("u64".to_owned()),
+                Scalar::UnicodeString => Some("[u16]".to_owned()),
+                // The length of a `win:Binary` decides its type.
+                _ if in_type == InType::Binary => None,
+                other => Some(other.name().to_owned()),
+            };
+            assert_eq!(
+                imported.map(|name| name.replace(' ', "")),
+                expected,
+                "{declared:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn arrays_can_have_what_lies_in_memory_as_in_the_event() {
+        for declared in Scalar::ALL {
+            let name: TokenStream = declared.name().parse().unwrap();
+            let is_in_memory = matches!(declared.row().representation, Representation::Memory(_));
+            assert_eq!(repeats(&plain(name)), is_in_memory, "{declared:?}");
+        }
+    }
 }

@@ -1,4 +1,7 @@
 //! `TraceLogging` event metadata, extended item type 11.
+//!
+//! `wdk-etw-schema` encodes it with code of its own (`provider-lib/schema/src/tracelogging.rs`): tests
+//! compare the two, so neither uses the other.
 
 use std::sync::Arc;
 

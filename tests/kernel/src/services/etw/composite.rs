@@ -1,4 +1,7 @@
 //! The composite of several sessions' enable info.
+//!
+//! `wdk-etw` keeps the enable state with code of its own (`provider-lib/src/state.rs`): tests compare the
+//! two, so neither uses the other.
 
 /// One session's parameters for a provider or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

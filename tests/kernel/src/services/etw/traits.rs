@@ -1,4 +1,7 @@
 //! Provider traits and their check.
+//!
+//! `wdk-etw` builds traits with code of its own (`provider-lib/src/traits.rs`): tests compare the two, so
+//! neither uses the other.
 
 use etl_file::Guid;
 
