@@ -1,7 +1,7 @@
-//! What must hold of text that goes to people.
+//! Checks texts that are shown to people.
 
-/// Fails if a text holds a character that acts on a terminal, or reorders or hides the text
-/// around it; lines and tabs aside.
+/// Panics if a text contains a character that controls a terminal, or that reorders or hides the
+/// text around it, except line feeds and tabs.
 pub fn assert_harmless(text: &str) {
     let acting = text.chars().find(|c| {
         let hides = matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{FEFF}');
@@ -10,12 +10,12 @@ pub fn assert_harmless(text: &str) {
     assert_eq!(acting, None, "in {text:?}");
 }
 
-/// Fails if an error's text is empty, has several lines, or acts on a terminal.
+/// Panics if an error's text is empty, has several lines, or controls a terminal.
 pub fn assert_sentence(error: &impl std::fmt::Display) {
     let _ = sentence(error);
 }
 
-/// Returns an error's text, which [`assert_sentence`] must hold of.
+/// Checks an error's text with [`assert_sentence`], and returns it.
 pub fn sentence(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
     assert!(!text.trim().is_empty(), "an error says nothing");

@@ -1,5 +1,5 @@
-//! Holds every seed to what it is made for: an input that is refused at the first byte teaches the
-//! fuzzer nothing.
+//! Checks the purpose of every seed: an input that is rejected at the first byte is of no use to
+//! the fuzzer.
 
 use std::{collections::BTreeSet, fmt::Debug, fs, path::Path};
 
@@ -87,10 +87,10 @@ fn seeds_of(target: &str) -> Vec<Seed> {
     make()
 }
 
-/// How far a seed gets, or words of the error that refuses it.
+/// The expected progress of a seed, or words of the error that rejects it.
 type Outcome<T> = Result<T, &'static str>;
 
-/// Runs every seed of a target through its check, and compares what comes back.
+/// Runs every seed of a target through its check, and compares the results.
 fn assert_reached<T: Debug + PartialEq>(
     target: &str,
     check: impl Fn(&[u8]) -> Result<T, String>,

@@ -15,21 +15,21 @@ use super::{
 };
 use crate::etl_round_trip::{Session, Written, check};
 
-/// Bytes per buffer as the writer makes them.
+/// The size of the writer's buffers in bytes.
 const WRITTEN: usize = 0x1000;
-/// Bytes per buffer of most files among the seeds; the writer makes none so small.
+/// The buffer size of most seeds in bytes, smaller than the writer's minimum.
 const SMALL: usize = 1024;
-/// Bytes per buffer where one buffer is to hold many events.
+/// The buffer size in bytes where one buffer holds many events.
 const LARGE: usize = 2048;
-/// Bytes of a buffer's header.
+/// The size of a buffer's header in bytes.
 const BUFFER_HEADER: usize = 72;
 
-/// Writes into a file's bytes.
+/// Overwrites bytes of a file.
 fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
     file[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// A file with its buffers cut down to a size that holds what they use.
+/// Returns a file with its buffers cut to a size that holds their used bytes.
 fn cut(file: &[u8], size: usize) -> Vec<u8> {
     let field = u32::try_from(size).expect("it is small").to_le_bytes();
     let mut out = Vec::new();
@@ -40,22 +40,22 @@ fn cut(file: &[u8], size: usize) -> Vec<u8> {
         out.extend(&buffer[..size]);
         put(&mut out, start, &field);
     }
-    // BufferSize of the trace's header.
+    // The BufferSize field of the trace's header.
     put(&mut out, 0x68, &field);
     out
 }
 
-/// A header of a session with a processor.
+/// Returns the header of a session with one processor.
 fn header(clock: ClockType) -> LogFileHeader {
     fixture::header(clock, 0x1000, 1)
 }
 
-/// A file of events of both kinds.
+/// Returns a file with `TraceLogging` and manifest events.
 fn mixed(header: LogFileHeader, events: u32, losses: Losses) -> Vec<u8> {
     cut(&fixture::file(header, events, losses).0, SMALL)
 }
 
-/// A file of buffers with these events; those without a time are a millisecond apart.
+/// Returns a file of buffers with these events; events without a time are a millisecond apart.
 fn file(size: usize, buffers: &[&[EventRecord]]) -> Vec<u8> {
     let header = header(ClockType::Qpc);
     let mut now = header.start_clock;
@@ -76,7 +76,7 @@ fn file(size: usize, buffers: &[&[EventRecord]]) -> Vec<u8> {
     cut(&log.expect("memory takes everything").into_inner(), size)
 }
 
-/// An extended data item.
+/// Returns an extended data item.
 fn item(ext_type: u16, data: impl Into<Vec<u8>>) -> ExtendedItem {
     ExtendedItem {
         ext_type,
@@ -84,7 +84,7 @@ fn item(ext_type: u16, data: impl Into<Vec<u8>>) -> ExtendedItem {
     }
 }
 
-/// An event that describes itself with these metadata.
+/// Returns a `TraceLogging` event with these metadata.
 fn self_describing((metadata, user_data): (Vec<u8>, Vec<u8>)) -> EventRecord {
     EventRecord {
         provider: fixture::SELF_DESCRIBING,
@@ -100,7 +100,7 @@ pub fn etl_read() -> Vec<Seed> {
         buffers_lost: 1,
     };
     let two_processors = mixed(fixture::header(ClockType::Qpc, 0x1000, 2), 6, losses);
-    // The same of 32-bit code, and cut short.
+    // The same event from 32-bit code, and truncated.
     let mut cut_short = two_processors.clone();
     cut_short[SMALL + 74] = 0x12;
     cut_short.truncate(3 * SMALL - 700);
@@ -138,7 +138,7 @@ pub fn etl_read() -> Vec<Seed> {
     seeds
 }
 
-/// Records of the kernel's, of classic providers and of WPP, and one of an unknown kind.
+/// Returns records of the kernel, of classic providers and of WPP, and one of an unknown kind.
 fn other_records() -> Vec<u8> {
     let mut file = mixed(header(ClockType::Qpc), 1, Losses::default());
     let mut at = SMALL + BUFFER_HEADER;
@@ -166,20 +166,20 @@ fn other_records() -> Vec<u8> {
     file
 }
 
-/// A file of a 32-bit machine: the two name pointers of the header take 8 bytes less.
+/// Returns a file of a 32-bit machine: the header's two name pointers take 8 bytes less.
 fn narrow_header() -> Vec<u8> {
     let mut file = mixed(header(ClockType::Qpc), 2, Losses::default());
     let used = usize::from(u16::from_le_bytes([file[0x30], file[0x31]]));
     file.copy_within(0xB0..used, 0xA8);
     file[0x4A] = 1;
     file[0x94] = 4;
-    // Events of 32-bit code.
+    // The events are from 32-bit code.
     file[SMALL + 74] = 0x12;
     file
 }
 
-/// Events without data whose levels, opcodes, tasks and keywords have names of all kinds, and
-/// whose activities start, nest and stop.
+/// Returns events without data whose levels, opcodes, tasks and keywords have names of all kinds,
+/// and whose activities start, nest and stop.
 fn names() -> Vec<EventRecord> {
     let activity = |number| Guid::from_bytes([number; 16]);
     let event = |number: u8, opcode, id| EventRecord {
@@ -207,7 +207,7 @@ fn names() -> Vec<EventRecord> {
         .collect()
 }
 
-/// An event with an item of every kind.
+/// Returns an event with an item of every kind.
 fn every_item() -> EventRecord {
     let mut event = fixture::manifest_event(0, 0);
     event.event_property = 0xF;
@@ -233,7 +233,8 @@ fn every_item() -> EventRecord {
     event
 }
 
-/// Events of a manifest: with every form of a field, without data, and found by their traits.
+/// Returns events of a manifest: with every form of a field, without data, and with a provider that
+/// is found by its traits.
 fn by_manifest() -> Vec<EventRecord> {
     let mut user_data = vec![0x07, 2, 0]; // flags and count
     user_data.extend([0x10, 0, 0, 0, 0x20, 0, 0, 0]); // numbers
@@ -273,7 +274,7 @@ fn by_manifest() -> Vec<EventRecord> {
     vec![everything, empty, by_traits, fixture::manifest_event(2, 0)]
 }
 
-/// Events that nothing describes, or whose description is damaged.
+/// Returns events without metadata or with damaged metadata.
 fn undescribed() -> Vec<EventRecord> {
     let mut unknown = fixture::manifest_event(4, 0);
     unknown.descriptor.version = 9;
@@ -285,7 +286,8 @@ fn undescribed() -> Vec<EventRecord> {
     vec![unknown, damaged, short]
 }
 
-/// Files with a damage in each of their three buffers, but for the last one.
+/// Returns a file with damaged buffers, one with damaged records, one with a buffer that was never
+/// written, and one with too few buffers.
 fn damaged() -> [Seed; 4] {
     let event = || vec![fixture::manifest_event(0, 0), fixture::manifest_event(1, 0)];
     let sound = file(SMALL, &[&event(), &event(), &event()]);
@@ -311,7 +313,7 @@ fn damaged() -> [Seed; 4] {
     ]
 }
 
-/// Events of many days in no order, and of the first and last times that a clock can tell.
+/// Returns unordered events of many days, and events at the first and last times of a clock.
 fn odd_times() -> Vec<EventRecord> {
     const DAY: i64 = 864_000_000_000;
     let start = header(ClockType::Qpc).start_clock;
@@ -327,7 +329,7 @@ fn odd_times() -> Vec<EventRecord> {
     ends.into_iter().chain(times).map(event).collect()
 }
 
-/// A file whose clock nobody knows, of a session without buffers for each processor.
+/// Returns a file with an unknown clock, of a session without per-processor buffers.
 fn unknown_clock() -> Vec<u8> {
     let mut file = mixed(header(ClockType::Qpc), 2, Losses::default());
     put(&mut file, 0x88, &[0, 0, 0, 0x10]); // LogFileMode
@@ -335,7 +337,7 @@ fn unknown_clock() -> Vec<u8> {
     file
 }
 
-/// Files that are refused, each for a reason of its own.
+/// Returns files that are rejected, each for a different reason.
 fn refused() -> [Seed; 4] {
     let file = mixed(header(ClockType::Qpc), 0, Losses::default());
     let changed = |at, bytes: &[u8]| {
@@ -351,7 +353,7 @@ fn refused() -> [Seed; 4] {
     ]
 }
 
-/// What a session is to do, and the test of whether one does it.
+/// The name of a property of sessions, and the test for it.
 type Wish = (&'static str, fn(&Written) -> bool);
 
 const SESSIONS: [Wish; 10] = [
@@ -360,7 +362,7 @@ const SESSIONS: [Wish; 10] = [
     ("qpc", |it| {
         !it.mended && it.events > 1 && it.clock == ClockType::Qpc
     }),
-    // Its clock and its start must be the same time, which only a mended header has.
+    // The clock and the start must be the same time, as only in a corrected header.
     ("system_time", |it| {
         it.events > 1 && it.clock == ClockType::SystemTime
     }),
@@ -378,8 +380,8 @@ const SESSIONS: [Wish; 10] = [
     }),
 ];
 
-/// Bytes for `arbitrary`, which has no encoder: of those that pseudo-random numbers make, the
-/// first whose session does what the seed is for.
+/// Returns bytes for `arbitrary`, which has no encoder: the first pseudo-random bytes whose session
+/// has the seed's properties.
 pub fn etl_round_trip() -> Vec<Seed> {
     const MAX_TRIES: u64 = 20_000;
     let mut missing = SESSIONS.to_vec();
@@ -400,8 +402,8 @@ pub fn etl_round_trip() -> Vec<Seed> {
     panic!("no session in {MAX_TRIES} is {names:?}");
 }
 
-/// Pseudo-random bytes: those of texts and of small numbers among others, and many that are odd,
-/// which is how `arbitrary` knows that another step follows.
+/// Returns pseudo-random bytes, including texts, small numbers and many odd bytes, by which
+/// `arbitrary` recognizes that another step follows.
 fn candidate(number: u64) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {

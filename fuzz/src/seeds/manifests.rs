@@ -1,4 +1,4 @@
-//! Manifests, and the resources that are made of them.
+//! Manifests, and their resources.
 
 use etw_manifest::{
     self as manifest, InType, Manifest, OutType,
@@ -7,12 +7,12 @@ use etw_manifest::{
 
 use super::seed::Seed;
 
-/// The manifest that the tests of etl-file decode with.
+/// The manifest by which the tests of etl-file decode.
 const SAMPLE: &str = include_str!("../../../tools/etl/tests/fixture/sample.man");
-/// The manifest that the tests of the compiler change.
+/// The manifest that the tests of etw-manifest modify.
 const SOUND: &str = include_str!("../../../tools/manifest/tests/fixture/sound.man");
 
-/// A manifest with what the others lack.
+/// A manifest with parts that the others lack.
 const ODD_MANIFEST: &str = r#"<?xml version='1.0' encoding='utf-8'?>
 <instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events"
  xmlns:win="http://manifests.microsoft.com/win/2004/08/windows/events">
@@ -47,13 +47,13 @@ const ODD_MANIFEST: &str = r#"<?xml version='1.0' encoding='utf-8'?>
 </instrumentationManifest>
 "#;
 
-/// A text with the white space left out that only people need.
+/// Returns a text without unnecessary white space.
 fn joined(text: &str) -> String {
     text.lines().map(str::trim).collect()
 }
 
-/// The sound manifest in two halves, to stay small: with one of everything but named queries and
-/// translations, and with these.
+/// Returns the sound manifest in two small parts: one without named queries and translations, and
+/// one with them.
 fn sound() -> [String; 2] {
     let text = joined(SOUND);
     let (before, after) = text.split_once("<namedQueries>").expect("it has queries");
@@ -95,13 +95,13 @@ pub fn manifest() -> Vec<Seed> {
     ]
 }
 
-/// A template resource's length, the resource, and a message table.
+/// Returns the length of a template resource, the resource, and a message table.
 fn pair(templates: &[u8], messages: &[u8]) -> Vec<u8> {
     let length = u16::try_from(templates.len()).expect("seeds are small");
     [&length.to_le_bytes(), templates, messages].concat()
 }
 
-/// The resources of a manifest.
+/// Returns the resources of a manifest.
 fn compiled(text: &str, version: Version) -> Vec<u8> {
     let manifest: Manifest = manifest::read(text).expect("the manifests of the seeds are sound");
     let templates = wevt_template(&manifest, version).expect("they fit their resource");
@@ -109,15 +109,15 @@ fn compiled(text: &str, version: Version) -> Vec<u8> {
     pair(&templates, &messages.unwrap_or_default())
 }
 
-/// The last id of a message table, which is an event's.
+/// Returns the last id of a message table, which belongs to an event.
 fn last_id(table: &[u8]) -> u32 {
     let dword = |at: usize| u32::from_le_bytes(table[at..at + 4].try_into().expect("4 bytes"));
     let blocks = usize::try_from(dword(0)).expect("blocks are few");
-    // Each block has its first id, its last one, and the place of its texts.
+    // A block contains its first id, its last id and the offset of its texts.
     dword(12 * blocks - 4)
 }
 
-/// A message table with texts of both encodings, in two blocks; the id is that of the last one.
+/// Returns a message table with texts in both encodings, in two blocks; the last text has the id.
 fn two_blocks(id: u32) -> Vec<u8> {
     let texts: [(u16, &[u8]); 3] = [(0, b"8-bit\r\n\0"), (0, b"\xFFlatin\0"), (1, b"u\0\0\0")];
     let entries = texts.map(|(flags, text)| {
@@ -137,7 +137,7 @@ fn two_blocks(id: u32) -> Vec<u8> {
     table
 }
 
-/// The manifest of etl-file's tests without a translation, whose texts are not complete.
+/// Returns the manifest of etl-file's tests without a translation that is incomplete.
 fn sample() -> String {
     let (before, after) = SAMPLE
         .split_once("<resources culture=\"de-DE\">")
@@ -146,7 +146,7 @@ fn sample() -> String {
     before.to_owned() + after
 }
 
-/// A manifest with a field for each of these types and ways to show it, and many events.
+/// Returns a manifest with a field for each of these types and presentations, and many events.
 fn types(pairs: &[(InType, OutType)]) -> String {
     let field = |(number, (in_type, out_type)): (usize, &(InType, OutType))| {
         let name = in_type.name().expect("what is shown has a name");
@@ -205,7 +205,7 @@ pub fn resources() -> Vec<Seed> {
     let names = ["types_1", "types_2", "types_3"];
     let parts = pairs.chunks(pairs.len().div_ceil(names.len()));
     seeds.extend(names.into_iter().zip(parts).map(|(name, part)| {
-        // What follows the messages is user data only.
+        // The bytes after the messages are user data.
         let mut seed = compiled(&types(part), Version::V5);
         seed.extend(two_blocks(id));
         seed.resize(seed.len() + 400, 0);

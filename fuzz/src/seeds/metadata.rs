@@ -4,7 +4,7 @@ use etl_file::{EventRecord, record::ext_type};
 
 use super::{fixture, seed::Seed};
 
-/// Metadata or traits with their size in the first two bytes.
+/// Returns metadata or traits with their size in the first two bytes.
 fn sized(mut blob: Vec<u8>) -> Vec<u8> {
     let size = u16::try_from(blob.len()).expect("metadata are small");
     blob[..2].copy_from_slice(&size.to_le_bytes());
@@ -24,19 +24,20 @@ pub fn traits() -> Vec<Seed> {
     ]
 }
 
-/// Metadata of a scalar with an out type, arrays of both kinds and a structure.
+/// Returns metadata of a scalar with an out type, both kinds of arrays and a structure.
 pub const ARRAYS_AND_STRUCTURES: &[u8] = b"\x2E\0\0Evt\0count\0\x08status\0\x88\x0Edata\0\x44\
     S\0\x98\x02a\0\x07b\0\x16fix\0\x26\x03\0";
-/// User data for these.
+/// The user data for these metadata.
 pub const THEIR_DATA: &[u8] =
     b"\x01\0\0\0\x22\0\0\xC0\x02\0xy\xFF\xFF\xFF\xFF\x04\0h\0i\0\x01\0\x02\0\x03\0";
 
-/// Metadata with tags of an event and of a field, and a field of the provider's own encoding.
+/// Returns metadata with tags of an event and of a field, and a field with a provider-defined
+/// encoding.
 pub fn tags_and_custom() -> Vec<u8> {
     sized(b"\0\0\x81\x01E\0f\0\x88\x84\x05g\0\x68\x02\0xy".to_vec())
 }
 
-/// Metadata of a field of each type that has no members.
+/// Returns metadata of a field of each type without members.
 pub fn every_type() -> Vec<u8> {
     let mut blob = b"\0\0\0T\0".to_vec();
     for code in (0..26).filter(|code| *code != 24) {
@@ -45,20 +46,20 @@ pub fn every_type() -> Vec<u8> {
     sized(blob)
 }
 
-/// User data for these: two texts, and zeros.
+/// Returns user data for these metadata: two texts and zeros.
 pub fn data_of_every_type() -> Vec<u8> {
     let mut data = b"a\0\0\0b\0".to_vec();
     data.extend([0; 200]);
     data
 }
 
-/// An array in metadata: its count is fixed, or precedes it in the data.
+/// The kinds of arrays in metadata: the count is fixed or precedes the array in the data.
 const FIXED: u8 = 0x20;
 const VARIABLE: u8 = 0x40;
-/// The out type follows the in type.
+/// The flag that an out type follows the in type.
 const CHAIN: u8 = 0x80;
 
-/// Metadata of fields with each meaning that their types can have, and user data for them.
+/// Returns metadata of fields with each presentation of their types, and user data for them.
 pub fn every_out_type() -> (Vec<u8>, Vec<u8>) {
     let mut blob = b"\0\0\0O\0".to_vec();
     let mut data = Vec::new();
@@ -84,7 +85,7 @@ pub fn every_out_type() -> (Vec<u8>, Vec<u8>) {
     }
     put(6 | FIXED, 2, b"h\0i\0");
     put(4 | FIXED, 2, b"\xE9t");
-    // Addresses: IPv6, sockets of both families, and bytes that are none.
+    // Addresses: IPv6, sockets of both families, and bytes that are not addresses.
     let ipv6 = [16, 0, 0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
     put(14, 9, &ipv6);
     put(25, 9, &[1, 0, 7]);
@@ -101,7 +102,7 @@ pub fn every_out_type() -> (Vec<u8>, Vec<u8>) {
     (sized(blob), data)
 }
 
-/// Metadata of structures within structures, in arrays, with arrays and values without data.
+/// Returns metadata of nested structures, in arrays, with arrays and values without data.
 pub fn nested() -> (Vec<u8>, Vec<u8>) {
     let blob = b"\0\0\0N\0outer\0\xD8\x03inner\0\xB8\x02\x02\0n\0\x04t\0\x02list\0\x46none\0\0\
         same\0\x08same\0\x08same#2\0\x08";
@@ -112,10 +113,10 @@ pub fn nested() -> (Vec<u8>, Vec<u8>) {
     (sized(blob.to_vec()), data)
 }
 
-/// An identifier of the local administrators.
+/// The security identifier of the local administrators.
 pub const SID: &[u8] = &[1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0];
 
-/// Metadata of values with sizes of their own, and user data for them.
+/// Returns metadata of values that contain their sizes, and user data for them.
 pub fn sized_values() -> (Vec<u8>, Vec<u8>) {
     let blob = b"\0\0\0V\0sid\0\x13counted\0\x16ansi\0\x17bytes\0\x19time\0\x11system\0\x12\
         guid\0\x0Fpointer\0\x10float\0\x0Bbool\0\x0Dend\0\x01";
@@ -129,13 +130,13 @@ pub fn sized_values() -> (Vec<u8>, Vec<u8>) {
     data.extend([0x10; 8]);
     data.extend(1.5_f32.to_le_bytes());
     data.extend([1, 0, 0, 0]);
-    // A text that the end of the data ends.
+    // A text that ends at the end of the data.
     data.extend(*b"e\0\x3D\xD8\x00\xDE");
     (sized(blob.to_vec()), data)
 }
 
-/// Metadata with names that come twice and tags that are too long, of texts that act on a
-/// terminal, take two columns, are made of several characters, or are long; and user data.
+/// Returns metadata with repeated names and overlong tags, and user data with texts that control a
+/// terminal, take two columns, combine several characters, or are long.
 pub fn odd_text() -> (Vec<u8>, Vec<u8>) {
     let blob =
         b"\0\0\x81\x82\x83\x84\x85\x06\x1B[2J\0n\0\x01n\0\x01n#2\0\x01\xFF\0\x01n\0\x02n\0\x02";
@@ -154,7 +155,7 @@ pub fn odd_text() -> (Vec<u8>, Vec<u8>) {
     (sized(blob.to_vec()), data)
 }
 
-/// Metadata of numbers at the ends of what their types hold, and user data for them.
+/// Returns metadata of numbers, and user data with the minimum and maximum values of their types.
 pub fn odd_numbers() -> (Vec<u8>, Vec<u8>) {
     let doubles = [
         0.0,
@@ -177,14 +178,14 @@ pub fn odd_numbers() -> (Vec<u8>, Vec<u8>) {
     for number in [i64::MIN, i64::MAX, -1, 0, i64::MAX, -1] {
         data.extend(number.to_le_bytes());
     }
-    // No day of any year, and an authority of more than 32 bits.
+    // An invalid date, and an authority of more than 32 bits.
     data.extend([0xFF; 16]);
     data.extend([1, 1, 1, 2, 3, 4, 5, 6, 0, 0, 0, 0]);
     data.extend([0xFF; 8]);
     (sized(blob), data)
 }
 
-/// Metadata of a field whose data are not of its type, with such data, for each way that there is.
+/// Returns metadata of a field with data that do not fit its type, for each kind of mismatch.
 pub fn unsuited() -> [(&'static str, Vec<u8>, &'static [u8]); 5] {
     let one = |field: &[u8]| sized([b"\0\0\0U\0", field].concat());
     [

@@ -1,20 +1,20 @@
-//! An input that the fuzzer starts from.
+//! An initial input of the fuzzer.
 
-/// Bytes that a seed may have at most: the fuzzer makes no longer inputs unless a seed is longer,
-/// and longer ones take it more time.
+/// The maximum size of a seed in bytes. The fuzzer's inputs are not longer than the longest seed,
+/// and longer inputs take more time.
 pub(super) const MAX_BYTES: usize = 4096;
 
-/// An input that the fuzzer starts from.
+/// An initial input of the fuzzer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seed {
-    /// Its name, which is that of its file.
+    /// The name of the seed and of its file.
     pub name: &'static str,
     /// The input.
     pub bytes: Vec<u8>,
 }
 
 impl Seed {
-    /// Names an input.
+    /// Returns an input with a name.
     pub(super) fn new(name: &'static str, bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         let length = bytes.len();

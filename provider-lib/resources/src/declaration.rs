@@ -1,7 +1,7 @@
 //! Converts a provider's Rust declaration to its manifest.
 //!
-//! TraceLogging events are not in the manifest. Each other event gets a template, in which a length
-//! or count before a value is a separate field, because the XML has no other form for it.
+//! `TraceLogging` events are not in the manifest. Each other event gets a template, in which a
+//! length or count before a value is a separate field, because the XML has no other form for it.
 
 use std::collections::HashSet;
 

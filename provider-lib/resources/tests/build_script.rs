@@ -1,4 +1,4 @@
-//! What a build script gets to see when a declaration, or what it names, is wrong.
+//! Tests the errors of a build script for faulty declarations and manifests.
 
 use std::{fs, path::Path};
 
@@ -35,13 +35,13 @@ fn mistakes_are_told_with_line_and_column() {
         ("fn (", "trace.rs:1:4: "),
         (
             "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(level = Loud)]\n    fn x();\n}",
-            "trace.rs:3:21: a level is",
+            "trace.rs:3:21: unknown level `Loud`",
         ),
         (
             "#[wdk_etw::provider(guid = \"1\")]\nmod trace {}",
             "trace.rs:1:28: `1` is not a GUID",
         ),
-        // What only a manifest minds.
+        // A mistake that only the manifest's rules reject.
         (
             "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(id = 1, level = Info, \
              keyword = none, message = \"%2\")]\n    fn x(a: u32);\n}",
@@ -66,7 +66,7 @@ fn mistakes_are_told_with_line_and_column() {
         let error = refused(source);
         assert!(error.starts_with(message), "{message}: {error}");
     }
-    // All of them are told.
+    // All mistakes are reported.
     let error = refused(
         "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(level = Loud, keyword = none)]\n    \
          fn x();\n    #[event(level = Info)]\n    fn y();\n}",
@@ -107,7 +107,7 @@ fn a_manifest_that_is_named_must_be_one_and_agree() {
         .to_string();
     assert!(error.contains("broken.man: line 1, "), "{error}");
 
-    // One that has the event, and one that has it otherwise.
+    // A manifest with the event, and a manifest with another layout of the event.
     let alone = source(&missing);
     let text = fs::read_to_string(&alone).unwrap();
     let text = text.split_once(", manifest").unwrap();
@@ -118,7 +118,7 @@ fn a_manifest_that_is_named_must_be_one_and_agree() {
     let path = write(&folder, "good.man", &good);
     let (_, read) = manifest_of(&source(&path), &FILES).unwrap();
     assert_eq!(read.len(), 2);
-    // In UTF-16 it is the same, and what is no text is refused.
+    // The result is the same for UTF-16, and bytes that are not text are rejected.
     let units = std::iter::once(0xFEFF).chain(good.encode_utf16());
     let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
     fs::write(&path, &bytes).unwrap();
@@ -160,6 +160,10 @@ fn elsewhere_than_in_a_build_script_it_says_so() {
         compile("src/trace.rs").unwrap_err(),
     ] {
         assert!(matches!(error, BuildError::NoBuildScript(_)), "{error}");
-        assert!(error.to_string().contains("call this from a build script"));
+        assert!(
+            error
+                .to_string()
+                .contains("call this function from a build script")
+        );
     }
 }

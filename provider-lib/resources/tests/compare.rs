@@ -1,4 +1,4 @@
-//! What a newer version of a declaration may change, and what it may not.
+//! Tests the changes that a newer version of a declaration may and may not make.
 
 use etw_manifest::{
     Manifest,
@@ -35,7 +35,7 @@ fn declared(source: &str) -> Manifest {
     manifest
 }
 
-/// What is said of the declaration with something else in it.
+/// Returns the findings for the declaration with a replacement.
 fn changed(from: &str, to: &str) -> Vec<String> {
     assert!(BEFORE.contains(from), "{from}");
     breaks(&declared(BEFORE), &declared(&BEFORE.replace(from, to)))

@@ -1,6 +1,7 @@
 //! The command line.
 //!
-//! It is built by functions, since clap's derive macros allow lints that this workspace forbids.
+//! Functions build the command line, since clap's derive macros allow lints that this workspace
+//! forbids.
 
 use std::path::PathBuf;
 

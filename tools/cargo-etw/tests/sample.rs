@@ -1,4 +1,4 @@
-//! The commands on the sample driver: what is committed is what they write.
+//! Runs the commands on the sample driver, and checks that the committed files are up to date.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ fn succeed(arguments: &[&str]) {
     assert!(output.status.success(), "{said}");
 }
 
-/// Runs a command that must fail; returns what it says.
+/// Runs a command that must fail, and returns its message.
 fn fail(arguments: &[&str]) -> String {
     let output = etw(arguments);
     assert!(!output.status.success());
@@ -113,7 +113,7 @@ fn a_break_is_refused_with_its_place() {
         said.contains("trace.rs:") && said.contains("event 3 version 0"),
         "{said}"
     );
-    // In the other encoding of Windows' texts it is the same.
+    // The result is the same for UTF-16.
     let units = std::iter::once(0xFEFF).chain(sample.encode_utf16());
     let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
     fs::write(&path, bytes).unwrap();
@@ -137,7 +137,7 @@ fn resources_are_compiled_and_imported() {
     }
     let source = folder.path().join("trace.rs");
     succeed(&["manifest", "import", MANIFEST, "--out", text(&source)]);
-    // What is imported agrees with what it was imported from.
+    // The imported declaration agrees with its manifest.
     succeed(&["manifest", "check", "--base", MANIFEST, text(&source)]);
     let broken = folder.path().join("broken.man");
     fs::write(&broken, "<instrumentationManifest>").unwrap();

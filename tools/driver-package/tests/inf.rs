@@ -1,4 +1,4 @@
-//! The rules for INF files, on the sample driver's.
+//! Tests the rules for INF files with the sample driver's file.
 
 use std::fs;
 

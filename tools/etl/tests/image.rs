@@ -279,7 +279,7 @@ fn what_is_wrong_is_told_with_its_place() {
     assert!(
         error
             .to_string()
-            .contains("ends within the providers at offset 0x10"),
+            .contains("ends inside the providers at offset 0x10"),
         "{error}"
     );
     let error = refuse(&|bad| bad.truncate(40));

@@ -1,4 +1,4 @@
-//! The same manifests read for compilers and for decoders.
+//! Reads the same manifests for compilers and for decoders.
 
 use etw_manifest::{Lenient, Manifest, Part, Rule, Size, read, read_lenient};
 
@@ -120,7 +120,7 @@ fn a_member_may_be_counted_by_a_field_before_its_structure() {
         panic!("{template:?}");
     };
     assert_eq!(members[0].count, Size::Outer(0));
-    // No compiler is known to take it.
+    // No known compiler accepts this.
     let failures = read(text).unwrap_err();
     assert_eq!(failures.0.len(), 1, "{failures}");
     assert_eq!(failures.0[0].rule, Rule::SizeField("n".to_owned()));

@@ -1,4 +1,4 @@
-//! What the encoder writes of a manifest, read by the decoder, which shares no code with it.
+//! Reads the encoder's output with the decoder, which shares no code with the encoder.
 
 use etw_manifest::{
     Manifest, read,
@@ -19,7 +19,8 @@ fn encode(manifest: &Manifest, version: Version) -> (Vec<u8>, Vec<u8>) {
 
 #[test]
 fn what_is_written_is_read_and_makes_the_same_resources_again() {
-    // White space is in no resource, and in the GUIDs of the templates' own XML.
+    // Resources do not contain the white space of `UserData`, but the templates' GUIDs depend on
+    // it.
     let manifest = read(
         &SOUND
             .replace("<UserData>", "<!--")
@@ -60,7 +61,7 @@ fn own_xml_is_read_without_its_white_space() {
 #[test]
 fn cut_resources_are_refused() {
     let (templates, messages) = encode(&read(SOUND).unwrap(), Version::V5);
-    // The last two bytes are of no part.
+    // The last two bytes belong to no part.
     for length in 0..templates.len() - 2 {
         assert!(decode(&templates[..length], &messages).is_err(), "{length}");
     }

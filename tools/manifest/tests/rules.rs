@@ -1,5 +1,4 @@
-//! Every rule for manifests, broken one by one in a manifest that is sound otherwise; and that
-//! the message says where.
+//! Breaks each rule in an otherwise valid manifest, and checks the message and its place.
 
 use etw_manifest as manifest;
 
@@ -36,7 +35,7 @@ fn what_is_written_makes_the_same_resources() {
     }
 }
 
-/// What is said of the manifest with something else in it, with the place of what replaces.
+/// Returns the errors for the manifest with a replacement, and the place of the replacement.
 fn broken(from: &str, to: &str) -> (Vec<String>, (usize, usize)) {
     assert!(SOUND.contains(from), "{from} is not in the manifest");
     let text = SOUND.replacen(from, to, 1);
@@ -235,7 +234,7 @@ fn each_rule_is_kept() {
             "value=\"1\" version=\"256\" symbol=\"E",
             "must be a number from 0 to 255",
         ),
-        // What is spoken of.
+        // References.
         (
             "$(string.Provider)",
             "$(string.Nobody)",
@@ -311,7 +310,7 @@ fn each_rule_is_kept() {
             "name=\"Sistem\" chid=\"S\"",
             "channel to import \"Sistem\" is not defined",
         ),
-        // Names and numbers that are there already.
+        // Duplicate names and numbers.
         (
             "<string id=\"Level\"",
             "<string id=\"Task\" value=\"x\"/><string id=\"Level\"",
@@ -467,7 +466,7 @@ fn each_rule_is_kept() {
             "symbol=\"E_ONE\"",
             "event symbol \"E_ONE\" is defined twice",
         ),
-        // What has a form.
+        // Values with a fixed form.
         (
             "name=\"Contoso-Driver\" guid",
             "name=\"Contoso:Driver\" guid",

@@ -202,7 +202,8 @@ fn sizes(measured: &Value) -> impl Iterator<Item = Row> {
     })
 }
 
-/// Returns the row that compares the record of a manifest event with that of a TraceLogging event.
+/// Returns the row that compares the record of a manifest event with that of a `TraceLogging`
+/// event.
 fn ratio(measured: &Value) -> Row {
     let [described, manifest, _] = figures(measured, "enabled", "five", "record");
     Row {

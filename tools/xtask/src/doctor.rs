@@ -89,7 +89,7 @@ pub struct Tools {
 ///
 /// # Errors
 ///
-/// One sentence for each tool that cannot be installed, all together.
+/// Fails with a sentence for each tool that cannot be installed.
 pub fn install() -> Result<Tools> {
     let mut failures = Failures::default();
     let x64 = failures.keep(step("Finding the cross toolchain", || {

@@ -347,7 +347,12 @@ mod tests {
         let expected = "0".repeat(64);
         let sums = format!("{expected}  some-1/x.dll\n");
         let missing = package.verify(folder.path(), &sums).unwrap_err();
-        assert!(missing.to_string().ends_with("x.dll was not unpacked"));
+        assert!(
+            missing
+                .to_string()
+                .ends_with("x.dll is missing from the unpacked package"),
+            "{missing}"
+        );
         fs::create_dir(folder.path().join("some-1")).unwrap();
         fs::write(folder.path().join("some-1/x.dll"), "").unwrap();
         let changed = package

@@ -186,8 +186,8 @@ mod tests {
         assert_eq!(
             compare("x", &expected, &listed),
             [
-                "x: its package lacks src/lib.rs",
-                "x: its package holds tests/data.bin, which does not belong to it",
+                "x: the package lacks src/lib.rs",
+                "x: the package contains tests/data.bin, which does not belong in it",
             ]
         );
     }

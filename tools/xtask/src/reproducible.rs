@@ -167,7 +167,7 @@ mod tests {
         assert!(check(b"nothing of /home/others").is_ok());
         let error = check(b"\0/home/somebody/x\0").unwrap_err().to_string();
         assert!(
-            error.contains("x.sys names the folder /home/somebody"),
+            error.contains("x.sys contains the path /home/somebody"),
             "{error}"
         );
         let wide: Vec<u8> = "at /home/somebody"

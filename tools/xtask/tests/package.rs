@@ -1,7 +1,7 @@
-//! The driver package, taken apart: every file of it, with verifiers that others wrote.
+//! Checks every file of the driver package with independent verifiers.
 //!
-//! It must have been made (`cargo make package` or `cargo xtask package`), so the test is
-//! ignored unless asked for; `cargo xtask test` makes it and asks.
+//! The package must have been built (`cargo make package` or `cargo xtask package`), so the test is
+//! ignored by default; `cargo xtask test` builds the package and runs the test.
 
 use std::{
     collections::BTreeMap,
@@ -79,7 +79,7 @@ impl Package {
         pem
     }
 
-    /// What osslsigncode says of a signature.
+    /// The output of osslsigncode about a signature.
     fn verify(&self, options: &[&Path], file: &Path) -> Output {
         Command::new("osslsigncode")
             .args(["verify", "-CAfile"])
@@ -126,7 +126,7 @@ fn it_has_what_its_readme_says() {
         );
     }
     assert!(readme.contains("WdkEtw.SampleDriver 0xff 5"), "{readme}");
-    // Windows' prompt wants its own line ends.
+    // The command prompt needs Windows line endings.
     for name in ["README.txt", "install.cmd", "prepare.cmd", "restore.cmd"] {
         let text = package.text(name);
         assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
@@ -169,7 +169,7 @@ fn the_driver_is_signed_and_changes_are_noticed() {
         "VERIFICATION_FLAGS.OK 1\nTrue"
     );
 
-    // One byte of the code, and neither believes it any more.
+    // With one byte of code changed, neither verifier accepts the image.
     let mut data = package.files[&format!("{SERVICE}.sys")].clone();
     data[0x800] ^= 1;
     let changed = package.folder.path().join("changed.sys");
@@ -228,8 +228,8 @@ fn the_catalog_has_the_driver_and_the_inf_and_is_signed() {
     fs::write(&changed, data).unwrap();
     assert!(!package.verify(&option, &changed).status.success());
 
-    // osslsigncode knows no files without a format of their own. OpenSSL reads the catalog, and
-    // Python hashes.
+    // osslsigncode does not support files without a known format. OpenSSL reads the catalog, and
+    // Python computes the hashes.
     let parsed = Command::new("openssl")
         .args(["asn1parse", "-inform", "DER", "-in"])
         .arg(&catalog)

@@ -1,7 +1,7 @@
-//! The two flows that make the driver's package with the WDK, as far as they run without it.
+//! Tests the two flows that build the driver's package with the WDK, as far as possible without it.
 //!
-//! wdk-build 0.6.0 and cargo-wdk 0.2.0 compile for Windows only, so their rules are written down
-//! here after their sources; cargo-make itself is run, on a copy of this project's makefiles.
+//! wdk-build 0.6.0 and cargo-wdk 0.2.0 compile only for Windows, so their rules are reimplemented
+//! here from their sources. cargo-make itself runs on a copy of this project's makefiles.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
@@ -104,7 +104,7 @@ fn the_inx_is_where_both_flows_look_for_it() {
     );
 }
 
-/// PowerShell goes on after a program that fails, and a step's result is its last command's.
+/// PowerShell continues after a program fails, and a step's result is that of its last command.
 #[test]
 fn no_step_of_the_windows_workflow_swallows_a_failing_command() {
     let workflow = root().join(".github/workflows/windows.yml");
@@ -124,7 +124,7 @@ fn no_step_of_the_windows_workflow_swallows_a_failing_command() {
     }
 }
 
-/// cargo-make on a copy of the makefiles, where Linux plays Windows' part.
+/// Runs cargo-make on a copy of the makefiles, with Linux in the role of Windows.
 #[cfg(target_os = "linux")]
 mod cargo_make {
     use std::{
@@ -136,14 +136,14 @@ mod cargo_make {
     use etw_test_support::root;
     use tempfile::TempDir;
 
-    /// What stands in for wdk-build's makefile: it shows what the flow would work with.
+    /// The stand-in for wdk-build's makefile, which prints the flow's inputs.
     const MAKEFILE: &str = r#"
 [tasks.package-driver-flow]
 script = ['echo "flow: crate $CARGO_MAKE_CRATE_FS_NAME in $CARGO_MAKE_WORKING_DIRECTORY: $@"']
 script_runner = "bash"
 "#;
 
-    /// What stands in for wdk-build: the rule by which it links its makefile.
+    /// The stand-in for wdk-build: the rule by which it links its makefile.
     const WDK_BUILD: &str = r#"
 pub mod cargo_make {
     pub fn load_rust_driver_makefile() -> std::io::Result<()> {
@@ -245,7 +245,7 @@ pub mod cargo_make {
 
         fn cargo_make(&self, folder: &str, arguments: &[&str]) -> (Output, String) {
             let mut command = Command::new("cargo");
-            // What an outer cargo or cargo-make has left.
+            // Variables that an outer cargo or cargo-make has set.
             for (name, _) in std::env::vars_os() {
                 if name.to_string_lossy().starts_with("CARGO_MAKE") {
                     command.env_remove(name);

@@ -7,7 +7,7 @@ use crate::ground::irql::Irql;
 pub struct Call {
     /// The routine's name.
     pub name: &'static str,
-    /// Where it returns to: the byte after the call instruction.
+    /// The return address, which is the byte after the call instruction.
     pub return_address: u64,
     /// The caller's IRQL.
     pub irql: Irql,
@@ -16,7 +16,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Stands for the last call of a thread whose drivers have made none.
+    /// The placeholder for the last call of a thread whose drivers have made none.
     pub const NONE: Self = Self {
         name: "(no call yet)",
         return_address: 0,

@@ -1,10 +1,10 @@
 //! The gateways from the driver into the kernel.
 //!
-//! Every routine that a driver can call is reached through a gateway: a few
-//! instructions, generated once per process, that leave the driver's stack and name the
-//! routine to [`serve`]. What holds for every call (its IRQL limit, its place in the
-//! thread's call history) is checked there once and nowhere else; and there the call's
-//! context is made, which the routine gets with its arguments.
+//! Every routine that a driver can call is reached through a gateway: a few instructions,
+//! generated once per process, that leave the driver's stack and pass the routine to
+//! [`serve`]. [`serve`] alone makes the checks that apply to every call (the IRQL limit, the
+//! thread's call history), and creates the call's context, which the routine receives with its
+//! arguments.
 
 use std::{collections::HashMap, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
 
@@ -16,20 +16,20 @@ use crate::ground::{irql::Irql, rule::Rule};
 
 /// A routine that a driver can call.
 pub struct Entry {
-    /// The module that has it.
+    /// The routine's module.
     pub module: &'static str,
-    /// Its name.
+    /// The routine's name.
     pub name: &'static str,
-    /// The highest IRQL that it may be called at.
+    /// The highest IRQL at which the routine may be called.
     pub ceiling: Irql,
-    /// The number of its parameters.
+    /// The number of the routine's parameters.
     pub arity: usize,
-    /// Serves a call with as many arguments as the routine has parameters, and zeros.
+    /// Serves a call. Arguments beyond the routine's parameters are zero.
     pub serve: Box<dyn Fn(Context, [u64; MAX_ARGUMENTS]) -> u64 + Send + Sync>,
 }
 
-/// A routine of compiled code's own, such as `memcpy`: it has no gateway, no IRQL limit, and
-/// no place in a thread's history. Module, name and address.
+/// The module, name and address of a routine that compilers call implicitly, such as `memcpy`.
+/// It has no gateway, no IRQL limit, and no place in a thread's history.
 pub type BareRoutine = (&'static str, &'static str, u64);
 
 /// The gateways of a table of routines.
@@ -48,7 +48,7 @@ impl Gateways {
         let code: Vec<Vec<u8>> = entries.iter().map(assemble).collect();
         let addresses = place(&code);
         let mut by_module: HashMap<&str, Vec<u64>> = HashMap::new();
-        // Compiled code's own routines come first.
+        // The routines that compilers call implicitly come first.
         let mut bound = bare;
         for (entry, address) in entries.iter().zip(addresses) {
             by_module.entry(entry.module).or_default().push(address);
@@ -79,8 +79,8 @@ impl Gateways {
     }
 }
 
-/// Serves a driver's call: makes its context, checks what holds for every call, and hands it
-/// to the routine. `stack` is the driver's stack pointer, at the return address.
+/// Serves a driver's call: creates its context, makes the checks that apply to every call, and
+/// calls the routine. `stack` is the driver's stack pointer, which points to the return address.
 extern "win64" fn serve(entry: &'static Entry, return_address: u64, stack: u64) -> u64 {
     let thread = thread::current();
     let call = thread.enter(entry.name, return_address, stack);

@@ -1,8 +1,8 @@
-//! Driver code as it runs: threads, their stacks and schedules, the gateways by which it
-//! calls the kernel, and its faults.
+//! The execution of driver code: threads, their stacks and schedules, the gateways by which
+//! drivers call the kernel, and faults.
 //!
-//! What is called is not known here: gateways are generated from a table of routines, and a
-//! thread knows the services above it as a [`thread::Host`].
+//! This layer does not depend on the called routines: gateways are generated from a table of
+//! routines, and a thread calls the services above it through a [`thread::Host`].
 
 pub mod call;
 pub mod context;

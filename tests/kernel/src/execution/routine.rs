@@ -2,8 +2,8 @@
 
 use crate::ground::irql::Irql;
 
-/// A routine by its number of parameters. `C` is the context that the service which provides
-/// it takes. Arguments and results are registers: the high bytes of narrower ones are
+/// A routine by its number of parameters. `C` is the context of the service that provides the
+/// routine. Arguments and results are whole registers; the high bytes of narrower types are
 /// undefined.
 pub enum Routine<C> {
     /// No parameters.
@@ -34,7 +34,7 @@ impl<C> Clone for Routine<C> {
 
 impl<C> Copy for Routine<C> {}
 
-/// The most parameters that a routine has.
+/// The most parameters of any routine.
 pub const MAX_ARGUMENTS: usize = 8;
 
 impl<C> Routine<C> {
@@ -53,7 +53,7 @@ impl<C> Routine<C> {
         }
     }
 
-    /// Calls the routine with as many of the arguments as it takes.
+    /// Calls the routine with as many of the arguments as it has parameters.
     pub fn call(self, context: &C, arguments: [u64; MAX_ARGUMENTS]) -> u64 {
         let [first, second, third, fourth, fifth, sixth, seventh, _] = arguments;
         match self {
@@ -73,11 +73,11 @@ impl<C> Routine<C> {
     }
 }
 
-/// An exported routine, as the service that provides it lists it: its name, the highest IRQL
-/// that it may be called at, and the routine.
+/// An exported routine in its service's list: its name, the highest IRQL at which it may be
+/// called, and the routine.
 pub type Export<C> = (&'static str, Irql, Routine<C>);
 
-/// Returns the low 32 bits of a register: all that a `ULONG` argument has.
+/// Returns the low 32 bits of a register, which hold a `ULONG` argument.
 pub const fn low_half(register: u64) -> u32 {
     (register & 0xFFFF_FFFF) as u32
 }

@@ -1,12 +1,12 @@
 //! The kernel stack that driver code runs on.
 //!
-//! It has the size that Windows gives a thread, is apart from the stack that this program's
-//! own code runs on, and lies above a page that cannot be accessed: a driver that uses more
-//! is found out by the byte, and what it used can be measured. Calls cross over: into the
-//! driver by `etw_testkernel_call` here, and back by the gateways (see [`super::gateway`]).
+//! The stack has the size of a thread's kernel stack on Windows, is separate from the stack of
+//! this program's own code, and is above an inaccessible page. An overflow by a single byte is
+//! detected, and the used size can be measured. Calls switch stacks: into the driver by
+//! `etw_testkernel_call` here, and back by the gateways (see [`super::gateway`]).
 //!
-//! The stack lies in a range whose size and alignment are [`RANGE`], so that code on it
-//! finds the range's last words, where the two stack pointers are kept.
+//! The stack is in a range whose size and alignment are [`RANGE`], so that code on the stack
+//! can find the range's last words, which hold the two stack pointers.
 
 use std::{arch::global_asm, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
 
@@ -14,19 +14,19 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
 use crate::ground::arena::PAGE;
 
-/// Size and alignment of the range that a stack is in.
+/// The size and alignment of the range that contains a stack.
 pub const RANGE: usize = 0x8000;
-/// Bytes of a kernel stack on x64.
+/// The size of a kernel stack on x64 in bytes.
 pub const SIZE: usize = 24 * 1024;
-/// From the range's end to where the other stack's pointer is kept.
+/// The offset of the other stack's pointer from the range's end.
 pub const HOST: i32 = -8;
-/// From the range's end to where this stack's pointer is kept.
+/// The offset of this stack's pointer from the range's end.
 pub const DRIVER: i32 = -16;
 
-/// Bytes that are mapped to find an aligned range in.
+/// The number of mapped bytes, enough to contain an aligned range.
 const MAPPED: usize = 2 * RANGE;
 
-/// The pattern that fills the stack, to see how much of it was used.
+/// The pattern that fills the stack, to measure its use.
 const UNUSED: u64 = 0xA5A5_A5A5_A5A5_A5A5;
 
 // The routine in rdi, eight arguments at rsi, the range's end in rdx. The Windows calling
@@ -84,7 +84,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Returns a new stack.
+    /// Creates a stack.
     pub fn new() -> Self {
         let size = NonZeroUsize::new(MAPPED).expect("the size is not zero");
         // SAFETY: a fresh anonymous mapping aliases nothing.
@@ -149,8 +149,8 @@ impl Stack {
         }
     }
 
-    /// Returns the most bytes of the stack that were in use since this was last asked. Not to be
-    /// called while driver code runs on it.
+    /// Returns the peak use of the stack in bytes since the last call of this method. Must not be
+    /// called while driver code runs on the stack.
     pub fn take_most_used(&self) -> usize {
         let untouched = (self.bottom()..self.top()).step_by(8).find(|address| {
             // SAFETY: the address is in the stack's memory.

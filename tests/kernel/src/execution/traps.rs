@@ -2,8 +2,8 @@
 //!
 //! Driver code runs natively, so its access violations, illegal instructions and divisions
 //! by zero reach this process as signals. A kernel's thread continues after one in
-//! [`trapped`], on a stack of its own, since the thread's may be what is used up. There it
-//! reports a bugcheck, and never runs again.
+//! [`trapped`], on another stack, because the thread's own may have overflowed. There it reports
+//! a bugcheck, and never runs again.
 
 use std::cell::RefCell;
 
@@ -20,7 +20,7 @@ use crate::ground::{
     signals::{self, Trap},
 };
 
-/// Bytes of the stack that a trapped thread reports on.
+/// The size in bytes of the stack on which a trapped thread reports.
 const REPORT_BYTES: usize = 256 * 1024;
 
 /// `KMODE_EXCEPTION_NOT_HANDLED`.
@@ -28,8 +28,8 @@ const EXCEPTION_NOT_HANDLED: u32 = 0x1E;
 /// `DRIVER_IRQL_NOT_LESS_OR_EQUAL`.
 const IRQL_NOT_LESS_OR_EQUAL: u32 = 0xD1;
 
-/// `UNEXPECTED_KERNEL_MODE_TRAP`, and its parameter for a fault that cannot be told on the
-/// stack that is left.
+/// `UNEXPECTED_KERNEL_MODE_TRAP`, and its parameter for a fault that the remaining stack has no
+/// room to report.
 const UNEXPECTED_KERNEL_MODE_TRAP: u32 = 0x7F;
 const DOUBLE_FAULT: u64 = 8;
 
@@ -43,7 +43,7 @@ thread_local! {
     static REPORT_STACK: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes faults of this thread bugchecks from now on.
+/// Turns the faults of this thread into bugchecks from now on.
 pub fn watch_this_thread() {
     REPORT_STACK.with_borrow_mut(|stack| {
         stack.resize(REPORT_BYTES, 0);
@@ -52,8 +52,8 @@ pub fn watch_this_thread() {
     });
 }
 
-/// Continues a thread after a fault. The handler has returned, so the thread may do here
-/// whatever it may do elsewhere.
+/// Continues a thread after a fault. The signal handler has returned, so the thread may call any
+/// function here.
 extern "C" fn trapped() -> ! {
     let thread = thread::current();
     let Some(trap) = signals::trap() else {
@@ -66,7 +66,7 @@ fn report(thread: &Thread, trap: Trap) -> ! {
     let images = &thread.environment().images;
     let place = images.instruction(trap.at).unwrap_or_else(|| {
         // A jump to nowhere, or a routine such as memcpy that was given a bad address:
-        // the driver's part is what the stack leads back to.
+        // the first return address in a driver on the stack is the driver's part.
         let caller = (0..64)
             .filter_map(|word| memory::read::<u64>(trap.stack + 8 * word).ok())
             .find(|address| images.contains(*address));

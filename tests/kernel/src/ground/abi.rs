@@ -1,10 +1,9 @@
-//! The structures that cross between a driver and the kernel, as the WDK's
-//! headers lay them out for x64. Pointers and handles are plain addresses.
+//! The structures that a driver and the kernel exchange, in the WDK headers' layout for x64.
+//! Pointers and handles are plain addresses.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Declares plain structures, and for the tests a list of where their fields
-/// lie.
+/// Declares plain structures, and for the tests a list of their fields' offsets.
 macro_rules! abi {
     ($($(#[$doc:meta])* $name:ident as $c_name:literal {
         $($(#[$field_doc:meta])* $field:ident $(as $c_field:literal)?: $type:ty,)*
@@ -32,7 +31,7 @@ macro_rules! abi {
     };
 }
 
-/// A structure's layout, for the comparison with the headers'.
+/// A structure's layout, for the comparison with the headers' layout.
 #[cfg(test)]
 pub struct Layout {
     pub name: &'static str,
@@ -48,7 +47,7 @@ abi! {
         reserved: u32,
         buffer as "Buffer": u64,
     }
-    /// `DRIVER_OBJECT`: only what the framework and the stub touch has names.
+    /// `DRIVER_OBJECT`. Only the fields that the framework and the stub access have names.
     DriverObject as "_DRIVER_OBJECT" {
         kind as "Type": i16,
         size as "Size": i16,
@@ -77,8 +76,8 @@ abi! {
         reserved: u32,
         service_key_name as "ServiceKeyName": UnicodeString,
     }
-    /// A driver's description of itself for the loader; newer stubs pass more after
-    /// it, see [`BindInfo2`].
+    /// A driver's description of itself for the loader. Newer stubs append fields (see
+    /// [`BindInfo2`]).
     BindInfo as "_WDF_BIND_INFO" {
         size as "Size": u32,
         reserved: u32,

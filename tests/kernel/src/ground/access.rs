@@ -1,17 +1,17 @@
-//! The findings about addresses that drivers pass.
+//! The findings of checks of addresses that drivers pass.
 
 use super::rule::Rule;
 
-/// A finding: what is wrong with an address.
+/// A finding, which says why an address is wrong.
 pub struct Finding {
-    /// The rule that an access breaks, if one is about such addresses.
+    /// The rule that an access breaks, if there is a rule for such addresses.
     pub rule: Option<Rule>,
-    /// Completes "which ...".
+    /// The text that completes "which ...".
     pub what: String,
 }
 
 impl Finding {
-    /// Returns the finding with the rule's number, to follow "which".
+    /// Returns the finding with the rule's number. The text follows "which".
     pub fn numbered(self) -> String {
         match self.rule.and_then(Rule::number) {
             Some(number) => format!("{} [{number}]", self.what),

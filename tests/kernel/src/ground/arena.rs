@@ -1,8 +1,8 @@
-//! Kernel memory: where blocks that drivers can reach lie.
+//! The kernel memory that holds all blocks that drivers can access.
 //!
-//! A range of addresses is reserved once, and blocks are given out of it, so that an
-//! address can be told from any other of the process. What was freed is filled with a
-//! pattern, and used again only after much else was.
+//! A range of addresses is reserved once, and blocks are allocated from it, so that kernel
+//! addresses can be distinguished from all others of the process. Freed blocks are filled with
+//! a pattern, and reused only after many other blocks were.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -19,23 +19,23 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use parking_lot::Mutex;
 
 pub const PAGE: usize = 4096;
-/// Addresses of an arena; memory is only used for those that are given out.
+/// The size of an arena's address range. Only allocated blocks use memory.
 const RESERVED: usize = 16 << 30;
-/// Memory is made accessible in steps of this.
+/// The step in which memory is made accessible.
 const STEP: usize = 256 * 1024;
-/// The smallest block, and every block's alignment.
+/// The size of the smallest block and the alignment of every block.
 const UNIT: usize = 16;
-/// Freed blocks of a size that wait before one is used again.
+/// The number of freed blocks of a size that are held back before one is reused.
 const RESTING: usize = 64;
-/// The byte that freed memory is filled with.
+/// The byte that fills freed memory.
 pub const FREED: u8 = 0xDD;
-/// The byte that memory is filled with that a driver asked not to be zeroed.
+/// The byte that fills memory that a driver asked not to be zeroed.
 pub const UNINITIALIZED: u8 = 0xCD;
 
-/// Reserved addresses, and the blocks in them.
+/// A reserved range of addresses and the blocks in it.
 pub struct Arena {
     base: NonNull<c_void>,
-    /// Bytes from the base that were made accessible.
+    /// The number of bytes from the base that are accessible.
     committed: AtomicUsize,
     live: AtomicU64,
     state: Mutex<State>,
@@ -43,22 +43,22 @@ pub struct Arena {
 
 #[derive(Default)]
 struct State {
-    /// Bytes from the base that were given out.
+    /// The number of bytes from the base that were allocated.
     used: usize,
-    /// Freed blocks by their rounded sizes, the longest freed first.
+    /// The freed blocks by their rounded sizes, oldest first.
     free: HashMap<usize, VecDeque<usize>>,
-    /// Guarded blocks that were freed; they stay inaccessible.
+    /// The freed guarded blocks, which stay inaccessible.
     guarded_free: HashMap<usize, VecDeque<usize>>,
 }
 
 impl State {
-    /// Takes `size` bytes from what was never given out.
+    /// Takes `size` bytes that were never allocated.
     fn take(&mut self, size: usize) -> usize {
         let start = self
             .used
             .next_multiple_of(if size < PAGE { size } else { PAGE });
         let end = start + size;
-        assert!(end <= RESERVED, "kernel memory is used up");
+        assert!(end <= RESERVED, "kernel memory is exhausted");
         self.used = end;
         start
     }
@@ -81,7 +81,7 @@ fn rounded(size: usize) -> usize {
 }
 
 impl Arena {
-    /// Reserves addresses.
+    /// Reserves a range of addresses.
     pub fn reserve() -> Self {
         let size = NonZeroUsize::new(RESERVED).expect("the size is not zero");
         // SAFETY: a fresh anonymous mapping aliases nothing.
@@ -172,7 +172,7 @@ impl Arena {
         unsafe { self.at(offset).write_bytes(with, size) };
     }
 
-    /// Frees a block that [`Self::allocate`] gave for `size` bytes. The arena is accessible.
+    /// Frees a block that [`Self::allocate`] returned for `size` bytes. The arena is accessible.
     pub fn free(&self, address: u64, size: usize) {
         let size = rounded(size);
         let offset = self.offset(address);
@@ -186,8 +186,8 @@ impl Arena {
         usize::try_from(address.wrapping_sub(self.base())).unwrap_or(usize::MAX)
     }
 
-    /// Returns a block that ends where inaccessible memory begins (but for its alignment to 16
-    /// bytes), as from special pool.
+    /// Allocates a block directly before inaccessible memory (except for its alignment to 16
+    /// bytes), as special pool does.
     pub fn allocate_guarded(&self, size: usize, fill: u8) -> u64 {
         let pages = size.max(1).next_multiple_of(PAGE);
         let mut state = self.state.lock();
@@ -210,8 +210,8 @@ impl Arena {
         self.at(start).as_ptr() as u64
     }
 
-    /// Frees a block that [`Self::allocate_guarded`] gave for `size` bytes: it cannot be
-    /// accessed any more.
+    /// Frees a block that [`Self::allocate_guarded`] returned for `size` bytes, and makes it
+    /// inaccessible.
     pub fn free_guarded(&self, address: u64, size: usize) {
         let pages = size.max(1).next_multiple_of(PAGE);
         let offset = self.offset(address) / PAGE * PAGE;
@@ -225,8 +225,8 @@ impl Arena {
             .push_back(offset);
     }
 
-    /// Makes everything inaccessible, or accessible again. Not for an arena with guarded
-    /// blocks.
+    /// Makes all blocks inaccessible, or accessible again. Must not be called for an arena with
+    /// guarded blocks.
     pub fn set_accessible(&self, accessible: bool) {
         if self.live.load(Ordering::Relaxed) == 0 {
             return;
@@ -251,8 +251,8 @@ impl Drop for Arena {
     }
 }
 
-/// Zeroed memory that drivers borrow from the kernel; it is never paged. Its address is a
-/// multiple of 16, and a page's start from a page's size on.
+/// A block of zeroed, non-paged memory that drivers borrow from the kernel. Its address is a
+/// multiple of 16, or of the page size if the block is at least a page long.
 pub struct Block {
     address: u64,
     size: usize,
@@ -260,7 +260,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Returns a block of at least `size` bytes.
+    /// Allocates a block of at least `size` bytes.
     pub fn zeroed(size: usize) -> Self {
         Self {
             address: Arena::non_paged().allocate(size, 0),
@@ -269,8 +269,8 @@ impl Block {
         }
     }
 
-    /// Returns a block that ends where inaccessible memory begins, and that cannot be accessed once
-    /// it is dropped.
+    /// Allocates a block directly before inaccessible memory. It becomes inaccessible when it is
+    /// dropped.
     pub fn guarded(size: usize) -> Self {
         Self {
             address: Arena::non_paged().allocate_guarded(size, 0),

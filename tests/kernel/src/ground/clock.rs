@@ -5,15 +5,15 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// Seconds from 1601-01-01 to 1970-01-01.
+/// The number of seconds from 1601-01-01 to 1970-01-01.
 const EPOCH_DIFFERENCE: u64 = 11_644_473_600;
 /// The time between the kernel's start and the first event, so that no
 /// reading is zero.
 const UPTIME: i64 = 60 * Clock::FREQUENCY;
 
-/// A clock that moves only when it is read or told to: the same run reads the
-/// same times. It counts in 100 ns, as the performance counter of current
-/// Windows does, and one reading takes a microsecond.
+/// A clock that advances only when it is read or told to, so that equal runs read equal times.
+/// It counts units of 100 ns, as the performance counter of current Windows versions does, and
+/// one reading takes a microsecond.
 pub struct Clock {
     /// `FILETIME` (100 ns since 1601-01-01 UTC) of the kernel's start.
     boot: i64,
@@ -25,7 +25,7 @@ impl Clock {
     pub const FREQUENCY: i64 = 10_000_000;
     const READING: i64 = 10;
 
-    /// Returns a clock that shows `now` at its first reading.
+    /// Creates a clock whose first reading is `now`.
     pub fn starting_at(now: SystemTime) -> Self {
         let since_1970 = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         let since_1601 = since_1970 + Duration::from_secs(EPOCH_DIFFERENCE);
@@ -35,12 +35,12 @@ impl Clock {
         }
     }
 
-    /// Returns the performance counter; each reading is later than the one before.
+    /// Reads the performance counter. Each reading is later than the one before.
     pub fn counter(&self) -> i64 {
         self.ticks.fetch_add(Self::READING, Ordering::Relaxed) + Self::READING
     }
 
-    /// Returns the performance counter's last reading, which takes no time.
+    /// Returns the performance counter's last reading without advancing the clock.
     pub fn last(&self) -> i64 {
         self.ticks.load(Ordering::Relaxed)
     }
@@ -55,7 +55,7 @@ impl Clock {
         self.boot
     }
 
-    /// Moves the clock to `counter`, if that is later.
+    /// Advances the clock to `counter`, if that is later.
     pub fn move_to(&self, counter: i64) {
         self.ticks.fetch_max(counter, Ordering::Relaxed);
     }

@@ -1,8 +1,8 @@
-//! The one routine that copies bytes from or to addresses that may be wrong.
+//! The routine that copies bytes from or to addresses that may be wrong.
 
 use std::arch::global_asm;
 
-// to in rdi, from in rsi, count in rdx; 0 in eax if all was copied.
+// Destination in rdi, source in rsi, count in rdx. Returns 0 in eax if all bytes were copied.
 global_asm!(
     ".globl etw_testkernel_copy",
     ".globl etw_testkernel_copy_at",
@@ -24,8 +24,8 @@ unsafe extern "C" {
     fn etw_testkernel_copy_failed();
 }
 
-/// Returns the address to continue at after a fault of the instruction at `at`, if that is
-/// the copying one.
+/// Returns the address at which to continue after a fault of the instruction at `at`, if it is
+/// the copying instruction.
 pub fn after_fault(at: u64) -> Option<u64> {
     (at == etw_testkernel_copy_at as *const () as u64)
         .then_some(etw_testkernel_copy_failed as *const () as u64)

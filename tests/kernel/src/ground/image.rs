@@ -20,17 +20,17 @@ pub struct Image {
     pub(super) size: NonZeroUsize,
     pub(super) entry: u64,
     pub(super) imports: Vec<String>,
-    /// Sections that Windows pages out: they are named `PAGE...`.
+    /// The sections that Windows pages out, which are named `PAGE...`.
     pub(super) pageable: Vec<Section>,
-    /// Sections that are gone once the driver has started.
+    /// The sections that are discarded once the driver has started.
     pub(super) discardable: Vec<Section>,
     pub(super) started: AtomicBool,
 }
 
-/// A section with a life of its own.
+/// A section whose accessibility changes.
 #[derive(Clone, Copy)]
 pub struct Section {
-    /// The offset of its pages in the image, and their length.
+    /// The offset of the section's pages in the image, and their length.
     pub(super) start: usize,
     pub(super) length: usize,
     pub(super) protection: ProtFlags,
@@ -49,7 +49,7 @@ pub struct Place {
     pub image: String,
     /// The offset from the image's start (an RVA).
     pub offset: u32,
-    /// The function and line, where a PDB tells.
+    /// The function and line, if a PDB has them.
     pub symbol: Option<String>,
 }
 
@@ -99,8 +99,8 @@ impl Image {
 
     /// Returns the place of a return address in this image: the call before it.
     pub fn place(&self, address: u64) -> Option<Place> {
-        // The byte before a return address belongs to the call itself; the return
-        // address may already be the next line's.
+        // The byte before a return address belongs to the call itself. The return address may
+        // already belong to the next line.
         self.place_of(address, |offset| offset.saturating_sub(1))
     }
 
@@ -119,17 +119,17 @@ impl Image {
             })
     }
 
-    /// Returns whether an address is in a section that is paged.
+    /// Returns whether an address is in a pageable section.
     pub fn is_pageable(&self, address: u64) -> bool {
         self.is_in(&self.pageable, address)
     }
 
-    /// Returns whether an address is in a section that goes once the driver has started.
+    /// Returns whether an address is in a section that is discarded once the driver has started.
     pub fn is_discardable(&self, address: u64) -> bool {
         self.is_in(&self.discardable, address)
     }
 
-    /// Returns whether an address is in a section that is gone.
+    /// Returns whether an address is in a discarded section.
     pub fn is_discarded(&self, address: u64) -> bool {
         self.started.load(Ordering::Acquire) && self.is_discardable(address)
     }
@@ -143,12 +143,12 @@ impl Image {
             .expect("the protection of the image's own pages can be set");
     }
 
-    /// Returns whether it has sections that are paged.
+    /// Returns whether the image has pageable sections.
     pub const fn has_pageable(&self) -> bool {
         !self.pageable.is_empty()
     }
 
-    /// Makes its pageable sections inaccessible, or accessible again.
+    /// Makes the pageable sections inaccessible, or accessible again.
     pub fn set_pageable_accessible(&self, accessible: bool) {
         for section in &self.pageable {
             let protection = if accessible {
@@ -160,7 +160,7 @@ impl Image {
         }
     }
 
-    /// The driver has started: discards what is only there for that.
+    /// Discards the sections that are needed only until the driver has started.
     pub fn discard(&self) {
         for section in &self.discardable {
             self.protect_section(*section, ProtFlags::PROT_NONE);

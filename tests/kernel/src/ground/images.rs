@@ -1,4 +1,4 @@
-//! The images of the drivers that are loaded.
+//! The images of the loaded drivers.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use parking_lot::RwLock;
 
 use super::image::{Image, Place};
 
-/// The images that are loaded.
+/// The loaded images.
 #[derive(Default)]
 pub struct Images(RwLock<Vec<Arc<Image>>>);
 
@@ -16,12 +16,12 @@ impl Images {
         self.0.write().push(image);
     }
 
-    /// Takes an image away.
+    /// Removes an image.
     pub fn remove(&self, image: &Arc<Image>) {
         self.0.write().retain(|loaded| !Arc::ptr_eq(loaded, image));
     }
 
-    /// Returns the first image that `matches`.
+    /// Returns the first image that `matches` accepts.
     fn find(&self, matches: impl Fn(&Image) -> bool) -> Option<Arc<Image>> {
         let images = self.0.read();
         images.iter().find(|image| matches(image)).cloned()
@@ -37,13 +37,13 @@ impl Images {
         self.0.read().iter().any(|image| image.is_pageable(address))
     }
 
-    /// Returns the name of the image whose discarded section an address is in.
+    /// Returns the name of the image that has an address in a discarded section.
     pub fn discarded_at(&self, address: u64) -> Option<String> {
         self.find(|image| image.is_discarded(address))
             .map(|image| image.name())
     }
 
-    /// Returns a return address in words: image, offset and, where known, symbol.
+    /// Describes a return address: the image, the offset and, if known, the symbol.
     pub fn place(&self, return_address: u64) -> String {
         self.0
             .read()
@@ -55,7 +55,7 @@ impl Images {
             )
     }
 
-    /// Returns an instruction's address in words, if it is a driver's.
+    /// Describes an instruction's address, if it is in a driver.
     pub fn instruction(&self, address: u64) -> Option<String> {
         let images = self.0.read();
         let place: Place = images.iter().find_map(|image| image.instruction(address))?;

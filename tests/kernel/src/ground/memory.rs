@@ -1,21 +1,21 @@
 //! Access to memory by addresses that the driver passed.
 //!
-//! A driver runs in this process, so its pointers are addresses here, and any
-//! of them may be wrong. All access goes through one routine that copies bytes. A fault in
-//! it comes back as an error: the handler of such faults knows the copying instruction, and
-//! lets it return (see [`signals`]).
+//! A driver runs in this process, so its pointers are addresses of this process, and any of
+//! them may be wrong. All accesses go through one routine that copies bytes. A fault in the
+//! routine becomes an error: the fault handler recognizes the copying instruction and makes the
+//! routine return (see [`signals`]).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::{copy, signals};
 
-/// The driver passed an address that cannot be accessed.
+/// The error of an address that cannot be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{length} bytes at 0x{address:016X} cannot be {access}")]
 pub struct BadAddress {
     /// The first byte's address.
     pub address: u64,
-    /// The number of bytes that were asked for.
+    /// The number of requested bytes.
     pub length: usize,
     /// `read` or `written`.
     pub access: &'static str,
@@ -75,8 +75,8 @@ pub fn write<T: IntoBytes + Immutable>(address: u64, value: &T) -> Result<(), Ba
     write_bytes(address, value.as_bytes())
 }
 
-/// Returns the bytes of the NUL-terminated string at `address`, without the NUL, cut
-/// at `limit`.
+/// Returns the bytes of the NUL-terminated string at `address`, without the NUL, truncated to
+/// `limit` bytes.
 pub fn read_c_string(address: u64, limit: usize) -> Result<Vec<u8>, BadAddress> {
     let mut bytes = Vec::new();
     let mut at = address;

@@ -1,7 +1,6 @@
-//! The ground that everything else stands on: memory and addresses, images, the ABI, IRQLs,
-//! time, statuses, and the vocabulary of rules.
+//! The lowest layer: memory and addresses, images, the ABI, IRQLs, time, statuses and rules.
 //!
-//! Nothing here knows of threads, of routines or of drivers that run.
+//! Nothing here depends on threads, routines or running drivers.
 
 pub mod abi;
 pub mod access;

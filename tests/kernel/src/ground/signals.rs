@@ -1,9 +1,9 @@
-//! Faults of the processor, which reach this process as signals.
+//! Processor faults, which reach this process as signals.
 //!
-//! The handler knows two kinds. A fault of the copying instruction ([`copy`]) ends the copy.
-//! A fault on a thread that asked for it ([`resume_at`]) makes the thread continue in a
-//! routine of its choice, on a stack of its choice. All others are left to whoever handled
-//! such signals before.
+//! The handler handles two kinds of faults. A fault of the copying instruction ([`copy`]) ends
+//! the copy. A fault on a thread that called [`resume_at`] makes the thread continue in the
+//! routine and on the stack that it named. All other faults go to the handler that was
+//! installed before.
 
 use std::{cell::Cell, sync::OnceLock};
 
@@ -14,7 +14,7 @@ use nix::{
 
 use super::copy;
 
-/// The signals that faults of the processor come as.
+/// The signals of processor faults.
 const SIGNALS: [Signal; 5] = [
     Signal::SIGSEGV,
     Signal::SIGBUS,
@@ -23,17 +23,17 @@ const SIGNALS: [Signal; 5] = [
     Signal::SIGTRAP,
 ];
 
-/// Who handled the signals before, in the order of [`SIGNALS`].
+/// The handlers that were installed before, in the order of [`SIGNALS`].
 static BEFORE: OnceLock<[SigAction; SIGNALS.len()]> = OnceLock::new();
 
-/// A fault, as the processor tells it.
+/// A fault, as the processor reports it.
 #[derive(Clone, Copy)]
 pub struct Trap {
     /// The signal's number.
     pub signal: libc::c_int,
-    /// The instruction.
+    /// The address of the instruction.
     pub at: u64,
-    /// The stack pointer there.
+    /// The stack pointer at the instruction.
     pub stack: u64,
     /// The address that could not be accessed.
     pub address: u64,
@@ -41,7 +41,7 @@ pub struct Trap {
     pub error: u64,
 }
 
-/// Where a thread continues after a fault; it never returns to where it was.
+/// The place where a thread continues after a fault. It never returns to the fault.
 pub type Resume = extern "C" fn() -> !;
 
 thread_local! {
@@ -50,7 +50,7 @@ thread_local! {
     static RESUME: Cell<Option<(u64, Resume)>> = const { Cell::new(None) };
 }
 
-/// Handles faults of the process from now on.
+/// Installs the handler for the process's faults.
 pub fn watch() {
     BEFORE.get_or_init(|| {
         SIGNALS.map(|signal| {
@@ -93,7 +93,7 @@ unsafe fn registers<'a>(context: *mut libc::c_void) -> &'a mut Registers {
     &mut context.uc_mcontext.gregs
 }
 
-/// One of them.
+/// Returns one register.
 fn register(registers: &mut Registers, number: libc::c_int) -> &mut u64 {
     let register = &mut registers[number.unsigned_abs() as usize];
     // SAFETY: the two types have the same values but for the sign.
@@ -123,12 +123,12 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         address: address.addr() as u64,
         error: *register(registers, libc::REG_ERR),
     }));
-    // As after a call: the return address's place is not aligned.
+    // The stack pointer is unaligned as after a call, which pushes a return address.
     *register(registers, libc::REG_RSP) = top - 8;
     *register(registers, libc::REG_RIP) = resume as usize as u64;
 }
 
-/// Does what would have been done without this module.
+/// Handles a fault as if this module did not exist.
 fn leave_to_others(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let before = SIGNALS
         .iter()
@@ -138,7 +138,7 @@ fn leave_to_others(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mu
         Some(SigHandler::SigAction(handler)) => handler(signal, info, context),
         Some(SigHandler::Handler(handler)) => handler(signal),
         _ => {
-            // The fault comes again, and then ends the process.
+            // The fault occurs again, and then ends the process.
             // SAFETY: the default action is always allowed.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }

@@ -1,5 +1,5 @@
-//! The routines that are provided, compared with the headers' ABI table (`tests/data/abi`),
-//! with the reference's IRQL limits, and with the list in the documentation.
+//! Tests that compare the provided routines with the headers' ABI table (`tests/data/abi`), with
+//! the reference's IRQL limits, and with the list in the documentation.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::PathBuf};
 
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::ground::irql::Irql;
 
-/// The variable that makes the test write the list instead of comparing it.
+/// The environment variable that makes the test write the list instead of comparing it.
 const RENEW: &str = "WDK_ETW_RENEW";
 
-/// The list of all routines that are provided.
+/// The path of the list of all provided routines.
 const LIST: &str = "docs/reference/provided-routines.md";
 
 /// The sources of the exports' IRQL limits.
@@ -60,21 +60,21 @@ fn functions() -> Value {
     serde_json::from_str(&text).expect("functions.json is JSON")
 }
 
-/// Returns the level that an annotation or a document means by a name.
+/// Returns the level that an annotation or a document calls by a name.
 fn level(name: &str) -> Option<Irql> {
     Some(match name {
         "PASSIVE_LEVEL" => Irql::PASSIVE_LEVEL,
         "APC_LEVEL" => Irql::APC_LEVEL,
         "DISPATCH_LEVEL" => Irql::DISPATCH_LEVEL,
         "DISPATCH_LEVEL+1" => Irql::DIRQL,
-        // A document's DIRQL is that of whatever device; "any" is any level.
+        // A document's DIRQL is that of any device; "any" is any level.
         "HIGH_LEVEL" | "DIRQL" | "any" => Irql::HIGH_LEVEL,
         _ => return None,
     })
 }
 
-/// Returns the highest IRQL that a function's annotations allow; where they depend on an argument,
-/// the highest of them; where there are none, `HIGH_LEVEL`.
+/// Returns the highest IRQL that a function's annotations allow. If the annotations depend on an
+/// argument, returns the highest level among them; if there are none, returns `HIGH_LEVEL`.
 fn annotated(function: &Value) -> Irql {
     const MAX: &str = "_IRQL_requires_max_(";
     let annotations = function["annotations"].as_array();
@@ -144,7 +144,7 @@ fn exports_have_the_headers_parameters() {
         };
         compared += 1;
         if expected.last().is_some_and(|last| last == "...") {
-            // As many more as registers hold.
+            // A variadic routine takes as many arguments as fit in the four registers.
             assert!(expected.len() - 1 <= arity && arity == 4, "{name}");
         } else {
             assert_eq!(expected.len(), arity, "{name} takes {expected:?}");

@@ -42,7 +42,7 @@ pub struct Wanted {
     pub size: usize,
     /// Its tag.
     pub tag: Tag,
-    /// Whether it is from paged pool.
+    /// Set if the block is from paged pool.
     pub paged: bool,
     /// Set if the driver does not want zeroed memory.
     pub uninitialized: bool,
@@ -55,7 +55,7 @@ pub struct Allocation {
     pub size: usize,
     /// Its tag.
     pub tag: Tag,
-    /// Whether it is from paged pool.
+    /// Set if the block is from paged pool.
     pub paged: bool,
     guarded: bool,
     /// The call that allocated it.

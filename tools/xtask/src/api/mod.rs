@@ -172,6 +172,6 @@ mod tests {
     #[test]
     fn the_first_difference_is_shown() {
         let shown = difference("a\nb\n", "a\nc\n");
-        assert_eq!(shown, " (line 2 is `b`, and would be `c`)");
+        assert_eq!(shown, " (line 2 is `b`; expected `c`)");
     }
 }

@@ -355,7 +355,7 @@ mod tests {
         let problems = problems_of(&[("docs/reference/more.md", again)]);
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(
-            problems[0].contains("V04 is defined already"),
+            problems[0].contains("V04 is already defined"),
             "{problems:?}"
         );
         let hidden = "- <a id=\"v05\"></a>a rule\n";
@@ -379,8 +379,8 @@ mod tests {
         assert_eq!(
             problems_of(&files),
             [
-                "docs/guide.md:2: ../a.rs has no item Kernel::stack",
-                "docs/guide.md:3: ../a.rs has no item emit_all!"
+                "docs/guide.md:2: ../a.rs does not contain the item Kernel::stack",
+                "docs/guide.md:3: ../a.rs does not contain the item emit_all!"
             ]
         );
     }

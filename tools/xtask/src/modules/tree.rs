@@ -345,7 +345,7 @@ fn named_file(attributes: &[Attribute]) -> Result<Option<PathBuf>> {
         ..
     }) = value
     else {
-        bail!("the attribute `path` of a module is no string");
+        bail!("the attribute `path` of a module is not a string");
     };
     ensure!(!text.value().is_empty(), "the path of a module is empty");
     Ok(Some(PathBuf::from(text.value())))

@@ -1,11 +1,11 @@
 @echo off
-rem Run this once, from an elevated prompt, on a test machine only. It makes the machine load
-rem drivers that are signed with test certificates and trust every certificate in this folder:
-rem etw_sample_driver.cer in this project's package, WDRLocalTestCert.cer in the WDK's.
+rem Once, from an elevated prompt, on a machine for tests only: from now on it loads drivers
+rem that are signed with test certificates, and trusts every certificate in this folder: this
+rem project's package has etw_sample_driver.cer, the WDK's WDRLocalTestCert.cer.
 setlocal
 cd /d "%~dp0"
 if not exist *.cer (
-    echo Cannot find a certificate ^(*.cer^) next to this script: unpack the whole package.
+    echo No certificate ^(*.cer^) in this folder: unpack the whole package.
     exit /b 1
 )
 for %%c in (*.cer) do (
@@ -18,5 +18,5 @@ echo Done. Restart Windows ("shutdown /r /t 0"), then run install.cmd.
 exit /b 0
 :failed
 echo.
-echo Failed. Check that the prompt is elevated and that Secure Boot is off.
+echo Failed. Use an elevated prompt, and turn Secure Boot off.
 exit /b 1

@@ -1,7 +1,7 @@
 @echo off
-rem Run this from an elevated prompt after the driver was uninstalled. It undoes prepare.cmd.
-rem All steps run even if one fails. Certificates are identified by their thumbprints, so their
-rem names do not matter.
+rem Run from an elevated prompt after the driver is uninstalled: undoes prepare.cmd.
+rem Every step runs even if an earlier one fails. Certificates are removed by their
+rem thumbprints, whatever their names are.
 setlocal
 set failed=
 cd /d "%~dp0"
@@ -13,5 +13,5 @@ echo Done. Restart Windows ("shutdown /r /t 0").
 exit /b 0
 :failed
 echo.
-echo Some steps failed: see the messages above. Check that the prompt is elevated.
+echo Some steps failed, see above. Use an elevated prompt.
 exit /b 1

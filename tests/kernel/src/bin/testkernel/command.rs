@@ -26,10 +26,7 @@ fn command() -> Command {
         .arg(
             Arg::new("driver")
                 .value_name("DRIVER.sys")
-                .help(
-                    "The driver to run; a .pdb file beside it gives addresses function names and \
-                     lines",
-                )
+                .help("The driver to run; a .pdb file beside it provides function names and lines")
                 .required(true)
                 .value_parser(value_parser!(PathBuf)),
         )
@@ -87,7 +84,7 @@ fn command() -> Command {
         .arg(
             Arg::new("special-pool")
                 .long("special-pool")
-                .help("Guard every pool block, to catch overruns and accesses after it was freed")
+                .help("Guard every pool block, to catch overruns and accesses to freed blocks")
                 .action(ArgAction::SetTrue),
         )
         .arg(

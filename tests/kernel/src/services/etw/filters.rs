@@ -13,7 +13,8 @@ const MAX_NAME_BYTES: usize = 4096;
 /// always pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventIdFilter {
-    /// Whether the listed events are the ones that pass.
+    /// Set to pass the listed events and drop the others; otherwise, the listed events are
+    /// dropped.
     pub keep: bool,
     /// The listed ids.
     pub ids: Vec<u16>,
@@ -25,7 +26,8 @@ pub struct EventIdFilter {
 /// All other events pass, and so do events of a manifest (ETW-3.5.10).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventNameFilter {
-    /// Whether the listed events are the ones that pass.
+    /// Set to pass the listed events and drop the others; otherwise, the listed events are
+    /// dropped.
     pub keep: bool,
     /// The highest level of the events to examine; 0 for all levels.
     pub level: u8,

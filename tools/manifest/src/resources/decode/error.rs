@@ -15,7 +15,7 @@ pub enum DecodeError {
     },
     /// Another tag was expected.
     #[error(
-        "at offset 0x{offset:x} of the resource WEVT_TEMPLATE there is no {}",
+        "the resource WEVT_TEMPLATE has no {} at offset 0x{offset:x}",
         tag.escape_ascii()
     )]
     Tag {

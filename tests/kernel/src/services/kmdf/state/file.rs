@@ -9,7 +9,7 @@ pub struct FileData {
     pub name: TextData,
     /// The counted string that says the name to the driver, once it asks.
     pub name_structure: Option<Block>,
-    /// Whether its last handle is closed: it goes with its last request.
+    /// Set once the last handle is closed. The file is deleted with its last request.
     pub closing: bool,
 }
 
