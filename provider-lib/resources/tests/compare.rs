@@ -53,7 +53,7 @@ fn a_changed_layout_under_the_same_version_is_refused() {
             "offset: u32, data",
             "12:8: Contoso.Driver: event 1 version 0 has a different layout: field 1 is `Offset: \
              win:UInt32 as xs:unsignedInt` and was `Offset: win:UInt64 as xs:unsignedLong`; give \
-             the event with the new layout the version 1, and keep the old one",
+             the event with the new layout version 1, and keep the old one",
         ),
         (
             "fn write(offset: u64)",

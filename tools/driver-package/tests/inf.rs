@@ -78,7 +78,7 @@ fn every_mistake_is_found() {
         (
             "0x00000002\r\nProvider",
             "0x00000000\r\nProvider",
-            "not associated with the device",
+            "AddService has the flags",
         ),
         ("StartType     = 3", "StartType = 0", "StartType is 0"),
         (
