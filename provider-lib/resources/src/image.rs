@@ -144,8 +144,9 @@ pub fn package_folder(path: &Path) -> PathBuf {
     package.unwrap_or(own).to_owned()
 }
 
-/// Returns the manifest by which a source file's providers are decoded, and the files that were
-/// read. This is the manifest that the providers name and must agree with or, without one, the
+/// Returns the manifest that decodes a source file's providers, and the files that were read.
+///
+/// This is the manifest that the providers name and must agree with or, without one, the
 /// manifest of their declaration.
 ///
 /// # Errors

@@ -197,7 +197,7 @@ impl Rust {
         match rustup(&["component", "add", "rust-src"]) {
             Ok(()) if Self::Current.has_source() => return Ok(Self::Current),
             Ok(()) => {
-                failures.push("rustc does not find the rust-src that rustup installed".to_owned())
+                failures.push("rustc does not find the rust-src that rustup installed".to_owned());
             }
             Err(error) => failures.push(format!("{error:#}")),
         }
