@@ -383,7 +383,8 @@ impl Writer<'_> {
         }
         if provider.channel_bit(event) != self.channel_bit_declared(event) {
             return Err(
-                "the keyword of its channel is another one where imported channels do not count"
+                "its channel keyword would change, because a declaration does not count imported \
+                 channels"
                     .to_owned(),
             );
         }
