@@ -2,7 +2,7 @@
 
 use etw_manifest::{
     Manifest, read,
-    resources::{Decoded, Version, decode, message_table, wevt_template},
+    resources::{DecodeError, Decoded, Version, decode, message_table, wevt_template},
 };
 use proptest::prelude::*;
 
@@ -65,6 +65,49 @@ fn cut_resources_are_refused() {
     for length in 0..templates.len() - 2 {
         assert!(decode(&templates[..length], &messages).is_err(), "{length}");
     }
+}
+
+/// A resource whose providers have the same list of levels, each with its own header or all with
+/// one.
+fn shared_levels(providers: u32, levels: u32, one_header: bool) -> Vec<u8> {
+    let mut bytes = b"CRIM".to_vec();
+    let put = |bytes: &mut Vec<u8>, values: &[u32]| {
+        bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    };
+    let headers = 16 + providers * 20;
+    let list = headers + providers * 24;
+    put(&mut bytes, &[0, 5, providers]);
+    for number in 0..providers {
+        let own = if one_header { 0 } else { number * 24 };
+        put(&mut bytes, &[number, 0, 0, 0, headers + own]);
+    }
+    for _ in 0..providers {
+        bytes.extend(b"WEVT");
+        put(&mut bytes, &[0, u32::MAX, 1, 0, list]);
+    }
+    bytes.extend(b"LEVL");
+    put(&mut bytes, &[0, levels]);
+    let name = list + 12 + levels * 12;
+    for level in 0..levels {
+        put(&mut bytes, &[level, u32::MAX, name]);
+    }
+    put(&mut bytes, &[8, u32::from(b'L')]);
+    bytes
+}
+
+#[test]
+fn providers_cannot_bring_the_same_list_without_end() {
+    let read = |bytes: &[u8]| decode(bytes, &[]).map(|read| read.manifest.providers.len());
+    assert_eq!(read(&shared_levels(1, 100, true)), Ok(1));
+    assert_eq!(read(&shared_levels(2, 100, false)), Ok(2));
+    assert!(matches!(
+        read(&shared_levels(2, 100, true)),
+        Err(DecodeError::Reference { .. })
+    ));
+    assert!(matches!(
+        read(&shared_levels(700, 1000, false)),
+        Err(DecodeError::Repetition(_))
+    ));
 }
 
 proptest! {

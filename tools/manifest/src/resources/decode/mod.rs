@@ -15,7 +15,7 @@ mod messages;
 mod provider;
 mod template;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use etw_wire::Guid;
 
@@ -70,11 +70,19 @@ pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeE
         (5, _) => Version::V5,
         (major, minor) => return Err(DecodeError::Version(major, minor)),
     };
-    let mut limits = Limits::new();
+    let mut limits = Limits::new(templates.len());
+    let mut known = HashSet::new();
     let count = bytes.place(12, "number of providers")?;
     for entry in bytes.entries(16, count, 20, "providers")? {
         let guid = Guid::from_bytes(bytes.guid(entry, "provider")?);
         let at = bytes.place(entry + 16, "provider")?;
+        // Each provider has its own lists; the same ones could otherwise be read without end.
+        if !known.insert(at) {
+            return Err(DecodeError::Reference {
+                what: "second provider",
+                offset: entry,
+            });
+        }
         let mut reader = Reader::new(bytes, &texts, &mut limits, guid);
         reader.read(at)?;
         manifest.providers.push(reader.provider);

@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
         self.provider.message = self.message(at + 8, "provider")?;
         let count = bytes.place(at + 12, "number of parts")?;
         let mut parts = BTreeMap::new();
-        for part in bytes.entries(at + 16, count, 8, "parts")? {
+        for part in self.entries(at + 16, count, 8, "parts")? {
             let kind = bytes.u32(part, "part")?;
             let place = bytes.place(part + 4, "part")?;
             // Version 3 has entries for missing parts.
@@ -104,6 +104,33 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the offsets of a list's entries, and charges their size to the limits.
+    pub fn list(
+        &mut self,
+        at: usize,
+        tag: [u8; 4],
+        size: usize,
+        what: &'static str,
+    ) -> Result<impl Iterator<Item = usize> + use<>, DecodeError> {
+        self.bytes.tag(at, tag)?;
+        let count = self.bytes.place(at + 8, what)?;
+        self.entries(at + 12, count, size, what)
+    }
+
+    /// Returns the offsets of entries of a fixed size, and charges their size to the limits.
+    pub fn entries(
+        &mut self,
+        start: usize,
+        count: usize,
+        size: usize,
+        what: &'static str,
+    ) -> Result<impl Iterator<Item = usize> + use<>, DecodeError> {
+        let entries = self.bytes.entries(start, count, size, what)?;
+        // The entries are inside the resource, so the product fits.
+        self.limits.list(count * size)?;
+        Ok(entries)
     }
 
     /// Returns the text of the message id at an offset, if there is one.
@@ -143,7 +170,7 @@ impl<'a> Reader<'a> {
         let what = "event";
         bytes.tag(at, *b"EVNT")?;
         let count = bytes.place(at + 8, "number of events")?;
-        for entry in bytes.entries(at + 16, count, ENTRY, "events")? {
+        for entry in self.entries(at + 16, count, ENTRY, "events")? {
             let find = |places: &Places, offset: usize| -> Result<Option<usize>, DecodeError> {
                 let place = bytes.place(entry + offset, what)?;
                 Ok(places.get(&place).copied())
@@ -196,7 +223,7 @@ impl<'a> Reader<'a> {
         let events: HashMap<(u16, u8), usize> = events
             .map(|(number, event)| ((event.id, event.version), number))
             .collect();
-        for entry in bytes.list(at, *b"EVTA", 8, "events' attributes")? {
+        for entry in self.list(at, *b"EVTA", 8, "events' attributes")? {
             let version = bytes.u8(entry + 1, "attribute")?;
             let id = bytes.u16(entry + 2, "attribute")?;
             let kind = bytes.u8(entry, "attribute")?;
@@ -232,7 +259,7 @@ impl<'a> Reader<'a> {
         const CONTROL_GUID: u32 = 0x2000_0001;
         const GROUP_GUID: u32 = 0x2000_0002;
         let bytes = self.bytes;
-        for entry in bytes.list(at, *b"PRVA", 8, "provider's attributes")? {
+        for entry in self.list(at, *b"PRVA", 8, "provider's attributes")? {
             let place = bytes.place(entry + 4, "attribute")?;
             match bytes.u32(entry, "attribute")? {
                 NAME => {

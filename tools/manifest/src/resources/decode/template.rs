@@ -82,6 +82,7 @@ impl Reader<'_> {
         }
         let bytes = self.bytes;
         bytes.tag(at, *b"TEMP")?;
+        self.limits.list(HEAD)?;
         let outer = bytes.place(at + 8, "template")?;
         let all = bytes.place(at + 12, "template")?;
         let start = bytes.place(at + 16, "template")?;
