@@ -32,8 +32,10 @@ fn what_is_written_is_read_and_makes_the_same_resources_again() {
         let Decoded {
             manifest: again,
             version: found,
+            skipped,
         } = decode(&templates, &messages).unwrap();
         assert_eq!(found, version);
+        assert_eq!(skipped, []);
         let (ours, theirs) = (&again.providers[0], &manifest.providers[0]);
         assert_eq!(ours.events.len(), theirs.events.len());
         assert_eq!(ours.filters.len(), theirs.filters.len());
@@ -59,11 +61,15 @@ fn own_xml_is_read_without_its_white_space() {
 }
 
 #[test]
-fn cut_resources_are_refused() {
+fn cut_resources_are_refused_or_read_without_the_cut_parts() {
     let (templates, messages) = encode(&read(SOUND).unwrap(), Version::V5);
     // The last two bytes belong to no part.
     for length in 0..templates.len() - 2 {
-        assert!(decode(&templates[..length], &messages).is_err(), "{length}");
+        let read = decode(&templates[..length], &messages);
+        assert!(
+            read.is_err() || !read.unwrap().skipped.is_empty(),
+            "{length}"
+        );
     }
 }
 
@@ -108,6 +114,45 @@ fn providers_cannot_bring_the_same_list_without_end() {
         read(&shared_levels(700, 1000, false)),
         Err(DecodeError::Repetition(_))
     ));
+}
+
+/// Other compilers write tokens that this reader does not know.
+#[test]
+fn damage_that_decoders_need_not_mind_is_skipped() {
+    let (templates, messages) = encode(&read(SOUND).unwrap(), Version::V5);
+    let whole = decode(&templates, &messages).unwrap().manifest;
+    let whole = &whole.providers[0];
+    // The first bytes of elements' content, of an attribute's value and of parts.
+    let fragment = find(&templates, b"\x0F\x01\x01\0").unwrap();
+    for (tag, value) in [
+        (
+            fragment + find(&templates[fragment..], b"\x0D").unwrap(),
+            0x0E,
+        ),
+        (
+            fragment + find(&templates[fragment..], b"\x05\x01").unwrap(),
+            0x0D,
+        ),
+        (find(&templates, b"QUER").unwrap(), b'X'),
+        (find(&templates, b"FLTR").unwrap(), b'X'),
+        (find(&templates, b"CHAN").unwrap(), b'X'),
+        (find(&templates, b"VMAP").unwrap(), b'X'),
+    ] {
+        let mut bad = templates.clone();
+        bad[tag] = value;
+        let read = decode(&bad, &messages).unwrap();
+        assert!(!read.skipped.is_empty(), "{tag}");
+        let provider = &read.manifest.providers[0];
+        assert_eq!(provider.events.len(), whole.events.len());
+        assert_eq!(provider.templates.len(), whole.templates.len());
+        for (ours, theirs) in provider.templates.iter().zip(&whole.templates) {
+            assert_eq!(ours.properties.len(), theirs.properties.len());
+        }
+    }
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|here| here == wanted)
 }
 
 proptest! {

@@ -48,3 +48,13 @@ pub enum DecodeError {
     )]
     Repetition(usize),
 }
+
+impl DecodeError {
+    /// Returns whether the resource exceeds a limit of the reader.
+    pub(super) const fn is_limit(&self) -> bool {
+        matches!(
+            self,
+            Self::TooManyFields(_) | Self::TooMuchText(_) | Self::Repetition(_)
+        )
+    }
+}

@@ -37,6 +37,9 @@ pub struct Decoded {
     pub manifest: Manifest,
     /// The version of the format, 3 or 5.
     pub version: Version,
+    /// Damage in parts that were skipped because events can be decoded without them: queries,
+    /// filters, channels, maps and the XML of templates.
+    pub skipped: Vec<DecodeError>,
 }
 
 /// Reads the bytes of a `WEVT_TEMPLATE` resource, with the texts of the bytes of a message table
@@ -71,6 +74,7 @@ pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeE
         (major, minor) => return Err(DecodeError::Version(major, minor)),
     };
     let mut limits = Limits::new(templates.len());
+    let mut skipped = Vec::new();
     let mut known = HashSet::new();
     let count = bytes.place(12, "number of providers")?;
     for entry in bytes.entries(16, count, 20, "providers")? {
@@ -85,7 +89,12 @@ pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeE
         }
         let mut reader = Reader::new(bytes, &texts, &mut limits, guid);
         reader.read(at)?;
+        skipped.append(&mut reader.skipped);
         manifest.providers.push(reader.provider);
     }
-    Ok(Decoded { manifest, version })
+    Ok(Decoded {
+        manifest,
+        version,
+        skipped,
+    })
 }

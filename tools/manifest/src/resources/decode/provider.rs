@@ -23,6 +23,9 @@ const FILTERS: u32 = 9;
 const EVENT_ATTRIBUTES: u32 = 12;
 const PROVIDER_ATTRIBUTES: u32 = 13;
 
+/// The maximum number of reported skipped parts of a provider.
+const MAX_REPORTS: usize = 16;
+
 /// The indexes of a list's items, by their offsets.
 pub type Places = HashMap<usize, usize>;
 
@@ -35,6 +38,8 @@ pub struct Reader<'a> {
     texts: &'a HashMap<u32, TextRef>,
     pub limits: &'a mut Limits,
     pub provider: Provider,
+    /// The reasons why parts were skipped.
+    pub skipped: Vec<DecodeError>,
     pub channels: Places,
     pub levels: Places,
     pub tasks: Places,
@@ -59,6 +64,7 @@ impl<'a> Reader<'a> {
                 guid,
                 ..Provider::default()
             },
+            skipped: Vec::new(),
             channels: Places::new(),
             levels: Places::new(),
             tasks: Places::new(),
@@ -99,11 +105,33 @@ impl<'a> Reader<'a> {
             (PROVIDER_ATTRIBUTES, Self::provider_attributes),
         ];
         for (kind, read) in order {
-            if let Some(place) = parts.get(&kind) {
-                read(self, *place)?;
+            let Some(place) = parts.get(&kind) else {
+                continue;
+            };
+            let done = read(self, *place);
+            if matches!(kind, CHANNELS | MAPS | QUERIES | FILTERS) {
+                // Events can be decoded without these parts.
+                self.tolerate(done)?;
+            } else {
+                done?;
             }
         }
         Ok(())
+    }
+
+    /// Returns `None` for damage in a part without which events can be decoded, and reports it.
+    /// Exceeded limits are errors even there.
+    pub fn tolerate<T>(&mut self, part: Result<T, DecodeError>) -> Result<Option<T>, DecodeError> {
+        match part {
+            Ok(part) => Ok(Some(part)),
+            Err(error) if error.is_limit() => Err(error),
+            Err(error) => {
+                if self.skipped.len() < MAX_REPORTS && !self.skipped.contains(&error) {
+                    self.skipped.push(error);
+                }
+                Ok(None)
+            }
+        }
     }
 
     /// Returns the offsets of a list's entries, and charges their size to the limits.
