@@ -1,9 +1,12 @@
 //! Reads a provider and the lists that its events refer to.
 
+use std::collections::HashSet;
+
 use etw_wire::Guid;
 use roxmltree::Node as Xml;
 
 use super::{
+    find::Names,
     lenient::Part,
     reader::{Mode, Reader},
     xml::{elements, name, named, optional, others},
@@ -36,9 +39,12 @@ impl<'a, 'i> Reader<'a, 'i> {
             ..Provider::default()
         };
         provider.guid = self.guid(node, "guid");
-        let mut others = self.manifest.providers.iter();
-        let known = others.any(|other| other.guid == provider.guid);
+        let keys = |other: &Provider| [other.guid];
+        let others = &mut self.globals.providers;
+        let known = others.find(&self.manifest.providers, keys, &provider.guid);
+        let known = known.is_some();
         self.refuse_second(node, "provider", &provider.guid.to_string(), known);
+        self.names = Names::default();
         // Definitions are read before the definitions that refer to them.
         for list in elements(node) {
             match name(list) {
@@ -70,10 +76,13 @@ impl<'a, 'i> Reader<'a, 'i> {
             let read = self.part(Part::Filter, filter, |it| it.filter(filter, &provider));
             provider.filters.extend(read);
         }
-        self.events.clear();
         for event in named(node, "events").flat_map(elements) {
             let read = self.part(Part::Event, event, |it| it.event(event, &mut provider));
-            provider.events.extend(read);
+            if let Some(event) = read {
+                // A skipped event does not replace another one.
+                self.names.events.insert((event.id, event.version));
+                provider.events.push(event);
+            }
         }
         provider
     }
@@ -144,8 +153,12 @@ impl<'a, 'i> Reader<'a, 'i> {
                     standard: false,
                     at: it.position(node),
                 };
-                let mut others = provider.levels.iter();
-                let known = others.any(|one| one.name == level.name || one.value == level.value);
+                let others = &provider.levels;
+                let keys = |one: &Level| [one.name.clone()];
+                let name = it.names.levels.find(others, keys, &level.name);
+                let values = &mut it.names.level_values;
+                let known = name.or_else(|| values.find(others, |one| [one.value], &level.value));
+                let known = known.is_some();
                 it.refuse_second(node, "level", &level.name.written, known);
                 level
             });
@@ -166,8 +179,12 @@ impl<'a, 'i> Reader<'a, 'i> {
                     standard: false,
                     at: it.position(node),
                 };
-                let mut others = provider.tasks.iter();
-                let known = others.any(|one| one.name == task.name || one.value == task.value);
+                let others = &provider.tasks;
+                let keys = |one: &Task| [one.name.clone()];
+                let name = it.names.tasks.find(others, keys, &task.name);
+                let values = &mut it.names.task_values;
+                let known = name.or_else(|| values.find(others, |one| [one.value], &task.value));
+                let known = known.is_some();
                 it.refuse_second(node, "task", &task.name.written, known);
                 task
             });
@@ -195,8 +212,15 @@ impl<'a, 'i> Reader<'a, 'i> {
                     others: others(node, &["mofValue"]),
                     at: it.position(node),
                 };
-                let mut others = provider.opcodes.iter().filter(|one| one.task == task);
-                let known = others.any(|one| one.name == opcode.name || one.value == opcode.value);
+                let others = &provider.opcodes;
+                let keys = |one: &Opcode| [(one.task, one.name.clone())];
+                let wanted = (task, opcode.name.clone());
+                let name = it.names.opcodes.find(others, keys, &wanted);
+                let keys = |one: &Opcode| [(one.task, one.value)];
+                let wanted = (task, opcode.value);
+                let values = &mut it.names.opcode_values;
+                let known = name.or_else(|| values.find(others, keys, &wanted));
+                let known = known.is_some();
                 it.refuse_second(node, "opcode", &opcode.name.written, known);
                 opcode
             });
@@ -215,7 +239,10 @@ impl<'a, 'i> Reader<'a, 'i> {
                     standard: false,
                     at: it.position(node),
                 };
-                let known = provider.keywords.iter().any(|one| one.name == keyword.name);
+                let keys = |one: &Keyword| [one.name.clone()];
+                let names = &mut it.names.keywords;
+                let known = names.find(&provider.keywords, keys, &keyword.name);
+                let known = known.is_some();
                 it.refuse_second(node, "keyword", &keyword.name.written, known);
                 // For compilers, the checker does this.
                 if it.mode == Mode::Lenient && !keyword.mask.is_power_of_two() {
@@ -237,7 +264,9 @@ impl<'a, 'i> Reader<'a, 'i> {
             };
             let map = self.part(Part::Map, node, |it| {
                 let map = it.map(node, is_bits);
-                let known = provider.maps.iter().any(|one| one.name == map.name);
+                let keys = |one: &Map| [one.name.clone()];
+                let known = it.names.maps.find(&provider.maps, keys, &map.name);
+                let known = known.is_some();
                 it.refuse_second(node, "map", &map.name, known);
                 map
             });
@@ -286,20 +315,15 @@ impl<'a, 'i> Reader<'a, 'i> {
 
 /// Assigns the lowest free numbers to channels without one.
 fn number_channels(provider: &mut Provider) {
-    for at in 0..provider.channels.len() {
-        let channel = &provider.channels[at];
+    let mut used: HashSet<u8> = provider.channels.iter().map(|one| one.value).collect();
+    for channel in &mut provider.channels {
         let is_standard = channel.imported && winmeta::is_channel(channel);
         if channel.explicit_value || is_standard {
             continue;
         }
-        let is_free = |value: &u8| {
-            !provider
-                .channels
-                .iter()
-                .any(|channel| channel.value == *value)
-        };
-        if let Some(value) = (FIRST_CHANNEL..=u8::MAX).find(is_free) {
-            provider.channels[at].value = value;
+        if let Some(value) = (FIRST_CHANNEL..=u8::MAX).find(|value| !used.contains(value)) {
+            used.insert(value);
+            channel.value = value;
         }
     }
 }

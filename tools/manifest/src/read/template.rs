@@ -12,7 +12,7 @@ use super::{
 use crate::{
     check::layout,
     error::Rule,
-    model::{Element, Node, Property, PropertyKind, Provider, Size, Template},
+    model::{Element, Map, Node, Property, PropertyKind, Provider, Size, Template},
     types::default_out_type,
 };
 
@@ -36,7 +36,10 @@ impl<'a, 'i> Reader<'a, 'i> {
                 self.object(at, Rule::UserData);
             }
         }
-        let known = provider.templates.iter().any(|one| one.id == template.id);
+        let keys = |one: &Template| [one.id.clone()];
+        let names = &mut self.names.templates;
+        let known = names.find(&provider.templates, keys, &template.id);
+        let known = known.is_some();
         self.refuse_second(node, "template", &template.id, known);
         // For compilers, the checker does this.
         if self.mode == Mode::Lenient {
@@ -147,7 +150,9 @@ impl<'a, 'i> Reader<'a, 'i> {
             }
         }
         let map = node.attribute("map").and_then(|wanted| {
-            let found = provider.maps.iter().position(|map| map.name == wanted);
+            let keys = |map: &Map| [map.name.clone()];
+            let names = &mut self.names.maps;
+            let found = names.find(&provider.maps, keys, &wanted.to_owned());
             if found.is_none() {
                 let rule = Rule::Unknown {
                     what: "map",
