@@ -215,3 +215,35 @@ fn long_manifests_are_read_in_proportionate_time() {
     // It took minutes when whole lists were searched.
     assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
 }
+
+#[test]
+fn decoders_do_not_mind_where_the_namespace_starts() {
+    const NAMESPACE: &str = " xmlns=\"http://schemas.microsoft.com/win/2004/08/events\"";
+    let text = replaced(NAMESPACE, "").replacen("<events>", &format!("<events{NAMESPACE}>"), 1);
+    let (manifest, parts) = skipped(&text);
+    assert_eq!(parts, []);
+    let events = read(SOUND).unwrap().providers[0].events.len();
+    assert_eq!(manifest.providers[0].events.len(), events);
+    let (_, parts) = skipped("<instrumentationManifest/>");
+    assert_eq!(parts, [(Part::Provider, String::new())]);
+}
+
+#[test]
+fn decoders_do_not_mind_types_without_a_prefix() {
+    let text = replaced("inType=\"win:UInt64\"", "inType=\"UInt64\"").replacen(
+        "outType=\"win:HexInt64\"",
+        "outType=\"HexInt64\"",
+        1,
+    );
+    assert!(read(&text).is_err());
+    let (manifest, parts) = skipped(&text);
+    assert_eq!(parts, []);
+    let kinds = |manifest: &Manifest| {
+        let properties = &manifest.providers[0].templates[0].properties;
+        format!(
+            "{:?}",
+            properties.iter().map(|one| &one.kind).collect::<Vec<_>>()
+        )
+    };
+    assert_eq!(kinds(&manifest), kinds(&read(SOUND).unwrap()));
+}

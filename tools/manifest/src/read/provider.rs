@@ -22,6 +22,7 @@ const FIRST_CHANNEL: u8 = 16;
 
 impl<'a, 'i> Reader<'a, 'i> {
     pub fn provider(&mut self, node: Xml<'a, 'i>) -> Provider {
+        let mode = self.mode;
         let mut provider = Provider {
             name: self.required(node, "name"),
             symbol: self.expected(node, "symbol"),
@@ -46,7 +47,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         self.refuse_second(node, "provider", &provider.guid.to_string(), known);
         self.names = Names::default();
         // Definitions are read before the definitions that refer to them.
-        for list in elements(node) {
+        for list in elements(mode, node) {
             match name(list) {
                 "channels" => self.channels(list, &mut provider),
                 "levels" => self.levels(list, &mut provider),
@@ -64,19 +65,19 @@ impl<'a, 'i> Reader<'a, 'i> {
             }
         }
         number_channels(&mut provider);
-        for list in named(node, "templates") {
-            for template in elements(list) {
+        for list in named(mode, node, "templates") {
+            for template in elements(mode, list) {
                 let read = self.part(Part::Template, template, |it| {
                     it.template(template, &provider)
                 });
                 provider.templates.extend(read);
             }
         }
-        for filter in named(node, "filters").flat_map(elements) {
+        for filter in named(mode, node, "filters").flat_map(|it| elements(mode, it)) {
             let read = self.part(Part::Filter, filter, |it| it.filter(filter, &provider));
             provider.filters.extend(read);
         }
-        for event in named(node, "events").flat_map(elements) {
+        for event in named(mode, node, "events").flat_map(|it| elements(mode, it)) {
             let read = self.part(Part::Event, event, |it| it.event(event, &mut provider));
             if let Some(event) = read {
                 // A skipped event does not replace another one.
@@ -88,7 +89,8 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     fn channels(&mut self, list: Xml<'a, 'i>, provider: &mut Provider) {
-        for node in elements(list) {
+        let mode = self.mode;
+        for node in elements(mode, list) {
             let imported = match name(node) {
                 "channel" => false,
                 "importChannel" => true,
@@ -136,14 +138,16 @@ impl<'a, 'i> Reader<'a, 'i> {
 
     /// Returns an element's child elements as XML text.
     fn inside(&self, node: Xml<'a, 'i>) -> String {
-        elements(node)
+        let mode = self.mode;
+        elements(mode, node)
             .map(|inner| &self.document.input_text()[inner.range()])
             .collect::<Vec<&str>>()
             .join("\n")
     }
 
     fn levels(&mut self, list: Xml<'a, 'i>, provider: &mut Provider) {
-        for node in named(list, "level") {
+        let mode = self.mode;
+        for node in named(mode, list, "level") {
             let level = self.part(Part::Level, node, |it| {
                 let level = Level {
                     name: it.qualified(node),
@@ -167,7 +171,8 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     fn tasks(&mut self, list: Xml<'a, 'i>, provider: &mut Provider) {
-        for node in named(list, "task") {
+        let mode = self.mode;
+        for node in named(mode, list, "task") {
             let task = self.part(Part::Task, node, |it| {
                 let event_guid = it.optional_guid(node, "eventGUID");
                 let task = Task {
@@ -193,14 +198,15 @@ impl<'a, 'i> Reader<'a, 'i> {
             };
             provider.tasks.push(task);
             let task = provider.tasks.len() - 1;
-            for opcodes in named(node, "opcodes") {
+            for opcodes in named(mode, node, "opcodes") {
                 self.opcodes(opcodes, Some(task), provider);
             }
         }
     }
 
     fn opcodes(&mut self, list: Xml<'a, 'i>, task: Option<usize>, provider: &mut Provider) {
-        for node in named(list, "opcode") {
+        let mode = self.mode;
+        for node in named(mode, list, "opcode") {
             let opcode = self.part(Part::Opcode, node, |it| {
                 let opcode = Opcode {
                     name: it.qualified(node),
@@ -229,7 +235,8 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     fn keywords(&mut self, list: Xml<'a, 'i>, provider: &mut Provider) {
-        for node in named(list, "keyword") {
+        let mode = self.mode;
+        for node in named(mode, list, "keyword") {
             let keyword = self.part(Part::Keyword, node, |it| {
                 let keyword = Keyword {
                     name: it.qualified(node),
@@ -256,7 +263,8 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     fn maps(&mut self, list: Xml<'a, 'i>, provider: &mut Provider) {
-        for node in elements(list) {
+        let mode = self.mode;
+        for node in elements(mode, list) {
             let is_bits = match name(node) {
                 "valueMap" => false,
                 "bitMap" => true,
@@ -275,6 +283,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     fn map(&mut self, node: Xml<'a, 'i>, is_bits: bool) -> Map {
+        let mode = self.mode;
         let mut map = Map {
             name: self.required(node, "name"),
             is_bits,
@@ -282,7 +291,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             items: Vec::new(),
             at: self.position(node),
         };
-        for item in named(node, "map") {
+        for item in named(mode, node, "map") {
             let item = self.part(Part::MapEntry, item, |it| {
                 it.expected(item, "message");
                 MapItem {
@@ -298,11 +307,12 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     fn queries(&mut self, list: Xml<'a, 'i>, provider: &mut Provider) {
-        for node in named(list, "patternMaps").flat_map(|it| named(it, "patternMap")) {
+        let mode = self.mode;
+        for node in named(mode, list, "patternMaps").flat_map(|it| named(mode, it, "patternMap")) {
             let query = self.part(Part::Query, node, |it| Query {
                 name: it.required(node, "name"),
                 format: it.required(node, "format"),
-                items: named(node, "map")
+                items: named(mode, node, "map")
                     .map(|item| (it.required(item, "name"), it.required(item, "value")))
                     .collect(),
                 others: others(node, &["symbol"]),

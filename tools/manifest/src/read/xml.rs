@@ -15,19 +15,32 @@ pub fn name<'a>(node: Xml<'a, '_>) -> &'a str {
     node.tag_name().name()
 }
 
-/// Returns an element's children in the same namespace; manifests ignore others.
-pub fn elements<'a, 'i>(node: Xml<'a, 'i>) -> impl Iterator<Item = Xml<'a, 'i>> + use<'a, 'i> {
+/// Returns an element's children in the same namespace; manifests ignore others. For decoders, one
+/// of the two may also have no namespace, or the child may return to the manifests' namespace.
+pub fn elements<'a, 'i>(
+    mode: Mode,
+    node: Xml<'a, 'i>,
+) -> impl Iterator<Item = Xml<'a, 'i>> + use<'a, 'i> {
+    const EVENTS: &str = "http://schemas.microsoft.com/win/2004/08/events";
     let own = node.tag_name().namespace();
-    node.children()
-        .filter(move |inner| inner.is_element() && inner.tag_name().namespace() == own)
+    node.children().filter(move |inner| {
+        let namespace = inner.tag_name().namespace();
+        let is_near = own.is_none() || namespace.is_none_or(|namespace| namespace == EVENTS);
+        inner.is_element() && (namespace == own || mode == Mode::Lenient && is_near)
+    })
 }
 
-/// Returns an element's children with a name.
+/// Returns an element's children with a name; for decoders, in any namespace.
 pub fn named<'a, 'i>(
+    mode: Mode,
     node: Xml<'a, 'i>,
     wanted: &'static str,
 ) -> impl Iterator<Item = Xml<'a, 'i>> + use<'a, 'i> {
-    elements(node).filter(move |inner| name(*inner) == wanted)
+    let own = node.tag_name().namespace();
+    node.children().filter(move |inner| {
+        let is_own = mode == Mode::Lenient || inner.tag_name().namespace() == own;
+        inner.is_element() && is_own && name(*inner) == wanted
+    })
 }
 
 /// Returns an optional attribute.
