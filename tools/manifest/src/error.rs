@@ -68,6 +68,9 @@ pub enum Rule {
     /// The document is of another kind.
     #[error("the root element is `{0}`; a manifest's is `instrumentationManifest`")]
     NotAManifest(String),
+    /// The document contains no provider where manifests have them.
+    #[error("the manifest contains no provider")]
+    NoProvider,
     /// An attribute is missing.
     #[error("`{element}` has no attribute `{attribute}`")]
     Missing {

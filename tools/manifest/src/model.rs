@@ -8,6 +8,8 @@
 //! Source: eventman.xsd and winmeta.xml of the Windows SDK; `docs/reference/decoding-resources.md`,
 //! section 5.
 
+use std::hash::{Hash, Hasher};
+
 use etw_wire::{Guid, InType, OutType, winmeta};
 
 /// A place in a file; line and column count from 1.
@@ -160,6 +162,13 @@ impl PartialEq for QName {
 }
 
 impl Eq for QName {}
+
+impl Hash for QName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.namespace.hash(state);
+        self.local().hash(state);
+    }
+}
 
 /// A channel, or a reference to an imported one (`channel`, `importChannel`).
 #[derive(Clone, Debug, Default)]

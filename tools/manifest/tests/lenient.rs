@@ -137,3 +137,113 @@ fn a_document_that_is_no_manifest_is_refused() {
         Rule::NotAManifest(_)
     ));
 }
+
+/// A manifest with a provider's parts.
+fn around(localization: &str, provider: &str) -> String {
+    format!(
+        "<instrumentationManifest xmlns='http://schemas.microsoft.com/win/2004/08/events' \
+         xmlns:win='http://manifests.microsoft.com/win/2004/08/windows/events'>\
+         <instrumentation><events><provider name='P' \
+         guid='{{11111111-2222-3333-4444-555555555555}}'>{provider}</provider></events>\
+         </instrumentation><localization>{localization}</localization></instrumentationManifest>"
+    )
+}
+
+#[test]
+fn a_skipped_part_does_not_displace_the_next_one() {
+    let events = "<event value='1' template='nope'/><event value='1'/>";
+    let texts = "<resources culture='en-US'><stringTable>\
+         <string id='a'/><string id='a' value='b'/></stringTable></resources>";
+    let text = around(texts, &format!("<events>{events}</events>"));
+    let (manifest, parts) = skipped(&text);
+    assert_eq!(
+        parts,
+        [(Part::Event, "1".to_owned()), (Part::Text, "a".to_owned())]
+    );
+    assert_eq!(manifest.providers[0].events.len(), 1);
+    assert_eq!(manifest.texts.len(), 1);
+    assert_eq!(manifest.texts[0].value, "b");
+}
+
+#[test]
+fn a_skipped_language_leaves_no_texts() {
+    let table = |attribute: &str, value: &str| {
+        format!(
+            "<resources {attribute}><stringTable><string id='a' value='{value}'/></stringTable>\
+             </resources>"
+        )
+    };
+    let languages = table("", "lost") + &table("culture='de-DE'", "kept");
+    let (manifest, parts) = skipped(&around(&languages, ""));
+    assert_eq!(parts, [(Part::Language, String::new())]);
+    assert_eq!(manifest.culture, "de-DE");
+    let texts: Vec<&str> = manifest
+        .texts
+        .iter()
+        .map(|text| text.value.as_str())
+        .collect();
+    assert_eq!(texts, ["kept"]);
+}
+
+/// The time must not grow with the square of the size, even if all is on one line.
+#[test]
+fn long_manifests_are_read_in_proportionate_time() {
+    const COUNT: usize = 30_000;
+    let each = |part: &dyn Fn(usize) -> String| (0..COUNT).map(part).collect::<String>();
+    let texts = each(&|at| format!("<string id='t{at}' value='v'/>"));
+    let texts =
+        format!("<resources culture='en-US'><stringTable>{texts}</stringTable></resources>");
+    let maps = each(&|at| format!("<valueMap name='m{at}'/>"));
+    let templates = each(&|at| {
+        format!("<template tid='t{at}'><data name='d' inType='win:Int8' map='m{at}'/></template>")
+    });
+    let keywords = each(&|at| format!("<keyword name='k{at}' mask='1'/>"));
+    let events = each(&|at| {
+        format!("<event value='{at}' template='t{at}' keywords='k{at}' message='$(string.t{at})'/>")
+    });
+    let text = around(
+        &texts,
+        &format!(
+            "<keywords>{keywords}</keywords><maps>{maps}</maps>\
+             <templates>{templates}</templates><events>{events}</events>"
+        ),
+    );
+    let start = std::time::Instant::now();
+    let (manifest, parts) = skipped(&text);
+    assert_eq!(parts, []);
+    assert_eq!(manifest.providers[0].events.len(), COUNT);
+    // It took minutes when whole lists were searched.
+    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
+}
+
+#[test]
+fn decoders_do_not_mind_where_the_namespace_starts() {
+    const NAMESPACE: &str = " xmlns=\"http://schemas.microsoft.com/win/2004/08/events\"";
+    let text = replaced(NAMESPACE, "").replacen("<events>", &format!("<events{NAMESPACE}>"), 1);
+    let (manifest, parts) = skipped(&text);
+    assert_eq!(parts, []);
+    let events = read(SOUND).unwrap().providers[0].events.len();
+    assert_eq!(manifest.providers[0].events.len(), events);
+    let (_, parts) = skipped("<instrumentationManifest/>");
+    assert_eq!(parts, [(Part::Provider, String::new())]);
+}
+
+#[test]
+fn decoders_do_not_mind_types_without_a_prefix() {
+    let text = replaced("inType=\"win:UInt64\"", "inType=\"UInt64\"").replacen(
+        "outType=\"win:HexInt64\"",
+        "outType=\"HexInt64\"",
+        1,
+    );
+    assert!(read(&text).is_err());
+    let (manifest, parts) = skipped(&text);
+    assert_eq!(parts, []);
+    let kinds = |manifest: &Manifest| {
+        let properties = &manifest.providers[0].templates[0].properties;
+        format!(
+            "{:?}",
+            properties.iter().map(|one| &one.kind).collect::<Vec<_>>()
+        )
+    };
+    assert_eq!(kinds(&manifest), kinds(&read(SOUND).unwrap()));
+}

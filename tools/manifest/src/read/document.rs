@@ -5,18 +5,19 @@ use std::collections::HashSet;
 use roxmltree::Node as Xml;
 
 use super::{
-    lenient::Part,
+    lenient::{Part, Skipped},
     reader::{Mode, Reader},
     xml::{name, named, optional},
 };
 use crate::{
-    error::Rule,
+    error::{ManifestError, Rule},
     model::{Channel, Text, Translation},
     shape, winmeta,
 };
 
 impl<'a, 'i> Reader<'a, 'i> {
     pub fn document(&mut self) {
+        let mode = self.mode;
         let root = self.document.root_element();
         if name(root) != "instrumentationManifest" {
             let at = self.position(root);
@@ -34,67 +35,86 @@ impl<'a, 'i> Reader<'a, 'i> {
             );
             self.refuse(at, rule);
         }
-        let mut languages: Vec<Xml<'a, 'i>> = named(root, "localization")
-            .flat_map(|it| named(it, "resources"))
+        let mut languages: Vec<Xml<'a, 'i>> = named(mode, root, "localization")
+            .flat_map(|it| named(mode, it, "resources"))
             .collect();
         if self.mode == Mode::Lenient {
             // Decoders prefer this language; compilers use the file's first one.
             languages.sort_by_key(|one| one.attribute("culture") != Some("en-US"));
         }
+        let mut is_first = true;
         for resources in languages {
-            self.part(Part::Language, resources, |it| it.resources(resources));
+            let read = self.part(Part::Language, resources, |it| it.resources(resources));
+            let Some((culture, texts)) = read else {
+                continue;
+            };
+            // A skipped language is neither the first one nor a translation.
+            if is_first {
+                is_first = false;
+                self.manifest.culture = culture;
+                self.manifest.texts = texts;
+            } else {
+                let texts = texts.into_iter().map(|text| (text.id, text.value));
+                self.manifest.translations.push(Translation {
+                    culture,
+                    texts: texts.collect(),
+                });
+            }
         }
-        let events: Vec<Xml<'a, 'i>> = named(root, "instrumentation")
-            .flat_map(|it| named(it, "events"))
+        let events: Vec<Xml<'a, 'i>> = named(mode, root, "instrumentation")
+            .flat_map(|it| named(mode, it, "events"))
             .collect();
-        for table in events.iter().flat_map(|it| named(*it, "messageTable")) {
-            for message in named(table, "message") {
+        for table in events
+            .iter()
+            .flat_map(|it| named(mode, *it, "messageTable"))
+        {
+            for message in named(mode, table, "message") {
                 self.part(Part::Text, message, |it| it.table_message(message));
             }
         }
-        for provider in events.iter().flat_map(|it| named(*it, "provider")) {
+        for provider in events.iter().flat_map(|it| named(mode, *it, "provider")) {
             if let Some(provider) = self.part(Part::Provider, provider, |it| it.provider(provider))
             {
                 self.manifest.providers.push(provider);
             }
         }
+        let mut providers = events.iter().flat_map(|it| named(mode, *it, "provider"));
+        if mode == Mode::Lenient && providers.next().is_none() {
+            self.skipped.push(Skipped {
+                part: Part::Provider,
+                name: String::new(),
+                why: ManifestError {
+                    at: self.position(root),
+                    rule: Rule::NoProvider,
+                },
+            });
+        }
         self.import_channels();
     }
 
-    fn resources(&mut self, node: Xml<'a, 'i>) {
+    /// Reads a language and its texts.
+    fn resources(&mut self, node: Xml<'a, 'i>) -> (String, Vec<Text>) {
+        let mode = self.mode;
         let culture = self.required(node, "culture");
-        let is_first = self.manifest.culture.is_empty();
-        let mut translation = Translation {
-            culture: culture.clone(),
-            texts: Vec::new(),
-        };
+        let mut texts = Vec::new();
         let mut known = HashSet::new();
-        for string in named(node, "stringTable").flat_map(|it| named(it, "string")) {
+        for string in named(mode, node, "stringTable").flat_map(|it| named(mode, it, "string")) {
             let text = self.part(Part::Text, string, |it| {
                 let id = it.required(string, "id");
-                it.refuse_second(string, "text", &id, !known.insert(id.clone()));
-                (id, it.required(string, "value"))
-            });
-            let Some((id, value)) = text else {
-                continue;
-            };
-            if is_first {
-                let at = self.position(string);
-                self.manifest.texts.push(Text {
+                it.refuse_second(string, "text", &id, known.contains(&id));
+                Text {
                     id,
-                    value,
-                    at,
+                    value: it.required(string, "value"),
+                    at: it.position(string),
                     ..Text::default()
-                });
-            } else {
-                translation.texts.push((id, value));
+                }
+            });
+            if let Some(text) = text {
+                known.insert(text.id.clone());
+                texts.push(text);
             }
         }
-        if is_first {
-            self.manifest.culture = culture;
-        } else {
-            self.manifest.translations.push(translation);
-        }
+        (culture, texts)
     }
 
     fn table_message(&mut self, node: Xml<'a, 'i>) {

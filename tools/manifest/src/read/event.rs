@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     error::Rule,
-    model::{Event, Filter, Provider},
+    model::{Channel, Event, Filter, Keyword, Level, Opcode, Provider, Task, Template},
     winmeta,
 };
 
@@ -20,10 +20,9 @@ impl<'a, 'i> Reader<'a, 'i> {
         provider: &Provider,
     ) -> Option<usize> {
         let wanted = node.attribute(attribute)?;
-        let found = provider
-            .templates
-            .iter()
-            .position(|template| template.id == wanted);
+        let keys = |template: &Template| [template.id.clone()];
+        let names = &mut self.names.templates;
+        let found = names.find(&provider.templates, keys, &wanted.to_owned());
         if found.is_none() {
             let rule = Rule::Unknown {
                 what: "template",
@@ -66,7 +65,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             at: self.position(node),
         };
         let key = (event.id, event.version);
-        if self.mode == Mode::Lenient && !self.events.insert(key) {
+        if self.mode == Mode::Lenient && self.names.events.contains(&key) {
             let (id, version) = key;
             self.refuse(event.at, Rule::DuplicateEvent { id, version });
         }
@@ -90,10 +89,9 @@ impl<'a, 'i> Reader<'a, 'i> {
     fn channel_of(&mut self, node: Xml<'a, 'i>, provider: &mut Provider) -> Option<usize> {
         let wanted = node.attribute("channel")?;
         // The first definition with this id or name.
-        let found = provider
-            .channels
-            .iter()
-            .position(|channel| channel.id.as_deref() == Some(wanted) || channel.name == wanted);
+        let keys = |channel: &Channel| channel.id.clone().into_iter().chain([channel.name.clone()]);
+        let names = &mut self.names.channels;
+        let found = names.find(&provider.channels, keys, &wanted.to_owned());
         if found.is_some() {
             return found;
         }
@@ -109,10 +107,8 @@ impl<'a, 'i> Reader<'a, 'i> {
     fn level_of(&mut self, node: Xml<'a, 'i>, provider: &mut Provider) -> Option<usize> {
         let written = node.attribute("level")?;
         let wanted = self.resolve(node, "level", written);
-        let found = provider
-            .levels
-            .iter()
-            .position(|level| level.name == wanted);
+        let keys = |level: &Level| [level.name.clone()];
+        let found = self.names.levels.find(&provider.levels, keys, &wanted);
         if found.is_some() {
             return found;
         }
@@ -130,7 +126,8 @@ impl<'a, 'i> Reader<'a, 'i> {
     fn task_of(&mut self, node: Xml<'a, 'i>, provider: &mut Provider) -> Option<usize> {
         let written = node.attribute("task")?;
         let wanted = self.resolve(node, "task", written);
-        let found = provider.tasks.iter().position(|task| task.name == wanted);
+        let keys = |task: &Task| [task.name.clone()];
+        let found = self.names.tasks.find(&provider.tasks, keys, &wanted);
         if found.is_some() {
             return found;
         }
@@ -155,11 +152,10 @@ impl<'a, 'i> Reader<'a, 'i> {
     ) -> Option<usize> {
         let written = node.attribute("opcode")?;
         let wanted = self.resolve(node, "opcode", written);
-        let find = |of_task: Option<usize>| {
-            provider
-                .opcodes
-                .iter()
-                .position(|opcode| opcode.task == of_task && opcode.name == wanted)
+        let keys = |opcode: &Opcode| [(opcode.task, opcode.name.clone())];
+        let names = &mut self.names.opcodes;
+        let mut find = |of_task: Option<usize>| {
+            names.find(&provider.opcodes, keys, &(of_task, wanted.clone()))
         };
         let found = task.and_then(|_| find(task)).or_else(|| find(None));
         if found.is_some() {
@@ -184,10 +180,9 @@ impl<'a, 'i> Reader<'a, 'i> {
             .split_whitespace()
         {
             let wanted = self.resolve(node, "keywords", written);
-            let found = provider
-                .keywords
-                .iter()
-                .position(|keyword| keyword.name == wanted);
+            let keys = |keyword: &Keyword| [keyword.name.clone()];
+            let names = &mut self.names.keywords;
+            let found = names.find(&provider.keywords, keys, &wanted);
             if let Some(found) = found {
                 keywords.push(found);
             } else if wanted.is_winmeta()

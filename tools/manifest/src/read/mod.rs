@@ -6,13 +6,12 @@
 
 mod document;
 mod event;
+mod find;
 mod lenient;
 mod provider;
 mod reader;
 mod template;
 mod xml;
-
-use std::{collections::HashSet, iter};
 
 use roxmltree::{Document, ParsingOptions};
 
@@ -22,8 +21,10 @@ use crate::{
     model::{Manifest, Position},
 };
 
+use find::{Globals, Names};
 pub use lenient::{Lenient, Part, Skipped};
 use reader::{Mode, Reader};
+use xml::Lines;
 pub use xml::number;
 
 /// Returns the text of a file in UTF-8 or, with a byte order mark, in UTF-16; `None` if the bytes
@@ -110,13 +111,12 @@ fn parse(text: &str, mode: Mode) -> Result<(Manifest, Vec<Skipped>, Vec<Manifest
     let mut reader = Reader {
         mode,
         document: &document,
-        lines: iter::once(0)
-            .chain(text.match_indices('\n').map(|(end, _)| end + 1))
-            .collect(),
+        lines: Lines::new(text),
         manifest: Manifest::default(),
         errors: Vec::new(),
         skipped: Vec::new(),
-        events: HashSet::new(),
+        globals: Globals::default(),
+        names: Names::default(),
     };
     reader.document();
     Ok((reader.manifest, reader.skipped, reader.errors))

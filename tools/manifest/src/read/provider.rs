@@ -1,9 +1,12 @@
 //! Reads a provider and the lists that its events refer to.
 
+use std::collections::HashSet;
+
 use etw_wire::Guid;
 use roxmltree::Node as Xml;
 
 use super::{
+    find::Names,
     lenient::Part,
     reader::{Mode, Reader},
     xml::{elements, name, named, optional, others},
@@ -19,6 +22,7 @@ const FIRST_CHANNEL: u8 = 16;
 
 impl<'a, 'i> Reader<'a, 'i> {
     pub fn provider(&mut self, node: Xml<'a, 'i>) -> Provider {
+        let mode = self.mode;
         let mut provider = Provider {
             name: self.required(node, "name"),
             symbol: self.expected(node, "symbol"),
@@ -36,11 +40,14 @@ impl<'a, 'i> Reader<'a, 'i> {
             ..Provider::default()
         };
         provider.guid = self.guid(node, "guid");
-        let mut others = self.manifest.providers.iter();
-        let known = others.any(|other| other.guid == provider.guid);
+        let keys = |other: &Provider| [other.guid];
+        let others = &mut self.globals.providers;
+        let known = others.find(&self.manifest.providers, keys, &provider.guid);
+        let known = known.is_some();
         self.refuse_second(node, "provider", &provider.guid.to_string(), known);
+        self.names = Names::default();
         // Definitions are read before the definitions that refer to them.
-        for list in elements(node) {
+        for list in elements(mode, node) {
             match name(list) {
                 "channels" => self.channels(list, &mut provider),
                 "levels" => self.levels(list, &mut provider),
@@ -58,28 +65,32 @@ impl<'a, 'i> Reader<'a, 'i> {
             }
         }
         number_channels(&mut provider);
-        for list in named(node, "templates") {
-            for template in elements(list) {
+        for list in named(mode, node, "templates") {
+            for template in elements(mode, list) {
                 let read = self.part(Part::Template, template, |it| {
                     it.template(template, &provider)
                 });
                 provider.templates.extend(read);
             }
         }
-        for filter in named(node, "filters").flat_map(elements) {
+        for filter in named(mode, node, "filters").flat_map(|it| elements(mode, it)) {
             let read = self.part(Part::Filter, filter, |it| it.filter(filter, &provider));
             provider.filters.extend(read);
         }
-        self.events.clear();
-        for event in named(node, "events").flat_map(elements) {
+        for event in named(mode, node, "events").flat_map(|it| elements(mode, it)) {
             let read = self.part(Part::Event, event, |it| it.event(event, &mut provider));
-            provider.events.extend(read);
+            if let Some(event) = read {
+                // A skipped event does not replace another one.
+                self.names.events.insert((event.id, event.version));
+                provider.events.push(event);
+            }
         }
         provider
     }
 
     fn channels(&mut self, list: Xml<'a, 'i>, provider: &mut Provider) {
-        for node in elements(list) {
+        let mode = self.mode;
+        for node in elements(mode, list) {
             let imported = match name(node) {
                 "channel" => false,
                 "importChannel" => true,
@@ -127,14 +138,16 @@ impl<'a, 'i> Reader<'a, 'i> {
 
     /// Returns an element's child elements as XML text.
     fn inside(&self, node: Xml<'a, 'i>) -> String {
-        elements(node)
+        let mode = self.mode;
+        elements(mode, node)
             .map(|inner| &self.document.input_text()[inner.range()])
             .collect::<Vec<&str>>()
             .join("\n")
     }
 
     fn levels(&mut self, list: Xml<'a, 'i>, provider: &mut Provider) {
-        for node in named(list, "level") {
+        let mode = self.mode;
+        for node in named(mode, list, "level") {
             let level = self.part(Part::Level, node, |it| {
                 let level = Level {
                     name: it.qualified(node),
@@ -144,8 +157,12 @@ impl<'a, 'i> Reader<'a, 'i> {
                     standard: false,
                     at: it.position(node),
                 };
-                let mut others = provider.levels.iter();
-                let known = others.any(|one| one.name == level.name || one.value == level.value);
+                let others = &provider.levels;
+                let keys = |one: &Level| [one.name.clone()];
+                let name = it.names.levels.find(others, keys, &level.name);
+                let values = &mut it.names.level_values;
+                let known = name.or_else(|| values.find(others, |one| [one.value], &level.value));
+                let known = known.is_some();
                 it.refuse_second(node, "level", &level.name.written, known);
                 level
             });
@@ -154,7 +171,8 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     fn tasks(&mut self, list: Xml<'a, 'i>, provider: &mut Provider) {
-        for node in named(list, "task") {
+        let mode = self.mode;
+        for node in named(mode, list, "task") {
             let task = self.part(Part::Task, node, |it| {
                 let event_guid = it.optional_guid(node, "eventGUID");
                 let task = Task {
@@ -166,8 +184,12 @@ impl<'a, 'i> Reader<'a, 'i> {
                     standard: false,
                     at: it.position(node),
                 };
-                let mut others = provider.tasks.iter();
-                let known = others.any(|one| one.name == task.name || one.value == task.value);
+                let others = &provider.tasks;
+                let keys = |one: &Task| [one.name.clone()];
+                let name = it.names.tasks.find(others, keys, &task.name);
+                let values = &mut it.names.task_values;
+                let known = name.or_else(|| values.find(others, |one| [one.value], &task.value));
+                let known = known.is_some();
                 it.refuse_second(node, "task", &task.name.written, known);
                 task
             });
@@ -176,14 +198,15 @@ impl<'a, 'i> Reader<'a, 'i> {
             };
             provider.tasks.push(task);
             let task = provider.tasks.len() - 1;
-            for opcodes in named(node, "opcodes") {
+            for opcodes in named(mode, node, "opcodes") {
                 self.opcodes(opcodes, Some(task), provider);
             }
         }
     }
 
     fn opcodes(&mut self, list: Xml<'a, 'i>, task: Option<usize>, provider: &mut Provider) {
-        for node in named(list, "opcode") {
+        let mode = self.mode;
+        for node in named(mode, list, "opcode") {
             let opcode = self.part(Part::Opcode, node, |it| {
                 let opcode = Opcode {
                     name: it.qualified(node),
@@ -195,8 +218,15 @@ impl<'a, 'i> Reader<'a, 'i> {
                     others: others(node, &["mofValue"]),
                     at: it.position(node),
                 };
-                let mut others = provider.opcodes.iter().filter(|one| one.task == task);
-                let known = others.any(|one| one.name == opcode.name || one.value == opcode.value);
+                let others = &provider.opcodes;
+                let keys = |one: &Opcode| [(one.task, one.name.clone())];
+                let wanted = (task, opcode.name.clone());
+                let name = it.names.opcodes.find(others, keys, &wanted);
+                let keys = |one: &Opcode| [(one.task, one.value)];
+                let wanted = (task, opcode.value);
+                let values = &mut it.names.opcode_values;
+                let known = name.or_else(|| values.find(others, keys, &wanted));
+                let known = known.is_some();
                 it.refuse_second(node, "opcode", &opcode.name.written, known);
                 opcode
             });
@@ -205,7 +235,8 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     fn keywords(&mut self, list: Xml<'a, 'i>, provider: &mut Provider) {
-        for node in named(list, "keyword") {
+        let mode = self.mode;
+        for node in named(mode, list, "keyword") {
             let keyword = self.part(Part::Keyword, node, |it| {
                 let keyword = Keyword {
                     name: it.qualified(node),
@@ -215,7 +246,10 @@ impl<'a, 'i> Reader<'a, 'i> {
                     standard: false,
                     at: it.position(node),
                 };
-                let known = provider.keywords.iter().any(|one| one.name == keyword.name);
+                let keys = |one: &Keyword| [one.name.clone()];
+                let names = &mut it.names.keywords;
+                let known = names.find(&provider.keywords, keys, &keyword.name);
+                let known = known.is_some();
                 it.refuse_second(node, "keyword", &keyword.name.written, known);
                 // For compilers, the checker does this.
                 if it.mode == Mode::Lenient && !keyword.mask.is_power_of_two() {
@@ -229,7 +263,8 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     fn maps(&mut self, list: Xml<'a, 'i>, provider: &mut Provider) {
-        for node in elements(list) {
+        let mode = self.mode;
+        for node in elements(mode, list) {
             let is_bits = match name(node) {
                 "valueMap" => false,
                 "bitMap" => true,
@@ -237,7 +272,9 @@ impl<'a, 'i> Reader<'a, 'i> {
             };
             let map = self.part(Part::Map, node, |it| {
                 let map = it.map(node, is_bits);
-                let known = provider.maps.iter().any(|one| one.name == map.name);
+                let keys = |one: &Map| [one.name.clone()];
+                let known = it.names.maps.find(&provider.maps, keys, &map.name);
+                let known = known.is_some();
                 it.refuse_second(node, "map", &map.name, known);
                 map
             });
@@ -246,6 +283,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     fn map(&mut self, node: Xml<'a, 'i>, is_bits: bool) -> Map {
+        let mode = self.mode;
         let mut map = Map {
             name: self.required(node, "name"),
             is_bits,
@@ -253,7 +291,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             items: Vec::new(),
             at: self.position(node),
         };
-        for item in named(node, "map") {
+        for item in named(mode, node, "map") {
             let item = self.part(Part::MapEntry, item, |it| {
                 it.expected(item, "message");
                 MapItem {
@@ -269,11 +307,12 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     fn queries(&mut self, list: Xml<'a, 'i>, provider: &mut Provider) {
-        for node in named(list, "patternMaps").flat_map(|it| named(it, "patternMap")) {
+        let mode = self.mode;
+        for node in named(mode, list, "patternMaps").flat_map(|it| named(mode, it, "patternMap")) {
             let query = self.part(Part::Query, node, |it| Query {
                 name: it.required(node, "name"),
                 format: it.required(node, "format"),
-                items: named(node, "map")
+                items: named(mode, node, "map")
                     .map(|item| (it.required(item, "name"), it.required(item, "value")))
                     .collect(),
                 others: others(node, &["symbol"]),
@@ -286,20 +325,15 @@ impl<'a, 'i> Reader<'a, 'i> {
 
 /// Assigns the lowest free numbers to channels without one.
 fn number_channels(provider: &mut Provider) {
-    for at in 0..provider.channels.len() {
-        let channel = &provider.channels[at];
+    let mut used: HashSet<u8> = provider.channels.iter().map(|one| one.value).collect();
+    for channel in &mut provider.channels {
         let is_standard = channel.imported && winmeta::is_channel(channel);
         if channel.explicit_value || is_standard {
             continue;
         }
-        let is_free = |value: &u8| {
-            !provider
-                .channels
-                .iter()
-                .any(|channel| channel.value == *value)
-        };
-        if let Some(value) = (FIRST_CHANNEL..=u8::MAX).find(is_free) {
-            provider.channels[at].value = value;
+        if let Some(value) = (FIRST_CHANNEL..=u8::MAX).find(|value| !used.contains(value)) {
+            used.insert(value);
+            channel.value = value;
         }
     }
 }

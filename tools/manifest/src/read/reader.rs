@@ -1,10 +1,12 @@
 //! The state of a reader, and its handling of unusable parts.
 
-use std::collections::HashSet;
-
 use roxmltree::{Document, Node as Xml};
 
-use super::lenient::{Part, Skipped};
+use super::{
+    find::{Globals, Names},
+    lenient::{Part, Skipped},
+    xml::Lines,
+};
 use crate::{
     error::{ManifestError, Rule},
     model::{Manifest, Position},
@@ -23,13 +25,12 @@ pub enum Mode {
 pub struct Reader<'a, 'input> {
     pub mode: Mode,
     pub document: &'a Document<'input>,
-    /// The offsets of the text's lines.
-    pub lines: Vec<usize>,
+    pub lines: Lines,
     pub manifest: Manifest,
     pub errors: Vec<ManifestError>,
     pub skipped: Vec<Skipped>,
-    /// The events of the provider that is being read.
-    pub events: HashSet<(u16, u8)>,
+    pub globals: Globals,
+    pub names: Names,
 }
 
 impl<'a, 'i> Reader<'a, 'i> {

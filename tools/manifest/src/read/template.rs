@@ -12,12 +12,13 @@ use super::{
 use crate::{
     check::layout,
     error::Rule,
-    model::{Element, Node, Property, PropertyKind, Provider, Size, Template},
+    model::{Element, Map, Node, Property, PropertyKind, Provider, Size, Template},
     types::default_out_type,
 };
 
 impl<'a, 'i> Reader<'a, 'i> {
     pub fn template(&mut self, node: Xml<'a, 'i>, provider: &Provider) -> Template {
+        let mode = self.mode;
         let mut template = Template {
             id: self.required(node, "tid"),
             name: optional(node, "name"),
@@ -26,7 +27,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             ..Template::default()
         };
         template.properties = self.properties(node, provider, None);
-        for data in named(node, "UserData") {
+        for data in named(mode, node, "UserData") {
             let roots: Vec<Xml<'a, 'i>> = data.children().filter(Xml::is_element).collect();
             let root = roots.first().filter(|_| roots.len() == 1);
             if let Some(own) = root.and_then(|root| user_data(*root)) {
@@ -36,7 +37,10 @@ impl<'a, 'i> Reader<'a, 'i> {
                 self.object(at, Rule::UserData);
             }
         }
-        let known = provider.templates.iter().any(|one| one.id == template.id);
+        let keys = |one: &Template| [one.id.clone()];
+        let names = &mut self.names.templates;
+        let known = names.find(&provider.templates, keys, &template.id);
+        let known = known.is_some();
         self.refuse_second(node, "template", &template.id, known);
         // For compilers, the checker does this.
         if self.mode == Mode::Lenient {
@@ -53,14 +57,15 @@ impl<'a, 'i> Reader<'a, 'i> {
         provider: &Provider,
         outer: Option<&[&str]>,
     ) -> Vec<Property> {
+        let mode = self.mode;
         let mut properties: Vec<Property> = Vec::new();
         // A count or length that refers to a later field is a mistake, which is reported when all
         // fields are known.
-        let names: Vec<&str> = elements(node)
+        let names: Vec<&str> = elements(mode, node)
             .filter(|inner| matches!(name(*inner), "data" | "struct"))
             .map(|inner| inner.attribute("name").unwrap_or_default())
             .collect();
-        for inner in elements(node) {
+        for inner in elements(mode, node) {
             let (before, behind) = names.split_at(properties.len().min(names.len()));
             let scope = Scope {
                 before,
@@ -121,9 +126,19 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
+    /// Finds a type without regard to its prefix, for decoders.
+    fn local_type<T>(&self, written: &str, find: impl Fn(&str) -> Option<T>) -> Option<T> {
+        if self.mode == Mode::Strict {
+            return None;
+        }
+        let local = written.split_once(':').map_or(written, |(_, local)| local);
+        find(&format!("win:{local}")).or_else(|| find(&format!("xs:{local}")))
+    }
+
     fn data(&mut self, node: Xml<'a, 'i>, provider: &Provider) -> PropertyKind {
         let written = self.required(node, "inType");
-        let in_type = InType::from_name(&type_name(node, &written));
+        let in_type = InType::from_name(&type_name(node, &written))
+            .or_else(|| self.local_type(&written, InType::from_name));
         if in_type.is_none() && !written.is_empty() {
             let rule = Rule::Unknown {
                 what: "inType",
@@ -135,7 +150,9 @@ impl<'a, 'i> Reader<'a, 'i> {
         let mut out_type = default_out_type(in_type);
         let shown = node.attribute("outType");
         if let Some(text) = shown {
-            if let Some(value) = OutType::from_name(&type_name(node, text)) {
+            let value = OutType::from_name(&type_name(node, text))
+                .or_else(|| self.local_type(text, OutType::from_name));
+            if let Some(value) = value {
                 out_type = value;
             } else {
                 let rule = Rule::Unknown {
@@ -147,7 +164,9 @@ impl<'a, 'i> Reader<'a, 'i> {
             }
         }
         let map = node.attribute("map").and_then(|wanted| {
-            let found = provider.maps.iter().position(|map| map.name == wanted);
+            let keys = |map: &Map| [map.name.clone()];
+            let names = &mut self.names.maps;
+            let found = names.find(&provider.maps, keys, &wanted.to_owned());
             if found.is_none() {
                 let rule = Rule::Unknown {
                     what: "map",

@@ -1,6 +1,6 @@
 //! Reads the elements and attributes of a manifest's XML.
 
-use std::ops::RangeInclusive;
+use std::{iter, ops::RangeInclusive};
 
 use etw_wire::{Guid, winmeta};
 use roxmltree::Node as Xml;
@@ -8,26 +8,39 @@ use roxmltree::Node as Xml;
 use super::reader::{Mode, Reader};
 use crate::{
     error::Rule,
-    model::{Others, Position, QName, TextRef},
+    model::{Others, Position, QName, Text, TextRef},
 };
 
 pub fn name<'a>(node: Xml<'a, '_>) -> &'a str {
     node.tag_name().name()
 }
 
-/// Returns an element's children in the same namespace; manifests ignore others.
-pub fn elements<'a, 'i>(node: Xml<'a, 'i>) -> impl Iterator<Item = Xml<'a, 'i>> + use<'a, 'i> {
+/// Returns an element's children in the same namespace; manifests ignore others. For decoders, one
+/// of the two may also have no namespace, or the child may return to the manifests' namespace.
+pub fn elements<'a, 'i>(
+    mode: Mode,
+    node: Xml<'a, 'i>,
+) -> impl Iterator<Item = Xml<'a, 'i>> + use<'a, 'i> {
+    const EVENTS: &str = "http://schemas.microsoft.com/win/2004/08/events";
     let own = node.tag_name().namespace();
-    node.children()
-        .filter(move |inner| inner.is_element() && inner.tag_name().namespace() == own)
+    node.children().filter(move |inner| {
+        let namespace = inner.tag_name().namespace();
+        let is_near = own.is_none() || namespace.is_none_or(|namespace| namespace == EVENTS);
+        inner.is_element() && (namespace == own || mode == Mode::Lenient && is_near)
+    })
 }
 
-/// Returns an element's children with a name.
+/// Returns an element's children with a name; for decoders, in any namespace.
 pub fn named<'a, 'i>(
+    mode: Mode,
     node: Xml<'a, 'i>,
     wanted: &'static str,
 ) -> impl Iterator<Item = Xml<'a, 'i>> + use<'a, 'i> {
-    elements(node).filter(move |inner| name(*inner) == wanted)
+    let own = node.tag_name().namespace();
+    node.children().filter(move |inner| {
+        let is_own = mode == Mode::Lenient || inner.tag_name().namespace() == own;
+        inner.is_element() && is_own && name(*inner) == wanted
+    })
 }
 
 /// Returns an optional attribute.
@@ -58,20 +71,60 @@ pub fn number(text: &str) -> Option<u64> {
         .flatten()
 }
 
+/// Finds the lines and columns of offsets, also in very long lines.
+pub struct Lines {
+    /// The offsets of the text's lines.
+    starts: Vec<usize>,
+    /// The number of characters before each block of `BLOCK` bytes.
+    blocks: Vec<usize>,
+}
+
+impl Lines {
+    const BLOCK: usize = 256;
+
+    pub fn new(text: &str) -> Self {
+        let ends = text.match_indices('\n').map(|(end, _)| end + 1);
+        let mut total = 0;
+        let blocks = text.as_bytes().chunks(Self::BLOCK).map(|block| {
+            let before = total;
+            total += count(block);
+            before
+        });
+        Self {
+            blocks: blocks.collect(),
+            starts: iter::once(0).chain(ends).collect(),
+        }
+    }
+
+    fn position(&self, text: &str, offset: usize) -> Position {
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts.get(line.wrapping_sub(1)).copied();
+        let before = |offset: usize| {
+            let block = offset / Self::BLOCK;
+            let rest = text.as_bytes().get(block * Self::BLOCK..offset);
+            let known = self.blocks.get(block).copied();
+            known.unwrap_or_default() + count(rest.unwrap_or_default())
+        };
+        Position {
+            line,
+            column: before(offset).saturating_sub(before(start.unwrap_or(0))) + 1,
+        }
+    }
+}
+
+/// Returns the number of characters that start in UTF-8 bytes.
+fn count(bytes: &[u8]) -> usize {
+    let starts = bytes.iter().filter(|byte| **byte & 0xC0 != 0x80);
+    starts.count()
+}
+
 impl<'a, 'i> Reader<'a, 'i> {
     pub fn position(&self, node: Xml<'a, 'i>) -> Position {
         self.position_of(node.range().start)
     }
 
     pub fn position_of(&self, offset: usize) -> Position {
-        let line = self.lines.partition_point(|start| *start <= offset);
-        let start = self.lines.get(line.wrapping_sub(1)).copied().unwrap_or(0);
-        let text = self.document.input_text();
-        let before = text.get(start..offset).unwrap_or_default();
-        Position {
-            line,
-            column: before.chars().count() + 1,
-        }
+        self.lines.position(self.document.input_text(), offset)
     }
 
     /// Returns the place of an attribute's value or, without the attribute, of the element.
@@ -246,11 +299,9 @@ impl<'a, 'i> Reader<'a, 'i> {
             .and_then(|rest| rest.strip_suffix(')'));
         let (rule, name) = match inner.and_then(|inner| inner.split_once('.')) {
             Some(("string" | "String", id)) => {
-                let known = self
-                    .manifest
-                    .texts
-                    .iter()
-                    .position(|text| !text.standard && text.id == id);
+                let keys = |text: &Text| (!text.standard).then(|| text.id.clone());
+                let texts = &mut self.globals.texts;
+                let known = texts.find(&self.manifest.texts, keys, &id.to_owned());
                 if known.is_some() {
                     return known;
                 }
@@ -265,5 +316,20 @@ impl<'a, 'i> Reader<'a, 'i> {
         let at = self.attribute_position(node, "message");
         self.lose(at, name, rule);
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters() {
+        let text = format!("one\n{}b", "\u{20AC}".repeat(1000));
+        let lines = Lines::new(&text);
+        for (offset, line, column) in [(0, 1, 1), (2, 1, 3), (4, 2, 1), (3004, 2, 1001)] {
+            let position = lines.position(&text, offset);
+            assert_eq!((position.line, position.column), (line, column));
+        }
     }
 }

@@ -79,6 +79,7 @@ impl Cursor<'_> {
         const CLOSE_START: u8 = 2;
         const END: u8 = 4;
         const SUBSTITUTION: u8 = 0x0D;
+        const SUBSTITUTION_SIZE: usize = 4;
         const SIZE: usize = 4;
         let deeper = depth.checked_sub(1).ok_or_else(|| self.bad())?;
         self.limits.fields(1)?;
@@ -97,9 +98,10 @@ impl Cursor<'_> {
             match self.bytes.u8(self.at, WHAT)? {
                 END => break,
                 SUBSTITUTION => {
+                    self.limits.list(SUBSTITUTION_SIZE)?;
                     let field = u32::from(self.bytes.u16(self.at + 1, WHAT)?) + 1;
                     element.nodes.push(Node::Text(format!("%{field}")));
-                    self.at += 4;
+                    self.at += SUBSTITUTION_SIZE;
                 }
                 _ => element.nodes.push(Node::Element(self.element(deeper)?)),
             }
@@ -112,6 +114,8 @@ impl Cursor<'_> {
     fn attribute(&mut self, element: &mut Element) -> Result<bool, DecodeError> {
         const ATTRIBUTE: u8 = 6;
         const VALUE: [u8; 2] = [5, 1];
+        const LEAST_SIZE: usize = 11;
+        self.limits.list(LEAST_SIZE)?;
         let more = self.expect(ATTRIBUTE)?;
         let key = self.name()?;
         if self.bytes.slice(self.at, VALUE.len(), WHAT)? != VALUE {

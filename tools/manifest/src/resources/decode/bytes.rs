@@ -79,20 +79,6 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Returns the offsets of a list's entries. The list starts with a tag, its length and the
-    /// number of entries.
-    pub fn list(
-        &self,
-        offset: usize,
-        tag: [u8; 4],
-        size: usize,
-        what: &'static str,
-    ) -> Result<impl Iterator<Item = usize> + use<>, DecodeError> {
-        self.tag(offset, tag)?;
-        let count = self.place(offset + 8, what)?;
-        self.entries(offset + 12, count, size, what)
-    }
-
     /// Returns the offsets of entries of a fixed size, which must all be inside the resource.
     pub fn entries(
         &self,

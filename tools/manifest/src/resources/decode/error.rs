@@ -41,4 +41,20 @@ pub enum DecodeError {
     /// The resource refers to more text than the reader accepts.
     #[error("the WEVT_TEMPLATE resource contains more than {0} bytes of names")]
     TooMuchText(usize),
+    /// The resource's lists overlap so that the reader would read them too often.
+    #[error(
+        "the lists of the WEVT_TEMPLATE resource overlap: together, they are larger than {0} times \
+         the resource"
+    )]
+    Repetition(usize),
+}
+
+impl DecodeError {
+    /// Returns whether the resource exceeds a limit of the reader.
+    pub(super) const fn is_limit(&self) -> bool {
+        matches!(
+            self,
+            Self::TooManyFields(_) | Self::TooMuchText(_) | Self::Repetition(_)
+        )
+    }
 }

@@ -6,25 +6,39 @@ use super::error::DecodeError;
 const MAX_FIELDS: usize = 1 << 18;
 /// The maximum total number of UTF-16 units of names, counting each reference.
 const MAX_TEXT: usize = 1 << 24;
+/// The maximum total size of the lists that are read, as a multiple of the resource's size. The
+/// lists of an image do not overlap; a resource in which they do could otherwise be read as an
+/// arbitrary number of entries.
+const MAX_REPETITION: usize = 4;
 
 /// The remaining allowance of a resource.
 pub struct Limits {
     fields: usize,
     text: usize,
+    /// The remaining size of lists, in bytes.
+    lists: usize,
 }
 
 impl Limits {
-    /// Returns the full allowance.
-    pub const fn new() -> Self {
+    /// Returns the full allowance of a resource with a size in bytes.
+    pub const fn new(size: usize) -> Self {
         Self {
             fields: MAX_FIELDS,
             text: MAX_TEXT,
+            lists: size.saturating_mul(MAX_REPETITION),
         }
     }
 
     pub fn fields(&mut self, count: usize) -> Result<(), DecodeError> {
         let left = self.fields.checked_sub(count);
         self.fields = left.ok_or(DecodeError::TooManyFields(MAX_FIELDS))?;
+        Ok(())
+    }
+
+    /// Charges a list's size in bytes.
+    pub fn list(&mut self, size: usize) -> Result<(), DecodeError> {
+        let left = self.lists.checked_sub(size);
+        self.lists = left.ok_or(DecodeError::Repetition(MAX_REPETITION))?;
         Ok(())
     }
 

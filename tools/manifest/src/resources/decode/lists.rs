@@ -1,13 +1,19 @@
 //! Reads the lists to which a provider's events refer, and its queries and filters.
 
+use std::collections::HashMap;
+
 use etw_wire::Guid;
 
 use super::{error::DecodeError, provider::Reader};
 use crate::model::{Channel, Filter, Keyword, Level, Map, MapItem, Opcode, Query, Task};
 
+/// The sizes in bytes of the headers of a map and of a query.
+const MAP_HEAD: usize = 20;
+const QUERY_HEAD: usize = 20;
+
 impl Reader<'_> {
     pub fn levels(&mut self, at: usize) -> Result<(), DecodeError> {
-        for entry in self.bytes.list(at, *b"LEVL", 12, "levels")? {
+        for entry in self.list(at, *b"LEVL", 12, "levels")? {
             let [value, ..] = self.bytes.u32(entry, "level")?.to_le_bytes();
             let name = self.qualified(entry + 8, "level")?;
             self.levels.insert(entry, self.provider.levels.len());
@@ -23,7 +29,7 @@ impl Reader<'_> {
     }
 
     pub fn tasks(&mut self, at: usize) -> Result<(), DecodeError> {
-        for entry in self.bytes.list(at, *b"TASK", 28, "tasks")? {
+        for entry in self.list(at, *b"TASK", 28, "tasks")? {
             let guid = Guid::from_bytes(self.bytes.guid(entry + 8, "task")?);
             let name = self.qualified(entry + 24, "task")?;
             self.tasks.insert(entry, self.provider.tasks.len());
@@ -40,7 +46,11 @@ impl Reader<'_> {
     }
 
     pub fn opcodes(&mut self, at: usize) -> Result<(), DecodeError> {
-        for entry in self.bytes.list(at, *b"OPCO", 12, "opcodes")? {
+        let mut tasks = HashMap::new();
+        for (number, task) in self.provider.tasks.iter().enumerate() {
+            tasks.entry(task.value).or_insert(number);
+        }
+        for entry in self.list(at, *b"OPCO", 12, "opcodes")? {
             let task = self.bytes.u16(entry, "opcode")?;
             let [value, _] = self.bytes.u16(entry + 2, "opcode")?.to_le_bytes();
             let name = self.qualified(entry + 8, "opcode")?;
@@ -48,12 +58,11 @@ impl Reader<'_> {
             let owner = match task {
                 0 => None,
                 task => {
-                    let mut tasks = self.provider.tasks.iter();
-                    let Some(owner) = tasks.position(|one| one.value == task) else {
-                        // No event can use the keyword.
+                    let Some(owner) = tasks.get(&task) else {
+                        // No event can use the opcode.
                         continue;
                     };
-                    Some(owner)
+                    Some(*owner)
                 }
             };
             self.opcodes.insert(entry, self.provider.opcodes.len());
@@ -70,7 +79,7 @@ impl Reader<'_> {
     }
 
     pub fn keywords(&mut self, at: usize) -> Result<(), DecodeError> {
-        for entry in self.bytes.list(at, *b"KEYW", 16, "keywords")? {
+        for entry in self.list(at, *b"KEYW", 16, "keywords")? {
             let name = self.qualified(entry + 12, "keyword")?;
             self.keywords.insert(entry, self.provider.keywords.len());
             self.provider.keywords.push(Keyword {
@@ -86,10 +95,9 @@ impl Reader<'_> {
 
     pub fn channels(&mut self, at: usize) -> Result<(), DecodeError> {
         const IMPORTED: u32 = 1;
-        for entry in self.bytes.list(at, *b"CHAN", 16, "channels")? {
+        for entry in self.list(at, *b"CHAN", 16, "channels")? {
             let [value, ..] = self.bytes.u32(entry + 8, "channel")?.to_le_bytes();
             let flags = self.bytes.u32(entry, "channel")?;
-            self.channels.insert(entry, self.provider.channels.len());
             let channel = Channel {
                 name: self.name(entry + 4, "channel")?,
                 value,
@@ -98,6 +106,7 @@ impl Reader<'_> {
                 imported: flags & IMPORTED != 0,
                 ..Channel::default()
             };
+            self.channels.insert(entry, self.provider.channels.len());
             self.provider.channels.push(channel);
         }
         Ok(())
@@ -105,7 +114,7 @@ impl Reader<'_> {
 
     /// Reads the maps. The list is sorted by name; the maps themselves are in the manifest's order.
     pub fn maps(&mut self, at: usize) -> Result<(), DecodeError> {
-        let entries = self.bytes.list(at, *b"MAPS", 4, "maps")?;
+        let entries = self.list(at, *b"MAPS", 4, "maps")?;
         let mut places = Vec::new();
         for entry in entries {
             places.push(self.bytes.place(entry, "map")?);
@@ -127,12 +136,13 @@ impl Reader<'_> {
         if !is_bits {
             bytes.tag(at, *b"VMAP")?;
         }
+        self.limits.list(MAP_HEAD)?;
         let name = match bytes.place(at + 8, "map")? {
             0 => String::new(),
             _ => self.name(at + 8, "map")?,
         };
         let count = bytes.place(at + 16, "map")?;
-        let entries = bytes.entries(at + 20, count, 8, "map's values")?;
+        let entries = self.entries(at + 20, count, 8, "map's values")?;
         self.limits.fields(count)?;
         let mut items = Vec::new();
         for entry in entries {
@@ -155,9 +165,10 @@ impl Reader<'_> {
 
     pub fn queries(&mut self, at: usize) -> Result<(), DecodeError> {
         let bytes = self.bytes;
-        for entry in bytes.list(at, *b"QTAB", 4, "queries")? {
+        for entry in self.list(at, *b"QTAB", 4, "queries")? {
             let at = bytes.place(entry, "query")?;
             bytes.tag(at, *b"QUER")?;
+            self.limits.list(QUERY_HEAD)?;
             let count = bytes.place(at + 16, "query")?;
             let entries = bytes.entries(at + 20, count, 8, "query's patterns")?;
             self.limits.fields(count)?;
@@ -181,7 +192,7 @@ impl Reader<'_> {
         let what = "filter";
         bytes.tag(at, *b"FLTR")?;
         let count = bytes.place(at + 8, "number of filters")?;
-        for entry in bytes.entries(at + 16, count, 16, "filters")? {
+        for entry in self.entries(at + 16, count, 16, "filters")? {
             let template = match bytes.place(entry + 12, what)? {
                 0 => None,
                 place => Some(self.template(place)?),

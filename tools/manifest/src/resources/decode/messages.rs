@@ -11,8 +11,8 @@ pub fn read(data: &[u8]) -> Result<BTreeMap<u32, String>, DecodeError> {
     let table = Bytes::new("MESSAGETABLE", data);
     let count = table.place(0, "number of blocks")?;
     let mut messages = BTreeMap::new();
-    // Every message is larger than a byte, so this limits the number of messages. Overlapping
-    // blocks could otherwise repeat the same messages without bound.
+    // Messages do not overlap, so their sizes add up to at most the table's. Overlapping blocks
+    // could otherwise repeat the same messages without bound.
     let mut left = data.len();
     for block in table.entries(4, count, 12, "blocks")? {
         let (low, high) = (table.u32(block, "block")?, table.u32(block + 4, "block")?);
@@ -37,7 +37,7 @@ pub fn read(data: &[u8]) -> Result<BTreeMap<u32, String>, DecodeError> {
             let text = text.strip_suffix("\r\n").unwrap_or(&text);
             messages.insert(id, text.to_owned());
             at += size;
-            left = left.checked_sub(1).ok_or(DecodeError::Reference {
+            left = left.checked_sub(size).ok_or(DecodeError::Reference {
                 what: "block",
                 offset: block,
             })?;
@@ -104,6 +104,20 @@ mod tests {
                 "{step}: {error}"
             );
         }
+    }
+
+    #[test]
+    fn a_few_long_messages_cannot_be_repeated() {
+        let long = "t".repeat(10_000);
+        let one = table(0, &[&long]);
+        let mut bad = 2_u32.to_le_bytes().to_vec();
+        for id in 0..2_u32 {
+            for part in [id, id, 28] {
+                bad.extend(part.to_le_bytes());
+            }
+        }
+        bad.extend(&one[16..]);
+        assert!(read(&bad).is_err());
     }
 
     #[test]

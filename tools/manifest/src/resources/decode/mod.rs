@@ -15,7 +15,7 @@ mod messages;
 mod provider;
 mod template;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use etw_wire::Guid;
 
@@ -37,6 +37,9 @@ pub struct Decoded {
     pub manifest: Manifest,
     /// The version of the format, 3 or 5.
     pub version: Version,
+    /// Damage in parts that were skipped because events can be decoded without them: queries,
+    /// filters, channels, maps and the XML of templates.
+    pub skipped: Vec<DecodeError>,
 }
 
 /// Reads the bytes of a `WEVT_TEMPLATE` resource, with the texts of the bytes of a message table
@@ -70,14 +73,28 @@ pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeE
         (5, _) => Version::V5,
         (major, minor) => return Err(DecodeError::Version(major, minor)),
     };
-    let mut limits = Limits::new();
+    let mut limits = Limits::new(templates.len());
+    let mut skipped = Vec::new();
+    let mut known = HashSet::new();
     let count = bytes.place(12, "number of providers")?;
     for entry in bytes.entries(16, count, 20, "providers")? {
         let guid = Guid::from_bytes(bytes.guid(entry, "provider")?);
         let at = bytes.place(entry + 16, "provider")?;
+        // Each provider has its own lists; the same ones could otherwise be read without end.
+        if !known.insert(at) {
+            return Err(DecodeError::Reference {
+                what: "second provider",
+                offset: entry,
+            });
+        }
         let mut reader = Reader::new(bytes, &texts, &mut limits, guid);
         reader.read(at)?;
+        skipped.append(&mut reader.skipped);
         manifest.providers.push(reader.provider);
     }
-    Ok(Decoded { manifest, version })
+    Ok(Decoded {
+        manifest,
+        version,
+        skipped,
+    })
 }

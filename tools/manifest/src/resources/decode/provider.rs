@@ -23,6 +23,9 @@ const FILTERS: u32 = 9;
 const EVENT_ATTRIBUTES: u32 = 12;
 const PROVIDER_ATTRIBUTES: u32 = 13;
 
+/// The maximum number of reported skipped parts of a provider.
+const MAX_REPORTS: usize = 16;
+
 /// The indexes of a list's items, by their offsets.
 pub type Places = HashMap<usize, usize>;
 
@@ -35,6 +38,8 @@ pub struct Reader<'a> {
     texts: &'a HashMap<u32, TextRef>,
     pub limits: &'a mut Limits,
     pub provider: Provider,
+    /// The reasons why parts were skipped.
+    pub skipped: Vec<DecodeError>,
     pub channels: Places,
     pub levels: Places,
     pub tasks: Places,
@@ -59,6 +64,7 @@ impl<'a> Reader<'a> {
                 guid,
                 ..Provider::default()
             },
+            skipped: Vec::new(),
             channels: Places::new(),
             levels: Places::new(),
             tasks: Places::new(),
@@ -75,7 +81,7 @@ impl<'a> Reader<'a> {
         self.provider.message = self.message(at + 8, "provider")?;
         let count = bytes.place(at + 12, "number of parts")?;
         let mut parts = BTreeMap::new();
-        for part in bytes.entries(at + 16, count, 8, "parts")? {
+        for part in self.entries(at + 16, count, 8, "parts")? {
             let kind = bytes.u32(part, "part")?;
             let place = bytes.place(part + 4, "part")?;
             // Version 3 has entries for missing parts.
@@ -99,11 +105,60 @@ impl<'a> Reader<'a> {
             (PROVIDER_ATTRIBUTES, Self::provider_attributes),
         ];
         for (kind, read) in order {
-            if let Some(place) = parts.get(&kind) {
-                read(self, *place)?;
+            let Some(place) = parts.get(&kind) else {
+                continue;
+            };
+            let done = read(self, *place);
+            if matches!(kind, CHANNELS | MAPS | QUERIES | FILTERS) {
+                // Events can be decoded without these parts.
+                self.tolerate(done)?;
+            } else {
+                done?;
             }
         }
         Ok(())
+    }
+
+    /// Returns `None` for damage in a part without which events can be decoded, and reports it.
+    /// Exceeded limits are errors even there.
+    pub fn tolerate<T>(&mut self, part: Result<T, DecodeError>) -> Result<Option<T>, DecodeError> {
+        match part {
+            Ok(part) => Ok(Some(part)),
+            Err(error) if error.is_limit() => Err(error),
+            Err(error) => {
+                if self.skipped.len() < MAX_REPORTS && !self.skipped.contains(&error) {
+                    self.skipped.push(error);
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns the offsets of a list's entries, and charges their size to the limits.
+    pub fn list(
+        &mut self,
+        at: usize,
+        tag: [u8; 4],
+        size: usize,
+        what: &'static str,
+    ) -> Result<impl Iterator<Item = usize> + use<>, DecodeError> {
+        self.bytes.tag(at, tag)?;
+        let count = self.bytes.place(at + 8, what)?;
+        self.entries(at + 12, count, size, what)
+    }
+
+    /// Returns the offsets of entries of a fixed size, and charges their size to the limits.
+    pub fn entries(
+        &mut self,
+        start: usize,
+        count: usize,
+        size: usize,
+        what: &'static str,
+    ) -> Result<impl Iterator<Item = usize> + use<>, DecodeError> {
+        let entries = self.bytes.entries(start, count, size, what)?;
+        // The entries are inside the resource, so the product fits.
+        self.limits.list(count * size)?;
+        Ok(entries)
     }
 
     /// Returns the text of the message id at an offset, if there is one.
@@ -143,7 +198,7 @@ impl<'a> Reader<'a> {
         let what = "event";
         bytes.tag(at, *b"EVNT")?;
         let count = bytes.place(at + 8, "number of events")?;
-        for entry in bytes.entries(at + 16, count, ENTRY, "events")? {
+        for entry in self.entries(at + 16, count, ENTRY, "events")? {
             let find = |places: &Places, offset: usize| -> Result<Option<usize>, DecodeError> {
                 let place = bytes.place(entry + offset, what)?;
                 Ok(places.get(&place).copied())
@@ -196,7 +251,7 @@ impl<'a> Reader<'a> {
         let events: HashMap<(u16, u8), usize> = events
             .map(|(number, event)| ((event.id, event.version), number))
             .collect();
-        for entry in bytes.list(at, *b"EVTA", 8, "events' attributes")? {
+        for entry in self.list(at, *b"EVTA", 8, "events' attributes")? {
             let version = bytes.u8(entry + 1, "attribute")?;
             let id = bytes.u16(entry + 2, "attribute")?;
             let kind = bytes.u8(entry, "attribute")?;
@@ -232,7 +287,7 @@ impl<'a> Reader<'a> {
         const CONTROL_GUID: u32 = 0x2000_0001;
         const GROUP_GUID: u32 = 0x2000_0002;
         let bytes = self.bytes;
-        for entry in bytes.list(at, *b"PRVA", 8, "provider's attributes")? {
+        for entry in self.list(at, *b"PRVA", 8, "provider's attributes")? {
             let place = bytes.place(entry + 4, "attribute")?;
             match bytes.u32(entry, "attribute")? {
                 NAME => {

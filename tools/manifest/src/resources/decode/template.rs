@@ -82,6 +82,7 @@ impl Reader<'_> {
         }
         let bytes = self.bytes;
         bytes.tag(at, *b"TEMP")?;
+        self.limits.list(HEAD)?;
         let outer = bytes.place(at + 8, "template")?;
         let all = bytes.place(at + 12, "template")?;
         let start = bytes.place(at + 16, "template")?;
@@ -109,7 +110,8 @@ impl Reader<'_> {
             ..Template::default()
         };
         // Fields can be decoded without the XML.
-        if let Some(xml) = binxml::read(bytes, at + HEAD, self.limits)? {
+        let xml = binxml::read(bytes, at + HEAD, self.limits);
+        if let Some(xml) = self.tolerate(xml)?.flatten() {
             let named = xml.attributes.iter().find(|(key, _)| key == "Name");
             template.name = named.map(|(_, name)| name.clone());
             if bytes.u32(at + 20, "template")? == USER_DATA {
@@ -188,7 +190,10 @@ impl Reader<'_> {
         } else {
             let map = match it.map {
                 0 => None,
-                place => Some(self.map(place)?),
+                place => {
+                    let map = self.map(place);
+                    self.tolerate(map)?
+                }
             };
             // A structure is marked by a flag, not by a type.
             let in_type = InType::from_code(it.in_type).filter(|one| one.name().is_some());
