@@ -298,7 +298,7 @@ fn resources_seeds() {
             ("odd", Ok(known(1, 7, 1, 1))),
             ("two_blocks_of_messages", Ok(known(1, 7, 1, 1))),
             ("cut", Err("ends inside")),
-            ("no_tag", Err("there is no CRIM")),
+            ("no_tag", Err("has no CRIM")),
             ("version_4", Err("version 4.")),
             ("no_messages", Err("MESSAGETABLE ends inside")),
             ("types_1", Ok(known(16, 8 * 27, 0, 0))),
