@@ -8,6 +8,7 @@ mod document;
 mod event;
 mod find;
 mod lenient;
+mod lines;
 mod provider;
 mod reader;
 mod template;
@@ -23,8 +24,8 @@ use crate::{
 
 use find::{Globals, Names};
 pub use lenient::{Lenient, Part, Skipped};
+use lines::Lines;
 use reader::{Mode, Reader};
-use xml::Lines;
 pub use xml::number;
 
 /// Returns the text of a file in UTF-8 or, with a byte order mark, in UTF-16; `None` if the bytes

@@ -5,7 +5,7 @@ use roxmltree::{Document, Node as Xml};
 use super::{
     find::{Globals, Names},
     lenient::{Part, Skipped},
-    xml::Lines,
+    lines::Lines,
 };
 use crate::{
     error::{ManifestError, Rule},
