@@ -79,7 +79,15 @@ impl<'a, 'i> Reader<'a, 'i> {
             }
         }
         let mut providers = events.iter().flat_map(|it| named(mode, *it, "provider"));
-        if mode == Mode::Lenient && providers.next().is_none() {
+        // Without a provider in its place, there is none, or it is where it is not read.
+        let is_elsewhere = || {
+            root.descendants()
+                .any(|it| it.tag_name().name() == "provider")
+        };
+        if mode == Mode::Lenient
+            && providers.next().is_none()
+            && (events.is_empty() || is_elsewhere())
+        {
             self.skipped.push(Skipped {
                 part: Part::Provider,
                 name: String::new(),
