@@ -229,6 +229,20 @@ fn decoders_do_not_mind_where_the_namespace_starts() {
 }
 
 #[test]
+fn a_provider_that_is_not_read_is_reported_and_an_empty_manifest_is_not() {
+    let around = |inner: &str| {
+        format!(
+            "<instrumentationManifest><instrumentation>{inner}</instrumentation></instrumentationManifest>"
+        )
+    };
+    let missing = [(Part::Provider, String::new())];
+    assert_eq!(skipped(&around("<events></events>")).1, []);
+    assert_eq!(skipped(&around("")).1, missing);
+    let misplaced = "<events><group><provider name='P'/></group></events>";
+    assert_eq!(skipped(&around(misplaced)).1, missing);
+}
+
+#[test]
 fn decoders_do_not_mind_types_without_a_prefix() {
     let text = replaced("inType=\"win:UInt64\"", "inType=\"UInt64\"").replacen(
         "outType=\"win:HexInt64\"",
