@@ -1,4 +1,4 @@
-//! What the device keeps, for the callbacks of its queues and its timer.
+//! The state that the device shares between its queue and timer callbacks.
 
 use alloc::vec::Vec;
 use core::{
@@ -15,27 +15,27 @@ use crate::{context::ContextType, trace};
 
 pub static CONTEXT: ContextType<Device> = ContextType::new(c"Device", &raw const CONTEXT);
 
-/// What the device keeps.
+/// The device's shared state.
 pub struct Device {
-    /// Guards `kept`, and what is made of `timer_wanted`.
+    /// Guards `kept`, and the start and stop of the timer according to `timer_wanted`.
     lock: SpinLock,
     kept: UnsafeCell<Vec<u8>>,
-    /// The timer, and whether a user wants it to run.
+    /// The timer, and whether a user has started it.
     pub timer: Timer,
     pub timer_wanted: AtomicBool,
-    /// The DPC, and the request that it is to complete.
+    /// The DPC, and the request that it completes.
     pub dpc: WDFDPC,
     pub deferred: AtomicPtr<WDFREQUEST__>,
     pub bytes_read: AtomicU64,
     pub bytes_written: AtomicU64,
     pub timer_ticks: AtomicU64,
-    /// The queue of those that wait to be woken, and how many were.
+    /// The queue of the requests that wait to be woken, and the number of requests that were woken.
     pub waiting: WDFQUEUE,
     pub woken: AtomicU64,
 }
 
 impl Device {
-    /// A device's context before its first request; `kept` has room for [`CAPACITY`] bytes.
+    /// Returns a device's state before its first request; `kept` has room for [`CAPACITY`] bytes.
     ///
     /// [`CAPACITY`]: etw_sample_interface::CAPACITY
     pub const fn new(
@@ -60,12 +60,12 @@ impl Device {
         }
     }
 
-    /// The context of a device.
+    /// Returns the state in a device's context.
     ///
     /// # Safety
     ///
-    /// `device` is a live device of this driver whose context has been built: any
-    /// that a callback gets, `EvtDriverDeviceAdd`'s aside.
+    /// `device` is a live device of this driver whose context has been built: any device that a
+    /// callback receives, except in `EvtDriverDeviceAdd`.
     pub unsafe fn of<'a>(device: WDFDEVICE) -> &'a Self {
         // SAFETY: the device is live and was created with this context type.
         let context = unsafe { CONTEXT.of(device.cast()) };
@@ -83,24 +83,24 @@ impl Device {
         result
     }
 
-    /// Keeps bytes for reads, as many as there is room for.
+    /// Stores bytes for later reads, truncated to the capacity.
     pub fn keep(&self, bytes: &[u8]) {
         self.with_kept(|kept| {
-            // `device::create` reserved the capacity. Extending the vector would look whether it
-            // must be enlarged, and what cannot be enlarged panics.
+            // `device::create` reserved the capacity. `Vec::extend` would contain a path that
+            // enlarges the vector, and that path can panic.
             kept.clear();
             let mut length = 0_usize;
             for (to, from) in kept.spare_capacity_mut().iter_mut().zip(bytes) {
                 to.write(*from);
                 length = length.wrapping_add(1);
             }
-            // SAFETY: so many were written, and there was room for them.
+            // SAFETY: this number of bytes was written, within the capacity.
             unsafe { kept.set_len(length) };
         });
     }
 
-    /// Runs `body` while nobody else changes whether the timer is to run, at
-    /// `DISPATCH_LEVEL`.
+    /// Runs `body` at `DISPATCH_LEVEL`, under the lock that serializes starting and stopping the
+    /// timer.
     pub fn with_timer<R>(&self, body: impl FnOnce(&Timer) -> R) -> R {
         self.lock.acquire();
         let result = body(&self.timer);
@@ -108,7 +108,7 @@ impl Device {
         result
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub fn statistics(&self) -> Statistics {
         Statistics {
             bytes_read: self.bytes_read.load(Ordering::Relaxed),
@@ -120,7 +120,7 @@ impl Device {
     }
 }
 
-/// A failure as an error.
+/// Converts a failure status to an error.
 pub const fn check(status: NTSTATUS) -> Result<(), NTSTATUS> {
     if NT_SUCCESS(status) {
         Ok(())

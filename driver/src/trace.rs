@@ -305,7 +305,7 @@ pub fn write_data(data: &[u8]) {
 }
 
 /// Starts the activity of a device control request, related to the sender's activity if the sender
-/// has set one. [`device_control_stopped`] ends it. IRQL: `APC_LEVEL` or below.
+/// has set an activity. [`device_control_stopped`] ends it. IRQL: `APC_LEVEL` or below.
 pub fn device_control_started(code: ULONG) -> Activity {
     if !provider::device_control_start::is_enabled() {
         return Activity::NONE;

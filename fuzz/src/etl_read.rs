@@ -264,7 +264,7 @@ fn check_chrome(decoded: &[Decoded]) -> usize {
     spans("b")
 }
 
-/// Checks that a page contains its data as one element, whatever the data are.
+/// Checks that a page contains its data as one element, whatever the data is.
 fn check_report(trace: &Trace) {
     if trace.events().count() > PRINTED {
         return;
@@ -282,7 +282,7 @@ fn check_report(trace: &Trace) {
         .split_once("type=\"application/json\">")
         .expect("the data");
     let (data, _) = data.split_once("</script>").expect("their end");
-    let data: serde_json::Value = serde_json::from_str(data).expect("the data are JSON");
+    let data: serde_json::Value = serde_json::from_str(data).expect("the data is JSON");
     assert_eq!(
         data["events"].as_array().map(Vec::len),
         Some(trace.events().count())

@@ -214,7 +214,7 @@ struct Writer {
 pub struct Written {
     /// The clock.
     pub clock: ClockType,
-    /// Whether the session's header was rejected and replaced by a similar valid one.
+    /// True if the session's header was rejected and replaced by a similar valid one.
     pub mended: bool,
     /// The events in the file.
     pub events: usize,

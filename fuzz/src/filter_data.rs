@@ -1,7 +1,7 @@
 //! Passes any bytes as filter data to a provider's enable callback.
 //!
-//! The callback gets the data as from ETW: by an `EVENT_FILTER_DESCRIPTOR`, in memory of exactly
-//! their size, so that `AddressSanitizer` detects an access beyond their end.
+//! The callback receives the data as from ETW: in an `EVENT_FILTER_DESCRIPTOR`, in memory of
+//! exactly its size, so that `AddressSanitizer` detects an access past its end.
 
 use std::{
     cell::RefCell,

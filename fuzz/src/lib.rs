@@ -1,9 +1,10 @@
 //! The checks of the fuzz targets.
 //!
-//! Each module is one target. Its `check` takes the fuzzer's input, and panics if a property fails
-//! that must hold for every input. It returns the progress of the input or the error that rejected
-//! it, so that tests can check the purpose of each seed. The entry points are in `fuzz_targets/`,
-//! the initial inputs in [`seeds`]; `docs/fuzzing.md` describes how to run the targets.
+//! Each module is one target. Its `check` takes the fuzzer's input and panics if a property that
+//! must hold for every input does not hold. It returns how far the input was processed, or the
+//! error that rejected it, so that tests can check the purpose of each seed. The entry points are
+//! in `fuzz_targets/`, the initial inputs in [`seeds`]; `docs/fuzzing.md` describes how to run the
+//! targets.
 
 pub mod etl_read;
 pub mod etl_round_trip;

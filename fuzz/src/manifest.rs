@@ -13,7 +13,7 @@ use crate::{
 const USER_DATA: &[u8] = b"\x02\0\0\0\x01\0\0\0a\0b\0\0\0text\0\x04\0\0\0\0\0\0\0\x03\x00\xFF\xFE\x01\x02\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-/// The providers of a manifest.
+/// The numbers of a manifest's providers, events and decodable events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     /// The GUIDs in the text by which a provider is found: its own and its control GUID.

@@ -18,7 +18,7 @@ pub struct Compiled {
     pub events: usize,
     /// The number of events in the imported declaration.
     pub imported: usize,
-    /// Whether there is a message table.
+    /// True if the manifest has a message table.
     pub messages: bool,
 }
 

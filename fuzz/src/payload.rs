@@ -1,4 +1,4 @@
-//! The properties of decoded user data, whatever the source of their schema.
+//! The properties of decoded user data, for every source of its schema.
 
 use etl_file::{
     decode::{Schema, Value},
@@ -33,7 +33,7 @@ pub fn check(schema: &Schema, user_data: &[u8]) -> bool {
     whole
 }
 
-/// Prints a value for people and for programs.
+/// Prints a value as text and as JSON.
 fn print(value: &Value) {
     let text = value.to_string();
     assert_harmless(&text);
@@ -43,7 +43,7 @@ fn print(value: &Value) {
     assert_same_shape(value, &read);
 }
 
-/// Panics if the JSON form lacks a value or has it with another type.
+/// Panics if the JSON form does not contain a value, or contains it with another type.
 pub fn assert_same_shape(value: &Value, json: &serde_json::Value) {
     match value {
         Value::Array(values) => {

@@ -11,7 +11,7 @@ use crate::text::sentence;
 /// The first provider of the resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
-    /// Whether the resources name the provider.
+    /// True if the resources name the provider.
     pub named: bool,
     /// The number of the provider's events with low ids.
     pub events: usize,

@@ -1,7 +1,7 @@
-//! Checks texts that are shown to people.
+//! Checks strings that are shown to users.
 
-/// Panics if a text contains a character that controls a terminal, or that reorders or hides the
-/// text around it, except line feeds and tabs.
+/// Panics if a string contains a character that controls a terminal, or that reorders or hides the
+/// characters around it, except line feeds and tabs.
 pub fn assert_harmless(text: &str) {
     let acting = text.chars().find(|c| {
         let hides = matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{FEFF}');
@@ -18,7 +18,7 @@ pub fn assert_sentence(error: &impl std::fmt::Display) {
 /// Checks an error's text with [`assert_sentence`], and returns it.
 pub fn sentence(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
-    assert!(!text.trim().is_empty(), "an error says nothing");
+    assert!(!text.trim().is_empty(), "an error has no text");
     assert!(!text.contains('\n'), "an error has several lines: {text:?}");
     assert_harmless(&text);
     text

@@ -2,7 +2,7 @@
 
 use etl_file::{
     Catalog, Event, EventRecord, ExtendedItem, FileTime, decode,
-    decode::{Count, Field, InType, OutType, Schema},
+    decode::{Count, Encoding, Field, InType, Presentation, Schema},
     read::PointerSize,
     record::ext_type,
 };
@@ -17,17 +17,17 @@ const CHAIN: u8 = 0x80;
 pub struct Described {
     /// The number of fields in the metadata.
     pub fields: usize,
-    /// The number of these fields that the user data contain.
+    /// The number of these fields that the user data contains.
     pub decoded: usize,
     /// The number of remaining bytes of user data.
     pub leftover: usize,
 }
 
-/// Checks that metadata are unchanged after they are written and read again, that the decoded user
-/// data can be printed, and that errors are at offsets inside the input.
+/// Checks that metadata is unchanged after it is written and read again, that the decoded user data
+/// can be printed, and that errors are at offsets inside the input.
 ///
 /// # Errors
-/// Fails with the text of the error if the metadata are rejected.
+/// Fails with the text of the error if the metadata is rejected.
 pub fn check(data: &[u8]) -> Result<Described, String> {
     let schema = match Schema::parse_trace_logging(data) {
         Ok(schema) => schema,
@@ -108,10 +108,10 @@ fn encode_field(field: &Field, blob: &mut Vec<u8>) {
         Count::Fixed(_) => 0x20,
         Count::Variable => 0x40,
         Count::Custom(_) => 0x60,
-        Count::Field(_) => panic!("metadata have no such count"),
+        Count::Field(_) => panic!("metadata has no such count"),
     };
     blob.push(in_code(field.in_type) | count | CHAIN);
-    let out = if field.in_type == InType::Struct {
+    let out = if field.in_type == Encoding::Known(InType::Struct) {
         u8::try_from(field.fields.len()).expect("a structure has 127 members at most")
     } else {
         out_code(field.out_type)
@@ -133,15 +133,15 @@ fn encode_field(field: &Field, blob: &mut Vec<u8>) {
 }
 
 /// Returns the code of an encoding.
-fn in_code(in_type: InType) -> u8 {
+fn in_code(in_type: Encoding) -> u8 {
     (0..32)
-        .find(|code| InType::from_code(*code) == in_type)
+        .find(|code| Encoding::from_code(*code) == in_type)
         .expect("it was read from a code")
 }
 
 /// Returns a code of a presentation.
-fn out_code(out_type: OutType) -> u8 {
+fn out_code(out_type: Presentation) -> u8 {
     (0..128)
-        .find(|code| OutType::from_trace_logging(*code) == out_type)
+        .find(|code| Presentation::from_trace_logging(*code) == out_type)
         .expect("it was read from a code")
 }

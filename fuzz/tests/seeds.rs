@@ -146,14 +146,14 @@ fn etl_read_seeds() {
             // Its events have no fields.
             ("names.etl", Ok(sound(19, 0, 2))),
             ("every_item.etl", Ok(sound(1, 1, 0))),
-            // One of these has no fields.
+            // One of these events has no fields.
             ("by_manifest.etl", Ok(sound(4, 3, 0))),
             ("undescribed.etl", Ok(sound(3, 0, 0))),
             ("types.etl", Ok(sound(3, 3, 0))),
             ("out_types.etl", Ok(sound(2, 2, 0))),
             ("unsuited_data.etl", Ok(sound(5, 0, 0))),
             ("odd_values.etl", Ok(sound(2, 2, 0))),
-            // These have no fields.
+            // These events have no fields.
             ("odd_times.etl", Ok(sound(22, 0, 0))),
             ("unknown_clock.etl", Ok(sound(2, 2, 0))),
             ("damaged_buffers.etl", Ok(damaged(2, 1, 3))),
@@ -197,7 +197,7 @@ fn etl_round_trip_seeds() {
     assert_eq!(seeds.len(), wanted.len());
     for (name, wanted) in wanted {
         let seed = seeds.iter().find(|seed| seed.name == name).unwrap();
-        // As the fuzzer takes a session from its bytes.
+        // Decodes a session from the seed's bytes, as the fuzzer does.
         let session = Session::arbitrary_take_rest(Unstructured::new(&seed.bytes)).unwrap();
         let written = etl_round_trip::check(&session);
         assert!(wanted(&written), "{name}: {written:?}");
@@ -213,7 +213,7 @@ fn filter_data_seeds() {
             ("one", Ok(Some(1))),
             ("two", Ok(Some(2))),
             ("far", Ok(Some(2))),
-            // Its data are of another type than those with headers.
+            // Its data has another type than the data with headers.
             ("event_ids", Ok(None)),
         ],
     );
@@ -266,10 +266,7 @@ fn pe_load_seeds() {
         &[
             ("driver.sys", Ok(())),
             ("alone.sys", Ok(())),
-            (
-                "unknown_imports.sys",
-                Err("ntoskrnl.exe!NoSuchRoutine, other.sys!x"),
-            ),
+            ("unknown_imports.sys", Ok(())),
         ],
     );
 }
@@ -336,7 +333,7 @@ fn tracelogging_seeds() {
         &[
             ("fixture", described(8, 8, 0)),
             ("arrays_and_structures", described(5, 5, 0)),
-            // Nobody but the provider knows the encoding of the second field.
+            // The encoding of the second field is private to the provider.
             ("tags_and_custom", described(2, 1, 0)),
             ("every_type", described(25, 25, 78)),
             ("every_out_type", described(55, 55, 0)),

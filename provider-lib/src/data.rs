@@ -51,7 +51,7 @@ impl<'a> EventDataDescriptor<'a> {
     #[expect(
         clippy::inline_always,
         clippy::cast_possible_truncation,
-        reason = "it is two moves; the length is below 65,536"
+        reason = "the function is two moves; the length is below 65,536"
     )]
     pub fn fitting(bytes: &'a [u8]) -> Self {
         // The upper half of the length is 0, and so is the type. The compiler merges both halves

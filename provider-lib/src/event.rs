@@ -8,8 +8,9 @@
 use core::{ffi::CStr, net::SocketAddr, ptr, slice};
 
 use crate::{
-    Channel, EventDataDescriptor, EventDescriptor, Guid, NtStatus, PlainData, Provider,
+    Channel, EventDataDescriptor, EventDescriptor, NtStatus, PlainData, Provider,
     rundown::Pass,
+    write::{Options, Plain},
 };
 
 /// An event's constant part: its event descriptor and, for a `TraceLogging` event, its metadata.
@@ -42,7 +43,7 @@ impl<const N: usize> EventBlob<N> {
     /// Returns a reference to a manifest event.
     #[must_use]
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is an address")]
+    #[expect(clippy::inline_always, reason = "the function only takes an address")]
     pub const fn manifest(&'static self) -> EventRef<false> {
         EventRef(ptr::from_ref(self).cast())
     }
@@ -50,7 +51,7 @@ impl<const N: usize> EventBlob<N> {
     /// Returns a reference to a `TraceLogging` event.
     #[must_use]
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is an address")]
+    #[expect(clippy::inline_always, reason = "the function only takes an address")]
     pub const fn tracelogging(&'static self) -> EventRef<true> {
         const {
             assert!(N >= 2, "a TraceLogging event has metadata");
@@ -100,40 +101,6 @@ pub struct Packed<A: Copy, B: Copy>(pub A, pub B);
 // SAFETY: the structure is packed, and its parts have no padding.
 unsafe impl<A: PlainData + Copy, B: PlainData + Copy> PlainData for Packed<A, B> {}
 
-/// The options of a write.
-pub trait Options {
-    /// Returns the bits of the sessions to exclude.
-    fn except(&self) -> u64;
-    /// Returns the flags (`EVENT_WRITE_FLAG_*`).
-    fn flags(&self) -> u32;
-    /// Returns the activity, or null for the thread's.
-    fn activity(&self) -> *const Guid;
-    /// Returns the related activity, or null.
-    fn related(&self) -> *const Guid;
-}
-
-/// The default options: the thread's activity, no flags, all sessions.
-#[derive(Clone, Copy)]
-pub struct Plain;
-
-impl Options for Plain {
-    fn except(&self) -> u64 {
-        0
-    }
-
-    fn flags(&self) -> u32 {
-        0
-    }
-
-    fn activity(&self) -> *const Guid {
-        ptr::null()
-    }
-
-    fn related(&self) -> *const Guid {
-        ptr::null()
-    }
-}
-
 /// The places at which a string or an array can be cut.
 #[derive(Clone, Copy)]
 pub enum Cut {
@@ -155,7 +122,7 @@ impl Provider {
     #[doc(hidden)]
     #[must_use]
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is one load")]
+    #[expect(clippy::inline_always, reason = "the function is a single load")]
     pub fn needs_slow_path(&self) -> bool {
         self.state().needs_slow_path()
     }
@@ -164,7 +131,10 @@ impl Provider {
     #[doc(hidden)]
     #[must_use]
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is the start of one function")]
+    #[expect(
+        clippy::inline_always,
+        reason = "inlined once, at the start of each event's write function"
+    )]
     pub fn enter<const HAS_METADATA: bool>(
         &self,
         event: EventRef<HAS_METADATA>,
@@ -198,7 +168,7 @@ impl Write<'_, true> {
     /// Returns the data descriptor of the event metadata.
     #[must_use]
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is one load")]
+    #[expect(clippy::inline_always, reason = "the function is a single load")]
     pub fn event_metadata(&self) -> EventDataDescriptor<'static> {
         EventDataDescriptor::event_metadata(self.event.metadata())
     }
@@ -208,7 +178,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
     /// Returns the data descriptor of the provider's traits.
     #[must_use]
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is two loads")]
+    #[expect(clippy::inline_always, reason = "the function is two loads")]
     pub fn traits(&self) -> EventDataDescriptor<'_> {
         self.provider.traits_descriptor(&self.pass)
     }
@@ -217,7 +187,10 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
     /// among the event's fields.
     #[must_use]
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is one comparison")]
+    #[expect(
+        clippy::inline_always,
+        reason = "the common case is a single comparison"
+    )]
     pub fn fit<'b>(&self, bytes: &'b [u8], room: usize, field: u16, cut: Cut) -> &'b [u8] {
         if bytes.len() <= room {
             bytes
@@ -271,8 +244,8 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         kept
     }
 
-    /// Writes the event on the slow path. If ETW refused the provider's traits, clears the channel
-    /// (12) by which a manifest event says that there are traits.
+    /// Writes the event on the slow path. If ETW refused the provider's traits, clears channel 12,
+    /// which marks a manifest event of a provider with traits.
     #[inline]
     pub fn finish_slow<O: Options, const N: usize>(
         &self,
@@ -291,7 +264,10 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
 
     /// Writes the event.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is the end of one function")]
+    #[expect(
+        clippy::inline_always,
+        reason = "inlined once, at the end of each event's write function"
+    )]
     pub fn finish<O: Options, const N: usize>(
         &self,
         options: &O,
@@ -323,7 +299,7 @@ fn name_in(metadata: &[u8]) -> &CStr {
 #[expect(
     clippy::inline_always,
     clippy::cast_possible_truncation,
-    reason = "an event's content has less than 65,536 bytes"
+    reason = "an event has fewer than 65,536 bytes of data"
 )]
 pub const fn length(bytes: &[u8]) -> u16 {
     bytes.len() as u16
@@ -335,7 +311,7 @@ pub const fn length(bytes: &[u8]) -> u16 {
 #[expect(
     clippy::inline_always,
     clippy::cast_possible_truncation,
-    reason = "an event's content has less than 65,536 bytes"
+    reason = "an event has fewer than 65,536 bytes of data"
 )]
 pub const fn count<T>(bytes: &[u8]) -> u16 {
     match bytes.len().checked_div(size_of::<T>()) {
@@ -347,7 +323,7 @@ pub const fn count<T>(bytes: &[u8]) -> u16 {
 /// Returns the bytes of values in memory.
 #[must_use]
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "it does nothing")]
+#[expect(clippy::inline_always, reason = "the function compiles to nothing")]
 pub const fn bytes_of<T: PlainData>(values: &[T]) -> &[u8] {
     // SAFETY: `PlainData` guarantees that all bytes are initialized, and they stay borrowed.
     unsafe { slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }

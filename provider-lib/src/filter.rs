@@ -210,7 +210,7 @@ mod tests {
 
     // R-E6
     #[test]
-    fn a_copy_says_what_it_has_no_room_for() {
+    fn a_copy_reports_the_number_of_missing_bytes() {
         let data = FilterData {
             kind: 7,
             bytes: b"abcdef",

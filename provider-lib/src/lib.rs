@@ -264,9 +264,9 @@ pub use wdk_etw_macros::provider;
 pub mod __macro {
     //! The functions and types that the macros' expansions use. Not a stable interface.
     pub use crate::event::{
-        Cut, EventBlob, EventRef, Options, Packed, Plain, SocketBytes, Write, bytes_of, count,
-        length,
+        Cut, EventBlob, EventRef, Packed, SocketBytes, Write, bytes_of, count, length,
     };
+    pub use crate::write::{Options, Plain};
 }
 
 /// The types that the model checker tests.

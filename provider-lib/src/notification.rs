@@ -1,4 +1,5 @@
-//! Notifications, by which ETW tells a provider about its sessions.
+//! Notifications, which ETW sends when a session enables or disables a provider or requests its
+//! state.
 
 use crate::{FilterData, Guid, Keyword, Level};
 

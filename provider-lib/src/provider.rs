@@ -552,7 +552,10 @@ impl Provider {
 
     /// Returns the data descriptor of the traits.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is one load")]
+    #[expect(
+        clippy::inline_always,
+        reason = "the function only loads the descriptor"
+    )]
     pub(crate) fn traits_descriptor(&self, _pass: &Pass<'_>) -> EventDataDescriptor<'static> {
         // SAFETY: the registration does not change while a pass exists.
         let registration = unsafe { &*self.registration.0.get() };

@@ -52,7 +52,7 @@ impl Slot {
 /// A reason for the slow path: sessions have match-all keywords, which the masks do not contain.
 const MATCH_ALL: u32 = 1;
 /// A reason for the slow path: ETW refused the registration's traits, so manifest events must not
-/// use channel 12, which says that there are traits.
+/// use channel 12, which requires traits.
 const TRAITS_REFUSED: u32 = 2;
 
 /// A provider's enable state.
@@ -110,7 +110,7 @@ impl EnableState {
     /// keywords, or ETW refused the registration's traits. During an update the answer may be the
     /// old one, which is safe because ETW filters again for each session.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is one load")]
+    #[expect(clippy::inline_always, reason = "the function is a single load")]
     pub fn needs_slow_path(&self) -> bool {
         self.slow_path.load(Ordering::Relaxed) != 0
     }
@@ -169,14 +169,14 @@ impl EnableState {
 
     /// Enables the provider with a composite that [`Composite::delivered`] made.
     ///
-    /// There must be one caller at a time. ETW serializes a registration's enable callbacks, and
-    /// no other code calls this function or [`Self::disable`] while the provider is registered.
+    /// Calls must not overlap. ETW serializes a registration's enable callbacks, and no other code
+    /// calls this function or [`Self::disable`] while the provider is registered.
     pub fn enable(&self, composite: Composite) {
         self.publish(Some(composite));
         self.set_masks(Some(composite));
     }
 
-    /// Disables the provider. There must be one caller at a time, as for [`Self::enable`].
+    /// Disables the provider. Calls must not overlap, as for [`Self::enable`].
     pub fn disable(&self) {
         self.set_masks(None);
         self.publish(None);

@@ -16,7 +16,7 @@ macro_rules! const_unless_loom {
 
         #[cfg(loom)]
         $(#[$meta])*
-        #[allow(clippy::missing_const_for_fn, reason = "it is `const` without loom")]
+        #[allow(clippy::missing_const_for_fn, reason = "the function is `const` without loom")]
         $vis fn $($rest)*
     };
 }

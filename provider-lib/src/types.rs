@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pointer_tells_its_address_only_when_asked() {
+    fn hidden_replaces_a_pointers_address() {
         let value = 5_u32;
         let pointer = Pointer::new(&raw const value);
         assert_eq!(pointer.address(), (&raw const value).addr() as u64);

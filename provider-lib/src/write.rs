@@ -5,8 +5,8 @@ use core::{fmt, ptr};
 use etw_wire::limits::MAX_DATA_DESCRIPTORS;
 
 use crate::{
-    Activity, ActivityId, EventDataDescriptor, EventDescriptor, Guid, NtStatus, Provider,
-    event::Options, ffi, rundown::Pass,
+    Activity, ActivityId, EventDataDescriptor, EventDescriptor, Guid, NtStatus, Provider, ffi,
+    rundown::Pass,
 };
 
 /// Flags of a write (`EVENT_WRITE_FLAG_*`).
@@ -94,6 +94,40 @@ impl WriteOptions {
     }
 }
 
+/// The options of a write.
+pub trait Options {
+    /// Returns the bits of the sessions to exclude.
+    fn except(&self) -> u64;
+    /// Returns the flags (`EVENT_WRITE_FLAG_*`).
+    fn flags(&self) -> u32;
+    /// Returns the activity, or null for the thread's.
+    fn activity(&self) -> *const Guid;
+    /// Returns the related activity, or null.
+    fn related(&self) -> *const Guid;
+}
+
+/// The default options: the thread's activity, no flags, all sessions.
+#[derive(Clone, Copy)]
+pub struct Plain;
+
+impl Options for Plain {
+    fn except(&self) -> u64 {
+        0
+    }
+
+    fn flags(&self) -> u32 {
+        0
+    }
+
+    fn activity(&self) -> *const Guid {
+        ptr::null()
+    }
+
+    fn related(&self) -> *const Guid {
+        ptr::null()
+    }
+}
+
 impl Options for &WriteOptions {
     fn except(&self) -> u64 {
         self.except
@@ -124,7 +158,7 @@ pub struct WriteError(pub NtStatus);
 impl WriteError {
     #[doc(hidden)]
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is one comparison")]
+    #[expect(clippy::inline_always, reason = "the function is a single comparison")]
     pub const fn check(status: NtStatus) -> Result<(), Self> {
         if status.is_success() {
             Ok(())
@@ -176,7 +210,7 @@ impl Provider {
     #[expect(
         clippy::inline_always,
         clippy::cast_possible_truncation,
-        reason = "it is the end of one function; the number is at most 128"
+        reason = "the call ends each write function; the number of data descriptors is at most 128"
     )]
     pub(crate) fn write_ex<O: Options, const N: usize>(
         &self,

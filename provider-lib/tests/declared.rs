@@ -1,4 +1,4 @@
-//! The writes of declared events, as ETW receives them.
+//! Tests the writes of declared events, as ETW receives them.
 
 #![allow(
     clippy::significant_drop_tightening,
@@ -308,7 +308,7 @@ const fn trace_group() -> Guid {
 
 // R-D1, R-D2, R-D4, R-D5, R-K2, R-O1, R-O4
 #[test]
-fn a_declaration_says_what_an_event_is() {
+fn an_event_has_the_properties_of_its_declaration() {
     let transferred = trace::transferred::DESCRIPTOR;
     assert_eq!((transferred.id(), transferred.version()), (1, 2));
     assert_eq!(transferred.level(), Level::ERROR);
@@ -556,7 +556,7 @@ fn long(characters: usize) -> String {
     "é".repeat(characters)
 }
 
-// Fields that do not fit are cut, counted and reported.
+// Fields that do not fit are truncated, counted and reported.
 #[test]
 fn what_does_not_fit_is_cut_and_flagged() {
     const ROOM: usize = wdk_etw_room();
@@ -603,7 +603,7 @@ fn what_does_not_fit_is_cut_and_flagged() {
         Value::Text("ReadComplete".to_owned())
     );
     assert!(content(&writes[1]).len() <= ROOM);
-    // Arrays are cut between elements, and UTF-16 strings between code units.
+    // Arrays are truncated between elements, and UTF-16 strings between code units.
     let many = vec![0x0102_i16; 40_000];
     emit!(trace::arrays(&[1, 2, 3], &many, &[], &[], &[0; 6], &[], 1));
     let writes = etw.writes();
@@ -619,7 +619,7 @@ const fn wdk_etw_room() -> usize {
 }
 
 fn text() -> impl Strategy<Value = String> {
-    // Some of the strings end at a NUL, for the reader too.
+    // Some of the strings end at a NUL, also in the reader.
     "[^\\x00]{0,40}"
 }
 

@@ -1,4 +1,4 @@
-//! The enable state of a provider after notifications.
+//! Tests the enable state of a provider after notifications.
 
 #![allow(
     clippy::significant_drop_tightening,
@@ -334,7 +334,8 @@ fn readers_never_see_a_mixture() {
                             states.contains(&read) || read == Composite::EVERYTHING,
                             "{read:?}"
                         );
-                        // Only the level of one state with the keyword of the other would pass.
+                        // The event passes only the level of one state combined with the keyword of
+                        // the other.
                         assert!(
                             !provider.is_enabled_fast(Level(3), keyword(0x1111)),
                             "level and keyword were read torn"

@@ -1,6 +1,6 @@
-//! Event metadata and data, read by third-party decoders.
+//! Tests event metadata and data with third-party decoders.
 //!
-//! The test is ignored unless `cargo xtask test` runs it, which installs the decoders.
+//! The test is ignored by default; `cargo xtask test` installs the decoders and runs it.
 
 #![allow(
     clippy::significant_drop_tightening,
@@ -96,7 +96,7 @@ fn write_events() {
     });
 }
 
-/// Returns the record that ETW makes of a write: the traits of its registration, the event
+/// Returns the record that ETW writes for an event write: the traits of its registration, the event
 /// metadata, and the data.
 fn record(written: &Written, timestamp: i64) -> EventRecord {
     let of_kind = |wanted| {
@@ -139,8 +139,8 @@ fn record(written: &Written, timestamp: i64) -> EventRecord {
 
 // R-O1, R-O5, R-T6, R-T7
 #[test]
-#[ignore = "needs the foreign decoders; `cargo xtask test` runs it"]
-fn foreign_decoders_read_what_the_library_writes() {
+#[ignore = "needs the third-party decoders; `cargo xtask test` runs it"]
+fn third_party_decoders_read_the_librarys_events() {
     const START: FileTime = FileTime::from_raw(134_117_966_450_000_000);
     let etw = turn();
     assert_eq!(trace::register(), Ok(Registered::Complete));
@@ -176,5 +176,5 @@ fn foreign_decoders_read_what_the_library_writes() {
         ..Finish::default()
     })
     .unwrap();
-    assert_eq!(decoders::assert_foreign_decoders_agree(&path), 6);
+    assert_eq!(decoders::assert_third_party_decoders_agree(&path), 6);
 }

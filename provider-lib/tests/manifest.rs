@@ -1,4 +1,4 @@
-//! Events with every field type, decoded by the resources that are generated from the same
+//! Tests events with every field type, decoded with the resources that are generated from the same
 //! declaration.
 
 #![allow(
@@ -154,7 +154,7 @@ fn write_events() {
 
 // R-O5, R-D5
 #[test]
-fn the_resources_say_what_is_written() {
+fn the_resources_decode_written_events() {
     let etw = turn();
     assert_eq!(trace::register(), Ok(Registered::Complete));
     // The highest level and all keywords.

@@ -1,4 +1,4 @@
-//! Writers, readers, notifications and registrations on concurrent threads.
+//! Tests writers, readers, notifications and registrations on concurrent threads.
 
 #![allow(
     clippy::significant_drop_tightening,
@@ -65,12 +65,12 @@ fn look(provider: &Provider) {
     let seen = provider.composite();
     assert!(known.contains(&seen), "{seen:?}");
     // No composite enables Verbose with the low keyword. Only the level of one update with the
-    // keywords of the other would.
+    // keywords of the other update would.
     assert!(!provider.is_enabled_fast(Level::VERBOSE, Keyword::bit::<0>()));
 }
 
-// R-C5, R-E7: the stand-in for ETW fails the test when a write comes with a handle that was
-// given back, or is under way while the handle is.
+// R-C5, R-E7: the stand-in for ETW fails the test if a write uses a handle that was released, or is
+// in progress when its handle is released.
 #[test]
 fn writers_readers_and_registrations_do_not_disturb_one_another() {
     let etw = turn();
@@ -98,7 +98,7 @@ fn writers_readers_and_registrations_do_not_disturb_one_another() {
                 look(&trace::PROVIDER);
             }
         });
-        // Another thread that thinks it is in charge.
+        // A second thread unregisters the provider at any time.
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 match trace::PROVIDER.unregister() {

@@ -1,4 +1,4 @@
-//! Registering and unregistering a provider.
+//! Tests registering and unregistering a provider.
 
 #![allow(
     clippy::significant_drop_tightening,
@@ -121,7 +121,7 @@ fn a_provider_can_be_registered_again() {
 }
 
 #[test]
-fn a_failed_registration_says_why_and_can_be_tried_again() {
+fn a_failed_registration_returns_its_cause_and_can_be_retried() {
     let etw = turn();
     let provider = provider!();
     etw.set(|etw| etw.register_status = NO_MEMORY);

@@ -1,4 +1,4 @@
-//! Traits, read by a reader that is independent of this crate.
+//! Tests traits with a reader that is independent of this crate.
 
 use etl_file::decode::ProviderTraits;
 use proptest::prelude::*;

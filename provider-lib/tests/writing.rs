@@ -1,4 +1,4 @@
-//! Writes, as ETW receives them.
+//! Tests writes as ETW receives them.
 
 #![allow(
     clippy::significant_drop_tightening,

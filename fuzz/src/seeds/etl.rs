@@ -84,7 +84,7 @@ fn item(ext_type: u16, data: impl Into<Vec<u8>>) -> ExtendedItem {
     }
 }
 
-/// Returns a `TraceLogging` event with these metadata.
+/// Returns a `TraceLogging` event with this metadata.
 fn self_describing((metadata, user_data): (Vec<u8>, Vec<u8>)) -> EventRecord {
     EventRecord {
         provider: fixture::SELF_DESCRIBING,
@@ -402,7 +402,7 @@ pub fn etl_round_trip() -> Vec<Seed> {
     panic!("no session in {MAX_TRIES} is {names:?}");
 }
 
-/// Returns pseudo-random bytes, including texts, small numbers and many odd bytes, by which
+/// Returns pseudo-random bytes, including strings, small numbers and many odd bytes, by which
 /// `arbitrary` recognizes that another step follows.
 fn candidate(number: u64) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;

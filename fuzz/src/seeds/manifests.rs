@@ -47,7 +47,7 @@ const ODD_MANIFEST: &str = r#"<?xml version='1.0' encoding='utf-8'?>
 </instrumentationManifest>
 "#;
 
-/// Returns a text without unnecessary white space.
+/// Returns a manifest without unnecessary white space.
 fn joined(text: &str) -> String {
     text.lines().map(str::trim).collect()
 }
@@ -113,16 +113,17 @@ fn compiled(text: &str, version: Version) -> Vec<u8> {
 fn last_id(table: &[u8]) -> u32 {
     let dword = |at: usize| u32::from_le_bytes(table[at..at + 4].try_into().expect("4 bytes"));
     let blocks = usize::try_from(dword(0)).expect("blocks are few");
-    // A block contains its first id, its last id and the offset of its texts.
+    // A block contains its first id, its last id and the offset of its strings.
     dword(12 * blocks - 4)
 }
 
-/// Returns a message table with texts in both encodings, in two blocks; the last text has the id.
+/// Returns a message table with strings in both encodings, in two blocks; the last string has the
+/// id.
 fn two_blocks(id: u32) -> Vec<u8> {
     let texts: [(u16, &[u8]); 3] = [(0, b"8-bit\r\n\0"), (0, b"\xFFlatin\0"), (1, b"u\0\0\0")];
     let entries = texts.map(|(flags, text)| {
         let size = (4 + text.len()).next_multiple_of(4);
-        let length = u16::try_from(size).expect("texts are short");
+        let length = u16::try_from(size).expect("strings are short");
         let mut entry = [length.to_le_bytes(), flags.to_le_bytes()].concat();
         entry.extend(text);
         entry.resize(size, 0);

@@ -6,7 +6,7 @@ use super::{fixture, seed::Seed};
 
 /// Returns metadata or traits with their size in the first two bytes.
 fn sized(mut blob: Vec<u8>) -> Vec<u8> {
-    let size = u16::try_from(blob.len()).expect("metadata are small");
+    let size = u16::try_from(blob.len()).expect("metadata is small");
     blob[..2].copy_from_slice(&size.to_le_bytes());
     blob
 }
@@ -27,7 +27,7 @@ pub fn traits() -> Vec<Seed> {
 /// Returns metadata of a scalar with an out type, both kinds of arrays and a structure.
 pub const ARRAYS_AND_STRUCTURES: &[u8] = b"\x2E\0\0Evt\0count\0\x08status\0\x88\x0Edata\0\x44\
     S\0\x98\x02a\0\x07b\0\x16fix\0\x26\x03\0";
-/// The user data for these metadata.
+/// The user data for this metadata.
 pub const THEIR_DATA: &[u8] =
     b"\x01\0\0\0\x22\0\0\xC0\x02\0xy\xFF\xFF\xFF\xFF\x04\0h\0i\0\x01\0\x02\0\x03\0";
 
@@ -46,7 +46,7 @@ pub fn every_type() -> Vec<u8> {
     sized(blob)
 }
 
-/// Returns user data for these metadata: two texts and zeros.
+/// Returns user data for this metadata: two strings and zeros.
 pub fn data_of_every_type() -> Vec<u8> {
     let mut data = b"a\0\0\0b\0".to_vec();
     data.extend([0; 200]);
@@ -130,13 +130,13 @@ pub fn sized_values() -> (Vec<u8>, Vec<u8>) {
     data.extend([0x10; 8]);
     data.extend(1.5_f32.to_le_bytes());
     data.extend([1, 0, 0, 0]);
-    // A text that ends at the end of the data.
+    // A string that ends at the end of the data.
     data.extend(*b"e\0\x3D\xD8\x00\xDE");
     (sized(blob.to_vec()), data)
 }
 
-/// Returns metadata with repeated names and overlong tags, and user data with texts that control a
-/// terminal, take two columns, combine several characters, or are long.
+/// Returns metadata with repeated names and overlong tags, and user data with strings that control
+/// a terminal, take two columns, combine several characters, or are long.
 pub fn odd_text() -> (Vec<u8>, Vec<u8>) {
     let blob =
         b"\0\0\x81\x82\x83\x84\x85\x06\x1B[2J\0n\0\x01n\0\x01n#2\0\x01\xFF\0\x01n\0\x02n\0\x02";

@@ -138,7 +138,13 @@ fn registration(provider: &Provider) -> TokenStream {
         #quiet
         pub fn register() -> ::core::result::Result<::wdk_etw::Registered, ::wdk_etw::RegisterError>
         {
-            PROVIDER.register()
+            // A call stack shows by this name that the function around it is generated.
+            #[inline(always)]
+            fn __wdk_etw_provider()
+            -> ::core::result::Result<::wdk_etw::Registered, ::wdk_etw::RegisterError> {
+                PROVIDER.register()
+            }
+            __wdk_etw_provider()
         }
 
         /// Unregisters the provider; see [`wdk_etw::Provider::unregister`].
@@ -152,7 +158,11 @@ fn registration(provider: &Provider) -> TokenStream {
         /// Returns an [`wdk_etw::UnregisterError`].
         #quiet
         pub fn unregister() -> ::core::result::Result<(), ::wdk_etw::UnregisterError> {
-            PROVIDER.unregister()
+            #[inline(always)]
+            fn __wdk_etw_provider() -> ::core::result::Result<(), ::wdk_etw::UnregisterError> {
+                PROVIDER.unregister()
+            }
+            __wdk_etw_provider()
         }
     }
 }

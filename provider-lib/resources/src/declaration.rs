@@ -24,7 +24,7 @@ pub struct Files<'a> {
     pub messages: &'a str,
 }
 
-/// Returns the manifest of providers.
+/// Converts provider declarations to a manifest.
 #[must_use]
 pub fn manifest(providers: &[Provider], files: &Files<'_>) -> Manifest {
     let mut manifest = Manifest {
@@ -32,7 +32,7 @@ pub fn manifest(providers: &[Provider], files: &Files<'_>) -> Manifest {
         ..Manifest::default()
     };
     for (number, provider) in providers.iter().enumerate() {
-        // The texts of a single provider need no prefix.
+        // The strings of a single provider need no prefix.
         let prefix = if providers.len() > 1 {
             format!("{number}.")
         } else {
@@ -96,7 +96,7 @@ fn first_paragraph(docs: &[String]) -> String {
     lines.join(" ")
 }
 
-/// Returns a text as an event's message, with escaped percent signs. Names are not escaped, since
+/// Returns a string as an event's message, with escaped percent signs. Names are not escaped, since
 /// nothing is inserted into them.
 fn literal(text: &str) -> String {
     text.replace('%', "%%")
@@ -109,7 +109,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Adds a text.
+    /// Adds a message string.
     fn text(&mut self, id: &str, value: String, at: Position) -> TextRef {
         self.manifest.texts.push(Text {
             id: format!("{}{id}", self.prefix),
@@ -417,7 +417,7 @@ struct Fields {
     ends: Vec<usize>,
     /// The declaration's field names, which generated names must not repeat.
     declared: HashSet<String>,
-    /// Whether the fields are members of a structure.
+    /// True if the fields are members of a structure.
     is_member: bool,
 }
 
@@ -435,7 +435,10 @@ impl Fields {
         })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a field has as many properties")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each argument is a separate property of the field"
+    )]
     fn add(
         &mut self,
         name: &str,

@@ -77,7 +77,7 @@ pub enum BuildError {
     /// A resource is too large for its format.
     #[error(transparent)]
     Encode(#[from] resources::EncodeError),
-    /// The texts of the version resource are too long.
+    /// The strings of the version resource are too long.
     #[error("a resource is too large for its format: {0}")]
     TooLarge(#[from] TryFromIntError),
     /// A file could not be written.

@@ -12,7 +12,7 @@ use etw_manifest::res::{self, ENGLISH, Name, Resource};
 pub struct Version {
     /// The four parts of the file's version, the most significant first.
     pub number: [u16; 4],
-    /// The file's version as a text, which can contain more than the numbers.
+    /// The file's version as a string, which can contain more than the numbers.
     pub version: String,
     /// The company that made the file.
     pub company: String,
@@ -24,7 +24,7 @@ pub struct Version {
     pub product: String,
     /// The copyright notice.
     pub copyright: String,
-    /// Whether the file was built with debug assertions (`VS_FF_DEBUG`).
+    /// True if the file was built with debug assertions (`VS_FF_DEBUG`).
     pub debug: bool,
 }
 
@@ -34,7 +34,7 @@ const FILE_OS: u32 = 0x0004_0004;
 const FILE_TYPE: u32 = 3;
 /// `VFT2_DRV_SYSTEM`.
 const FILE_SUBTYPE: u32 = 7;
-/// UTF-16, the encoding of the texts.
+/// UTF-16, the encoding of the strings.
 const CODE_PAGE: u16 = 1200;
 
 /// A block of the resource: its value and its child blocks.
@@ -62,7 +62,7 @@ impl Block {
             let units = text.encode_utf16().chain([0]);
             units.flat_map(u16::to_le_bytes).collect()
         };
-        // The lengths of texts count UTF-16 units, those of other values bytes.
+        // The lengths of strings count UTF-16 units, those of other values bytes.
         let (value, length, is_text) = match &self.value {
             Value::None => (Vec::new(), 0, true),
             Value::Bytes(bytes) => (bytes.clone(), bytes.len(), false),

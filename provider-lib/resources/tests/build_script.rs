@@ -30,7 +30,7 @@ fn refused(source: &str) -> String {
 }
 
 #[test]
-fn mistakes_are_told_with_line_and_column() {
+fn mistakes_are_reported_with_line_and_column() {
     for (source, message) in [
         ("fn (", "trace.rs:1:4: "),
         (
@@ -152,7 +152,7 @@ fn a_manifest_that_is_named_must_be_one_and_agree() {
 }
 
 #[test]
-fn elsewhere_than_in_a_build_script_it_says_so() {
+fn outside_a_build_script_the_call_fails() {
     // Cargo sets these for build scripts only.
     assert!(std::env::var_os("OUT_DIR").is_none());
     for error in [

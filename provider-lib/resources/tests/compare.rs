@@ -77,7 +77,7 @@ fn a_changed_layout_under_the_same_version_is_refused() {
             "fn read(#[name = \"At\"] offset",
             "`At: win:UInt64",
         ),
-        ("state: State", "state: u32", "by a map"),
+        ("state: State", "state: u32", "with a value map"),
         ("id = 2", "id = 3", "event 2 version 0 is missing"),
         (
             "id = 2",
@@ -122,7 +122,7 @@ fn everything_else_may_change() {
 }
 
 #[test]
-fn a_declaration_agrees_with_its_manifest_or_says_where_not() {
+fn differences_between_a_declaration_and_its_manifest_are_reported() {
     let declared = declared(BEFORE);
     let text = etw_manifest::write(&declared, "");
     let same = etw_manifest::read(&text).unwrap();

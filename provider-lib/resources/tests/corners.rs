@@ -1,4 +1,4 @@
-//! Manifests and declarations at the corners of what is allowed.
+//! Tests unusual but valid manifests and declarations.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const FILES: Files<'_> = Files {
     messages: "a.sys",
 };
 
-/// A manifest with these in its provider, and with these texts.
+/// Returns a manifest with these parts in its provider, and with these strings.
 fn man(inside: &str, texts: &str) -> String {
     format!(
         "<instrumentationManifest \
@@ -54,8 +54,8 @@ fn declared(source: &str) -> Manifest {
     declaration::manifest(&providers, &FILES)
 }
 
-/// Imports a manifest; the declaration must be sound and agree with it. Returns its source, and
-/// how many notes there were.
+/// Imports a manifest, and checks that the declaration is valid and agrees with the manifest.
+/// Returns the declaration's source and the number of notes.
 fn imported(manifest: &Manifest) -> (String, usize) {
     let imported = import::declaration(manifest, None);
     let declared = declared(&imported.source);
@@ -250,7 +250,7 @@ fn there_is_a_message_table_for_each_language() {
             .any(|window| window == text)
     };
     assert!(has(0, "Contoso driver") && has(1, "Contoso-Treiber") && !has(1, "Contoso driver"));
-    // What is not translated is there as it is.
+    // A string without a translation is unchanged.
     assert!(has(1, "Plug and play"));
     let other = manifest::read(&text.replace("de-DE", "x-None")).unwrap();
     assert_eq!(
@@ -284,7 +284,7 @@ fn a_manifest_is_named_from_its_packages_folder() {
     );
 }
 
-/// Two texts cannot have one id: a decoder would show one of them for both.
+/// Two strings cannot have one id: a decoder would show one of them for both.
 #[test]
 fn ids_that_are_generated_are_not_given_twice() {
     let refused = |text: &str| {
@@ -293,7 +293,7 @@ fn ids_that_are_generated_are_not_given_twice() {
         };
         failures.to_string()
     };
-    // A task's number has eight bits in the id of an opcode's text.
+    // The id of an opcode's message has eight bits for the task's number.
     let task = |number: u32| {
         format!(
             "<task name='T{number}' value='{number}'><opcodes><opcode name='O{number}' \

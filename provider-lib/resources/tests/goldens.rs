@@ -1,4 +1,5 @@
-//! Resources that mc.exe made, in images that packages publish (`docs/reference/goldens.md`).
+//! Compares with the resources that mc.exe compiled, in images of published packages
+//! (`docs/reference/goldens.md`).
 
 use std::{fs, path::Path};
 
@@ -14,7 +15,7 @@ use object::{
 };
 use wdk_etw_build::{declaration::Files, import, manifest_of};
 
-/// The resource of a kind in an image, which has one.
+/// Returns an image's only resource of a kind.
 fn resource<Nt: ImageNtHeaders>(data: &[u8], wanted: &str) -> Vec<u8> {
     let image = PeFile::<Nt>::parse(data).unwrap();
     let sections = image.section_table();
@@ -45,7 +46,7 @@ fn resource<Nt: ImageNtHeaders>(data: &[u8], wanted: &str) -> Vec<u8> {
     }
 }
 
-/// The two resources of an image.
+/// Returns the two resources of an image.
 struct Golden {
     templates: Vec<u8>,
     messages: Vec<u8>,
@@ -77,7 +78,7 @@ fn read(path: &Path) -> Manifest {
     }
 }
 
-/// Compares what a manifest makes with an image's resources.
+/// Compares the resources of a manifest with those of an image.
 fn assert_makes(manifest: &Manifest, version: Version, image: &str) {
     let golden = golden(image);
     let templates = wevt_template(manifest, version).unwrap();
@@ -94,7 +95,7 @@ fn assert_makes(manifest: &Manifest, version: Version, image: &str) {
     );
 }
 
-/// Compares bytes; tells the first place where they differ.
+/// Compares bytes and reports the first difference.
 fn assert_same(ours: &[u8], theirs: &[u8], what: &str) {
     let differing = ours
         .iter()
@@ -108,8 +109,8 @@ fn assert_same(ours: &[u8], theirs: &[u8], what: &str) {
     );
 }
 
-/// Compares with a manifest that is written and read again, and with one that a declaration of
-/// the manifest's events is checked against.
+/// Compares after the manifest is written and read again, and checks a declaration of the
+/// manifest's events against the manifest.
 fn assert_survives(manifest: &Manifest, version: Version, image: &str) {
     assert_makes(manifest, version, image);
     let again = manifest::read(&manifest::write(manifest, "")).unwrap();
@@ -142,13 +143,13 @@ fn a_published_manifest_makes_the_resources_of_the_image_beside_it() {
     }
 }
 
-/// The manifest is of a later version than the image: it has one event and eight names of values
-/// more, four events have one keyword more, and one message is mended.
+/// Restores the image's version of the manifest, which is of a later version: it has one more event
+/// and eight more names of values, four events have one more keyword, and one message is corrected.
 #[test]
 #[ignore = "needs published packages; `cargo xtask test` fetches them"]
 fn a_published_manifest_makes_an_older_images_resources_less_what_is_new() {
     const NEW_EVENT: u16 = 5195;
-    /// Events that have the keyword `ut:RPS` since.
+    /// The events that gained the keyword `ut:RPS`.
     const NEW_IN_RPS: [u16; 4] = [5154, 5155, 7172, 7173];
     const RPS: u64 = 0x8000_0000;
     const NEW_NAMES: [&str; 8] = [
@@ -213,8 +214,9 @@ const IMAGES: [(&str, Version, usize, usize); 9] = [
     ("compushady-0.17.5/dxcompiler.dll", Version::V5, 1, 16),
 ];
 
-/// Own XML with the white space that the template's GUID is made with and binary XML leaves out:
-/// mc.exe's own between elements, and the manifests' (all of them alike) around a field.
+/// Adds the white space to a template's own XML that its GUID depends on and that binary XML omits:
+/// mc.exe's own between elements, and the manifest's around a field, which is the same in all
+/// manifests.
 fn spaced(mut root: Element) -> Element {
     fn fields(nodes: &mut [Node]) {
         for node in nodes {
@@ -241,9 +243,9 @@ fn space_out(manifest: &mut Manifest) {
     }
 }
 
-/// In the runtime's manifest there is one field without a blank behind it. Only the GUID of its
-/// template tells.
-fn take_the_odd_blank(manifest: &mut Manifest) {
+/// Removes the trailing space after one field, which the runtime's original manifest does not have;
+/// only the GUID of the field's template shows this.
+fn remove_trailing_space(manifest: &mut Manifest) {
     let templates = manifest
         .providers
         .iter_mut()
@@ -277,7 +279,7 @@ fn what_is_read_from_an_image_makes_its_resources_again() {
         let lengths = manifest.providers.iter().map(|one| one.events.len());
         let found = (found, manifest.providers.len(), lengths.sum());
         assert_eq!(found, (version, providers, events), "{image}");
-        take_the_odd_blank(&mut manifest);
+        remove_trailing_space(&mut manifest);
         assert_makes(&manifest, version, image);
     }
 }

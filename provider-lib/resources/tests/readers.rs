@@ -1,4 +1,4 @@
-//! What readers that others wrote find in the resources: all of it, equal to the manifest.
+//! Third-party readers find everything in the resources, equal to the manifest.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -28,7 +28,7 @@ fn everything() -> Manifest {
     declared(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture/everything.rs"))
 }
 
-/// The manifest that the rules are tested with, which has what no declaration can have.
+/// Returns the manifest that the rules are tested with. Some of its parts cannot be declared.
 fn sound() -> Manifest {
     manifest::read(include_str!(
         "../../../tools/manifest/tests/fixture/sound.man"
@@ -36,10 +36,11 @@ fn sound() -> Manifest {
     .unwrap()
 }
 
-/// A field as it is described: its name, types, count and length, and where its members are.
+/// A field's descriptor: its name, types, count and length, and the position of its members.
 type Item = (String, u8, u8, u16, u16);
 
-/// The descriptors of a template's fields, those of structures behind all others.
+/// Returns the descriptors of a template's fields; the members of structures follow all other
+/// fields.
 fn items(properties: &[Property]) -> Vec<Item> {
     let number = |size: Size, base: usize| match size {
         Size::None => 0,
@@ -75,7 +76,7 @@ fn items(properties: &[Property]) -> Vec<Item> {
                         number(member.length, base),
                     ));
                 }
-                // The index of the first member lies where the types do.
+                // A structure's first member index is stored in place of the types.
                 (first, 0)
             }
         };
@@ -91,7 +92,7 @@ fn items(properties: &[Property]) -> Vec<Item> {
     all
 }
 
-/// The fields of an event, without the members of structures: the crate reads no further.
+/// Returns the fields of an event without the members of structures, which `evtx` does not read.
 fn template(event: &Event, provider: &Provider) -> Option<Vec<Item>> {
     event.template.map(|template| {
         let properties = &provider.templates[template].properties;
@@ -101,7 +102,7 @@ fn template(event: &Event, provider: &Provider) -> Option<Vec<Item>> {
     })
 }
 
-/// What `evtx` reads of a list's elements, whose types have only their fields in common.
+/// Returns the fields that all element types of `evtx` share.
 macro_rules! named {
     ($list:expr) => {
         $list
@@ -111,7 +112,7 @@ macro_rules! named {
     };
 }
 
-/// Compares with what the crate `evtx` reads.
+/// Compares a manifest with the resources that `evtx` reads.
 fn assert_evtx_agrees(manifest: &Manifest, data: &[u8]) {
     let ids = resources::message_ids(manifest);
     let id = |text: Option<usize>| text.map(|text| ids[text]);
@@ -166,7 +167,7 @@ fn assert_evtx_agrees(manifest: &Manifest, data: &[u8]) {
             .channels
             .iter()
             .map(|one| {
-                // The crate takes the flag for the number, and the number for something unknown.
+                // `evtx` reads the flag as the number, and the number as an unknown field.
                 (
                     u32::from(one.imported),
                     u32::from(one.value),
@@ -192,9 +193,8 @@ fn assert_evtx_agrees(manifest: &Manifest, data: &[u8]) {
     }
 }
 
-/// Maps. The crate takes the place of the first one for that of the first by name, and knows
-/// no entries of maps, since it takes the flag for their number; so all are looked up as decoders
-/// do, by the offsets.
+/// Compares maps. `evtx` confuses the first map's offset with its name's and reads no map entries
+/// (it takes the flag for their number), so every map is looked up by offset, as decoders do.
 fn assert_maps(
     manifest: &Manifest,
     provider: &Provider,
@@ -305,7 +305,7 @@ fn the_evtx_crate_reads_what_is_declared() {
     }
 }
 
-/// Links an image that has resources and nothing else.
+/// Links an image that contains only resources.
 fn link(manifest: &Manifest, folder: &Path) -> std::path::PathBuf {
     let file = folder.join("x.res");
     let data = res::file(&resources::resources(manifest).unwrap()).unwrap();
@@ -325,13 +325,13 @@ fn link(manifest: &Manifest, folder: &Path) -> std::path::PathBuf {
     image
 }
 
-/// What Python's libraries find in an image.
+/// Returns the resources that the Python libraries find in an image.
 fn dump(image: &Path) -> Value {
     let script = oracle("resources_dump.py");
     serde_json::from_slice(&run_python([&script, image])).unwrap()
 }
 
-/// Compares with what an image is found to have.
+/// Compares a manifest with the resources that the Python libraries find in an image.
 fn assert_image_has(manifest: &Manifest, image: &Path) {
     let data = fs::read(image).unwrap();
     let extracted = extract_wevt_template_resources(&data).unwrap();
@@ -373,7 +373,7 @@ fn assert_image_has(manifest: &Manifest, image: &Path) {
             assert_eq!(theirs["template"], json!(fields), "event {}", event.id);
         }
     }
-    // The texts.
+    // The message strings.
     let texts: BTreeMap<String, String> = ids
         .iter()
         .zip(&manifest.texts)
@@ -384,8 +384,8 @@ fn assert_image_has(manifest: &Manifest, image: &Path) {
 }
 
 #[test]
-#[ignore = "needs lld-link and the foreign readers; `cargo xtask test` runs it"]
-fn foreign_readers_find_everything_in_a_linked_image() {
+#[ignore = "needs lld-link and the third-party readers; `cargo xtask test` runs it"]
+fn third_party_readers_find_everything_in_a_linked_image() {
     for manifest in [everything(), sound()] {
         let folder = tempfile::tempdir().unwrap();
         assert_image_has(&manifest, &link(&manifest, folder.path()));
@@ -393,8 +393,8 @@ fn foreign_readers_find_everything_in_a_linked_image() {
 }
 
 #[test]
-#[ignore = "needs the sample driver and the foreign readers; `cargo xtask test` runs it"]
-fn foreign_readers_find_the_sample_drivers_events_in_its_image() {
+#[ignore = "needs the sample driver and the third-party readers; `cargo xtask test` runs it"]
+fn third_party_readers_find_the_sample_drivers_events_in_its_image() {
     let manifest = declared(&root().join("driver/src/trace.rs"));
     for profile in ["debug", "release", "arm64/release"] {
         let image = drivers(profile).join("etw_sample_driver.sys");
@@ -407,7 +407,7 @@ mod samples {
 
     #[test]
     #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
-    fn foreign_readers_find_what_published_manifests_say() {
+    fn third_party_readers_find_the_contents_of_published_manifests() {
         let folder = etw_test_support::sample("mc");
         let mut read = 0;
         for entry in fs::read_dir(folder).unwrap() {
@@ -418,7 +418,7 @@ mod samples {
             }
             let text = fs::read_to_string(&path).unwrap();
             let manifest = manifest::read(text.trim_start_matches('\u{feff}')).unwrap();
-            // What is imported and written again says the same.
+            // The imported declaration, written as a manifest, has the same meaning.
             let again = manifest::read(&manifest::write(&manifest, "")).unwrap();
             read += 1;
             if manifest.providers.is_empty() {

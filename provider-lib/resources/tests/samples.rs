@@ -1,4 +1,4 @@
-//! Manifests that others wrote, with the resources that mc.exe made of them.
+//! Compares with third-party manifests and the resources that mc.exe compiled from them.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use etw_manifest::{
 };
 use wdk_etw_build::{declaration::Files, import, manifest_of};
 
-/// The manifests among the samples.
+/// Returns the manifests among the samples.
 fn manifests() -> Vec<PathBuf> {
     let mut samples: Vec<PathBuf> = fs::read_dir(etw_test_support::sample("mc"))
         .unwrap()
@@ -31,8 +31,8 @@ fn read(path: &Path) -> Manifest {
     }
 }
 
-/// Compares with what mc.exe made; says how many resources there were to compare with.
-fn assert_is_mcs(manifest: &Manifest, path: &Path) -> usize {
+/// Compares with the output of mc.exe, and returns the number of resources compared.
+fn assert_matches_mc(manifest: &Manifest, path: &Path) -> usize {
     let mut compared = 0;
     for (extension, ours) in [
         ("wevt.v3.bin", wevt_template(manifest, Version::V3).unwrap()),
@@ -59,7 +59,7 @@ mod samples {
     fn the_resources_are_those_of_mc() {
         let compared: usize = manifests()
             .iter()
-            .map(|path| assert_is_mcs(&read(path), path))
+            .map(|path| assert_matches_mc(&read(path), path))
             .sum();
         assert!(compared >= 7, "{compared}");
     }
@@ -70,7 +70,7 @@ mod samples {
         for path in manifests() {
             let text = manifest::write(&read(&path), "a -- comment");
             let again = manifest::read(&text).unwrap();
-            assert_is_mcs(&again, &path);
+            assert_matches_mc(&again, &path);
             assert_eq!(manifest::write(&again, "a -- comment"), text);
         }
     }
@@ -94,11 +94,12 @@ mod samples {
             assert_eq!(others.next(), None);
             let source = folder.path().join("trace.rs");
             fs::write(&source, &imported.source).unwrap();
-            // It agrees with the manifest that it names, which the resources are made of.
+            // The declaration agrees with the manifest that it names, from which the resources are
+            // compiled.
             let (again, read) = manifest_of(&source, &files).unwrap();
             assert_eq!(read.len(), 2);
-            assert_is_mcs(&again, &path);
-            // It can stand for itself, too, with the same events.
+            assert_matches_mc(&again, &path);
+            // The declaration can also be the only source of the same events.
             let alone = import::declaration(&manifest, None);
             fs::write(&source, &alone.source).unwrap();
             let (alone, read) = manifest_of(&source, &files).unwrap();

@@ -20,7 +20,7 @@ pub struct Provider {
     pub encoding: Option<Encoding>,
     /// The notification hooks.
     pub hooks: Hooks,
-    /// Whether traces record the driver's image (`EventProviderBinaryTrackInfo`).
+    /// True if traces record the path of the driver's image (`EventProviderBinaryTrackInfo`).
     pub binary_tracking: bool,
     /// The path of the manifest to generate the image's resources from, relative to the package's
     /// folder. If this is `None`, they come from the declaration.

@@ -39,13 +39,13 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// Returns the map of this name.
+    /// Returns the map with this name.
     #[must_use]
     pub fn map(&self, name: &syn::Ident) -> Option<&'a Map> {
         self.maps.iter().find(|map| map.ident == *name)
     }
 
-    /// Returns the structure of this name.
+    /// Returns the structure with this name.
     #[must_use]
     pub fn structure(&self, name: &syn::Ident) -> Option<&'a Structure> {
         self.structures

@@ -1,7 +1,7 @@
 //! Stand-ins for the ETW routines of ntoskrnl.exe, which record calls, fail on demand and send
 //! notifications. One test uses them at a time.
 
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, reason = "each test file uses only some of these items")]
 
 use std::ffi::c_void;
 
@@ -65,13 +65,13 @@ pub struct Etw {
     pub thread_activity: Guid,
     /// The status of `EventProviderBinaryTrackInfo`.
     pub tracking_status: i32,
-    /// Whether pool allocations fail.
+    /// True if pool allocations fail.
     pub no_pool: bool,
     /// The current IRQL.
     pub irql: u8,
     /// The allocated blocks: address, tag and memory.
     pub blocks: Vec<(usize, u32, Box<[u8]>)>,
-    /// Whether writes wait inside `EtwWriteEx`.
+    /// Set to make writes wait inside `EtwWriteEx`.
     pub hold_writes: bool,
     /// The number of writes inside `EtwWriteEx`.
     pub writes_inside: usize,

@@ -1,7 +1,7 @@
 //! The event descriptor and its parts.
 
-/// The severity or detail of an event. A session receives the events whose level is at most the
-/// one that it asks for.
+/// The severity or detail of an event. A session receives an event if its level is at most the
+/// level that the session enables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Level(pub u8);

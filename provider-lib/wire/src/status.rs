@@ -36,10 +36,10 @@ named! {
     TIMEOUT = 0x0000_0102;
     /// The request will be completed later. A success.
     PENDING = 0x0000_0103;
-    /// The data do not fit into the buffer; from a write: into a session's buffer. A warning,
-    /// which is not a success.
+    /// The data does not fit in the buffer; for an event write, in a session's buffer. A warning,
+    /// so `NT_SUCCESS` is false.
     BUFFER_OVERFLOW = 0x8000_0005;
-    /// There is no further entry. A warning, which is not a success.
+    /// There are no more entries. A warning, so `NT_SUCCESS` is false.
     NO_MORE_ENTRIES = 0x8000_001A;
     /// A size field does not hold the size of its structure.
     INFO_LENGTH_MISMATCH = 0xC000_0004;
@@ -47,13 +47,13 @@ named! {
     INVALID_HANDLE = 0xC000_0008;
     /// An argument is not valid.
     INVALID_PARAMETER = 0xC000_000D;
-    /// The device does not exist, or no longer.
+    /// The device does not exist or no longer exists.
     NO_SUCH_DEVICE = 0xC000_000E;
     /// The device or the call does not support the request.
     INVALID_DEVICE_REQUEST = 0xC000_0010;
     /// No memory is available; from a write: no session buffer is free.
     NO_MEMORY = 0xC000_0017;
-    /// The caller lacks the permission.
+    /// The caller does not have permission.
     ACCESS_DENIED = 0xC000_0022;
     /// The buffer is too small.
     BUFFER_TOO_SMALL = 0xC000_0023;

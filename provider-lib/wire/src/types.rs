@@ -1,8 +1,8 @@
 //! The codes of field types.
 //!
-//! `InType` says how a value is encoded; manifests and `TraceLogging` use the same numbers. How a
-//! value is shown has two numberings: [`OutType`] is that of winmeta.xml, which manifests and
-//! `WEVT_TEMPLATE` resources use, and [`TlgOutType`] is that of TraceLoggingProvider.h.
+//! `InType` is the encoding of a value; manifests and `TraceLogging` use the same numbers. The
+//! presentation of a value has two numberings: [`OutType`] is that of winmeta.xml, which manifests
+//! and `WEVT_TEMPLATE` resources use, and [`TlgOutType`] is that of TraceLoggingProvider.h.
 
 /// Declares an enumeration of codes, and the conversions from and to them.
 macro_rules! codes {
@@ -76,7 +76,7 @@ codes! {
         Binary = 14,
         /// A GUID, 16 bytes.
         Guid = 15,
-        /// A pointer, of the size that the event header's flags say.
+        /// A pointer, whose size the event header's flags specify.
         Pointer = 16,
         /// A `FILETIME`: 64 bits, 100 ns units since 1601-01-01.
         FileTime = 17,

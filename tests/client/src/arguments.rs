@@ -119,9 +119,9 @@ pub struct DisallowOptions {
 /// The requests that the device serves.
 #[derive(Debug)]
 pub enum Request {
-    /// Returns a text, from a DPC if `dpc` is true.
+    /// Returns a string, from a DPC if `dpc` is true.
     Echo { text: String, dpc: bool },
-    /// Writes a text.
+    /// Writes a string.
     Write { text: String },
     /// Reads at most `length` bytes.
     Read { length: u32 },

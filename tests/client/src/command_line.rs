@@ -195,7 +195,7 @@ fn send() -> Command {
     let text = || {
         Arg::new("text")
             .value_name("TEXT")
-            .help("The text to send")
+            .help("The string to send")
             .required(true)
     };
     let number = |name: &'static str, help: &'static str| {
@@ -211,7 +211,7 @@ fn send() -> Command {
         .arg_required_else_help(true)
         .subcommand(
             Command::new("echo")
-                .about("Send a text and print the bytes that the driver returns")
+                .about("Send a string and print the bytes that the driver returns")
                 .arg(text())
                 .arg(flag(
                     "dpc",
@@ -220,7 +220,7 @@ fn send() -> Command {
         )
         .subcommand(
             Command::new("write")
-                .about("Write a text, which later reads return")
+                .about("Write a string that later reads return")
                 .arg(text()),
         )
         .subcommand(

@@ -71,7 +71,7 @@ impl Consumer {
         let over_in_thread = Arc::clone(&over);
         let context = handler.expose_provenance();
         let thread = thread::spawn(move || {
-            // SAFETY: the handle was opened for one trace; null means no limits of time.
+            // SAFETY: the handle was opened for one trace; null means no time limits.
             let code = unsafe { ProcessTrace(&raw const handle, 1, ptr::null(), ptr::null()) };
             let handler = ptr::with_exposed_provenance_mut::<Handler>(context);
             // SAFETY: the pointer came from a box, and no more events are delivered.

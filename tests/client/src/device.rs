@@ -61,7 +61,7 @@ pub fn paths() -> Vec<String> {
         return Vec::new();
     }
     let mut units = vec![0; length as usize];
-    // SAFETY: the buffer is as large as the length says.
+    // SAFETY: the length is the size of the buffer.
     let found = unsafe {
         CM_Get_Device_Interface_ListW(
             &raw const class,
@@ -306,7 +306,10 @@ impl Request {
     /// Waits until the kernel no longer accesses the request's memory.
     fn wait(&mut self) -> Result<Box<InFlight>, Failure> {
         let pending = self.sent == STATUS_PENDING;
-        let in_flight = self.in_flight.take().expect("a request is waited for once");
+        let in_flight = self
+            .in_flight
+            .take()
+            .expect("wait is called once per request");
         if pending {
             // SAFETY: the event lives in the request.
             let waited = unsafe { WaitForSingleObject(in_flight.event.0, INFINITE) };

@@ -53,7 +53,7 @@ fn locate() -> Result<u32, Failure> {
     };
     check("CM_Get_Device_ID_List_Size", found).map_err(|_| Failure::NoDevice)?;
     let mut units = vec![0; length as usize];
-    // SAFETY: as above; the buffer is as large as the length says.
+    // SAFETY: as above; the length is the size of the buffer.
     let found = unsafe {
         CM_Get_Device_ID_ListW(
             service.as_ptr(),

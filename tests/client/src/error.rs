@@ -78,12 +78,12 @@ pub enum Failure {
     )]
     NoDevice,
     /// The driver failed a request.
-    #[error("the driver completed the request with status 0x{0:08x}")]
+    #[error("the driver failed the request with NTSTATUS 0x{0:08x}")]
     Refused(u32),
     /// The driver's answer has the wrong length.
     #[error(
-        "the driver returned {got} bytes for {request}, expected {expected}: driver and client are \
-         from different versions"
+        "the driver returned {got} bytes for {request}; expected {expected}: the driver and the \
+         client have different versions; install both from the same build"
     )]
     WrongLength {
         /// The name of the control code.

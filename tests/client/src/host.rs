@@ -4,7 +4,7 @@ use std::{path::PathBuf, thread, time::Duration};
 
 use etl_file::{Guid, Trace};
 use etw_scenarios::{
-    Answer, File, Filter, Host, HostError, Pending, Recording, Room, Session, Source,
+    Answer, BufferSpace, File, Filter, Host, HostError, Pending, Recording, Session, Source,
 };
 use windows_sys::Win32::System::Diagnostics::Etw::{
     EVENT_ACTIVITY_CTRL_SET_ID, EventActivityIdControl,
@@ -113,12 +113,12 @@ impl Host for Windows {
         Ok(())
     }
 
-    fn start_session(&mut self, name: &str, room: Room) -> Result<Session, HostError> {
+    fn start_session(&mut self, name: &str, room: BufferSpace) -> Result<Session, HostError> {
         let number = self.sessions.len();
         let path = self.folder.join(format!("{name}-{number}.etl"));
         let buffers = match room {
-            Room::Plenty => Buffers::default(),
-            Room::Scarce => Buffers {
+            BufferSpace::Ample => Buffers::default(),
+            BufferSpace::Minimal => Buffers {
                 kilobytes: 4,
                 minimum: 2,
                 maximum: 2,

@@ -185,7 +185,7 @@ pub fn install(inf: &Path) -> Result<Restart, Failure> {
     }
     let hardware_id = wide(HARDWARE_ID);
     let mut restart = 0;
-    // SAFETY: both texts end with a NUL, and the out-parameter is a local.
+    // SAFETY: both strings end with a NUL, and the out-parameter is a local.
     let updated = unsafe {
         UpdateDriverForPlugAndPlayDevicesW(
             ptr::null_mut(),

@@ -1,7 +1,7 @@
 //! The sample driver's client for Windows.
 //!
 //! The client controls ETW sessions, consumes their events (decoded by TDH) and sends requests to
-//! the sample driver's device. It runs on Windows the scenarios that also run in the stand-in
+//! the sample driver's device. On Windows, it also runs the scenarios that run in the stand-in
 //! kernel.
 
 #[cfg(not(windows))]

@@ -168,7 +168,10 @@ impl Drop for OwnSession {
         if self.running
             && let Err(error) = self.session.control(EVENT_TRACE_CONTROL_STOP)
         {
-            eprintln!("warning: cannot stop a session, which keeps running: {error}");
+            eprintln!(
+                "warning: cannot stop the session, so it is still running (`logman query -ets` \
+                 lists it): {error}"
+            );
         }
     }
 }
@@ -430,7 +433,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_of_ids_is_laid_out_as_the_header_says() {
+    fn a_filter_of_ids_has_the_headers_layout() {
         assert_eq!(
             event_ids(&Ids::Only(vec![1, 0x0203])),
             [1, 0, 2, 0, 1, 0, 3, 2]
@@ -449,7 +452,7 @@ mod tests {
         }
         let found = parse_registrations(&bytes);
         assert_eq!(found.instances, 1);
-        // The count says 2, but only one TRACE_ENABLE_INFO follows.
+        // The count is 2, but only one TRACE_ENABLE_INFO follows.
         assert_eq!(found.enable_infos.len(), 1);
         let one = found.enable_infos[0];
         assert_eq!((one.session, one.level), (9, 5));

@@ -378,7 +378,7 @@ pub fn decode(record: &EVENT_RECORD) -> Event {
     event
 }
 
-/// Sets the names that TDH knows.
+/// Sets the names that TDH returns.
 fn set_names(event: &mut Event, information: &Information<'_>) {
     let info = information.info();
     let text = |offset| {

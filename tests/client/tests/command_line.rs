@@ -1,5 +1,5 @@
 //! Runs the client as its users do. On systems without ETW and without the sample device, such as
-//! Wine, it must say so; the scenarios show what it does on Windows.
+//! Wine, it must report an error; the scenarios show what it does on Windows.
 
 use std::{
     fs,
@@ -97,7 +97,7 @@ fn a_wrong_command_line_is_refused_with_code_2() {
 }
 
 #[test]
-fn without_etw_it_says_so() {
+fn without_etw_it_reports_an_error() {
     if !is_wine() {
         return;
     }
@@ -129,7 +129,7 @@ fn without_etw_it_says_so() {
 }
 
 #[test]
-fn without_the_device_it_says_so() {
+fn without_the_device_it_reports_an_error() {
     if !is_wine() {
         return;
     }

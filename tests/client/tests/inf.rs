@@ -32,7 +32,7 @@ impl Inf {
     fn values(&self, section: &str, key: &str) -> Vec<String> {
         let mut context = INFCONTEXT::default();
         let (section, key) = (wide(section), wide(key));
-        // SAFETY: the file is open, the texts end with a NUL, and the context is a local.
+        // SAFETY: the file is open, the strings end with a NUL, and the context is a local.
         let found = unsafe {
             SetupFindFirstLineW(self.0, section.as_ptr(), key.as_ptr(), &raw mut context)
         };

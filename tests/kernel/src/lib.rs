@@ -73,6 +73,7 @@ pub use crate::{
         bugcheck::{BugCheck, Violation, Violations},
         irql::Irql,
         loader::LoadError,
+        nearest::nearest,
         rule::{Rule, Severity},
         status::NtStatus,
     },

@@ -8,7 +8,7 @@ use std::{fs, path::Path, process::Command};
 
 use etl_file::Trace;
 
-/// Runs `testkernel run` with the sample driver; whether it succeeded, and what it said.
+/// Runs `testkernel run` with the sample driver. Returns whether it succeeded, and its output.
 fn run(folder: &Path, script: &str, arguments: &[&str]) -> (bool, String) {
     let file = folder.join("script.txt");
     fs::write(&file, script).unwrap();
@@ -66,7 +66,7 @@ fn a_script_drives_a_driver_and_leaves_a_trace() {
     let events = trace.events().count();
     assert!(events > 15, "{events}");
     assert!(said.contains(&format!("{events} events in ")), "{said}");
-    // By the group, and less of it.
+    // Enables the group, with a lower level and fewer keywords.
     let group = ["--group", "WdkEtw.SampleGroup:4:0x1"];
     let (good, said) = run(folder.path(), SCRIPT, &group);
     assert!(good, "{said}");
@@ -116,7 +116,7 @@ fn clients_take_turns_by_the_seed() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_a_sentence() {
+fn errors_are_sentences() {
     let folder = tempfile::tempdir().unwrap();
     let enable = ["--enable", "WdkEtw.SampleDriver"];
     let cases: [(&str, &[&str], &str); 8] = [
@@ -166,7 +166,7 @@ fn what_is_wrong_is_said_in_a_sentence() {
 }
 
 #[test]
-fn a_driver_that_crashes_is_reported_and_not_the_end_of_the_world() {
+fn a_driver_crash_is_reported_with_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
         .arg("run")
@@ -181,4 +181,29 @@ fn a_driver_that_crashes_is_reported_and_not_the_end_of_the_world() {
         said.contains("bugcheck 0x1E") && said.contains("read_null"),
         "{said}"
     );
+    // The trace so far is there, and the last calls are printed.
+    let told = String::from_utf8(output.stdout).unwrap();
+    let trace = folder.path().join("crash.etl");
+    assert!(
+        told.contains("0 events in ") && Trace::open(trace).is_ok(),
+        "{told}"
+    );
+    assert!(
+        told.contains("newest first:\n    WdfDriverCreate at PASSIVE_LEVEL"),
+        "{told}"
+    );
+    assert!(
+        told.contains("the provider A did not register, and no other did"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_provider_that_does_not_register_is_named_with_the_nearest() {
+    let folder = tempfile::tempdir().unwrap();
+    let (good, said) = run(folder.path(), "", &["--enable", "WdkEtw.SampelDriver"]);
+    assert!(good, "{said}");
+    let expected = "warning: the provider WdkEtw.SampelDriver did not register; registered: \
+                    WdkEtw.SampleDriver; the nearest name is WdkEtw.SampleDriver";
+    assert!(said.contains(expected), "{said}");
 }

@@ -1,4 +1,4 @@
-//! Providers that misunderstand their notifications are found out.
+//! Tests that the conformance check detects providers that misinterpret notifications.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -9,8 +9,7 @@ use etw_testkernel::{
     conformance::{ConformanceError, check_provider},
 };
 
-/// Checks the probe driver as a service. When its second provider is told something, it
-/// writes an event.
+/// Checks the probe driver as a service. Its second provider writes an event when it is notified.
 fn check(service: &str) -> Vec<Violation> {
     let kernel = Kernel::new();
     let driver = kernel.load_as(&common::probe(), service).unwrap();
@@ -47,7 +46,7 @@ fn providers_that_misunderstand_are_found_out() {
         (
             "v26",
             Rule::CaptureChangesState,
-            "although no session enabled it",
+            "while no session enabled it",
         ),
         ("v50", Rule::FailureChangesDriver, "after its writes failed"),
     ] {
@@ -60,7 +59,7 @@ fn providers_that_misunderstand_are_found_out() {
     }
 }
 
-// V23 to V26 and V50 for the library that this project is about.
+// V23 to V26 and V50 for this project's library.
 #[test]
 fn the_sample_driver_understands() {
     let kernel = Kernel::new();
@@ -91,7 +90,7 @@ fn a_provider_that_writes_nothing_cannot_be_checked() {
     let provider = etw_scenarios::provider();
     let result = check_provider(&kernel, provider, &mut || Ok(Vec::new()));
     assert!(matches!(result, Err(ConformanceError::Silent(of)) if of == provider));
-    // The check's session is gone.
+    // The check has stopped its session.
     let again = kernel.start_session(SessionConfig::to_consumers("conformance"));
     assert!(again.is_ok());
     driver.unload().unwrap();

@@ -1,4 +1,4 @@
-//! What the sample driver does with its requests, its parameters, and its device's end.
+//! Tests the sample driver's requests, parameters and device removal.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -20,7 +20,7 @@ const CLIENT: Identity = Identity {
     thread: 31,
 };
 
-/// The driver with its device open, and everything it writes in a session.
+/// The driver with its device open, and a session that records all its events.
 struct World {
     kernel: Kernel,
     folder: tempfile::TempDir,
@@ -71,7 +71,7 @@ impl World {
         Statistics::read_from_bytes(&output).unwrap()
     }
 
-    /// Takes everything down; the trace.
+    /// Closes the file, removes the device, unloads the driver, and returns the trace.
     fn leave(self) -> Trace {
         self.file.close().unwrap();
         self.device.remove().unwrap();
@@ -86,7 +86,7 @@ fn finish(kernel: &Kernel, session: SessionHandle, _folder: &tempfile::TempDir) 
     Trace::open(report.file).unwrap()
 }
 
-/// How many events of a name that describes itself.
+/// Returns the number of `TraceLogging` events with a name.
 fn named(trace: &Trace, name: &str) -> usize {
     let catalog = etl_file::Catalog::new();
     let events = trace.events();
@@ -96,7 +96,7 @@ fn named(trace: &Trace, name: &str) -> usize {
 }
 
 #[test]
-fn who_waits_is_woken_in_turn() {
+fn wake_completes_waits_in_order() {
     let world = World::new();
     let wait = || world.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
     let (first, second) = (wait(), wait());
@@ -108,7 +108,7 @@ fn who_waits_is_woken_in_turn() {
         (NtStatus::SUCCESS, 1_u64.to_le_bytes().to_vec())
     );
     assert_eq!(second.try_finish().unwrap(), None);
-    // What waits does so whatever the device's power.
+    // A request waits in every power state of the device.
     world.device.power_cycle().unwrap();
     assert_eq!(world.control(IOCTL_WAKE, &[], 0).0, NtStatus::SUCCESS);
     assert_eq!(second.finish().unwrap().output, 2_u64.to_le_bytes());
@@ -124,7 +124,7 @@ fn waiting_can_be_cancelled_and_ends_its_activity() {
     assert_eq!(waits.finish().unwrap().status, NtStatus::CANCELLED);
     let waits = world.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
     let (kernel, session, folder) = (world.kernel, world.session, world.folder);
-    // A file that is closed cancels what waits for it.
+    // Closing a file cancels the file's waiting requests.
     world.file.close().unwrap();
     assert_eq!(waits.finish().unwrap().status, NtStatus::CANCELLED);
     world.device.remove().unwrap();
@@ -141,7 +141,7 @@ fn waiting_can_be_cancelled_and_ends_its_activity() {
 }
 
 #[test]
-fn a_device_that_is_pulled_out_says_so_and_lets_nobody_wait() {
+fn surprise_removal_is_traced_and_cancels_waits() {
     let world = World::new();
     let waits = world.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
     let run = [1, 0, 0, 0];
@@ -155,15 +155,15 @@ fn a_device_that_is_pulled_out_says_so_and_lets_nobody_wait() {
     assert_eq!(trace.events().filter(pulled_out).count(), 1);
 }
 
-/// The traits of the first event.
+/// Returns the traits of the first event.
 fn traits(trace: &Trace) -> etl_file::decode::ProviderTraits {
     let event = trace.events().next().unwrap();
     etl_file::decode::ProviderTraits::parse(event.record.item(12).unwrap()).unwrap()
 }
 
-// R-T5: custom traits, known at run time only.
+// R-T5: custom traits whose value is determined at run time.
 #[test]
-fn the_registry_says_what_every_event_carries() {
+fn every_event_carries_the_registrys_tag() {
     let service = "etw_sample_driver";
     let tagged = World::with(|kernel| kernel.set_parameter(service, TAG_PARAMETER, "lab 7"));
     let found = traits(&tagged.leave());

@@ -1,4 +1,4 @@
-//! The sample driver on bad days: routines that fail.
+//! Tests the sample driver while routines fail.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -16,8 +16,8 @@ const CLIENT: Identity = Identity {
     thread: 11,
 };
 
-/// Loads the driver under a fault, uses its device, and gives what it printed, how many
-/// events a session got, and how many the driver counted as failed.
+/// Loads the driver under a fault and uses its device. Returns the driver's output, the number of
+/// events that a session received, and the number that the driver counted as failed.
 fn with_fault(fault: Fault) -> (String, usize, u64) {
     let kernel = Kernel::new();
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What the runtime filters beyond level and keywords, and by group.
+//! Tests the runtime's filters other than level and keywords, and the filters of groups.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -57,7 +57,7 @@ impl World {
         }
     }
 
-    /// Stops a session and returns what it recorded, by name or id.
+    /// Stops a session and returns the names or ids of its events.
     fn recorded(&self, session: SessionHandle) -> Vec<String> {
         let report = self.kernel.stop_session(session).unwrap();
         let trace = Trace::open(&report.file).unwrap();
@@ -88,7 +88,7 @@ fn everything() -> EnableParameters {
     }
 }
 
-/// One request: read and written.
+/// Sends one write request.
 fn request(device: &Device) {
     let file = device.open(CLIENT).unwrap();
     file.write(b"x").unwrap();
@@ -120,7 +120,7 @@ fn a_disallowed_provider_is_not_reached_by_a_group_and_the_list_can_change() {
         .unwrap();
     let (driver, device) = world.load();
     request(&device);
-    // The list is taken back while the session runs, and set again.
+    // The list is removed while the session runs, and then set again.
     let before = world.kernel.statistics().notifications;
     world.kernel.set_disallow_list(by_group, vec![]).unwrap();
     assert_eq!(world.kernel.statistics().notifications - before, 1);
@@ -132,7 +132,7 @@ fn a_disallowed_provider_is_not_reached_by_a_group_and_the_list_can_change() {
     world.kernel.set_disallow_list(by_group, list).unwrap();
     assert_eq!(world.kernel.statistics().notifications - before, 2);
     request(&device);
-    // What the session enables by itself is not the list's business.
+    // The list does not apply to a provider that the session enables directly.
     world.kernel.enable(by_group, provider(), requests).unwrap();
     request(&device);
     device.remove().unwrap();
@@ -174,7 +174,7 @@ fn a_private_session_controls_no_group_and_gets_no_events_of_drivers() {
     driver.unload().unwrap();
     assert_eq!(world.kernel.statistics().notifications, before);
     assert_eq!(world.recorded(session), [""; 0]);
-    // R-O8: four of a process.
+    // R-O8: a process can have four private sessions.
     for name in ["a", "b", "c", "d"] {
         private(name).unwrap();
     }
@@ -281,7 +281,7 @@ fn sessions_filter_by_id_and_by_name() {
 // R-G2
 #[test]
 fn a_driver_that_may_not_join_its_group_works_outside_it() {
-    for denial in [GroupDenial::RefusesAll, GroupDenial::RefusesTheGroup] {
+    for denial in [GroupDenial::SkipsAllTraits, GroupDenial::SkipsGroup] {
         let world = World::new();
         let guid: Guid = PROVIDER_GROUP.parse().unwrap();
         world.kernel.deny_group(guid, denial);

@@ -1,4 +1,4 @@
-//! The demo's traces in decoders that this project did not write.
+//! Reads the demo's traces with third-party decoders.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -13,7 +13,7 @@ fn dissect_and_etl_parser_agree_on_the_demos_traces() {
     let folder = tempfile::tempdir().unwrap();
     let tour = etw_scenarios::drive(&common::sample(), folder.path(), &mut |_| ()).unwrap();
     for report in [&tour.everything, &tour.requests] {
-        let events = oracles::assert_foreign_decoders_agree(&report.file);
+        let events = oracles::assert_third_party_decoders_agree(&report.file);
         assert_eq!(events as u64, report.events, "{}", report.name);
     }
 }

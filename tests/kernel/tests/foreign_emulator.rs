@@ -1,4 +1,4 @@
-//! The same image in an emulator that this project did not write.
+//! Runs the same image in a third-party emulator.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 

@@ -55,7 +55,7 @@ impl World {
         driver.unload().unwrap();
     }
 
-    /// Stops a session and returns the levels and keywords it recorded.
+    /// Stops a session and returns the levels and keywords of its events.
     fn recorded(&self, session: SessionHandle) -> Vec<(u8, u64)> {
         let report = self.kernel.stop_session(session).unwrap();
         Trace::open(&report.file)
@@ -116,7 +116,7 @@ fn group_and_direct_enablement_add_up_and_one_copy_is_recorded() {
         .iter()
         .filter(|event| **event == (4, keyword::POWER))
         .count();
-    // One write; into D0 and out of it.
+    // One write, one entry into D0, and one exit from D0.
     assert_eq!((requests, power, recorded.len()), (1, 2, 3));
 }
 
@@ -136,6 +136,6 @@ fn sessions_that_reach_the_provider_in_different_ways_are_routed_apart() {
             .iter()
             .all(|(_, keyword)| *keyword == keyword::REQUEST)
     );
-    // Loaded, device added, unloaded.
+    // The driver was loaded, its device was added, and the driver was unloaded.
     assert_eq!(world.recorded(direct), [(4, keyword::LIFECYCLE); 3]);
 }

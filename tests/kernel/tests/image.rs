@@ -1,4 +1,4 @@
-//! The driver's image: what Windows asks of it, and what the loader refuses.
+//! Tests the driver's image against the requirements of Windows, and the loader's errors.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -17,9 +17,8 @@ use object::{
     read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile64},
 };
 
-/// Every import that a driver of ours may have, with the first Windows that exports
-/// it, as the WDK's documentation says. The floor is Windows 10 2004, from
-/// `ExAllocatePool2`.
+/// Every import that this project's drivers may have, with the first Windows version that exports
+/// it, according to the WDK's documentation. `ExAllocatePool2` sets the minimum, Windows 10 2004.
 const KNOWN_IMPORTS: &[(&str, &str, Windows)] = &[
     ("ntoskrnl.exe", "DbgPrint", Windows::BeforeVista),
     ("ntoskrnl.exe", "EtwActivityIdControl", Windows::Vista),
@@ -38,8 +37,7 @@ const KNOWN_IMPORTS: &[(&str, &str, Windows)] = &[
         "KeDelayExecutionThread",
         Windows::BeforeVista,
     ),
-    // Debug builds only: the headers for x64 read a register instead, but the export is
-    // there.
+    // Debug builds only: the headers for x64 read a register instead, but ntoskrnl.exe exports it.
     ("ntoskrnl.exe", "KeGetCurrentIrql", Windows::BeforeVista),
     ("ntoskrnl.exe", "RtlCopyUnicodeString", Windows::BeforeVista),
     ("ntoskrnl.exe", "memcmp", Windows::BeforeVista),
@@ -60,8 +58,8 @@ enum Windows {
     Ten2004,
 }
 
-/// The PE checksum: a 16-bit one's complement sum of the file without the field
-/// itself, plus the file's length (imagehlp's `CheckSumMappedFile`).
+/// Returns the PE checksum: a 16-bit one's complement sum of the file without the field itself,
+/// plus the file's length (imagehlp's `CheckSumMappedFile`).
 fn checksum(file: &[u8], field: usize) -> u32 {
     let mut sum = 0_u32;
     for (number, pair) in file.chunks(2).enumerate() {
@@ -169,7 +167,7 @@ fn every_import_is_in_windows_10_2004() {
 
 #[test]
 fn no_frame_is_so_large_that_the_stack_is_probed() {
-    // A debug build may have larger frames, and the probe for them.
+    // Debug builds are not tested: they may have larger frames, which are probed.
     for profile in ["release", "arm64/release"] {
         let pdb = common::driver(profile, "etw_sample_driver.pdb");
         let bytes = fs::read(pdb).unwrap();
@@ -223,14 +221,14 @@ fn microsofts_crates_are_the_published_ones() {
             .collect();
         assert!(!lines.is_empty(), "{package} is not in the tree:\n{tree}");
         for line in lines {
-            // A package from the registry has no place after its version.
+            // A registry package has no path after its version.
             assert_eq!(line.contains("wdk-standin"), standin, "{line}");
             assert_eq!(line.contains('/'), standin, "{line}");
         }
     }
 }
 
-/// Loads bytes as a driver and expects a refusal.
+/// Loads bytes as a driver, which must fail, and returns the error.
 fn refusal(bytes: &[u8]) -> LoadError {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bad.sys");
@@ -252,7 +250,7 @@ fn an_image_for_another_machine_is_refused() {
 #[test]
 fn a_file_that_is_cut_off_anywhere_is_refused() {
     let good = fs::read(common::sample()).unwrap();
-    // The last bytes of the file may be padding that nothing needs.
+    // The last bytes of the file may be unused padding.
     for length in (0..good.len() - 512).step_by(37) {
         let error = refusal(&good[..length]);
         assert!(
@@ -281,7 +279,7 @@ fn another_kind_of_program_is_refused() {
 }
 
 #[test]
-fn an_import_that_is_not_provided_is_named() {
+fn an_import_that_is_not_provided_is_named_when_it_is_called() {
     let mut bytes = fs::read(common::sample()).unwrap();
     let name = b"EtwSetInformation\0";
     let at = bytes
@@ -289,11 +287,23 @@ fn an_import_that_is_not_provided_is_named() {
         .position(|window| window == name)
         .unwrap();
     bytes[at..at + 3].copy_from_slice(b"Xyz");
-    match refusal(&bytes) {
-        LoadError::MissingImports { imports, .. } => {
-            assert_eq!(imports, ["ntoskrnl.exe!XyzSetInformation"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("unprovided.sys");
+    fs::write(&path, &bytes).unwrap();
+    let name = "ntoskrnl.exe!XyzSetInformation";
+    assert_eq!(etw_testkernel::check_image(&path).unwrap(), [name]);
+    // The driver registers its provider in its entry point, and sets the provider's traits.
+    match Kernel::new().load(&path) {
+        Err(KernelError::BugCheck(bugcheck)) => {
+            let message = bugcheck.message;
+            assert!(
+                message.starts_with(&format!("{name} was called from unprovided.sys+0x")),
+                "{message}"
+            );
+            assert!(message.ends_with("does not provide it"), "{message}");
         }
-        error => panic!("{error}"),
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("the driver sets no traits"),
     }
 }
 
@@ -307,7 +317,7 @@ fn damaged_headers_are_refused_or_loaded_but_never_a_crash() {
             let mut bytes = good.clone();
             bytes[at] ^= change;
             fs::write(&path, &bytes).unwrap();
-            // Only the mapping is tried: damaged code must not be run.
+            // Only the mapping is tested, because damaged code must not run.
             let _result = etw_testkernel::check_image(&path);
         }
     }

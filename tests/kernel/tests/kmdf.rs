@@ -1,5 +1,4 @@
-//! What the framework does for a driver: which of its callbacks are called, in which
-//! order, and how its calls end.
+//! Tests the framework: the order of a driver's callbacks, and the results of its calls.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -25,11 +24,11 @@ struct Bench {
     driver: Driver,
     device: Device,
     file: File,
-    /// How many lines the driver had printed when a test last looked.
+    /// The number of lines that [`Self::news`] has returned.
     seen: Cell<usize>,
 }
 
-/// The lines that drivers printed.
+/// Returns the lines that drivers printed.
 fn lines(kernel: &Kernel) -> Vec<String> {
     let output = kernel.debug_output().concat();
     output.lines().map(str::to_owned).collect()
@@ -52,7 +51,7 @@ impl Bench {
         bench
     }
 
-    /// What the driver printed since a test last looked.
+    /// Returns the lines that the driver printed since the last call.
     fn news(&self) -> Vec<String> {
         let lines = lines(&self.kernel);
         let seen = self.seen.replace(lines.len());
@@ -71,7 +70,7 @@ impl Bench {
         self.file.start_device_control(command, &[], 64).unwrap()
     }
 
-    /// The numbers that a command gives back.
+    /// Returns the numbers that a command returns.
     fn ask(&self, command: u32) -> Vec<u32> {
         numbers(&self.file, command)
     }
@@ -84,7 +83,7 @@ impl Bench {
         assert_eq!(self.ask(command), [status.0.cast_unsigned()]);
     }
 
-    /// The bugcheck when this command is sent.
+    /// Sends a command, which must bugcheck, and returns the bugcheck.
     fn stops(&self, command: u32) -> BugCheck {
         match self.file.start_device_control(command, &[], 64) {
             Err(KernelError::BugCheck(bugcheck)) => bugcheck,
@@ -174,7 +173,7 @@ fn requests_can_be_found_without_being_retrieved() {
 #[test]
 fn a_stopped_queue_accepts_and_does_not_dispatch() {
     let bench = Bench::new();
-    // Accepts, dispatches, no requests, none with the driver.
+    // The queue accepts and dispatches, is empty, and the driver holds no request.
     assert_eq!(bench.ask(commands::STATE), [15, 0, 0]);
     bench.command(commands::STOP);
     bench.assert_news(&["stopped"]);
@@ -247,8 +246,8 @@ fn stopping_a_queue_waits_for_what_the_driver_holds() {
     let write = bench.file.start_write(b"one").unwrap();
     let next = bench.file.start_write(b"second").unwrap();
     bench.command(commands::STOP_AND_WAIT);
-    // The timer completes the write while the stop waits, and only the start lets the
-    // next one through.
+    // The timer completes the write while the stop waits. The next write is presented only after
+    // the start.
     bench.assert_news(&["write 3", "timer at 2", "writes stopped", "write 6"]);
     assert_eq!(status_of(write), NtStatus::SUCCESS);
     assert!(is_pending(&next));
@@ -273,7 +272,7 @@ fn waiting_for_a_request_from_its_own_callback_is_a_bugcheck() {
 fn a_request_that_waits_can_be_cancelled() {
     let bench = Bench::new();
     let read = bench.file.start_read(1).unwrap();
-    // One that the driver has not seen ends without it.
+    // A request that was never presented is completed without the driver.
     let kept = bench.file.start_write(b"one").unwrap();
     let unseen = bench.file.start_write(b"second").unwrap();
     bench.skip();
@@ -318,7 +317,7 @@ fn a_cancelled_request_cannot_be_made_cancelable() {
 }
 
 #[test]
-fn unmarking_a_request_says_when_the_cancellation_came_first() {
+fn unmarking_a_request_reports_an_earlier_cancellation() {
     let bench = Bench::new();
     let kept = bench
         .file
@@ -403,7 +402,7 @@ fn a_request_that_is_never_completed_stops_the_removal() {
 fn work_items_run_after_the_step_that_queued_them() {
     let bench = Bench::new();
     let request = bench.send(commands::WORK);
-    // Queued twice, it ran once.
+    // The work item was queued twice and ran once.
     bench.assert_news(&["queued", "work at 0, true"]);
     assert_eq!(status_of(request), NtStatus::SUCCESS);
 }
@@ -441,7 +440,7 @@ fn memory_objects_carry_a_requests_buffers() {
 }
 
 #[test]
-fn buffers_come_as_the_control_code_says() {
+fn the_control_code_selects_the_buffering_method() {
     const IN_DIRECT: u32 = 1;
     const OUT_DIRECT: u32 = 2;
     const NEITHER: u32 = 3;
@@ -467,7 +466,7 @@ fn objects_are_cleaned_up_and_destroyed_children_first() {
     bench.command(commands::OBJECTS);
     bench.assert_news(&[
         "context 0 true",
-        // A second context of a type is refused, and the first one is there.
+        // A second context of a type is rejected, and the first context is unchanged.
         "context c0000035 false",
         "cleanup D",
         "cleanup B",
@@ -599,13 +598,13 @@ fn a_cancelable_request_is_cancelled_when_its_device_goes() {
         [
             "query_remove",
             "io_suspend",
-            // Suspend, and that it can be cancelled.
+            // WdfRequestStopActionSuspend | WdfRequestStopRequestCancelable
             "io_stop 10000001",
             "d0_exit_pre_interrupts",
             "d0_exit to 5",
             "release_hardware",
             "canceled",
-            // Its file was closed, and waited for it.
+            // The close of the file waited for the request.
             "file_close",
             "io_flush",
             "io_cleanup",
@@ -618,7 +617,7 @@ fn a_cancelable_request_is_cancelled_when_its_device_goes() {
 }
 
 #[test]
-fn a_device_that_is_pulled_out_goes_with_its_last_file() {
+fn a_removed_device_is_deleted_with_its_last_file() {
     let bench = Bench::new();
     let kept = bench.send(commands::KEEP);
     bench.skip();

@@ -1,4 +1,4 @@
-//! The driver of docs/instrument-your-driver.md, which a user of the library starts with.
+//! Tests the driver of docs/instrument-your-driver.md, the starting point for users of the library.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -12,7 +12,7 @@ const PROVIDER: &str = "7f7a2fd1-1391-5401-f475-6c4e00ed0528";
 
 // R-C2, R-T6, R-O4
 #[test]
-fn the_guides_driver_tells_its_life() {
+fn the_guides_driver_traces_its_life_cycle() {
     let folder = tempfile::tempdir().unwrap();
     let kernel = Kernel::new();
     let file = folder.path().join("minimal.etl");

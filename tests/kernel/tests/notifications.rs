@@ -1,4 +1,4 @@
-//! What a provider is told of its sessions: the composite, when, and by whom.
+//! Tests the notifications that a provider receives: the composite, the time and the source.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -58,7 +58,7 @@ impl World {
             .unwrap();
     }
 
-    /// What the driver printed since the last look, one line per notification.
+    /// Returns the driver's lines since the last call, one line per notification.
     fn told(&mut self) -> Vec<String> {
         let output = self.kernel.debug_output().concat();
         let lines: Vec<String> = output.lines().map(str::to_owned).collect();
@@ -85,19 +85,20 @@ fn sessions_are_composed_and_decomposed() {
         world.told(),
         ["code 1 level 3 any 5 all 3 source a filter 0"]
     );
-    // A session replaces what it asked for before.
+    // A session replaces its previous enable info.
     world.enable(a, 2, 0b1000, 0b1001);
     assert_eq!(
         world.told(),
         ["code 1 level 2 any c all 1 source a filter 0"]
     );
-    // One disables, the other stays: told as an enable with what remains.
+    // One session disables the provider. The notification is an enable with the other session's
+    // enable info.
     world.kernel.disable(a, World::target(), None).unwrap();
     assert_eq!(
         world.told(),
         ["code 1 level 1 any 4 all 3 source 0 filter 0"]
     );
-    // The last session stops: a disable without source.
+    // The last session stops. The notification is a disable without a source.
     world.kernel.stop_session(b).unwrap();
     assert_eq!(
         world.told(),
@@ -110,7 +111,7 @@ fn sessions_are_composed_and_decomposed() {
 
 // R-E9, R-E2
 #[test]
-fn a_provider_that_is_enabled_already_is_told_at_registration() {
+fn an_already_enabled_provider_is_notified_at_registration() {
     let mut world = World::new();
     let session = world.session("early");
     world.enable(session, 5, 0x10, 0);
@@ -139,7 +140,7 @@ fn zeros_are_spelled_out() {
 
 // R-E5, R-E1
 #[test]
-fn capture_state_is_told_with_the_composite() {
+fn capture_state_notifications_carry_the_composite() {
     let mut world = World::new();
     let driver = world.load();
     let session = world.session("rundown");

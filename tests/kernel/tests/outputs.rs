@@ -1,4 +1,4 @@
-//! Where sessions' events go, and what is in the files.
+//! Tests the outputs of sessions and the contents of the files.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -18,7 +18,7 @@ const CLIENT: Identity = Identity {
     thread: 11,
 };
 
-/// Events that the driver is made to write.
+/// The number of events that the driver writes.
 const WRITES: u64 = 200;
 
 struct World {
@@ -43,7 +43,7 @@ impl World {
         self.kernel.start_session(config)
     }
 
-    /// A session that gets one event for each write to the sample driver's device.
+    /// Starts a session that receives one event for each write to the sample driver's device.
     fn session(&self, file: &str, output: Output) -> SessionHandle {
         let session = self.start(file, output).unwrap();
         let parameters = EnableParameters {
@@ -56,7 +56,7 @@ impl World {
         session
     }
 
-    /// Makes the driver write its events, with `between` after every write.
+    /// Causes the driver's events, and calls `between` after each write.
     fn drive(&self, mut between: impl FnMut(u64)) {
         let driver = self.kernel.load(&common::sample()).unwrap();
         let device = driver.add_device().unwrap();
@@ -76,13 +76,13 @@ impl World {
     }
 }
 
-/// The lengths that the writes in a file had, which count up from 1. Other people's decoders
+/// Returns the lengths of the writes in a file, which count up from 1. Third-party decoders must
 /// read the same.
 fn lengths(file: &std::path::Path) -> Vec<u64> {
     let trace = Trace::open(file).unwrap();
     assert_eq!(trace.damages(), []);
     assert_eq!(
-        oracles::assert_foreign_decoders_agree(file),
+        oracles::assert_third_party_decoders_agree(file),
         trace.events().count()
     );
     let events = trace.events_by_time().into_iter();
@@ -123,10 +123,10 @@ fn a_session_stops_when_its_file_has_its_size() {
     let kept = lengths(&report.file);
     assert_eq!(kept, (1..=report.events).collect::<Vec<_>>());
     assert!(report.events < WRITES);
-    // The event that found it full is counted; what came later was not wanted any more.
+    // The event that found the file full is counted as lost. Later events were no longer enabled.
     assert_eq!(report.events_lost, 1);
     assert_eq!(report.buffers_written, 4);
-    // The provider was told once, with the write that filled the file.
+    // The provider was notified once, by the write that filled the file.
     let (first, last) = (notifications[0], notifications[notifications.len() - 1]);
     assert_eq!(last - first, 1);
     assert_eq!(notifications[usize::try_from(report.events).unwrap()], last);

@@ -1,9 +1,9 @@
-//! Threads that use a device, control sessions and load drivers at once, and what holds all
-//! the same: no event outside its session's filter, none missing that was not counted, order
-//! by time on each processor, all memory returned.
+//! Threads use a device, control sessions and load drivers at once. The tests check that no event
+//! is outside its session's filter, that every missing event was counted, that the events of each
+//! processor are ordered by time, and that all memory was freed.
 //!
-//! `WDK_ETW_STRESS_SECONDS` says for how long threads run at once, `WDK_ETW_SEEDS` how many
-//! orders of turns are tried.
+//! `WDK_ETW_STRESS_SECONDS` sets the duration of the concurrent run, and `WDK_ETW_SEEDS` the number
+//! of schedules to test.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -34,14 +34,14 @@ fn group() -> Target {
     Target::Group(PROVIDER_GROUP.parse().unwrap())
 }
 
-/// What tells an event from others.
+/// The values that identify an event.
 type Key = (i64, u8, u64, Vec<u8>);
 
-/// The events of a file, with the check that each processor's are in order.
+/// Returns the events of a file, and checks that those of each processor are in order.
 fn events(file: &Path) -> Vec<Key> {
     let trace = Trace::open(file).unwrap();
     assert_eq!(trace.damages(), [], "{}", file.display());
-    // A circular file starts anywhere; its buffers are numbered.
+    // A circular file can start with any buffer; the buffers' sequence numbers give the order.
     let sequence = |event: &Event| trace.buffers()[event.buffer as usize].sequence;
     for processor in 0..64 {
         let mut of_one: Vec<&Event> = trace
@@ -70,7 +70,7 @@ fn events(file: &Path) -> Vec<Key> {
         .collect()
 }
 
-/// One wish of a session's.
+/// An enable info of a session.
 #[derive(Clone, Copy)]
 struct Wish {
     level: u8,
@@ -95,13 +95,13 @@ impl Wish {
     }
 }
 
-/// A session that came and went, all that it wished for meanwhile, and its file.
+/// A stopped session: every enable info that it had, and its file.
 struct Gone {
     wishes: Vec<Wish>,
     file: PathBuf,
 }
 
-/// How much is done in a round.
+/// The amount of work in a round.
 #[derive(Clone, Copy)]
 struct Dose {
     requests: u32,
@@ -120,7 +120,7 @@ fn use_device(file: &File, sender: u32, dose: Dose, mut random: fastrand::Rng) {
             2 => drop(file.device_control(IOCTL_ECHO, &bytes, 40).unwrap()),
             3 => {
                 let answer = file.device_control(IOCTL_ECHO_IN_DPC, &bytes, 40).unwrap();
-                // Another one may be in the DPC.
+                // The DPC may be in use by another request.
                 let busy = NtStatus::from_bits(0x8000_0011);
                 assert!(
                     [NtStatus::SUCCESS, busy].contains(&answer.status),
@@ -216,7 +216,7 @@ fn load(kernel: &Kernel, dose: Dose) {
     }
 }
 
-/// What a round left: the file of the session that wants everything.
+/// The result of a round: the file of the session that records everything.
 struct Round {
     everything: PathBuf,
     folder: tempfile::TempDir,
@@ -250,14 +250,14 @@ const EVERYTHING: Wish = Wish {
     any: 0,
     all: 0,
 };
-/// What the second session that stays wants.
+/// The enable info of the second session that runs for the whole round.
 const REQUESTS: Wish = Wish {
     level: 4,
     any: keyword::REQUEST,
     all: keyword::REQUEST,
 };
 
-/// A round: everything at once, and then the checks.
+/// Runs everything at once, and then checks the results.
 fn round(schedule: Schedule, seed: u64, dose: Dose) -> Round {
     let folder = tempfile::tempdir().unwrap();
     let mut random = fastrand::Rng::with_seed(seed);
@@ -316,7 +316,7 @@ fn check(everything: &SessionReport, requests: &SessionReport, gone: &[Gone]) {
     }
     let all = events(&everything.file);
     assert_eq!(all.len() as u64, everything.events);
-    // An event is in all sessions that want it, or in none.
+    // The second session recorded exactly the events that it enabled.
     let mut wanted: Vec<&Key> = all
         .iter()
         .filter(|(_, level, keyword, _)| REQUESTS.wants(*level, *keyword))
@@ -327,7 +327,7 @@ fn check(everything: &SessionReport, requests: &SessionReport, gone: &[Gone]) {
     wanted.sort();
     found.sort();
     assert_eq!(wanted, found);
-    // A burst counts up, and what is missing was counted by some session.
+    // A burst counts up, and every missing number was counted as lost by some session.
     let mut missing = 0;
     for sender in 1..=2_u32 {
         let mut last: Option<u32> = None;

@@ -1,5 +1,5 @@
-//! What each routine of ETW returns: every status that the documentation names, by what
-//! brings it about, or on demand; and the points that it leaves open, with both answers.
+//! Tests the results of the ETW routines: every documented status, by its cause or by fault
+//! injection, and every outcome of the unspecified behaviours.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -17,7 +17,7 @@ fn provider() -> Target {
     Target::Provider(guid)
 }
 
-/// Level 4 and keyword 1, with a filter.
+/// Returns level 4 and keyword 1, with a filter.
 fn parameters() -> EnableParameters {
     EnableParameters {
         level: 4,
@@ -62,7 +62,7 @@ impl World {
         session
     }
 
-    /// Loads and unloads the probe driver as a service; what it printed.
+    /// Loads and unloads the probe driver as a service, and returns the lines that it printed.
     fn run(&self, service: &str) -> Vec<String> {
         let driver = self.kernel.load_as(&common::probe(), service).unwrap();
         driver.unload().unwrap();
@@ -160,7 +160,7 @@ fn every_routine_can_be_made_to_fail_with_any_status() {
         ("EtwUnregister", "unregister without a handle"),
     ] {
         let world = World::new(UnspecifiedBehaviour::default());
-        // The first call of a write is the one without a handle.
+        // The first call of `EtwWriteEx` is the call without a handle.
         let after = u32::from(routine == "EtwWriteEx");
         world
             .kernel
@@ -177,8 +177,8 @@ fn every_routine_can_be_made_to_fail_with_any_status() {
     assert!(matches!(unknown, Err(KernelError::NoSuchFault("EtwSing"))));
 }
 
-/// The lines that tell of notifications, with the session enabled before the driver is
-/// there.
+/// Returns the notification lines of a driver that is loaded after the session enabled its
+/// provider.
 fn told(unspecified_behaviour: UnspecifiedBehaviour, parameters: EnableParameters) -> Vec<String> {
     let world = World::new(unspecified_behaviour);
     let session = world.kernel.start_session(world.config("told")).unwrap();
@@ -191,10 +191,10 @@ fn told(unspecified_behaviour: UnspecifiedBehaviour, parameters: EnableParameter
 
 // O1
 #[test]
-fn level_0_is_told_as_255_or_as_it_is() {
-    for (level_0_is_told, level) in [(false, 255), (true, 0)] {
+fn level_zero_arrives_as_255_or_as_0() {
+    for (passes_level_zero, level) in [(false, 255), (true, 0)] {
         let unspecified_behaviour = UnspecifiedBehaviour {
-            level_0_is_told,
+            passes_level_zero,
             ..UnspecifiedBehaviour::default()
         };
         let [line] = &told(unspecified_behaviour, EnableParameters::default())[..] else {
@@ -241,7 +241,7 @@ fn a_second_set_of_traits_fails_with_a_status_of_choice() {
 
 // O4
 #[test]
-fn filters_are_told_at_registration_or_are_not() {
+fn filters_are_passed_at_registration_or_not() {
     for (filters_at_registration, size) in [(true, 27), (false, 0)] {
         let unspecified_behaviour = UnspecifiedBehaviour {
             filters_at_registration,
@@ -256,7 +256,7 @@ fn filters_are_told_at_registration_or_are_not() {
 
 // O5
 #[test]
-fn unregistering_tells_of_the_end_or_does_not() {
+fn unregistering_sends_a_disable_or_does_not() {
     for (disabled_at_unregistration, count) in [(false, 1), (true, 2)] {
         let unspecified_behaviour = UnspecifiedBehaviour {
             disabled_at_unregistration,
@@ -290,7 +290,7 @@ fn how_large_an_event_can_be_is_a_switch() {
 
 // O8
 #[test]
-fn the_activity_of_who_is_interrupted_is_recorded_or_is_not() {
+fn activity_at_dispatch_is_the_interrupted_threads_or_null() {
     let activity: Guid = "11111111-2222-3333-4444-555555555555".parse().unwrap();
     for (choice, expected) in [
         (ImplicitActivity::OfTheThread, activity),
@@ -316,9 +316,9 @@ fn the_activity_of_who_is_interrupted_is_recorded_or_is_not() {
 // O9, V70
 #[test]
 fn groups_count_to_the_eight_or_do_not() {
-    for group_counts_to_the_eight in [false, true] {
+    for group_counts_toward_limit in [false, true] {
         let world = World::new(UnspecifiedBehaviour {
-            group_counts_to_the_eight,
+            group_counts_toward_limit,
             ..UnspecifiedBehaviour::default()
         });
         let driver = world.kernel.load(&common::sample()).unwrap();
@@ -336,7 +336,7 @@ fn groups_count_to_the_eight_or_do_not() {
         let ninth = start(8);
         for target in [direct, group] {
             let enabled = world.kernel.enable(ninth, target, all.clone());
-            assert_eq!(enabled.is_err(), group_counts_to_the_eight);
+            assert_eq!(enabled.is_err(), group_counts_toward_limit);
             if let Err(error) = enabled {
                 assert!(error.to_string().contains("1450"), "{error}");
             }
@@ -406,12 +406,12 @@ fn keyword_0_is_one_sessions_to_ignore() {
     assert_eq!((events(takes), events(ignores)), (1, 0));
 }
 
-/// What a session wishes for: level, any keyword, all keywords.
+/// The enable info of a session: level, match-any and match-all keywords.
 type Wish = (u8, u64, u64);
 
 // V72, R-E4, R-O3
 #[test]
-fn what_is_told_is_the_composite_after_every_change() {
+fn every_notification_carries_the_composite() {
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);
         let world = World::new(UnspecifiedBehaviour::default());

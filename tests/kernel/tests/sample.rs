@@ -1,4 +1,4 @@
-//! The sample driver in the stand-in kernel.
+//! Tests the sample driver in the stand-in kernel.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -43,7 +43,7 @@ fn every_event_carries_the_providers_traits() {
     let group: etl_file::Guid = etw_sample_interface::PROVIDER_GROUP.parse().unwrap();
     expected.extend(group.to_bytes());
     expected.extend(b"\x09\x00\x80sample");
-    // The name of the service, which the driver learns when it is loaded.
+    // The name of the service, which the driver receives in `DriverEntry`.
     expected.extend(b"\x25\x00\x81");
     let service = "etw_sample_driver".encode_utf16();
     expected.extend(service.flat_map(u16::to_le_bytes));
@@ -107,8 +107,8 @@ fn a_driver_that_nobody_traces_makes_no_write() {
         .unwrap();
     let before = kernel.statistics().calls;
     file.write(b"x").unwrap();
-    // What a write takes of the framework: its queue's device, that device's context,
-    // the buffer, the lock, and the completion. EtwWriteEx is not among them.
+    // A write calls the framework for its queue's device, the device's context, the buffer, the
+    // lock (twice), and the completion. It does not call EtwWriteEx.
     assert_eq!(kernel.statistics().calls - before, 6);
     file.close().unwrap();
     device.remove().unwrap();
@@ -145,7 +145,8 @@ fn full_buffers_go_to_the_file_and_nothing_is_lost() {
     device.remove().unwrap();
     driver.unload().unwrap();
     let report = kernel.stop_session(session).unwrap();
-    // Loaded, added, D0 in and out, created, cleaned up, closed, unloaded.
+    // The other eight events: loaded, added, D0 entry and exit, created, cleaned up, closed,
+    // unloaded.
     assert_eq!((report.events, report.events_lost), (2 * 500 + 8, 0));
     let trace = Trace::open(&file).unwrap();
     assert_eq!(trace.events().count(), 2 * 500 + 8);

@@ -1,5 +1,5 @@
-//! Sessions' buffers: how many there are, when they are written, and what is counted when
-//! there are not enough.
+//! Tests sessions' buffers: their number, the time at which they are written, and the events that
+//! are counted as lost.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    /// A session that gets the events of bursts.
+    /// Starts a session that receives the events of bursts.
     fn session(&self, config: SessionConfig) -> SessionHandle {
         let session = self.kernel.start_session(config).unwrap();
         self.enable(session);
@@ -75,7 +75,7 @@ impl World {
         burst(&self.file, 1, count);
     }
 
-    /// How many events the driver knows that ETW did not take.
+    /// Returns the number of failed writes that the driver counted.
     fn failed(&self) -> u64 {
         let answer = self
             .file
@@ -101,13 +101,13 @@ fn burst(file: &File, sender: u32, count: u32) {
     assert_eq!(done.status, NtStatus::SUCCESS);
 }
 
-/// The numbers in a file's events of a sender, by time. Other people's decoders see as many
-/// events.
+/// Returns the numbers in a file's events of one sender, by time. Third-party decoders must find
+/// the same number of events.
 fn numbers(file: &Path, sender: u32) -> Vec<u32> {
     let trace = Trace::open(file).unwrap();
     assert_eq!(trace.damages(), []);
     assert_eq!(
-        oracles::assert_foreign_decoders_agree(file),
+        oracles::assert_third_party_decoders_agree(file),
         trace.events().count()
     );
     let events = trace.events_by_time().into_iter();
@@ -148,7 +148,7 @@ fn buffers_are_raised_to_what_processors_need_and_grow_to_their_most() {
     assert_eq!(u64::from(report.events_lost), world.failed());
     let numbers = numbers(&report.file, 1);
     assert_eq!(numbers.len() as u64, report.events);
-    // Those that were kept are the first.
+    // The kept events are the first ones and the last ten.
     let kept = numbers.len() - 10;
     assert!(
         numbers[..kept]
@@ -210,8 +210,8 @@ fn a_file_that_cannot_be_written_loses_buffers_that_are_counted() {
     world.leave();
 }
 
-/// Three sessions that get the same events: one that has room for all of them, one whose
-/// disk does not write and that has room for a few, and one that is independent of others.
+/// Three sessions that enable the same events: one with buffers for all events, one with a few
+/// buffers whose writer is held, and one that is independent of other sessions.
 struct Three {
     world: World,
     roomy: SessionHandle,
@@ -243,7 +243,7 @@ impl Three {
         }
     }
 
-    /// The reports of the three, and how many writes failed.
+    /// Returns the reports of the three sessions, and the number of failed writes.
     fn finish(&self) -> ([SessionReport; 3], u64) {
         let failed = self.world.failed();
         let sessions = [self.roomy, self.tight, self.apart];
@@ -262,9 +262,9 @@ fn an_event_goes_to_all_sessions_or_to_none() {
     assert_eq!(u64::from(tight.events_lost), failed);
     assert_eq!(tight.events, roomy.events);
     assert_eq!(numbers(&tight.file, 1), numbers(&roomy.file, 1));
-    // O6: the session that had room does not count what another one had none for.
+    // O6: the session with room does not count the events for which another session had no room.
     assert_eq!(roomy.events_lost, 0);
-    // The independent session is outside that bargain.
+    // The independent session records every event.
     assert_eq!((apart.events, apart.events_lost), (300, 0));
     three.world.leave();
 }
@@ -280,7 +280,11 @@ fn what_an_independent_session_cannot_take_others_do() {
     });
     world.kernel.hold_writer(apart, true).unwrap();
     world.burst(300);
-    assert_eq!(world.failed(), 0, "its failure is nobody's");
+    assert_eq!(
+        world.failed(),
+        0,
+        "no write fails because of the independent session"
+    );
     let normal = world.kernel.stop_session(normal).unwrap();
     assert_eq!((normal.events, normal.events_lost), (300, 0));
     let apart = world.kernel.stop_session(apart).unwrap();
@@ -291,11 +295,11 @@ fn what_an_independent_session_cannot_take_others_do() {
 
 // O6
 #[test]
-fn how_partial_failures_are_told_is_a_switch() {
+fn the_status_of_partial_failures_is_a_setting() {
     for (success, all) in [(false, true), (true, false)] {
         let three = Three::new(UnspecifiedBehaviour {
-            success_if_an_independent_session_records: success,
-            all_count_the_loss: all,
+            independent_session_suffices: success,
+            every_session_counts_loss: all,
             ..UnspecifiedBehaviour::default()
         });
         three.world.burst(300);
@@ -412,8 +416,7 @@ fn a_consumer_that_does_not_read_loses_buffers_and_the_file_does_not() {
     world.leave();
 }
 
-/// Bursts from several threads at once; what the session reports, and the numbers of each
-/// sender.
+/// Sends bursts from several threads at once, and returns the session that records them.
 fn bursts(config: impl FnOnce(&World) -> SessionConfig, each: u32) -> (World, SessionHandle) {
     let world = World::new(KernelConfig {
         processors: 4,

@@ -1,9 +1,9 @@
-//! Sessions, levels, keywords, groups, requests, time and unloading in random order, by
-//! seed, against a model of who is to get which event.
+//! Changes sessions, levels, keywords, groups, requests, time and loading in a random order that a
+//! seed determines, and compares the sessions' events with a model.
 //!
-//! One session gets everything, and tells with what the others recorded. Between two steps a
-//! request of its own code is made, whose events mark where in the trace the step was.
-//! `WDK_ETW_SEEDS` says how many seeds are tried.
+//! One session records everything, including which events the other sessions recorded. A request
+//! with a code of its own between two steps marks the place of the step in the trace.
+//! `WDK_ETW_SEEDS` sets the number of seeds.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -21,12 +21,12 @@ const CLIENT: Identity = Identity {
     process: 10,
     thread: 11,
 };
-/// Steps of a run.
+/// The number of steps of a run.
 const STEPS: u32 = 60;
-/// The code of the first marker.
+/// The control code of the first marker.
 const MARKER: u32 = 0x0022_2000 + 0x0100_0000;
 
-/// A session's wishes of the provider: directly, and by its group.
+/// A session's enable info for the provider, directly and through its group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Wishes {
     direct: Option<(u8, u64, u64)>,
@@ -35,7 +35,8 @@ struct Wishes {
 }
 
 impl Wishes {
-    /// The rule of R-E8, R-O3, R-K3 and R-G3, written once more.
+    /// Returns whether the session enables an event (R-E8, R-O3, R-K3, R-G3), independently of the
+    /// kernel's code.
     fn want(&self, level: u8, keyword: u64) -> bool {
         let group = if self.disallowed { None } else { self.group };
         [self.direct, group]
@@ -49,11 +50,11 @@ impl Wishes {
     }
 }
 
-/// What is known of a session: what it wanted from a step on.
+/// The model of a session: its enable info from each step on.
 struct Known {
     handle: SessionHandle,
     wishes: Vec<(u32, Wishes)>,
-    /// The step that stopped it.
+    /// The step that stopped the session.
     until: u32,
 }
 
@@ -125,7 +126,7 @@ impl Run {
         self.random.choice(keys)
     }
 
-    /// Changes what a session wants, in the model and in the kernel.
+    /// Changes a session's enable info, in the model and in the kernel.
     fn wish(&mut self, session: u32, change: impl FnOnce(&mut Wishes)) -> SessionHandle {
         let step = self.step;
         let known = self.running.get_mut(&session).unwrap();
@@ -235,7 +236,7 @@ impl Run {
         }
     }
 
-    /// Closes, removes and unloads what there is.
+    /// Closes the file, removes the device and unloads the driver, if they exist.
     fn put_down(&mut self) {
         if let Some(file) = self.in_use.file.take() {
             file.close().unwrap();
@@ -280,7 +281,7 @@ impl Run {
     }
 }
 
-/// What tells an event from others.
+/// The values that identify an event.
 #[derive(Clone, Debug, PartialEq)]
 struct Recorded {
     time: i64,
@@ -302,8 +303,8 @@ fn events(trace: &Trace) -> Vec<Recorded> {
         .collect()
 }
 
-/// The steps that each event may belong to: from the last marker before it to the first one
-/// after it.
+/// Returns the steps that each event may belong to: from the last marker before the event to the
+/// first marker after it.
 fn steps(all: &[Recorded]) -> Vec<Range<u32>> {
     let marker = |event: &Recorded| {
         let code = event
@@ -323,7 +324,7 @@ fn steps(all: &[Recorded]) -> Vec<Range<u32>> {
         .collect();
     let mut after = STEPS + 1;
     for (event, range) in all.iter().zip(&mut ranges).rev() {
-        // A marker is made at the start of its step, before anything changes.
+        // A marker is sent at the start of its step, before anything changes.
         after = marker(event).map_or(after, |step| step.saturating_sub(1));
         range.end = after + 1;
         if let Some(step) = marker(event) {
@@ -333,8 +334,8 @@ fn steps(all: &[Recorded]) -> Vec<Range<u32>> {
     ranges
 }
 
-/// Every event that the session wanted throughout an event's steps is there, and none that it
-/// wanted in none of them.
+/// Checks that the session recorded every event that it enabled in all of the event's steps, and no
+/// event that it enabled in none of them.
 fn compare(all: &[Recorded], steps: &[Range<u32>], known: &Known, recorded: &[Recorded]) {
     let wanted_at = |step: u32, event: &Recorded| {
         let since = known.wishes.iter().rev().find(|(since, _)| *since <= step);
@@ -347,7 +348,7 @@ fn compare(all: &[Recorded], steps: &[Range<u32>], known: &Known, recorded: &[Re
         if there {
             rest = &rest[1..];
         }
-        // A step may change what is wanted while it runs.
+        // A step may change the enable info while it runs.
         let asked: Vec<bool> = (range.start..range.end.max(range.start + 1))
             .map(|step| wanted_at(step, event))
             .collect();

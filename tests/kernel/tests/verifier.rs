@@ -1,5 +1,5 @@
-//! Drivers that do wrong are caught, with a sentence that says what, where and at
-//! which IRQL.
+//! Tests that the verifier detects faulty drivers, with a message that contains the fault, the
+//! place and the IRQL.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -18,7 +18,7 @@ fn stops(service: &str) -> BugCheck {
     }
 }
 
-/// Loads and unloads the probe driver as a service and expects complaints.
+/// Loads and unloads the probe driver as a service and expects violations.
 fn complains(service: &str) -> Violations {
     let driver = Kernel::new()
         .load_as(&common::probe(), service)
@@ -156,8 +156,8 @@ fn a_kernel_that_bugchecked_runs_nothing_more() {
     }
 }
 
-/// A fault of the processor: the code, the sentence's parts, and the process that is still
-/// there to tell.
+/// Expects a processor exception with a bugcheck code and parts of the message, and that this
+/// process survives.
 fn traps(service: &str, code: u32, first: u64, parts: &[&str]) {
     let bugcheck = stops(service);
     assert_eq!(
@@ -171,13 +171,13 @@ fn traps(service: &str, code: u32, first: u64, parts: &[&str]) {
 #[test]
 fn access_violations_are_bugchecks_and_do_not_end_the_process() {
     let parts = [
-        "a read of 0x0000000000000000",
+        "read from 0x0000000000000000",
         "PASSIVE_LEVEL",
         "etw_probe_driver::read_null",
     ];
     traps("read-null", 0x1E, 0xC000_0005, &parts);
     let parts = [
-        "a write of 0x00000000DEAD0000",
+        "write to 0x00000000DEAD0000",
         "DISPATCH_LEVEL",
         "etw_probe_driver::write_at_dispatch",
     ];
@@ -185,15 +185,15 @@ fn access_violations_are_bugchecks_and_do_not_end_the_process() {
 }
 
 #[test]
-fn a_fault_outside_the_driver_names_who_led_there() {
+fn a_fault_outside_the_driver_names_its_caller() {
     let parts = [
-        "the execution of 0x0000000000000008",
+        "instruction fetch from 0x0000000000000008",
         "called from",
         "etw_probe_driver::call_null",
     ];
     traps("call-null", 0x1E, 0xC000_0005, &parts);
     let parts = [
-        "a read of 0x000000000000",
+        "read from 0x000000000000",
         "called from",
         "etw_probe_driver::copy_from_nowhere",
     ];
@@ -202,9 +202,9 @@ fn a_fault_outside_the_driver_names_who_led_there() {
 
 #[test]
 fn what_the_processor_cannot_execute_is_a_bugcheck() {
-    let parts = ["a division by zero", "etw_probe_driver::divide"];
+    let parts = ["division by zero", "etw_probe_driver::divide"];
     traps("divide", 0x1E, 0xC000_0094, &parts);
-    let parts = ["an illegal instruction", "etw_probe_driver::illegal"];
+    let parts = ["illegal instruction", "etw_probe_driver::illegal"];
     traps("illegal", 0x1E, 0xC000_001D, &parts);
 }
 
@@ -218,7 +218,7 @@ fn a_stack_that_is_used_up_is_a_bugcheck() {
     traps("stack", 0x7F, 8, &parts);
 }
 
-/// The driver's builds: both have functions with more than a page of locals.
+/// The driver's builds. Both have functions with more than a page of locals.
 const BUILDS: [&str; 2] = ["debug", "release"];
 
 #[test]

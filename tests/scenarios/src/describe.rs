@@ -25,7 +25,10 @@ pub fn describe_decoded(event: &Decoded) -> String {
         .fields
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
-        .chain((!event.leftover.is_empty()).then(|| format!("{} bytes more", event.leftover.len())))
+        .chain(
+            (!event.leftover.is_empty())
+                .then(|| format!("{} undecoded bytes", event.leftover.len())),
+        )
         .collect();
     describe(
         event.event_name.as_deref().unwrap_or("(no name)"),

@@ -66,11 +66,11 @@ pub enum Ids {
 
 /// The size of a session's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
+pub enum BufferSpace {
     /// More than the scenarios need.
-    Plenty,
+    Ample,
     /// The smallest buffers and the fewest, which a burst fills faster than they are written.
-    Scarce,
+    Minimal,
 }
 
 /// The result of a request.
@@ -157,8 +157,8 @@ impl Recording {
 /// `EVENT_HEADER_EXT_TYPE_PROV_TRAITS`.
 const PROVIDER_TRAITS: u16 = 12;
 
-/// A system that scenarios run on: it controls sessions, reads what they record, and sends
-/// requests to the sample driver's device.
+/// A system that scenarios run on: it controls sessions, reads the events that they record, and
+/// sends requests to the sample driver's device.
 pub trait Host {
     /// Loads the driver and adds its device.
     ///
@@ -179,7 +179,7 @@ pub trait Host {
     /// # Errors
     ///
     /// Returns the error of `StartTrace`.
-    fn start_session(&mut self, name: &str, room: Room) -> Result<Session, HostError>;
+    fn start_session(&mut self, name: &str, room: BufferSpace) -> Result<Session, HostError>;
 
     /// Stops a session and returns its recording.
     ///

@@ -32,8 +32,8 @@ pub use crate::{
 };
 pub use crate::{
     host::{
-        Answer, File, Filter, Host, HostError, Ids, MANIFEST, Pending, Recording, Room, Seen,
-        Session, Source,
+        Answer, BufferSpace, File, Filter, Host, HostError, Ids, MANIFEST, Pending, Recording,
+        Seen, Session, Source,
     },
     report::{Outcome, Report},
     suite::{Scenario, play, scenarios},

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn junit_tells_what_failed_and_why() {
+    fn junit_contains_each_failure_with_its_cause() {
         let mut bytes = Vec::new();
         report().write_junit(&mut bytes).unwrap();
         let text = String::from_utf8(bytes).unwrap();

@@ -6,7 +6,9 @@ use etl_file::Guid;
 
 use crate::{
     describe::describe_decoded,
-    host::{Answer, File, Filter, Host, HostError, Pending, Recording, Room, Session, Source},
+    host::{
+        Answer, BufferSpace, File, Filter, Host, HostError, Pending, Recording, Session, Source,
+    },
 };
 
 /// A scenario observed something unexpected, or could not continue.
@@ -15,7 +17,7 @@ pub enum Failure {
     /// An observation differs from the expectation.
     #[error("{what}: expected {expected}, got {saw}")]
     Differs {
-        /// What was observed.
+        /// The observed quantity.
         what: String,
         /// The expected value.
         expected: String,
@@ -96,10 +98,10 @@ impl<'a> Stage<'a> {
     }
 
     pub fn start(&mut self, name: &str) -> Result<Session, Failure> {
-        self.start_with(name, Room::Plenty)
+        self.start_with(name, BufferSpace::Ample)
     }
 
-    pub fn start_with(&mut self, name: &str, room: Room) -> Result<Session, Failure> {
+    pub fn start_with(&mut self, name: &str, room: BufferSpace) -> Result<Session, Failure> {
         let session = self.host.start_session(name, room)?;
         self.note(format!("start session {} \"{name}\"", session.0));
         Ok(session)

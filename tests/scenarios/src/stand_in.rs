@@ -13,7 +13,7 @@ use etw_testkernel::{
 use tempfile::TempDir;
 
 use crate::host::{
-    Answer, File, Filter, Host, HostError, Ids, Pending, Recording, Room, Session, Source,
+    Answer, BufferSpace, File, Filter, Host, HostError, Ids, Pending, Recording, Session, Source,
 };
 
 /// The process and thread that send the scenarios' requests.
@@ -141,7 +141,7 @@ impl Host for StandIn {
         Ok(driver.unload()?)
     }
 
-    fn start_session(&mut self, name: &str, room: Room) -> Result<Session, HostError> {
+    fn start_session(&mut self, name: &str, room: BufferSpace) -> Result<Session, HostError> {
         let number = self.sessions.len();
         let path = self
             .folder
@@ -149,15 +149,15 @@ impl Host for StandIn {
             .join(format!("{}-{number}.etl", self.played));
         let config = SessionConfig::to_file(name, &path);
         let config = match room {
-            Room::Plenty => config,
-            Room::Scarce => SessionConfig {
+            BufferSpace::Ample => config,
+            BufferSpace::Minimal => SessionConfig {
                 buffer_kb: 4,
                 maximum_buffers: 2,
                 ..config
             },
         };
         let handle = self.kernel.start_session(config)?;
-        if room == Room::Scarce {
+        if room == BufferSpace::Minimal {
             // The writer thread of the stand-in kernel keeps up with any burst, so it is held.
             self.kernel.hold_writer(handle, true)?;
         }

@@ -29,7 +29,7 @@ const CLIENT: Identity = Identity {
 /// The client's activity.
 const CLIENT_ACTIVITY: &str = "9d3a6c11-7e0b-4d9e-8b52-6c1f0f6a2e01";
 
-/// A control code that the driver does not know.
+/// A control code that the driver does not support.
 const UNKNOWN_IOCTL: u32 = 0x0022_2FFC;
 
 const WARNING: u8 = 3;
@@ -59,7 +59,7 @@ pub enum TourError {
     /// The stand-in kernel refused an operation or reported a bugcheck.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// The driver answered differently from what its interface says.
+    /// The driver's response differs from its interface.
     #[error("{what}: expected {expected}, got {got}")]
     Answer {
         /// The request.
@@ -97,8 +97,8 @@ fn expect_output(what: &'static str, expected: &[u8], got: &Completion) -> Resul
 ///
 /// # Errors
 ///
-/// Returns an error if the kernel finds a fault in the driver, or if the driver answers differently
-/// from what its interface says.
+/// Returns an error if the kernel finds a fault in the driver, or if a response of the driver
+/// differs from its interface.
 pub fn drive(sys: &Path, out: &Path, progress: &mut dyn FnMut(&str)) -> Result<Tour, TourError> {
     let target = Target::Provider(provider());
     let file = |name: &str| -> PathBuf { out.join(name) };

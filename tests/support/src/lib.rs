@@ -1,10 +1,10 @@
-//! Finds the data, samples and foreign readers that the workspace's tests compare with.
+//! Finds the data, samples and third-party readers that the workspace's tests compare with.
 //!
 //! Everything is in the checkout, except files and programs that environment variables name:
 //!
 //! | variable | folder or program | set by |
 //! |---|---|---|
-//! | `WDK_ETW_PYTHON` | the Python interpreter that has the foreign readers | `cargo xtask test` |
+//! | `WDK_ETW_PYTHON` | the Python interpreter that has the third-party readers | `cargo xtask test` |
 //! | `WDK_ETW_DRIVERS` | the drivers that were built | `cargo xtask test` |
 //! | `WDK_ETW_BROWSER` | the browser that pages are tested in | `cargo xtask test` |
 //! | `WDK_ETW_WINE` | the program that runs Windows programs | `cargo xtask test` |
@@ -42,6 +42,18 @@ pub fn data(name: impl AsRef<Path>) -> PathBuf {
 #[must_use]
 pub fn read_data(name: impl AsRef<Path>) -> String {
     let path = data(name);
+    fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
+}
+
+/// Reads a file of the data on the WDK's headers, `tools/wdk-standin/data`.
+///
+/// # Panics
+///
+/// If the file cannot be read.
+#[must_use]
+pub fn read_headers(name: impl AsRef<Path>) -> String {
+    let path = root().join("tools/wdk-standin/data").join(name);
     fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
 }
@@ -104,8 +116,8 @@ pub fn oracle(script: &str) -> PathBuf {
     root().join("tests/oracles").join(script)
 }
 
-/// Returns the Python interpreter that has the foreign readers: the one that
-/// `WDK_ETW_PYTHON` names, or the one that `cargo xtask doctor --install` installs.
+/// Returns the Python interpreter that has the third-party readers: the one that `WDK_ETW_PYTHON`
+/// names, or the one that `cargo xtask doctor --install` installs.
 ///
 /// # Panics
 ///
@@ -116,7 +128,7 @@ pub fn python() -> PathBuf {
         .map_or_else(|| root().join("target/oracles/bin/python"), PathBuf::from);
     assert!(
         path.exists(),
-        "the foreign readers' Python interpreter {} does not exist: run `cargo xtask doctor \
+        "the third-party readers' Python interpreter {} does not exist: run `cargo xtask doctor \
          --install`, or set WDK_ETW_PYTHON",
         path.display()
     );
@@ -149,7 +161,7 @@ pub fn lld_link() -> Command {
     command
 }
 
-/// Runs the foreign readers' Python interpreter and returns its standard output.
+/// Runs the third-party readers' Python interpreter and returns its standard output.
 ///
 /// # Panics
 ///
@@ -164,7 +176,7 @@ pub fn run_python<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ve
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(
         !complaint.contains("ModuleNotFoundError"),
-        "{} lacks a foreign reader: run `cargo xtask doctor --install`\n{complaint}",
+        "a third-party reader is missing from {}: run `cargo xtask doctor --install`\n{complaint}",
         python.display()
     );
     assert!(output.status.success(), "{complaint}");

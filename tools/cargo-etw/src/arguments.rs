@@ -37,14 +37,49 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .subcommand(
             Command::new("etw")
-                .about("Manifests, INF files, tracing instructions and packages for drivers that use wdk-etw")
+                .about("Build drivers that use wdk-etw, and write their manifests, INF files, tracing instructions and packages")
                 .version(env!("CARGO_PKG_VERSION"))
                 .subcommand_required(true)
                 .arg_required_else_help(true)
+                .subcommand(build())
                 .subcommand(manifest())
                 .subcommand(inf())
                 .subcommand(recipes())
                 .subcommand(package()),
+        )
+}
+
+/// Returns the command line of `cargo etw build`.
+fn build() -> Command {
+    Command::new("build")
+        .about("Build a driver's image (.sys) and symbols (.pdb) without the WDK")
+        .arg(flag("release", "Build with optimizations, as for a release").short('r'))
+        .arg(
+            text("machine", "MACHINE", "The processor that the driver is for")
+                .default_value("x64")
+                .value_parser(["x64", "arm64"]),
+        )
+        .arg(
+            text(
+                "package",
+                "NAME",
+                "The driver's package; needed where the workspace has several drivers",
+            )
+            .short('p'),
+        )
+        .arg(path(
+            "manifest-path",
+            "FILE",
+            "The Cargo.toml of the driver or of its workspace",
+        ))
+        .arg(
+            text(
+                "message-format",
+                "FORMAT",
+                "The form of the messages: for people, or cargo's JSON with a message for the image",
+            )
+            .default_value("human")
+            .value_parser(["human", "json"]),
         )
 }
 
@@ -106,7 +141,7 @@ fn manifest() -> Command {
                     text(
                         "format",
                         "N",
-                        "The version of WEVT_TEMPLATE; old SDKs write 3",
+                        "The version of the WEVT_TEMPLATE format; mc.exe of old SDKs writes version 3",
                     )
                     .default_value("5")
                     .value_parser(["3", "5"]),
@@ -271,7 +306,7 @@ fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     text(name, value, help).value_parser(value_parser!(PathBuf))
 }
 
-/// Returns a text argument, by its name.
+/// Returns a string argument, by its name.
 fn text(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).value_name(value)
 }

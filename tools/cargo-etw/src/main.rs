@@ -3,6 +3,7 @@
 //! Every command works on the paths that it is given, and needs neither Windows nor the WDK.
 
 mod arguments;
+mod build;
 mod inf;
 mod manifest;
 mod package;
@@ -12,11 +13,16 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
 use clap::ArgMatches;
+use driver_build::link;
 use etw_manifest::resources::Version;
 
 use crate::arguments::{optional, required, several};
 
 fn main() -> ExitCode {
+    // rustc runs this program as the linker while it builds a driver.
+    if let Some(code) = link::run_if_asked() {
+        return code;
+    }
     let matches = arguments::command().get_matches();
     match run(&matches) {
         Ok(()) => ExitCode::SUCCESS,
@@ -30,6 +36,13 @@ fn main() -> ExitCode {
 fn run(matches: &ArgMatches) -> Result<()> {
     let (_, matches) = subcommand(matches)?;
     match subcommand(matches)? {
+        ("build", matches) => build::run(&build::Build {
+            package: optional(matches, "package")?,
+            manifest: optional(matches, "manifest-path")?,
+            machine: required(matches, "machine")?,
+            is_release: matches.get_flag("release"),
+            message_format: required(matches, "message-format")?,
+        }),
         ("manifest", matches) => run_manifest(matches),
         ("inf", matches) => {
             let (_, matches) = subcommand(matches)?;

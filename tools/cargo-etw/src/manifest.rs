@@ -89,8 +89,8 @@ pub fn write(written: &Written, only_check: bool) -> Result<()> {
         command,
     } = written;
     let comment = format!(
-        "Written by `{command}` from {}. The provider's other events are TraceLogging events, \
-         which describe themselves.",
+        "Written by `{command}` from {}. The provider's other events are self-describing \
+         TraceLogging events.",
         declaration.display()
     );
     let wanted = manifest::write(&read(declaration, image)?, &comment);

@@ -39,7 +39,7 @@ pub fn write(path: &Path, folder: &str, files: &[(String, Vec<u8>)]) -> Result<(
     zip.finish().map(drop).map_err(failed)
 }
 
-/// Returns a text's bytes with Windows line endings.
+/// Returns the bytes of a string with Windows line endings.
 #[must_use]
 pub fn windows_lines(text: &str) -> Vec<u8> {
     text.replace("\r\n", "\n")

@@ -51,8 +51,11 @@ pub enum CatalogError {
         /// The reader's error.
         source: object::Error,
     },
-    /// The image's headers name offsets beyond its end.
-    #[error("{name} is truncated: its headers name offsets beyond its end; copy or build it again")]
+    /// The image's headers contain offsets past the end of the file.
+    #[error(
+        "{name} is truncated: its headers refer to offsets past the end of the file; copy or build \
+         the file again"
+    )]
     Offsets {
         /// The file's name.
         name: String,

@@ -47,7 +47,7 @@ fn every_mistake_is_found() {
         (
             "CatalogFile = etw_sample_driver.cat",
             "",
-            "lacks CatalogFile",
+            "has no CatalogFile",
         ),
         ("11/21/2026", "21/11/2026", "DriverVer is not"),
         ("0.1.0.0", "0.1.0", "DriverVer is not"),
@@ -91,7 +91,7 @@ fn every_mistake_is_found() {
             "KmdfLibraryVersion = 1.33",
             "expected 1.31",
         ),
-        ("{802b686a", "{802b686b", "the provider is"),
+        ("{802b686a", "{802b686b", "names the ETW provider {802b686b"),
         (
             "= WdkEtw.SampleDriver",
             "= WdkEtw.Sample",

@@ -129,7 +129,8 @@ pub enum HeaderError {
     BufferSize(u32),
     /// The number of processors is not 1 to 256, or not 1 although all processors share one stream.
     #[error(
-        "a number of {0} processors is invalid: it must be 1 to 256, and 1 without per-processor buffers"
+        "the processor count {0} is invalid: it must be 1 to 256, or exactly 1 if all processors \
+         share one stream of buffers"
     )]
     Processors(u32),
     /// The clock type is not one of the three defined values.

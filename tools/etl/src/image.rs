@@ -1,8 +1,8 @@
 //! The events that an image describes in its resources, which a message compiler writes.
 //!
 //! A driver's `.sys` (or any image, of 64 or 32 bits) holds its providers in the resource
-//! `WEVT_TEMPLATE` and its texts in a message table. The resources contain the same as the manifest
-//! that they were compiled from, except for the symbols of events.
+//! `WEVT_TEMPLATE` and its strings in a message table. The resources contain the same as the
+//! manifest that they were compiled from, except for the symbols of events.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -59,12 +59,13 @@ pub enum ImageError {
 
 impl Catalog {
     /// Loads the events that an image describes in its resources. A provider that is already in the
-    /// catalog is replaced.
+    /// catalog is replaced. Returns the damage in parts without which events can be decoded; these
+    /// parts are skipped.
     ///
     /// # Errors
     /// Fails with [`ImageError`] if the file cannot be read, or if its resources are missing or
     /// damaged.
-    pub fn load_image(&mut self, path: impl AsRef<Path>) -> Result<(), ImageError> {
+    pub fn load_image(&mut self, path: impl AsRef<Path>) -> Result<Vec<DecodeError>, ImageError> {
         let path = path.as_ref();
         let data = std::fs::read(path).map_err(|source| ImageError::Io {
             path: path.to_owned(),
@@ -86,15 +87,20 @@ impl Catalog {
             })
     }
 
-    /// Adds the providers of the bytes of a `WEVT_TEMPLATE` resource, with the texts of the
-    /// bytes of a message table, which may be empty.
+    /// Adds the providers of the bytes of a `WEVT_TEMPLATE` resource, with the strings of
+    /// the bytes of a message table, which may be empty. Returns the damage in parts without which
+    /// events can be decoded; these parts are skipped.
     ///
     /// # Errors
     /// Fails with [`DecodeError`] if the bytes are malformed; the catalog is then unchanged.
-    pub fn add_resources(&mut self, templates: &[u8], messages: &[u8]) -> Result<(), DecodeError> {
+    pub fn add_resources(
+        &mut self,
+        templates: &[u8],
+        messages: &[u8],
+    ) -> Result<Vec<DecodeError>, DecodeError> {
         let decoded = decode(templates, messages)?;
         self.add_model(&decoded.manifest);
-        Ok(())
+        Ok(decoded.skipped)
     }
 }
 

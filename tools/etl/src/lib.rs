@@ -15,8 +15,8 @@
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.
-//! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: output for people, programs, spreadsheets and
-//!   timelines; [`stats`]: counts.
+//! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: output as tables and for programs,
+//!   spreadsheets and timelines; [`stats`]: counts.
 
 pub mod chrome;
 pub mod csv;

@@ -56,7 +56,12 @@ fn image() -> Arg {
 fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     let mut catalog = Catalog::new();
     for image in arguments.get_many::<PathBuf>("image").unwrap_or_default() {
-        catalog.load_image(image)?;
+        for skipped in catalog.load_image(image)? {
+            eprintln!(
+                "warning: {}: skipping a part of the resources: {skipped}",
+                image.display()
+            );
+        }
     }
     for manifest in arguments.get_many::<PathBuf>("man").unwrap_or_default() {
         for skipped in catalog.load(manifest)? {
@@ -360,7 +365,7 @@ fn traces(arguments: &ArgMatches) -> Result<Vec<(&Path, Trace)>, Failure> {
         .collect()
 }
 
-/// Where the output goes.
+/// Returns the path of the output file.
 fn out(arguments: &ArgMatches) -> Result<&PathBuf, Failure> {
     required(arguments, "out")
 }

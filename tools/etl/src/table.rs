@@ -1,4 +1,4 @@
-//! Output for people: tables.
+//! Output as tables.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -188,7 +188,7 @@ fn fields(event: &Decoded) -> String {
     }
 }
 
-/// Truncates a text that is too long for a table.
+/// Truncates a string that is too long for a table.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(VALUE_LENGTH) {
         None => text.to_owned(),

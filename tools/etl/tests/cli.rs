@@ -150,7 +150,7 @@ fn malformed_manifest_is_located() {
 }
 
 #[test]
-fn parts_of_a_manifest_that_are_skipped_are_told() {
+fn skipped_parts_of_a_manifest_are_reported() {
     let sample = sample(|_| {});
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("newer.man");
@@ -222,7 +222,8 @@ fn selected(arguments: &[&str]) -> Vec<serde_json::Value> {
 #[test]
 fn events_are_selected() {
     assert_eq!(selected(&[]).len(), 20);
-    // Ten are of each provider; those of the manifest's start and stop in turn.
+    // Each provider has ten events; the manifest provider's events alternate between start and
+    // stop.
     let described = selected(&["--provider", "contoso.sample"]);
     assert_eq!(described.len(), 10);
     assert!(described.iter().all(|event| event["event"] == "Progress"));

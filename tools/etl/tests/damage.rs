@@ -1,4 +1,4 @@
-//! Damaged, unfinished and odd files.
+//! Tests damaged, unfinished and unusual files.
 
 mod fixture;
 
@@ -42,8 +42,8 @@ fn exercise(trace: &Trace) {
     assert!(!etl_file::table::summary(trace).is_empty());
 }
 
-/// Damages the second buffer and returns the damages that are found, after it has checked that
-/// nothing else is lost.
+/// Damages the second buffer, checks that nothing else is lost, and returns the damages that are
+/// found.
 fn damage_of(change: impl FnOnce(&mut [u8])) -> Vec<(u64, DamageKind)> {
     let mut file = sample();
     let whole = Trace::parse(&file).unwrap();
@@ -233,7 +233,7 @@ fn every_flipped_byte_is_survived_and_hides_no_other_buffer() {
         .collect();
     let mut changed = file.clone();
     for at in 0..file.len() {
-        // Every byte once, and those of headers bit by bit at both ends.
+        // Changes every byte once, and in headers also the lowest and the highest bit of each byte.
         let flips: &[u8] = if at % SIZE < 0x100 {
             &[0x01, 0x80, 0xFF]
         } else {
@@ -374,7 +374,7 @@ fn event_of_32_bit_code_has_pointers_of_four_bytes() {
 #[test]
 fn header_of_a_32_bit_machine_is_read() {
     let mut file = sample();
-    // The two name pointers take 8 bytes less: what follows moves up.
+    // The two name pointers take 8 bytes less, so the later fields move up.
     let used = usize::from(u16::from_le_bytes([file[0x30], file[0x31]]));
     file.copy_within(0xB0..used, 0xA8);
     file[0x4A] = 1;
@@ -458,7 +458,7 @@ fn the_oldest_buffer_is_the_one_written_longest_ago() {
     log.append(&buffer(0), start).unwrap();
     log.append(&buffer(1), start).unwrap();
     log.replace_oldest(&buffer(2), start).unwrap();
-    // The file may grow after it went round.
+    // The file may grow after the writer has wrapped around.
     log.append(&buffer(3), start).unwrap();
     log.replace_oldest(&buffer(4), start).unwrap();
     log.replace_oldest(&buffer(5), start).unwrap();

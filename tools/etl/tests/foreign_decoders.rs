@@ -20,7 +20,7 @@ fn agree_on(header: LogFileHeader, events: u32, losses: Losses) {
     let (bytes, written) = fixture::file(header, events, losses);
     fs::write(&path, bytes).unwrap();
     assert_eq!(
-        common::assert_foreign_decoders_agree(&path),
+        common::assert_third_party_decoders_agree(&path),
         written.len(),
         "all events are in the file"
     );
@@ -58,7 +58,7 @@ mod samples {
     #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
     fn decoders_agree_on_a_genuine_trace() {
         let path = etw_test_support::sample("etl/AMSITrace.etl");
-        assert_eq!(common::assert_foreign_decoders_agree(&path), 19);
+        assert_eq!(common::assert_third_party_decoders_agree(&path), 19);
     }
 }
 
@@ -108,7 +108,7 @@ fn buffer_headers_have_what_no_decoder_checks() {
             continue;
         }
         assert_eq!(kind, 0, "BufferType");
-        // The losses were noted before the last three buffers.
+        // The losses were recorded before the last three buffers.
         let expected = match buffers.len() - n {
             1 => 0x21,
             3 => 0x26,

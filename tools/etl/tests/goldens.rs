@@ -1,5 +1,5 @@
-//! Images that packages publish, whose resources mc.exe made, read beside foreign readers
-//! (`docs/reference/goldens.md`).
+//! Images of published packages, whose resources mc.exe compiled, read by this crate and by
+//! third-party readers (`docs/reference/goldens.md`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use etl_file::catalog::Provider;
-use etl_file::decode::{Count, Field, InType, Length, OutType};
+use etl_file::decode::{Count, Encoding, Field, InType, Length, Presentation};
 use etl_file::{Catalog, Guid};
 use etw_test_support as support;
 use evtx::wevt_templates::extract_wevt_template_resources;
@@ -50,7 +50,7 @@ const IMAGES: [(&str, &[&str]); 9] = [
     ),
 ];
 
-/// What Python's libraries find in an image.
+/// The resources that the Python libraries find in an image.
 struct Foreign {
     providers: Vec<Value>,
     messages: BTreeMap<u32, String>,
@@ -72,7 +72,8 @@ fn foreign(image: &Path) -> Foreign {
     }
 }
 
-/// The names that people see, by number: a message, or else the name, and none of winmeta's.
+/// The names that viewers show, by number: the message or, without a message, the name. Names of
+/// winmeta.xml are excluded.
 macro_rules! titles {
     ($list:expr, $messages:expr) => {
         $list
@@ -87,7 +88,7 @@ macro_rules! titles {
     };
 }
 
-/// Compares with what the crate `evtx` and pywrc find.
+/// Compares with the resources that the crate `evtx` and pywrc read.
 fn assert_names(
     ours: &Provider,
     theirs: &ProviderElements<'_>,
@@ -112,7 +113,7 @@ fn assert_names(
     });
     assert_eq!(tasks.collect::<BTreeMap<_, _>>(), expected, "{image}");
 
-    // The value stands in the upper half, and the task that the opcode is one of in the lower.
+    // The upper half contains the value, and the lower half the opcode's task.
     let expected = titles!(theirs.opcodes.as_ref().unwrap().opcodes, messages);
     let opcode = |task: u16, value: u8| expected.get(&(u64::from(value) << 16 | u64::from(task)));
     let tasks = theirs.tasks.as_ref().unwrap().tasks.iter();
@@ -132,10 +133,11 @@ fn assert_names(
     }
 }
 
-/// A field as pyfwevt has it: its name, types, count and length.
+/// A field as pyfwevt returns it: its name, types, count and length.
 type Item = (String, u8, u8, u16, u16);
 
-/// Fields with the members of structures behind all others, as resources have them.
+/// Returns the fields in the order of the resources: the members of structures follow all other
+/// fields.
 fn flat(fields: &[Field]) -> Vec<(usize, &Field)> {
     let mut all: Vec<(usize, &Field)> = fields.iter().map(|field| (0, field)).collect();
     for field in fields {
@@ -171,38 +173,39 @@ fn assert_fields(ours: &[Field], theirs: &[Item], place: &str) {
             Length::Field(other) => number(other),
         };
         assert_eq!(found, *length, "{place}");
-        if field.in_type == InType::Struct {
-            // The number of the first member stands where the types do.
+        if field.in_type == Encoding::Known(InType::Struct) {
+            // A structure's first member index is stored in place of the types.
             let first = all
                 .iter()
                 .position(|(_, one)| std::ptr::eq(*one, &raw const field.fields[0]));
             assert_eq!(Some(usize::from(*in_type)), first, "{place}");
             continue;
         }
-        assert_eq!(field.in_type, InType::from_code(*in_type), "{place}");
-        assert_eq!(field.out_type, out_type_of(*out_type), "{place}");
+        assert_eq!(field.in_type, Encoding::from_code(*in_type), "{place}");
+        assert_eq!(field.out_type, presentation_of(*out_type), "{place}");
     }
 }
 
-/// The meanings of the codes that the images have, as winmeta.xml numbers them.
-fn out_type_of(code: u8) -> OutType {
+/// Returns the presentation with a number of winmeta.xml.
+fn presentation_of(code: u8) -> Presentation {
     match code {
-        0 | 11 | 12 | 14 | 15 => OutType::Default,
-        1 => OutType::String,
-        3 | 5 | 7 | 9 => OutType::Signed,
-        4 | 6 | 8 | 10 => OutType::Unsigned,
-        13 => OutType::Boolean,
-        16..=19 => OutType::Hex,
-        25 => OutType::SocketAddress,
-        32 => OutType::HResult,
+        0 | 11 | 12 | 14 | 15 => Presentation::Default,
+        1 => Presentation::String,
+        3 | 5 | 7 | 9 => Presentation::Signed,
+        4 | 6 | 8 | 10 => Presentation::Unsigned,
+        13 => Presentation::Boolean,
+        16..=19 => Presentation::Hex,
+        25 => Presentation::SocketAddress,
+        32 => Presentation::HResult,
         other => panic!("output type {other}"),
     }
 }
 
-/// No event of these images has a higher version.
+/// The versions that the images' events can have.
 const VERSIONS: RangeInclusive<u8> = 0..=7;
 
-/// Compares the events with pyfwevt's, and their maps' texts with pywrc's; how many there are.
+/// Compares the events with pyfwevt's, and the strings of their maps with pywrc's. Returns the
+/// number of events.
 fn assert_events(
     ours: &Provider,
     theirs: &Value,
@@ -236,7 +239,7 @@ fn assert_events(
 // R-O5
 #[test]
 #[ignore = "needs published packages; `cargo xtask test` fetches them"]
-fn published_images_are_read_as_foreign_readers_read_them() {
+fn published_images_are_read_as_third_party_readers_read_them() {
     let mut events = 0;
     for (image, names) in IMAGES {
         let path = support::golden(image);
@@ -260,8 +263,8 @@ fn published_images_are_read_as_foreign_readers_read_them() {
     assert_eq!(events, 2041);
 }
 
-/// Compares a provider by its published manifest with the same one by its image, but for messages
-/// of some events; how many events there are.
+/// Compares the providers of a published manifest with those of its image, except for some events'
+/// messages. Returns the number of events.
 fn assert_same(manifest: &str, image: &str, guid: &str, mended: &[u16]) -> usize {
     let guid: Guid = guid.parse().unwrap();
     let mut by_manifest = Catalog::new();
@@ -303,7 +306,7 @@ fn assert_same(manifest: &str, image: &str, guid: &str, mended: &[u16]) -> usize
                 };
                 assert_eq!(shape(found), shape(expected), "event {id}");
                 assert_eq!(found.map.is_some(), expected.map.is_some(), "event {id}");
-                // The manifest may be of a later version and know more values.
+                // The manifest may be of a later version and contain more values.
                 for entry in found.map.iter().flat_map(|map| &map.entries) {
                     let map = expected.map.as_ref().unwrap();
                     assert!(map.entries.contains(entry), "event {id}: {entry:?}");

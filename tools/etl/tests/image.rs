@@ -1,16 +1,20 @@
-//! Providers from the resources of images, beside the manifests that they were made of.
+//! Compares providers from the resources of images with the manifests that the resources were
+//! compiled from.
+
+mod fixture;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use etl_file::decode::{Count, Field, InType, Length, OutType};
-
-use etl_file::{Catalog, Guid};
+use etl_file::decode::{Count, Encoding, Field, InType, Length, Presentation};
+use etl_file::write::Losses;
+use etl_file::{Catalog, ClockType, Guid};
 use etw_manifest::resources::DecodeError;
 use proptest::prelude::*;
 
-/// What the message compiler made of manifests.
+/// Returns the folder of manifests' resources compiled by mc.exe.
 fn compiled() -> PathBuf {
     etw_test_support::sample("mc")
 }
@@ -20,30 +24,33 @@ fn read(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The meaning that the compiler writes for a field that names none.
-const fn usual(in_type: InType) -> OutType {
+/// Returns the presentation that the compiler writes for a field without an `outType`.
+const fn usual(encoding: Encoding) -> Presentation {
+    let Encoding::Known(in_type) = encoding else {
+        return Presentation::Default;
+    };
     match in_type {
         InType::UnicodeString
         | InType::AnsiString
-        | InType::CountedString
+        | InType::CountedUnicodeString
         | InType::CountedAnsiString
-        | InType::Sid => OutType::String,
-        InType::Int8 | InType::Int16 | InType::Int32 | InType::Int64 => OutType::Signed,
-        InType::UInt8 | InType::UInt16 | InType::UInt32 | InType::UInt64 => OutType::Unsigned,
-        InType::Bool32 => OutType::Boolean,
-        InType::HexInt32 | InType::HexInt64 | InType::Pointer => OutType::Hex,
-        InType::FileTime | InType::SystemTime => OutType::DateTime,
-        _ => OutType::Default,
+        | InType::Sid => Presentation::String,
+        InType::Int8 | InType::Int16 | InType::Int32 | InType::Int64 => Presentation::Signed,
+        InType::UInt8 | InType::UInt16 | InType::UInt32 | InType::UInt64 => Presentation::Unsigned,
+        InType::Boolean => Presentation::Boolean,
+        InType::HexInt32 | InType::HexInt64 | InType::Pointer => Presentation::Hex,
+        InType::FileTime | InType::SystemTime => Presentation::DateTime,
+        _ => Presentation::Default,
     }
 }
 
-/// Fields, with the usual meaning named.
+/// Returns fields with the default output type written out.
 fn spelled_out(fields: &[Field]) -> Vec<Field> {
     fields
         .iter()
         .map(|field| Field {
             out_type: match field.out_type {
-                OutType::Default => usual(field.in_type),
+                Presentation::Default => usual(field.in_type),
                 other => other,
             },
             fields: spelled_out(&field.fields),
@@ -52,7 +59,7 @@ fn spelled_out(fields: &[Field]) -> Vec<Field> {
         .collect()
 }
 
-/// The GUIDs of a manifest's providers, as its text has them.
+/// Returns the GUIDs of a manifest's providers, as written in its text.
 fn guids(manifest: &str) -> Vec<Guid> {
     manifest
         .split("<provider")
@@ -64,7 +71,7 @@ fn guids(manifest: &str) -> Vec<Guid> {
         .collect()
 }
 
-/// Compares the catalogs of a manifest and of its resources; how many events there are.
+/// Compares the catalogs of a manifest and of its resources. Returns the number of events.
 fn compare(name: &str, version: &str) -> usize {
     let manifest = String::from_utf8(read(&format!("{name}.man"))).unwrap();
     let manifest = manifest.trim_start_matches('\u{FEFF}');
@@ -144,7 +151,7 @@ mod samples {
     }
 }
 
-/// The parts of a resource, put together.
+/// Builds a resource from its parts.
 struct Builder(Vec<u8>);
 
 impl Builder {
@@ -180,7 +187,7 @@ impl Builder {
 
 const PROVIDER: Guid = Guid::from_u128(0x1122_3344_5566_7788_99aa_bbcc_ddee_ff00);
 
-/// A resource with an event that has every kind of field there is.
+/// Returns a resource with an event that has every kind of field.
 fn resource() -> Vec<u8> {
     let mut made = Builder(b"CRIM".to_vec());
     made.numbers(&[0, 0x1_0005, 1]);
@@ -200,9 +207,9 @@ fn resource() -> Vec<u8> {
     // Flags; types, or members; map; count and length; name.
     let fields = made.at();
     made.numbers(&[0, 0x08_08, map, 0, 0]); // number: u32 as unsignedInt, with a map
-    made.numbers(&[4, 0x0F_0E, 0, 0, 0]); // data: as many bytes as the number says
-    made.numbers(&[0x10, 0x01_01, 0, 0, 0]); // texts: as many as the number says
-    made.numbers(&[9, 0x1_0004, 0, 3, 0]); // a structure, three of it, with one member
+    made.numbers(&[4, 0x0F_0E, 0, 0, 0]); // data: its length is `number`
+    made.numbers(&[0x10, 0x01_01, 0, 0, 0]); // texts: their count is `number`
+    made.numbers(&[9, 0x1_0004, 0, 3, 0]); // an array of three structures with one member
     made.numbers(&[2, 0x01_01, 0, 0x10_0000, 0]); // its member, of 16 units
     for (number, name) in ["number", "data", "texts", "all", "inner"]
         .into_iter()
@@ -238,28 +245,29 @@ fn resource() -> Vec<u8> {
 #[test]
 fn fields_of_every_kind_are_read() {
     let mut catalog = Catalog::new();
-    catalog.add_resources(&resource(), &[]).unwrap();
+    let skipped = catalog.add_resources(&resource(), &[]).unwrap();
+    assert_eq!(skipped, []);
     let schema = catalog.schema(PROVIDER, 7, 2).unwrap();
     let [number, data, texts, all] = &*schema.fields else {
         panic!("{:#?}", schema.fields);
     };
     assert_eq!(
         (number.in_type, number.out_type),
-        (InType::UInt32, OutType::Unsigned)
+        (InType::UInt32.into(), Presentation::Unsigned)
     );
     assert_eq!(number.map.as_ref().unwrap().entries, [(5, "5".to_owned())]);
     assert_eq!(data.length, Length::Field("number".into()));
     assert_eq!(texts.count, Count::Field("number".into()));
     assert_eq!(
         (all.in_type, &all.count),
-        (InType::Struct, &Count::Fixed(3))
+        (InType::Struct.into(), &Count::Fixed(3))
     );
     assert_eq!(&*all.fields[0].name, "inner");
     assert_eq!(all.fields[0].length, Length::Fixed(16));
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_contain_their_offset() {
     let refuse = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bad = resource();
         change(&mut bad);
@@ -286,6 +294,50 @@ fn what_is_wrong_is_told_with_its_place() {
     assert!(error.to_string().contains("at offset 0x"), "{error}");
 }
 
+/// The offset of a tag in the resources.
+fn tag(resource: &[u8], tag: &[u8]) -> usize {
+    let at = resource.windows(tag.len()).position(|bytes| bytes == tag);
+    at.expect("the resource has the tag")
+}
+
+#[test]
+fn damaged_maps_are_skipped_and_returned() {
+    let mut damaged = resource();
+    let map = tag(&damaged, b"VMAP");
+    damaged[map] = b'X';
+    let mut catalog = Catalog::new();
+    let skipped = catalog.add_resources(&damaged, &[]).unwrap();
+    let tag = DecodeError::Tag {
+        tag: *b"VMAP",
+        offset: map,
+    };
+    assert_eq!(skipped, [tag]);
+    let schema = catalog.schema(PROVIDER, 7, 2).unwrap();
+    assert_eq!(schema.fields[0].map, None);
+    // The command shows what it skips.
+    let folder = tempfile::tempdir().unwrap();
+    let image = image_with(folder.path(), "x64", damaged);
+    let trace = folder.path().join("sample.etl");
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    fs::write(&trace, fixture::file(header, 1, Losses::default()).0).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
+        .arg("stats")
+        .arg(&trace)
+        .arg("--image")
+        .arg(&image)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        format!(
+            "warning: {}: skipping a part of the resources: the resource WEVT_TEMPLATE has no VMAP \
+             at offset {map:#x}\n",
+            image.display()
+        )
+    );
+}
+
 #[test]
 fn cut_resources_are_refused() {
     let good = resource();
@@ -297,7 +349,7 @@ fn cut_resources_are_refused() {
 
 #[test]
 fn a_small_resource_cannot_describe_fields_without_end() {
-    /// Templates that have all the same fields.
+    /// The number of templates, which share one list of fields.
     const TEMPLATES: u32 = 600;
     const FIELDS: u32 = 600;
     let described = |templates: u32| {
@@ -327,7 +379,7 @@ fn a_small_resource_cannot_describe_fields_without_end() {
         made.text("n");
         Catalog::new().add_resources(&made.0, &[])
     };
-    assert_eq!(described(10), Ok(()));
+    assert_eq!(described(10), Ok(Vec::new()));
     assert_eq!(
         described(TEMPLATES),
         Err(DecodeError::TooManyFields(1 << 18))
@@ -348,12 +400,16 @@ proptest! {
     }
 }
 
-/// A `.res` that a linker takes, and the image for a machine that it makes of it.
+/// Links an image for a machine with the resources.
 fn image(folder: &Path, machine: &str) -> PathBuf {
+    image_with(folder, machine, resource())
+}
+
+/// Links an image for a machine with a `WEVT_TEMPLATE` resource.
+fn image_with(folder: &Path, machine: &str, data: Vec<u8>) -> PathBuf {
     let mut res = Builder(Vec::new());
-    // What a file of resources starts with.
+    // The empty entry at the start of a `.res` file.
     res.numbers(&[0, 0x20, 0xFFFF, 0xFFFF, 0, 0, 0, 0]);
-    let data = resource();
     let mut kind: Vec<u8> = "WEVT_TEMPLATE\0"
         .encode_utf16()
         .flat_map(u16::to_le_bytes)

@@ -1,4 +1,4 @@
-//! Manifests, and events decoded with them.
+//! Tests manifests and the events that are decoded with them.
 
 mod fixture;
 
@@ -21,7 +21,7 @@ fn catalog() -> Catalog {
     catalog
 }
 
-/// An event as it comes out of a file, decoded.
+/// Writes an event to a log file, reads it back, and decodes it.
 fn decoded(record: &EventRecord, catalog: &Catalog) -> Decoded {
     let header = fixture::header(ClockType::Qpc, 0x1000, 1);
     let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
@@ -236,13 +236,14 @@ fn manifest_files_may_be_utf_16() {
     assert!(matches!(missing, Err(LoadError::Io { .. })));
 }
 
-/// The sample with one piece of text replaced, which must be there once.
+/// Returns the sample with one part replaced, which must occur once.
 fn replaced(from: &str, to: &str) -> String {
     assert_eq!(MANIFEST.matches(from).count(), 1, "{from}");
     MANIFEST.replace(from, to)
 }
 
-/// Text of the sample, what to put in its place, and what is said of which part then.
+/// A part of the sample, its replacement, and the kind and message of the part that is then
+/// skipped.
 const MALFORMED: &[(&str, &str, Part, &str)] = &[
     (
         " guid=\"{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9}\"",
@@ -366,13 +367,13 @@ fn malformed_parts_are_skipped_with_line_and_column() {
             .split_once(*from)
             .map(|(before, _)| before.matches('\n').count() + 1)
             .unwrap();
-        // A missing attribute is reported where its element starts, and a
-        // duplicate where the second definition does, all on the same line
-        // but for the provider's, which has several.
+        // A missing attribute is reported at the start of its element, and a duplicate at the
+        // second definition. Each element is on one line, except for the provider's, which has
+        // several lines.
         let near = line.abs_diff(first.why.at.line) <= 1;
         assert!(near, "{sentence}: line {} for {line}", first.why.at.line);
         assert!(first.why.at.column > 1, "{sentence}");
-        // Everything else is there.
+        // All other parts are read.
         let provider = catalog.provider(fixture::MANIFEST_PROVIDER);
         let is_known = provider.is_some_and(|one| one.event(1, 1).is_some());
         assert_eq!(is_known, *part != Part::Provider, "{sentence}");

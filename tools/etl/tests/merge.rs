@@ -1,4 +1,4 @@
-//! Merging of files.
+//! Tests the merging of files.
 
 mod common;
 mod fixture;
@@ -10,7 +10,7 @@ use etl_file::merge::{MergeError, merge};
 use etl_file::write::Losses;
 use etl_file::{ClockType, EventRecord, FileTime, Trace};
 
-/// Returns a trace of a session that started a multiple of 100 ns after the fixture's start.
+/// Returns the trace of a session that started `later` × 100 ns after the fixture's start.
 fn trace(clock: ClockType, later: i64, events: u32, losses: Losses) -> Trace {
     let mut header = fixture::header(clock, 0x1000, 2);
     header.start_time = FileTime::from_raw(fixture::START.raw() + later);
@@ -27,7 +27,8 @@ fn merged(traces: &[Trace]) -> Trace {
     Trace::parse(&file.into_inner()).unwrap()
 }
 
-/// An event with its time instead of its time stamp, which depends on the clock.
+/// Returns the events by time, each with its time instead of its time stamp, which depends on the
+/// clock.
 fn by_time(trace: &Trace) -> Vec<(FileTime, u16, EventRecord)> {
     let events = trace.events_by_time().into_iter();
     events
@@ -58,7 +59,7 @@ fn every_event_is_there_in_the_order_of_time() {
     expected.sort_by_key(|(time, ..)| *time);
     let mut found = by_time(&all);
     assert!(found.is_sorted_by_key(|(time, ..)| *time));
-    // Events of one moment come in the order of their files, which another sort may not keep.
+    // Events with the same time are in the order of their files, which requires a stable sort.
     let key = |(time, processor, record): &(FileTime, u16, EventRecord)| {
         (*time, *processor, format!("{record:?}"))
     };
@@ -76,7 +77,7 @@ fn every_event_is_there_in_the_order_of_time() {
 }
 
 #[test]
-fn other_people_read_the_same() {
+fn third_party_decoders_read_the_same() {
     let traces = [
         trace(ClockType::Qpc, 0, 30, Losses::default()),
         trace(ClockType::Qpc, 50, 30, Losses::default()),
@@ -85,7 +86,7 @@ fn other_people_read_the_same() {
     let path = folder.path().join("merged.etl");
     let file = merge(&traces, "merged.etl", Cursor::new(Vec::new())).unwrap();
     fs::write(&path, file.into_inner()).unwrap();
-    assert_eq!(common::assert_foreign_decoders_agree(&path), 60);
+    assert_eq!(common::assert_third_party_decoders_agree(&path), 60);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The output formats of traces.
+//! Tests the output formats of traces.
 
 mod fixture;
 
@@ -57,7 +57,7 @@ fn shortened(lines: &str) -> String {
         .map(|line| {
             let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
             cut(&mut value);
-            // The order depends on what other packages ask of the library.
+            // The order depends on the features that other packages enable in the library.
             value.sort_all_objects();
             value.to_string()
         })

@@ -1,4 +1,4 @@
-//! The report in a real browser.
+//! Tests the report in a real browser.
 
 mod fixture;
 
@@ -132,7 +132,7 @@ fn hostile() -> Vec<u8> {
 
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
-fn what_an_event_says_stays_text() {
+fn the_contents_of_events_stay_text() {
     let folder = tempfile::tempdir().unwrap();
     let page = etl_report(folder.path(), &hostile());
     let seen = browse(&page, "");

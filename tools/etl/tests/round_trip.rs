@@ -1,4 +1,5 @@
-//! The reader returns what was written, for any input, and no input makes the reader panic.
+//! Tests that the reader returns the written events, for any input, and that no input makes the
+//! reader panic.
 
 mod fixture;
 
@@ -138,7 +139,7 @@ proptest! {
         bytes in vec(any::<u8>(), 0..(0x1000 - 72)),
         kinds in vec((0_usize..0x1000 - 80, 0_usize..17), 0..40),
     ) {
-        // Markers of every kind among the bytes, to get past the first one.
+        // Records of every kind among random bytes, so that the reader passes the first marker.
         const TYPES: [u8; 17] = [
             1, 2, 3, 4, 0x0A, 0x0B, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0, 0x0D, 0xFF, 0x80,
         ];
@@ -236,9 +237,9 @@ fn invalid_headers_are_refused() {
     assert!(refused(|h| h.buffer_size = 0x1001).contains("4097 bytes"));
     assert!(refused(|h| h.buffer_size = 0x800).contains("2048 bytes"));
     assert!(refused(|h| h.buffer_size = 0x20_0000).contains("2097152 bytes"));
-    assert!(refused(|h| h.processors = 0).contains("0 processors"));
-    assert!(refused(|h| h.processors = 257).contains("257 processors"));
-    assert!(refused(|h| h.log_file_mode = 0x1000_0000).contains("2 processors"));
+    assert!(refused(|h| h.processors = 0).contains("the processor count 0 is"));
+    assert!(refused(|h| h.processors = 257).contains("the processor count 257 is"));
+    assert!(refused(|h| h.log_file_mode = 0x1000_0000).contains("the processor count 2 is"));
     assert!(refused(|h| h.clock = ClockType::Other(4)).contains("clock type 4"));
     assert!(refused(|h| h.perf_frequency = 0).contains("0 ticks"));
     assert!(refused(|h| h.cpu_mhz = 0).contains("processor speed"));

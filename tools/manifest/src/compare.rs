@@ -130,8 +130,8 @@ fn describe(property: &Property, among: &[Property], provider: &Provider) -> Str
             // The map's name makes no difference, but its kind does.
             let map = match map.map(|map| provider.maps[map].is_bits) {
                 None => "",
-                Some(false) => " by a map",
-                Some(true) => " by a map of bits",
+                Some(false) => " with a value map",
+                Some(true) => " with a bit map",
             };
             format!("{}: {in_type} as {shown}{map}{sizes}", property.name)
         }

@@ -14,7 +14,7 @@ pub struct ManifestError {
     pub rule: Rule,
 }
 
-/// Returns a text from a file, with escapes for characters that control terminals or that hide or
+/// Returns a string from a file, with escapes for characters that control terminals or that hide or
 /// reorder the text around them.
 #[must_use]
 pub fn printable(text: &str) -> String {
@@ -155,13 +155,13 @@ pub enum Rule {
         /// The name or number.
         name: String,
     },
-    /// A value that is not a reference to a text.
-    #[error("\"{0}\" does not refer to a text; write `$(string.Id)`")]
+    /// A value that is not a string reference.
+    #[error("\"{0}\" is not a string reference; write `$(string.Id)`")]
     TextReference(String),
-    /// A reference to a text of a message file.
+    /// A reference to a string of a message file.
     #[error(
-        "`$(mc.{0})` refers to a message file (.mc), which is not read; put the text into the \
-         stringTable and refer to it by `$(string.{0})`"
+        "`$(mc.{0})` refers to a message file (.mc), which this compiler does not read; move the \
+         string to the stringTable and refer to it as `$(string.{0})`"
     )]
     MessageFile(String),
     /// A name that the system cannot store.
@@ -214,9 +214,10 @@ pub enum Rule {
     /// More fields than messages can name.
     #[error("template \"{0}\" has more than 99 fields")]
     TooManyFields(String),
-    /// More providers than generated message ids can tell apart.
+    /// More providers than generated message ids can distinguish.
     #[error(
-        "generated message ids can tell 16 providers apart; give this provider's texts ids in a messageTable"
+        "generated message ids support at most 16 providers; give this provider's strings explicit \
+         ids in a messageTable"
     )]
     TooManyProviders,
     /// More channels than keywords have bits for.

@@ -4,8 +4,8 @@
 //!   it; [`write()`] writes one.
 //! - [`read_lenient`] reads a manifest as a decoder does: it skips the parts that it cannot use, and
 //!   reports them.
-//! - [`resources`] writes what mc.exe makes of a manifest: the resource `WEVT_TEMPLATE` and message
-//!   tables. [`res`] writes them to a `.res` file, which linkers take.
+//! - [`resources`] writes the resources that mc.exe compiles from a manifest: `WEVT_TEMPLATE` and
+//!   message tables. [`res`] writes them to a `.res` file, which linkers accept.
 //! - [`compare`] finds the changes that make older traces unreadable.
 //!
 //! `docs/reference/decoding-resources.md` describes the formats and names their sources.

@@ -35,18 +35,18 @@ pub type TextRef = usize;
 pub struct Manifest {
     /// The providers.
     pub providers: Vec<Provider>,
-    /// The texts in the manifest's first language, and the texts of winmeta.xml that it uses.
+    /// The strings in the manifest's first language, and the strings of winmeta.xml that it uses.
     pub texts: Vec<Text>,
-    /// The name of the first language, such as `en-US`; empty if the manifest has no texts.
+    /// The name of the first language, such as `en-US`; empty if the manifest has no strings.
     pub culture: String,
-    /// The texts in other languages.
+    /// The strings in other languages.
     pub translations: Vec<Translation>,
 }
 
-/// A localized text (`string` of a `stringTable`).
+/// A localized string (`string` of a `stringTable`).
 #[derive(Clone, Debug, Default)]
 pub struct Text {
-    /// The id by which messages refer to the text.
+    /// The id by which messages refer to the string.
     pub id: String,
     /// The text.
     pub value: String,
@@ -60,12 +60,12 @@ pub struct Text {
     pub at: Position,
 }
 
-/// The texts in an additional language.
+/// The strings in an additional language.
 #[derive(Clone, Debug, Default)]
 pub struct Translation {
     /// The name of the language, such as `de-DE`.
     pub culture: String,
-    /// Ids and texts.
+    /// Ids and strings.
     pub texts: Vec<(String, String)>,
 }
 
@@ -84,7 +84,7 @@ pub struct Provider {
     pub resource_file: String,
     /// The path of the image with the message table.
     pub message_file: String,
-    /// The path of the image with the texts of parameters (`%%1`).
+    /// The path of the image with the strings of parameters (`%%1`).
     pub parameter_file: Option<String>,
     /// The GUID by which sessions enable the provider, if it differs from `guid`.
     pub control_guid: Option<Guid>,
@@ -353,7 +353,7 @@ pub struct Element {
 pub enum Node {
     /// An element.
     Element(Element),
-    /// A text; `%1` stands for the first field.
+    /// Character data; `%1` stands for the first field.
     Text(String),
 }
 

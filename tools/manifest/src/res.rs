@@ -8,7 +8,7 @@
 pub enum Name {
     /// A number.
     Id(u16),
-    /// A text. The system ignores its case, and linkers sort by its upper-case form.
+    /// A string. The system ignores its case, and linkers sort by its upper-case form.
     Text(&'static str),
 }
 

@@ -349,7 +349,7 @@ fn element<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape, findings: &mut Vec<Finding<
     }
 }
 
-/// Returns whether a text has the form of a GUID without braces.
+/// Returns whether a string has the form of a GUID without braces.
 const BARE_GUID: usize = 36;
 
 /// Returns the rule that an attribute's characters break.

@@ -4,7 +4,7 @@ use etw_wire::winmeta::{CHANNELS, KEYWORDS, LEVELS, NAMESPACE, OPCODES, TASKS};
 
 use crate::model::{Channel, Keyword, Level, Manifest, Opcode, QName, Task, Text, TextRef};
 
-/// Returns a text of winmeta.xml, which is added to the manifest's texts if it is missing.
+/// Returns a string of winmeta.xml, which is added to the manifest's strings if it is missing.
 fn import(manifest: &mut Manifest, id: &str, value: &str) -> TextRef {
     let known = manifest
         .texts
@@ -44,13 +44,13 @@ pub fn level(manifest: &mut Manifest, local: &str) -> Option<Level> {
     })
 }
 
-/// Returns winmeta.xml's level with a number, and adds its text to the manifest's texts.
+/// Returns winmeta.xml's level with a number, and adds its text to the manifest's strings.
 pub fn standard_level(manifest: &mut Manifest, value: u8) -> Option<Level> {
     let known = LEVELS.iter().find(|known| known.value == value)?;
     level(manifest, known.name)
 }
 
-/// Returns winmeta.xml's opcode with a number, and adds its text to the manifest's texts.
+/// Returns winmeta.xml's opcode with a number, and adds its text to the manifest's strings.
 pub fn standard_opcode(manifest: &mut Manifest, value: u8) -> Option<Opcode> {
     let known = OPCODES.iter().find(|known| known.value == value)?;
     opcode(manifest, known.name)
@@ -109,7 +109,7 @@ pub fn is_channel(channel: &Channel) -> bool {
         .any(|known| known.name == id || known.name == channel.name)
 }
 
-/// Returns winmeta.xml's channel with a name, and adds its text to the manifest's texts.
+/// Returns winmeta.xml's channel with a name, and adds its text to the manifest's strings.
 pub fn channel(manifest: &mut Manifest, name: &str) -> Option<Channel> {
     let known = CHANNELS.iter().find(|known| known.name == name)?;
     Some(Channel {

@@ -138,7 +138,7 @@ fn a_document_that_is_no_manifest_is_refused() {
     ));
 }
 
-/// A manifest with a provider's parts.
+/// Returns a manifest with these parts in its provider.
 fn around(localization: &str, provider: &str) -> String {
     format!(
         "<instrumentationManifest xmlns='http://schemas.microsoft.com/win/2004/08/events' \
@@ -212,7 +212,7 @@ fn long_manifests_are_read_in_proportionate_time() {
     let (manifest, parts) = skipped(&text);
     assert_eq!(parts, []);
     assert_eq!(manifest.providers[0].events.len(), COUNT);
-    // It took minutes when whole lists were searched.
+    // With searches of whole lists, this took minutes.
     assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
 }
 

@@ -116,7 +116,7 @@ fn providers_cannot_bring_the_same_list_without_end() {
     ));
 }
 
-/// Other compilers write tokens that this reader does not know.
+/// Other compilers write tokens that this reader does not support.
 #[test]
 fn damage_that_decoders_need_not_mind_is_skipped() {
     let (templates, messages) = encode(&read(SOUND).unwrap(), Version::V5);

@@ -49,7 +49,7 @@ fn broken(from: &str, to: &str) -> (Vec<String>, (usize, usize)) {
     (errors, (line, column))
 }
 
-/// One text after the other, made of numbers.
+/// Returns the concatenated strings for the numbers below `count`.
 fn repeat(count: usize, text: impl Fn(usize) -> String) -> String {
     (0..count).map(text).collect::<Vec<String>>().concat()
 }
@@ -243,7 +243,7 @@ fn each_rule_is_kept() {
         (
             "$(string.Provider)",
             "Contoso",
-            "\"Contoso\" does not refer to a text",
+            "\"Contoso\" is not a string reference",
         ),
         (
             "channel=\"D\"",
@@ -633,7 +633,7 @@ fn errors_do_nothing_to_terminals() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_in_order() {
+fn all_errors_are_reported_in_order() {
     let text = SOUND
         .replace("value=\"21\"", "value=\"7\"")
         .replace("mask=\"0x2\"", "mask=\"two\"");

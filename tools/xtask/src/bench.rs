@@ -9,12 +9,13 @@ use std::{fmt::Write as _, fs, path::PathBuf, process::Command};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use driver_build::toolchain::{Machine, Toolchain};
+
 use crate::{
     build::{self, Profile},
     environment::BENCH,
     process::{root, run_quietly, target},
     progress::step,
-    toolchain::{Machine, Toolchain},
 };
 
 /// The file with the last result.
@@ -94,8 +95,8 @@ fn figures(measured: &Value, state: &str, caller: &str, name: &str) -> [Option<f
 }
 
 /// Returns the maximum of a figure over all callers and all states in which the event is not
-/// written, or `None` if one of them lacks it.
-fn most_without(measured: &Value, name: &str) -> [Option<f64>; 3] {
+/// written, or `None` if one of them does not have it.
+fn max_when_not_written(measured: &Value, name: &str) -> [Option<f64>; 3] {
     let mut all = WITHOUT.iter().flat_map(|(state, _)| {
         CALLERS
             .iter()
@@ -140,7 +141,7 @@ fn filtered(measured: &Value) -> Vec<Row> {
     rows.extend(never.map(|(what, name, most)| Row {
         what: format!("not written: {what}, at most"),
         most: Some(most),
-        figures: most_without(measured, name),
+        figures: max_when_not_written(measured, name),
     }));
     rows.extend(CALLERS.map(|(caller, name, goal)| Row {
         what: format!("not written: stack of the caller, {name}, bytes"),
@@ -248,7 +249,7 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
          emulator\nand counts the image's own instructions; what the kernel does in the call is \
          not in it.\n\n\
          The event: `ReadComplete`, level 4, keyword 2, a status (32 bits), a number of bytes (64 \
-         bits)\nand a text of 12 bytes, no activity; provider `Contoso.Driver`. A *difference* is \
+         bits)\nand a string of 12 bytes, no activity; provider `Contoso.Driver`. A *difference* is \
          a function\nwith the event minus the same function without it, so register allocation in \
          the rest of the\nfunction is in it, and it depends on the function. There are four. *Five \
          arguments* calls a routine\nbefore the event and another after it, with five arguments, \
@@ -388,7 +389,7 @@ pub fn run(mode: Mode) -> Result<()> {
     }
     ensure!(
         missed == 0,
-        "{missed} goals are not met; the table names them"
+        "{missed} goals are not met; see the rows marked \"not met\" above"
     );
     Ok(())
 }

@@ -8,11 +8,12 @@ use std::{env, fs, iter, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result};
 
+use driver_build::toolchain::Rust;
+
 use crate::{
     packages::{self, Program},
     process::{output_of, root, run_quietly, target},
     progress::step,
-    toolchain::Rust,
 };
 
 /// The client's package.
@@ -64,7 +65,7 @@ pub fn wine() -> Option<String> {
 pub fn with_wine(command: &mut Command) -> &mut Command {
     command
         .env("WINEPREFIX", target().join("wine"))
-        // Suppresses Wine's own messages and its windows that ask to install components.
+        // Suppresses Wine's own messages and its dialogs for installing components.
         .env("WINEDEBUG", "-all")
         .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
 }

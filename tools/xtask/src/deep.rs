@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{
     process::{self, root, run_quietly, target},
-    progress::{loud_step, step},
+    progress::{step, step_with_output},
 };
 
 /// This machine's target. Named explicitly, it keeps sanitizers out of build scripts.
@@ -79,20 +79,20 @@ fn sanitized(sanitizer: &str, packages: &[&str], tests: &[&str]) -> Command {
 /// Runs every check that `cargo xtask test` leaves out.
 pub fn run() -> Result<()> {
     step("Finding the nightly toolchain", nightly)?;
-    loud_step("Testing the provider under AddressSanitizer", || {
+    step_with_output("Testing the provider under AddressSanitizer", || {
         process::run(&mut sanitized("address", &["wdk-etw"], PROVIDER_TESTS))
     })?;
-    loud_step("Testing the .etl reader under AddressSanitizer", || {
+    step_with_output("Testing the .etl reader under AddressSanitizer", || {
         process::run(&mut sanitized("address", &["etl-file"], &["--lib"]))
     })?;
     let suppressions = root().join("tools/xtask/tsan-suppressions.txt");
     let options = format!("suppressions={} halt_on_error=1", suppressions.display());
-    loud_step("Testing the provider under ThreadSanitizer", || {
+    step_with_output("Testing the provider under ThreadSanitizer", || {
         process::run(
             sanitized("thread", &["wdk-etw"], PROVIDER_TESTS).env("TSAN_OPTIONS", &options),
         )
     })?;
-    loud_step(
+    step_with_output(
         "Testing threads in the stand-in kernel under ThreadSanitizer",
         || {
             process::run(
@@ -106,7 +106,7 @@ pub fn run() -> Result<()> {
             )
         },
     )?;
-    loud_step("Testing the properties with many more cases", || {
+    step_with_output("Testing the properties with many more cases", || {
         process::run(
             Command::new("cargo")
                 .current_dir(root())
@@ -122,7 +122,7 @@ pub fn run() -> Result<()> {
                 .env("PROPTEST_CASES", CASES),
         )
     })?;
-    loud_step("Testing many more orders of sessions and requests", || {
+    step_with_output("Testing many more orders of sessions and requests", || {
         process::run(
             Command::new("cargo")
                 .current_dir(root())
@@ -133,7 +133,7 @@ pub fn run() -> Result<()> {
                 .env("WDK_ETW_SEEDS", SEEDS),
         )
     })?;
-    loud_step("Model-checking with more preemptions", || {
+    step_with_output("Model-checking with more preemptions", || {
         process::run(model_check().env("WDK_ETW_PREEMPTIONS", PREEMPTIONS))
     })
 }

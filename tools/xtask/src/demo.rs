@@ -4,11 +4,12 @@ use std::{path::Path, process::Command};
 
 use anyhow::Result;
 
+use driver_build::toolchain::{Machine, Toolchain};
+
 use crate::{
     build::{self, Profile},
     process::{pass_on, root, run_quietly},
     progress::step,
-    toolchain::{Machine, Toolchain},
 };
 
 /// Runs the demo, and writes the sessions' files to the folder `out`.

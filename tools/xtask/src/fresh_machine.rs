@@ -1,7 +1,7 @@
 //! `cargo xtask fresh-machine`: runs the README's two commands on freshly installed machines.
 //!
 //! Each machine is a folder with a minimal Debian made by debootstrap, a Rust toolchain without
-//! libraries for Windows, and a clone of the current commit. Machines differ in what they lack:
+//! libraries for Windows, and a clone of the current commit. Each machine has something missing:
 //! recent package lists, permission to install packages, or apt-get itself.
 
 use std::{
@@ -17,11 +17,12 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
+use driver_build::toolchain::Rust;
+
 use crate::{
     packages,
     process::{find_program, output_of, root, run_quietly, symlink, target},
     progress::step,
-    toolchain::Rust,
 };
 
 /// The expected result of a command.
@@ -65,11 +66,11 @@ struct Machine {
     name: &'static str,
     release: &'static str,
     user: User,
-    /// Whether apt-get uses Debian's security archive.
+    /// True if apt-get uses Debian's security archive.
     security: bool,
-    /// Whether rustup manages the toolchain and can add components.
+    /// True if rustup manages the toolchain and can add components.
     rustup: bool,
-    /// Whether the machine has apt-get.
+    /// True if the machine has apt-get.
     apt: bool,
     demo: Expected,
     test: Expected,
@@ -173,7 +174,7 @@ fn base(release: &str) -> Result<PathBuf> {
     if base.exists() {
         fs::remove_dir_all(&base).with_context(|| format!("cannot remove {}", base.display()))?;
     }
-    fs::create_dir_all(&base).with_context(|| format!("cannot make {}", base.display()))?;
+    fs::create_dir_all(&base).with_context(|| format!("cannot create {}", base.display()))?;
     succeed(
         Command::new("debootstrap")
             .arg("--variant=minbase")
@@ -335,9 +336,16 @@ impl Machine {
             // rustup reads the channel, host and version from a toolchain's name.
             let name = sysroot.file_name().context("the sysroot has no name")?;
             let folder = toolchain.with_file_name(name);
-            fs::rename(&toolchain, &folder)
-                .with_context(|| format!("cannot make {}", folder.display()))?;
-            let rustup = find_program("rustup").context("this machine has no rustup to copy")?;
+            fs::rename(&toolchain, &folder).with_context(|| {
+                format!(
+                    "cannot rename the toolchain's folder to {}",
+                    folder.display()
+                )
+            })?;
+            let rustup = find_program("rustup").context(
+                "cannot find rustup in PATH: the test machines with rustup get a copy of it; \
+                 install rustup and try again",
+            )?;
             let bin = home.join(".cargo/bin");
             let make = || -> io::Result<()> {
                 fs::create_dir_all(&bin)?;
@@ -453,7 +461,8 @@ impl Machine {
             Expected::Refusal(words) => {
                 let error = error.unwrap_or_default();
                 let missing = words.iter().find(|word| !error.contains(**word));
-                let failure = missing.map(|word| format!("the message lacks {word:?}: {error}"));
+                let failure = missing
+                    .map(|word| format!("the error message does not contain {word:?}: {error}"));
                 (failure, Some(error))
             }
         };
@@ -495,7 +504,7 @@ impl Machine {
             let minutes = outcome.took.as_secs_f64() / 60.0;
             let result = match (&outcome.failure, &outcome.refusal) {
                 (Some(_), _) => "FAILED",
-                (None, Some(_)) => "refused as intended",
+                (None, Some(_)) => "failed as expected",
                 (None, None) => "passed",
             };
             format!("{result}, {minutes:.1} min")

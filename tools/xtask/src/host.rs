@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chore_that_needs_linux_says_so_in_one_sentence() {
+    fn a_chore_that_needs_linux_fails_with_one_sentence() {
         for need in [Need::StandInKernel, Need::Programs("chroot")] {
             let error = check_on(false, true, "demo", need).unwrap_err().to_string();
             assert!(

@@ -46,7 +46,7 @@ fn resolve(lock_file: &str) -> Result<Command> {
     ensure!(
         folder.join("Cargo.toml").exists(),
         "{lock_file} has no Cargo.toml beside it; if a build names it by `lockfile-path`, \
-         lock_files.rs must know how"
+         extend lock_files.rs"
     );
     cargo.current_dir(folder);
     Ok(cargo)

@@ -1,8 +1,8 @@
 //! The commands for working on this repository, run as `cargo xtask …`.
 //!
 //! `demo` builds and traces the sample driver, `test` runs every check that can run on this
-//! machine, `build` builds a driver's .sys alone, and `doctor` lists the required tools and
-//! says which are missing.
+//! machine, `build` builds only a driver's .sys file, and `doctor` lists the required tools, found
+//! and missing.
 
 mod api;
 mod bench;
@@ -18,7 +18,6 @@ mod fresh_machine;
 mod fuzz;
 mod goldens;
 mod host;
-mod link;
 mod lock_files;
 mod modules;
 mod oldest_rust;
@@ -31,7 +30,6 @@ mod reproducible;
 mod requirements;
 mod standin;
 mod test;
-mod toolchain;
 mod tree;
 mod windows;
 
@@ -40,7 +38,9 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 
-use crate::{build::Profile, process::Told, toolchain::Machine};
+use driver_build::{link, toolchain::Machine};
+
+use crate::{build::Profile, process::Told};
 
 /// Returns an argument without a value.
 fn flag(name: &'static str, help: &'static str) -> Arg {
@@ -105,7 +105,7 @@ fn manifest_chores() -> Command {
                 .arg(
                     Arg::new("format")
                         .long("format")
-                        .help("The version of WEVT_TEMPLATE; old SDKs write 3")
+                        .help("The version of the WEVT_TEMPLATE format; mc.exe of old SDKs writes version 3")
                         .value_name("N")
                         .default_value("5")
                         .value_parser(["3", "5"]),
@@ -242,7 +242,7 @@ fn command_line() -> Command {
         )
         .subcommand(
             Command::new("build")
-                .about("Build a driver's .sys alone")
+                .about("Build only a driver's .sys file")
                 .arg(
                     Arg::new("package")
                         .long("package")

@@ -30,7 +30,7 @@ pub fn step<T>(title: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 /// Runs one step that writes its own output.
-pub fn loud_step<T>(title: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn step_with_output<T>(title: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     eprintln!("------ {title}");
     let start = Instant::now();
     let result = body();

@@ -50,8 +50,8 @@ pub fn check() -> Result<()> {
     run_quietly(&mut pack)
 }
 
-/// Fails if a manifest lacks a key, or if a package lacks a file or contains one that does not
-/// belong in it.
+/// Fails if a manifest has no value for a required key, or if a package does not contain a required
+/// file or contains one that does not belong in it.
 fn check_contents(packages: &[Value]) -> Result<()> {
     ensure!(!packages.is_empty(), "the workspace publishes no crate");
     let files = tree::files(&root())?;
@@ -59,6 +59,11 @@ fn check_contents(packages: &[Value]) -> Result<()> {
     for package in packages {
         let name = text(package, "name")?;
         problems.extend(lacking(package).map(|key| format!("{name}: the manifest has no {key}")));
+        if !package["metadata"]["docs"]["rs"].is_object() {
+            problems.push(format!(
+                "{name}: the manifest has no [package.metadata.docs.rs]"
+            ));
+        }
         let folder = folder(package)?;
         let expected = expected(&files, &folder);
         let listed: BTreeSet<String> = list(name)?.lines().map(str::to_owned).collect();
@@ -69,7 +74,7 @@ fn check_contents(packages: &[Value]) -> Result<()> {
 }
 
 /// Returns the published crates as `cargo metadata` describes them.
-fn published() -> Result<Vec<Value>> {
+pub fn published() -> Result<Vec<Value>> {
     let mut cargo = Command::new("cargo");
     cargo
         .current_dir(root())
@@ -79,9 +84,16 @@ fn published() -> Result<Vec<Value>> {
     let packages = packages.context("the workspace has no packages")?;
     Ok(packages
         .iter()
-        .filter(|package| package["publish"].is_null())
+        .filter(|package| is_published(package))
         .cloned()
         .collect())
+}
+
+/// Returns true unless a manifest has `publish = false`, which cargo shows as an empty list of
+/// registries.
+fn is_published(package: &Value) -> bool {
+    let registries = package["publish"].as_array();
+    registries.is_none_or(|registries| !registries.is_empty())
 }
 
 fn list(name: &str) -> Result<String> {
@@ -105,7 +117,7 @@ fn printed(cargo: &mut Command) -> Result<String> {
 
 fn text<'a>(package: &'a Value, key: &str) -> Result<&'a str> {
     let value = package[key].as_str();
-    value.with_context(|| format!("cargo's metadata of a package have no {key}"))
+    value.with_context(|| format!("cargo metadata reports no {key} for a package"))
 }
 
 /// Returns a package's folder, relative to the repository's root.
@@ -120,7 +132,7 @@ fn folder(package: &Value) -> Result<String> {
     Ok(folder.display().to_string().replace('\\', "/"))
 }
 
-/// Returns the required keys that a manifest lacks.
+/// Returns the required keys that a manifest does not have.
 fn lacking(package: &Value) -> impl Iterator<Item = &'static str> {
     KEYS.into_iter().filter(|key| match &package[*key] {
         Value::String(text) => text.is_empty(),
@@ -144,7 +156,7 @@ fn expected(files: &[String], folder: &str) -> BTreeSet<String> {
 fn compare(name: &str, expected: &BTreeSet<String>, listed: &BTreeSet<String>) -> Vec<String> {
     let missing = expected
         .difference(listed)
-        .map(|file| format!("{name}: the package lacks {file}"));
+        .map(|file| format!("{name}: the package does not contain {file}"));
     let foreign = listed
         .difference(expected)
         .filter(|file| *file != ONLY_IN_GIT)
@@ -186,7 +198,7 @@ mod tests {
         assert_eq!(
             compare("x", &expected, &listed),
             [
-                "x: the package lacks src/lib.rs",
+                "x: the package does not contain src/lib.rs",
                 "x: the package contains tests/data.bin, which does not belong in it",
             ]
         );

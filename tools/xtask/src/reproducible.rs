@@ -9,11 +9,12 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
+use driver_build::toolchain::{Machine, Toolchain, cargo_home};
+
 use crate::{
     build::{self, Profile},
     process::{root, symlink, target},
     progress::step,
-    toolchain::{Machine, Toolchain, cargo_home},
     tree,
 };
 

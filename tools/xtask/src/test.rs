@@ -4,6 +4,8 @@ use std::{env, path::Path, process::Command, thread};
 
 use anyhow::{Result, anyhow};
 
+use driver_build::toolchain::Rust;
+
 use crate::{
     api, bench,
     build::{self, Profile, with_standin},
@@ -13,22 +15,23 @@ use crate::{
     fuzz, goldens, lock_files, modules, oldest_rust,
     packages::BROWSER,
     process::{self, output_of, root, run_quietly, target},
-    progress::{loud_step, step},
-    publish, reproducible, requirements, standin,
-    toolchain::Rust,
-    windows,
+    progress::{step, step_with_output},
+    publish, reproducible, requirements, standin, windows,
 };
 
 /// The module that tests of unpublished samples are in.
 const SAMPLES: &str = "samples::";
 
 /// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 6] = [
+const DRIVERS: [((&str, &str), Profile); 9] = [
     (build::SAMPLE, Profile::Debug),
     (build::SAMPLE, Profile::Release),
     (build::PROBE, Profile::Debug),
     (build::PROBE, Profile::Release),
     (build::KMDF, Profile::Release),
+    (build::USB, Profile::Release),
+    (build::FILTER, Profile::Release),
+    (build::INTERRUPT, Profile::Release),
     (build::MINIMAL, Profile::Release),
 ];
 
@@ -61,7 +64,15 @@ fn check_sources(client: Rust, not_run: &mut Vec<String>) -> Result<()> {
 fn check_drivers(tools: &Tools) -> Result<()> {
     step("Linting the drivers", || {
         let mut command = cargo(&["clippy"]);
-        for (package, _) in [build::SAMPLE, build::PROBE, build::KMDF, build::MINIMAL] {
+        for (package, _) in [
+            build::SAMPLE,
+            build::PROBE,
+            build::KMDF,
+            build::USB,
+            build::FILTER,
+            build::INTERRUPT,
+            build::MINIMAL,
+        ] {
             command.args(["--package", package]);
         }
         let built_in = target().join("driver-lint");
@@ -74,7 +85,10 @@ fn check_drivers(tools: &Tools) -> Result<()> {
         run_quietly(&mut command)
     })?;
     step("Linting the stand-ins", standin::lint)?;
-    step("Documenting the stand-ins", standin::document)?;
+    step(
+        "Building the documentation of the stand-ins",
+        standin::document,
+    )?;
     step(
         "Testing the stand-ins against the WDK's headers",
         standin::test,
@@ -111,7 +125,7 @@ fn at_once<A, B: Send>(
 }
 
 /// Runs the tests of the default members, including those that need earlier steps' results:
-/// drivers, foreign decoders, a browser, the driver package and published packages.
+/// drivers, third-party decoders, a browser, the driver package and published packages.
 fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
     let command = |arguments: &[&str]| {
         let mut command = cargo(&["test", "--locked"]);
@@ -125,7 +139,7 @@ fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
         command
     };
     let has_samples = env::var_os("WDK_ETW_SAMPLES").is_some();
-    loud_step("Testing the host crates", || {
+    step_with_output("Testing the host crates", || {
         let mut all = command(&["--tests", "--", "--include-ignored"]);
         if !has_samples {
             all.args(["--skip", SAMPLES]);
@@ -141,7 +155,7 @@ fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
                 .map(|test| format!("{test}: WDK_ETW_SAMPLES does not name the samples' folder")),
         );
     }
-    loud_step("Testing the documentation's examples", || {
+    step_with_output("Testing the documentation's examples", || {
         process::run(&mut command(&["--doc"]))
     })
 }
@@ -176,7 +190,7 @@ pub fn run(deep: bool) -> Result<()> {
     step("Checking modules for cycles", modules::check)?;
     step("Comparing the public API with docs/api", api::check)?;
     step("Packaging the published crates", publish::check)?;
-    loud_step(
+    step_with_output(
         "Checking that every requirement has a test",
         requirements::check,
     )?;
@@ -184,7 +198,7 @@ pub fn run(deep: bool) -> Result<()> {
         || check_sources(tools.client, &mut not_run),
         || check_drivers(&tools),
     )?;
-    loud_step("Building the driver package", || {
+    step_with_output("Building the driver package", || {
         process::run(&mut cargo(&["make", "package"]))
     })?;
     let goldens = step(

@@ -4,11 +4,12 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use driver_build::toolchain::Rust;
+
 use crate::{
     client,
     process::{root, run_quietly, target},
     progress::step,
-    toolchain::Rust,
 };
 
 /// The targets, and the arguments that select the parts to check. Tests do not depend on which of

@@ -100,7 +100,7 @@ fn python(script: &str, arguments: &[&Path]) -> String {
 
 #[test]
 #[ignore = "needs the package"]
-fn it_has_what_its_readme_says() {
+fn the_package_contains_the_files_of_its_readme() {
     let package = Package::unpack();
     let mut expected: Vec<String> = ["cat", "cer", "inf", "man", "pdb", "sys", "wprp"]
         .map(|extension| format!("{SERVICE}.{extension}"))
@@ -131,7 +131,8 @@ fn it_has_what_its_readme_says() {
         let text = package.text(name);
         assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
     }
-    // The WDK's package has a certificate with a different name: the scripts take every one.
+    // The WDK's package has a certificate with a different name, so the scripts accept every
+    // certificate.
     for name in ["prepare.cmd", "restore.cmd"] {
         let commands: Vec<&str> = package
             .text(name)

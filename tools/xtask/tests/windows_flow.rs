@@ -9,11 +9,14 @@ use etw_test_support::root;
 use serde_json::Value;
 
 /// The drivers with metadata for the WDK, by the folder of their manifest.
-const DRIVERS: [&str; 4] = [
+const DRIVERS: [&str; 7] = [
     "driver",
     "driver/examples/minimal",
+    "tests/drivers/filter",
+    "tests/drivers/interrupt",
     "tests/drivers/kmdf",
     "tests/drivers/probe",
+    "tests/drivers/usb",
 ];
 
 /// `cargo metadata`, as wdk-build calls it in a folder.
@@ -35,8 +38,9 @@ fn packages(metadata: &Value) -> &[Value] {
     metadata["packages"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The manifest from which `load_rust_driver_makefile` of wdk-build 0.6.0 takes the makefile: that
-/// of the one package named wdk-build. It refuses a workspace with none or with several.
+/// Returns the manifest of the package named wdk-build, whose makefile `load_rust_driver_makefile`
+/// of wdk-build 0.6.0 uses. Fails, as that function does, if the workspace has no such package or
+/// more than one.
 fn makefiles_package(metadata: &Value) -> Result<&Value, String> {
     let found: Vec<&Value> = packages(metadata)
         .iter()
@@ -77,8 +81,8 @@ fn the_drivers_agree_on_one_configuration() {
     assert_eq!(configurations.len(), 1, "{configurations:?}");
 }
 
-/// Where wdk-build's makefile and cargo-wdk look for a package's .inx: beside its manifest, under
-/// the package's name with underscores.
+/// Returns the path at which wdk-build's makefile and cargo-wdk expect a package's .inx: beside its
+/// manifest, under the package's name with underscores.
 fn inx(package: &Value) -> std::path::PathBuf {
     let name = package["name"].as_str().unwrap().replace('-', "_");
     Path::new(package["manifest_path"].as_str().unwrap()).with_file_name(format!("{name}.inx"))

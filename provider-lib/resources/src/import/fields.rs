@@ -67,7 +67,8 @@ impl Writer<'_> {
                 );
                 if !is_u16 || counter.count != Size::None {
                     return Err(format!(
-                        "`{}` is the count or length of `{}` and is not a single win:UInt16",
+                        "`{}` is the count or length of `{}`, but it is not a single \
+                         win:UInt16 value",
                         counter.name, property.name
                     ));
                 }

@@ -1,7 +1,7 @@
 //! Imports a manifest as a Rust declaration, for drivers that are ported from C.
 //!
 //! The declaration names the manifest (`manifest = "…"`), from which the resources are still
-//! compiled. It keeps texts in several languages, the security of channels, and events that the
+//! compiled. It keeps strings in several languages, the security of channels, and events that the
 //! driver no longer writes. The build rejects a declaration that disagrees with the manifest.
 //! Without that setting, the resources are compiled from the declaration.
 
@@ -117,7 +117,7 @@ impl Writer<'_> {
                 Ok(source) => events.push(source),
                 Err(why) => {
                     let what = format!(
-                        "event {} of version {} is left out: {why}",
+                        "event {} version {} was not imported: {why}",
                         event.id, event.version
                     );
                     self.note(event.at, what);
@@ -163,7 +163,7 @@ impl Writer<'_> {
         for keyword in &self.provider.keywords {
             if keyword.standard {
                 let what = format!(
-                    "the keyword {} is reserved for Microsoft; it is left out of the events",
+                    "the keyword {} is reserved for Microsoft and was removed from the events",
                     keyword.name.written
                 );
                 if keyword.mask != 0 {
@@ -284,23 +284,13 @@ impl Writer<'_> {
         idents
     }
 
-    /// Returns the type that represents a map for an integer of a width.
-    fn map(&mut self, map: usize, width: &'static str) -> String {
-        if let Some(known) = self.maps.get(&(map, width)) {
-            return known.clone();
-        }
-        let name = unique(&pascal(&self.provider.maps[map].name), &mut self.idents);
-        self.maps.insert((map, width), name.clone());
-        name
-    }
-
     fn map_type(&mut self, map: &Map, width: &'static str, name: &str) -> TokenStream {
         let mut taken = HashSet::new();
         let mut variants = Vec::new();
         for item in &map.items {
             if map.is_bits && !item.value.is_power_of_two() {
                 let what = format!(
-                    "the entry {:#x} is not a single bit; it is left out",
+                    "the entry {:#x} is not a single bit and was not imported",
                     item.value
                 );
                 self.note(item.at, what);
@@ -313,7 +303,7 @@ impl Writer<'_> {
             };
             if item.value > most {
                 let what = format!(
-                    "the entry {:#x} does not fit in {width}; it is left out",
+                    "the entry {:#x} does not fit in {width} and was not imported",
                     item.value
                 );
                 self.note(item.at, what);
@@ -377,7 +367,7 @@ impl Writer<'_> {
             && names.channels[channel].is_none()
         {
             return Err(format!(
-                "its channel, {}, belongs to the system",
+                "its channel {} is imported from the system",
                 provider.channels[channel].name
             ));
         }

@@ -11,7 +11,7 @@ use syn::Ident;
 /// edition.
 const RESERVED: &[&str] = &["gen", "register", "unregister"];
 
-/// Returns whether a text is a valid Rust identifier.
+/// Returns whether a string is a valid Rust identifier.
 fn is_ident(text: &str) -> bool {
     syn::parse_str::<Ident>(text).is_ok() && !RESERVED.contains(&text)
 }

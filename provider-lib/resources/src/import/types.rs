@@ -3,7 +3,7 @@
 use etw_manifest::{InType, OutType};
 use proc_macro2::TokenStream;
 use quote::quote;
-use wdk_etw_schema::Scalar;
+use wdk_etw_schema::{Format, Scalar};
 
 /// A type of a declaration, with the attributes of its field.
 pub struct Type {
@@ -43,46 +43,83 @@ pub const fn written(attributes: TokenStream, inner: TokenStream) -> Type {
 
 /// Returns the type of a single value, if declarations have one.
 pub fn scalar(in_type: InType, out_type: OutType) -> Option<Type> {
+    // The length of bytes decides their type.
+    if in_type == InType::Binary {
+        return None;
+    }
+    of_the_table(in_type, out_type).or_else(|| {
+        let (in_type, out_type) = nearest(in_type, out_type)?;
+        of_the_table(in_type, out_type)
+    })
+}
+
+/// Returns the type that the table of field types has for an encoding and a presentation.
+fn of_the_table(in_type: InType, out_type: OutType) -> Option<Type> {
+    let (scalar, format) =
+        imported().find(|(scalar, format)| scalar.manifest(*format) == (in_type, out_type))?;
+    let attributes = match format {
+        Format::Default => TokenStream::new(),
+        Format::Hex => quote!(#[hex]),
+        Format::Json => quote!(#[json]),
+        Format::Xml => quote!(#[xml]),
+        Format::Address => quote!(#[address]),
+    };
+    Some(Type {
+        attributes,
+        inner: scalar.name().parse().ok()?,
+        is_borrowed: scalar.size().is_none(),
+    })
+}
+
+/// Returns the types of declarations in the formats in which a manifest's field is imported: one
+/// for each encoding and presentation.
+fn imported() -> impl Iterator<Item = (Scalar, Format)> {
+    let is_imported = |scalar: Scalar, format: Format| match (scalar, format) {
+        // Each has the encoding of another type, which says no more than the manifest does.
+        (Scalar::Usize | Scalar::Luid | Scalar::UnicodeString, _)
+        | (Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64, Format::Hex)
+        // The event of a manifest has the address.
+        | (Scalar::Pointer, Format::Default) => false,
+        _ => scalar.has_format(format),
+    };
+    Scalar::ALL.iter().flat_map(move |scalar| {
+        let formats = Format::ALL.iter();
+        let imported = formats.filter(move |format| is_imported(*scalar, **format));
+        imported.map(|format| (*scalar, *format))
+    })
+}
+
+/// Returns the encoding and presentation of the type in declarations that comes nearest to one
+/// that the table does not have.
+fn nearest(in_type: InType, out_type: OutType) -> Option<(InType, OutType)> {
     use {InType as In, OutType as Out};
-    Some(match (in_type, out_type) {
-        (In::Int8, _) => plain(quote!(i8)),
-        (In::UInt8, Out::HexInt8) => shown(quote!(#[hex]), quote!(u8)),
-        (In::UInt8, Out::Boolean) => plain(quote!(bool)),
-        (In::UInt8, _) => plain(quote!(u8)),
-        (In::Int16, _) => plain(quote!(i16)),
-        (In::UInt16, Out::Port) => plain(quote!(Port)),
-        (In::UInt16, Out::HexInt16) => shown(quote!(#[hex]), quote!(u16)),
-        (In::UInt16, _) => plain(quote!(u16)),
-        (In::Int32, Out::HResult) => plain(quote!(HResult)),
-        (In::Int32, _) => plain(quote!(i32)),
-        (In::UInt32, Out::Pid) => plain(quote!(ProcessId)),
-        (In::UInt32, Out::Tid) => plain(quote!(ThreadId)),
-        (In::UInt32, Out::Ipv4) => plain(quote!(Ipv4Addr)),
-        (In::UInt32 | In::HexInt32, Out::Win32Error) => plain(quote!(Win32Error)),
-        (In::UInt32 | In::HexInt32, Out::NtStatus) => plain(quote!(NtStatus)),
-        (In::UInt32, Out::UnsignedInt) | (In::Boolean, _) => plain(quote!(u32)),
-        (In::UInt32 | In::HexInt32, _) => shown(quote!(#[hex]), quote!(u32)),
-        (In::Int64, _) => plain(quote!(i64)),
-        (In::UInt64, Out::UnsignedLong | Out::EtwTime) => plain(quote!(u64)),
-        (In::UInt64 | In::HexInt64, _) => shown(quote!(#[hex]), quote!(u64)),
-        (In::Float, _) => plain(quote!(F32)),
-        (In::Double, _) => plain(quote!(F64)),
-        (In::Guid, _) => plain(quote!(Guid)),
-        (In::Pointer, _) => shown(quote!(#[address]), quote!(Pointer)),
-        (In::FileTime, _) => plain(quote!(FileTime)),
-        (In::SystemTime, _) => plain(quote!(SystemTime)),
-        (In::Sid, _) => borrowed(quote!(Sid)),
-        (In::UnicodeString, _) => borrowed(quote!(Utf16CStr)),
-        (In::AnsiString, _) => borrowed(quote!(CStr)),
-        (In::CountedUnicodeString, Out::Xml) => written(quote!(#[xml]), quote!([u16])),
-        (In::CountedUnicodeString, Out::Json) => written(quote!(#[json]), quote!([u16])),
-        (In::CountedUnicodeString, _) => borrowed(quote!([u16])),
-        (In::CountedAnsiString, Out::Xml) => written(quote!(#[xml]), quote!(str)),
-        (In::CountedAnsiString, Out::Json) => written(quote!(#[json]), quote!(str)),
-        (In::CountedAnsiString, _) => borrowed(quote!(str)),
-        (In::CountedBinary, Out::SocketAddress) => borrowed(quote!(SocketAddr)),
-        (In::CountedBinary, _) => borrowed(quote!([u8])),
-        (In::Null | In::Binary | In::Struct, _) => return None,
+    Some(match in_type {
+        In::Null | In::Struct | In::Binary => return None,
+        In::Boolean => (In::UInt32, Out::UnsignedInt),
+        In::HexInt32 if matches!(out_type, Out::Win32Error | Out::NtStatus) => {
+            (In::UInt32, out_type)
+        }
+        In::UInt32 | In::HexInt32 => (In::HexInt32, Out::HexInt32),
+        In::UInt64 if out_type == Out::EtwTime => (In::UInt64, Out::UnsignedLong),
+        In::UInt64 | In::HexInt64 => (In::HexInt64, Out::HexInt64),
+        In::AnsiString | In::CountedAnsiString => (in_type, Out::Utf8),
+        In::CountedBinary if out_type == Out::SocketAddress => (In::Binary, out_type),
+        In::CountedBinary => (In::Binary, Out::HexBinary),
+        In::Int8
+        | In::UInt8
+        | In::Int16
+        | In::UInt16
+        | In::Int32
+        | In::Int64
+        | In::Float
+        | In::Double
+        | In::Guid
+        | In::Pointer
+        | In::FileTime
+        | In::SystemTime
+        | In::Sid
+        | In::UnicodeString
+        | In::CountedUnicodeString => (in_type, *in_type.out_types().first()?),
     })
 }
 
@@ -95,7 +132,7 @@ pub fn repeats(kind: &Type) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use wdk_etw_schema::{Format, Representation};
+    use wdk_etw_schema::Representation;
 
     use super::*;
 
@@ -117,6 +154,49 @@ mod tests {
                 expected,
                 "{declared:?}"
             );
+        }
+    }
+
+    #[test]
+    fn every_encoding_is_imported_as_one_type() {
+        let mut known = std::collections::BTreeMap::new();
+        for (scalar, format) in imported() {
+            let before = known.insert(scalar.manifest(format), scalar);
+            assert_eq!(before, None, "{scalar:?}");
+        }
+        for in_type in InType::ALL {
+            for out_type in in_type.out_types() {
+                let is_imported = scalar(*in_type, *out_type).is_some();
+                assert_eq!(
+                    is_imported,
+                    *in_type != InType::Binary,
+                    "{in_type:?} {out_type:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn presentations_without_a_type_are_imported_as_the_nearest() {
+        use {InType as In, OutType as Out};
+        for (in_type, out_type, expected) in [
+            (In::UInt32, Out::ErrorCode, "# [hex] u32"),
+            (In::HexInt32, Out::NtStatus, " NtStatus"),
+            (In::HexInt32, Out::CodePointer, "# [hex] u32"),
+            (In::Boolean, Out::Boolean, " u32"),
+            (In::UInt64, Out::EtwTime, " u64"),
+            (In::UInt64, Out::CodePointer, "# [hex] u64"),
+            (In::HexInt64, Out::HexInt64, "# [hex] u64"),
+            (In::Pointer, Out::UnsignedLong, "# [address] Pointer"),
+            (In::UInt8, Out::String, " u8"),
+            (In::AnsiString, Out::String, " CStr"),
+            (In::CountedAnsiString, Out::Json, "# [json] str"),
+            (In::FileTime, Out::DateTimeUtc, " FileTime"),
+            (In::CountedBinary, Out::Ipv6, " [u8]"),
+        ] {
+            let kind = scalar(in_type, out_type).unwrap();
+            let text = format!("{} {}", kind.attributes, kind.inner);
+            assert_eq!(text, expected, "{in_type:?} {out_type:?}");
         }
     }
 

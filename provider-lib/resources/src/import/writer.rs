@@ -6,6 +6,8 @@ use etw_manifest::{Manifest, Position, Provider, printable};
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use super::names::{pascal, unique};
+
 /// A part of a manifest that a declaration cannot express.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {}", at.line, at.column, printable(what))]
@@ -40,7 +42,7 @@ impl Writer<'_> {
         Some(text.value.as_str())
     }
 
-    /// Returns a text as a doc comment.
+    /// Returns a string as a doc comment.
     pub fn describe(&self, message: Option<usize>) -> TokenStream {
         let Some(description) = self.value(message) else {
             return TokenStream::new();
@@ -49,5 +51,15 @@ impl Writer<'_> {
         let description = description.replace(['\n', '\r'], " ");
         let description = format!(" {}", printable(&description).trim());
         quote!(#[doc = #description])
+    }
+
+    /// Returns the type that represents a map for an integer of a width.
+    pub fn map(&mut self, map: usize, width: &'static str) -> String {
+        if let Some(known) = self.maps.get(&(map, width)) {
+            return known.clone();
+        }
+        let name = unique(&pascal(&self.provider.maps[map].name), &mut self.idents);
+        self.maps.insert((map, width), name.clone());
+        name
     }
 }

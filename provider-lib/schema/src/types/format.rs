@@ -1,4 +1,4 @@
-//! The presentation of a field that its attributes ask for.
+//! The presentation of a field, as set by its attributes.
 
 /// The format in which a viewer shows a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,4 +14,15 @@ pub enum Format {
     Xml,
     /// A pointer whose address is in the event. Other pointers contain only whether they are null.
     Address,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: &[Self] = &[
+        Self::Default,
+        Self::Hex,
+        Self::Json,
+        Self::Xml,
+        Self::Address,
+    ];
 }

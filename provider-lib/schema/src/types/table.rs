@@ -85,7 +85,7 @@ pub struct Row {
     pub representation: Representation,
     /// The text in the documentation's table; rows with the same text are shown together.
     pub summary: &'static str,
-    /// Whether an array of the type can be written as it is in memory.
+    /// True if an array of the type can be written as it is in memory.
     pub repeats: bool,
     codes: Codes,
     hex: Option<Codes>,
@@ -104,13 +104,13 @@ const HEX_16: Codes = codes(In::UInt16, Tlg::Hex, In::UInt16, Out::HexInt16);
 const HEX_32: Codes = codes(In::HexInt32, Tlg::Default, In::HexInt32, Out::HexInt32);
 const HEX_64: Codes = codes(In::HexInt64, Tlg::Default, In::HexInt64, Out::HexInt64);
 
-/// The texts of the documentation's table.
+/// The strings of the documentation's table.
 mod summary {
     pub const NUMBER: &str = "the number; `#[hex]` shows it in hexadecimal";
     pub const BYTE: &str = "a byte, 0 or 1";
     pub const FLOAT: &str = "the bits of a floating-point number";
     pub const POINTER: &str = "whether it is null; with `#[address]` the address";
-    pub const CODE: &str = "the number, shown with its meaning";
+    pub const CODE: &str = "the number, which viewers interpret by the field's type";
     pub const WINDOWS: &str = "the Windows structure of this name";
     pub const NETWORK: &str = "the bytes in network byte order";
     pub const UTF8: &str =

@@ -11,7 +11,7 @@ use zerocopy::IntoBytes;
 
 use crate::{arguments::Request, device::Device, error::Failure, process};
 
-/// Returns the output bytes, or an error if the driver's status is one.
+/// Returns the output bytes, or an error if the driver's status is an error.
 fn output(answer: Answer) -> Result<Vec<u8>, Failure> {
     if answer.status.cast_signed() < 0 {
         return Err(Failure::Refused(answer.status));

@@ -45,21 +45,21 @@ pub fn run() -> Result<(), Failure> {
         expected: size_of::<Statistics>(),
         got: answer.output.len(),
     })?;
-    println!("bytes read:     {}", found.bytes_read);
-    println!("bytes written:  {}", found.bytes_written);
-    println!("timer ticks:    {}", found.timer_ticks);
-    println!("woken:          {}", found.woken);
-    println!("notifications:  {}", found.notifications);
+    println!("bytes read:       {}", found.bytes_read);
+    println!("bytes written:    {}", found.bytes_written);
+    println!("timer ticks:      {}", found.timer_ticks);
+    println!("woken:            {}", found.woken);
+    println!("notifications:    {}", found.notifications);
     println!(
-        "enabled:        {}, level {}, any 0x{:x}, all 0x{:x}",
+        "enabled:          {}, level {}, any 0x{:x}, all 0x{:x}",
         if found.enabled == 0 { "no" } else { "yes" },
         found.level,
         found.match_any,
         found.match_all
     );
     println!(
-        "events failed:  {} ({} for lack of memory, {} larger than a session's buffer, {} larger \
-         than ETW allows)\nevents cut:     {}",
+        "events failed:    {} ({} without memory, {} too large for a session's buffer, {} too \
+         large for ETW)\nevents truncated: {}",
         found.events_failed,
         found.failed_without_memory,
         found.failed_for_a_buffer,

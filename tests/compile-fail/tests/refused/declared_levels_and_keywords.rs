@@ -1,4 +1,4 @@
-// R-D3: an event has a level and a keyword, or says on purpose that it has none.
+// R-D3: an event has a level and a keyword, or is declared explicitly to have none.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod trace {
     #[keyword]

@@ -1,4 +1,4 @@
-// R-K4: what an event names is declared.
+// R-K4: every name in an event is declared.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod trace {
     #[keyword]

@@ -5,8 +5,8 @@ const fn control(number: u32) -> u32 {
     (0x22 << 16) | ((0x800 + number) << 2)
 }
 
-/// Retrieves the next request of the manual queue and completes it. Commands that say
-/// how a call ended give back its status.
+/// Retrieves the next request of the manual queue and completes it. Commands that report the result
+/// of a call return the call's status.
 pub const RETRIEVE: u32 = control(1);
 /// Retrieves the next request of the manual queue and puts it back.
 pub const REQUEUE: u32 = control(2);

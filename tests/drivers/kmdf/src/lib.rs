@@ -1,8 +1,8 @@
 //! A driver that calls the framework as its service name and device controls request, and prints
 //! the callbacks that the framework calls.
 //!
-//! Tests of the stand-in kernel load it and compare the order of the callbacks with the one that
-//! Microsoft documents.
+//! Tests of the stand-in kernel load the driver and compare the order of the callbacks with the
+//! order that Microsoft documents.
 
 #![no_std]
 #![allow(

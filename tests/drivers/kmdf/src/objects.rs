@@ -22,7 +22,7 @@ static WORK: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
 /// The objects whose callbacks print a letter; the first prints A.
 static OBJECTS: [AtomicPtr<core::ffi::c_void>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
 
-/// The commands that this module knows.
+/// The commands that this module handles.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
     match code {
         commands::WORK => {
@@ -70,7 +70,7 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
             wdk::println!("set failed");
             complete(request, STATUS_SUCCESS);
         }
-        // A command that nobody knows.
+        // The command is unknown.
         _ => complete(request, STATUS_INVALID_DEVICE_REQUEST),
     }
 }

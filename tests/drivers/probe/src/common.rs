@@ -15,7 +15,7 @@ pub static PROVIDER: GUID = GUID {
 /// `Leak`, as a debugger shows it.
 pub const TAG: u32 = u32::from_le_bytes(*b"Leak");
 
-/// Makes a spin lock; null if there is no memory for one.
+/// Creates a spin lock. Returns null if there is not enough memory.
 pub fn create_lock() -> WDFSPINLOCK {
     let mut lock = ptr::null_mut();
     // SAFETY: the out-parameter is a local.

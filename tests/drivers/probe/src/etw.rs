@@ -35,7 +35,7 @@ static HANDLE: AtomicU64 = AtomicU64::new(0);
 /// A pointer that an enable callback keeps and must not keep.
 static KEPT: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
-/// The activity of events that carry one.
+/// The activity of events that have an activity.
 const ACTIVITY: GUID = GUID {
     Data1: 0x1234_5678,
     Data2: 1,
@@ -485,7 +485,7 @@ fn prints_results() {
         control(6, &raw mut activity),
     );
     say("no activity", control(CREATE_ID, ptr::null_mut()));
-    // SAFETY: the routine takes any handle, and refuses this one.
+    // SAFETY: the routine accepts any handle, and fails for this handle.
     say("unregister without a handle", unsafe { EtwUnregister(0) });
     // SAFETY: the handle is registered, and is not used afterwards.
     say("unregister", unsafe {
@@ -687,7 +687,7 @@ callback! {
 }
 
 callback! {
-    /// Writes an event if the state says that the provider is enabled.
+    /// Writes an event if the provider is enabled according to its state.
     fn prompted(_call) {
         if STATE.load(Ordering::Relaxed) <= u64::from(EVENT.Level) {
             return;

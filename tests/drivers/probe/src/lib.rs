@@ -14,10 +14,12 @@
     reason = "nothing here is for the compiler to run"
 )]
 
+extern crate alloc;
 extern crate wdk_panic;
 
 mod common;
 mod etw;
+mod findings;
 
 use core::{
     ffi::c_void,
@@ -68,11 +70,18 @@ pub unsafe extern "system" fn driver_entry(
     driver: &mut DRIVER_OBJECT,
     registry_path: PCUNICODE_STRING,
 ) -> NTSTATUS {
+    // SAFETY: the system passes a valid path.
+    let path = unsafe { &*registry_path };
+    // SAFETY: the string counts its own bytes.
+    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
     let mut config = WDF_DRIVER_CONFIG {
         Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
         EvtDriverUnload: Some(unload),
         ..WDF_DRIVER_CONFIG::default()
     };
+    if is_service(path, findings::WITH_A_DEVICE) {
+        config.EvtDriverDeviceAdd = Some(findings::add_device);
+    }
     // SAFETY: the driver object and the path are those of this driver.
     let status = unsafe {
         call_unsafe_wdf_function_binding!(
@@ -87,10 +96,6 @@ pub unsafe extern "system" fn driver_entry(
     if !NT_SUCCESS(status) {
         return status;
     }
-    // SAFETY: the system passes a valid path.
-    let path = unsafe { &*registry_path };
-    // SAFETY: the string counts its own bytes.
-    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
     if is_service(path, "leaked-pool") {
         allocate();
     } else if is_service(path, "freed-twice") {
@@ -125,7 +130,9 @@ pub unsafe extern "system" fn driver_entry(
         REGISTRATION.store(use_a_frame::<BEYOND_THE_STACK>(), Ordering::Relaxed);
     } else if is_service(path, "panic") {
         panic!("as the service name says");
-    } else if !etw::run(|name| is_service(path, name)) {
+    } else if !findings::run(|name| is_service(path, name))
+        && !etw::run(|name| is_service(path, name))
+    {
         REGISTRATION.store(register(), Ordering::Relaxed);
     }
     status

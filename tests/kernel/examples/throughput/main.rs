@@ -1,8 +1,9 @@
-//! How many events a second the stand-in kernel takes from a driver into a session's file.
+//! Measures the events per second that the stand-in kernel writes from a driver to a session's
+//! file.
 //!
-//! From one thread and from two, with a thread that writes the file; and, without that
-//! thread, how much more an event costs in a file that is ten times as large. Prints JSON.
-//! Its argument is the sample driver's image.
+//! The driver runs on one thread and on two, with a separate thread that writes the file. Without
+//! that thread, the program also measures the additional cost of an event in a file that is ten
+//! times as large. The argument is the sample driver's image; the output is JSON.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod measure;

@@ -9,7 +9,7 @@ use etw_testkernel::{
 };
 use zerocopy::IntoBytes;
 
-/// What a run came to.
+/// The result of a run.
 struct Run {
     seconds: f64,
     events: u64,
@@ -83,7 +83,7 @@ fn run(sys: &Path, threads: u16, each: u32, writer_thread: bool) -> Run {
     }
 }
 
-/// The quickest of three, since whatever else the machine does can only slow one down.
+/// Returns the fastest of three runs, because other load on the machine only makes runs slower.
 fn best(sys: &Path, threads: u16, each: u32, writer_thread: bool) -> Run {
     let mut runs: Vec<Run> = (0..3)
         .map(|_| run(sys, threads, each, writer_thread))

@@ -1,6 +1,19 @@
 //! A driver's call to a routine.
 
-use crate::ground::irql::Irql;
+use crate::ground::{irql::Irql, unwind::Registers};
+
+/// The registers that a routine preserves for its caller, in the order in which gateways store
+/// them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Preserved {
+    /// rbx, rbp, rsi and rdi.
+    pub low: [u64; 4],
+    /// r12 to r15.
+    pub high: [u64; 4],
+}
+
+const _: () = assert!(size_of::<Preserved>() == 64);
 
 /// A driver's call to a routine.
 #[derive(Clone, Copy)]
@@ -11,8 +24,10 @@ pub struct Call {
     pub return_address: u64,
     /// The caller's IRQL.
     pub irql: Irql,
-    /// The caller's stack pointer.
+    /// The caller's stack pointer, which points to the return address.
     pub stack: u64,
+    /// The caller's other registers.
+    pub preserved: Preserved,
 }
 
 impl Call {
@@ -22,5 +37,23 @@ impl Call {
         return_address: 0,
         irql: Irql::PASSIVE_LEVEL,
         stack: 0,
+        preserved: Preserved {
+            low: [0; 4],
+            high: [0; 4],
+        },
     };
+
+    /// Returns the caller's registers after the call. Those that a routine does not preserve are
+    /// 0.
+    pub const fn registers(&self) -> Registers {
+        let [rbx, rbp, rsi, rdi] = self.preserved.low;
+        let [r12, r13, r14, r15] = self.preserved.high;
+        let rsp = self.stack.wrapping_add(8);
+        Registers {
+            rip: self.return_address,
+            general: [
+                0, 0, 0, rbx, rsp, rbp, rsi, rdi, 0, 0, 0, 0, r12, r13, r14, r15,
+            ],
+        }
+    }
 }

@@ -45,9 +45,14 @@ impl Context {
         self.call
     }
 
-    /// Describes the place of the present call.
+    /// Describes the place of the current call: the innermost one in the author's code.
     pub fn caller(&self) -> String {
-        self.place(self.call.return_address)
+        let backtrace = self.backtrace();
+        if backtrace.is_empty() {
+            // A job of a test acts for the last call, whose frames are gone.
+            return self.place(self.call.return_address);
+        }
+        self.explain(&backtrace).place
     }
 
     /// Waits for another thread by polling. `what` completes "waits forever for".
@@ -89,11 +94,15 @@ impl Context {
             self.stop(
                 Rule::IrqlNotRaised,
                 format!(
-                    "{} was called to raise the IRQL from {from} to {to}, which is lower, at {}",
+                    "{} was called from {} to raise the IRQL from {from} to {to}, a lower IRQL",
                     self.call.name,
                     self.caller()
                 ),
             );
+        }
+        if from < Irql::DISPATCH_LEVEL && to >= Irql::DISPATCH_LEVEL {
+            self.raised_by
+                .replace((self.call.name, self.short_backtrace()));
         }
         self.page(from, to);
         self.irql.replace(to)
@@ -106,7 +115,7 @@ impl Context {
             self.stop(
                 Rule::IrqlNotLowered,
                 format!(
-                    "{} was called to lower the IRQL from {from} to {to}, which is higher, at {}",
+                    "{} was called from {} to lower the IRQL from {from} to {to}, a higher IRQL",
                     self.call.name,
                     self.caller()
                 ),
@@ -118,7 +127,7 @@ impl Context {
         }
     }
 
-    /// Calls a driver routine at the present IRQL, and returns its return register. `what` names
+    /// Calls a driver routine at the current IRQL, and returns its return register. `what` names
     /// the callback in reports.
     pub fn call_driver<const N: usize>(
         &self,
@@ -139,6 +148,11 @@ impl Context {
         }
         let before = self.irql();
         let outermost = self.depth.get() == 0;
+        if outermost {
+            self.watch.set_inside(true);
+        } else {
+            self.watch.note_step();
+        }
         let state = outermost.then(|| self.host().driver_entered(self));
         self.depth.set(self.depth.get() + 1);
         // SAFETY: the address was checked to be in code of a driver that is still mapped;
@@ -146,12 +160,14 @@ impl Context {
         // compiler's part. Drivers run on this thread's stack only by this call.
         let result = unsafe { self.stack().call(address, &all) };
         self.depth.set(self.depth.get() - 1);
+        if outermost {
+            self.watch.set_inside(false);
+        } else {
+            self.watch.note_step();
+        }
         let after = self.irql();
         if before != after {
-            self.stop(
-                self.irql_rule(),
-                format!("{what} was called at {before} and returned at {after}"),
-            );
+            self.stop_for_irql(what, before, after);
         }
         if let Some(state) = state {
             let used = self.stack().take_most_used();
@@ -159,6 +175,21 @@ impl Context {
             self.host().driver_left(self, what, state);
         }
         result
+    }
+
+    /// Bugchecks because a driver routine returned at another IRQL.
+    fn stop_for_irql(&self, what: &str, before: Irql, after: Irql) -> ! {
+        let sentence = format!("{what} was called at {before} and returned at {after}");
+        let (raised_by, backtrace) = self.raised_by.borrow().clone();
+        if after < before || backtrace.is_empty() {
+            self.stop(self.irql_rule(), sentence);
+        }
+        let place = self.explain(&backtrace).place;
+        self.stop_at(
+            self.irql_rule(),
+            format!("{sentence}; {raised_by} raised the IRQL from {place}, and nothing lowered it"),
+            &backtrace,
+        )
     }
 
     /// Calls a driver routine as [`Self::call_driver`] does, at a raised IRQL.

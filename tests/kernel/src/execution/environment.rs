@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -15,6 +16,8 @@ pub struct Environment {
     pub images: Images,
     /// The paged memory.
     pub paged: Arena,
+    /// The processor time that driver code may use without a call of the kernel.
+    pub time_limit: Duration,
     /// Set if threads run at the same time, so that none may close pageable memory.
     parallel: AtomicBool,
     has_crashed: AtomicBool,
@@ -25,8 +28,9 @@ pub struct Environment {
 
 impl Environment {
     /// Creates an environment without drivers.
-    pub fn new() -> Self {
+    pub fn new(time_limit: Duration) -> Self {
         Self {
+            time_limit,
             images: Images::default(),
             paged: Arena::reserve(),
             parallel: AtomicBool::new(false),

@@ -6,12 +6,15 @@
 //! thread's call history), and creates the call's context, which the routine receives with its
 //! arguments.
 
-use std::{collections::HashMap, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
+use std::{collections::HashMap, ffi::c_void, num::NonZeroUsize, ptr::NonNull, rc::Rc};
 
-use iced_x86::code_asm::{CodeAssembler, qword_ptr, r8, r9, r10, r11, rax, rcx, rdx, rsp};
+use iced_x86::code_asm::{
+    CodeAssembler, qword_ptr, r8, r9, r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx,
+    rsi, rsp,
+};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
 
-use super::{context::Context, routine::MAX_ARGUMENTS, stack, thread};
+use super::{call::Preserved, context::Context, routine::MAX_ARGUMENTS, stack, thread};
 use crate::ground::{irql::Irql, rule::Rule};
 
 /// A routine that a driver can call.
@@ -81,9 +84,15 @@ impl Gateways {
 
 /// Serves a driver's call: creates its context, makes the checks that apply to every call, and
 /// calls the routine. `stack` is the driver's stack pointer, which points to the return address.
-extern "win64" fn serve(entry: &'static Entry, return_address: u64, stack: u64) -> u64 {
+/// `preserved` are the driver's registers at the call.
+extern "win64" fn serve(
+    entry: &'static Entry,
+    return_address: u64,
+    stack: u64,
+    preserved: &Preserved,
+) -> u64 {
     let thread = thread::current();
-    let call = thread.enter(entry.name, return_address, stack);
+    let call = thread.enter(entry.name, return_address, stack, *preserved);
     if call.irql > entry.ceiling {
         thread.stop(
             Rule::irql_of(entry.name),
@@ -106,16 +115,22 @@ extern "win64" fn serve(entry: &'static Entry, return_address: u64, stack: u64) 
         // which the gateway has filled, and those that the routine has beyond four follow.
         *argument = unsafe { (place as *const u64).read() };
     }
-    (entry.serve)(Context::new(thread, call), arguments)
+    let result = (entry.serve)(Context::new(Rc::clone(&thread), call), arguments);
+    thread.leave();
+    result
 }
 
 /// Assembles a gateway. Its instructions store the register arguments where the calling
 /// convention has room for them, before the others, leave the driver's stack for the one that
 /// this program's code runs on, and call [`serve`] with the routine's entry, the return
-/// address and the driver's stack pointer. The code is position-independent.
+/// address, the driver's stack pointer, and the registers by which a stack walk finds the driver's
+/// frames. The code is position-independent.
 fn assemble(entry: &'static Entry) -> Vec<u8> {
     /// Room for the callee's register arguments.
     const SHADOW: i32 = 0x20;
+    /// Room for [`Preserved`].
+    const PRESERVED: i32 = 0x40;
+    const { assert!(size_of::<Preserved>() == 0x40, "the gateways store it") };
     let range = i32::try_from(stack::RANGE).unwrap_or(i32::MAX);
     let serve = serve as *const () as u64;
     let build = || -> Result<Vec<u8>, iced_x86::IcedError> {
@@ -133,13 +148,18 @@ fn assemble(entry: &'static Entry) -> Vec<u8> {
         a.push(qword_ptr(r11 + stack::DRIVER))?;
         // A routine may call the driver, which continues below where it is now.
         a.mov(qword_ptr(r11 + stack::DRIVER), r10)?;
-        a.sub(rsp, SHADOW)?;
+        a.sub(rsp, SHADOW + PRESERVED)?;
+        let preserved = [rbx, rbp, rsi, rdi, r12, r13, r14, r15];
+        for (place, register) in (SHADOW..).step_by(8).zip(preserved) {
+            a.mov(qword_ptr(rsp + place), register)?;
+        }
         a.mov(rcx, std::ptr::from_ref(entry).addr() as u64)?;
         a.mov(rdx, qword_ptr(r10))?;
         a.mov(r8, r10)?;
+        a.lea(r9, qword_ptr(rsp + SHADOW))?;
         a.mov(rax, serve)?;
         a.call(rax)?;
-        a.add(rsp, SHADOW)?;
+        a.add(rsp, SHADOW + PRESERVED)?;
         a.pop(r10)?;
         a.pop(r11)?;
         a.mov(rcx, qword_ptr(r11 + stack::DRIVER))?;
@@ -161,7 +181,8 @@ fn place(code: &[Vec<u8>]) -> Vec<u64> {
         offsets.push(length);
         length = (length + block.len()).next_multiple_of(ALIGNMENT);
     }
-    let size = NonZeroUsize::new(length.next_multiple_of(4096)).expect("there are gateways");
+    let size = NonZeroUsize::new(length.next_multiple_of(4096))
+        .expect("at least one gateway is generated");
     // SAFETY: a fresh anonymous mapping aliases nothing.
     let mapping: NonNull<c_void> = unsafe {
         mmap_anonymous(
@@ -171,7 +192,7 @@ fn place(code: &[Vec<u8>]) -> Vec<u64> {
             MapFlags::MAP_PRIVATE,
         )
     }
-    .expect("memory for the gateways");
+    .expect("memory for the gateways can be mapped");
     for (block, offset) in code.iter().zip(&offsets) {
         // SAFETY: `offset` is within the mapping, by the sum above.
         let to = unsafe { mapping.cast::<u8>().add(*offset) };

@@ -14,3 +14,4 @@ pub mod schedule;
 pub mod stack;
 pub mod thread;
 pub mod traps;
+pub mod watchdog;

@@ -8,7 +8,7 @@
 //! The stack is in a range whose size and alignment are [`RANGE`], so that code on the stack
 //! can find the range's last words, which hold the two stack pointers.
 
-use std::{arch::global_asm, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
+use std::{arch::global_asm, ffi::c_void, num::NonZeroUsize, ops::Range, ptr::NonNull};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
@@ -96,7 +96,7 @@ impl Stack {
                 MapFlags::MAP_PRIVATE,
             )
         }
-        .expect("memory for a kernel stack");
+        .expect("memory for a kernel stack can be mapped");
         let start = mapping.as_ptr() as u64;
         let base = start.next_multiple_of(RANGE as u64);
         let offset = usize::try_from(base - start).unwrap_or(0);
@@ -119,6 +119,11 @@ impl Stack {
     /// Returns the address above the stack.
     pub const fn top(&self) -> u64 {
         self.bottom() + SIZE as u64
+    }
+
+    /// Returns the stack's addresses.
+    pub const fn addresses(&self) -> Range<u64> {
+        self.bottom()..self.top()
     }
 
     const fn end(&self) -> u64 {
@@ -163,24 +168,28 @@ impl Stack {
         usize::try_from(self.top() - lowest).unwrap_or(SIZE)
     }
 
-    /// Calls code of the Windows calling convention on this stack, where it stands. The
-    /// callee reads as many of the arguments as it declares; the rest lie in registers and
-    /// stack slots that the convention lets a caller fill as it likes.
+    /// Calls a routine with the Windows x64 calling convention on this stack, below the frames
+    /// already there. The callee reads only the arguments that it declares; the other arguments are
+    /// in registers and stack slots that may have any value.
     ///
     /// # Safety
     ///
     /// The address is that of a routine that keeps the Windows calling convention, and this
     /// thread's driver code runs on this stack and no other.
     pub unsafe fn call(&self, routine: u64, arguments: &[u64; 8]) -> u64 {
-        // SAFETY: the caller says so, and the range's end is this stack's.
+        // SAFETY: the caller guarantees the routine and its arguments, and the range's end is this
+        // stack's.
         unsafe { etw_testkernel_call(routine, arguments.as_ptr(), self.end()) }
     }
 }
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        // SAFETY: the thread ends, and with it whatever ran on its stack.
+        // SAFETY: the thread ends, so no code runs on its stack.
         let unmapped = unsafe { munmap(self.mapping, MAPPED) };
-        debug_assert!(unmapped.is_ok(), "the stack's own mapping is unmapped once");
+        debug_assert!(
+            unmapped.is_ok(),
+            "munmap succeeds for the stack's own mapping"
+        );
     }
 }

@@ -10,21 +10,36 @@ use std::{
 };
 
 use super::{
-    call::Call,
+    call::{Call, Preserved},
     environment::Environment,
     identity::Identity,
     schedule::{self, Baton},
     stack::Stack,
+    watchdog::Watch,
 };
-use crate::ground::{access::Finding, bugcheck::BugCheck, irql::Irql, rule::Rule};
+use crate::ground::{
+    access::Finding,
+    backtrace::{Backtrace, Explained, Step},
+    bugcheck::BugCheck,
+    irql::Irql,
+    memory,
+    rule::Rule,
+    unwind::{MAX_FRAMES, Registers},
+};
 
 /// The number of a thread's last calls that a bugcheck reports.
 const HISTORY: usize = 16;
 
-/// A callback that tells the waiter for a job of a bugcheck.
+/// The stop code of driver code that runs for ever below `DISPATCH_LEVEL`.
+pub(super) const THREAD_STUCK_IN_DEVICE_DRIVER: u32 = 0xEA;
+
+/// The most frames of backtraces that are kept for later, such as those of allocations.
+const SHORT: usize = 24;
+
+/// A callback that notifies a job's waiter of a bugcheck.
 pub type OnBugCheck = Box<dyn FnOnce(BugCheck)>;
 
-/// The services above the threads, as far as threads call them.
+/// The service functions that threads call.
 pub trait Host: Any + Send + Sync {
     /// Returns the known defect of an address.
     fn finding(&self, address: u64) -> Option<Finding>;
@@ -49,6 +64,9 @@ pub struct Thread {
     pub(super) irql: Cell<Irql>,
     call: Cell<Call>,
     history: RefCell<VecDeque<Call>>,
+    /// The calls whose routines run now, the outermost first: a routine can call the driver, which
+    /// can call another routine.
+    in_progress: RefCell<Vec<Call>>,
     /// The number of kernel calls that this thread's drivers made.
     calls: Cell<u64>,
     /// The processor that the thread is on.
@@ -56,13 +74,17 @@ pub struct Thread {
     /// The baton and the thread's number, if threads take turns.
     baton: Option<(Arc<Baton>, usize)>,
     stack: Stack,
+    /// The watch over the driver code that the thread runs.
+    pub(super) watch: Watch,
+    /// The call that raised the IRQL to `DISPATCH_LEVEL` last, and the calls that led to it.
+    pub(super) raised_by: RefCell<(&'static str, Backtrace)>,
     /// The number of nested calls of driver code.
     pub(super) depth: Cell<u32>,
     /// The rule that driver code breaks by returning at a different IRQL.
     irql_rule: Cell<Rule>,
     /// The state that services keep for this thread, by type.
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
-    /// Wakes the waiter for the job that this thread runs.
+    /// Called on a bugcheck, to wake the thread that waits for this thread's job.
     on_bugcheck: RefCell<Option<OnBugCheck>>,
 }
 
@@ -95,6 +117,8 @@ impl Thread {
         baton: Option<(Arc<Baton>, usize)>,
     ) -> Rc<Self> {
         let thread = Rc::new(Self {
+            watch: Watch::over_this_thread(environment.time_limit),
+            raised_by: RefCell::new(("nothing", Backtrace::new())),
             environment,
             host,
             id: std::thread::current().id(),
@@ -102,6 +126,7 @@ impl Thread {
             irql: Cell::new(Irql::PASSIVE_LEVEL),
             call: Cell::new(Call::NONE),
             history: RefCell::new(VecDeque::with_capacity(HISTORY)),
+            in_progress: RefCell::default(),
             calls: Cell::new(0),
             processor,
             baton,
@@ -168,12 +193,18 @@ impl Thread {
             .or_insert_with(|| Rc::new(T::default()));
         Rc::clone(local)
             .downcast()
-            .unwrap_or_else(|_| unreachable!("locals are kept by their types"))
+            .unwrap_or_else(|_| unreachable!("each local is stored under its own TypeId"))
     }
 
     /// Records a call by the thread's driver. Ends the thread if the kernel has bugchecked, and
     /// may let other threads run first.
-    pub(super) fn enter(&self, name: &'static str, return_address: u64, stack: u64) -> Call {
+    pub(super) fn enter(
+        &self,
+        name: &'static str,
+        return_address: u64,
+        stack: u64,
+        preserved: Preserved,
+    ) -> Call {
         if self.environment.has_crashed() {
             park();
         }
@@ -185,6 +216,7 @@ impl Thread {
             return_address,
             irql: self.irql.get(),
             stack,
+            preserved,
         };
         self.call.set(call);
         self.calls.set(self.calls.get() + 1);
@@ -193,7 +225,88 @@ impl Thread {
             history.pop_front();
         }
         history.push_back(call);
+        drop(history);
+        self.in_progress.borrow_mut().push(call);
+        self.watch.note_step();
+        if self.watch.is_over() {
+            let backtrace = self.backtrace();
+            let place = self.explain(&backtrace).place;
+            self.bugcheck(
+                THREAD_STUCK_IN_DEVICE_DRIVER,
+                [0; 4],
+                format!(
+                    "driver code ran for {:?} of processor time at {} and did not return; its last \
+                     call is {name} from {place}",
+                    self.watch.limit_with_calls(),
+                    call.irql
+                ),
+                &backtrace,
+            );
+        }
         call
+    }
+
+    /// Records that the routine of the last call returns.
+    pub(super) fn leave(&self) {
+        self.in_progress.borrow_mut().pop();
+        self.watch.note_step();
+    }
+
+    /// Returns the calls that led to the routine that runs now: from its call to the outermost
+    /// frame of driver code.
+    pub fn backtrace(&self) -> Backtrace {
+        self.backtrace_of(MAX_FRAMES)
+    }
+
+    /// Returns the innermost frames of [`Self::backtrace`].
+    pub fn short_backtrace(&self) -> Backtrace {
+        self.backtrace_of(SHORT)
+    }
+
+    fn backtrace_of(&self, limit: usize) -> Backtrace {
+        let mut steps = Backtrace::new();
+        for call in self.in_progress.borrow().iter().rev() {
+            if steps.len() >= limit {
+                break;
+            }
+            if !steps.is_empty() {
+                steps.push(Step::Routine(call.name));
+            }
+            self.walk(call.registers(), true, limit - steps.len(), &mut steps);
+        }
+        steps
+    }
+
+    /// Returns the calls that led to an instruction of driver code, or to one after a call.
+    pub(super) fn backtrace_from(&self, registers: Registers, is_return: bool) -> Backtrace {
+        let mut steps = Backtrace::new();
+        self.walk(registers, is_return, MAX_FRAMES, &mut steps);
+        let outer = self.backtrace();
+        if let (Some(call), false) = (self.in_progress.borrow().last(), outer.is_empty()) {
+            if !steps.is_empty() {
+                steps.push(Step::Routine(call.name));
+            }
+            steps.extend(outer);
+        }
+        steps
+    }
+
+    fn walk(&self, registers: Registers, is_return: bool, limit: usize, to: &mut Backtrace) {
+        let read = |address: u64| {
+            // Driver code has no other stack, and nothing else is to be read.
+            self.stack
+                .contains(address)
+                .then(|| memory::read(address).ok())
+                .flatten()
+        };
+        let images = &self.environment.images;
+        let frames = images.walk(registers, is_return, limit, read);
+        to.extend(frames.into_iter().map(Step::Code));
+    }
+
+    /// Puts a backtrace into words.
+    pub fn explain(&self, backtrace: &Backtrace) -> Explained {
+        self.environment.images.explain(backtrace)
     }
 
     /// Returns the number of kernel calls that the thread's drivers made since the last call of
@@ -257,23 +370,36 @@ impl Thread {
         result
     }
 
-    /// Bugchecks because a driver broke a rule.
+    /// Bugchecks because a driver broke a rule in its present call.
     pub fn stop(&self, rule: Rule, sentence: String) -> ! {
+        self.stop_at(rule, sentence, &self.backtrace())
+    }
+
+    /// Bugchecks because a driver broke a rule at a place.
+    pub fn stop_at(&self, rule: Rule, sentence: String, backtrace: &Backtrace) -> ! {
         let message = match rule.number() {
             Some(number) => format!("{sentence} [{number}]"),
             None => sentence,
         };
-        self.bugcheck(rule.bugcheck_code(), [rule.parameter(), 0, 0, 0], message)
+        let parameters = [rule.parameter(), 0, 0, 0];
+        self.bugcheck(rule.bugcheck_code(), parameters, message, backtrace)
     }
 
     /// Bugchecks. The thread never runs again, as on Windows, but the process continues and
     /// reports.
-    pub fn bugcheck(&self, code: u32, parameters: [u64; 4], message: String) -> ! {
+    pub fn bugcheck(
+        &self,
+        code: u32,
+        parameters: [u64; 4],
+        message: String,
+        backtrace: &Backtrace,
+    ) -> ! {
         let bugcheck = BugCheck {
             code,
             parameters,
             message,
             irql: self.irql(),
+            stack: self.explain(backtrace).lines,
             calls: self
                 .history
                 .borrow()

@@ -255,7 +255,7 @@ pub struct EventFilterHeader {
     pub instance_id: u64,
     /// Bytes of header and data.
     pub size: u32,
-    /// From this header to the next one; 0 in the last.
+    /// The offset from this header to the next; 0 in the last header.
     pub next_offset: u32,
 }
 
@@ -267,38 +267,98 @@ mod tests {
 
     use super::*;
 
+    /// Returns a type's size in the data on the headers, if the type has one there.
+    fn size_of_type(types: &Value, kind: &str) -> Option<u64> {
+        if kind.starts_with("*mut ") || kind.starts_with("*const ") {
+            return Some(8);
+        }
+        if let Some(array) = kind
+            .strip_prefix('[')
+            .and_then(|kind| kind.strip_suffix(']'))
+        {
+            let (element, length) = array.rsplit_once("; ")?;
+            return Some(size_of_type(types, element)? * length.parse::<u64>().ok()?);
+        }
+        let size = match kind.trim_start_matches("c_") {
+            "char" | "schar" | "uchar" | "u8" | "i8" => 1,
+            "short" | "ushort" | "u16" | "i16" => 2,
+            "int" | "uint" | "long" | "ulong" | "u32" | "i32" | "f32" => 4,
+            "longlong" | "ulonglong" | "u64" | "i64" | "f64" | "usize" => 8,
+            enumeration if enumeration.ends_with("::Type") => 4,
+            name if !types["fnptr"][name].is_null() => 8,
+            name => {
+                let composite =
+                    ["struct", "union"].map(|group| types[group][name]["size"].as_u64());
+                return match composite {
+                    [Some(size), _] | [_, Some(size)] => Some(size),
+                    _ => size_of_type(types, types["alias"][name][0].as_str()?),
+                };
+            }
+        };
+        Some(size)
+    }
+
+    /// Compares a structure of this module with that of the headers.
+    fn compare(ours: &Layout, theirs: &Value, fields: &[(&str, u64, Option<u64>)]) {
+        assert_eq!(theirs["size"], ours.size, "size of {}", ours.name);
+        for (name, offset, size) in ours.fields {
+            let (_, their_offset, their_size) = fields
+                .iter()
+                .find(|field| field.0 == *name)
+                .unwrap_or_else(|| panic!("{}.{name} is not in the data", ours.name));
+            assert_eq!(
+                *their_offset, *offset as u64,
+                "offset of {}.{name}",
+                ours.name
+            );
+            if let Some(their_size) = their_size {
+                assert_eq!(*their_size, *size as u64, "size of {}.{name}", ours.name);
+            }
+        }
+        let named = fields
+            .iter()
+            .filter(|field| !field.0.starts_with("__bindgen"))
+            .count();
+        assert_eq!(ours.fields.len(), named, "named fields of {}", ours.name);
+    }
+
     #[test]
     fn layouts_are_those_of_the_headers() {
-        let text = etw_test_support::read_data("abi/layout.json");
-        let layout: Value = serde_json::from_str(&text).expect("layout.json is JSON");
+        let parse = |text: &str| -> Value { serde_json::from_str(text).expect("JSON") };
+        let headers = parse(&etw_test_support::read_headers("types.json"));
+        let loader = parse(&etw_test_support::read_data("abi/loader.json"));
+        let mut sized = 0;
         for ours in LAYOUTS {
-            let theirs = [&layout["types"], &layout["private_loader_types"]]
-                .into_iter()
-                .map(|types| &types[ours.name])
-                .find(|found| !found.is_null())
-                .unwrap_or_else(|| panic!("{} is not in layout.json", ours.name));
-            assert_eq!(theirs["size"], ours.size, "size of {}", ours.name);
-            let fields = theirs["fields"].as_array().expect("fields");
-            for (name, offset, size) in ours.fields {
-                let field = fields
-                    .iter()
-                    .find(|field| field["name"] == *name)
-                    .unwrap_or_else(|| panic!("{}.{name} is not in layout.json", ours.name));
-                assert_eq!(field["offset"], *offset, "offset of {}.{name}", ours.name);
-                if !field["size"].is_null() {
-                    assert_eq!(field["size"], *size, "size of {}.{name}", ours.name);
-                }
+            let theirs = &headers["struct"][ours.name];
+            if theirs.is_null() {
+                let theirs = &loader["types"][ours.name];
+                let fields = theirs["fields"].as_array().expect("fields").iter();
+                let fields: Vec<_> = fields
+                    .map(|field| {
+                        (
+                            field["name"].as_str().unwrap_or("_"),
+                            field["offset"].as_u64().expect("an offset"),
+                            field["size"].as_u64(),
+                        )
+                    })
+                    .collect();
+                compare(ours, theirs, &fields);
+                continue;
             }
-            let named = fields
-                .iter()
-                .filter(|field| {
-                    !field["name"]
-                        .as_str()
-                        .unwrap_or("_")
-                        .starts_with("__bindgen")
+            let fields = theirs["fields"].as_array().expect("fields").iter();
+            let fields: Vec<_> = fields
+                .map(|field| {
+                    let size = size_of_type(&headers, field[1].as_str().expect("a type"));
+                    sized += usize::from(size.is_some());
+                    (
+                        field[0].as_str().expect("a name"),
+                        field[2].as_u64().expect("an offset"),
+                        size,
+                    )
                 })
-                .count();
-            assert_eq!(ours.fields.len(), named, "named fields of {}", ours.name);
+                .collect();
+            compare(ours, theirs, &fields);
         }
+        assert!(sized > 100, "{sized} fields whose size is compared");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::rule::Rule;
 
-/// A finding, which says why an address is wrong.
+/// The reason why an address is invalid.
 pub struct Finding {
     /// The rule that an access breaks, if there is a rule for such addresses.
     pub rule: Option<Rule>,

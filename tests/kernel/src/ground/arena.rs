@@ -25,11 +25,11 @@ const RESERVED: usize = 16 << 30;
 const STEP: usize = 256 * 1024;
 /// The size of the smallest block and the alignment of every block.
 const UNIT: usize = 16;
-/// The number of freed blocks of a size that are held back before one is reused.
-const RESTING: usize = 64;
+/// The number of freed blocks of each size that are quarantined before one is reused.
+const QUARANTINED_BLOCKS: usize = 64;
 /// The byte that fills freed memory.
 pub const FREED: u8 = 0xDD;
-/// The byte that fills memory that a driver asked not to be zeroed.
+/// The byte that fills memory allocated with `POOL_FLAG_UNINITIALIZED`.
 pub const UNINITIALIZED: u8 = 0xCD;
 
 /// A reserved range of addresses and the blocks in it.
@@ -64,8 +64,8 @@ impl State {
     }
 }
 
-// SAFETY: the base is an address, and all access to what is there is the owners' of the
-// blocks; the rest is behind a lock.
+// SAFETY: the base is only an address; the blocks' owners access the memory there, and a lock
+// guards the other fields.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
@@ -93,7 +93,7 @@ impl Arena {
                 MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE,
             )
         }
-        .expect("addresses for the kernel's memory");
+        .expect("the address range for the kernel's memory can be reserved");
         Self {
             base,
             committed: AtomicUsize::new(0),
@@ -129,7 +129,7 @@ impl Arena {
         if length == 0 {
             return;
         }
-        // SAFETY: the pages are the arena's, and their owner wants it so.
+        // SAFETY: the pages are in the arena, and their owner requested the protection.
         unsafe { mprotect(self.at(offset).cast(), length, protection) }
             .expect("the protection of the arena's own pages can be set");
     }
@@ -154,7 +154,7 @@ impl Arena {
         let rested = state
             .free
             .get_mut(&size)
-            .filter(|free| free.len() > RESTING)
+            .filter(|free| free.len() > QUARANTINED_BLOCKS)
             .and_then(VecDeque::pop_front);
         let offset = rested.unwrap_or_else(|| {
             let offset = state.take(size);
@@ -168,7 +168,7 @@ impl Arena {
     }
 
     const fn fill(&self, offset: usize, size: usize, with: u8) {
-        // SAFETY: the block is accessible and nobody else's.
+        // SAFETY: the block is accessible and has no other owner.
         unsafe { self.at(offset).write_bytes(with, size) };
     }
 
@@ -194,7 +194,7 @@ impl Arena {
         let rested = state
             .guarded_free
             .get_mut(&pages)
-            .filter(|free| free.len() > RESTING)
+            .filter(|free| free.len() > QUARANTINED_BLOCKS)
             .and_then(VecDeque::pop_front);
         let offset = rested.unwrap_or_else(|| {
             let offset = state.take(pages + PAGE);
@@ -246,7 +246,7 @@ impl Drop for Arena {
         let unmapped = unsafe { munmap(self.base, RESERVED) };
         debug_assert!(
             unmapped.is_ok(),
-            "the arena's own addresses are given back once"
+            "munmap succeeds for the arena's own mapping"
         );
     }
 }

@@ -5,8 +5,10 @@ use std::fmt;
 use super::{irql::Irql, rule::Rule};
 
 /// A bugcheck: a fault after which the kernel cannot continue.
+///
+/// Displayed, the first line has the sentence, and the call stack follows, a frame a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("bugcheck 0x{code:X}: {message}")]
+#[error("bugcheck 0x{code:X}: {message}{}", Indented(stack))]
 pub struct BugCheck {
     /// The stop code.
     pub code: u32,
@@ -16,6 +18,9 @@ pub struct BugCheck {
     pub message: String,
     /// The IRQL at the time of the fault.
     pub irql: Irql,
+    /// The driver's call stack, innermost first, such as
+    /// `at my_driver::queue::read (src/queue.rs:42) [my_driver.sys+0x12a0]`.
+    pub stack: Vec<String>,
     /// The thread's last calls into the kernel, newest first.
     pub calls: Vec<String>,
 }
@@ -27,6 +32,31 @@ pub struct Violation {
     pub rule: Rule,
     /// The violation, in a sentence.
     pub message: String,
+    /// The driver's call stack, innermost first, if the violation has a place.
+    pub stack: Vec<String>,
+    /// The number of times that the event or the place broke the rule.
+    pub count: u64,
+}
+
+impl Violation {
+    /// Creates a violation that occurred once.
+    pub(crate) const fn new(rule: Rule, message: String, stack: Vec<String>) -> Self {
+        Self {
+            rule,
+            message,
+            stack,
+            count: 1,
+        }
+    }
+}
+
+/// Lines, each indented on a line of its own.
+struct Indented<'a>(&'a [String]);
+
+impl fmt::Display for Indented<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|line| write!(f, "\n    {line}"))
+    }
 }
 
 impl fmt::Display for Violation {
@@ -34,7 +64,11 @@ impl fmt::Display for Violation {
         f.write_str(&self.message)?;
         self.rule
             .number()
-            .map_or(Ok(()), |number| write!(f, " [{number}]"))
+            .map_or(Ok(()), |number| write!(f, " [{number}]"))?;
+        if self.count > 1 {
+            write!(f, " ({} times)", self.count)?;
+        }
+        Indented(&self.stack).fmt(f)
     }
 }
 
@@ -46,7 +80,7 @@ impl fmt::Display for Violations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, violation) in self.0.iter().enumerate() {
             if number > 0 {
-                f.write_str("; ")?;
+                f.write_str("\n")?;
             }
             violation.fmt(f)?;
         }

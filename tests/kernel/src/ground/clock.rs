@@ -11,9 +11,9 @@ const EPOCH_DIFFERENCE: u64 = 11_644_473_600;
 /// reading is zero.
 const UPTIME: i64 = 60 * Clock::FREQUENCY;
 
-/// A clock that advances only when it is read or told to, so that equal runs read equal times.
-/// It counts units of 100 ns, as the performance counter of current Windows versions does, and
-/// one reading takes a microsecond.
+/// A clock that advances only when it is read or advanced explicitly, so that equal runs read equal
+/// times. It counts units of 100 ns, as the performance counter of current Windows versions does,
+/// and one reading takes a microsecond.
 pub struct Clock {
     /// `FILETIME` (100 ns since 1601-01-01 UTC) of the kernel's start.
     boot: i64,

@@ -38,9 +38,9 @@ pub fn after_fault(at: u64) -> Option<u64> {
 /// One of the two ranges is a buffer of this program's. The process handles faults by
 /// [`after_fault`].
 pub unsafe fn copy(to: u64, from: u64, count: usize) -> bool {
-    // SAFETY: the routine touches nothing but the two ranges. One is a buffer, as the caller
-    // says. The other is the driver's to vouch for: a fault in it ends the copy, and a range
-    // that is accessible belongs to a driver, or is what a wild pointer of a real driver's
-    // would hit.
+    // SAFETY: the routine accesses only the two ranges. The caller guarantees that one range is a
+    // buffer. The driver is responsible for the other: a fault in it ends the copy, and an
+    // accessible range belongs to the driver or could also be hit by a wild pointer of a real
+    // driver.
     unsafe { etw_testkernel_copy(to, from, count) == 0 }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     ffi::c_void,
-    fmt,
     num::NonZeroUsize,
     path::PathBuf,
     ptr::NonNull,
@@ -11,7 +10,13 @@ use std::{
 
 use nix::sys::mman::{ProtFlags, mprotect, munmap};
 
-use super::symbols;
+use super::{
+    backtrace::Place,
+    culprit::Source,
+    symbols::Symbols,
+    unprovided::Unprovided,
+    unwind::{End, Frame, Registers, Table},
+};
 
 /// A mapped image.
 pub struct Image {
@@ -20,11 +25,16 @@ pub struct Image {
     pub(super) size: NonZeroUsize,
     pub(super) entry: u64,
     pub(super) imports: Vec<String>,
+    /// The imports that the kernel does not provide.
+    pub(super) unprovided: Unprovided,
     /// The sections that Windows pages out, which are named `PAGE...`.
     pub(super) pageable: Vec<Section>,
     /// The sections that are discarded once the driver has started.
     pub(super) discardable: Vec<Section>,
     pub(super) started: AtomicBool,
+    /// The functions, for stack walks.
+    pub(super) functions: Table,
+    pub(super) symbols: Symbols,
 }
 
 /// A section whose accessibility changes.
@@ -41,26 +51,6 @@ pub struct Section {
 unsafe impl Send for Image {}
 // SAFETY: as above; `&Image` gives out addresses, never references.
 unsafe impl Sync for Image {}
-
-/// A place in a driver's code.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The image's file name.
-    pub image: String,
-    /// The offset from the image's start (an RVA).
-    pub offset: u32,
-    /// The function and line, if a PDB has them.
-    pub symbol: Option<String>,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}+0x{:x}", self.image, self.offset)?;
-        self.symbol
-            .as_ref()
-            .map_or(Ok(()), |symbol| write!(f, " [{symbol}]"))
-    }
-}
 
 impl Image {
     /// Returns the file name, such as `etw_sample_driver.sys`.
@@ -90,6 +80,11 @@ impl Image {
         &self.imports
     }
 
+    /// Returns the imports that the kernel does not provide.
+    pub const fn unprovided(&self) -> &Unprovided {
+        &self.unprovided
+    }
+
     /// Returns whether an address lies in the image.
     pub fn contains(&self, address: u64) -> bool {
         address
@@ -97,16 +92,53 @@ impl Image {
             .is_some_and(|offset| offset < self.size() as u64)
     }
 
-    /// Returns the place of a return address in this image: the call before it.
-    pub fn place(&self, address: u64) -> Option<Place> {
-        // The byte before a return address belongs to the call itself. The return address may
-        // already belong to the next line.
-        self.place_of(address, |offset| offset.saturating_sub(1))
+    /// Replaces the registers at an instruction in this image by those of the function's caller.
+    pub fn unwind(
+        &self,
+        registers: &mut Registers,
+        is_return: bool,
+        read: impl Fn(u64) -> Option<u64>,
+    ) -> Result<(), End> {
+        self.functions
+            .unwind(self.base(), registers, is_return, read)
     }
 
-    /// Returns the place of an instruction in this image.
-    pub fn instruction(&self, address: u64) -> Option<Place> {
-        self.place_of(address, |offset| offset)
+    /// Returns whether an address in this image follows a call instruction.
+    pub fn is_after_call(&self, address: u64) -> bool {
+        self.offset(address)
+            .is_some_and(|offset| self.functions.is_after_call(offset))
+    }
+
+    /// Returns the places of an instruction in this image: that of each inlined function, from the
+    /// innermost, and of the function that contains the code.
+    pub fn places(&self, frame: Frame) -> Vec<Place> {
+        let Some(offset) = self.offset(frame.address) else {
+            return Vec::new();
+        };
+        // The byte before a return address belongs to the call itself. The return address may
+        // already belong to the next line.
+        let inside = offset.saturating_sub(u32::from(frame.is_return));
+        let mut sources = self.symbols.at(inside);
+        if sources.is_empty() {
+            sources.push(Source::default());
+        }
+        let count = sources.len();
+        let at = format!("{}+0x{offset:x}", self.name());
+        sources
+            .into_iter()
+            .enumerate()
+            .map(|(number, source)| Place {
+                at: at.clone(),
+                is_inlined: number + 1 < count,
+                source,
+            })
+            .collect()
+    }
+
+    /// Returns an address's offset in this image.
+    fn offset(&self, address: u64) -> Option<u32> {
+        let offset = u32::try_from(address.checked_sub(self.base())?).ok()?;
+        self.contains(address).then_some(offset)
     }
 
     fn is_in(&self, sections: &[Section], address: u64) -> bool {
@@ -137,8 +169,8 @@ impl Image {
     fn protect_section(&self, section: Section, protection: ProtFlags) {
         // SAFETY: the section is within the mapping, as loading checked.
         let address = unsafe { self.mapping.byte_add(section.start) };
-        // SAFETY: the pages are the image's own; a driver that uses them while they are
-        // not accessible faults, which is what is wanted.
+        // SAFETY: the pages are the image's own; a driver that uses them while they are not
+        // accessible faults, as intended.
         unsafe { mprotect(address, section.length, protection) }
             .expect("the protection of the image's own pages can be set");
     }
@@ -167,15 +199,6 @@ impl Image {
         }
         self.started.store(true, Ordering::Release);
     }
-
-    fn place_of(&self, address: u64, symbol_at: impl Fn(u32) -> u32) -> Option<Place> {
-        let offset = u32::try_from(address.checked_sub(self.base())?).ok()?;
-        self.contains(address).then(|| Place {
-            image: self.name(),
-            offset,
-            symbol: symbols::symbolize(&self.path, symbol_at(offset)),
-        })
-    }
 }
 
 impl Drop for Image {
@@ -183,6 +206,9 @@ impl Drop for Image {
         // SAFETY: the mapping is ours, and the kernel drops an image only after
         // the driver's code has returned for the last time.
         let unmapped = unsafe { munmap(self.mapping, self.size.get()) };
-        debug_assert!(unmapped.is_ok(), "the image's own mapping is unmapped once");
+        debug_assert!(
+            unmapped.is_ok(),
+            "munmap succeeds for the image's own mapping"
+        );
     }
 }

@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use super::image::{Image, Place};
+use super::{
+    backtrace::{Backtrace, Explained, Place, Step, shortened},
+    culprit::culprit,
+    image::Image,
+    unwind::{self, End, Frame, Registers},
+};
 
 /// The loaded images.
 #[derive(Default)]
@@ -43,23 +48,102 @@ impl Images {
             .map(|image| image.name())
     }
 
-    /// Describes a return address: the image, the offset and, if known, the symbol.
-    pub fn place(&self, return_address: u64) -> String {
-        self.0
-            .read()
+    /// Returns the import that an address stands for, if the kernel does not provide it.
+    pub fn unprovided_at(&self, address: u64) -> Option<String> {
+        let images = self.0.read();
+        let mut names = images
             .iter()
-            .find_map(|image| image.place(return_address))
-            .map_or_else(
-                || format!("0x{return_address:016X}, outside every loaded driver"),
-                |place| place.to_string(),
-            )
+            .filter_map(|image| image.unprovided().name_at(address));
+        names.next().map(str::to_owned)
     }
 
-    /// Describes an instruction's address, if it is in a driver.
-    pub fn instruction(&self, address: u64) -> Option<String> {
+    /// Walks a stack from the innermost frame, whose registers are given, while its frames are in
+    /// drivers. `is_return` tells that the first instruction is the one after a call. `read` reads
+    /// eight bytes of the stack.
+    pub fn walk(
+        &self,
+        registers: Registers,
+        is_return: bool,
+        limit: usize,
+        read: impl Fn(u64) -> Option<u64>,
+    ) -> Vec<Frame> {
         let images = self.0.read();
-        let place: Place = images.iter().find_map(|image| image.instruction(address))?;
-        Some(place.to_string())
+        let unwind = |registers: &mut Registers, is_return| {
+            let image = images
+                .iter()
+                .find(|image| image.contains(registers.rip))
+                .ok_or(End::Left(registers.rip))?;
+            image.unwind(registers, is_return, &read)
+        };
+        unwind::walk(registers, is_return, limit, unwind).0
+    }
+
+    /// Returns whether an address is in a driver, after a call instruction.
+    pub fn is_after_call(&self, address: u64) -> bool {
+        self.find(|image| image.contains(address))
+            .is_some_and(|image| image.is_after_call(address))
+    }
+
+    /// Returns the places of an instruction: that of each inlined function, from the innermost,
+    /// and of the function that contains the code.
+    fn places(&self, frame: Frame) -> Vec<Place> {
+        self.find(|image| image.contains(frame.address))
+            .map_or_else(Vec::new, |image| image.places(frame))
+    }
+
+    /// Puts a backtrace into words.
+    pub fn explain(&self, backtrace: &Backtrace) -> Explained {
+        let mut lines = Vec::new();
+        let mut places = Vec::new();
+        for step in backtrace {
+            match step {
+                Step::Code(frame) => {
+                    let found = self.places(*frame);
+                    if found.is_empty() {
+                        lines.push(format!("at 0x{:016X}, in no loaded driver", frame.address));
+                    }
+                    lines.extend(found.iter().map(Place::in_backtrace));
+                    places.extend(found);
+                }
+                Step::Routine(name) => lines.push(format!("at {name}, called by")),
+            }
+        }
+        let sources: Vec<_> = places.iter().map(|place| place.source.clone()).collect();
+        let of_author = culprit(&sources).and_then(|at| places.get(at));
+        let place = match (of_author, places.first()) {
+            (Some(place), _) => place.of_author(),
+            (None, Some(place)) => place.of_library(),
+            (None, None) => backtrace
+                .iter()
+                .find_map(|step| match step {
+                    Step::Code(frame) => Some(outside(frame.address)),
+                    Step::Routine(_) => None,
+                })
+                .unwrap_or_default(),
+        };
+        Explained {
+            place,
+            lines: shortened(lines),
+        }
+    }
+
+    /// Describes the function that starts at an address.
+    pub fn function(&self, address: u64) -> String {
+        let frame = Frame {
+            address,
+            is_return: false,
+        };
+        let place = self.places(frame).pop();
+        place.map_or_else(|| outside(address), |place| place.of_function())
+    }
+
+    /// Describes a return address.
+    pub fn place(&self, return_address: u64) -> String {
+        let frame = Frame {
+            address: return_address,
+            is_return: true,
+        };
+        self.explain(&vec![Step::Code(frame)]).place
     }
 
     /// Makes all pageable sections inaccessible, or accessible again.
@@ -68,4 +152,8 @@ impl Images {
             image.set_pageable_accessible(accessible);
         }
     }
+}
+
+fn outside(address: u64) -> String {
+    format!("0x{address:016X}, outside every loaded driver")
 }

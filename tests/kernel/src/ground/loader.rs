@@ -1,9 +1,10 @@
 //! The loader of drivers' images (PE files).
 //!
-//! The loader maps an image at an address that the operating system picks, relocates it,
-//! binds its imports to the kernel's gateways, and protects its sections as their headers
-//! say, so that a driver that writes to its constants or executes its data faults as it
-//! would on Windows.
+//! The loader maps an image at an address that the operating system chooses, relocates it, binds
+//! its imports to the kernel's gateways, and protects its sections according to their headers, so
+//! that a driver that writes to its constants or executes its data faults as it would on Windows.
+//! Imports that the kernel does not provide are bound to addresses of which each access faults, so
+//! that the driver runs until it uses one.
 
 use std::{
     fmt, fs,
@@ -16,12 +17,12 @@ use std::{
 use etl_file::show::Escaped;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
 use object::{
-    LittleEndian as LE,
+    LittleEndian as LE, Object,
     pe::{
-        IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_RELOCS_STRIPPED, IMAGE_REL_BASED_ABSOLUTE,
-        IMAGE_REL_BASED_DIR64, IMAGE_SCN_MEM_DISCARDABLE, IMAGE_SCN_MEM_EXECUTE,
-        IMAGE_SCN_MEM_NOT_PAGED, IMAGE_SCN_MEM_WRITE, IMAGE_SUBSYSTEM_NATIVE, ImageSectionHeader,
-        SectionFlags,
+        IMAGE_DIRECTORY_ENTRY_EXCEPTION, IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_RELOCS_STRIPPED,
+        IMAGE_REL_BASED_ABSOLUTE, IMAGE_REL_BASED_DIR64, IMAGE_SCN_MEM_DISCARDABLE,
+        IMAGE_SCN_MEM_EXECUTE, IMAGE_SCN_MEM_NOT_PAGED, IMAGE_SCN_MEM_WRITE,
+        IMAGE_SUBSYSTEM_NATIVE, ImageDataDirectory, ImageSectionHeader, SectionFlags,
     },
     read::pe::{ImageNtHeaders, ImageOptionalHeader, ImageThunkData, Import, PeFile64},
 };
@@ -29,6 +30,9 @@ use object::{
 use super::{
     arena::PAGE,
     image::{Image, Section},
+    symbols::{PdbReference, Symbols},
+    unprovided::Unprovided,
+    unwind::Table,
 };
 
 /// The largest image in bytes. The limit keeps a damaged header from exhausting memory.
@@ -61,6 +65,16 @@ pub enum LoadError {
         /// The defect and its place.
         what: String,
     },
+    /// The operating system cannot provide memory for the image.
+    #[error("{}: cannot map {size} bytes for the image: {error}", path.display())]
+    Map {
+        /// The file.
+        path: PathBuf,
+        /// The size of the image in memory.
+        size: usize,
+        /// The operating system's error.
+        error: std::io::Error,
+    },
     /// The image is for another processor or is not a driver.
     #[error("{}: not an x64 driver: {what}", path.display())]
     NotADriver {
@@ -68,18 +82,6 @@ pub enum LoadError {
         path: PathBuf,
         /// The property that a driver cannot have.
         what: String,
-    },
-    /// The image imports routines that the stand-in kernel does not provide.
-    #[error(
-        "{}: the stand-in kernel does not provide {}",
-        path.display(),
-        Escaped(&imports.join(", "))
-    )]
-    MissingImports {
-        /// The file.
-        path: PathBuf,
-        /// The missing routines, each as `module!name`.
-        imports: Vec<String>,
     },
 }
 
@@ -126,7 +128,7 @@ fn protection(section: &ImageSectionHeader) -> ProtFlags {
     protection
 }
 
-/// Returns the sections that `wanted` picks by their names and characteristics.
+/// Returns the sections for which `wanted` is true, by their names and characteristics.
 fn sections(pe: &PeFile64, wanted: impl Fn(&[u8], SectionFlags) -> bool) -> Vec<Section> {
     pe.section_table()
         .iter()
@@ -139,7 +141,23 @@ fn sections(pe: &PeFile64, wanted: impl Fn(&[u8], SectionFlags) -> bool) -> Vec<
         .collect()
 }
 
-/// The loading of one file's bytes.
+/// Returns the functions of an image as it is mapped, before its relocation.
+fn functions(pe: &PeFile64, bytes: &[u8]) -> Table {
+    let directory = pe.data_directory(IMAGE_DIRECTORY_ENTRY_EXCEPTION);
+    let (start, size) = directory.map_or((0, 0), ImageDataDirectory::address_range);
+    Table::new(bytes.to_vec(), start, size)
+}
+
+/// Returns the image's reference to its PDB, if it has one.
+fn pdb_reference(pe: &PeFile64) -> Option<PdbReference> {
+    let view = pe.pdb_info().ok().flatten()?;
+    Some(PdbReference {
+        path: String::from_utf8_lossy(view.path()).into_owned(),
+        id: view.guid(),
+    })
+}
+
+/// Loads the bytes of one file.
 struct Loader<'a> {
     path: &'a Path,
     data: &'a [u8],
@@ -160,11 +178,14 @@ impl Loader<'_> {
         let headers = pe.nt_headers().optional_header();
         let size = headers.size_of_image() as usize;
         if size == 0 || size > MAX_IMAGE_BYTES {
-            return Err(self.malformed(format_args!("SizeOfImage is {size} bytes")));
+            return Err(self.malformed(format_args!(
+                "SizeOfImage is {size} bytes; it must be 1 to {MAX_IMAGE_BYTES}"
+            )));
         }
         let mut bytes = vec![0; size.next_multiple_of(PAGE)];
         self.copy_sections(&pe, &mut bytes)?;
         let imports = self.imports(&pe)?;
+        let unprovided = self.unprovided(&pe)?;
         let size =
             NonZeroUsize::new(bytes.len()).ok_or_else(|| self.malformed("it has no pages"))?;
         // SAFETY: a fresh anonymous mapping aliases nothing.
@@ -176,7 +197,11 @@ impl Loader<'_> {
                 MapFlags::MAP_PRIVATE,
             )
         }
-        .map_err(|error| self.malformed(format_args!("cannot map {size} bytes: {error}")))?;
+        .map_err(|error| LoadError::Map {
+            path: self.path.to_owned(),
+            size: size.get(),
+            error: error.into(),
+        })?;
         // From here on, dropping the image frees the mapping, on errors too.
         let image = Image {
             path: self.path.to_owned(),
@@ -184,6 +209,7 @@ impl Loader<'_> {
             size,
             entry: mapping.as_ptr() as u64 + u64::from(headers.address_of_entry_point()),
             imports,
+            unprovided,
             pageable: sections(&pe, |name, flags| {
                 name.starts_with(b"PAGE") && !flags.contains(IMAGE_SCN_MEM_NOT_PAGED)
             }),
@@ -192,9 +218,11 @@ impl Loader<'_> {
                 name == b"INIT" || (flags.contains(IMAGE_SCN_MEM_DISCARDABLE) && name != b".reloc")
             }),
             started: AtomicBool::new(false),
+            functions: functions(&pe, &bytes),
+            symbols: Symbols::of(self.path, pdb_reference(&pe).as_ref()),
         };
         self.relocate(&pe, &mut bytes, image.base())?;
-        self.bind(&pe, &mut bytes)?;
+        self.bind(&pe, &mut bytes, &image.unprovided)?;
         // SAFETY: the mapping is `bytes.len()` bytes long, writable and new.
         unsafe {
             mapping
@@ -241,7 +269,7 @@ impl Loader<'_> {
         let length = pe.nt_headers().optional_header().size_of_headers() as usize;
         let headers = self.data.get(..length).ok_or_else(|| {
             self.malformed(format_args!(
-                "the file ends inside {length} bytes of headers"
+                "the file ends within its headers, which have {length} bytes"
             ))
         })?;
         bytes
@@ -262,7 +290,9 @@ impl Loader<'_> {
                 .get_mut(start..)
                 .and_then(|rest| rest.get_mut(..content.len()))
                 .ok_or_else(|| {
-                    self.malformed(format_args!("section {name} ends past the image's end"))
+                    self.malformed(format_args!(
+                        "section {name} extends past the end of the image"
+                    ))
                 })?
                 .copy_from_slice(content);
         }
@@ -298,7 +328,7 @@ impl Loader<'_> {
                             .and_then(|rest| rest.first_chunk_mut::<8>())
                             .ok_or_else(|| {
                                 self.malformed(format_args!(
-                                    "the relocation at 0x{at:x} is past the image's end"
+                                    "the relocation at 0x{at:x} is past the end of the image"
                                 ))
                             })?;
                         *slot = u64::from_le_bytes(*slot).wrapping_add(delta).to_le_bytes();
@@ -319,7 +349,9 @@ impl Loader<'_> {
     fn import_name(&self, bytes: &[u8]) -> Result<String, LoadError> {
         if bytes.len() > MAX_NAME_BYTES {
             let length = bytes.len();
-            return Err(self.malformed(format_args!("imports: a name has {length} bytes")));
+            return Err(self.malformed(format_args!(
+                "imports: a name has {length} bytes; the maximum is {MAX_NAME_BYTES}"
+            )));
         }
         Ok(String::from_utf8_lossy(bytes).into_owned())
     }
@@ -377,14 +409,35 @@ impl Loader<'_> {
         Ok(imports)
     }
 
-    fn bind(&self, pe: &PeFile64, bytes: &mut [u8]) -> Result<(), LoadError> {
-        let mut missing = Vec::new();
+    /// Returns the addresses of the imports that the kernel does not provide.
+    fn unprovided(&self, pe: &PeFile64) -> Result<Unprovided, LoadError> {
+        let mut names: Vec<String> = Vec::new();
+        self.for_each_import(pe, |module, name, _| {
+            if (self.resolve)(module, name).is_none() {
+                names.push(format!("{module}!{name}"));
+            }
+        })?;
+        names.sort_unstable();
+        names.dedup();
+        let size = Unprovided::size(names.len());
+        Unprovided::new(names).map_err(|error| LoadError::Map {
+            path: self.path.to_owned(),
+            size,
+            error: error.into(),
+        })
+    }
+
+    fn bind(
+        &self,
+        pe: &PeFile64,
+        bytes: &mut [u8],
+        unprovided: &Unprovided,
+    ) -> Result<(), LoadError> {
         let mut stray = None;
         self.for_each_import(pe, |module, name, slot| {
-            let Some(address) = (self.resolve)(module, name) else {
-                missing.push(format!("{module}!{name}"));
-                return;
-            };
+            let address = (self.resolve)(module, name)
+                .or_else(|| unprovided.address(&format!("{module}!{name}")))
+                .unwrap_or_default();
             match bytes
                 .get_mut(slot..)
                 .and_then(|rest| rest.first_chunk_mut::<8>())
@@ -393,19 +446,11 @@ impl Loader<'_> {
                 None => stray = Some(slot),
             }
         })?;
-        if let Some(slot) = stray {
-            return Err(self.malformed(format_args!(
-                "the import slot at 0x{slot:x} is past the image's end"
-            )));
-        }
-        if missing.is_empty() {
-            Ok(())
-        } else {
-            Err(LoadError::MissingImports {
-                path: self.path.to_owned(),
-                imports: missing,
-            })
-        }
+        stray.map_or(Ok(()), |slot| {
+            Err(self.malformed(format_args!(
+                "the import slot at 0x{slot:x} is past the end of the image"
+            )))
+        })
     }
 
     fn protect(&self, pe: &PeFile64, image: &Image) -> Result<(), LoadError> {

@@ -24,8 +24,8 @@ pub struct BadAddress {
 /// Copies bytes. Returns `false` if a fault ended the copy early.
 fn copy(to: u64, from: u64, count: usize) -> bool {
     signals::watch();
-    // SAFETY: each caller passes a buffer of its own for one of the ranges, and faults are
-    // handled from now on.
+    // SAFETY: each caller passes its own buffer for one of the ranges, and faults are handled from
+    // now on.
     unsafe { copy::copy(to, from, count) }
 }
 

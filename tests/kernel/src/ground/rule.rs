@@ -13,9 +13,11 @@ const IRQL_NOT_LESS_OR_EQUAL: u32 = 0xA;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
     /// The kernel bugchecks, as Windows would or might.
-    Stop,
+    BugCheck,
     /// The kernel continues and keeps a warning (see `Kernel::warnings`).
     Warning,
+    /// The kernel continues and keeps a note about style (see `Kernel::notes`).
+    Note,
 }
 
 macro_rules! rules {
@@ -54,38 +56,38 @@ macro_rules! rules {
 
 rules! {
     /// `EtwRegister` above `PASSIVE_LEVEL`.
-    EtwRegisterIrql = "V01" Stop;
+    EtwRegisterIrql = "V01" BugCheck;
     /// `EtwUnregister` above `PASSIVE_LEVEL`.
-    EtwUnregisterIrql = "V02" Stop;
+    EtwUnregisterIrql = "V02" BugCheck;
     /// `EtwSetInformation` above `PASSIVE_LEVEL`.
-    EtwSetInformationIrql = "V03" Stop;
+    EtwSetInformationIrql = "V03" BugCheck;
     /// A provider is still registered when its driver is unloaded.
-    ProviderLeftRegistered = "V04" Stop;
+    ProviderLeftRegistered = "V04" BugCheck;
     /// A registration handle is used after `EtwUnregister`.
-    HandleReleased = "V05" Stop;
+    HandleReleased = "V05" BugCheck;
     /// `EtwUnregister` from the registration's own enable callback.
-    UnregisterInCallback = "V06" Stop;
+    UnregisterInCallback = "V06" BugCheck;
     /// `EtwRegister` overwrites a handle that was not released.
     HandleOverwritten = "V07" Warning;
     /// `EtwRegister` with a pointer into user space. A null pointer fails the call and causes a
     /// warning.
-    RegisterPointer = "V08" Stop;
+    RegisterPointer = "V08" BugCheck;
     /// The enable callback is in a discarded section, or its context is in freed memory.
-    DiscardedCode = "V09" Stop;
+    DiscardedCode = "V09" BugCheck;
     /// A provider is registered and unregistered repeatedly.
     RegistrationChurn = "V10" Warning;
     /// The value that a failed `EtwRegister` left in the handle variable is used as a handle.
     HandleOfFailure = "V11" Warning;
     /// A registration handle that `EtwRegister` never returned.
-    HandleNeverIssued = "V12" Stop;
+    HandleNeverIssued = "V12" BugCheck;
     /// The enable callback returns at a different IRQL.
-    EnableCallbackIrql = "V20" Stop;
+    EnableCallbackIrql = "V20" BugCheck;
     /// The enable callback waits, or acquires a lock that is held during a call of
     /// `EtwUnregister` or `EtwSetInformation`.
-    EnableCallbackBlocks = "V21" Stop;
+    EnableCallbackBlocks = "V21" BugCheck;
     /// Filter data or a source id is used after the enable callback has returned.
-    BorrowedDataKept = "V22" Stop;
-    /// The provider acts on a control code that it cannot know.
+    BorrowedDataKept = "V22" BugCheck;
+    /// The provider acts on an undefined control code.
     ActsOnUnknownCode = "V23" Warning;
     /// The provider treats the disable of one session as the disable of all.
     DisablesItself = "V24" Warning;
@@ -94,12 +96,12 @@ rules! {
     /// A request to capture state changes the enabled state.
     CaptureChangesState = "V26" Warning;
     /// The provider writes with a handle that `EtwRegister` has not stored yet.
-    HandleNotYetStored = "V27" Stop;
+    HandleNotYetStored = "V27" BugCheck;
     /// The provider follows a chain of filters past its end.
-    FilterOverrun = "V28" Stop;
+    FilterOverrun = "V28" BugCheck;
     /// An enable callback runs after `EtwUnregister` has returned, which is a fault of the
     /// stand-in kernel.
-    CallbackAfterUnregister = "V29" Stop;
+    CallbackAfterUnregister = "V29" BugCheck;
     /// Traits whose sizes are inconsistent, or whose name is not UTF-8. The call fails.
     MalformedTraits = "V30" Warning;
     /// Traits are set a second time.
@@ -119,13 +121,13 @@ rules! {
     /// Channel 12 without traits, or channel 11 without event metadata.
     Channel = "V38" Warning;
     /// Data in pageable memory above `APC_LEVEL`.
-    PageableData = "V40" Stop;
+    PageableData = "V40" BugCheck;
     /// Data in user space.
-    UserSpaceData = "V41" Stop;
+    UserSpaceData = "V41" BugCheck;
     /// More than 128 data descriptors. The write fails.
     TooManyDescriptors = "V42" Warning;
     /// A null pointer for data descriptors or data.
-    NullData = "V43" Stop;
+    NullData = "V43" BugCheck;
     /// An event larger than 64 KB, or larger than a session's buffer.
     LargeEvent = "V44" Warning;
     /// Nonzero reserved fields in a data descriptor.
@@ -138,23 +140,25 @@ rules! {
     UnknownFilterBits = "V48" Warning;
     /// An event's level, keyword, opcode or channel is reserved.
     ReservedDescriptorValue = "V49" Warning;
+    /// A manifest-based event without a keyword.
+    NoKeyword = "V56" Note;
     /// A failed write changes the driver's behaviour or its later events.
     FailureChangesDriver = "V50" Warning;
     /// An event is written where page faults are not allowed, without the flag for it.
     FaultingWrite = "V51" Warning;
-    /// An event without an activity id at `DISPATCH_LEVEL` or above.
-    ImplicitActivity = "V52" Warning;
+    /// A manifest-based event without an activity id at `DISPATCH_LEVEL` or above.
+    ImplicitActivity = "V52" Note;
     /// Event metadata that is malformed or does not match the event data.
     Description = "V53" Warning;
     /// Data in freed memory or in a stack frame that no longer exists.
-    FreedData = "V54" Stop;
+    FreedData = "V54" BugCheck;
     /// Uninitialized data or kernel addresses in an event.
     LeakingData = "V55" Warning;
     /// An activity control code above its highest IRQL.
-    ActivityIrql = "V60" Stop;
+    ActivityIrql = "V60" BugCheck;
     /// `EtwActivityIdControl` with a pointer into user space or pageable memory. A null pointer
     /// fails the call and causes a warning.
-    ActivityPointer = "V61" Stop;
+    ActivityPointer = "V61" BugCheck;
     /// An unknown activity control code.
     ActivityCode = "V62" Warning;
     /// The thread's activity id was not restored.
@@ -162,36 +166,36 @@ rules! {
     /// The id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` returns is used as the new one.
     OldActivityUsed = "V64" Warning;
     /// An address that cannot be accessed.
-    BadAddress Stop;
+    BadAddress BugCheck;
     /// A routine was called above its highest IRQL.
-    IrqlTooHigh Stop;
+    IrqlTooHigh BugCheck;
     /// Pool is still allocated when the driver is unloaded.
-    PoolLeak Stop;
+    PoolLeak BugCheck;
     /// A block was freed twice, or the address is not a pool block.
-    BadFree Stop;
+    BadFree BugCheck;
     /// A handle is of the wrong kind, or is not a handle.
-    BadHandle Stop;
+    BadHandle BugCheck;
     /// A request was completed twice.
-    RequestCompletedTwice Stop;
+    RequestCompletedTwice BugCheck;
     /// A request was never completed.
-    RequestNotCompleted Stop;
+    RequestNotCompleted BugCheck;
     /// A request was used in a way that its state does not allow.
-    RequestMisused Stop;
+    RequestMisused BugCheck;
     /// A callback returned at a different IRQL.
-    CallbackIrql Stop;
+    CallbackIrql BugCheck;
     /// A callback's address is not driver code.
-    BadCallback Stop;
+    BadCallback BugCheck;
     /// A routine that raises the IRQL was called to lower it.
-    IrqlNotRaised Stop;
+    IrqlNotRaised BugCheck;
     /// A routine that lowers the IRQL was called to raise it, or a lock was released that was
     /// not held.
-    IrqlNotLowered Stop;
+    IrqlNotLowered BugCheck;
     /// A spin lock was acquired by its owner, or threads wait for each other.
-    Deadlock Stop;
+    Deadlock BugCheck;
     /// A routine that the stand-in kernel does not provide.
-    NotProvided Stop;
+    NotProvided BugCheck;
     /// A fault of the stand-in kernel.
-    Internal Stop;
+    Internal BugCheck;
 }
 
 impl Rule {
@@ -254,8 +258,9 @@ mod tests {
                 continue;
             };
             let class = match rule.severity() {
-                Severity::Stop => "stop",
+                Severity::BugCheck => "stop",
                 Severity::Warning => "warning",
+                Severity::Note => "note",
             };
             let anchor = id.to_lowercase();
             let row = format!("\n| <a id=\"{anchor}\"></a>{id} | {class} | ");

@@ -3,24 +3,28 @@
 //! The handler handles two kinds of faults. A fault of the copying instruction ([`copy`]) ends
 //! the copy. A fault on a thread that called [`resume_at`] makes the thread continue in the
 //! routine and on the stack that it named. All other faults go to the handler that was
-//! installed before.
+//! installed before. [`interrupt`] makes a thread continue there without a fault.
 
-use std::{cell::Cell, sync::OnceLock};
+use std::{cell::Cell, ops::Range, sync::OnceLock};
 
 use nix::{
     libc,
     sys::signal::{self, SaFlags, SigAction, SigHandler, SigSet, Signal},
 };
 
-use super::copy;
+use super::{copy, unwind::Registers as General};
 
-/// The signals of processor faults.
-const SIGNALS: [Signal; 5] = [
+/// The signal by which [`interrupt`] interrupts a thread.
+pub const INTERRUPT: Signal = Signal::SIGVTALRM;
+
+/// The signals of processor faults, and [`INTERRUPT`].
+const SIGNALS: [Signal; 6] = [
     Signal::SIGSEGV,
     Signal::SIGBUS,
     Signal::SIGILL,
     Signal::SIGFPE,
     Signal::SIGTRAP,
+    INTERRUPT,
 ];
 
 /// The handlers that were installed before, in the order of [`SIGNALS`].
@@ -31,14 +35,14 @@ static BEFORE: OnceLock<[SigAction; SIGNALS.len()]> = OnceLock::new();
 pub struct Trap {
     /// The signal's number.
     pub signal: libc::c_int,
-    /// The address of the instruction.
-    pub at: u64,
-    /// The stack pointer at the instruction.
-    pub stack: u64,
+    /// The address of the instruction, and the other registers there.
+    pub registers: General,
     /// The address that could not be accessed.
     pub address: u64,
     /// The processor's error code: bit 1 for a write, bit 4 for a fetch.
     pub error: u64,
+    /// The number of the processor's exception.
+    pub exception: u64,
 }
 
 /// The place where a thread continues after a fault. It never returns to the fault.
@@ -48,6 +52,8 @@ thread_local! {
     static TRAP: Cell<Option<Trap>> = const { Cell::new(None) };
     /// The top of the stack to continue on, and the routine to continue in.
     static RESUME: Cell<Option<(u64, Resume)>> = const { Cell::new(None) };
+    /// The first and last address of the stack that [`interrupt`] may interrupt.
+    static INTERRUPTIBLE: Cell<(u64, u64)> = const { Cell::new((1, 0)) };
 }
 
 /// Installs the handler for the process's faults.
@@ -68,10 +74,20 @@ pub fn watch() {
 }
 
 /// Makes this thread continue in `resume` after its first fault, on the stack whose top is
-/// at `top`, a multiple of 16.
-pub fn resume_at(top: u64, resume: Resume) {
+/// at `top`, a multiple of 16. [`interrupt`] makes it continue there too, while it runs on the stack
+/// `interruptible`.
+pub fn resume_at(top: u64, resume: Resume, interruptible: &Range<u64>) {
+    INTERRUPTIBLE.set((interruptible.start, interruptible.end.saturating_sub(1)));
     RESUME.set(Some((top, resume)));
     watch();
+}
+
+/// Makes a running thread continue where it would after a fault, if it runs on the stack that it
+/// named.
+pub fn interrupt(thread: libc::pthread_t) {
+    // The call fails if the thread has ended.
+    // SAFETY: the signal has a handler, since threads that can be interrupted install it.
+    let _sent = unsafe { libc::pthread_kill(thread, INTERRUPT as libc::c_int) };
 }
 
 /// Returns the fault that this thread had.
@@ -88,9 +104,35 @@ type Registers = [libc::greg_t; 23];
 ///
 /// `context` is what the system passed to a signal handler that still runs.
 unsafe fn registers<'a>(context: *mut libc::c_void) -> &'a mut Registers {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that the context is valid.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
     &mut context.uc_mcontext.gregs
+}
+
+/// Returns the interrupted instruction's address and the general registers.
+fn general(registers: &mut Registers) -> General {
+    const ORDER: [libc::c_int; 16] = [
+        libc::REG_RAX,
+        libc::REG_RCX,
+        libc::REG_RDX,
+        libc::REG_RBX,
+        libc::REG_RSP,
+        libc::REG_RBP,
+        libc::REG_RSI,
+        libc::REG_RDI,
+        libc::REG_R8,
+        libc::REG_R9,
+        libc::REG_R10,
+        libc::REG_R11,
+        libc::REG_R12,
+        libc::REG_R13,
+        libc::REG_R14,
+        libc::REG_R15,
+    ];
+    General {
+        rip: *register(registers, libc::REG_RIP),
+        general: ORDER.map(|number| *register(registers, number)),
+    }
 }
 
 /// Returns one register.
@@ -108,20 +150,29 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         *at = after;
         return;
     }
+    let is_interrupt = signal == INTERRUPT as libc::c_int;
+    let (first, last) = INTERRUPTIBLE.get();
+    if is_interrupt && !(first..=last).contains(register(registers, libc::REG_RSP)) {
+        return;
+    }
     let (Some((top, resume)), None) = (RESUME.get(), TRAP.get()) else {
         leave_to_others(signal, info, context);
         return;
     };
     // SAFETY: the system passes the information that goes with the signal.
     let info = unsafe { &*info };
-    // SAFETY: it is a fault's, so it has an address.
-    let address = unsafe { info.si_addr() };
+    let address = if is_interrupt {
+        0
+    } else {
+        // SAFETY: it is a fault's, so it has an address.
+        unsafe { info.si_addr() }.addr() as u64
+    };
     TRAP.set(Some(Trap {
         signal,
-        at: *register(registers, libc::REG_RIP),
-        stack: *register(registers, libc::REG_RSP),
-        address: address.addr() as u64,
+        registers: general(registers),
+        address,
         error: *register(registers, libc::REG_ERR),
+        exception: *register(registers, libc::REG_TRAPNO),
     }));
     // The stack pointer is unaligned as after a call, which pushes a return address.
     *register(registers, libc::REG_RSP) = top - 8;

@@ -1,31 +1,122 @@
-//! The names of addresses in an image, from the PDB file beside it.
+//! The names and source lines of the code in an image, from its PDB file.
 
-use std::{fs::File, path::Path};
+use std::{
+    collections::HashMap,
+    fs,
+    io::Cursor,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+    time::SystemTime,
+};
 
-use pdb_addr2line::ContextPdbData;
+use parking_lot::Mutex;
+use pdb_addr2line::{Context, ContextPdbData, TypeFormatterFlags, pdb::PDB};
 
-/// Returns the function and source line of the code at an offset in the image, such as
-/// `etw_sample_driver::queue::read (queue.rs:42)`, or `None` if there is no PDB or it does not
-/// have the place.
-pub fn symbolize(image_path: &Path, offset: u32) -> Option<String> {
-    let file = File::open(image_path.with_extension("pdb")).ok()?;
-    let data = ContextPdbData::try_from_pdb(pdb_addr2line::pdb::PDB::open(file).ok()?).ok()?;
-    let context = data.make_context().ok()?;
-    let frames = context.find_frames(offset).ok()??;
-    // An inlined function of the library says less than its caller.
-    let is_the_librarys = |name: &str| name.starts_with("core::") || name.starts_with("alloc::");
-    let frame = frames
-        .frames
-        .iter()
-        .find(|frame| !frame.function.as_deref().is_none_or(is_the_librarys))
-        .or_else(|| frames.frames.first())?;
-    let function = frame.function.as_deref()?;
-    let place = match (frame.file.as_deref(), frame.line) {
-        (Some(file), Some(line)) => {
-            let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
-            format!(" ({name}:{line})")
+use super::culprit::Source;
+
+/// An image's reference to its PDB.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PdbReference {
+    /// The path at which the linker wrote the PDB.
+    pub path: String,
+    /// The PDB's id, as in the file. Another build's PDB has another id.
+    pub id: [u8; 16],
+}
+
+/// The symbols of an image. The PDB is read when the first symbol is asked for.
+#[derive(Default)]
+pub struct Symbols {
+    /// The places where the PDB may be, in the order in which they are tried.
+    places: Vec<PathBuf>,
+    id: Option<[u8; 16]>,
+    pdb: OnceLock<Option<Arc<Pdb>>>,
+}
+
+impl Symbols {
+    /// Creates the symbols of the image at a path. The PDB is the file with the image's name
+    /// beside the image, the file beside it with the name that the linker gave the PDB, or the
+    /// file where the linker put it.
+    pub fn of(image: &Path, reference: Option<&PdbReference>) -> Self {
+        let mut places = vec![image.with_extension("pdb")];
+        if let Some(reference) = reference {
+            let name = reference.path.rsplit(['/', '\\']).next();
+            places.extend(name.map(|name| image.with_file_name(name)));
+            places.push(PathBuf::from(&reference.path));
         }
-        _ => String::new(),
-    };
-    Some(format!("{function}{place}"))
+        Self {
+            places,
+            id: reference.map(|reference| reference.id),
+            pdb: OnceLock::new(),
+        }
+    }
+
+    /// Returns the functions at an offset in the image, the innermost inlined function first, or
+    /// an empty list if there is no PDB of the image's build or it does not have the place.
+    pub fn at(&self, offset: u32) -> Vec<Source> {
+        let pdb = self
+            .pdb
+            .get_or_init(|| self.places.iter().find_map(|path| find(path, self.id)));
+        pdb.as_ref().map_or_else(Vec::new, |pdb| pdb.at(offset))
+    }
+}
+
+/// A PDB. It lives as long as the process, so that an image that is loaded many times has its PDB
+/// parsed once.
+struct Pdb {
+    id: [u8; 16],
+    context: Mutex<Context<'static, 'static>>,
+}
+
+/// A version of a file: its path, time and length.
+type Version = (PathBuf, Option<SystemTime>, u64);
+
+/// Returns the PDB at a path if it has the id.
+fn find(path: &Path, id: Option<[u8; 16]>) -> Option<Arc<Pdb>> {
+    static KNOWN: OnceLock<Mutex<HashMap<Version, Option<Arc<Pdb>>>>> = OnceLock::new();
+    let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let version = (path.to_owned(), about.modified().ok(), about.len());
+    let mut known = KNOWN.get_or_init(Mutex::default).lock();
+    let pdb = known
+        .entry(version)
+        .or_insert_with(|| fs::read(path).ok().and_then(Pdb::parse).map(Arc::new));
+    pdb.clone().filter(|pdb| id.is_none_or(|id| id == pdb.id))
+}
+
+impl Pdb {
+    /// Parses a file's bytes.
+    fn parse(bytes: Vec<u8>) -> Option<Self> {
+        // The parser is another project's, and a damaged file must not end the process.
+        catch_unwind(|| {
+            let mut pdb = PDB::open(Cursor::new(bytes)).ok()?;
+            let id = pdb.pdb_information().ok()?.guid.to_bytes_le();
+            let data = ContextPdbData::try_from_pdb(pdb).ok()?;
+            let flags = TypeFormatterFlags::default() | TypeFormatterFlags::NO_ARGUMENTS;
+            let data: &'static _ = Box::leak(Box::new(data));
+            Some(Self {
+                id,
+                context: Mutex::new(data.make_context_with_formatter_flags(flags).ok()?),
+            })
+        })
+        .ok()
+        .flatten()
+    }
+
+    fn at(&self, offset: u32) -> Vec<Source> {
+        let context = self.context.lock();
+        let found = catch_unwind(AssertUnwindSafe(|| {
+            context.find_frames(offset).ok().flatten()
+        }));
+        found.ok().flatten().map_or_else(Vec::new, |found| {
+            found
+                .frames
+                .into_iter()
+                .map(|frame| Source {
+                    function: frame.function.unwrap_or_else(|| "(unnamed)".to_owned()),
+                    file: frame.file.map(std::borrow::Cow::into_owned),
+                    line: frame.line,
+                })
+                .collect()
+        })
+    }
 }

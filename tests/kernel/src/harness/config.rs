@@ -1,6 +1,6 @@
 //! The configuration of a kernel.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::services::etw::unspecified::UnspecifiedBehaviour;
 
@@ -17,12 +17,19 @@ pub struct KernelConfig {
     /// Places each block of non-paged pool directly before inaccessible memory, and makes it
     /// inaccessible when it is freed.
     pub special_pool: bool,
-    /// Passes filter data to enable callbacks whose chain leads past its end.
+    /// Passes filter data whose chain of filters continues past the end of the data to enable
+    /// callbacks.
     pub hostile_filters: bool,
+    /// Keeps notes about style (see `Kernel::notes`).
+    pub notes: bool,
+    /// The processor time that driver code may use without a call of the kernel. Code that uses
+    /// more, as an endless loop does, is a bugcheck that names the place. Code that calls the
+    /// kernel meanwhile may use six times as much.
+    pub time_limit: Duration,
 }
 
 impl Default for KernelConfig {
-    /// Returns a configuration with one processor and the present time.
+    /// Returns a configuration with one processor, the present time and a time limit of 10 seconds.
     fn default() -> Self {
         Self {
             start: SystemTime::now(),
@@ -30,6 +37,8 @@ impl Default for KernelConfig {
             unspecified_behaviour: UnspecifiedBehaviour::default(),
             special_pool: false,
             hostile_filters: false,
+            notes: true,
+            time_limit: Duration::from_secs(10),
         }
     }
 }

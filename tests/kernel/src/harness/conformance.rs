@@ -47,8 +47,8 @@ struct Check<'a> {
 
 /// Checks how a registered provider reacts to notifications and to failed writes.
 ///
-/// The notifications are control codes that the provider cannot know (V23), another session's
-/// disable (V24), level 0 (V25), and requests to capture state (V26). Failed writes are V50.
+/// The notifications are undefined control codes (V23), another session's disable (V24), level 0
+/// (V25), and requests to capture state (V26). Failed writes are V50.
 ///
 /// `work` makes the driver write the same events each time, and returns the driver's other
 /// output, for instance the bytes that a device answered. During the check, no session may
@@ -104,10 +104,8 @@ impl Check<'_> {
     }
 
     fn complain(&mut self, rule: Rule, what: &str) {
-        self.found.push(Violation {
-            rule,
-            message: format!("the provider {{{}}} {what}", self.provider),
-        });
+        let message = format!("the provider {{{}}} {what}", self.provider);
+        self.found.push(Violation::new(rule, message, Vec::new()));
     }
 
     /// Reports the rule unless the work causes as many events as at first. `when` completes
@@ -128,8 +126,7 @@ impl Check<'_> {
         (self.work)()?;
         let writes = self.kernel.writes_of(self.provider) - before;
         if writes != 0 {
-            let what =
-                format!("wrote {writes} events after {when}, although no session enabled it");
+            let what = format!("wrote {writes} events after {when}");
             self.complain(rule, &what);
         }
         Ok(())
@@ -161,14 +158,14 @@ impl Check<'_> {
         kernel.stop_session(other)?;
 
         self.disable(self.session)?;
-        kernel.tell_level_0(true);
+        kernel.set_pass_level_zero(true);
         let told = self.enable(self.session, 0).and_then(|()| {
             self.expect_the_same(
                 Rule::LevelZeroTakenLiterally,
                 "it was enabled with level 0, which means every level",
             )
         });
-        kernel.tell_level_0(false);
+        kernel.set_pass_level_zero(false);
         told?;
         self.fail_writes()?;
 
@@ -176,7 +173,7 @@ impl Check<'_> {
         kernel.capture_state(self.session, target, None)?;
         self.expect_silence(
             Rule::CaptureChangesState,
-            "a request to capture state while it was not enabled",
+            "a request to capture state while no session enabled it",
         )?;
         self.enable(self.session, EVERYTHING)?;
         self.disable(self.session)?;
@@ -185,7 +182,7 @@ impl Check<'_> {
         }
         self.expect_silence(
             Rule::ActsOnUnknownCode,
-            "the control codes 3 to 16 while it was not enabled",
+            "the control codes 3 to 16 while no session enabled it",
         )?;
         Ok(())
     }
@@ -213,7 +210,7 @@ impl Check<'_> {
         let (_, answer) = self.work()?;
         self.kernel.clear_faults();
         if answer != self.answer {
-            let what = "gave a different answer when its writes failed";
+            let what = "returned different output when its event writes failed";
             self.complain(Rule::FailureChangesDriver, what);
         }
         self.expect_the_same(Rule::FailureChangesDriver, "its writes failed")

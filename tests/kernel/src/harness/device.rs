@@ -3,7 +3,11 @@
 use super::{error::KernelError, file::File, runner::Runner};
 use crate::{
     execution::identity::Identity,
-    services::kmdf::{device::pnp, file::create_file, state::device::sddl},
+    services::kmdf::{
+        device::pnp,
+        file::{create_file, opening},
+        state::device::sddl,
+    },
 };
 
 /// A device that a driver added.
@@ -39,7 +43,7 @@ impl Device {
         let device = self.handle;
         let name = name.to_owned();
         File::open(&self.runner, identity, move |context| {
-            create_file(context, device, &name)
+            create_file(context, device, &name).map_err(|status| (opening(context, device), status))
         })
     }
 
@@ -63,7 +67,7 @@ impl Device {
         }
     }
 
-    /// Returns the security descriptor that the driver gave the device, as text.
+    /// Returns the security descriptor that the driver assigned to the device, as a string.
     ///
     /// # Errors
     ///

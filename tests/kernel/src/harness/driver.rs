@@ -7,6 +7,7 @@ use crate::{
     execution::{call::Call, identity::Identity},
     ground::{
         abi::DriverObject,
+        backtrace::Explained,
         bugcheck::{BugCheck, Violation, Violations},
         image::Image,
         loader,
@@ -15,10 +16,10 @@ use crate::{
     },
     services::{
         etw::registration::report_left_registered,
-        exports::gateways,
+        exports::address_of,
         kmdf::{
             device::pnp,
-            driver::{framework_unload, version_of},
+            driver::{framework_unload, unload_routine, version_of},
         },
         system::System,
     },
@@ -34,8 +35,7 @@ pub struct Driver {
 impl Driver {
     /// Maps an image, binds its imports, and calls its entry point.
     pub(super) fn load(runner: &Runner, path: &Path, service: &str) -> Result<Self, KernelError> {
-        let resolve = |module: &str, name: &str| gateways().find(module, name);
-        let image = Arc::new(loader::load(path, &resolve)?);
+        let image = Arc::new(loader::load(path, &address_of)?);
         runner.system().environment.images.add(Arc::clone(&image));
         let objects = Arc::new(DriverMemory::new(&image, service));
         let driver = Self {
@@ -51,7 +51,7 @@ impl Driver {
             driver.image.discard();
             return Ok(driver);
         }
-        let violations = driver.forget()?;
+        let violations = driver.forget(None)?;
         if violations.is_empty() {
             Err(KernelError::Status {
                 routine: "DriverEntry",
@@ -68,6 +68,15 @@ impl Driver {
         self.image.imports()
     }
 
+    /// Returns the imports that the stand-in kernel does not provide, each as `module!name`, sorted.
+    ///
+    /// The driver is loaded all the same. The first call of such a routine, or the first use of such
+    /// a variable, is a bugcheck that names it.
+    #[must_use]
+    pub fn unprovided_imports(&self) -> &[String] {
+        self.image.unprovided().names()
+    }
+
     /// Returns the version of KMDF that the driver is bound to, or `None` if it is not bound.
     #[must_use]
     pub fn framework_version(&self) -> Option<(u32, u32)> {
@@ -75,8 +84,8 @@ impl Driver {
         version_of(&mut framework, self.memory.object.address())
     }
 
-    /// Offers the driver a device, as the plug-and-play manager does with a
-    /// root-enumerated one, and starts it.
+    /// Offers the driver a device, as the plug-and-play manager does with a root-enumerated device,
+    /// and starts it.
     ///
     /// # Errors
     ///
@@ -106,19 +115,21 @@ impl Driver {
         let unloaded = self.runner.kmdf(Identity::SYSTEM, move |context| {
             let object: DriverObject = context.read(address);
             if object.driver_unload == 0 {
-                return false;
+                return None;
             }
+            let routine = unload_routine(context, address);
+            let routine = routine.map(|routine| context.environment().images.function(routine));
             if object.driver_unload == context.functions().unload {
                 framework_unload(context, address);
             } else {
                 context.call_driver("DriverUnload", object.driver_unload, [address]);
             }
-            true
+            Some(routine)
         })?;
-        if !unloaded {
+        let Some(routine) = unloaded else {
             return Err(KernelError::NotUnloadable(name));
-        }
-        let violations = self.forget()?;
+        };
+        let violations = self.forget(routine)?;
         if violations.is_empty() {
             Ok(())
         } else {
@@ -127,7 +138,8 @@ impl Driver {
     }
 
     /// Removes the driver's image, pool blocks and registrations, and returns the violations.
-    fn forget(&self) -> Result<Vec<Violation>, BugCheck> {
+    /// `unload` describes the driver's unload routine.
+    fn forget(&self, unload: Option<String>) -> Result<Vec<Violation>, BugCheck> {
         let image = Arc::clone(&self.image);
         self.runner.run(Identity::SYSTEM, move |context| {
             let system = System::of(context);
@@ -136,24 +148,25 @@ impl Driver {
             let leaks = system.pool.take_leaks(belongs);
             let mut violations: Vec<Violation> = leaks
                 .into_iter()
-                .map(|leak| Violation {
-                    rule: Rule::PoolLeak,
-                    message: format!(
-                        "{name} was unloaded without freeing {} bytes of {} pool with the tag {}, \
-                         allocated by {} at {} from {}",
+                .map(|leak| {
+                    let Explained { place, lines } = context.explain(&leak.backtrace);
+                    let message = format!(
+                        "{name} was unloaded without freeing {} bytes of {} pool with the tag \
+                             {}, allocated by {} at {} from {place}",
                         leak.size,
                         if leak.paged { "paged" } else { "non-paged" },
                         leak.tag,
                         leak.allocated_by.name,
                         leak.allocated_by.irql,
-                        context.place(leak.allocated_by.return_address)
-                    ),
+                    );
+                    Violation::new(Rule::PoolLeak, message, lines)
                 })
                 .collect();
             violations.extend(report_left_registered(
                 &System::etw_context(context.clone()),
                 belongs,
                 &name,
+                unload.as_deref(),
             ));
             system.environment.images.remove(&image);
             violations

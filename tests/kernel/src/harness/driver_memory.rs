@@ -28,7 +28,8 @@ impl DriverMemory {
         let extension = Block::zeroed(size_of::<DriverExtension>());
         let registry_path = Block::zeroed(size_of::<UnicodeString>());
         let fill = |block: &Block, bytes: &[u8]| {
-            memory::write_bytes(block.address(), bytes).expect("the kernel's own memory");
+            memory::write_bytes(block.address(), bytes)
+                .expect("a block of the kernel's own memory is writable");
         };
         fill(&registry_path, path.as_bytes());
         fill(
@@ -80,7 +81,8 @@ impl DriverMemory {
 fn unicode_string(text: &str) -> (Block, UnicodeString) {
     let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let block = Block::zeroed(bytes.len());
-    memory::write_bytes(block.address(), &bytes).expect("the kernel's own memory");
+    memory::write_bytes(block.address(), &bytes)
+        .expect("a block of the kernel's own memory is writable");
     let length = u16::try_from(bytes.len()).expect("a path is shorter than 32,767 characters");
     let string = UnicodeString {
         length,

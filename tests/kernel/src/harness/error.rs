@@ -4,6 +4,7 @@ use crate::{
     ground::{
         bugcheck::{BugCheck, Violations},
         loader::LoadError,
+        nearest::nearest,
         status::NtStatus,
     },
     services::{etw::error::ControlError, faults::Fault},
@@ -34,7 +35,9 @@ pub enum KernelError {
     Control(#[from] ControlError),
     /// Fault injection does not support the routine.
     #[error(
-        "fault injection does not support {0}; supported: {known}",
+        "fault injection does not support {0}{near}; supported: {known}",
+        near = nearest(.0, Fault::ROUTINES.iter().copied())
+            .map_or_else(String::new, |name| format!(", but does {name}")),
         known = Fault::ROUTINES.join(", ")
     )]
     NoSuchFault(&'static str),

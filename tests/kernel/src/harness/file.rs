@@ -14,6 +14,9 @@ use crate::{
     },
 };
 
+/// The description of an opening that failed, and its status.
+pub(super) type Refused = (&'static str, NtStatus);
+
 /// A file that a process has open on a device.
 pub struct File {
     runner: Runner,
@@ -22,18 +25,15 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a file with `open`, which returns its handle.
+    /// Opens a file with `open`, which returns its handle, or what was refused and its status.
     pub(super) fn open(
         runner: &Runner,
         identity: Identity,
-        open: impl FnOnce(&Context) -> Result<u64, NtStatus> + Send + 'static,
+        open: impl FnOnce(&Context) -> Result<u64, Refused> + Send + 'static,
     ) -> Result<Self, KernelError> {
         let handle = runner
             .kmdf(identity, open)?
-            .map_err(|status| KernelError::Status {
-                routine: "opening the device",
-                status,
-            })?;
+            .map_err(|(routine, status)| KernelError::Status { routine, status })?;
         Ok(Self {
             runner: runner.clone(),
             identity,

@@ -3,18 +3,23 @@
 use std::path::Path;
 
 use crate::{
-    ground::loader::{LoadError, load, load_bytes},
-    services::exports::gateways,
+    ground::{
+        image::Image,
+        loader::{LoadError, load, load_bytes},
+    },
+    services::exports::address_of,
 };
 
 /// Checks that a driver's image can be loaded: maps it and makes all the checks of a load,
 /// but runs none of its code.
 ///
+/// Returns the imports that the stand-in kernel does not provide, each as `module!name`.
+///
 /// # Errors
 ///
 /// Returns an error if the file cannot be loaded as a driver.
-pub fn check_image(path: &Path) -> Result<(), LoadError> {
-    load(path, &|module, name| gateways().find(module, name)).map(drop)
+pub fn check_image(path: &Path) -> Result<Vec<String>, LoadError> {
+    load(path, &address_of).map(|image| unprovided(&image))
 }
 
 /// Checks an image in memory as [`check_image`] does. Errors refer to it by `name`; no file
@@ -23,6 +28,10 @@ pub fn check_image(path: &Path) -> Result<(), LoadError> {
 /// # Errors
 ///
 /// Returns an error if the bytes cannot be loaded as a driver.
-pub fn check_image_bytes(name: &Path, data: &[u8]) -> Result<(), LoadError> {
-    load_bytes(name, data, &|module, name| gateways().find(module, name)).map(drop)
+pub fn check_image_bytes(name: &Path, data: &[u8]) -> Result<Vec<String>, LoadError> {
+    load_bytes(name, data, &address_of).map(|image| unprovided(&image))
+}
+
+fn unprovided(image: &Image) -> Vec<String> {
+    image.unprovided().names().to_vec()
 }

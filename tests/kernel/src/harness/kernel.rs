@@ -21,12 +21,12 @@ use crate::{
         exports,
         faults::Fault,
         kmdf::{
-            file::create_file,
+            file::{create_file, opening},
             registry::{Parameters, RegistryValue},
             state::device::find_device,
             timer::run_timers,
         },
-        system::System,
+        system::{Checks, System},
     },
 };
 
@@ -98,7 +98,11 @@ impl Kernel {
         };
         let system = System::new(
             Clock::starting_at(config.start),
-            config.special_pool,
+            Checks {
+                special_pool: config.special_pool,
+                notes: config.notes,
+                time_limit: config.time_limit,
+            },
             etw,
             exports::function_table(),
         );
@@ -123,8 +127,9 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file is not a driver, if it imports a routine that the kernel
-    /// does not provide, or if its entry point fails.
+    /// Returns an error if the file is not a driver, or if its entry point fails. An import that the
+    /// kernel does not provide is a bugcheck when the driver uses it; see
+    /// [`Driver::unprovided_imports`].
     pub fn load(&self, path: &Path) -> Result<Driver, KernelError> {
         let service = path
             .file_stem()
@@ -151,9 +156,12 @@ impl Kernel {
     pub fn open(&self, path: &str, identity: Identity) -> Result<File, KernelError> {
         let path = path.to_owned();
         File::open(&self.runner, identity, move |context| {
-            let (device, name) =
-                find_device(context, &path).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
-            create_file(context, device, &name)
+            let found = find_device(context, &path);
+            let (device, name) = found.ok_or((
+                "opening the path, which is no device's name or symbolic link,",
+                NtStatus::OBJECT_NAME_NOT_FOUND,
+            ))?;
+            create_file(context, device, &name).map_err(|status| (opening(context, device), status))
         })
     }
 
@@ -227,10 +235,17 @@ impl Kernel {
     }
 
     /// Returns the verifier's warnings: the violations that do not bugcheck, each once for every
-    /// place in the driver that causes it.
+    /// event, or else for every place in the driver, that causes it.
     #[must_use]
     pub fn warnings(&self) -> Vec<Violation> {
-        self.runner.system().verifier.warnings()
+        self.runner.system().verifier.kept(false)
+    }
+
+    /// Returns the verifier's notes, which are about style: what they name works, but is less
+    /// useful to whoever reads the trace. `KernelConfig::notes` turns them off.
+    #[must_use]
+    pub fn notes(&self) -> Vec<Violation> {
+        self.runner.system().verifier.kept(true)
     }
 
     /// Returns the peak use of the 24 KiB kernel stack in bytes, by the name of the driver

@@ -53,7 +53,7 @@ impl Runner {
                     job(&thread);
                 }
             })
-            .expect("a thread for the processor");
+            .expect("a thread can be started");
         Self {
             system,
             jobs,
@@ -154,7 +154,7 @@ fn start_thread(
     let environment = Arc::clone(&system.environment);
     let host: Arc<dyn Host> = Arc::<System>::clone(system);
     let thread = Thread::become_current(environment, host, processor, baton);
-    traps::watch_this_thread();
+    traps::watch_this_thread(&thread);
     thread
 }
 

@@ -32,12 +32,18 @@ impl Kernel {
         })??)
     }
 
-    /// Stops a session and finishes its file (`ControlTrace`).
+    /// Stops a session and finishes its file (`ControlTrace`). A kernel that has bugchecked can
+    /// stop its sessions too; the file then has the events until the bugcheck.
     ///
     /// # Errors
     ///
-    /// Returns an error if the session is not running, or its file cannot be written.
+    /// Returns an error if the session is not running, if its file cannot be written, or if the
+    /// kernel bugchecks.
     pub fn stop_session(&self, session: SessionHandle) -> Result<SessionReport, KernelError> {
+        let system = self.runner().system();
+        if system.environment.crashed().is_some() {
+            return Ok(controller::salvage(&system.etw, session)?);
+        }
         Ok(self.runner().etw(Identity::SYSTEM, move |context| {
             controller::stop(context, session)
         })??)
@@ -188,10 +194,25 @@ impl Kernel {
         self.runner().system().etw.etw().writes_of(provider)
     }
 
-    /// Sets whether a driver receives level 0 when every session asks for level 0
-    /// (`UnspecifiedBehaviour::level_0_is_told`). Applies from the next notification on.
-    pub fn tell_level_0(&self, told: bool) {
-        self.runner().system().etw.etw().open.level_0_is_told = told;
+    /// Returns the providers that drivers have registered, with the names that their traits have.
+    #[must_use]
+    pub fn providers(&self) -> Vec<(Guid, Option<String>)> {
+        let etw = self.runner().system().etw.etw();
+        let registered = etw.registered.iter();
+        registered
+            .map(|(provider, name)| (*provider, name.clone()))
+            .collect()
+    }
+
+    /// Sets whether a driver receives level 0 when every session enables level 0
+    /// (`UnspecifiedBehaviour::passes_level_zero`). Applies from the next notification on.
+    pub fn set_pass_level_zero(&self, passes: bool) {
+        self.runner()
+            .system()
+            .etw
+            .etw()
+            .unspecified
+            .passes_level_zero = passes;
     }
 
     /// Denies drivers membership of a group from now on.

@@ -56,7 +56,7 @@ impl Kernel {
             std::thread::Builder::new()
                 .name(format!("thread {number}"))
                 .spawn(move || run_work(&runner, processor, baton, &over, work))
-                .expect("a thread for the work");
+                .expect("a thread can be started");
         }
         let mut result = Ok(());
         for _ in 0..count {

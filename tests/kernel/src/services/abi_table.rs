@@ -1,4 +1,4 @@
-//! Tests that compare the provided routines with the headers' ABI table (`tests/data/abi`), with
+//! Tests that compare the provided routines with the data on the headers (`tools/wdk-standin/data`), with
 //! the reference's IRQL limits, and with the list in the documentation.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::PathBuf};
@@ -56,7 +56,7 @@ fn kmdf() -> Provided {
 }
 
 fn functions() -> Value {
-    let text = etw_test_support::read_data("abi/functions.json");
+    let text = etw_test_support::read_headers("functions.json");
     serde_json::from_str(&text).expect("functions.json is JSON")
 }
 
@@ -77,49 +77,37 @@ fn level(name: &str) -> Option<Irql> {
 /// argument, returns the highest level among them; if there are none, returns `HIGH_LEVEL`.
 fn annotated(function: &Value) -> Irql {
     const MAX: &str = "_IRQL_requires_max_(";
-    let annotations = function["annotations"].as_array();
-    annotations
-        .into_iter()
-        .flatten()
+    let conditional = function["sal"].as_array().into_iter().flatten();
+    conditional
         .filter_map(|annotation| annotation.as_str()?.split_once(MAX))
-        .map(|(_, rest)| {
-            let name = rest.split(')').next().unwrap_or_default().replace(' ', "");
-            level(&name).unwrap_or_else(|| panic!("{name} is not a level"))
+        .map(|(_, rest)| rest.split(')').next().unwrap_or_default())
+        .chain(function["irql_max"].as_str())
+        .map(|name| {
+            level(&name.replace(' ', "")).unwrap_or_else(|| panic!("{name} is not a level"))
         })
         .max()
         .unwrap_or(Irql::HIGH_LEVEL)
 }
 
-/// Returns the C types and names of a table entry's parameters.
-fn parameters(function: &Value) -> Vec<String> {
+/// Returns a function's parameters in Rust, or `None` if the data do not contain the function.
+fn parameters(function: &Value) -> Option<Vec<String>> {
     let text = |one: &Value| one.as_str().unwrap_or_default().to_owned();
-    function["params"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|one| format!("{} {}", text(&one["c_type"]), text(&one["name"])))
-        .collect()
-}
-
-/// Returns the parameters of an export's declaration in Rust.
-fn declared(function: &Value) -> Option<Vec<String>> {
-    let signature = function["rust_signature"].as_str()?;
-    let (_, rest) = signature.split_once('(')?;
-    let (inside, _) = rest.rsplit_once(')')?;
-    Some(
-        inside
-            .split(", ")
-            .filter(|one| !one.is_empty())
-            .map(str::to_owned)
-            .collect(),
-    )
+    let mut all: Vec<String> = function["params"]
+        .as_array()?
+        .iter()
+        .map(|one| format!("{}: {}", text(&one[0]), text(&one[1])))
+        .collect();
+    if function["variadic"] == true {
+        all.push("...".to_owned());
+    }
+    Some(all)
 }
 
 #[test]
 fn every_limit_of_the_function_table_is_that_of_the_headers() {
     let functions = functions();
     for (name, ceiling) in FUNCTIONS {
-        let function = &functions["functions"][name];
+        let function = &functions["kmdf"][name];
         assert!(function.is_object(), "{name} is not in functions.json");
         assert_eq!(annotated(function), ceiling, "{name}");
     }
@@ -129,8 +117,9 @@ fn every_limit_of_the_function_table_is_that_of_the_headers() {
 fn framework_routines_have_the_headers_parameters() {
     let functions = functions();
     for (name, (arity, _)) in kmdf() {
-        let expected = parameters(&functions["functions"][name]);
-        assert_eq!(expected.len(), arity, "{name} takes {expected:?}");
+        let expected = parameters(&functions["kmdf"][name]).unwrap_or_default();
+        // All entries take the driver's globals first.
+        assert_eq!(1 + expected.len(), arity, "{name} takes {expected:?}");
     }
 }
 
@@ -139,7 +128,7 @@ fn exports_have_the_headers_parameters() {
     let functions = functions();
     let mut compared = 0;
     for (name, (arity, _)) in ntoskrnl() {
-        let Some(expected) = declared(&functions["kernel_functions"][name]) else {
+        let Some(expected) = parameters(&functions["nt"][name]) else {
             continue;
         };
         compared += 1;
@@ -179,8 +168,8 @@ fn list() -> String {
          --lib provided_routines`.\n\n\
          A driver can call these routines. Each has the parameters of the WDK's headers; the stand-in \
          kernel compares the\ncaller's IRQL with the highest one here, and some routines have a lower limit \
-         for certain arguments. An import that is\nnot listed is refused when the driver is loaded; an entry of \
-         the framework's table that is not listed is a bugcheck\nwhen it is called.\n"
+         for certain arguments. An import that is\nnot listed, and an entry of the framework's table that is not \
+         listed, is a bugcheck when it is called.\n"
     );
     let mut section =
         |title: &str, rows: &Provided, parameters: &dyn Fn(&str) -> Option<Vec<String>>| {
@@ -196,12 +185,8 @@ fn list() -> String {
                 let _ = writeln!(text, "| {name} | {parameters} | {ceiling} |");
             }
         };
-    let export = |name: &str| declared(&functions["kernel_functions"][name]);
-    let entry = |name: &str| {
-        let all = parameters(&functions["functions"][name]);
-        // All entries take the driver's globals first.
-        Some(all.into_iter().skip(1).collect())
-    };
+    let export = |name: &str| parameters(&functions["nt"][name]);
+    let entry = |name: &str| parameters(&functions["kmdf"][name]);
     section("ntoskrnl.exe", &ntoskrnl(), &export);
     section("WDFLDR.SYS", &wdfldr(), &export);
     section("KMDF's function table", &kmdf(), &entry);

@@ -55,7 +55,7 @@ impl Addresses {
 
     /// Returns the reason that a formerly valid address is invalid: it is in a discarded section
     /// or in a freed block. Completes "which ...".
-    pub fn about_what_is_gone(&self, address: u64) -> Option<String> {
+    pub fn describe_stale(&self, address: u64) -> Option<String> {
         self.gone(address).map(|finding| finding.what)
     }
 
@@ -82,7 +82,7 @@ impl Addresses {
             "is in a block with the tag {} that {} freed from {}",
             freed.tag,
             freed.by.name,
-            self.environment.images.place(freed.by.return_address)
+            self.environment.images.explain(&freed.backtrace).place
         ))
     }
 

@@ -47,8 +47,8 @@ impl Borrowed {
         over.any(|(start, length)| (*start..start + length).contains(&address))
     }
 
-    /// Returns whether an address is past the end of borrowed filter data, which is where a
-    /// hostile chain leads.
+    /// Returns whether an address is past the end of borrowed filter data, where a hostile chain
+    /// continues.
     pub fn is_behind(&self, address: u64) -> bool {
         /// The largest offset to the next filter.
         const FARTHEST: u64 = 1 << 32;

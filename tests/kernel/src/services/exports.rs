@@ -28,6 +28,17 @@ pub fn gateways() -> &'static Gateways {
     })
 }
 
+/// Returns the address to bind an import to, if the stand-in kernel provides it.
+pub fn address_of(module: &str, name: &str) -> Option<u64> {
+    // Since Windows 10 2004, the routines of HAL.dll are in the kernel, and both names bind.
+    let module = if module.eq_ignore_ascii_case("hal.dll") {
+        NTOSKRNL
+    } else {
+        module
+    };
+    gateways().find(module, name)
+}
+
 /// Returns the gateways that the framework gives to drivers.
 pub fn function_table() -> FunctionTable {
     FunctionTable {
@@ -67,7 +78,10 @@ fn of<C: 'static>(
             name,
             ceiling,
             arity: routine.arity(),
-            serve: Box::new(move |call, arguments| routine.call(&context(call), arguments)),
+            serve: Box::new(move |call, arguments| {
+                let fault = System::of(&call).faults.result_of(name);
+                fault.unwrap_or_else(|| routine.call(&context(call), arguments))
+            }),
         })
         .collect()
 }

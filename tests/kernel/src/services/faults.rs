@@ -11,7 +11,8 @@ use crate::ground::status::NtStatus;
 pub struct Fault {
     /// The routine, one of [`Fault::ROUTINES`].
     pub routine: &'static str,
-    /// The status that the routine returns. `ExAllocatePool2` returns null whatever the status.
+    /// The status that the routine returns. `ExAllocatePool2` and `WdfControlDeviceInitAllocate`
+    /// return null whatever the status.
     pub status: NtStatus,
     /// The number of calls that succeed before the first failure.
     pub after: u32,
@@ -20,7 +21,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The routines that support fault injection.
+    /// The routines that support fault injection: all provided ones that can fail.
     pub const ROUTINES: &'static [&'static str] = &[
         "EtwRegister",
         "EtwUnregister",
@@ -28,7 +29,57 @@ impl Fault {
         "EtwWriteEx",
         "EtwActivityIdControl",
         "ExAllocatePool2",
+        "EtwWrite",
+        "EtwWriteString",
+        "EtwWriteTransfer",
+        "KeDelayExecutionThread",
+        "WdfControlDeviceInitAllocate",
+        "WdfDeviceConfigureRequestDispatching",
+        "WdfDeviceCreate",
+        "WdfDeviceCreateDeviceInterface",
+        "WdfDeviceCreateSymbolicLink",
+        "WdfDeviceInitAssignName",
+        "WdfDeviceInitAssignSDDLString",
+        "WdfDpcCreate",
+        "WdfDriverCreate",
+        "WdfDriverOpenParametersRegistryKey",
+        "WdfIoQueueCreate",
+        "WdfIoQueueFindRequest",
+        "WdfIoQueueReadyNotify",
+        "WdfIoQueueRetrieveFoundRequest",
+        "WdfIoQueueRetrieveNextRequest",
+        "WdfIoQueueRetrieveRequestByFileObject",
+        "WdfMemoryAssignBuffer",
+        "WdfMemoryCopyFromBuffer",
+        "WdfMemoryCopyToBuffer",
+        "WdfMemoryCreate",
+        "WdfMemoryCreatePreallocated",
+        "WdfObjectAllocateContext",
+        "WdfObjectCreate",
+        "WdfRegistryAssignULong",
+        "WdfRegistryQueryString",
+        "WdfRegistryQueryULong",
+        "WdfRegistryQueryUnicodeString",
+        "WdfRegistryQueryValue",
+        "WdfRequestForwardToIoQueue",
+        "WdfRequestMarkCancelableEx",
+        "WdfRequestRequeue",
+        "WdfRequestRetrieveInputBuffer",
+        "WdfRequestRetrieveInputMemory",
+        "WdfRequestRetrieveOutputBuffer",
+        "WdfRequestRetrieveOutputMemory",
+        "WdfRequestUnmarkCancelable",
+        "WdfSpinLockCreate",
+        "WdfStringCreate",
+        "WdfTimerCreate",
+        "WdfWaitLockAcquire",
+        "WdfWaitLockCreate",
+        "WdfWorkItemCreate",
     ];
+
+    /// The routines at the start of [`Self::ROUTINES`] that look for their faults themselves,
+    /// because their failures have effects.
+    const WITH_EFFECTS: usize = 6;
 
     /// Returns a fault that makes the next call to a routine fail.
     #[must_use]
@@ -63,6 +114,23 @@ impl Faults {
         self.pending.lock().clear();
     }
 
+    /// Returns the result of a call to a routine that must fail in place of its work, if a fault is
+    /// due and the routine does not look for it itself.
+    pub fn result_of(&self, routine: &str) -> Option<u64> {
+        if !self.any.load(Ordering::Acquire) {
+            return None;
+        }
+        let at = Fault::ROUTINES.iter().position(|name| *name == routine)?;
+        if at < Fault::WITH_EFFECTS {
+            return None;
+        }
+        let status = self.take(routine)?;
+        Some(match routine {
+            "WdfControlDeviceInitAllocate" => 0,
+            _ => status.to_register(),
+        })
+    }
+
     /// Returns the status that a call to a routine must fail with, if a fault is due.
     pub fn take(&self, routine: &str) -> Option<NtStatus> {
         if !self.any.load(Ordering::Acquire) {
@@ -87,9 +155,24 @@ impl Faults {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::services::kmdf::table;
 
     #[test]
-    fn a_fault_comes_when_it_is_to_and_goes() {
+    fn every_provided_routine_that_can_fail_supports_faults() {
+        let text = etw_test_support::read_headers("functions.json");
+        let data: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        for name in table::provided().keys() {
+            let fails = data["functions"][name]["return_type"] == "NTSTATUS";
+            assert!(!fails || Fault::ROUTINES.contains(name), "{name}");
+        }
+        let mut names = Fault::ROUTINES.to_vec();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Fault::ROUTINES.len());
+    }
+
+    #[test]
+    fn a_fault_skips_after_calls_then_applies_times_calls() {
         let faults = Faults::default();
         faults.add(Fault {
             routine: "EtwWriteEx",

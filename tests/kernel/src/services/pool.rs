@@ -9,8 +9,11 @@ use std::{
 use parking_lot::Mutex;
 
 use crate::{
-    execution::{call::Call, environment::Environment},
-    ground::arena::{Arena, UNINITIALIZED},
+    execution::{call::Call, environment::Environment, thread::Thread},
+    ground::{
+        arena::{Arena, UNINITIALIZED},
+        backtrace::Backtrace,
+    },
 };
 
 /// The number of freed blocks that are remembered, to distinguish a double free from a free of
@@ -44,12 +47,12 @@ pub struct Wanted {
     pub tag: Tag,
     /// Set if the block is from paged pool.
     pub paged: bool,
-    /// Set if the driver does not want zeroed memory.
+    /// Set for `POOL_FLAG_UNINITIALIZED`.
     pub uninitialized: bool,
 }
 
 /// One allocation.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Allocation {
     /// The requested size in bytes.
     pub size: usize,
@@ -60,10 +63,12 @@ pub struct Allocation {
     guarded: bool,
     /// The call that allocated it.
     pub allocated_by: Call,
+    /// The calls that led to that call.
+    pub backtrace: Backtrace,
 }
 
 /// A block that was freed.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Freed {
     address: u64,
     size: usize,
@@ -71,12 +76,14 @@ pub struct Freed {
     pub tag: Tag,
     /// The call that freed it.
     pub by: Call,
+    /// The calls that led to that call.
+    pub backtrace: Backtrace,
 }
 
 /// The reason that a block was not freed.
 pub enum FreeError {
-    /// This call had already freed the block.
-    Twice(Tag, Call),
+    /// The block had already been freed.
+    Twice(Box<Freed>),
     /// The address is not a pool block.
     NotPool,
 }
@@ -107,13 +114,14 @@ impl Pool {
         }
     }
 
-    /// Allocates memory and returns its address.
-    pub fn allocate(&self, wanted: Wanted, by: Call) -> u64 {
+    /// Allocates memory for a thread's present call, and returns its address.
+    pub fn allocate(&self, wanted: Wanted, thread: &Thread, by: Call) -> u64 {
         let fill = if wanted.uninitialized {
             UNINITIALIZED
         } else {
             0
         };
+        let backtrace = thread.short_backtrace();
         let mut state = self.state.lock();
         // Paged memory is closed and opened as a whole, which would open guard pages.
         let guarded = self.special && !wanted.paged;
@@ -133,14 +141,16 @@ impl Pool {
                 paged: wanted.paged,
                 guarded,
                 allocated_by: by,
+                backtrace,
             },
         );
         state.allocations += 1;
         address
     }
 
-    /// Frees the block at `address`.
-    pub fn free(&self, address: u64, by: Call) -> Result<Tag, FreeError> {
+    /// Frees the block at `address` for a thread's present call.
+    pub fn free(&self, address: u64, thread: &Thread, by: Call) -> Result<Tag, FreeError> {
+        let backtrace = thread.short_backtrace();
         let mut state = self.state.lock();
         let Some(allocation) = state.live.remove(&address) else {
             return Err(state
@@ -149,7 +159,7 @@ impl Pool {
                 .rev()
                 .find(|freed| freed.address == address)
                 .map_or(FreeError::NotPool, |freed| {
-                    FreeError::Twice(freed.tag, freed.by)
+                    FreeError::Twice(Box::new(freed.clone()))
                 }));
         };
         self.give_back(address, &allocation);
@@ -161,6 +171,7 @@ impl Pool {
             size: allocation.size,
             tag: allocation.tag,
             by,
+            backtrace,
         });
         state.frees += 1;
         Ok(allocation.tag)
@@ -192,7 +203,7 @@ impl Pool {
                     .checked_sub(freed.address)
                     .is_some_and(|offset| offset < freed.size.max(1) as u64)
             })
-            .copied()
+            .cloned()
     }
 
     /// Removes the live blocks that `belongs` selects from the pool, and returns them in the
@@ -203,7 +214,7 @@ impl Pool {
             .live
             .iter()
             .filter(|(_, allocation)| belongs(&allocation.allocated_by))
-            .map(|(address, allocation)| (*address, *allocation))
+            .map(|(address, allocation)| (*address, allocation.clone()))
             .collect();
         for (address, allocation) in &leaks {
             state.live.remove(address);

@@ -1,6 +1,6 @@
 //! The services of one kernel and their connections.
 
-use std::{any::Any, rc::Rc, sync::Arc};
+use std::{any::Any, rc::Rc, sync::Arc, time::Duration};
 
 use super::{
     addresses::Addresses,
@@ -47,19 +47,30 @@ pub struct System {
     addresses: Arc<Addresses>,
 }
 
+/// The checks that a kernel makes.
+#[derive(Clone, Copy)]
+pub struct Checks {
+    /// Set to guard every block of non-paged pool.
+    pub special_pool: bool,
+    /// Set to keep notes about style.
+    pub notes: bool,
+    /// The processor time that driver code may use without a call of the kernel.
+    pub time_limit: Duration,
+}
+
 impl System {
     /// Creates the services.
     pub fn new(
         clock: Clock,
-        special_pool: bool,
+        checks: Checks,
         etw: EtwConfig,
         functions: FunctionTable,
     ) -> Arc<Self> {
-        let environment = Arc::new(Environment::new());
+        let environment = Arc::new(Environment::new(checks.time_limit));
         let clock = Arc::new(clock);
-        let verifier = Arc::new(Verifier::new(Arc::clone(&clock)));
+        let verifier = Arc::new(Verifier::new(Arc::clone(&clock), checks.notes));
         let faults = Arc::new(Faults::default());
-        let pool = Arc::new(Pool::new(Arc::clone(&environment), special_pool));
+        let pool = Arc::new(Pool::new(Arc::clone(&environment), checks.special_pool));
         let borrowed = Arc::new(Borrowed::default());
         let addresses = Arc::new(Addresses::new(
             Arc::clone(&environment),
@@ -100,8 +111,9 @@ impl System {
     /// Returns the services of a thread's kernel.
     pub fn of(thread: &Thread) -> &Self {
         let host: &dyn Any = &**thread.host();
-        host.downcast_ref()
-            .unwrap_or_else(|| unreachable!("a kernel's threads have a kernel's services"))
+        host.downcast_ref().unwrap_or_else(|| {
+            unreachable!("every kernel thread has the kernel's services as its host")
+        })
     }
 
     /// Returns the framework's context for a call or job.

@@ -5,7 +5,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashSet,
+    collections::HashMap,
     rc::Rc,
     sync::Arc,
     time::Duration,
@@ -17,10 +17,11 @@ use parking_lot::Mutex;
 use crate::{
     execution::{context::Context, thread::Thread},
     ground::{
+        backtrace::Explained,
         bugcheck::Violation,
         clock::{self, Clock},
         lock_order::LockOrder,
-        rule::Rule,
+        rule::{Rule, Severity},
     },
 };
 
@@ -33,6 +34,8 @@ const MAX_CALLBACK_TIME: Duration = Duration::from_secs(1);
 /// The verifier of a kernel.
 pub struct Verifier {
     clock: Arc<Clock>,
+    /// Set to keep notes.
+    notes: bool,
     warnings: Mutex<Warnings>,
     lock_order: Mutex<LockOrder>,
 }
@@ -40,8 +43,21 @@ pub struct Verifier {
 #[derive(Default)]
 struct Warnings {
     all: Vec<Violation>,
-    /// The broken rules and the places that broke them. Each pair causes one warning.
-    known: HashSet<(Rule, u64)>,
+    /// The places of the warnings in `all`, by what breaks a rule.
+    known: HashMap<(Rule, Cause), usize>,
+}
+
+/// A cause of warnings. Each causes one warning for a rule, which counts how often it occurred.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The driver's call with this return address.
+    Call(u64),
+    /// A provider's event with this id and version and with event metadata at this address.
+    Event(Guid, u16, u8, u64),
+    /// A provider's event with this name. Several write sites can have metadata with one name.
+    Named(Guid, String),
+    /// Anything in the driver.
+    Any,
 }
 
 /// The verifier's state for a thread.
@@ -55,57 +71,100 @@ struct Local {
 
 impl Verifier {
     /// Creates a verifier without warnings.
-    pub fn new(clock: Arc<Clock>) -> Self {
+    pub fn new(clock: Arc<Clock>, notes: bool) -> Self {
         Self {
             clock,
+            notes,
             warnings: Mutex::default(),
             lock_order: Mutex::default(),
         }
     }
 
-    /// Returns whether a warning for this rule and this caller is new.
-    fn is_new(&self, rule: Rule, caller: u64) -> bool {
+    /// Counts a warning that there is already. Returns whether there is one, or no room for more.
+    fn is_known(&self, rule: Rule, cause: &Cause) -> bool {
+        if rule.severity() == Severity::Note && !self.notes {
+            return true;
+        }
         let mut warnings = self.warnings.lock();
-        warnings.all.len() < MAX_WARNINGS && warnings.known.insert((rule, caller))
+        let Some(at) = warnings.known.get(&(rule, cause.clone())).copied() else {
+            return warnings.all.len() >= MAX_WARNINGS;
+        };
+        if let Some(known) = warnings.all.get_mut(at) {
+            known.count += 1;
+        }
+        true
     }
 
-    /// Keeps a warning, once for each rule and caller. The sentence continues the one about the
-    /// call.
+    /// Keeps a warning about a call, once for each rule and caller. The sentence continues the
+    /// one about the call.
     pub fn warn(&self, context: &Context, rule: Rule, sentence: impl FnOnce() -> String) {
-        let call = context.call();
-        if self.is_new(rule, call.return_address) {
-            let place = context.caller();
-            self.keep(Violation {
-                rule,
-                message: format!(
-                    "{} was called at {} from {place} {}",
-                    call.name,
-                    call.irql,
-                    sentence()
-                ),
-            });
+        let cause = Cause::Call(context.call().return_address);
+        if !self.is_known(rule, &cause) {
+            self.keep(context, rule, cause, None, &sentence());
+        }
+    }
+
+    /// Keeps a warning about an event, once for each rule and event. `event` describes the event
+    /// and returns its cause by name, if it has a name.
+    pub fn warn_of_event(
+        &self,
+        context: &Context,
+        rule: Rule,
+        cause: Cause,
+        event: impl FnOnce() -> (String, Option<Cause>),
+        sentence: impl FnOnce() -> String,
+    ) {
+        if self.is_known(rule, &cause) {
+            return;
+        }
+        let (event, named) = event();
+        let Some(named) = named else {
+            self.keep(context, rule, cause, Some(&event), &sentence());
+            return;
+        };
+        if !self.is_known(rule, &named) {
+            self.keep(context, rule, named.clone(), Some(&event), &sentence());
+        }
+        let mut warnings = self.warnings.lock();
+        if let Some(at) = warnings.known.get(&(rule, named)).copied() {
+            warnings.known.insert((rule, cause), at);
         }
     }
 
     /// Keeps a warning that does not concern a call, once for each rule.
     pub fn warn_once(&self, rule: Rule, message: impl FnOnce() -> String) {
-        if self.is_new(rule, 0) {
-            self.keep(Violation {
-                rule,
-                message: message(),
-            });
+        if !self.is_known(rule, &Cause::Any) {
+            let violation = Violation::new(rule, message(), Vec::new());
+            self.warnings.lock().add(Cause::Any, violation);
         }
     }
 
-    fn keep(&self, violation: Violation) {
-        let mut warnings = self.warnings.lock();
-        warnings.all.push(violation);
+    fn keep(
+        &self,
+        context: &Context,
+        rule: Rule,
+        cause: Cause,
+        event: Option<&str>,
+        sentence: &str,
+    ) {
+        let Explained { place, lines } = context.explain(&context.backtrace());
+        let call = context.call();
+        let event = event.map_or_else(String::new, |event| format!("{event}: "));
+        let message = format!(
+            "{event}{} was called at {} from {place} {sentence}",
+            call.name, call.irql
+        );
+        let violation = Violation::new(rule, message, lines);
+        self.warnings.lock().add(cause, violation);
     }
 
-    /// Returns the warnings.
-    pub fn warnings(&self) -> Vec<Violation> {
+    /// Returns the notes that were kept, or the warnings.
+    pub fn kept(&self, notes: bool) -> Vec<Violation> {
         let warnings = self.warnings.lock();
-        warnings.all.clone()
+        let all = warnings.all.iter();
+        all.filter(|violation| (violation.rule.severity() == Severity::Note) == notes)
+            .cloned()
+            .collect()
     }
 
     /// Returns whether an enable callback runs on a thread.
@@ -165,6 +224,13 @@ impl Verifier {
             let is_inverted = self.lock_order.lock().over_waits(*lock);
             stop_for_lock_order(context, is_inverted);
         }
+    }
+}
+
+impl Warnings {
+    fn add(&mut self, cause: Cause, violation: Violation) {
+        self.known.insert((violation.rule, cause), self.all.len());
+        self.all.push(violation);
     }
 }
 

@@ -1,10 +1,10 @@
-//! What the tests share: where drivers that were built lie.
+//! The paths of the built drivers, for all tests.
 
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, reason = "each test file uses only some of these items")]
 
 use std::path::PathBuf;
 
-/// A driver's image that was built in a profile, `debug` or `release`.
+/// Returns the path of a driver's image built in a profile, `debug` or `release`.
 pub fn driver(profile: &str, name: &str) -> PathBuf {
     let path = etw_test_support::drivers(profile).join(name);
     assert!(
@@ -15,22 +15,28 @@ pub fn driver(profile: &str, name: &str) -> PathBuf {
     path
 }
 
-/// The sample driver, as it would be shipped.
+/// Returns the path of the sample driver's release build.
 pub fn sample() -> PathBuf {
     driver("release", "etw_sample_driver.sys")
 }
 
-/// The driver of the guide.
+/// Returns the path of a driver of a USB device, of a filter, or of a driver of a device with an
+/// interrupt: `usb`, `filter` or `interrupt`.
+pub fn hardware(name: &str) -> PathBuf {
+    driver("release", &format!("etw_{name}_driver.sys"))
+}
+
+/// Returns the path of the guide's driver.
 pub fn minimal() -> PathBuf {
     driver("release", "etw_minimal_driver.sys")
 }
 
-/// The driver that does what its service name says.
+/// Returns the path of the driver whose service name selects its behaviour.
 pub fn probe() -> PathBuf {
     driver("release", "etw_probe_driver.sys")
 }
 
-/// The driver that uses the framework as its device controls say.
+/// Returns the path of the driver whose device controls select its use of the framework.
 pub fn kmdf() -> PathBuf {
     driver("release", "etw_kmdf_driver.sys")
 }

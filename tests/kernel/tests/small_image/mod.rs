@@ -1,28 +1,27 @@
-//! Drivers' images of a few KiB, made by hand: they can be changed in every byte, and need no
-//! toolchain.
+//! Builds driver images of a few KiB, without a toolchain; tests can change every byte.
 
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, reason = "each test file uses only some of these items")]
 
 /// Alignment of sections in the file.
 const FILE_PAGE: usize = 0x200;
 /// Alignment of sections in memory.
 const PAGE: u32 = 0x1000;
 
-/// Where the optional header starts in the file.
+/// The offset of the optional header in the file.
 pub const OPTIONAL_HEADER: usize = 0x58;
-/// Where the section table starts in the file: after 16 data directories.
+/// The offset of the section table in the file: after 16 data directories.
 pub const SECTIONS: usize = OPTIONAL_HEADER + 112 + 16 * 8;
 
-/// Where the section of read-only data starts in the file, with the import table.
+/// The offset of the read-only data in the file, which starts with the import table.
 pub const IMPORTS: usize = 3 * FILE_PAGE;
 
-/// What is in an image.
+/// The contents of an image.
 pub struct Image<'a> {
     /// Names of routines by the module that they are imported from.
     pub imports: &'a [(&'a str, &'a [&'a str])],
-    /// Whether there is a table of relocations, with one pointer in the data.
+    /// True if the image has a relocation table, with one pointer in the data.
     pub relocations: bool,
-    /// Name of the section of code.
+    /// The name of the code section.
     pub code: &'a [u8; 8],
 }
 
@@ -39,13 +38,13 @@ impl Default for Image<'_> {
     }
 }
 
-/// A section: name, characteristics, bytes.
+/// A section's name, characteristics and bytes.
 type Section = ([u8; 8], u32, Vec<u8>);
 
 impl Image<'_> {
-    /// The file's bytes.
+    /// Returns the file's bytes.
     pub fn build(&self) -> Vec<u8> {
-        // The entry point says that all is well: `xor eax, eax; ret`.
+        // The entry point returns success: `xor eax, eax; ret`.
         let code = vec![0x31, 0xC0, 0xC3];
         let mut sections: Vec<Section> = vec![(*self.code, 0x6000_0020, code)];
         let at = end(&sections);
@@ -60,7 +59,7 @@ impl Image<'_> {
         if self.relocations {
             let mut block = data_at.to_le_bytes().to_vec();
             block.extend(12_u32.to_le_bytes());
-            // A pointer of 64 bits at the start of the data, and padding.
+            // A 64-bit pointer at the start of the data, and padding.
             block.extend(0xA000_u16.to_le_bytes());
             block.extend([0; 2]);
             directories[5] = (end(&sections), block.len());
@@ -69,7 +68,8 @@ impl Image<'_> {
         file(&sections, &directories)
     }
 
-    /// Descriptors, then for each module its names and the slots, then the texts.
+    /// Returns the import table: the descriptors, then for each module the name pointers and the
+    /// slots, then the strings.
     fn import_table(&self, base: u32) -> Vec<u8> {
         let count = |names: &[&str]| (names.len() + 1) * 8;
         let tables: usize = self.imports.iter().map(|(_, names)| count(names)).sum();
@@ -106,7 +106,8 @@ impl Image<'_> {
     }
 }
 
-/// Where the last section ends in memory: sections start on pages, behind that of the headers.
+/// Returns the end of the last section in memory. Sections start on page boundaries, after the page
+/// of the headers.
 fn end(sections: &[Section]) -> u32 {
     sections.iter().fold(PAGE, |end, (_, _, bytes)| {
         let size = u32::try_from(bytes.len()).expect("images are small");
@@ -114,7 +115,7 @@ fn end(sections: &[Section]) -> u32 {
     })
 }
 
-/// The whole file: headers, then the sections.
+/// Returns the whole file: the headers, then the sections.
 fn file(sections: &[Section], directories: &[(u32, usize); 16]) -> Vec<u8> {
     let half = |size: usize| u16::try_from(size).expect("images are small");
     let word = |size: usize| u32::try_from(size).expect("images are small");

@@ -1,5 +1,5 @@
-//! Drives the sample driver through everything that it does, in the stand-in kernel, while two
-//! sessions trace it; shows and compares what they recorded. `cargo xtask demo` runs it.
+//! Exercises every path of the sample driver in the stand-in kernel while two sessions trace it,
+//! then prints and checks the recorded events. `cargo xtask demo` runs this program.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod tour {
@@ -30,7 +30,7 @@ mod tour {
     /// Runs the tour; the sessions' files go to the folder `out`.
     fn run(sys: &PathBuf, out: &PathBuf) -> Result<()> {
         fs::create_dir_all(out)
-            .map_err(|error| format!("cannot make {}: {error}", out.display()))?;
+            .map_err(|error| format!("cannot create {}: {error}", out.display()))?;
         let start = Instant::now();
         let tour = drive(sys, out, &mut |what| eprintln!("       {what}"));
         let mark = if tour.is_ok() { "done  " } else { "FAILED" };
@@ -41,9 +41,12 @@ mod tour {
         let tour = tour?;
         // The names and messages of its events are in the driver's own resources.
         let mut catalog = Catalog::new();
-        catalog
+        let skipped = catalog
             .load_image(sys)
-            .map_err(|error| format!("cannot use {}: {error}", sys.display()))?;
+            .map_err(|error| format!("cannot decode the driver's events: {error}"))?;
+        if let Some(error) = skipped.first() {
+            return Err(format!("the resources of {} are damaged: {error}", sys.display()).into());
+        }
         show(&tour.everything, &catalog)?;
         show(&tour.requests, &catalog)?;
         verify(&tour, &catalog)?;
@@ -52,7 +55,7 @@ mod tour {
         println!("The traces:     {file}");
         println!("                {}", tour.requests.file.display());
         println!(
-            "To look again:  cargo run -q -p etl-file --bin etl -- dump {file} --image {}",
+            "To print again: cargo run -q -p etl-file --bin etl -- dump {file} --image {}",
             sys.display()
         );
         Ok(())
@@ -79,7 +82,7 @@ mod tour {
         Ok(())
     }
 
-    /// Compares what the sessions recorded with what they had to, and says so.
+    /// Compares the recorded events with the expected ones, and prints the result.
     fn verify(tour: &Tour, catalog: &Catalog) -> Result<()> {
         for (report, expected) in [
             (&tour.everything, expected_everything()),
@@ -93,7 +96,7 @@ mod tour {
             println!("  - {sentence}");
         }
         println!(
-            "  - each session recorded the events it asked for, in order, with the right fields, and no others\n"
+            "  - each session recorded the events that it enabled, in order, with the right fields, and no others\n"
         );
         Ok(())
     }
@@ -105,6 +108,9 @@ fn main() -> std::process::ExitCode {
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-fn main() {
-    println!("the tour is not played here: the stand-in kernel runs on x86-64 Linux only");
+fn main() -> std::process::ExitCode {
+    eprintln!(
+        "error: cannot run the tour on this system: the stand-in kernel runs on x86-64 Linux only"
+    );
+    std::process::ExitCode::FAILURE
 }

@@ -11,7 +11,7 @@ use crate::{
     stage::{Failure, Stage, expect_equal, expect_that},
 };
 
-/// A control code that the driver does not know.
+/// A control code that the driver does not support.
 const UNKNOWN_IOCTL: u32 = 0x0022_2FFC;
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -52,7 +52,8 @@ fn whole_life(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.unload_driver()
 }
 
-/// Returns level, keyword and text of an event, which are the same in every session.
+/// Returns an event's level, its keyword, and its name, opcode and fields as a string. They are the
+/// same in every session.
 fn key(recording: &Recording, index: usize) -> (u8, u64, String) {
     let seen = &recording.events[index];
     let fields: Vec<String> = seen

@@ -103,7 +103,7 @@ fn disallow(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.enable(session, group(), &up_to(INFORMATION))?;
     stage.write(file, b"1")?;
     expect_equal(
-        "enabled while disallowed",
+        "`enabled` in the statistics while the provider is disallowed",
         &0,
         &sessions::statistics(stage, file)?.enabled,
     )?;

@@ -7,7 +7,7 @@ use super::scenario::{
     INFORMATION, SUCCESS, Scenario, VERBOSE, WARNING, count, names, provider, up_to,
 };
 use crate::{
-    host::{File, Filter, Room},
+    host::{BufferSpace, File, Filter},
     stage::{Failure, Stage, expect_equal, expect_that},
 };
 
@@ -247,7 +247,7 @@ fn losses(stage: &mut Stage<'_>) -> Result<(), Failure> {
     const ASKED: u32 = 100_000;
     stage.load_driver()?;
     let file = stage.open()?;
-    let scarce = stage.start_with("Scarce", Room::Scarce)?;
+    let scarce = stage.start_with("Scarce", BufferSpace::Minimal)?;
     let filter = Filter {
         any: keyword::LOAD,
         ..up_to(VERBOSE)

@@ -28,19 +28,19 @@ fn panic(_info: &PanicInfo<'_>) -> ! {
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
-    /// Stands for any other call of a driver, with five arguments, like the framework's routines
+    /// Represents any other call of a driver, with five arguments, like the framework's routines
     /// for a request's buffers.
     fn Other(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
-    /// Stands for a second call with five arguments.
+    /// Represents a second call with five arguments.
     fn Another(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
 
-    /// Stands for a call with four arguments, all in registers.
+    /// Represents a call with four arguments, all in registers.
     fn OtherOfFour(status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
-    /// Stands for a second call with four arguments.
+    /// Represents a second call with four arguments.
     fn AnotherOfFour(status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
-    /// Stands for a call that uses a request.
+    /// Represents a call that uses a request.
     fn OtherOfRequest(request: *const Request) -> u32;
-    /// Stands for a call that completes a request.
+    /// Represents a call that completes a request.
     fn AnotherOfRequest(request: *const Request, status: u32) -> u32;
     /// Evaluates an event's argument; the benchmark counts the calls.
     fn Evaluate(bytes: u64) -> u64;
@@ -157,7 +157,7 @@ macro_rules! callers {
             length: usize,
         ) -> u32 {
             let done = crate::other(status, bytes, start, length);
-            // SAFETY: the caller says so.
+            // SAFETY: the caller upholds the function's contract.
             $write!(status, bytes, unsafe { crate::text(start, length) });
             done ^ crate::another(status, bytes, start, length)
         }
@@ -170,7 +170,7 @@ macro_rules! callers {
             length: usize,
         ) -> u32 {
             let done = crate::other_of_four(status, bytes, start, length);
-            // SAFETY: the caller says so.
+            // SAFETY: the caller upholds the function's contract.
             $write!(status, bytes, unsafe { crate::text(start, length) });
             done ^ crate::another_of_four(status, bytes, start, length)
         }
@@ -179,7 +179,7 @@ macro_rules! callers {
         pub unsafe extern "system" fn $request(request: &crate::Request) -> u32 {
             let status = crate::other_of_request(request);
             $write!(status, request.bytes, {
-                // SAFETY: the caller says so.
+                // SAFETY: the caller upholds the function's contract.
                 unsafe { crate::text(request.start, request.length) }
             });
             crate::another_of_request(request, status)
@@ -192,7 +192,7 @@ macro_rules! callers {
             start: *const u8,
             length: usize,
         ) -> u64 {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller upholds the function's contract.
             $write!(status, bytes, unsafe { crate::text(start, length) });
             crate::mixed(status, bytes)
         }
@@ -206,7 +206,7 @@ macro_rules! callers {
             length: usize,
         ) {
             $write!(status, crate::evaluate(bytes), {
-                // SAFETY: the caller says so.
+                // SAFETY: the caller upholds the function's contract.
                 unsafe { crate::text(start, length) }
             });
         }

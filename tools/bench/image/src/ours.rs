@@ -89,7 +89,7 @@ pub unsafe extern "system" fn described_many(
     start: *const u8,
     length: usize,
 ) {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller upholds the function's contract.
     let name = unsafe { crate::text(start, length) };
     let status = crate::other(status, bytes, start, length);
     emit!(trace::read_complete0(status, bytes, name));
@@ -129,7 +129,7 @@ pub unsafe extern "system" fn manifest_many(
     start: *const u8,
     length: usize,
 ) {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller upholds the function's contract.
     let name = unsafe { crate::text(start, length) };
     let status = crate::other(status, bytes, start, length);
     emit!(manifest::read_complete0(status, bytes, name));

@@ -27,7 +27,7 @@ callers!(
 /// the image.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn peer_many(status: u32, bytes: u64, start: *const u8, length: usize) {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller upholds the function's contract.
     let name = unsafe { crate::text(start, length) };
     let status = crate::other(status, bytes, start, length);
     tracelogging::write_event!(

@@ -69,7 +69,7 @@ fn is_version(text: &str) -> bool {
     parts.len() == 4 && parts.iter().all(|part| part.parse::<u16>().is_ok())
 }
 
-/// Returns whether a text has the form `MM/DD/YYYY`.
+/// Returns whether a string has the form `MM/DD/YYYY`.
 fn is_date(text: &str) -> bool {
     let parts: Vec<&str> = text.split('/').collect();
     let in_range = |text: &str, length, range: std::ops::RangeInclusive<u32>| {
@@ -89,7 +89,7 @@ impl<'a> Check<'a> {
             .push(format!("line {line}: {}", what.as_ref()));
     }
 
-    /// Adds a finding unless the first entry with the key has the wanted value.
+    /// Adds a finding unless the first entry with the key has the expected value.
     fn must_be(&mut self, section: &str, key: &str, wanted: &str) {
         match self.inf.entry(section, key) {
             Some(entry) if entry.value(0).eq_ignore_ascii_case(wanted) => {}
@@ -99,7 +99,7 @@ impl<'a> Check<'a> {
             ),
             None => self
                 .findings
-                .push(format!("[{section}] lacks {key} = {wanted}")),
+                .push(format!("[{section}] has no {key}; add `{key} = {wanted}`")),
         }
     }
 
@@ -131,7 +131,7 @@ impl<'a> Check<'a> {
             }
         }
         match self.inf.value("Version", "Provider") {
-            None | Some("") => self.findings.push("[Version] lacks Provider".to_owned()),
+            None | Some("") => self.findings.push("[Version] has no Provider".to_owned()),
             Some(provider) if provider.to_ascii_lowercase().contains("microsoft") => {
                 self.findings.push(
                     "[Version] names Microsoft as the provider; name your company (infverif 1204)"
@@ -151,7 +151,7 @@ impl<'a> Check<'a> {
                     );
                 }
             }
-            None => self.findings.push("[Version] lacks DriverVer".to_owned()),
+            None => self.findings.push("[Version] has no DriverVer".to_owned()),
         }
     }
 
@@ -397,7 +397,7 @@ impl<'a> Check<'a> {
             self.finding(
                 entry.line,
                 format!(
-                    "the provider is {}; the driver's is {provider}",
+                    "AddEventProvider names the ETW provider {}; the driver's declaration has {provider}",
                     entry.value(0)
                 ),
             );

@@ -23,7 +23,7 @@ pub struct Stamp<'a> {
 }
 
 impl Stamp<'_> {
-    /// Returns the `.inf` text for a `.inx` text.
+    /// Returns the text of the `.inf` file for the text of a `.inx` file.
     #[must_use]
     pub fn apply(&self, inx: &str) -> String {
         let mut inf = String::with_capacity(inx.len());

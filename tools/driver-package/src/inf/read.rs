@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Reasons why a text is not an INF file.
+/// Reasons why a file's text is not valid INF syntax.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// A character outside ASCII.
@@ -100,7 +100,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Returns a value, or an empty text if the entry has fewer values.
+    /// Returns a value, or an empty string if the entry has fewer values.
     #[must_use]
     pub fn value(&self, at: usize) -> &str {
         self.values.get(at).map_or("", String::as_str)
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_inf_is_refused_with_its_line() {
+    fn malformed_inf_files_are_rejected_with_the_line() {
         for (text, message) in [
             ("x = 1", "line 1: expected a section before this line"),
             ("[A\nx", "line 1: the section name has no closing ]"),

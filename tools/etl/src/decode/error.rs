@@ -9,7 +9,7 @@ use crate::show::Escaped;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
     /// The block gives an impossible size.
-    #[error("the metadata give a size of {size} bytes but have {present} bytes")]
+    #[error("the metadata's size field is {size}, but the metadata has {present} bytes")]
     Size {
         /// Size that the block gives.
         size: usize,
@@ -40,7 +40,7 @@ pub enum MetadataError {
         /// Size that the trait gives.
         size: u16,
     },
-    /// A structure does not say how many members it has.
+    /// A structure has no member count.
     #[error("the structure at metadata offset {offset} has no member count")]
     StructWithoutCount {
         /// Offset of the field.
@@ -69,8 +69,8 @@ pub struct PayloadError {
 /// Reasons why a field cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadErrorKind {
-    /// The data end within the field.
-    #[error("the data end inside the field")]
+    /// The data ends within the field.
+    #[error("the data ends inside the field")]
     TooShort,
     /// The type is unknown.
     #[error("the type {0} is unknown")]
@@ -85,7 +85,7 @@ pub enum PayloadErrorKind {
     #[error("a UTF-16 string cannot have {0} bytes")]
     OddLength(usize),
     /// A security identifier has more than 15 subauthorities.
-    #[error("a security identifier cannot have {0} subauthorities")]
+    #[error("the security identifier has {0} subauthorities; the maximum is 15")]
     Sid(u8),
     /// Arrays of values without data have too many values.
     #[error("the field has too many values")]

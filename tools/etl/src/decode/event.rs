@@ -75,10 +75,10 @@ pub enum Problem {
     /// The provider traits are damaged.
     #[error("the provider traits are damaged: {0}")]
     Traits(MetadataError),
-    /// The `TraceLogging` metadata are damaged.
-    #[error("the event metadata are damaged: {0}")]
+    /// The `TraceLogging` metadata is damaged.
+    #[error("the event metadata is damaged: {0}")]
     Schema(MetadataError),
-    /// The user data do not match their schema.
+    /// The user data does not match its schema.
     #[error(transparent)]
     Payload(PayloadError),
 }

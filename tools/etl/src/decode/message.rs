@@ -80,7 +80,7 @@ struct Format {
     zeros: bool,
     /// The minimum number of characters.
     width: usize,
-    /// The minimum number of digits of a number, or the maximum number of characters of a text.
+    /// The minimum number of digits of a number, or the maximum number of characters of a string.
     precision: Option<usize>,
     /// The conversion, such as `d` or `x`.
     kind: char,
@@ -181,7 +181,7 @@ impl Format {
         "0".repeat(zeros) + digits
     }
 
-    /// Pads a text to the format's width.
+    /// Pads a string to the format's width.
     fn pad(self, text: &str, sign: &str) -> String {
         let length = text.chars().count() + sign.len();
         let missing = self.width.saturating_sub(length);
@@ -312,7 +312,7 @@ mod tests {
         assert_shown("dd", Value::UInt(1), "1");
         assert_shown("c", Value::Int(-1), "-1");
         assert_shown("99999999999999999999d", Value::UInt(1), "1");
-        // A width is what it is, up to a limit.
+        // A width applies unchanged, up to a limit.
         let wide = "9999d";
         assert_eq!(filled(&format!("%2!{wide}!")).len(), MAX_WIDTH);
         // No second mark: no format.

@@ -14,9 +14,10 @@ mod traits;
 mod value;
 
 pub use error::{MetadataError, PayloadError, PayloadErrorKind};
+pub use etw_wire::InType;
 pub use event::{Decoded, Keywords, Problem, decode};
 pub use payload::{Fields, Payload};
-pub use schema::{Count, Field, InType, Length, OutType, Schema, ValueMap};
+pub use schema::{Count, Encoding, Field, Length, Presentation, Schema, ValueMap};
 pub use traits::ProviderTraits;
 pub(crate) use value::serialize_fields;
 pub use value::{Sid, Value};

@@ -3,10 +3,10 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 
-use etw_wire::Guid;
+use etw_wire::{Guid, InType};
 
 use super::error::{PayloadError, PayloadErrorKind as Kind};
-use super::schema::{Count, Field, InType, Length, OutType, Schema};
+use super::schema::{Count, Encoding, Field, Length, Presentation, Schema};
 use super::value::{Sid, Value};
 use crate::cursor::Cursor;
 use crate::read::PointerSize;
@@ -151,16 +151,23 @@ impl Decoder<'_> {
 
     fn value(&mut self, field: &Field) -> Result<Value, Fault> {
         self.charge(field)?;
-        let (size, signed) = match field.in_type {
-            InType::Int8 => (1, true),
-            InType::UInt8 => (1, false),
-            InType::Int16 => (2, true),
-            InType::UInt16 => (2, false),
-            InType::Int32 => (4, true),
-            InType::UInt32 | InType::HexInt32 | InType::Bool32 => (4, false),
-            InType::Int64 => (8, true),
-            InType::UInt64 | InType::HexInt64 => (8, false),
-            InType::Pointer => (self.pointer_size.bytes(), false),
+        let in_type = match field.in_type {
+            Encoding::Known(in_type) => in_type,
+            Encoding::Unknown(code) => return Err(Kind::UnknownType(code).into()),
+        };
+        let (size, kind) = match in_type {
+            InType::Int8 => (1, Integer::Signed),
+            InType::UInt8 => (1, Integer::Unsigned),
+            InType::Int16 => (2, Integer::Signed),
+            InType::UInt16 => (2, Integer::Unsigned),
+            InType::Int32 => (4, Integer::Signed),
+            InType::UInt32 => (4, Integer::Unsigned),
+            InType::HexInt32 => (4, Integer::Hex),
+            InType::Boolean => (4, Integer::Boolean),
+            InType::Int64 => (8, Integer::Signed),
+            InType::UInt64 => (8, Integer::Unsigned),
+            InType::HexInt64 => (8, Integer::Hex),
+            InType::Pointer => (self.pointer_size.bytes(), Integer::Pointer),
             InType::Null => return Ok(Value::Null),
             InType::Float => return Ok(Value::Float(f32::from_le_bytes(self.array()?))),
             InType::Double => return Ok(Value::Double(f64::from_le_bytes(self.array()?))),
@@ -173,21 +180,26 @@ impl Decoder<'_> {
                 return Ok(Value::SystemTime(SystemTime::from_bytes(self.array()?)));
             }
             InType::Sid => return Ok(Value::Sid(self.sid()?)),
-            InType::UnicodeString | InType::CountedString => {
-                return Ok(Value::Text(utf16(self.run(field, 2)?)?));
+            InType::UnicodeString => {
+                return Ok(Value::Text(utf16(self.run(field, 2, End::Nul)?)?));
             }
-            InType::AnsiString | InType::CountedAnsiString => {
-                return Ok(Value::Text(eight_bit(self.run(field, 1)?)));
+            InType::CountedUnicodeString => {
+                return Ok(Value::Text(utf16(self.run(field, 2, End::Count)?)?));
+            }
+            InType::AnsiString => {
+                return Ok(Value::Text(eight_bit(self.run(field, 1, End::Nul)?)));
+            }
+            InType::CountedAnsiString => {
+                return Ok(Value::Text(eight_bit(self.run(field, 1, End::Count)?)));
             }
             InType::Binary | InType::CountedBinary => {
-                return Ok(binary(self.run(field, 1)?, field.out_type));
+                return Ok(binary(self.run(field, 1, End::Count)?, field.out_type));
             }
             InType::Struct => return self.structure(field),
-            InType::Unknown(code) => return Err(Kind::UnknownType(code).into()),
         };
-        let number = Number::read(self.take(size)?, signed);
+        let number = Number::read(self.take(size)?);
         self.numbers.push((Arc::clone(&field.name), number.raw));
-        Ok(number.value(field))
+        Ok(number.value(field, kind))
     }
 
     fn structure(&mut self, field: &Field) -> Result<Value, Fault> {
@@ -226,14 +238,14 @@ impl Decoder<'_> {
     }
 
     /// Returns the bytes of a string or a byte sequence, whose unit is `unit` bytes.
-    fn run(&mut self, field: &Field, unit: usize) -> Result<&[u8], Kind> {
+    fn run(&mut self, field: &Field, unit: usize, end: End) -> Result<&[u8], Kind> {
         let units = match &field.length {
             Length::Fixed(units) => u64::from(*units),
             Length::Field(name) => self.number(name)?,
             Length::Natural => {
-                return match field.in_type {
-                    InType::UnicodeString | InType::AnsiString => Ok(self.terminated(unit)),
-                    _ => {
+                return match end {
+                    End::Nul => Ok(self.terminated(unit)),
+                    End::Count => {
                         let bytes = self.c.u16().ok_or(Kind::TooShort)?;
                         self.take(usize::from(bytes))
                     }
@@ -245,8 +257,8 @@ impl Decoder<'_> {
             .and_then(|units| units.checked_mul(unit))
             .ok_or(Kind::TooShort)?;
         let run = self.take(bytes)?;
-        // A text shorter than its field is padded with NULs.
-        if matches!(field.in_type, InType::UnicodeString | InType::AnsiString) {
+        // A string shorter than its field is padded with NULs.
+        if end == End::Nul {
             let kept = run
                 .chunks_exact(unit)
                 .rposition(|unit| unit.iter().any(|&byte| byte != 0))
@@ -273,7 +285,7 @@ impl Decoder<'_> {
     /// Decodes an array of characters as text.
     fn characters(&mut self, field: &Field, count: usize) -> Result<Value, Kind> {
         self.charge(field)?;
-        let text = if field.in_type == InType::UInt16 {
+        let text = if field.in_type == Encoding::Known(InType::UInt16) {
             utf16(self.take(count.checked_mul(2).ok_or(Kind::TooShort)?)?)?
         } else {
             eight_bit(self.take(count)?)
@@ -300,28 +312,67 @@ impl Decoder<'_> {
     }
 }
 
-/// Returns whether an array of this field is a string by its out type.
+/// The end of a string or a byte sequence without a length.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// A NUL after the string.
+    Nul,
+    /// A 16-bit count of bytes before it.
+    Count,
+}
+
+/// Returns whether an array of this field is a string by its presentation.
 const fn is_character(field: &Field) -> bool {
-    let byte = matches!(field.in_type, InType::Int8 | InType::UInt8);
+    use Encoding::Known;
+    let byte = matches!(field.in_type, Known(InType::Int8 | InType::UInt8));
+    let unit = matches!(field.in_type, Known(InType::UInt16));
     match field.out_type {
-        OutType::String => byte || matches!(field.in_type, InType::UInt16),
-        OutType::Utf8 | OutType::Xml | OutType::Json => byte,
-        _ => false,
+        Presentation::String => byte || unit,
+        Presentation::Utf8 | Presentation::Xml | Presentation::Json => byte,
+        Presentation::Default
+        | Presentation::NoPrint
+        | Presentation::Boolean
+        | Presentation::Hex
+        | Presentation::ProcessId
+        | Presentation::ThreadId
+        | Presentation::Port
+        | Presentation::Ipv4
+        | Presentation::Ipv6
+        | Presentation::SocketAddress
+        | Presentation::Win32Error
+        | Presentation::NtStatus
+        | Presentation::HResult
+        | Presentation::DateTime
+        | Presentation::Signed
+        | Presentation::Unsigned
+        | Presentation::Pkcs7
+        | Presentation::CodePointer
+        | Presentation::Unknown(_) => false,
     }
+}
+
+/// The kinds of integers, by which a value is shown without a presentation.
+#[derive(Clone, Copy)]
+enum Integer {
+    Signed,
+    Unsigned,
+    Hex,
+    Boolean,
+    Pointer,
 }
 
 /// A decoded integer.
 struct Number {
     /// The bits, zero-extended.
     raw: u64,
-    /// The value, if the type is signed.
-    signed: Option<i64>,
+    /// The bits, sign-extended.
+    signed: i64,
     size: usize,
 }
 
 impl Number {
     /// Reads an integer of at most eight bytes.
-    fn read(bytes: &[u8], signed: bool) -> Self {
+    fn read(bytes: &[u8]) -> Self {
         let extended = |fill: u8| {
             let mut all = [fill; 8];
             for (to, from) in all.iter_mut().zip(bytes) {
@@ -332,60 +383,71 @@ impl Number {
         let negative = bytes.last().is_some_and(|top| top & 0x80 != 0);
         Self {
             raw: u64::from_le_bytes(extended(0)),
-            signed: signed.then(|| i64::from_le_bytes(extended(if negative { 0xFF } else { 0 }))),
+            signed: i64::from_le_bytes(extended(if negative { 0xFF } else { 0 })),
             size: bytes.len(),
         }
     }
 
-    /// Returns the value by the field's map and out type or, without these, by its in type.
-    fn value(&self, field: &Field) -> Value {
+    /// Returns the value by the field's map and presentation or, without these, by its encoding.
+    fn value(&self, field: &Field, kind: Integer) -> Value {
         if let Some(name) = field.map.as_ref().and_then(|map| map.name(self.raw)) {
             return Value::Named {
                 value: self.raw,
                 name,
             };
         }
-        self.by_out_type(field.out_type)
-            .unwrap_or_else(|| match field.in_type {
-                InType::Bool32 => Value::Bool(self.raw != 0),
-                InType::Pointer => Value::Pointer(self.raw),
-                InType::HexInt32 | InType::HexInt64 => Value::Hex(self.raw),
-                _ => self.signed.map_or(Value::UInt(self.raw), Value::Int),
-            })
+        self.presented(field.out_type).unwrap_or(match kind {
+            Integer::Signed => Value::Int(self.signed),
+            Integer::Unsigned => Value::UInt(self.raw),
+            Integer::Hex => Value::Hex(self.raw),
+            Integer::Boolean => Value::Bool(self.raw != 0),
+            Integer::Pointer => Value::Pointer(self.raw),
+        })
     }
 
-    /// Returns the value by the out type, if the out type fits the size.
-    fn by_out_type(&self, out_type: OutType) -> Option<Value> {
+    /// Returns the value in a presentation, if it fits the size.
+    fn presented(&self, presentation: Presentation) -> Option<Value> {
         let small = u32::try_from(self.raw).ok();
         let memory = self.raw.to_le_bytes();
-        Some(match out_type {
-            OutType::Boolean => Value::Bool(self.raw != 0),
-            OutType::Hex => Value::Hex(self.raw),
-            OutType::CodePointer => Value::Pointer(self.raw),
-            OutType::ProcessId => Value::ProcessId(self.raw),
-            OutType::ThreadId => Value::ThreadId(self.raw),
-            OutType::NtStatus => Value::NtStatus(small?),
-            OutType::HResult => Value::HResult(small?),
-            OutType::Win32Error => Value::Win32Error(small?),
-            OutType::Port if self.size == 2 => {
+        Some(match presentation {
+            Presentation::Boolean => Value::Bool(self.raw != 0),
+            Presentation::Hex => Value::Hex(self.raw),
+            Presentation::CodePointer => Value::Pointer(self.raw),
+            Presentation::ProcessId => Value::ProcessId(self.raw),
+            Presentation::ThreadId => Value::ThreadId(self.raw),
+            Presentation::NtStatus => Value::NtStatus(small?),
+            Presentation::HResult => Value::HResult(small?),
+            Presentation::Win32Error => Value::Win32Error(small?),
+            Presentation::Port if self.size == 2 => {
                 Value::Port(u16::from_be_bytes([memory[0], memory[1]]))
             }
-            OutType::Ipv4 if self.size == 4 => {
+            Presentation::Ipv4 if self.size == 4 => {
                 Value::Ipv4(Ipv4Addr::new(memory[0], memory[1], memory[2], memory[3]))
             }
-            OutType::String if self.size == 1 => Value::Text(char::from(memory[0]).to_string()),
-            OutType::String if self.size == 2 => Value::Text(String::from_utf16_lossy(&[
+            Presentation::String if self.size == 1 => {
+                Value::Text(char::from(memory[0]).to_string())
+            }
+            Presentation::String if self.size == 2 => Value::Text(String::from_utf16_lossy(&[
                 u16::from_le_bytes([memory[0], memory[1]]),
             ])),
-            OutType::DateTime if self.size == 8 => {
+            Presentation::DateTime if self.size == 8 => {
                 Value::FileTime(FileTime::from_raw(i64::from_le_bytes(memory)))
             }
-            OutType::Unsigned => Value::UInt(self.raw),
-            OutType::Signed => {
-                let bytes = memory.get(..self.size)?;
-                Value::Int(Self::read(bytes, true).signed?)
-            }
-            _ => return None,
+            Presentation::Unsigned => Value::UInt(self.raw),
+            Presentation::Signed => Value::Int(self.signed),
+            Presentation::Default
+            | Presentation::NoPrint
+            | Presentation::String
+            | Presentation::Port
+            | Presentation::Ipv4
+            | Presentation::Ipv6
+            | Presentation::SocketAddress
+            | Presentation::Xml
+            | Presentation::Json
+            | Presentation::DateTime
+            | Presentation::Utf8
+            | Presentation::Pkcs7
+            | Presentation::Unknown(_) => return None,
         })
     }
 }
@@ -408,18 +470,34 @@ fn eight_bit(bytes: &[u8]) -> String {
     )
 }
 
-/// Returns bytes by their out type, if they fit it.
-fn binary(bytes: &[u8], out_type: OutType) -> Value {
-    let address = match out_type {
-        OutType::Ipv6 => bytes
+/// Returns bytes in a presentation, if they fit it.
+fn binary(bytes: &[u8], presentation: Presentation) -> Value {
+    let address = match presentation {
+        Presentation::Ipv6 => bytes
             .try_into()
             .ok()
             .map(|octets: [u8; 16]| Value::Ipv6(octets.into())),
-        OutType::SocketAddress => socket_address(bytes).map(Value::SocketAddress),
-        OutType::String | OutType::Utf8 | OutType::Xml | OutType::Json => {
+        Presentation::SocketAddress => socket_address(bytes).map(Value::SocketAddress),
+        Presentation::String | Presentation::Utf8 | Presentation::Xml | Presentation::Json => {
             Some(Value::Text(eight_bit(bytes)))
         }
-        _ => None,
+        Presentation::Default
+        | Presentation::NoPrint
+        | Presentation::Boolean
+        | Presentation::Hex
+        | Presentation::ProcessId
+        | Presentation::ThreadId
+        | Presentation::Port
+        | Presentation::Ipv4
+        | Presentation::Win32Error
+        | Presentation::NtStatus
+        | Presentation::HResult
+        | Presentation::DateTime
+        | Presentation::Signed
+        | Presentation::Unsigned
+        | Presentation::Pkcs7
+        | Presentation::CodePointer
+        | Presentation::Unknown(_) => None,
     };
     address.unwrap_or_else(|| Value::Binary(bytes.to_vec()))
 }

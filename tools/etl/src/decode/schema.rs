@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use etw_wire::{InType, OutType, TlgOutType};
+
 /// The layout of an event's user data, from `TraceLogging` metadata or from a
 /// manifest's template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,9 +22,9 @@ pub struct Field {
     /// Name of the field.
     pub name: Arc<str>,
     /// The encoding of the data.
-    pub in_type: InType,
+    pub in_type: Encoding,
     /// The presentation of the value.
-    pub out_type: OutType,
+    pub out_type: Presentation,
     /// The number of values.
     pub count: Count,
     /// The length of a string or a byte sequence.
@@ -65,102 +67,31 @@ pub enum Length {
 
 /// The encoding of data. `TraceLogging` and manifests use the same codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum InType {
-    /// 0: no data.
-    Null,
-    /// 1: UTF-16LE, ended by a NUL.
-    UnicodeString,
-    /// 2: 8-bit characters, ended by a NUL.
-    AnsiString,
-    /// 3.
-    Int8,
-    /// 4.
-    UInt8,
-    /// 5.
-    Int16,
-    /// 6.
-    UInt16,
-    /// 7.
-    Int32,
-    /// 8.
-    UInt32,
-    /// 9.
-    Int64,
-    /// 10.
-    UInt64,
-    /// 11: 4 bytes.
-    Float,
-    /// 12: 8 bytes.
-    Double,
-    /// 13: 4 bytes.
-    Bool32,
-    /// 14: bytes, after a 16-bit count unless a length is given.
-    Binary,
-    /// 15.
-    Guid,
-    /// 16: with the size of the writer's pointers; in manifests only.
-    Pointer,
-    /// 17.
-    FileTime,
-    /// 18.
-    SystemTime,
-    /// 19: security identifier.
-    Sid,
-    /// 20: 4 bytes, hexadecimal.
-    HexInt32,
-    /// 21: 8 bytes, hexadecimal.
-    HexInt64,
-    /// 22: UTF-16LE after a 16-bit byte count.
-    CountedString,
-    /// 23: 8-bit characters after a 16-bit byte count.
-    CountedAnsiString,
-    /// 24: the members follow; the structure has no data of its own.
-    Struct,
-    /// 25: bytes after a 16-bit count.
-    CountedBinary,
+pub enum Encoding {
+    /// A documented encoding.
+    Known(InType),
     /// An undocumented code.
     Unknown(u8),
 }
 
-impl InType {
+impl Encoding {
     /// Reads a code of five bits.
     #[must_use]
-    pub const fn from_code(code: u8) -> Self {
-        match code {
-            0 => Self::Null,
-            1 => Self::UnicodeString,
-            2 => Self::AnsiString,
-            3 => Self::Int8,
-            4 => Self::UInt8,
-            5 => Self::Int16,
-            6 => Self::UInt16,
-            7 => Self::Int32,
-            8 => Self::UInt32,
-            9 => Self::Int64,
-            10 => Self::UInt64,
-            11 => Self::Float,
-            12 => Self::Double,
-            13 => Self::Bool32,
-            14 => Self::Binary,
-            15 => Self::Guid,
-            16 => Self::Pointer,
-            17 => Self::FileTime,
-            18 => Self::SystemTime,
-            19 => Self::Sid,
-            20 => Self::HexInt32,
-            21 => Self::HexInt64,
-            22 => Self::CountedString,
-            23 => Self::CountedAnsiString,
-            24 => Self::Struct,
-            25 => Self::CountedBinary,
-            other => Self::Unknown(other),
-        }
+    pub fn from_code(code: u8) -> Self {
+        InType::from_code(code).map_or(Self::Unknown(code), Self::Known)
     }
 }
 
-/// The presentation of a value.
+impl From<InType> for Encoding {
+    fn from(in_type: InType) -> Self {
+        Self::Known(in_type)
+    }
+}
+
+/// The presentation of a value. It combines the numberings of manifests and of `TraceLogging`
+/// ([`OutType`], [`TlgOutType`]), without differences that do not change what is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum OutType {
+pub enum Presentation {
     /// As the encoding suggests.
     #[default]
     Default,
@@ -210,63 +141,90 @@ pub enum OutType {
     Unknown(u8),
 }
 
-impl OutType {
+impl Presentation {
     /// Converts a code of winmeta.xml, which manifests and the resources of images use.
     #[must_use]
-    pub const fn from_winmeta(code: u8) -> Self {
-        match code {
-            1 => Self::String,
-            2 | 26 | 27 | 33 | 38 => Self::DateTime,
-            3 | 5 | 7 | 9 => Self::Signed,
-            4 | 6 | 8 | 10 => Self::Unsigned,
-            0 | 11 | 12 | 14 | 15 => Self::Default,
-            13 => Self::Boolean,
-            16..=19 | 29 => Self::Hex,
-            20 => Self::ProcessId,
-            21 => Self::ThreadId,
-            22 => Self::Port,
-            23 => Self::Ipv4,
-            24 => Self::Ipv6,
-            25 => Self::SocketAddress,
-            28 => Self::Xml,
-            30 => Self::Win32Error,
-            31 => Self::NtStatus,
-            32 => Self::HResult,
-            34 => Self::Json,
-            35 => Self::Utf8,
-            36 => Self::Pkcs7,
-            37 => Self::CodePointer,
-            other => Self::Unknown(other),
+    pub fn from_winmeta(code: u8) -> Self {
+        match OutType::from_code(code) {
+            Some(known) => known.into(),
+            None if code == 0 => Self::Default,
+            None => Self::Unknown(code),
         }
     }
 
     /// Reads a `TraceLogging` code of seven bits.
     #[must_use]
-    pub const fn from_trace_logging(code: u8) -> Self {
-        match code {
-            0 => Self::Default,
-            1 => Self::NoPrint,
-            2 => Self::String,
-            3 => Self::Boolean,
-            4 => Self::Hex,
-            5 => Self::ProcessId,
-            6 => Self::ThreadId,
-            7 => Self::Port,
-            8 => Self::Ipv4,
-            9 => Self::Ipv6,
-            10 => Self::SocketAddress,
-            11 => Self::Xml,
-            12 => Self::Json,
-            13 => Self::Win32Error,
-            14 => Self::NtStatus,
-            15 => Self::HResult,
-            16 | 33 | 38 => Self::DateTime,
-            17 => Self::Signed,
-            18 => Self::Unsigned,
-            35 => Self::Utf8,
-            36 => Self::Pkcs7,
-            37 => Self::CodePointer,
-            other => Self::Unknown(other),
+    pub fn from_trace_logging(code: u8) -> Self {
+        TlgOutType::from_code(code).map_or(Self::Unknown(code), Self::from)
+    }
+}
+
+impl From<OutType> for Presentation {
+    fn from(out_type: OutType) -> Self {
+        match out_type {
+            OutType::String => Self::String,
+            OutType::DateTime
+            | OutType::CimDateTime
+            | OutType::EtwTime
+            | OutType::DateTimeCultureInsensitive
+            | OutType::DateTimeUtc => Self::DateTime,
+            OutType::Byte | OutType::Short | OutType::Int | OutType::Long => Self::Signed,
+            OutType::UnsignedByte
+            | OutType::UnsignedShort
+            | OutType::UnsignedInt
+            | OutType::UnsignedLong => Self::Unsigned,
+            OutType::Float | OutType::Double | OutType::Guid | OutType::HexBinary => Self::Default,
+            OutType::Boolean => Self::Boolean,
+            OutType::HexInt8
+            | OutType::HexInt16
+            | OutType::HexInt32
+            | OutType::HexInt64
+            | OutType::ErrorCode => Self::Hex,
+            OutType::Pid => Self::ProcessId,
+            OutType::Tid => Self::ThreadId,
+            OutType::Port => Self::Port,
+            OutType::Ipv4 => Self::Ipv4,
+            OutType::Ipv6 => Self::Ipv6,
+            OutType::SocketAddress => Self::SocketAddress,
+            OutType::Xml => Self::Xml,
+            OutType::Win32Error => Self::Win32Error,
+            OutType::NtStatus => Self::NtStatus,
+            OutType::HResult => Self::HResult,
+            OutType::Json => Self::Json,
+            OutType::Utf8 => Self::Utf8,
+            OutType::Pkcs7WithTypeInfo => Self::Pkcs7,
+            OutType::CodePointer => Self::CodePointer,
+        }
+    }
+}
+
+impl From<TlgOutType> for Presentation {
+    fn from(out_type: TlgOutType) -> Self {
+        match out_type {
+            TlgOutType::Default => Self::Default,
+            TlgOutType::NoPrint => Self::NoPrint,
+            TlgOutType::String => Self::String,
+            TlgOutType::Boolean => Self::Boolean,
+            TlgOutType::Hex => Self::Hex,
+            TlgOutType::Pid => Self::ProcessId,
+            TlgOutType::Tid => Self::ThreadId,
+            TlgOutType::Port => Self::Port,
+            TlgOutType::Ipv4 => Self::Ipv4,
+            TlgOutType::Ipv6 => Self::Ipv6,
+            TlgOutType::SocketAddress => Self::SocketAddress,
+            TlgOutType::Xml => Self::Xml,
+            TlgOutType::Json => Self::Json,
+            TlgOutType::Win32Error => Self::Win32Error,
+            TlgOutType::NtStatus => Self::NtStatus,
+            TlgOutType::HResult => Self::HResult,
+            TlgOutType::DateTime
+            | TlgOutType::DateTimeCultureInsensitive
+            | TlgOutType::DateTimeUtc => Self::DateTime,
+            TlgOutType::Signed => Self::Signed,
+            TlgOutType::Unsigned => Self::Unsigned,
+            TlgOutType::Utf8 => Self::Utf8,
+            TlgOutType::Pkcs7WithTypeInfo => Self::Pkcs7,
+            TlgOutType::CodePointer => Self::CodePointer,
         }
     }
 }
@@ -274,7 +232,7 @@ impl OutType {
 /// The names of a field's values (`valueMap` and `bitMap` of a manifest).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValueMap {
-    /// Whether the values are bit masks with separate names.
+    /// True if the values are bit masks with separate names.
     pub bits: bool,
     /// The values or masks, with their names.
     pub entries: Vec<(u32, String)>,

@@ -6,10 +6,12 @@
 use std::sync::Arc;
 
 use super::error::{MetadataError, sized_block};
-use super::schema::{Count, Field, InType, Length, OutType, Schema};
+use etw_wire::InType;
+
+use super::schema::{Count, Encoding, Field, Length, Presentation, Schema};
 use crate::cursor::Cursor;
 
-/// The maximum nesting of structures; deeper metadata are treated as damaged.
+/// The maximum nesting of structures; deeper metadata is treated as damaged.
 const MAX_DEPTH: usize = 32;
 
 /// `InMeta`: an `OutMeta` byte follows.
@@ -101,9 +103,10 @@ fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, MetadataError> {
             Count::Custom(c.take(usize::from(size)).ok_or(overrun)?.to_vec())
         }
     };
-    let in_type = InType::from_code(in_meta & TYPE_MASK);
+    let in_type = Encoding::from_code(in_meta & TYPE_MASK);
+    let is_struct = in_type == Encoding::Known(InType::Struct);
     let mut fields = Vec::new();
-    if in_type == InType::Struct {
+    if is_struct {
         if depth == MAX_DEPTH {
             return Err(MetadataError::TooDeep { offset });
         }
@@ -113,8 +116,8 @@ fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, MetadataError> {
         }
     }
     let out_type = match out_meta {
-        Some(code) if in_type != InType::Struct => OutType::from_trace_logging(code),
-        _ => OutType::Default,
+        Some(code) if !is_struct => Presentation::from_trace_logging(code),
+        _ => Presentation::Default,
     };
     Ok(Field {
         name,
@@ -140,8 +143,8 @@ mod tests {
     fn plain(name: &str, in_type: InType) -> Field {
         Field {
             name: name.into(),
-            in_type,
-            out_type: OutType::Default,
+            in_type: in_type.into(),
+            out_type: Presentation::Default,
             count: Count::Scalar,
             length: Length::Natural,
             tags: 0,
@@ -160,7 +163,7 @@ mod tests {
             fields: vec![
                 plain("count", InType::UInt32),
                 Field {
-                    out_type: OutType::NtStatus,
+                    out_type: Presentation::NtStatus,
                     ..plain("status", InType::UInt32)
                 },
                 Field {
@@ -168,7 +171,10 @@ mod tests {
                     ..plain("data", InType::UInt8)
                 },
                 Field {
-                    fields: vec![plain("a", InType::Int32), plain("b", InType::CountedString)],
+                    fields: vec![
+                        plain("a", InType::Int32),
+                        plain("b", InType::CountedUnicodeString),
+                    ],
                     ..plain("S", InType::Struct)
                 },
                 Field {
@@ -209,7 +215,7 @@ mod tests {
         let schema = Schema::parse_trace_logging(blob).unwrap();
         let expected = [
             Field {
-                out_type: OutType::Hex,
+                out_type: Presentation::Hex,
                 tags: 5 << 21,
                 ..plain("f", InType::UInt32)
             },

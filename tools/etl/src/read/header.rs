@@ -119,7 +119,7 @@ fn parse_fields(record: &[u8], width: PointerSize, logger_id: u16) -> Option<Tra
     })
 }
 
-/// Returns the UTF-16 units of the name at the start of `bytes`, without its NUL.
+/// Returns the number of UTF-16 code units in the name at the start of `bytes`, without its NUL.
 fn session_name_units(bytes: &[u8]) -> usize {
     bytes
         .as_chunks::<2>()

@@ -62,7 +62,7 @@ struct Session {
 #[derive(Serialize)]
 struct Row(i64, usize, String, usize, u32, u32, u16, usize, String);
 
-/// Assigns each text a number, in the order of first use.
+/// Assigns each string a number, in the order of first use.
 #[derive(Default)]
 struct Names {
     names: Vec<String>,

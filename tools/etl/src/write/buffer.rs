@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn record_that_no_buffer_of_the_size_holds_is_told_apart() {
+    fn a_record_too_large_for_any_buffer_has_its_own_error() {
         let mut buffer = Buffer::new(0x1000, 0);
         let room = 0x1000 - 72 - 80;
         assert_eq!(buffer.try_append(&record(1, room)), Ok(()));

@@ -136,14 +136,13 @@ impl<W: Write + Seek> LogFile<W> {
         Ok(())
     }
 
-    /// Overwrites the oldest data buffer, as a circular file does when it has reached its size. The
+    /// Overwrites the oldest data buffer, as a circular log file does at its maximum size. The
     /// first buffer is kept.
     ///
     /// # Errors
-    /// Returns [`WriteError::NothingToReplace`] if the file has no data buffer yet, otherwise the
-    /// errors of
-    /// [`append`](Self::append). If the output fails, the
-    /// overwritten buffer may be lost.
+    /// Returns [`WriteError::NothingToReplace`] if the file has no data buffer yet, and otherwise
+    /// the errors of [`append`](Self::append). If the output fails, the overwritten buffer may be
+    /// lost.
     pub fn replace_oldest(&mut self, buffer: &Buffer, flush_time: i64) -> Result<(), WriteError> {
         self.check(buffer)?;
         let slot = *self.by_age.front().ok_or(WriteError::NothingToReplace)?;

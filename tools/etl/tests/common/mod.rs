@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// Panics unless both decoders read the same from a file as this crate: the same header fields, and
 /// the same events in the same order with every field, extended item and byte of user data. Returns
 /// the number of events.
-pub fn assert_foreign_decoders_agree(path: &Path) -> usize {
+pub fn assert_third_party_decoders_agree(path: &Path) -> usize {
     let trace = Trace::open(path).expect("the file is a trace");
     assert_eq!(trace.damages(), [], "{}", path.display());
     let dissect = dump("dissect_dump.py", path);
@@ -99,7 +99,7 @@ fn assert_same(decoder: &str, what: &str, theirs: &Value, ours: &Value) {
             Some(their_value) => {
                 assert_eq!(their_value, our_value, "{decoder}: {what}: {key}");
             }
-            None => assert_eq!(key, "cpu", "{decoder}: {what} lacks a key"),
+            None => assert_eq!(key, "cpu", "{decoder}: {what} has no such key"),
         }
     }
 }
@@ -157,7 +157,7 @@ fn assert_same_fields(n: usize, theirs: &Value, ours: &Event) {
     }
 }
 
-/// Returns true if a text is the hexadecimal form of bytes.
+/// Returns whether a string is the hexadecimal form of bytes.
 fn is_hex_of(text: &str, bytes: &[u64]) -> bool {
     let mut digits = text.as_bytes().chunks(2);
     let byte = |pair: &[u8]| u64::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
@@ -167,7 +167,7 @@ fn is_hex_of(text: &str, bytes: &[u64]) -> bool {
         && digits.next().is_none()
 }
 
-/// Returns true if two texts represent the same value. etl-parser prints characters, bytes and
+/// Returns whether two strings represent the same value. etl-parser prints characters, bytes and
 /// booleans as numbers, and hexadecimal numbers in decimal.
 fn same_value(theirs: &Value, ours: &Value) -> bool {
     match (theirs, ours) {
@@ -178,7 +178,7 @@ fn same_value(theirs: &Value, ours: &Value) -> bool {
         (Value::Number(number), Value::String(text)) => {
             let digits = text.strip_prefix("0x").unwrap_or(text);
             let ours = u64::from_str_radix(digits, 16).ok();
-            // A code that is a signed number, such as an HRESULT, has 32 bits.
+            // Signed codes, such as an HRESULT, have 32 bits.
             let negative = number
                 .as_i64()
                 .and_then(|number| i32::try_from(number).ok());

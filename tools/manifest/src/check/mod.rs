@@ -78,7 +78,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Returns whether a text of a provider lacks an id in a message table.
+    /// Returns whether a string of a provider has no id in a message table.
     fn needs_generated_ids(&self, provider: &Provider) -> bool {
         let texts = &self.manifest.texts;
         let lacks = |text: &Option<usize>| {
@@ -117,7 +117,7 @@ impl<'a> Check<'a> {
                 self.refuse(provider.at, Rule::Missing { element, attribute });
             }
         }
-        // The name of a provider with a control GUID is not for people, and may contain other
+        // The name of a provider with a control GUID is not shown to users, and may contain other
         // characters.
         let has_control_guid = provider.control_guid.is_some();
         self.name("provider", &provider.name, provider.at, has_control_guid);

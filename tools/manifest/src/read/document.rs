@@ -1,4 +1,4 @@
-//! Reads the document: its texts, its message table and its providers.
+//! Reads the document: its strings, its message table and its providers.
 
 use std::collections::HashSet;
 
@@ -100,7 +100,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         self.import_channels();
     }
 
-    /// Reads a language and its texts.
+    /// Reads a language and its strings.
     fn resources(&mut self, node: Xml<'a, 'i>) -> (String, Vec<Text>) {
         let mode = self.mode;
         let culture = self.required(node, "culture");

@@ -55,9 +55,9 @@ pub enum Part {
     Filter,
     /// An event.
     Event,
-    /// A text, or its id in the message table.
+    /// A string, or its id in the message table.
     Text,
-    /// A table of texts in a language.
+    /// A table of strings in a language.
     Language,
     /// A reference in a kept part, which is read as if the reference were absent: an event without
     /// its level, a field without its map.

@@ -1,4 +1,4 @@
-//! The lines of a text, for the places that errors name.
+//! The lines of a manifest, for the positions in errors.
 
 use std::iter;
 

@@ -34,6 +34,14 @@ pub struct Reader<'a, 'input> {
 }
 
 impl<'a, 'i> Reader<'a, 'i> {
+    pub fn position(&self, node: Xml<'a, 'i>) -> Position {
+        self.position_of(node.range().start)
+    }
+
+    pub fn position_of(&self, offset: usize) -> Position {
+        self.lines.position(self.document.input_text(), offset)
+    }
+
     /// Reads a part. A decoder skips it if an error was found in it.
     pub fn part<T>(
         &mut self,

@@ -72,14 +72,6 @@ pub fn number(text: &str) -> Option<u64> {
 }
 
 impl<'a, 'i> Reader<'a, 'i> {
-    pub fn position(&self, node: Xml<'a, 'i>) -> Position {
-        self.position_of(node.range().start)
-    }
-
-    pub fn position_of(&self, offset: usize) -> Position {
-        self.lines.position(self.document.input_text(), offset)
-    }
-
     /// Returns the place of an attribute's value or, without the attribute, of the element.
     pub fn attribute_position(&self, node: Xml<'a, 'i>, attribute: &str) -> Position {
         node.attribute_node(attribute).map_or_else(
@@ -243,7 +235,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     /// Resolves the text that an attribute refers to (`strTableRef` of eventman.xsd):
-    /// `$(string.ID)` refers to the manifest's texts. `$(mc.SYMBOL)` refers to a message file,
+    /// `$(string.ID)` refers to the manifest's strings. `$(mc.SYMBOL)` refers to a message file,
     /// which mc.exe reads in addition to the manifest.
     pub fn message(&mut self, node: Xml<'a, 'i>) -> Option<TextRef> {
         let reference = node.attribute("message")?;

@@ -89,7 +89,7 @@ impl Writer<'_> {
         self.event(XmlEvent::Empty(tag(name, attributes)));
     }
 
-    /// Keeps the next tag on the line, by an empty text.
+    /// Keeps the next tag on the line, by empty character data.
     pub fn stay_on_line(&mut self) {
         self.event(XmlEvent::Text(BytesText::from_escaped("")));
     }

@@ -1,17 +1,4 @@
-//! Measurements of every definition of the wdk-sys stand-in, which the tests compare with data that
-//! were extracted from the WDK's headers.
-
-#[allow(
-    clippy::all,
-    clippy::pedantic,
-    clippy::nursery,
-    non_upper_case_globals,
-    reason = "the list is generated from the stand-in's sources"
-)]
-mod measured {
-    use wdk_sys::*;
-
-    include!(concat!(env!("OUT_DIR"), "/measured.rs"));
-}
-
-pub use measured::{ALIASES, CONSTANTS, ENUMERATORS, ROUTINES, TYPES};
+//! Tests of the wdk-sys stand-in: its sources are compared with data on the WDK's headers, and its
+//! entry code runs with a simulated loader.
+//!
+//! The comparison does not share code with wdk-sys-generator, which wrote the sources.

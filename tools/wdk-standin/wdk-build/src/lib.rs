@@ -2,21 +2,39 @@
 //!
 //! The crate provides the functions that the build scripts of the published wdk, wdk-alloc,
 //! wdk-panic and of drivers call: they set the `cfg` that selects the driver model, and the link
-//! options of a KMDF driver. The crate does not look for a WDK, does not run bindgen, and supports
-//! one configuration: KMDF 1.31.
+//! options of a KMDF driver. The version of KMDF is read from the manifests, as by the published
+//! crate. The crate does not look for a WDK and does not run bindgen.
 
-use std::env;
+mod error;
+mod metadata;
 
-/// The build cannot be configured.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// `crt-static` is off, but drivers must not link the dynamic C runtime.
-    #[error(
-        "the crt-static target feature is off, but drivers cannot link the dynamic C runtime: add \
-         `rustflags = [\"-C\", \"target-feature=+crt-static\"]` for this target to \
-         .cargo/config.toml"
-    )]
-    StaticCrtNotEnabled,
+use std::{env, path::Path};
+
+pub use error::ConfigError;
+pub use metadata::{KmdfConfig, MANIFEST};
+
+/// The driver model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DriverConfig {
+    /// The kernel-mode driver framework.
+    Kmdf(KmdfConfig),
+}
+
+/// The configuration of a build.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Config {
+    /// The driver model.
+    pub driver_config: DriverConfig,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            driver_config: DriverConfig::Kmdf(KmdfConfig::default()),
+        }
+    }
 }
 
 /// The link options of a KMDF driver, in wdk-build's order.
@@ -44,40 +62,129 @@ const LINK_OPTIONS: [&str; 16] = [
     "/PDBALTPATH:%_PDB%",
 ];
 
+impl Config {
+    /// Returns the default configuration, KMDF 1.31.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads the configuration from the manifests of the workspace that is being built. Cargo runs
+    /// the build script again when one of them changes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the manifests cannot be read, if they have no configuration or several,
+    /// or if the stand-ins do not support it.
+    pub fn from_env_auto() -> Result<Self, ConfigError> {
+        let manifest = metadata::manifest().ok_or(ConfigError::NoConfiguration)?;
+        Self::from_manifest(&manifest)
+    }
+
+    fn from_manifest(manifest: &Path) -> Result<Self, ConfigError> {
+        let (kmdf, manifests) = metadata::read(manifest)?;
+        for path in manifests {
+            println!("cargo::rerun-if-changed={path}");
+        }
+        Ok(Self {
+            driver_config: DriverConfig::Kmdf(kmdf),
+        })
+    }
+
+    /// Declares the `cfg` options that a build can set.
+    pub fn emit_check_cfg_settings() {
+        println!(
+            "cargo::rustc-check-cfg=cfg(driver_model__driver_type, values(\"WDM\", \"KMDF\", \
+             \"UMDF\"))"
+        );
+    }
+
+    /// Configures the build of a library that depends on the driver model.
+    ///
+    /// # Errors
+    ///
+    /// Never returns an error; the published crate can.
+    pub fn configure_library_build(&self) -> Result<(), ConfigError> {
+        Self::emit_check_cfg_settings();
+        match self.driver_config {
+            DriverConfig::Kmdf(_) => {
+                println!("cargo::rustc-cfg=driver_model__driver_type=\"KMDF\"");
+            }
+        }
+        Ok(())
+    }
+
+    /// Configures the build of a driver like that of a library, and sets its link options.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ConfigError::StaticCrtNotEnabled`] if the target is Windows and the C runtime
+    /// would be linked dynamically.
+    pub fn configure_binary_build(&self) -> Result<(), ConfigError> {
+        self.configure_library_build()?;
+        let variable = |name| env::var(name).unwrap_or_default();
+        if variable("CARGO_CFG_TARGET_ENV") != "msvc" {
+            // Nothing is linked when the crate is checked for another target.
+            return Ok(());
+        }
+        if !variable("CARGO_CFG_TARGET_FEATURE")
+            .split(',')
+            .any(|feature| feature == "crt-static")
+        {
+            return Err(ConfigError::StaticCrtNotEnabled);
+        }
+        for option in LINK_OPTIONS {
+            println!("cargo::rustc-cdylib-link-arg={option}");
+        }
+        Ok(())
+    }
+
+    /// Returns the symbol of the framework's function table.
+    #[must_use]
+    pub fn compute_wdffunctions_symbol_name(&self) -> Option<String> {
+        let DriverConfig::Kmdf(kmdf) = self.driver_config;
+        Some(format!(
+            "WdfFunctions_{:02}0{:02}",
+            kmdf.kmdf_version_major, kmdf.target_kmdf_version_minor
+        ))
+    }
+}
+
 /// Configures the build of a library that depends on the driver model, such as wdk.
 ///
 /// # Errors
 ///
-/// Never returns an error; the published crate can.
+/// Returns an error if the manifests have a configuration that the stand-ins do not support.
 pub fn configure_wdk_library_build() -> Result<(), ConfigError> {
-    println!(
-        "cargo::rustc-check-cfg=cfg(driver_model__driver_type, values(\"WDM\", \"KMDF\", \"UMDF\"))"
-    );
-    println!("cargo::rustc-cfg=driver_model__driver_type=\"KMDF\"");
-    Ok(())
+    configure_wdk_library_build_and_then(|_| Ok(()))
+}
+
+/// Configures the build of a library like [`configure_wdk_library_build`], then calls a function with
+/// the configuration. A library that is built without a driver gets the default configuration.
+///
+/// # Errors
+///
+/// Returns an error if the manifests have a configuration that the stand-ins do not support, or the
+/// function's error.
+pub fn configure_wdk_library_build_and_then<F, E>(mut then: F) -> Result<(), E>
+where
+    F: FnMut(Config) -> Result<(), E>,
+    E: From<ConfigError>,
+{
+    let config = match Config::from_env_auto() {
+        Err(ConfigError::NoConfiguration) => Config::default(),
+        found => found?,
+    };
+    config.configure_library_build()?;
+    then(config)
 }
 
 /// Configures the build of a driver like that of a library, and sets its link options.
 ///
 /// # Errors
 ///
-/// Returns [`ConfigError::StaticCrtNotEnabled`] if the target is Windows and the C
-/// runtime would be linked dynamically.
+/// Returns an error if the driver's manifest has no configuration or one that the stand-ins do not
+/// support, or if the target is Windows and the C runtime would be linked dynamically.
 pub fn configure_wdk_binary_build() -> Result<(), ConfigError> {
-    configure_wdk_library_build()?;
-    let variable = |name| env::var(name).unwrap_or_default();
-    if variable("CARGO_CFG_TARGET_ENV") != "msvc" {
-        // Nothing is linked when the crate is checked for another target.
-        return Ok(());
-    }
-    if !variable("CARGO_CFG_TARGET_FEATURE")
-        .split(',')
-        .any(|feature| feature == "crt-static")
-    {
-        return Err(ConfigError::StaticCrtNotEnabled);
-    }
-    for option in LINK_OPTIONS {
-        println!("cargo::rustc-cdylib-link-arg={option}");
-    }
-    Ok(())
+    Config::from_env_auto()?.configure_binary_build()
 }

@@ -8,7 +8,10 @@
 use proc_macro::{Delimiter, Group, Literal, Punct, Spacing, TokenStream, TokenTree};
 
 /// The types of the framework's functions.
-const TYPES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wdk-sys/src/types.rs");
+const TYPES: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../wdk-sys/src/generated/framework.rs"
+);
 
 /// Calls a function of the framework by its name, and returns its result.
 ///

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The variables that the framework fills and the bindings read. Names and types
-/// are those of Microsoft's bindings.
+/// are those of the WDK's entry library.
 #[allow(
     non_upper_case_globals,
     reason = "names are those of the WDK's entry library"
@@ -34,7 +34,8 @@ pub mod globals {
     pub static mut WdfStructureCount: ULONG = 0;
     /// The framework's function table.
     // SAFETY: the name is that of the WDK's entry library, which is not linked.
-    #[unsafe(export_name = "WdfFunctions_01031")]
+    #[cfg_attr(not(kmdf_1_33), unsafe(export_name = "WdfFunctions_01031"))]
+    #[cfg_attr(kmdf_1_33, unsafe(export_name = "WdfFunctions_01033"))]
     pub static mut WdfFunctions: *const WDFFUNC = ptr::null();
     /// The driver's globals in the framework.
     pub static mut WdfDriverGlobals: PWDF_DRIVER_GLOBALS = ptr::null_mut();
@@ -44,9 +45,6 @@ pub mod globals {
     pub static mut WdfStructures: WDF_STRUCT_INFO = ptr::null_mut();
     /// The routine that a miniport's unload routine calls.
     pub static mut WdfDriverMiniportUnloadOverride: WDFFUNC = None;
-    /// The oldest minor version that the driver supports.
-    #[allow(clippy::module_name_repetitions, reason = "the name is the WDK's")]
-    pub const WdfMinimumVersionRequired: ULONG = 31;
 }
 
 /// The version of the framework that the driver was built for.
@@ -108,7 +106,7 @@ static COMPONENT: [WCHAR; 12] = {
     units
 };
 
-static MINIMUM_VERSION: ULONG = globals::WdfMinimumVersionRequired;
+static MINIMUM_VERSION: ULONG = crate::WdfMinimumVersionRequired;
 
 static PATH: Shared<[WCHAR; PATH_LENGTH]> = Shared(UnsafeCell::new([0; PATH_LENGTH]));
 
@@ -123,7 +121,7 @@ static BIND_INFO: Shared<BindInfo> = Shared(UnsafeCell::new(BindInfo {
     component: COMPONENT.as_ptr(),
     version: Version {
         major: 1,
-        minor: globals::WdfMinimumVersionRequired,
+        minor: crate::WdfMinimumVersionRequired,
         // The framework does not read it.
         build: 0,
     },

@@ -1,10 +1,10 @@
 //! A stand-in for Microsoft's wdk-sys, for machines without the WDK.
 //!
-//! The crate contains those names, types and values of the published crate's generated bindings
-//! that a KMDF 1.31 driver without hardware needs, so that wdk, wdk-alloc, wdk-panic and wdk-macros
-//! compile unchanged with it. Tests compare it with data that were extracted from Microsoft's
-//! headers. Imports come directly from ntoskrnl.exe and WDFLDR.SYS, without an import library. The
-//! entry code that the WDK links from `WdfDriverEntry.lib` is in [`driver_entry`].
+//! The crate contains the names, types and values of the published crate's generated bindings for
+//! KMDF 1.31 and 1.33, so that drivers, wdk, wdk-alloc, wdk-panic and wdk-macros compile unchanged
+//! with it. wdk-sys-generator wrote them from data on Microsoft's headers, and tests compare the
+//! two. Imports come directly from the modules that export them, without an import library. The
+//! entry code that the WDK links from `WdfDriverEntry.lib` is in `driver_entry`.
 
 #![no_std]
 #![allow(
@@ -13,19 +13,91 @@
 )]
 
 mod constants;
+#[cfg(not(feature = "suppress-wdk-linking"))]
 pub mod driver_entry;
-#[cfg(target_os = "windows")]
+#[rustfmt::skip]
+// Documentation of every item would be that of the WDK's headers.
+#[doc(hidden)]
+#[allow(
+    missing_docs,
+    clashing_extern_declarations,
+    dead_code,
+    improper_ctypes,
+    improper_ctypes_definitions,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    unused_imports,
+    unused_unsafe,
+    clippy::all,
+    clippy::nursery,
+    clippy::pedantic,
+    reason = "names, types and documentation are those of the WDK's headers; not every feature has \
+              items of every kind, and only unions need unsafe code for their bit fields"
+)]
+mod generated;
+#[cfg(all(target_os = "windows", not(feature = "suppress-wdk-linking")))]
 mod memory;
-pub mod ntddk;
-#[cfg(all(target_os = "windows", target_env = "msvc"))]
+#[cfg(all(
+    target_os = "windows",
+    target_env = "msvc",
+    not(feature = "suppress-wdk-linking")
+))]
 mod stack_probe;
+mod support;
+#[cfg(feature = "test-stubs")]
+pub mod test_stubs;
 mod types;
 pub mod wdf;
+
+/// Functions of ntifs.h and ntddk.h.
+pub mod ntddk {
+    pub use crate::generated::base::functions::*;
+}
+
+/// Functions of the headers for GPIO controllers. These headers declare none.
+#[cfg(feature = "gpio")]
+pub mod gpio {
+    #[allow(unused_imports, reason = "the headers declare no function")]
+    pub use crate::generated::gpio::functions::*;
+}
+
+/// Functions of the headers for human interface devices.
+#[cfg(feature = "hid")]
+pub mod hid {
+    pub use crate::generated::hid::functions::*;
+}
+
+/// Functions of the headers for parallel and serial ports. These headers declare none.
+#[cfg(feature = "parallel-ports")]
+pub mod parallel_ports {
+    #[allow(unused_imports, reason = "the headers declare no function")]
+    pub use crate::generated::parallel_ports::functions::*;
+}
+
+/// Functions of the headers for simple peripheral buses. These headers declare none.
+#[cfg(feature = "spb")]
+pub mod spb {
+    #[allow(unused_imports, reason = "the headers declare no function")]
+    pub use crate::generated::spb::functions::*;
+}
+
+/// Functions of the headers for storage devices.
+#[cfg(feature = "storage")]
+pub mod storage {
+    pub use crate::generated::storage::functions::*;
+}
+
+/// Functions of the headers for USB devices.
+#[cfg(feature = "usb")]
+pub mod usb {
+    pub use crate::generated::usb::functions::*;
+}
 
 #[doc(hidden)]
 pub use wdk_macros as __proc_macros;
 
-pub use crate::{constants::*, driver_entry::globals::*, types::*};
+pub use crate::{constants::*, types::*};
 
 pub use wdk_sys_macros::call_unsafe_wdf_function_binding;
 
@@ -87,33 +159,33 @@ macro_rules! PAGED_CODE {
 /// wherever a float occurs, even as a bit pattern.
 // SAFETY: no other symbol has this name, and nothing reads it.
 #[unsafe(no_mangle)]
-pub static _fltused: i32 = 0;
+pub static _fltused: () = ();
 
-/// C++ exception handlers that precompiled parts of `core` reference. They are never called if
-/// panics abort. Each returns a different value, so that identical code folding does not merge
-/// them.
+/// A C++ exception handler that precompiled parts of `core` reference, for frames of older code. It
+/// is never called if panics abort. Each of the three handlers returns a different value, so that
+/// identical code folding does not merge them.
+// SAFETY: no other symbol has this name, and nothing calls it.
 #[cfg(panic = "abort")]
-pub mod unwind_stubs {
-    #![allow(non_snake_case, reason = "names are the linker's")]
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "the name is the linker's")]
+pub const extern "system" fn __CxxFrameHandler3() -> i32 {
+    0
+}
 
-    /// The frame handler of older code.
-    // SAFETY: no other symbol has this name, and nothing calls it.
-    #[unsafe(no_mangle)]
-    pub const extern "system" fn __CxxFrameHandler3() -> i32 {
-        0
-    }
+/// The handler for frames of newer code.
+// SAFETY: as above.
+#[cfg(panic = "abort")]
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "the name is the linker's")]
+pub const extern "system" fn __CxxFrameHandler4() -> i32 {
+    1
+}
 
-    /// The frame handler of newer code.
-    // SAFETY: as above.
-    #[unsafe(no_mangle)]
-    pub const extern "system" fn __CxxFrameHandler4() -> i32 {
-        1
-    }
-
-    /// The handler of frames with a security cookie.
-    // SAFETY: as above.
-    #[unsafe(no_mangle)]
-    pub const extern "system" fn __GSHandlerCheck_EH4() -> i32 {
-        2
-    }
+/// The handler for frames with a security cookie.
+// SAFETY: as above.
+#[cfg(panic = "abort")]
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "the name is the linker's")]
+pub const extern "system" fn __GSHandlerCheck_EH4() -> i32 {
+    2
 }

@@ -3,19 +3,11 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
-#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
-unsafe extern "C" {
-    fn memcpy(to: *mut c_void, from: *const c_void, count: usize) -> *mut c_void;
-    fn memmove(to: *mut c_void, from: *const c_void, count: usize) -> *mut c_void;
-    fn memset(to: *mut c_void, byte: c_int, count: usize) -> *mut c_void;
-    fn memcmp(one: *const c_void, other: *const c_void, count: usize) -> c_int;
-    fn strlen(text: *const c_char) -> usize;
-}
+use crate::ntddk::{memcmp, memcpy, memmove, memset, strlen};
 
 type Copy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void;
 type Set = unsafe extern "C" fn(*mut c_void, c_int, usize) -> *mut c_void;
 type Compare = unsafe extern "C" fn(*const c_void, *const c_void, usize) -> c_int;
-
 type Measure = unsafe extern "C" fn(*const c_char) -> usize;
 
 /// Keeps the imports, which nothing references by name.

@@ -1,6 +1,8 @@
 //! The framework's part of the bindings. Its functions are called with
 //! [`call_unsafe_wdf_function_binding!`](crate::call_unsafe_wdf_function_binding).
 
+pub use crate::ntddk::RtlAssert;
+
 /// Functions that the macro's expansion calls.
 #[doc(hidden)]
 pub mod __private {

@@ -13,12 +13,15 @@ use super::reach::{Public, reach};
 use crate::modules::{Crate, Found, Id, defined, is_hidden};
 
 /// The attributes that are part of an API.
-const KEPT: [&str; 6] = [
+const KEPT: [&str; 9] = [
     "cfg",
     "deprecated",
     "derive",
     "must_use",
     "non_exhaustive",
+    "proc_macro",
+    "proc_macro_attribute",
+    "proc_macro_derive",
     "repr",
 ];
 

@@ -1,6 +1,6 @@
 //! The public API of the published crates, as text files that show each change in review.
 //!
-//! The texts are derived from the sources without a compiler, so they do not depend on the
+//! The files are derived from the sources without a compiler, so they do not depend on the
 //! toolchain. A name that a macro defines is listed with the macro's call.
 
 mod items;
@@ -9,28 +9,21 @@ mod reach;
 use std::{collections::BTreeMap, fs};
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use crate::{
     modules::{Crate, targets},
     process::root,
+    publish::published,
 };
 
-/// The crates' packages.
-const CRATES: &[&str] = &[
-    "etl-file",
-    "etw-manifest",
-    "etw-testkernel",
-    "etw-wire",
-    "wdk-etw",
-];
-
-/// The folder of the texts, from the repository's root.
+/// The folder of the text files, from the repository's root.
 const FOLDER: &str = "docs/api";
 
-/// The command that updates the texts.
+/// The command that updates the text files.
 const RENEW: &str = "cargo xtask api";
 
-/// `cargo xtask api`: writes the texts, or compares them with the sources.
+/// `cargo xtask api`: writes the text files, or compares them with the sources.
 pub fn run(check_only: bool) -> Result<()> {
     if check_only {
         return check();
@@ -45,13 +38,13 @@ pub fn run(check_only: bool) -> Result<()> {
     Ok(())
 }
 
-/// Fails if a text differs from the API of the sources.
+/// Fails if a committed API differs from the API of the sources.
 pub fn check() -> Result<()> {
     let folder = root().join(FOLDER);
     let mut problems = Vec::new();
     let wanted = texts()?;
     for (name, text) in &wanted {
-        // A missing text differs, too.
+        // A missing file counts as different.
         let found = fs::read_to_string(folder.join(name)).ok();
         if found.as_ref() != Some(text) {
             let place = found.map_or_else(String::new, |found| difference(&found, text));
@@ -64,7 +57,9 @@ pub fn check() -> Result<()> {
     for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {FOLDER}"))? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if !wanted.contains_key(&name) {
-            problems.push(format!("{FOLDER}/{name} belongs to no crate; remove it"));
+            problems.push(format!(
+                "{FOLDER}/{name} is not the API of any published crate; remove it"
+            ));
         }
     }
     ensure!(problems.is_empty(), "{}", problems.join("\n"));
@@ -73,28 +68,48 @@ pub fn check() -> Result<()> {
 
 /// Returns the first difference, as the end of a sentence.
 fn difference(found: &str, wanted: &str) -> String {
-    let pairs = found.lines().zip(wanted.lines()).zip(1..);
-    let differs = pairs
-        .into_iter()
-        .find(|((found, wanted), _)| found != wanted);
-    differs.map_or_else(String::new, |((found, wanted), line)| {
-        format!(" (line {line} is `{found}`; expected `{wanted}`)")
-    })
+    let (mut found, mut wanted) = (found.lines(), wanted.lines());
+    for line in 1_usize.. {
+        let shown = |text: Option<&str>| {
+            text.map_or_else(|| "the end".to_owned(), |text| format!("`{text}`"))
+        };
+        match (found.next(), wanted.next()) {
+            (None, None) => break,
+            (found, wanted) if found != wanted => {
+                let (found, wanted) = (shown(found), shown(wanted));
+                return format!(" (line {line} is {found}; expected {wanted})");
+            }
+            (Some(_) | None, _) => {}
+        }
+    }
+    String::new()
 }
 
-/// Returns the texts by their file names.
+/// Returns the contents of the text files, by file name.
 fn texts() -> Result<BTreeMap<String, String>> {
     let targets = targets()?;
-    CRATES
-        .iter()
-        .map(|name| {
-            let target = targets.iter().find(|target| target.name == *name);
-            let target = target.with_context(|| format!("the workspace has no crate {name}"))?;
-            let modules = Crate::read(&target.file, &root())
-                .with_context(|| format!("cannot read the modules of {name}"))?;
-            Ok((format!("{name}.txt"), text(name, &modules)))
-        })
-        .collect()
+    let mut texts = BTreeMap::new();
+    for name in libraries()? {
+        let target = targets.iter().find(|target| target.name == name);
+        let target = target.with_context(|| format!("the workspace has no crate {name}"))?;
+        let modules = Crate::read(&target.file, &root())
+            .with_context(|| format!("cannot read the modules of {name}"))?;
+        texts.insert(format!("{name}.txt"), text(&name, &modules));
+    }
+    Ok(texts)
+}
+
+/// Returns the names of the published libraries.
+fn libraries() -> Result<Vec<String>> {
+    let is_library = |package: &Value| {
+        let targets = package["targets"].as_array().into_iter().flatten();
+        let mut kinds = targets.flat_map(|target| target["kind"].as_array().into_iter().flatten());
+        kinds.any(|kind| kind == "lib" || kind == "proc-macro")
+    };
+    let packages = published()?;
+    let libraries = packages.iter().filter(|package| is_library(package));
+    let names = libraries.filter_map(|package| package["name"].as_str());
+    Ok(names.map(str::to_owned).collect())
 }
 
 /// Returns the text of a crate.
@@ -173,5 +188,10 @@ mod tests {
     fn the_first_difference_is_shown() {
         let shown = difference("a\nb\n", "a\nc\n");
         assert_eq!(shown, " (line 2 is `b`; expected `c`)");
+        let shown = difference("a\n", "a\nb\n");
+        assert_eq!(shown, " (line 2 is the end; expected `b`)");
+        let shown = difference("a\nb\n", "a\n");
+        assert_eq!(shown, " (line 2 is `b`; expected the end)");
+        assert_eq!(difference("a\n", "a\n"), "");
     }
 }

@@ -27,7 +27,7 @@ pub struct Definition {
     pub id: String,
     /// The line that the anchor is in, counted from 1.
     pub line: usize,
-    /// Whether the id follows the anchor, so that readers see it.
+    /// True if the id follows the anchor, so that readers see it.
     pub is_labelled: bool,
 }
 
@@ -56,10 +56,10 @@ pub fn definitions(text: &str) -> Vec<Definition> {
     definitions
 }
 
-/// An id at the start of a text.
+/// An id at the start of a string.
 struct Id<'a> {
     text: &'a str,
-    /// Whether the id is short, such as V04 or O8, and could be another word in code.
+    /// True if the id is short, such as V04 or O8, and could be another word in code.
     is_short: bool,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Id<'a> {
     }
 }
 
-/// Returns the dotted number that a text begins with: `2`, `2.14`, `6.5.7`.
+/// Returns the dotted number that a string begins with: `2`, `2.14`, `6.5.7`.
 fn dotted(text: &str) -> Option<&str> {
     let mut end = text.bytes().take_while(u8::is_ascii_digit).count();
     if end == 0 {
@@ -182,7 +182,7 @@ pub(super) fn bare(passage: &Passage) -> Vec<(usize, String)> {
     found
 }
 
-/// Returns the sections that the lists in parentheses of a text cite.
+/// Returns the sections that a string cites in its lists in parentheses.
 fn bare_in(text: &str, line: usize) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (open, _) in text.match_indices('(') {
@@ -214,8 +214,8 @@ fn is_section(text: &str) -> bool {
     section_at_start(text).is_some_and(|number| number.len() == text.len())
 }
 
-/// Returns the number of a section that a text begins with: two or three parts, each of
-/// one or two digits without leading zeros.
+/// Returns the number of a section that a string begins with: two or three parts, each of one or
+/// two digits without leading zeros.
 fn section_at_start(text: &str) -> Option<&str> {
     let number = dotted(text)?;
     let parts: Vec<&str> = number.split('.').collect();
@@ -264,8 +264,8 @@ mod tests {
         );
     }
 
-    /// Returns the bare sections of a text in which `<` stands for `(`, so that this file
-    /// does not cite them itself.
+    /// Returns the bare sections of a string in which `<` stands for `(`, so that this file does
+    /// not cite them itself.
     fn numbers(kind: Kind, text: &str) -> Vec<String> {
         let text = text.replace('<', "(");
         let bare = bare(&passage(kind, &text));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_sections_are_told_from_other_numbers() {
+    fn bare_sections_are_distinguished_from_other_numbers() {
         for text in ["2.14", "6.4.2, 6.4.8"] {
             assert_eq!(numbers(Kind::Comment, text).join(", "), text);
         }

@@ -60,7 +60,7 @@ impl Tree {
         }
     }
 
-    /// Returns the texts of the files whose names end with `extension`.
+    /// Returns the contents of the files whose names end with `extension`.
     fn with_extension(&self, extension: &str) -> impl Iterator<Item = (&str, &str)> {
         self.texts
             .iter()
@@ -81,7 +81,7 @@ impl Tree {
                 let id = definition.id;
                 if !definition.is_labelled {
                     problems.push(format!(
-                        "{place}: the anchor of {id} is not followed by the id"
+                        "{place}: write {id} after its anchor, so that readers see the id"
                     ));
                 }
                 if let Some(first) = defined.insert(id.clone(), place.clone()) {
@@ -150,17 +150,17 @@ impl Tree {
         } else if let Some(target) = resolved(from, path) {
             target
         } else {
-            return Some("leads out of the checkout".to_owned());
+            return Some("points outside the checkout".to_owned());
         };
         if !target.is_empty() && !self.paths.contains(&target) {
-            return Some(format!("leads to {target}, which does not exist"));
+            return Some(format!("points to {target}, which does not exist"));
         }
         let anchor = anchor?;
         match anchors.get(target.as_str()) {
             Some(anchors) if anchors.contains(anchor) => None,
-            Some(_) => Some(format!("leads to {target}, which has no anchor {anchor}")),
+            Some(_) => Some(format!("points to {target}, which has no anchor {anchor}")),
             None => Some(format!(
-                "names an anchor of {target}, which is not Markdown"
+                "has an anchor, but {target} is not a Markdown file"
             )),
         }
     }
@@ -206,7 +206,7 @@ fn can_cite(path: &str) -> bool {
     matches!(extension_of(path), "rs" | "md" | "toml" | "py")
 }
 
-/// Returns the passages of a file that people read.
+/// Returns the passages of a file that readers see.
 fn passages(path: &str, text: &str) -> Vec<Passage> {
     match extension_of(path) {
         "rs" => rust::passages(text),
@@ -362,7 +362,7 @@ mod tests {
         let problems = problems_of(&[("docs/reference/more.md", hidden)]);
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(
-            problems[0].contains("is not followed by the id"),
+            problems[0].contains("after its anchor, so that readers see the id"),
             "{problems:?}"
         );
     }
@@ -394,15 +394,18 @@ mod tests {
         for (link, problem) in [
             (
                 "missing.md",
-                "leads to docs/missing.md, which does not exist",
+                "points to docs/missing.md, which does not exist",
             ),
-            ("../../other/a.md", "leads out of the checkout"),
+            ("../../other/a.md", "points outside the checkout"),
             ("#nowhere", "which has no anchor nowhere"),
             (
                 "reference/behaviour.md#etw-2.16",
                 "which has no anchor etw-2.16",
             ),
-            ("../a.rs#L3", "which is not Markdown"),
+            (
+                "../a.rs#L3",
+                "has an anchor, but a.rs is not a Markdown file",
+            ),
         ] {
             let text = format!("# Guide\n\n[a]({link})\n");
             let problems = problems_of(&[("docs/guide.md", &text), ("a.rs", "")]);

@@ -1,4 +1,4 @@
-//! A passage of a file that people read.
+//! A passage of a file that readers see.
 
 /// The kind of text that a passage comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(super) enum Kind {
     Document,
 }
 
-/// A passage of a file that people read.
+/// A passage of a file that readers see.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Passage {
     /// The first line, counted from 1.

@@ -1,4 +1,4 @@
-//! The passages of Rust source that people read: comments and string literals.
+//! The passages of Rust source that readers see: comments and string literals.
 
 use ra_ap_rustc_lexer::{FrontmatterAllowed, LiteralKind, TokenKind, tokenize};
 

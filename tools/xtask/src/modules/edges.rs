@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::{
-    Arm, Attribute, Expr, Field, FieldValue, ImplItem, Item, ItemUse, Local, Macro, Path, Stmt,
-    TraitItem, Variant, Visibility, spanned::Spanned as _, visit, visit::Visit,
+    Arm, Attribute, Expr, ExprMethodCall, Field, FieldValue, ImplItem, Item, ItemImpl, ItemUse,
+    Local, Macro, Meta, Path, Stmt, Token, TraitItem, Variant, Visibility, parse::Parser as _,
+    punctuated::Punctuated, spanned::Spanned as _, visit, visit::Visit,
 };
 
-use super::tree::{Crate, Id, Name, attributes, is_for_tests, used};
+use super::{
+    methods::Methods,
+    names::Found,
+    tree::{Crate, Id, Name, attributes, is_for_tests, used},
+};
 
 /// For each module, the modules that it uses and the first place of each use.
 pub type Edges = Vec<BTreeMap<Id, Place>>;
@@ -25,19 +30,29 @@ pub struct Place {
 impl Crate {
     /// Returns the edges between the modules.
     pub fn edges(&self) -> Edges {
-        (0..self.modules.len())
-            .map(|id| {
-                let mut finder = Finder {
-                    all: self,
-                    id,
-                    found: BTreeMap::new(),
-                };
-                for item in &self.modules[id].items {
-                    finder.visit_item(item);
+        let methods = Methods::of(self);
+        let mut edges = vec![BTreeMap::new(); self.modules.len()];
+        for id in 0..self.modules.len() {
+            let mut finder = Finder {
+                all: self,
+                methods: &methods,
+                id,
+                self_type: None,
+                found: BTreeMap::new(),
+            };
+            for item in &self.modules[id].items {
+                finder.visit_item(item);
+            }
+            // Modules of which one is compiled or the other count as one.
+            let id = self.first_of_name(id);
+            for (to, place) in finder.found {
+                let to = self.first_of_name(to);
+                if to != id {
+                    edges[id].entry(to).or_insert(place);
                 }
-                finder.found
-            })
-            .collect()
+            }
+        }
+        edges
     }
 
     /// Returns the edges between modules of one parent, each together with all modules within it.
@@ -71,7 +86,10 @@ impl Crate {
 /// Collects the modules that one module uses.
 struct Finder<'a> {
     all: &'a Crate,
+    methods: &'a Methods,
     id: Id,
+    /// The type of the `impl` that is being read.
+    self_type: Option<Found>,
     found: BTreeMap<Id, Place>,
 }
 
@@ -96,14 +114,54 @@ impl Finder<'_> {
             "crate" | "self" | "super" => path.len() > 1,
             // A `use` is an edge by itself; a re-export is an edge where its name is used.
             name => match module.names.get(name) {
-                Some(Name::Imported(import)) => import.is_reexport,
+                // The path may lead through the imported module to what that re-exports.
+                Some(Name::Imported(import)) => import.is_reexport || path.len() > 1,
                 Some(Name::Own) => false,
-                None => path.len() > 1 && module.children.contains_key(name),
+                None => {
+                    path.len() > 1 && module.children.contains_key(name)
+                        || self.all.is_in_a_glob(self.id, name)
+                }
             },
         };
         if is_use {
             let found = self.all.resolve(self.id, path);
             self.add(found.map(|found| found.module), line);
+        }
+        self.associated(path, line);
+    }
+
+    /// Adds the modules that implement the function or constant in `Type::name`.
+    fn associated(&mut self, path: &[String], line: usize) {
+        let Some((name, of)) = path.split_last() else {
+            return;
+        };
+        let found = match of {
+            [] => return,
+            [only] if only == "Self" => self.self_type.clone(),
+            of => self.all.resolve(self.id, of),
+        };
+        if let Some(found) = found {
+            for module in self.methods.of_type(&found, name) {
+                self.add(Some(module), line);
+            }
+        }
+    }
+
+    /// Adds the modules that implement a method. The type of a variable or field is
+    /// unknown: its method counts if one type of the crate has the only method of that name.
+    fn method(&mut self, call: &ExprMethodCall) {
+        let name = call.method.to_string();
+        let is_self = match &*call.receiver {
+            Expr::Path(receiver) => receiver.path.is_ident("self"),
+            Expr::Field(_) => false,
+            _ => return,
+        };
+        let found = match &self.self_type {
+            Some(of) if is_self => self.methods.of_type(of, &name),
+            Some(_) | None => self.methods.of_any(&name, call.args.len()),
+        };
+        for module in found {
+            self.add(Some(module), call.method.span().start().line);
         }
     }
 
@@ -158,12 +216,23 @@ impl Finder<'_> {
     }
 }
 
+/// Adds the modules of the methods that an expression in a macro calls; its paths are found in the
+/// tokens.
+struct Calls<'f, 'a>(&'f mut Finder<'a>);
+
+impl<'ast> Visit<'ast> for Calls<'_, '_> {
+    fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
+        self.0.method(call);
+        visit::visit_expr_method_call(self, call);
+    }
+}
+
 /// A path in a macro's tokens.
 #[derive(Default)]
 struct TokenPath {
     names: Vec<String>,
     line: usize,
-    /// Whether the path is a field, a method, or a name of another crate.
+    /// True if the path is a field, a method, or a name of another crate.
     is_other: bool,
 }
 
@@ -201,11 +270,34 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_macro(&mut self, invoked: &'ast Macro) {
         self.visit_path(&invoked.path);
         self.tokens(invoked.tokens.clone());
+        // Where the tokens are expressions, as those of `format!`, they may call methods.
+        let expressions = Punctuated::<Expr, Token![,]>::parse_terminated;
+        for expression in expressions.parse2(invoked.tokens.clone()).iter().flatten() {
+            Calls(self).visit_expr(expression);
+        }
     }
 
-    // `pub(in crate::a)` uses nothing; attributes name no modules of the crate.
+    fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
+        let outer = self.self_type.take();
+        self.self_type = self.all.type_of(self.id, item);
+        visit::visit_item_impl(self, item);
+        self.self_type = outer;
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
+        self.method(call);
+        visit::visit_expr_method_call(self, call);
+    }
+
+    fn visit_attribute(&mut self, attribute: &'ast Attribute) {
+        match &attribute.meta {
+            Meta::List(list) => self.tokens(list.tokens.clone()),
+            Meta::Path(_) | Meta::NameValue(_) => {}
+        }
+    }
+
+    // `pub(in crate::a)` uses nothing.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
-    fn visit_attribute(&mut self, _: &'ast Attribute) {}
 
     fn visit_impl_item(&mut self, item: &'ast ImplItem) {
         let attributes: &[Attribute] = match item {

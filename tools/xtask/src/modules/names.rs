@@ -1,5 +1,7 @@
 //! Resolves a path to the module that defines its target.
 
+use std::collections::BTreeSet;
+
 use super::tree::{Crate, Id, Name, ROOT};
 
 /// The maximum number of re-exports that a name is followed through.
@@ -68,7 +70,13 @@ impl Crate {
                     item: None,
                 });
             };
-            return self.find(*child, next, after, steps.checked_sub(1)?, true);
+            let steps = steps.checked_sub(1)?;
+            let twin = self.modules.iter().position(|module| {
+                module.twin_of == Some(*child)
+                    && !self.modules[*child].names.contains_key(next)
+                    && module.names.contains_key(next)
+            });
+            return self.find(twin.unwrap_or(*child), next, after, steps, true);
         }
         match module.names.get(name) {
             Some(Name::Own) => return Some(own()),
@@ -78,29 +86,56 @@ impl Crate {
             }
             None => {}
         }
-        for glob in &module.globs {
-            let Some(other) = self.follow(at, &glob.path, steps) else {
-                continue;
-            };
-            if other.module != at && self.has(other.module, name, steps) {
-                return self.find(other.module, name, rest, steps.checked_sub(1)?, true);
+        for other in self.glob_targets(at) {
+            if self.has(*other, name, &mut BTreeSet::from([at])) {
+                return self.find(*other, name, rest, steps.checked_sub(1)?, true);
             }
         }
         is_there.then(own)
     }
 
-    /// Returns true if a module defines or imports a name.
-    fn has(&self, at: Id, name: &str, steps: usize) -> bool {
-        let Some(steps) = steps.checked_sub(1) else {
+    /// Returns true if a module has a name by one of its globs.
+    pub fn is_in_a_glob(&self, at: Id, name: &str) -> bool {
+        let mut seen = BTreeSet::from([at]);
+        let mut globs = self.glob_targets(at).iter();
+        globs.any(|other| self.has(*other, name, &mut seen))
+    }
+
+    /// Returns the modules whose names a module has by its globs.
+    fn glob_targets(&self, at: Id) -> &[Id] {
+        if self.globs.get().is_none() {
+            // A glob's own path is resolved without globs.
+            if self.is_resolving.replace(true) {
+                return &[];
+            }
+            let targets = |id: Id| {
+                let globs = self.modules[id].globs.iter();
+                let found = globs.filter_map(|glob| self.follow(id, &glob.path, MAX_STEPS));
+                let other = found.map(|found| found.module).filter(|other| *other != id);
+                other.collect()
+            };
+            let all = (0..self.modules.len()).map(targets).collect();
+            let _first = self.globs.set(all);
+        }
+        let all = self.globs.get();
+        all.and_then(|all| all.get(at)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the first of the modules with one path, of which a `cfg` selects one.
+    pub fn first_of_name(&self, id: Id) -> Id {
+        self.modules[id].twin_of.unwrap_or(id)
+    }
+
+    /// Returns true if a module defines or imports a name; `seen` has the modules that do not.
+    fn has(&self, at: Id, name: &str, seen: &mut BTreeSet<Id>) -> bool {
+        if !seen.insert(at) {
             return false;
-        };
+        }
         let module = &self.modules[at];
+        let mut globs = self.glob_targets(at).iter();
         module.children.contains_key(name)
             || module.names.contains_key(name)
-            || module.globs.iter().any(|glob| {
-                let other = self.follow(at, &glob.path, steps);
-                other.is_some_and(|other| other.module != at && self.has(other.module, name, steps))
-            })
+            || globs.any(|other| self.has(*other, name, seen))
     }
 
     /// Returns true if a module is inside another.

@@ -1,6 +1,7 @@
 //! A crate's modules, as its source files define them.
 
 use std::{
+    cell::{Cell, OnceCell},
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
@@ -22,6 +23,10 @@ pub const ROOT: Id = 0;
 pub struct Crate {
     /// The modules.
     pub modules: Vec<Module>,
+    /// For each module, the modules whose names it has by its globs; filled when it is needed.
+    pub(super) globs: OnceCell<Vec<Vec<Id>>>,
+    /// True once the globs are being resolved.
+    pub(super) is_resolving: Cell<bool>,
 }
 
 /// A module, in its own file or within another's.
@@ -30,7 +35,9 @@ pub struct Module {
     pub path: String,
     /// The module that declares this module.
     pub parent: Option<Id>,
-    /// Whether other crates can name the module if they can name its parent.
+    /// The module of the same path before this one, where a `cfg` selects one of them.
+    pub twin_of: Option<Id>,
+    /// True if other crates can name the module if they can name its parent.
     pub is_public: bool,
     /// The file, relative to the repository's root.
     pub file: String,
@@ -56,7 +63,7 @@ pub enum Name {
 pub struct Import {
     /// The path.
     pub path: Vec<String>,
-    /// Whether other modules can import the name from this module.
+    /// True if other modules can import the name from this module.
     pub is_reexport: bool,
 }
 
@@ -81,7 +88,7 @@ impl Crate {
         })
     }
 
-    /// Reads a crate whose root file is `lib.rs`, from texts by their paths.
+    /// Reads a crate whose root file is `lib.rs`, from the contents of its files by path.
     #[cfg(test)]
     pub fn of_texts(files: &[(&str, &str)]) -> Self {
         let text = |path: &Path| {
@@ -115,6 +122,7 @@ impl Crate {
         self.modules.push(Module {
             path,
             parent,
+            twin_of: None,
             is_public,
             file,
             children: BTreeMap::new(),
@@ -123,6 +131,14 @@ impl Crate {
             items: Vec::new(),
         });
         self.modules.len() - 1
+    }
+
+    /// Adds a module to its parent's children.
+    fn declare(&mut self, parent: Id, name: String, id: Id) {
+        let first = *self.modules[parent].children.entry(name).or_insert(id);
+        if first != id {
+            self.modules[id].twin_of = Some(first);
+        }
     }
 }
 
@@ -189,7 +205,7 @@ impl Reader<'_> {
             let id = self
                 .made
                 .add(path, Some(parent), is_public, self.name(file));
-            self.made.modules[parent].children.insert(name, id);
+            self.made.declare(parent, name, id);
             return self.items(id, items, file, &inner);
         }
         let candidates = named.map_or_else(
@@ -208,7 +224,7 @@ impl Reader<'_> {
         let id = self
             .made
             .add(path, Some(parent), is_public, self.name(found));
-        self.made.modules[parent].children.insert(name, id);
+        self.made.declare(parent, name, id);
         self.file(id, found, &inner)
     }
 

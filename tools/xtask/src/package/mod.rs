@@ -5,6 +5,8 @@ use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result};
 
+use driver_build::toolchain::{Machine, Toolchain};
+
 use crate::{
     build::{self, Profile},
     cargo_etw::{self, DECLARATION, HARDWARE_ID},
@@ -12,10 +14,9 @@ use crate::{
     packages::{self, Program},
     process::{output_of, root, target},
     progress::step,
-    toolchain::{Machine, Toolchain},
 };
 
-/// The folder of the package's texts, relative to the workspace's root.
+/// The folder of the package's text files, relative to the workspace's root.
 const TEXTS: &str = "tools/xtask/src/package";
 
 /// The signing tools.
@@ -59,7 +60,7 @@ pub fn run() -> Result<()> {
     })?;
     let client = step("Building the client", || client::build(rust))?;
     let folder = target().join("package");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let (_, service) = build::SAMPLE;
     let version = env!("CARGO_PKG_VERSION");
     let mut command = cargo_etw::command(["package"]);

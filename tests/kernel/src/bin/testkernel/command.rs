@@ -8,9 +8,10 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use etl_file::show::Escaped;
 use etw_testkernel::{
-    EnableParameters, Guid, Kernel, KernelConfig, Script, SessionConfig, SessionHandle, Target,
-    script::Clients,
+    BugCheck, EnableParameters, Guid, Kernel, KernelConfig, KernelError, Script, SessionConfig,
+    SessionHandle, SessionReport, Target, nearest, script::Clients,
 };
 
 fn command() -> Command {
@@ -85,6 +86,12 @@ fn command() -> Command {
             Arg::new("special-pool")
                 .long("special-pool")
                 .help("Guard every pool block, to catch overruns and accesses to freed blocks")
+                .action(ArgAction::SetTrue),
+        )
+        .arg(
+            Arg::new("no-notes")
+                .long("no-notes")
+                .help("Do not print notes about style")
                 .action(ArgAction::SetTrue),
         )
         .arg(
@@ -179,6 +186,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
     };
     let kernel = Kernel::with_config(KernelConfig {
         special_pool: matches.get_flag("special-pool"),
+        notes: !matches.get_flag("no-notes"),
         ..KernelConfig::default()
     });
     let name = matches
@@ -190,11 +198,71 @@ fn run(matches: &ArgMatches) -> Result<()> {
     for line in kernel.debug_output().concat().lines() {
         println!("driver: {line}");
     }
+    for note in kernel.notes() {
+        println!("note: {note}");
+    }
     for warning in kernel.warnings() {
         println!("warning: {warning}");
     }
+    tell_of_missing_providers(&kernel, matches);
+    if let Err(error) = &outcome {
+        print_last_calls(error);
+    }
+    // Whatever failed, the trace so far is finished and named.
+    let traced = kernel
+        .stop_session(session)
+        .map(|report| print_report(&kernel, &report));
     outcome?;
-    let report = kernel.stop_session(session)?;
+    Ok(traced?)
+}
+
+/// Names the providers that are enabled and did not register, and those that did.
+fn tell_of_missing_providers(kernel: &Kernel, matches: &ArgMatches) {
+    let registered = kernel.providers();
+    let named: Vec<String> = registered
+        .iter()
+        .map(|(guid, name)| name.clone().unwrap_or_else(|| format!("{{{guid}}}")))
+        .collect();
+    for text in matches.get_many::<String>("enable").into_iter().flatten() {
+        let name = text.split(':').next().unwrap_or_default();
+        let is_missing =
+            guid(name).is_ok_and(|wanted| registered.iter().all(|(guid, _)| *guid != wanted));
+        if !is_missing {
+            continue;
+        }
+        if named.is_empty() {
+            println!("warning: the provider {name} did not register, and no other did");
+            continue;
+        }
+        let near = nearest(name, named.iter().map(String::as_str))
+            .map_or_else(String::new, |near| format!("; the nearest name is {near}"));
+        println!(
+            "warning: the provider {name} did not register; registered: {}{near}",
+            named.join(", ")
+        );
+    }
+}
+
+/// Prints the driver's last calls of the kernel before a bugcheck.
+fn print_last_calls(error: &anyhow::Error) {
+    let bugcheck = error.chain().find_map(|cause| {
+        cause
+            .downcast_ref::<BugCheck>()
+            .or_else(|| match cause.downcast_ref::<KernelError>() {
+                Some(KernelError::BugCheck(bugcheck)) => Some(bugcheck),
+                _ => None,
+            })
+    });
+    let Some(bugcheck) = bugcheck.filter(|bugcheck| !bugcheck.calls.is_empty()) else {
+        return;
+    };
+    println!("The last calls before the bugcheck, newest first:");
+    for call in &bugcheck.calls {
+        println!("    {call}");
+    }
+}
+
+fn print_report(kernel: &Kernel, report: &SessionReport) {
     let statistics = kernel.statistics();
     println!(
         "{} kernel calls, {} pool blocks allocated and freed, {} enable notifications",
@@ -214,7 +282,6 @@ fn run(matches: &ArgMatches) -> Result<()> {
         report.events_lost
     );
     println!("To print them: etl dump {}", report.file.display());
-    Ok(())
 }
 
 fn drive(
@@ -228,15 +295,32 @@ fn drive(
         Some(service) => kernel.load_as(sys, service)?,
         None => kernel.load(sys)?,
     };
+    if !driver.unprovided_imports().is_empty() {
+        println!(
+            "note: the stand-in kernel does not provide {}; a call is a bugcheck",
+            Escaped(&driver.unprovided_imports().join(", "))
+        );
+    }
     let clients = Clients {
         count: matches.get_one("clients").copied().unwrap_or(1),
         seed: matches.get_one("seed").copied().unwrap_or(0),
     };
-    for done in script.run(kernel, &driver, enabled, clients)? {
-        println!("{done}");
+    match script.run(kernel, &driver, enabled, clients) {
+        Ok(all) => {
+            for done in all {
+                println!("{done}");
+            }
+            driver.unload()?;
+            Ok(())
+        }
+        Err(error) => {
+            // What the driver leaks is of interest all the same, and a bugcheck was reported.
+            if let Err(KernelError::Violations(violations)) = driver.unload() {
+                println!("warning: {violations}");
+            }
+            Err(error.into())
+        }
     }
-    driver.unload()?;
-    Ok(())
 }
 
 /// Runs the command line.

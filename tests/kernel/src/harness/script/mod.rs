@@ -1,6 +1,6 @@
 //! Scripts that exercise a driver without writing Rust.
 //!
-//! A script has one step per line; `#` starts a comment. Bytes are a text in double quotes, or
+//! A script has one step per line; `#` starts a comment. Bytes are a string in double quotes, or
 //! hexadecimal digits after `hex:`. Numbers are decimal, or hexadecimal after `0x`.
 //!
 //! | Step | Effect |

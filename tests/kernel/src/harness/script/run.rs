@@ -80,13 +80,31 @@ impl Script {
         clients: Clients,
     ) -> Result<Vec<Done>, ScriptError> {
         let mut hands = Hands::default();
-        let mut done = Vec::new();
         let host = Host {
             kernel,
             driver: Some(driver),
             enabled,
             client: 0,
         };
+        let result = self.take_all(&mut hands, host, clients);
+        let line = self.steps.last().map_or(1, |(line, _)| *line);
+        // The device is removed in any case, and the first error is the one returned.
+        let put_down = hands.put_down().map_err(|error| ScriptError {
+            line,
+            problem: error.into(),
+        });
+        let done = result?;
+        put_down.map(|()| done)
+    }
+
+    /// Runs the steps.
+    fn take_all(
+        &self,
+        hands: &mut Hands,
+        host: Host<'_>,
+        clients: Clients,
+    ) -> Result<Vec<Done>, ScriptError> {
+        let mut done = Vec::new();
         let mut rest = self.steps.as_slice();
         while let Some((first, _)) = rest.split_first() {
             let alone = clients.count <= 1 || !matches!(first.1, Step::Open(_));
@@ -104,11 +122,6 @@ impl Script {
                 done.extend(hands.share(steps, host, clients)?);
             }
         }
-        let line = self.steps.last().map_or(1, |(line, _)| *line);
-        hands.put_down().map_err(|error| ScriptError {
-            line,
-            problem: error.into(),
-        })?;
         Ok(done)
     }
 }

@@ -87,7 +87,7 @@ impl Step {
     }
 }
 
-/// Splits a line into words; a text in double quotes is one word.
+/// Splits a line into words; a string in double quotes is one word.
 fn words(line: &str) -> Result<Vec<&str>, String> {
     let mut words = Vec::new();
     let mut rest = line.trim_start();
@@ -95,7 +95,7 @@ fn words(line: &str) -> Result<Vec<&str>, String> {
         let end = if let Some(text) = rest.strip_prefix('"') {
             text.find('"')
                 .map(|end| end + 2)
-                .ok_or_else(|| "a text has no closing quote".to_owned())?
+                .ok_or_else(|| "a string has no closing quotation mark".to_owned())?
         } else {
             rest.find(char::is_whitespace).unwrap_or(rest.len())
         };
@@ -223,7 +223,7 @@ mod tests {
     fn what_is_no_step_is_named_with_its_line() {
         for (text, parts) in [
             ("add-device\nwrit \"x\"", ["line 2", "`writ` is not a step"]),
-            ("write \"x", ["line 1", "no closing quote"]),
+            ("write \"x", ["line 1", "no closing quotation mark"]),
             (
                 "write hex:123",
                 ["line 1", "`hex:123` is not a byte string"],
@@ -237,7 +237,7 @@ mod tests {
                 "ioctl 0x100000000",
                 ["line 1", "not a number, or is too large"],
             ),
-            // What is quoted cannot act on a terminal.
+            // Quoted control characters cannot affect a terminal.
             ("\u{1b}[2J", ["line 1", r"`\u{1b}[2J` is not a step"]),
         ] {
             let error = Script::parse(text).unwrap_err().to_string();

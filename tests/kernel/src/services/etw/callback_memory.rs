@@ -64,7 +64,7 @@ impl CallbackMemory {
         self.descriptor.as_ref().map_or(0, Block::address)
     }
 
-    /// Takes the memory back. Later accesses through a kept pointer fault.
+    /// Ends the callback's access to the memory. Later accesses through a kept pointer fault.
     pub fn take_back(self, context: &Context) {
         let borrowed = context.borrowed();
         borrowed.end_filter(self.end);
@@ -104,7 +104,7 @@ fn filter_chain(filters: &[(u16, FilterData)]) -> Vec<u8> {
     chain
 }
 
-/// Makes a chain of filters lead past its end.
+/// Makes a chain of filters continue past the end of the data.
 fn mislead(chain: &mut [u8]) {
     /// The offset of `NextOffset` in a header.
     const NEXT_OFFSET: usize = 20;

@@ -1,17 +1,25 @@
 //! The verifier's checks of calls to ETW, for rules whose violation Windows does not report.
 
-use etl_file::{decode::Schema, read::PointerSize};
+use std::ops::Deref;
+
+use etl_file::{decode::Schema, read::PointerSize, show::Escaped};
 
 use super::{
     event::{Content, EVENT_METADATA, PROVIDER_METADATA, TIMESTAMP_OVERRIDE, WriteCall},
+    filters,
     routes::Route,
     service::Context,
+    traits::provider_name,
 };
-use crate::ground::{
-    abi::{EventDataDescriptor, EventDescriptor},
-    arena::{FREED, UNINITIALIZED},
-    irql::Irql,
-    rule::Rule,
+use crate::{
+    ground::{
+        abi::{EventDataDescriptor, EventDescriptor},
+        arena::{FREED, UNINITIALIZED},
+        irql::Irql,
+        memory,
+        rule::Rule,
+    },
+    services::verifier::Cause,
 };
 
 /// `EVENT_WRITE_FLAG_NO_FAULTING`.
@@ -49,6 +57,83 @@ pub fn handle_in_registration(context: &Context, handle: u64) {
     }
 }
 
+/// A write with its event, about which it warns.
+pub struct Written<'a> {
+    context: &'a Context,
+    call: &'a WriteCall,
+    route: &'a Route,
+    event: &'a EventDescriptor,
+    data: &'a [EventDataDescriptor],
+}
+
+impl Deref for Written<'_> {
+    type Target = Context;
+
+    fn deref(&self) -> &Context {
+        self.context
+    }
+}
+
+impl<'a> Written<'a> {
+    /// Combines a call with what it refers to.
+    pub const fn new(
+        context: &'a Context,
+        call: &'a WriteCall,
+        route: &'a Route,
+        event: &'a EventDescriptor,
+        data: &'a [EventDataDescriptor],
+    ) -> Self {
+        Self {
+            context,
+            call,
+            route,
+            event,
+            data,
+        }
+    }
+
+    /// Returns the data descriptor of the event metadata, if the event is a `TraceLogging` event.
+    fn metadata(&self) -> Option<&EventDataDescriptor> {
+        self.data.iter().find(|one| one.kind == EVENT_METADATA)
+    }
+
+    /// Returns the event's name, if the event has metadata with a name.
+    fn name(&self) -> Option<String> {
+        let metadata = self.metadata()?;
+        let size = usize::from(u16::try_from(metadata.size).ok()?);
+        let bytes = memory::read_bytes(metadata.pointer, size).ok()?;
+        Some(filters::name_of(&bytes)?.to_owned())
+    }
+
+    /// Keeps a warning, once for each rule and event.
+    fn warn(&self, rule: Rule, sentence: impl FnOnce() -> String) {
+        let provider = self.route.provider;
+        let EventDescriptor { id, version, .. } = *self.event;
+        let metadata = self.metadata().map_or(0, |one| one.pointer);
+        let cause = Cause::Event(provider, id, version, metadata);
+        let event = || {
+            let of = self
+                .route
+                .traits
+                .as_deref()
+                .and_then(provider_name)
+                .map_or_else(
+                    || format!("{{{provider}}}"),
+                    |name| Escaped(&name).to_string(),
+                );
+            self.name().map_or_else(
+                || (format!("event {id}, version {version}, of {of}"), None),
+                |name| {
+                    let event = format!("event `{}` of {of}", Escaped(&name));
+                    (event, Some(Cause::Named(provider, name)))
+                },
+            )
+        };
+        self.verifier()
+            .warn_of_event(self.context, rule, cause, event, sentence);
+    }
+}
+
 /// Warns of arguments that fail a write.
 pub fn refused_arguments(context: &Context, call: &WriteCall) {
     if call.descriptor == 0 {
@@ -77,44 +162,45 @@ pub fn null_data(context: &Context, size: usize) -> ! {
 }
 
 /// Warns of an event that is too large for any session.
-pub fn too_large(context: &Context, size: usize) {
-    context.warn(Rule::LargeEvent, || {
+pub fn too_large(written: &Written<'_>, size: usize) {
+    written.warn(Rule::LargeEvent, || {
         format!("with an event of {size} bytes including its header; the maximum is 65,535")
     });
 }
 
 /// Warns of an event that is too large for a session's buffer.
-pub fn too_large_for_a_buffer(context: &Context, size: usize) {
-    context.warn(Rule::LargeEvent, || {
+pub fn too_large_for_a_buffer(written: &Written<'_>, size: usize) {
+    written.warn(Rule::LargeEvent, || {
         format!("with an event of {size} bytes, which does not fit in a session's buffer")
     });
 }
 
 /// Checks the arguments of a write.
-pub fn arguments(
-    context: &Context,
-    call: &WriteCall,
-    route: &Route,
-    event: &EventDescriptor,
-    data: &[EventDataDescriptor],
-) {
+pub fn arguments(written: &Written<'_>) {
+    let Written {
+        context,
+        call,
+        route,
+        event,
+        data,
+    } = *written;
     addresses(context, call, data);
-    descriptors(context, route, data);
-    descriptor_values(context, event);
+    descriptors(written, route, data);
+    descriptor_values(written, event);
     let traits = route.traits.is_some();
     if event.channel == PROVIDER_METADATA_CHANNEL && !traits {
-        context.warn(Rule::Channel, || {
+        written.warn(Rule::Channel, || {
             "with channel 12 for a provider without traits".to_owned()
         });
     }
     let described = data.iter().any(|one| one.kind == EVENT_METADATA);
     if event.channel == TRACE_LOGGING && !described {
-        context.warn(Rule::Channel, || {
+        written.warn(Rule::Channel, || {
             "with channel 11 for an event without event metadata".to_owned()
         });
     }
     if call.flags & !KNOWN_FLAGS != 0 {
-        context.warn(Rule::UnknownFlags, || {
+        written.warn(Rule::UnknownFlags, || {
             format!(
                 "with the flags 0x{:x}; only the flags 1 and 2 exist",
                 call.flags
@@ -123,7 +209,7 @@ pub fn arguments(
     }
     let unknown = call.filter & !context.instances();
     if unknown != 0 {
-        context.warn(Rule::UnknownFilterBits, || {
+        written.warn(Rule::UnknownFilterBits, || {
             format!(
                 "with the filter bits 0x{unknown:x}, which no enable notification has announced"
             )
@@ -133,17 +219,18 @@ pub fn arguments(
         && context.irql() < Irql::DISPATCH_LEVEL
         && call.flags & NO_FAULTING == 0
     {
-        context.warn(Rule::FaultingWrite, || {
+        written.warn(Rule::FaultingWrite, || {
             "without EVENT_WRITE_FLAG_NO_FAULTING where page faults are not allowed".to_owned()
         });
     }
-    if call.activity.is_none() && context.irql() >= Irql::DISPATCH_LEVEL {
-        context.warn(Rule::ImplicitActivity, || {
+    // TraceLogging events have no activity id unless the driver wants one.
+    if call.activity.is_none() && context.irql() >= Irql::DISPATCH_LEVEL && !described {
+        written.warn(Rule::ImplicitActivity, || {
             "without an activity id, so the event carries that of an arbitrary thread".to_owned()
         });
     }
     if call.activity.is_some() && call.activity == context.replaced_activity() {
-        context.warn(Rule::OldActivityUsed, || {
+        written.warn(Rule::OldActivityUsed, || {
             "with the activity id that EVENT_ACTIVITY_CTRL_CREATE_SET_ID returned, which is the \
              thread's previous id; the thread has the new one"
                 .to_owned()
@@ -166,22 +253,22 @@ fn addresses(context: &Context, call: &WriteCall, data: &[EventDataDescriptor]) 
 }
 
 /// Checks the data descriptors' types, order and reserved fields.
-fn descriptors(context: &Context, route: &Route, data: &[EventDataDescriptor]) {
+fn descriptors(written: &Written<'_>, route: &Route, data: &[EventDataDescriptor]) {
     for (number, one) in data.iter().enumerate() {
         if one.reserved_1 != 0 || one.reserved_2 != 0 {
-            context.warn(Rule::ReservedBytes, || {
+            written.warn(Rule::ReservedBytes, || {
                 format!("with nonzero reserved bytes in data descriptor {number}")
             });
         }
         if one.kind > TIMESTAMP_OVERRIDE {
-            context.warn(Rule::UnknownType, || {
+            written.warn(Rule::UnknownType, || {
                 format!(
                     "with data descriptor {number} of the unknown type {}",
                     one.kind
                 )
             });
         } else if one.kind != 0 && !route.honours_types {
-            context.warn(Rule::TypeTooEarly, || {
+            written.warn(Rule::TypeTooEarly, || {
                 format!(
                     "with data descriptor {number} of type {}, which has no meaning before \
                      traits are set",
@@ -198,7 +285,7 @@ fn descriptors(context: &Context, route: &Route, data: &[EventDataDescriptor]) {
         provider.is_none_or(|place| place == 0) && event.is_none_or(|place| place == expected);
     let single = data.iter().filter(|one| one.kind == EVENT_METADATA).count() <= 1;
     if !ordered || !single {
-        context.warn(Rule::Description, || {
+        written.warn(Rule::Description, || {
             "with metadata out of order; the order is provider metadata, event metadata, event \
              data"
                 .to_owned()
@@ -207,7 +294,7 @@ fn descriptors(context: &Context, route: &Route, data: &[EventDataDescriptor]) {
 }
 
 /// Checks for reserved levels, keywords, opcodes and channels (8).
-fn descriptor_values(context: &Context, event: &EventDescriptor) {
+fn descriptor_values(written: &Written<'_>, event: &EventDescriptor) {
     /// The keyword bits that a provider may define.
     const OWN_KEYWORDS: u64 = (1 << 48) - 1;
     let of_a_channel = event.channel >= 16 || (8..=10).contains(&event.channel);
@@ -217,8 +304,6 @@ fn descriptor_values(context: &Context, event: &EventDescriptor) {
         Some(format!("the reserved level {}", event.level))
     } else if event.opcode >= 241 {
         Some(format!("the reserved opcode {}", event.opcode))
-    } else if event.keyword == 0 {
-        Some("no keyword, so sessions cannot filter it by keyword".to_owned())
     } else if event.keyword & !OWN_KEYWORDS != 0 && !of_a_channel {
         Some(format!(
             "the reserved keyword bits 0x{:x}",
@@ -230,49 +315,53 @@ fn descriptor_values(context: &Context, event: &EventDescriptor) {
         None
     };
     if let Some(what) = what {
-        context.warn(Rule::ReservedDescriptorValue, || {
-            format!("for event {} with {what}", event.id)
+        written.warn(Rule::ReservedDescriptorValue, || format!("with {what}"));
+    }
+    // A TraceLogging event has no keyword unless the driver wants one.
+    if event.keyword == 0 && written.metadata().is_none() {
+        written.warn(Rule::NoKeyword, || {
+            "with no keyword, so sessions cannot filter it by keyword".to_owned()
         });
     }
 }
 
 /// Checks the content of an event.
-pub fn content(context: &Context, gathered: &Content) {
+pub fn content(written: &Written<'_>, gathered: &Content) {
     if let Some(metadata) = &gathered.event_metadata {
-        description(context, metadata, gathered);
+        description(written, metadata, gathered);
     }
-    leaks(context, &gathered.payload);
+    leaks(written, &gathered.payload);
 }
 
 /// Checks that the event metadata is well-formed and matches the payload.
-fn description(context: &Context, metadata: &[u8], gathered: &Content) {
+fn description(written: &Written<'_>, metadata: &[u8], gathered: &Content) {
     let stated = metadata.first_chunk::<2>().copied().map(u16::from_le_bytes);
     if stated.map(usize::from) != Some(metadata.len()) {
-        context.warn(Rule::Description, || {
+        written.warn(Rule::Description, || {
             let length = metadata.len();
             stated.map_or_else(
-                || format!("with {length} bytes of event metadata, which have no size field"),
+                || format!("with {length} bytes of event metadata, too few for the size field"),
                 |size| format!("with {length} bytes of event metadata whose size field is {size}"),
             )
         });
         return;
     }
     // Parsing takes time, and an error in an event shows early.
-    if !context.looks_closer() {
+    if !written.should_check_in_detail() {
         return;
     }
     match Schema::parse_trace_logging(metadata) {
-        Err(error) => context.warn(Rule::Description, || {
+        Err(error) => written.warn(Rule::Description, || {
             format!("with event metadata that cannot be decoded: {error}")
         }),
         Ok(schema) => {
             let payload = schema.decode(&gathered.payload, PointerSize::Eight);
             if let Some(error) = &payload.error {
-                context.warn(Rule::Description, || {
-                    format!("with event data that do not match the event metadata: {error}")
+                written.warn(Rule::Description, || {
+                    format!("with event data that does not match the event metadata: {error}")
                 });
             } else if !payload.leftover.is_empty() {
-                context.warn(Rule::Description, || {
+                written.warn(Rule::Description, || {
                     format!(
                         "with {} bytes of event data after the last field of the event metadata",
                         payload.leftover.len()
@@ -284,8 +373,8 @@ fn description(context: &Context, metadata: &[u8], gathered: &Content) {
 }
 
 /// Checks for uninitialized data and kernel addresses.
-fn leaks(context: &Context, payload: &[u8]) {
-    if !context.looks_closer() {
+fn leaks(written: &Written<'_>, payload: &[u8]) {
+    if !written.should_check_in_detail() {
         return;
     }
     for (at, window) in payload.windows(8).take(LOOKED_AT).enumerate() {
@@ -293,14 +382,14 @@ fn leaks(context: &Context, payload: &[u8]) {
             return;
         };
         if bytes == [UNINITIALIZED; 8] || bytes == [FREED; 8] {
-            context.warn(Rule::LeakingData, || {
+            written.warn(Rule::LeakingData, || {
                 format!("with uninitialized or freed memory at offset {at} of the event data")
             });
             return;
         }
         let value = u64::from_le_bytes(bytes);
-        if context.is_kernel_address(value) || context.stack().contains(value) {
-            context.warn(Rule::LeakingData, || {
+        if written.is_kernel_address(value) || written.stack().contains(value) {
+            written.warn(Rule::LeakingData, || {
                 format!("with the kernel address 0x{value:016X} at offset {at} of the event data")
             });
             return;

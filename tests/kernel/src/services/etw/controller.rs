@@ -11,7 +11,7 @@ use super::{
     filters::FilterData,
     limits::{MAX_FILTER_BYTES, MAX_PER_PROVIDER, MAX_PRIVATE, MAX_PROCESSES, MAX_SESSIONS},
     notify::{Cause, notify},
-    service::Context,
+    service::{Context, EtwRuntime},
     session::{
         config::{SessionConfig, SessionReport},
         running::Session,
@@ -112,7 +112,7 @@ pub fn enable(
     }
     if parameters.only_processes.len() > MAX_PROCESSES {
         return Err(ControlError::InvalidParameter(format!(
-            "the process filter names more than {MAX_PROCESSES} processes: {}",
+            "a process filter can contain at most {MAX_PROCESSES} processes, not {}",
             parameters.only_processes.len()
         )));
     }
@@ -123,7 +123,7 @@ pub fn enable(
         };
         refuse_for_groups(target, &running.session, parameters)?;
         if running.session.config().paged_memory
-            && etw.open.paged_session == PagedSession::CannotEnable
+            && etw.unspecified.paged_session == PagedSession::CannotEnable
         {
             return Err(ControlError::InvalidParameter(
                 "a session in paged memory cannot enable a driver's provider (ETW-6.1.11)"
@@ -136,7 +136,7 @@ pub fn enable(
             etw.forget(target, session.0);
             return Ok(());
         }
-        let all_without_any = etw.open.match_all_without_any;
+        let all_without_any = etw.unspecified.match_all_without_any;
         let sessions = etw.enable_infos.entry(target).or_default();
         sessions.insert(
             session.0,
@@ -170,7 +170,7 @@ pub fn enable(
 fn refuse_the_ninth(etw: &Etw, target: Target, session: u16) -> Result<(), ControlError> {
     let providers = match target {
         Target::Provider(guid) => HashSet::from([guid]),
-        Target::Group(group) if etw.open.group_counts_to_the_eight => etw.members(group),
+        Target::Group(group) if etw.unspecified.group_counts_toward_limit => etw.members(group),
         Target::Group(_) => return Ok(()),
     };
     for provider in providers {
@@ -373,6 +373,16 @@ fn release(context: &Context, session: u16) {
             notify(context, handle, Cause::CHANGE);
         }
     }
+}
+
+/// Stops a session of a kernel that has bugchecked, and finishes its file. No driver code runs any
+/// more, so no provider is notified.
+pub fn salvage(
+    runtime: &EtwRuntime,
+    session: SessionHandle,
+) -> Result<SessionReport, ControlError> {
+    let session = runtime.etw().sessions.remove(&session.0);
+    session.ok_or(ControlError::NotRunning)?.session.finish()
 }
 
 /// Stops a session: notifies the providers that it enabled with a null source (ETW-3.1.8,

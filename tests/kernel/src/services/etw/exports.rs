@@ -60,7 +60,7 @@ fn etw_register(context: &Context, provider: u64, callback: u64, argument: u64, 
     }
     if before != 0 {
         context.warn(Rule::HandleOverwritten, || {
-            format!("with a handle variable that holds 0x{before:016X}, which is lost")
+            format!("with a handle variable that already contains 0x{before:016X}; the old handle is lost")
         });
     }
     let handle = registration::register(context, provider, callback, argument);

@@ -93,11 +93,7 @@ fn check_callback(context: &Context, notification: &Notification) {
     ]
     .into_iter()
     .find_map(|(what, address)| {
-        Some((
-            what,
-            address,
-            context.addresses().about_what_is_gone(address)?,
-        ))
+        Some((what, address, context.addresses().describe_stale(address)?))
     });
     if let Some((what, address, why)) = gone {
         context.stop(

@@ -9,12 +9,12 @@ use super::{
     notify::{Cause, notify},
     service::Context,
     state::{DISABLE, HandleError, Registration},
-    traits::{CheckedTraits, check_traits},
+    traits::{CheckedTraits, check_traits, provider_name},
     unspecified::GroupDenial,
 };
 use crate::{
     execution::call::Call,
-    ground::{bugcheck::Violation, rule::Rule, status::NtStatus},
+    ground::{backtrace::Explained, bugcheck::Violation, rule::Rule, status::NtStatus},
 };
 
 /// The first handle. Handles look like kernel addresses and are never null or in user space.
@@ -29,6 +29,7 @@ pub fn register(context: &Context, provider: Guid, callback: u64, argument: u64)
         let mut etw = context.etw();
         let handle = FIRST_HANDLE + etw.issued * HANDLE_STEP;
         etw.issued += 1;
+        etw.registered.entry(provider).or_default();
         etw.registrations.insert(
             handle,
             Registration {
@@ -39,6 +40,7 @@ pub fn register(context: &Context, provider: Guid, callback: u64, argument: u64)
                 group: None,
                 honours_types: false,
                 registered_by: context.call(),
+                backtrace: context.short_backtrace(),
                 in_callback: None,
                 writes: Arc::default(),
             },
@@ -48,7 +50,7 @@ pub fn register(context: &Context, provider: Guid, callback: u64, argument: u64)
     };
     if enabled {
         let cause = Cause {
-            filters: context.etw().open.filters_at_registration,
+            filters: context.etw().unspecified.filters_at_registration,
             ..Cause::CHANGE
         };
         context.while_registering(|| notify(context, handle, cause));
@@ -84,7 +86,7 @@ pub fn unregister(context: &Context, handle: u64) -> NtStatus {
                 etw.released.insert(handle);
                 churn = registration.as_ref().is_some_and(|one| etw.churns(one));
                 registration
-                    .filter(|_| enabled && etw.open.disabled_at_unregistration)
+                    .filter(|_| enabled && etw.unspecified.disabled_at_unregistration)
                     .filter(|registration| registration.callback != 0)
             };
             if churn {
@@ -158,18 +160,21 @@ pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
             return NtStatus::INVALID_HANDLE;
         };
         if registration.traits.is_some() {
-            let status = etw.open.second_traits;
+            let status = etw.unspecified.second_traits;
             drop(etw);
             context.warn(Rule::TraitsSetTwice, || {
                 "for a registration that already has traits".to_owned()
             });
             return status;
         }
-        if denial == Some(GroupDenial::RefusesAll) {
+        if denial == Some(GroupDenial::SkipsAllTraits) {
             return NtStatus::ACCESS_DENIED;
         }
+        let name = provider_name(&blob);
         registration.traits = Some(blob.into());
         registration.honours_types = true;
+        let provider = registration.provider;
+        etw.registered.insert(provider, name);
         if denial.is_some() {
             return NtStatus::ACCESS_DENIED;
         }
@@ -187,38 +192,44 @@ pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
 }
 
 /// Reports and removes the registrations of an unloaded driver. Their callbacks would run
-/// code that is no longer mapped (ETW-2.1).
+/// code that is no longer mapped (ETW-2.1). `unload` describes the driver's unload routine.
 pub fn report_left_registered(
     context: &Context,
     belongs: impl Fn(&Call) -> bool,
     driver: &str,
+    unload: Option<&str>,
 ) -> Vec<Violation> {
-    let left: Vec<(u64, Guid, Call)> = {
+    let unload = unload.map_or_else(String::new, |routine| {
+        format!("; its unload routine is {routine}")
+    });
+    let left: Vec<(u64, Registration)> = {
         let mut etw = context.etw();
-        let left: Vec<_> = etw
+        let handles: Vec<u64> = etw
             .registrations
             .iter()
             .filter(|(_, registration)| belongs(&registration.registered_by))
-            .map(|(handle, registration)| {
-                (*handle, registration.provider, registration.registered_by)
-            })
+            .map(|(handle, _)| *handle)
             .collect();
-        for (handle, ..) in &left {
-            etw.registrations.remove(handle);
-            etw.released.insert(*handle);
-        }
-        left
+        handles
+            .into_iter()
+            .filter_map(|handle| {
+                etw.released.insert(handle);
+                Some((handle, etw.registrations.remove(&handle)?))
+            })
+            .collect()
     };
     left.into_iter()
-        .map(|(handle, provider, call)| Violation {
-            rule: Rule::ProviderLeftRegistered,
-            message: format!(
-                "{driver} was unloaded without EtwUnregister for the provider {{{provider}}}: its \
-                 handle 0x{handle:016X} came from {}, called at {} from {}",
-                call.name,
-                call.irql,
-                context.place(call.return_address)
-            ),
+        .map(|(handle, registration)| {
+            let Explained { place, lines } = context.explain(&registration.backtrace);
+            let message = format!(
+                "{driver} was unloaded without EtwUnregister for the provider {{{}}}: its \
+                     handle 0x{handle:016X} came from {}, called at {} from \
+                     {place}{unload}",
+                registration.provider,
+                registration.registered_by.name,
+                registration.registered_by.irql,
+            );
+            Violation::new(Rule::ProviderLeftRegistered, message, lines)
         })
         .collect()
 }

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The number of events that are checked in detail, which takes time.
-const CLOSER_LOOKS: u32 = 20_000;
+const MAX_DETAILED_CHECKS: u32 = 20_000;
 
 /// The configuration of the runtime.
 #[derive(Clone, Copy)]
@@ -31,7 +31,8 @@ pub struct EtwConfig {
     pub processors: u16,
     /// The choices for unspecified behaviour.
     pub unspecified_behaviour: UnspecifiedBehaviour,
-    /// Passes filter data to enable callbacks whose chain leads past its end.
+    /// Passes filter data whose chain of filters continues past the end of the data to enable
+    /// callbacks.
     pub hostile_filters: bool,
 }
 
@@ -59,7 +60,7 @@ pub struct EtwRuntime {
     /// The bits of sessions that filters have announced to providers.
     instances: AtomicU64,
     no_page_faults: AtomicBool,
-    closer_looks: AtomicU32,
+    detailed_checks: AtomicU32,
 }
 
 /// The locked state of the runtime. Its changes are applied to the routes before the lock is
@@ -104,7 +105,7 @@ impl EtwRuntime {
             activities: Activities::default(),
             instances: AtomicU64::new(0),
             no_page_faults: AtomicBool::new(false),
-            closer_looks: AtomicU32::new(0),
+            detailed_checks: AtomicU32::new(0),
         }
     }
 
@@ -233,11 +234,11 @@ impl Context {
         self.runtime.no_page_faults.load(Ordering::Relaxed)
     }
 
-    /// Returns whether one more event is to be checked in detail.
-    pub fn looks_closer(&self) -> bool {
-        let looks = &self.runtime.closer_looks;
-        looks.load(Ordering::Relaxed) < CLOSER_LOOKS
-            && looks.fetch_add(1, Ordering::Relaxed) < CLOSER_LOOKS
+    /// Returns whether to check this event in detail, and counts it.
+    pub fn should_check_in_detail(&self) -> bool {
+        let looks = &self.runtime.detailed_checks;
+        looks.load(Ordering::Relaxed) < MAX_DETAILED_CHECKS
+            && looks.fetch_add(1, Ordering::Relaxed) < MAX_DETAILED_CHECKS
     }
 
     /// Returns whether `EtwRegister` runs on this thread and has not stored its handle yet.

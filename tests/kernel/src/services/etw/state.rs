@@ -18,7 +18,7 @@ use super::{
     session::running::Session,
     unspecified::{GroupDenial, UnspecifiedBehaviour},
 };
-use crate::execution::call::Call;
+use crate::{execution::call::Call, ground::backtrace::Backtrace};
 
 /// `EVENT_CONTROL_CODE_DISABLE_PROVIDER`.
 pub const DISABLE: u32 = 0;
@@ -64,6 +64,8 @@ pub struct Registration {
     /// Set once the types of data descriptors have a meaning (ETW-4.3.6).
     pub honours_types: bool,
     pub registered_by: Call,
+    /// The calls that led to the registration.
+    pub backtrace: Backtrace,
     /// The thread that its enable callback runs on.
     pub in_callback: Option<ThreadId>,
     /// The number of events that were written with its handle.
@@ -79,7 +81,7 @@ pub struct RunningSession {
 
 impl RunningSession {
     /// Returns whether the session receives no events from drivers (ETW-3.6.4, ETW-6.1.11).
-    fn is_out_of_reach(&self) -> bool {
+    fn is_closed_to_drivers(&self) -> bool {
         self.session.is_private() || self.session.config().paged_memory
     }
 }
@@ -95,7 +97,7 @@ pub struct Etw {
     /// The number of a provider's registrations that ended after a few events.
     pub short_lived: HashMap<Guid, u32>,
     /// The choices for unspecified behaviour.
-    pub open: UnspecifiedBehaviour,
+    pub unspecified: UnspecifiedBehaviour,
     /// The running sessions, by id.
     pub sessions: BTreeMap<u16, RunningSession>,
     /// The id of the next session. No id is used twice.
@@ -104,6 +106,8 @@ pub struct Etw {
     pub enable_infos: HashMap<Target, BTreeMap<u16, SessionEnableInfo>>,
     /// The number of notifications that were delivered.
     pub notifications: u64,
+    /// The providers that registered, and their names where traits have them.
+    pub registered: BTreeMap<Guid, Option<String>>,
     /// The groups that no driver may join.
     pub denied_groups: HashMap<Guid, GroupDenial>,
 }
@@ -132,9 +136,9 @@ pub struct Notification {
 
 impl Etw {
     /// Creates a runtime with these choices for unspecified behaviour.
-    pub fn new(open: UnspecifiedBehaviour) -> Self {
+    pub fn new(unspecified: UnspecifiedBehaviour) -> Self {
         Self {
-            open,
+            unspecified,
             ..Self::default()
         }
     }
@@ -177,11 +181,11 @@ impl Etw {
         let is_direct = |session| direct.is_some_and(|sessions| sessions.contains_key(&session));
         let reaches = |target: Target, id: u16| {
             self.sessions.get(&id).is_some_and(|running| {
-                !running.is_out_of_reach()
+                !running.is_closed_to_drivers()
                     && match target {
                         Target::Provider(_) => true,
                         Target::Group(_) => {
-                            let replaced = self.open.direct_replaces_group && is_direct(id);
+                            let replaced = self.unspecified.direct_replaces_group && is_direct(id);
                             !replaced && !running.disallowed.contains(&registration.provider)
                         }
                     }
@@ -224,7 +228,7 @@ impl Etw {
     /// creation.
     pub fn reached_by(&self, target: Target, session: u16) -> Vec<u64> {
         let session = self.sessions.get(&session);
-        if session.is_some_and(RunningSession::is_out_of_reach) {
+        if session.is_some_and(RunningSession::is_closed_to_drivers) {
             return Vec::new();
         }
         self.registrations
@@ -240,13 +244,13 @@ impl Etw {
     }
 
     /// Returns the notification to send to a registration now. It carries the resulting state
-    /// (ETW-3.2.1, R-E3), or asks for a capture of state.
+    /// (ETW-3.2.1, R-E3), or requests a capture of state.
     pub fn notification(&self, handle: u64, capture: bool) -> Option<Notification> {
         let registration = self.registrations.get(&handle)?;
         let enable_infos = self.enable_infos_of(registration);
         let mut composite = Composite::of(enable_infos.iter().map(|(_, one)| one.enable_info));
         // O1
-        if self.open.level_0_is_told
+        if self.unspecified.passes_level_zero
             && enable_infos
                 .iter()
                 .all(|(_, one)| one.enable_info.level == 0)
@@ -318,7 +322,7 @@ impl Etw {
             .registrations
             .values()
             .filter(|registration| {
-                self.open.group_counts_to_the_eight && registration.provider == provider
+                self.unspecified.group_counts_toward_limit && registration.provider == provider
             })
             .filter_map(|registration| self.enable_infos.get(&Target::Group(registration.group?)));
         direct

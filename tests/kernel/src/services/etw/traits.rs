@@ -12,12 +12,12 @@ use crate::ground::rule::Rule;
 pub struct CheckedTraits {
     /// The provider group that the traits name.
     pub group: Option<Guid>,
-    /// The violations that do not fail the call, each with a text that follows "traits".
+    /// The violations that do not fail the call, each with words that follow "traits".
     pub doubtful: Vec<(Rule, String)>,
 }
 
-/// Checks a blob of traits (R-T1, R-T2, R-T5). An error has the broken rule and a text that
-/// follows "traits".
+/// Checks a blob of traits (R-T1, R-T2, R-T5). An error has the broken rule and words that follow
+/// "traits".
 pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
     const GROUP: u8 = 1;
     /// The recommended maximum: every event carries a copy of the traits (ETW-4.3.4).
@@ -85,6 +85,13 @@ pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
     Ok(CheckedTraits { group, doubtful })
 }
 
+/// Returns the provider's name, which traits start with after their size.
+pub fn provider_name(traits: &[u8]) -> Option<String> {
+    let name = traits.get(2..)?.split(|byte| *byte == 0).next()?;
+    let name = std::str::from_utf8(name).ok()?;
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,7 +129,7 @@ mod tests {
         let good = example();
         for length in 0..good.len() {
             let mut cut = good[..length].to_vec();
-            assert!(check_traits(&cut).is_err(), "the size field says more");
+            assert!(check_traits(&cut).is_err(), "the size field is larger");
             if length >= 2 {
                 cut[..2].copy_from_slice(&u16::try_from(length).unwrap().to_le_bytes());
                 // Only cuts between whole traits are whole blobs.

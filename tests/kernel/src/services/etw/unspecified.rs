@@ -10,9 +10,9 @@ use crate::ground::status::NtStatus;
 pub enum GroupDenial {
     /// No traits are set.
     #[default]
-    RefusesAll,
+    SkipsAllTraits,
     /// All traits except the group are set; the call still fails.
-    RefusesTheGroup,
+    SkipsGroup,
 }
 
 /// The activity id of an event that is written without one at `DISPATCH_LEVEL` or above
@@ -26,7 +26,7 @@ pub enum ImplicitActivity {
     Null,
 }
 
-/// The way in which a session in paged memory is kept from drivers (O10, ETW-6.1.11).
+/// The rule that separates a session in paged memory from drivers (O10, ETW-6.1.11).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PagedSession {
     /// The session can enable drivers, but receives no events from them.
@@ -40,12 +40,12 @@ pub enum PagedSession {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a behaviour of its own, which happens or not"
+    reason = "each flag selects one of two outcomes of a separate behaviour"
 )]
 pub struct UnspecifiedBehaviour {
-    /// O1 (ETW-3.3.3): passes level 0 to a driver when every session asks for level 0. If not
-    /// set, the driver receives level 255.
-    pub level_0_is_told: bool,
+    /// O1 (ETW-3.3.3): passes level 0 to a driver when every session enables level 0. If not set,
+    /// the driver receives level 255.
+    pub passes_level_zero: bool,
     /// O2 (ETW-3.4.4): applies match-all even when match-any is 0.
     pub match_all_without_any: bool,
     /// O3 (ETW-4.3.2): the status of a second attempt to set traits.
@@ -57,37 +57,37 @@ pub struct UnspecifiedBehaviour {
     pub disabled_at_unregistration: bool,
     /// O6 (ETW-6.1.5): a write succeeds if only independent sessions recorded the event and
     /// other sessions had no room for it.
-    pub success_if_an_independent_session_records: bool,
+    pub independent_session_suffices: bool,
     /// O6 (ETW-6.1.6): a session that had room for an event, but did not receive it because
     /// another session had none, counts the event as lost.
-    pub all_count_the_loss: bool,
+    pub every_session_counts_loss: bool,
     /// O7 (ETW-6.2.1): the largest event in bytes, including its header and extended items.
     pub largest_event: usize,
     /// O8 (ETW-6.5.7): the activity id of an event that is written without one.
     pub activity_at_dispatch: ImplicitActivity,
     /// O9 (ETW-3.6.5): a session that enables a group counts toward the limit of eight sessions
     /// of each member.
-    pub group_counts_to_the_eight: bool,
+    pub group_counts_toward_limit: bool,
     /// O9 (ETW-5.4): a session's enable info for a provider replaces its enable info for the
     /// provider's group. If not set, the session records an event that either one passes.
     pub direct_replaces_group: bool,
-    /// O10 (ETW-6.1.11): the way in which a session in paged memory is kept from drivers.
+    /// O10 (ETW-6.1.11): the rule that separates a session in paged memory from drivers.
     pub paged_session: PagedSession,
 }
 
 impl Default for UnspecifiedBehaviour {
     fn default() -> Self {
         Self {
-            level_0_is_told: false,
+            passes_level_zero: false,
             match_all_without_any: true,
             second_traits: NtStatus::INVALID_PARAMETER,
             filters_at_registration: true,
             disabled_at_unregistration: false,
-            success_if_an_independent_session_records: false,
-            all_count_the_loss: false,
+            independent_session_suffices: false,
+            every_session_counts_loss: false,
             largest_event: u16::MAX as usize,
             activity_at_dispatch: ImplicitActivity::OfTheThread,
-            group_counts_to_the_eight: false,
+            group_counts_toward_limit: false,
             direct_replaces_group: false,
             paged_session: PagedSession::GetsNoEvents,
         }

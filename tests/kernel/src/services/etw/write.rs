@@ -7,7 +7,7 @@ use etw_wire::limits::MAX_DATA_DESCRIPTORS;
 use zerocopy::IntoBytes;
 
 use super::{
-    checks,
+    checks::{self, Written},
     event::{Content, EVENT_METADATA, PROVIDER_METADATA, TIMESTAMP_OVERRIDE, WriteCall},
     filters::{Subject, instance_bit, name_of},
     registration,
@@ -44,13 +44,14 @@ pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
     }
     let descriptor: EventDescriptor = context.read(call.descriptor);
     let descriptors = data_descriptors(context, call);
-    checks::arguments(context, call, &route, &descriptor, &descriptors);
+    let written = Written::new(context, call, &route, &descriptor, &descriptors);
+    checks::arguments(&written);
     let interested = interested(&route, descriptor, call.filter, call.flags);
     if interested.is_empty() {
         return NtStatus::SUCCESS;
     }
     let gathered = gather(context, &descriptors, route.honours_types);
-    checks::content(context, &gathered);
+    checks::content(&written, &gathered);
     let sessions = filtered(&interested, descriptor, &gathered);
     if sessions.is_empty() {
         return NtStatus::SUCCESS;
@@ -58,7 +59,7 @@ pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
     for target in interested.iter().filter(|target| target.stack_walk) {
         target.session.count_stack();
     }
-    deliver(context, call, &route, descriptor, gathered, &sessions)
+    deliver(&written, call, &route, descriptor, gathered, &sessions)
 }
 
 /// Writes an event whose only content is a string.
@@ -83,7 +84,8 @@ pub fn write_string(
         filter: 0,
         flags: 0,
     };
-    checks::arguments(context, &call, &route, &descriptor, &[]);
+    let written = Written::new(context, &call, &route, &descriptor, &[]);
+    checks::arguments(&written);
     let interested = interested(&route, descriptor, 0, 0);
     let gathered = Content {
         payload: text,
@@ -93,7 +95,7 @@ pub fn write_string(
     if sessions.is_empty() {
         return NtStatus::SUCCESS;
     }
-    deliver(context, &call, &route, descriptor, gathered, &sessions)
+    deliver(&written, &call, &route, descriptor, gathered, &sessions)
 }
 
 /// Returns the route of a handle, or the status of a call with an invalid handle.
@@ -217,21 +219,22 @@ fn implicit_activity(context: &Context) -> Guid {
 /// Builds the record and copies it to every session's buffer. Either all sessions that are not
 /// independent record it, or none of them does (ETW-6.1.3, ETW-6.1.4, R-O11).
 fn deliver(
-    context: &Context,
+    written: &Written<'_>,
     call: &WriteCall,
     route: &Route,
     descriptor: EventDescriptor,
     gathered: Content,
     sessions: &[&Session],
 ) -> NtStatus {
-    let open = context.config().unspecified_behaviour;
+    let context: &Context = written;
+    let unspecified = context.config().unspecified_behaviour;
     let mut record = record(context, call, route, descriptor, gathered);
     let size = record.encoded_size();
-    if size > open.largest_event {
+    if size > unspecified.largest_event {
         for session in sessions {
             session.count_lost();
         }
-        checks::too_large(context, size);
+        checks::too_large(written, size);
         return NtStatus::INTEGER_OVERFLOW;
     }
     let may_grow = context.irql() < Irql::DISPATCH_LEVEL;
@@ -256,12 +259,12 @@ fn deliver(
         }
     }
     if !fitting {
-        checks::too_large_for_a_buffer(context, size);
+        checks::too_large_for_a_buffer(written, size);
     }
     if refused.is_some() {
         reserved.retain(|(session, _)| {
             let stays = session.config().independent;
-            if !stays && open.all_count_the_loss {
+            if !stays && unspecified.every_session_counts_loss {
                 session.count_lost();
             }
             stays
@@ -284,7 +287,7 @@ fn deliver(
     }
     match refused {
         None => NtStatus::SUCCESS,
-        Some(_) if recorded && open.success_if_an_independent_session_records => NtStatus::SUCCESS,
+        Some(_) if recorded && unspecified.independent_session_suffices => NtStatus::SUCCESS,
         Some(NoRoom::NeverFits) => NtStatus::BUFFER_OVERFLOW,
         Some(NoRoom::StoreFull) => NtStatus::LOG_FILE_FULL,
         Some(_) => NtStatus::NO_MEMORY,

@@ -172,8 +172,8 @@ fn new_globals(context: &Context, registry_path: u64) -> DriverGlobals {
     }
 }
 
-/// `WdfVersionUnbind`: deletes the driver object, unless the driver's unload has deleted it
-/// already, and then the globals.
+/// `WdfVersionUnbind`: deletes the driver object, if the driver's unload routine has not done so
+/// already, and then frees the driver globals.
 pub fn unbind(context: &Context, _registry_path: u64, _info: u64, globals: u64) -> u64 {
     let Some(driver_object) = client_object(context, globals) else {
         return NtStatus::INVALID_PARAMETER.to_register();
@@ -208,8 +208,8 @@ pub fn handle_of(context: &Context, driver_object: u64) -> Option<u64> {
     })
 }
 
-/// Returns the driver object of the driver that made the present call. It is the parent of
-/// objects without a parent of their own.
+/// Returns the driver object of the driver that made the current call. The driver object is the
+/// parent of objects that are created without a parent.
 pub fn driver_of(context: &Context) -> Option<u64> {
     let caller = context.call().return_address;
     let drivers = {
@@ -335,6 +335,17 @@ fn copy_path(context: &Context, registry_path: u64) -> Block {
         context.stop_for_address(error);
     }
     block
+}
+
+/// Returns the address of a driver's own unload routine: `EvtDriverUnload`, or `DriverUnload` of a
+/// driver without the framework's.
+pub fn unload_routine(context: &Context, driver_object: u64) -> Option<u64> {
+    let own = |handle| context.with::<DriverData, _>(handle, |driver| driver.unload);
+    if let Some(address) = handle_of(context, driver_object).map(own) {
+        return (address != 0).then_some(address);
+    }
+    let object: DriverObject = memory::read(driver_object).ok()?;
+    Some(object.driver_unload).filter(|address| *address != 0)
 }
 
 /// The framework's unload routine, which calls the driver's own and deletes the driver object.

@@ -40,6 +40,16 @@ impl Data for FileData {
     }
 }
 
+/// Describes the opening of a device that failed.
+pub fn opening(context: &Context, device: u64) -> &'static str {
+    let mut framework = context.framework();
+    let device = framework.get::<DeviceData>(device);
+    device
+        .ok()
+        .and_then(|device| device.why_unreachable())
+        .unwrap_or("opening the device")
+}
+
 /// Opens a file on a device: calls `EvtDeviceFileCreate` if the driver has it, or else sends a
 /// create request to the queue for such requests, if there is one. The name is the part of the
 /// path after the device.

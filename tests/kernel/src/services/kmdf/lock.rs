@@ -78,7 +78,7 @@ fn spin_lock_acquire(context: &Context, _globals: u64, lock: u64) -> u64 {
         );
     }
     let before = context.raise_irql(Irql::DISPATCH_LEVEL);
-    context.wait_for("a held spin lock", || {
+    context.wait_for("a spin lock that is never released", || {
         context.with::<SpinLockData, _>(lock, |lock| {
             let free = lock.held.is_none();
             if free {

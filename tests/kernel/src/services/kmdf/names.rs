@@ -420,11 +420,11 @@ pub static FUNCTIONS: [(&str, Irql); 458] = [
     ("WdfRequestMarkCancelableEx", DISPATCH),
     ("WdfRequestIsReserved", DISPATCH),
     ("WdfRequestForwardToParentDeviceIoQueue", DISPATCH),
-    ("WdfCxDeviceInitAllocate", HIGH),
-    ("WdfCxDeviceInitAssignWdmIrpPreprocessCallback", HIGH),
-    ("WdfCxDeviceInitSetIoInCallerContextCallback", HIGH),
-    ("WdfCxDeviceInitSetRequestAttributes", HIGH),
-    ("WdfCxDeviceInitSetFileObjectConfig", HIGH),
+    ("WdfCxDeviceInitAllocate", PASSIVE),
+    ("WdfCxDeviceInitAssignWdmIrpPreprocessCallback", DISPATCH),
+    ("WdfCxDeviceInitSetIoInCallerContextCallback", DISPATCH),
+    ("WdfCxDeviceInitSetRequestAttributes", DISPATCH),
+    ("WdfCxDeviceInitSetFileObjectConfig", DISPATCH),
     ("WdfDeviceWdmDispatchIrp", DISPATCH),
     ("WdfDeviceWdmDispatchIrpToIoQueue", DISPATCH),
     ("WdfDeviceInitSetRemoveLockOptions", DISPATCH),
@@ -464,12 +464,12 @@ pub static FUNCTIONS: [(&str, Irql); 458] = [
     ("WdfFdoInitAllocAndQueryPropertyEx", PASSIVE),
     ("WdfDeviceStopIdleActual", DISPATCH),
     ("WdfDeviceResumeIdleActual", DISPATCH),
-    ("WdfDeviceGetSelfIoTarget", HIGH),
-    ("WdfDeviceInitAllowSelfIoTarget", HIGH),
-    ("WdfIoTargetSelfAssignDefaultIoQueue", HIGH),
+    ("WdfDeviceGetSelfIoTarget", DISPATCH),
+    ("WdfDeviceInitAllowSelfIoTarget", DISPATCH),
+    ("WdfIoTargetSelfAssignDefaultIoQueue", DISPATCH),
     ("WdfDeviceOpenDevicemapKey", PASSIVE),
     ("WdfDmaTransactionSetSingleTransferRequirement", DISPATCH),
-    ("WdfCxDeviceInitSetPnpPowerEventCallbacks", HIGH),
+    ("WdfCxDeviceInitSetPnpPowerEventCallbacks", DISPATCH),
     ("WdfFileObjectGetInitiatorProcessId", DISPATCH),
     ("WdfRequestGetRequestorProcessId", DISPATCH),
     ("WdfDeviceRetrieveCompanionTarget", PASSIVE),
@@ -478,9 +478,9 @@ pub static FUNCTIONS: [(&str, Irql); 458] = [
     ("WdfDriverOpenPersistentStateRegistryKey", PASSIVE),
     ("WdfDriverErrorReportApiMissing", DIRQL),
     ("WdfPdoInitRemovePowerDependencyOnParent", PASSIVE),
-    ("WdfCxDeviceInitAllocateContext", HIGH),
-    ("WdfCxDeviceInitGetTypedContextWorker", HIGH),
-    ("WdfCxDeviceInitSetPowerPolicyEventCallbacks", HIGH),
+    ("WdfCxDeviceInitAllocateContext", DISPATCH),
+    ("WdfCxDeviceInitGetTypedContextWorker", DIRQL),
+    ("WdfCxDeviceInitSetPowerPolicyEventCallbacks", DISPATCH),
     ("WdfDeviceSetDeviceInterfaceStateEx", PASSIVE),
 ];
 
@@ -492,10 +492,10 @@ mod tests {
 
     #[test]
     fn table_places_are_those_of_the_headers() {
-        let text = etw_test_support::read_data("abi/functions.json");
+        let text = etw_test_support::read_headers("functions.json");
         let functions: Value = serde_json::from_str(&text).expect("functions.json is JSON");
         for (index, (name, _)) in FUNCTIONS.iter().enumerate() {
-            assert_eq!(functions["functions"][name]["index"], index, "{name}");
+            assert_eq!(functions["kmdf"][name]["index"], index, "{name}");
         }
     }
 }

@@ -168,7 +168,7 @@ fn find(context: &Context, key: u64, name: u64) -> Result<RegistryValue, NtStatu
         .ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)
 }
 
-/// Returns the text that a driver names.
+/// Returns the string value with the name that a driver passed.
 fn find_text(context: &Context, key: u64, name: u64) -> Result<String, NtStatus> {
     match find(context, key, name)? {
         RegistryValue::Text(text) => Ok(text),
@@ -187,7 +187,8 @@ fn query_ulong(context: &Context, _globals: u64, key: u64, name: u64, value: u64
     }
 }
 
-/// Copies a text. The length that is reported counts the NUL; the one in the string does not.
+/// Copies a string. The reported length includes the NUL; the length in the `UNICODE_STRING` does
+/// not.
 fn query_unicode_string(
     context: &Context,
     _globals: u64,

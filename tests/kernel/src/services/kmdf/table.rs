@@ -76,7 +76,7 @@ fn not_provided(context: &Context) -> u64 {
     context.stop(
         Rule::NotProvided,
         format!(
-            "{} was called from {}; the stand-in kernel does not provide it",
+            "{MODULE}!{} was called from {}; the stand-in kernel does not provide it",
             context.call().name,
             context.caller()
         ),

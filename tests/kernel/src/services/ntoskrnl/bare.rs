@@ -13,8 +13,8 @@ pub fn routines() -> [(&'static str, u64); 5] {
 }
 
 const extern "win64" fn memcpy(to: *mut u8, from: *const u8, count: usize) -> *mut u8 {
-    // SAFETY: the driver's compiler vouches for its own copies; a wrong address faults
-    // here as it would in the driver.
+    // SAFETY: the driver's compiler generated the call; a wrong address faults here as it would in
+    // the driver.
     unsafe { core::ptr::copy_nonoverlapping(from, to, count) };
     to
 }

@@ -51,7 +51,7 @@ pub fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u64) -> 
         paged,
         uninitialized: flags & POOL_FLAG_UNINITIALIZED != 0,
     };
-    context.pool().allocate(wanted, call)
+    context.pool().allocate(wanted, context, call)
 }
 
 pub fn ex_free_pool(context: &Context, address: u64) -> u64 {
@@ -80,7 +80,7 @@ fn free(context: &Context, address: u64, tag: Option<Tag>) {
             ),
         );
     }
-    let result = context.pool().free(address, call);
+    let result = context.pool().free(address, context, call);
     match result {
         Ok(found) => {
             if let Some(tag) = tag.filter(|tag| tag.0 != 0 && *tag != found) {
@@ -94,14 +94,15 @@ fn free(context: &Context, address: u64, tag: Option<Tag>) {
                 );
             }
         }
-        Err(FreeError::Twice(tag, earlier)) => context.stop(
+        Err(FreeError::Twice(earlier)) => context.stop(
             Rule::BadFree,
             format!(
-                "{} was called from {} for a block with the tag {tag} that {} had freed from {}",
+                "{} was called from {} for a block with the tag {} that {} had freed from {}",
                 call.name,
                 from(),
-                earlier.name,
-                context.place(earlier.return_address)
+                earlier.tag,
+                earlier.by.name,
+                context.explain(&earlier.backtrace).place
             ),
         ),
         Err(FreeError::NotPool) => context.stop(

@@ -22,7 +22,7 @@ pub fn ke_bug_check_ex(context: &Context, code: u64, p1: u64, p2: u64, p3: u64, 
     } else {
         format!("the driver called KeBugCheckEx from {from}")
     };
-    context.bugcheck(code, [p1, p2, p3, p4], message)
+    context.bugcheck(code, [p1, p2, p3, p4], message, &context.backtrace())
 }
 
 /// Waits in virtual time. The interval is in 100 ns units: negative ones are relative to now,

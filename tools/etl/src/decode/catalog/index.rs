@@ -6,9 +6,11 @@ use std::sync::Arc;
 use etw_manifest::{self as model, Manifest, Property, PropertyKind, QName, Size, TextRef};
 
 use super::provider::{EventDefinition, Provider};
-use crate::decode::schema::{Count, Field, InType, Length, OutType, Schema, ValueMap};
+use etw_wire::InType;
 
-/// The preferred language of texts.
+use crate::decode::schema::{Count, Encoding, Field, Length, Presentation, Schema, ValueMap};
+
+/// The preferred language of strings.
 const CULTURE: &str = "en-US";
 
 /// Indexes the providers of a manifest.
@@ -21,10 +23,10 @@ pub fn providers(manifest: &Manifest) -> Vec<Provider> {
         .collect()
 }
 
-/// The texts of a manifest.
+/// The strings of a manifest.
 struct Texts<'a> {
     manifest: &'a Manifest,
-    /// The texts in English, if the manifest's first language is another.
+    /// The strings in English, if the manifest's first language is another.
     english: HashMap<&'a str, &'a str>,
 }
 
@@ -128,25 +130,25 @@ fn fields(properties: &[Property], outer: &[Property], maps: &[Arc<ValueMap>]) -
                 map,
             } => {
                 let shown = if *explicit_out_type {
-                    OutType::from_winmeta(out_type.code())
+                    (*out_type).into()
                 } else {
-                    OutType::Default
+                    Presentation::Default
                 };
                 let map = map.and_then(|at| maps.get(at)).cloned();
-                (InType::from_code(in_type.code()), shown, map, Vec::new())
+                (Encoding::Known(*in_type), shown, map, Vec::new())
             }
             PropertyKind::Unknown {
                 in_type,
                 out_type,
                 map,
             } => {
-                let out_type = OutType::from_winmeta(*out_type);
+                let out_type = Presentation::from_winmeta(*out_type);
                 let map = map.and_then(|at| maps.get(at)).cloned();
-                (InType::from_code(*in_type), out_type, map, Vec::new())
+                (Encoding::from_code(*in_type), out_type, map, Vec::new())
             }
             PropertyKind::Struct(members) => {
                 let members = fields(members, properties, maps);
-                (InType::Struct, OutType::Default, None, members)
+                (InType::Struct.into(), Presentation::Default, None, members)
             }
         };
         Field {
@@ -160,7 +162,10 @@ fn fields(properties: &[Property], outer: &[Property], maps: &[Arc<ValueMap>]) -
                 Size::Outer(at) => Count::Field(referred(outer, at)),
             },
             length: match property.length {
-                Size::None if in_type == InType::Binary && out_type == OutType::Ipv6 => {
+                Size::None
+                    if in_type == Encoding::Known(InType::Binary)
+                        && out_type == Presentation::Ipv6 =>
+                {
                     Length::Fixed(IPV6_LENGTH)
                 }
                 Size::None => Length::Natural,

@@ -1,10 +1,10 @@
 use super::*;
 use crate::decode::ValueMap;
 
-fn field(name: &str, in_type: InType, out_type: OutType) -> Field {
+fn field(name: &str, in_type: impl Into<Encoding>, out_type: Presentation) -> Field {
     Field {
         name: name.into(),
-        in_type,
+        in_type: in_type.into(),
         out_type,
         count: Count::Scalar,
         length: Length::Natural,
@@ -22,8 +22,8 @@ fn decode(fields: Vec<Field>, data: &[u8]) -> Payload {
     schema.decode(data, PointerSize::Eight)
 }
 
-/// The only value of data that hold nothing else.
-fn one(in_type: InType, out_type: OutType, data: &[u8]) -> Value {
+/// Decodes data that contains a single value, and returns the value.
+fn one(in_type: InType, out_type: Presentation, data: &[u8]) -> Value {
     let payload = decode(vec![field("f", in_type, out_type)], data);
     assert_eq!(payload.error, None);
     assert_eq!(payload.leftover, [0_u8; 0]);
@@ -31,7 +31,7 @@ fn one(in_type: InType, out_type: OutType, data: &[u8]) -> Value {
 }
 
 fn plain(in_type: InType, data: &[u8]) -> Value {
-    one(in_type, OutType::Default, data)
+    one(in_type, Presentation::Default, data)
 }
 
 fn text(text: &str) -> Value {
@@ -56,70 +56,86 @@ fn integers_have_their_size_and_sign() {
         plain(InType::HexInt64, &[1; 8]),
         Value::Hex(0x0101_0101_0101_0101)
     );
-    assert_eq!(plain(InType::Bool32, &[0, 1, 0, 0]), Value::Bool(true));
+    assert_eq!(plain(InType::Boolean, &[0, 1, 0, 0]), Value::Bool(true));
     assert_eq!(plain(InType::Null, &[]), Value::Null);
 }
 
 #[test]
 fn out_types_give_integers_their_meaning() {
     let of = |in_type, out_type, data: &[u8]| one(in_type, out_type, data);
-    assert_eq!(of(InType::UInt8, OutType::Boolean, &[2]), Value::Bool(true));
-    assert_eq!(of(InType::UInt8, OutType::String, b"x"), text("x"));
-    assert_eq!(of(InType::UInt16, OutType::String, &[0xE9, 0]), text("é"));
-    assert_eq!(of(InType::UInt8, OutType::Hex, &[0xAB]), Value::Hex(0xAB));
     assert_eq!(
-        of(InType::UInt16, OutType::Port, &[0x1F, 0x90]),
+        of(InType::UInt8, Presentation::Boolean, &[2]),
+        Value::Bool(true)
+    );
+    assert_eq!(of(InType::UInt8, Presentation::String, b"x"), text("x"));
+    assert_eq!(
+        of(InType::UInt16, Presentation::String, &[0xE9, 0]),
+        text("é")
+    );
+    assert_eq!(
+        of(InType::UInt8, Presentation::Hex, &[0xAB]),
+        Value::Hex(0xAB)
+    );
+    assert_eq!(
+        of(InType::UInt16, Presentation::Port, &[0x1F, 0x90]),
         Value::Port(8080)
     );
     assert_eq!(
-        of(InType::UInt32, OutType::Ipv4, &[127, 0, 0, 1]),
+        of(InType::UInt32, Presentation::Ipv4, &[127, 0, 0, 1]),
         Value::Ipv4(Ipv4Addr::LOCALHOST)
     );
     let number = [0x22, 0, 0, 0xC0];
     assert_eq!(
-        of(InType::UInt32, OutType::NtStatus, &number),
+        of(InType::UInt32, Presentation::NtStatus, &number),
         Value::NtStatus(0xC000_0022)
     );
     assert_eq!(
-        of(InType::Int32, OutType::HResult, &number),
+        of(InType::Int32, Presentation::HResult, &number),
         Value::HResult(0xC000_0022)
     );
     assert_eq!(
-        of(InType::UInt32, OutType::Win32Error, &[5, 0, 0, 0]),
+        of(InType::UInt32, Presentation::Win32Error, &[5, 0, 0, 0]),
         Value::Win32Error(5)
     );
     assert_eq!(
-        of(InType::UInt32, OutType::ProcessId, &[4, 0, 0, 0]),
+        of(InType::UInt32, Presentation::ProcessId, &[4, 0, 0, 0]),
         Value::ProcessId(4)
     );
     assert_eq!(
-        of(InType::UInt32, OutType::ThreadId, &[8, 0, 0, 0]),
+        of(InType::UInt32, Presentation::ThreadId, &[8, 0, 0, 0]),
         Value::ThreadId(8)
     );
     assert_eq!(
         of(
             InType::HexInt64,
-            OutType::CodePointer,
+            Presentation::CodePointer,
             &[0x10, 0, 0, 0, 0, 0, 0, 0]
         ),
         Value::Pointer(0x10)
     );
-    assert_eq!(of(InType::UInt8, OutType::Signed, &[0xFF]), Value::Int(-1));
     assert_eq!(
-        of(InType::Int8, OutType::Unsigned, &[0xFF]),
+        of(InType::UInt8, Presentation::Signed, &[0xFF]),
+        Value::Int(-1)
+    );
+    assert_eq!(
+        of(InType::Int8, Presentation::Unsigned, &[0xFF]),
         Value::UInt(255)
     );
     assert_eq!(
-        of(InType::UInt64, OutType::DateTime, &[1, 0, 0, 0, 0, 0, 0, 0]),
+        of(
+            InType::UInt64,
+            Presentation::DateTime,
+            &[1, 0, 0, 0, 0, 0, 0, 0]
+        ),
         Value::FileTime(FileTime::from_raw(1))
     );
 }
 
 #[test]
 fn out_type_that_does_not_suit_the_size_is_ignored() {
-    assert_eq!(one(InType::UInt8, OutType::Port, &[7]), Value::UInt(7));
+    assert_eq!(one(InType::UInt8, Presentation::Port, &[7]), Value::UInt(7));
     assert_eq!(
-        one(InType::UInt64, OutType::NtStatus, &[0xFF; 8]),
+        one(InType::UInt64, Presentation::NtStatus, &[0xFF; 8]),
         Value::UInt(u64::MAX)
     );
 }
@@ -156,14 +172,17 @@ fn strings_end_at_their_nul_or_with_the_data() {
     assert_eq!(plain(InType::AnsiString, b"ab"), text("ab"));
     assert_eq!(plain(InType::AnsiString, b"\xE9\0"), text("é"));
     assert_eq!(
-        one(InType::AnsiString, OutType::Utf8, b"\xC3\xA9\0"),
+        one(InType::AnsiString, Presentation::Utf8, b"\xC3\xA9\0"),
         text("é")
     );
 }
 
 #[test]
 fn counted_data_have_a_byte_count() {
-    assert_eq!(plain(InType::CountedString, b"\x04\0a\0b\0"), text("ab"));
+    assert_eq!(
+        plain(InType::CountedUnicodeString, b"\x04\0a\0b\0"),
+        text("ab")
+    );
     assert_eq!(plain(InType::CountedAnsiString, b"\x02\0ab"), text("ab"));
     assert_eq!(
         plain(InType::Binary, b"\x02\0ab"),
@@ -174,7 +193,11 @@ fn counted_data_have_a_byte_count() {
         Value::Binary(b"ab".to_vec())
     );
     let odd = decode(
-        vec![field("f", InType::CountedString, OutType::Default)],
+        vec![field(
+            "f",
+            InType::CountedUnicodeString,
+            Presentation::Default,
+        )],
         b"\x03\0abc",
     );
     assert_eq!(odd.error.unwrap().kind, Kind::OddLength(3));
@@ -186,23 +209,23 @@ fn binary_addresses_are_read() {
     let mut v6 = vec![16, 0];
     v6.extend(Ipv6Addr::LOCALHOST.octets());
     assert_eq!(
-        one(InType::Binary, OutType::Ipv6, &v6),
+        one(InType::Binary, Presentation::Ipv6, &v6),
         Value::Ipv6(Ipv6Addr::LOCALHOST)
     );
     let v4 = b"\x10\0\x02\0\x1F\x90\x7F\0\0\x01\0\0\0\0\0\0\0\0";
     assert_eq!(
-        one(InType::Binary, OutType::SocketAddress, v4),
+        one(InType::Binary, Presentation::SocketAddress, v4),
         Value::SocketAddress("127.0.0.1:8080".parse().unwrap())
     );
     let mut v6 = b"\x1C\0\x17\0\x1F\x90\0\0\0\0".to_vec();
     v6.extend(Ipv6Addr::LOCALHOST.octets());
     v6.extend([0; 4]);
     assert_eq!(
-        one(InType::Binary, OutType::SocketAddress, &v6),
+        one(InType::Binary, Presentation::SocketAddress, &v6),
         Value::SocketAddress("[::1]:8080".parse().unwrap())
     );
     assert_eq!(
-        one(InType::Binary, OutType::SocketAddress, b"\x02\0\x11\0"),
+        one(InType::Binary, Presentation::SocketAddress, b"\x02\0\x11\0"),
         Value::Binary(b"\x11\0".to_vec())
     );
 }
@@ -212,7 +235,7 @@ fn security_identifier_gives_its_own_length() {
     let data = b"\x01\x02\0\0\0\0\0\x05\x20\0\0\0\x20\x02\0\0";
     assert_eq!(plain(InType::Sid, data).to_string(), "S-1-5-32-544");
     let payload = decode(
-        vec![field("f", InType::Sid, OutType::Default)],
+        vec![field("f", InType::Sid, Presentation::Default)],
         &[1, 16, 0, 0, 0, 0, 0, 5],
     );
     assert_eq!(payload.error.unwrap().kind, Kind::Sid(16));
@@ -221,7 +244,7 @@ fn security_identifier_gives_its_own_length() {
 #[test]
 fn pointer_has_the_size_of_the_writer() {
     let schema = Schema {
-        fields: vec![field("p", InType::Pointer, OutType::Default)].into(),
+        fields: vec![field("p", InType::Pointer, Presentation::Default)].into(),
         ..Schema::default()
     };
     let payload = schema.decode(&[1, 0, 0, 0, 2], PointerSize::Four);
@@ -233,11 +256,11 @@ fn pointer_has_the_size_of_the_writer() {
 fn arrays_count_in_the_schema_or_in_the_data() {
     let fixed = Field {
         count: Count::Fixed(2),
-        ..field("a", InType::UInt16, OutType::Default)
+        ..field("a", InType::UInt16, Presentation::Default)
     };
     let variable = Field {
         count: Count::Variable,
-        ..field("b", InType::UInt8, OutType::Hex)
+        ..field("b", InType::UInt8, Presentation::Hex)
     };
     let payload = decode(vec![fixed, variable], &[1, 0, 2, 0, 3, 0, 7, 8, 9]);
     assert_eq!(payload.error, None);
@@ -260,7 +283,7 @@ fn arrays_count_in_the_schema_or_in_the_data() {
 fn array_of_characters_is_text() {
     let characters = |in_type| Field {
         count: Count::Variable,
-        ..field("s", in_type, OutType::String)
+        ..field("s", in_type, Presentation::String)
     };
     let payload = decode(
         vec![characters(InType::UInt16), characters(InType::Int8)],
@@ -274,11 +297,11 @@ fn array_of_characters_is_text() {
 
 #[test]
 fn structures_hold_their_members() {
-    let mut outer = field("s", InType::Struct, OutType::Default);
+    let mut outer = field("s", InType::Struct, Presentation::Default);
     outer.count = Count::Fixed(2);
     outer.fields = vec![
-        field("a", InType::UInt8, OutType::Default),
-        field("b", InType::CountedAnsiString, OutType::Default),
+        field("a", InType::UInt8, Presentation::Default),
+        field("b", InType::CountedAnsiString, Presentation::Default),
     ];
     let payload = decode(vec![outer], b"\x01\x01\0x\x02\x01\0y");
     assert_eq!(
@@ -289,18 +312,18 @@ fn structures_hold_their_members() {
 
 #[test]
 fn sizes_come_from_earlier_fields() {
-    let number = field("n", InType::UInt16, OutType::Default);
+    let number = field("n", InType::UInt16, Presentation::Default);
     let count = Field {
         count: Count::Field("n".into()),
-        ..field("a", InType::UInt8, OutType::Default)
+        ..field("a", InType::UInt8, Presentation::Default)
     };
     let length = Field {
         length: Length::Field("n".into()),
-        ..field("b", InType::Binary, OutType::Default)
+        ..field("b", InType::Binary, Presentation::Default)
     };
     let string = Field {
         length: Length::Field("n".into()),
-        ..field("s", InType::UnicodeString, OutType::Default)
+        ..field("s", InType::UnicodeString, Presentation::Default)
     };
     let payload = decode(
         vec![number, count, length, string],
@@ -324,7 +347,7 @@ fn sizes_come_from_earlier_fields() {
 fn size_without_its_field_is_an_error() {
     let length = Field {
         length: Length::Field("n".into()),
-        ..field("b", InType::Binary, OutType::Default)
+        ..field("b", InType::Binary, Presentation::Default)
     };
     let payload = decode(vec![length], b"xy");
     assert_eq!(payload.error.unwrap().kind, Kind::NoSuchNumber("n".into()));
@@ -337,7 +360,7 @@ fn map_names_a_number() {
             bits: false,
             entries: vec![(3, "Three".to_owned())],
         })),
-        ..field("m", InType::UInt32, OutType::Default)
+        ..field("m", InType::UInt32, Presentation::Default)
     };
     let payload = decode(vec![mapped.clone(), mapped], &[3, 0, 0, 0, 4, 0, 0, 0]);
     assert_eq!(payload.fields[0].1.to_string(), "Three(3)");
@@ -348,8 +371,8 @@ fn map_names_a_number() {
 fn decoding_keeps_what_came_before_an_error() {
     let payload = decode(
         vec![
-            field("a", InType::UInt8, OutType::Default),
-            field("b", InType::UInt32, OutType::Default),
+            field("a", InType::UInt8, Presentation::Default),
+            field("b", InType::UInt32, Presentation::Default),
         ],
         &[1, 2, 3],
     );
@@ -357,16 +380,16 @@ fn decoding_keeps_what_came_before_an_error() {
     assert_eq!(payload.leftover, [2, 3]);
     assert_eq!(
         payload.error.unwrap().to_string(),
-        "field `b` at payload offset 1: the data end inside the field"
+        "field `b` at payload offset 1: the data ends inside the field"
     );
 }
 
 #[test]
 fn error_in_a_structure_names_the_member() {
-    let mut outer = field("s", InType::Struct, OutType::Default);
+    let mut outer = field("s", InType::Struct, Presentation::Default);
     outer.fields = vec![
-        field("a", InType::UInt8, OutType::Default),
-        field("b", InType::Unknown(30), OutType::Default),
+        field("a", InType::UInt8, Presentation::Default),
+        field("b", Encoding::Unknown(30), Presentation::Default),
     ];
     let error = decode(vec![outer], &[1, 2]).error.unwrap();
     assert_eq!((error.field.as_ref(), error.offset), ("b", 1));
@@ -375,9 +398,9 @@ fn error_in_a_structure_names_the_member() {
 
 #[test]
 fn arrays_without_data_do_not_multiply_without_end() {
-    let mut inner = field("i", InType::Null, OutType::Default);
+    let mut inner = field("i", InType::Null, Presentation::Default);
     inner.count = Count::Fixed(u16::MAX);
-    let mut outer = field("o", InType::Struct, OutType::Default);
+    let mut outer = field("o", InType::Struct, Presentation::Default);
     outer.count = Count::Fixed(u16::MAX);
     outer.fields = vec![inner];
     let payload = decode(vec![outer], &[1]);
@@ -388,14 +411,14 @@ fn arrays_without_data_do_not_multiply_without_end() {
 #[test]
 fn names_in_errors_cannot_act_on_a_terminal() {
     let name = "\u{1b}[2J\n";
-    let payload = decode(vec![field(name, InType::Int8, OutType::Default)], &[]);
+    let payload = decode(vec![field(name, InType::Int8, Presentation::Default)], &[]);
     assert_eq!(
         payload.error.unwrap().to_string(),
-        r"field `\u{1b}[2J\n` at payload offset 0: the data end inside the field"
+        r"field `\u{1b}[2J\n` at payload offset 0: the data ends inside the field"
     );
 }
 
-/// How many values there are, those within others included.
+/// Returns the number of values, including nested ones.
 fn count(value: &Value) -> usize {
     1 + match value {
         Value::Array(values) => values.iter().map(count).sum(),
@@ -408,16 +431,16 @@ fn count(value: &Value) -> usize {
 fn small_events_do_not_take_much_memory() {
     let array = |name: &str| Field {
         count: Count::Fixed(u16::MAX),
-        ..field(name, InType::Null, OutType::Default)
+        ..field(name, InType::Null, Presentation::Default)
     };
-    // Metadata of 60 bytes say so; a file has thousands of such events.
+    // Metadata of 60 bytes describes such an event; a file has thousands of them.
     let payload = decode(vec![array(""); 15], &[1, 2, 3]);
     let values: usize = payload.fields.iter().map(|(_, value)| count(value)).sum();
     assert!(values < 10_000, "{values}");
     assert_eq!(payload.error.unwrap().kind, Kind::TooManyValues);
     // Values that have data may have others without data among them.
-    let member = |in_type| field("m", in_type, OutType::Default);
-    let mut parts = field("parts", InType::Struct, OutType::Default);
+    let member = |in_type| field("m", in_type, Presentation::Default);
+    let mut parts = field("parts", InType::Struct, Presentation::Default);
     parts.count = Count::Fixed(60_000);
     parts.fields = vec![member(InType::UInt8), member(InType::Null)];
     let payload = decode(vec![parts], &vec![7; 60_000]);

@@ -1,11 +1,11 @@
-//! Reads the lists to which a provider's events refer, and its queries and filters.
+//! Reads the lists to which a provider's events refer, and its queries.
 
 use std::collections::HashMap;
 
 use etw_wire::Guid;
 
-use super::{error::DecodeError, provider::Reader};
-use crate::model::{Channel, Filter, Keyword, Level, Map, MapItem, Opcode, Query, Task};
+use super::{error::DecodeError, reader::Reader};
+use crate::model::{Channel, Keyword, Level, Map, MapItem, Opcode, Query, Task};
 
 /// The sizes in bytes of the headers of a map and of a query.
 const MAP_HEAD: usize = 20;
@@ -183,29 +183,6 @@ impl Reader<'_> {
                 query.items.push((name, value));
             }
             self.provider.queries.push(query);
-        }
-        Ok(())
-    }
-
-    pub fn filters(&mut self, at: usize) -> Result<(), DecodeError> {
-        let bytes = self.bytes;
-        let what = "filter";
-        bytes.tag(at, *b"FLTR")?;
-        let count = bytes.place(at + 8, "number of filters")?;
-        for entry in self.entries(at + 16, count, 16, "filters")? {
-            let template = match bytes.place(entry + 12, what)? {
-                0 => None,
-                place => Some(self.template(place)?),
-            };
-            let filter = Filter {
-                name: self.qualified(entry + 8, what)?,
-                value: bytes.u8(entry, what)?,
-                version: bytes.u8(entry + 1, what)?,
-                message: self.message(entry + 4, what)?,
-                template,
-                ..Filter::default()
-            };
-            self.provider.filters.push(filter);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::bytes::Bytes;
 use super::error::DecodeError;
 
-/// Reads a table (`MESSAGE_RESOURCE_DATA`): the texts by their ids, without the final line break.
+/// Reads a table (`MESSAGE_RESOURCE_DATA`): the strings by their ids, without the final line break.
 pub fn read(data: &[u8]) -> Result<BTreeMap<u32, String>, DecodeError> {
     const UTF16: u16 = 1;
     let table = Bytes::new("MESSAGETABLE", data);
@@ -87,7 +87,7 @@ mod tests {
         let texts = ["t"; TEXTS as usize];
         let one = table(0, &texts);
         let entries = &one[16..];
-        // All blocks refer to the same texts, with different ids or with the same ids.
+        // All blocks refer to the same strings, with different ids or with the same ids.
         for step in [TEXTS, 0] {
             let mut bad = BLOCKS.to_le_bytes().to_vec();
             for number in 0..BLOCKS {

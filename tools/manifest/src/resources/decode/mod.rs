@@ -9,10 +9,12 @@
 mod binxml;
 mod bytes;
 mod error;
+mod filters;
 mod limits;
 mod lists;
 mod messages;
 mod provider;
+mod reader;
 mod template;
 
 use std::collections::{HashMap, HashSet};
@@ -25,14 +27,14 @@ use crate::model::{Manifest, Text, TextRef};
 use bytes::Bytes;
 pub use error::DecodeError;
 use limits::Limits;
-use provider::Reader;
+use reader::Reader;
 
 /// The id that stands for no message.
 const NO_MESSAGE: u32 = u32::MAX;
 /// The providers that the resources of an image describe.
 #[derive(Clone, Debug)]
 pub struct Decoded {
-    /// The providers and their texts. Resources do not contain symbols, template names and
+    /// The providers and their strings. Resources do not contain symbols, template names and
     /// languages; these are empty.
     pub manifest: Manifest,
     /// The version of the format, 3 or 5.
@@ -42,7 +44,7 @@ pub struct Decoded {
     pub skipped: Vec<DecodeError>,
 }
 
-/// Reads the bytes of a `WEVT_TEMPLATE` resource, with the texts of the bytes of a message table
+/// Reads the bytes of a `WEVT_TEMPLATE` resource, with the strings of the bytes of a message table
 /// (`MESSAGE_RESOURCE_DATA`), which may be empty.
 ///
 /// References to missing list entries and to missing messages are read as no reference, because an

@@ -1,13 +1,14 @@
-//! Reads a provider of a `WEVT_TEMPLATE` resource: its lists and its events.
-//!
-//! All offsets count from the resource's start.
+//! Reads a provider of a `WEVT_TEMPLATE` resource: its parts in their order, and its events.
 
 use std::collections::{BTreeMap, HashMap};
 
-use etw_wire::{Guid, winmeta};
+use etw_wire::Guid;
 
-use super::{bytes::Bytes, error::DecodeError, limits::Limits};
-use crate::model::{Event, Provider, QName, TextRef};
+use super::{
+    error::DecodeError,
+    reader::{Places, Reader},
+};
+use crate::model::Event;
 
 /// The parts of a provider, by their types.
 const LEVELS: u32 = 0;
@@ -23,58 +24,10 @@ const FILTERS: u32 = 9;
 const EVENT_ATTRIBUTES: u32 = 12;
 const PROVIDER_ATTRIBUTES: u32 = 13;
 
-/// The maximum number of reported skipped parts of a provider.
-const MAX_REPORTS: usize = 16;
-
-/// The indexes of a list's items, by their offsets.
-pub type Places = HashMap<usize, usize>;
-
 /// Reads the list at an offset.
 type ReadList<'a> = fn(&mut Reader<'a>, usize) -> Result<(), DecodeError>;
 
-/// Reads one provider.
-pub struct Reader<'a> {
-    pub bytes: Bytes<'a>,
-    texts: &'a HashMap<u32, TextRef>,
-    pub limits: &'a mut Limits,
-    pub provider: Provider,
-    /// The reasons why parts were skipped.
-    pub skipped: Vec<DecodeError>,
-    pub channels: Places,
-    pub levels: Places,
-    pub tasks: Places,
-    pub opcodes: Places,
-    pub keywords: Places,
-    pub maps: Places,
-    pub templates: Places,
-}
-
 impl<'a> Reader<'a> {
-    pub fn new(
-        bytes: Bytes<'a>,
-        texts: &'a HashMap<u32, TextRef>,
-        limits: &'a mut Limits,
-        guid: Guid,
-    ) -> Self {
-        Self {
-            bytes,
-            texts,
-            limits,
-            provider: Provider {
-                guid,
-                ..Provider::default()
-            },
-            skipped: Vec::new(),
-            channels: Places::new(),
-            levels: Places::new(),
-            tasks: Places::new(),
-            opcodes: Places::new(),
-            keywords: Places::new(),
-            maps: Places::new(),
-            templates: Places::new(),
-        }
-    }
-
     pub fn read(&mut self, at: usize) -> Result<(), DecodeError> {
         let bytes = self.bytes;
         bytes.tag(at, *b"WEVT")?;
@@ -117,79 +70,6 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(())
-    }
-
-    /// Returns `None` for damage in a part without which events can be decoded, and reports it.
-    /// Exceeded limits are errors even there.
-    pub fn tolerate<T>(&mut self, part: Result<T, DecodeError>) -> Result<Option<T>, DecodeError> {
-        match part {
-            Ok(part) => Ok(Some(part)),
-            Err(error) if error.is_limit() => Err(error),
-            Err(error) => {
-                if self.skipped.len() < MAX_REPORTS && !self.skipped.contains(&error) {
-                    self.skipped.push(error);
-                }
-                Ok(None)
-            }
-        }
-    }
-
-    /// Returns the offsets of a list's entries, and charges their size to the limits.
-    pub fn list(
-        &mut self,
-        at: usize,
-        tag: [u8; 4],
-        size: usize,
-        what: &'static str,
-    ) -> Result<impl Iterator<Item = usize> + use<>, DecodeError> {
-        self.bytes.tag(at, tag)?;
-        let count = self.bytes.place(at + 8, what)?;
-        self.entries(at + 12, count, size, what)
-    }
-
-    /// Returns the offsets of entries of a fixed size, and charges their size to the limits.
-    pub fn entries(
-        &mut self,
-        start: usize,
-        count: usize,
-        size: usize,
-        what: &'static str,
-    ) -> Result<impl Iterator<Item = usize> + use<>, DecodeError> {
-        let entries = self.bytes.entries(start, count, size, what)?;
-        // The entries are inside the resource, so the product fits.
-        self.limits.list(count * size)?;
-        Ok(entries)
-    }
-
-    /// Returns the text of the message id at an offset, if there is one.
-    pub fn message(
-        &self,
-        offset: usize,
-        what: &'static str,
-    ) -> Result<Option<TextRef>, DecodeError> {
-        let id = self.bytes.u32(offset, what)?;
-        Ok(self.texts.get(&id).copied())
-    }
-
-    /// Reads the name whose offset is stored at an offset.
-    pub fn name(&mut self, offset: usize, what: &'static str) -> Result<String, DecodeError> {
-        let place = self.bytes.place(offset, what)?;
-        let name = self.bytes.sized_text(place, what)?;
-        self.limits.text(name)
-    }
-
-    /// Reads a name that can be one of winmeta.xml's, which start with `win:`.
-    pub fn qualified(&mut self, offset: usize, what: &'static str) -> Result<QName, DecodeError> {
-        let written = self.name(offset, what)?;
-        let namespace = if written.starts_with("win:") {
-            winmeta::NAMESPACE
-        } else {
-            ""
-        };
-        Ok(QName {
-            written,
-            namespace: namespace.to_owned(),
-        })
     }
 
     fn events(&mut self, at: usize) -> Result<(), DecodeError> {

@@ -2,7 +2,7 @@
 
 use etw_wire::{InType, OutType};
 
-use super::{binxml, error::DecodeError, provider::Reader};
+use super::{binxml, error::DecodeError, reader::Reader};
 use crate::model::{Position, Property, PropertyKind, Size, Template};
 
 /// The sizes in bytes of a template's header and of a field's descriptor.

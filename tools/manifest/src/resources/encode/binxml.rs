@@ -68,7 +68,7 @@ fn element(node: &Element, types: &[u8], out: &mut Bytes) -> Result<(), TryFromI
     out.put_length(size, size + 4)
 }
 
-/// Returns the field that a text such as `%1` stands for, counted from 0.
+/// Returns the field that a string such as `%1` stands for, counted from 0.
 #[must_use]
 pub fn field_of(text: &str) -> Option<u16> {
     let (_, after) = text.split_once('%')?;

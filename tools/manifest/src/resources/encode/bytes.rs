@@ -6,7 +6,7 @@ use std::num::TryFromIntError;
 #[derive(Debug, Default)]
 pub struct Bytes(pub Vec<u8>);
 
-/// The size of the prefix of a prefixed text, which consists of its size, its characters, a NUL,
+/// The size of the prefix of a prefixed string, which consists of its size, its characters, a NUL,
 /// and zeros up to a multiple of four.
 const PREFIX: usize = 4;
 
@@ -61,13 +61,13 @@ impl Bytes {
             .extend(text.encode_utf16().flat_map(u16::to_le_bytes));
     }
 
-    /// Appends a text with a NUL.
+    /// Appends a string with a NUL.
     pub fn zero_terminated(&mut self, text: &str) {
         self.utf16(text);
         self.u16(0);
     }
 
-    /// Appends a prefixed text.
+    /// Appends a prefixed string.
     pub fn prefixed(&mut self, text: &str) -> Result<(), TryFromIntError> {
         self.u32(u32::try_from(prefixed_size(text))?);
         let start = self.0.len() - PREFIX;
@@ -84,7 +84,7 @@ impl Bytes {
     }
 }
 
-/// Returns the bytes of a prefixed text.
+/// Returns the bytes of a prefixed string.
 pub fn prefixed_size(text: &str) -> usize {
     let units = text.encode_utf16().count() + 1;
     (PREFIX + units * 2).next_multiple_of(4)

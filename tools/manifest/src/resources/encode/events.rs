@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, num::TryFromIntError};
 
 use super::{
     attributes::attributes,
-    wevt::{Writer, sorted},
+    lists::{Writer, sorted},
 };
 use crate::model::Event;
 
@@ -132,7 +132,7 @@ impl Writer<'_> {
         let length = self.out.reserve(4);
         self.out.u32(u32::try_from(entries.len())?);
         let mut place = self.out.reserve(entries.len() * ENTRY);
-        // Each text once, sorted by UTF-16 code units.
+        // Each string once, sorted by UTF-16 code units.
         let mut texts: BTreeMap<Vec<u16>, u32> = entries
             .iter()
             .map(|(_, _, text)| (text.encode_utf16().collect(), 0))

@@ -1,4 +1,4 @@
-//! The ids of texts, and the message table (`RT_MESSAGETABLE`, documented as
+//! The ids of strings, and the message table (`RT_MESSAGETABLE`, documented as
 //! `MESSAGE_RESOURCE_DATA`).
 
 use std::{collections::HashMap, iter, num::TryFromIntError};
@@ -6,14 +6,14 @@ use std::{collections::HashMap, iter, num::TryFromIntError};
 use super::{bytes::Bytes, error::EncodeError};
 use crate::model::{Manifest, Provider, TextRef, Translation};
 
-/// Returns a text's id, or `u32::MAX` for a text without references.
+/// The id of a message that nothing refers to.
 pub const NONE: u32 = u32::MAX;
 
-/// The highest four bits of an id, by the kind of the text's owner.
+/// The highest four bits of an id, by the kind of the message's owner.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum Tag {
-    /// Events of winmeta.xml's channels, whose texts older viewers look up without a tag.
+    /// Events of winmeta.xml's channels, whose strings older viewers look up without a tag.
     GlobalEvent = 0x0,
     Keyword = 0x1,
     Opcode = 0x3,
@@ -31,7 +31,7 @@ struct Ids {
 }
 
 impl Ids {
-    /// Assigns an id to a text, unless it has one.
+    /// Assigns an id to a message, unless it has one.
     fn give(&mut self, text: Option<TextRef>, tag: Tag, value: u32) -> bool {
         const VALUE: u32 = 0x00FF_FFFF;
         let Some(id) = text.and_then(|text| self.ids.get_mut(text)) else {
@@ -45,8 +45,8 @@ impl Ids {
     }
 }
 
-/// Returns the ids of a manifest's texts as mc.exe assigns them: the first reference to a text
-/// determines its id.
+/// Returns the ids of a manifest's messages as mc.exe assigns them: the first reference to a
+/// message determines its id.
 #[must_use]
 pub fn message_ids(manifest: &Manifest) -> Vec<u32> {
     let mut ids = Ids {
@@ -124,13 +124,13 @@ fn give_provider(ids: &mut Ids, provider: &Provider) {
 /// The size of a block's header in the table, in bytes.
 const BLOCK: usize = 12;
 
-/// Returns the table of the texts that have ids.
+/// Returns the table of the strings that have ids.
 pub fn table(manifest: &Manifest, ids: &[u32]) -> Result<Option<Vec<u8>>, EncodeError> {
     of_texts(ids, manifest.texts.iter().map(|text| text.value.as_str()))
 }
 
-/// Returns the table of a translation. Untranslated texts are included in the first language, since
-/// a text is looked up in one table only.
+/// Returns the table of a translation. Untranslated strings are included in the first language,
+/// since a message is looked up in one table only.
 pub fn translated(
     manifest: &Manifest,
     translation: &Translation,

@@ -9,6 +9,7 @@ mod bytes;
 mod error;
 mod events;
 mod language;
+mod lists;
 mod messages;
 mod template;
 mod wevt;
@@ -34,7 +35,7 @@ pub fn wevt_template(manifest: &Manifest, version: Version) -> Result<Vec<u8>, E
 }
 
 /// Returns the bytes of the message table (`MESSAGE_RESOURCE_DATA`) of a manifest in its first
-/// language, or `None` if it has no texts.
+/// language, or `None` if it has no strings.
 ///
 /// # Errors
 ///
@@ -62,7 +63,7 @@ pub fn resources(manifest: &Manifest) -> Result<Vec<Resource>, EncodeError> {
         })
         .transpose()
     };
-    // A manifest without texts of its own has only those of winmeta.xml, which are English.
+    // A manifest without strings of its own has only those of winmeta.xml, which are English.
     let first = if manifest.culture.is_empty() {
         "en-US"
     } else {

@@ -80,7 +80,7 @@ pub struct RealTime {
     /// session without a file fail (ETW-6.4.5).
     pub max_stored: usize,
     /// The most buffers that a consumer may leave unread. Further buffers are lost, and the
-    /// consumer is told so.
+    /// consumer is notified.
     pub max_unread: usize,
 }
 
@@ -97,7 +97,7 @@ impl Default for RealTime {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a bit of its own in LogFileMode"
+    reason = "each flag is a separate bit of LogFileMode"
 )]
 pub struct SessionConfig {
     /// The session's name.
@@ -192,7 +192,8 @@ impl SessionConfig {
         }
     }
 
-    /// Checks the configuration, and raises the numbers of buffers to what the processors need.
+    /// Checks the configuration, and raises the numbers of buffers to the numbers that the
+    /// processors need.
     pub(super) fn settle(mut self, processors: u16) -> Result<Self, ControlError> {
         let refuse = |why: String| Err(ControlError::InvalidParameter(why));
         if self.name.is_empty() || self.name.chars().count() > MAX_NAME_CHARACTERS {
@@ -281,7 +282,7 @@ pub struct SessionStatistics {
     pub events_in_lost_buffers: u64,
     /// `RealTimeBuffersLost`: the number of buffers that could not be delivered to consumers.
     pub real_time_buffers_lost: u32,
-    /// The number of buffers in the present file, including the header's buffer.
+    /// The number of buffers in the current file, including the header's buffer.
     pub buffers_written: u32,
     /// The number of recorded events for which a stack was requested. No stacks are captured.
     pub stacks_not_captured: u64,
@@ -297,7 +298,7 @@ pub struct SessionStatistics {
 pub struct SessionReport {
     /// The session's name.
     pub name: String,
-    /// The file that the session wrote; of several, the last one.
+    /// The file that the session wrote; if it wrote several, the last file.
     pub file: PathBuf,
     /// All files that the session wrote, the oldest first.
     pub files: Vec<PathBuf>,

@@ -71,7 +71,7 @@ pub struct Deliveries {
     stored: VecDeque<Delivery>,
     /// Set if a delivery was dropped because the store was full.
     dropped: bool,
-    /// The number of lost events that consumers have been told of.
+    /// The number of lost events that were reported to consumers.
     told: u32,
     /// The number of buffers that were not delivered.
     pub lost: u32,
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_comes_first_and_what_was_not_is_told() {
+    fn stored_events_come_first_and_lost_events_are_reported() {
         let mut deliveries = Deliveries::new(RealTime {
             max_stored: 2,
             max_unread: 1,
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_consumer_loses_buffers_and_knows() {
+    fn a_slow_consumer_loses_buffers_and_is_notified() {
         let mut deliveries = Deliveries::new(RealTime {
             max_stored: 2,
             max_unread: 1,

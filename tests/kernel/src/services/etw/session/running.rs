@@ -243,7 +243,7 @@ impl Session {
         }
     }
 
-    /// Flushes the buffers if a flush is due by `now`. Returns whether one was.
+    /// Flushes the buffers if a flush is due by `now`. Returns whether a flush was due.
     pub fn flush_if_due(&self, now: i64) -> bool {
         let due = self.inner.flush_due.load(Ordering::Relaxed) <= now;
         if due {

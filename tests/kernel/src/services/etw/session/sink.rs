@@ -51,7 +51,7 @@ pub struct Sink {
 pub enum Written {
     /// The buffer can be used again.
     Free(Buffer),
-    /// The buffer stays in memory, as others do.
+    /// The buffer stays in memory, like the session's other buffers.
     Kept,
 }
 
@@ -195,7 +195,7 @@ impl Sink {
         }
         if self.failing > 0 {
             self.failing -= 1;
-            let error = std::io::Error::other("as the test asked for");
+            let error = std::io::Error::other("write failure injected by the test");
             return Err(error.into());
         }
         let most = self.config.output.max_buffers(self.config.buffer_kb);

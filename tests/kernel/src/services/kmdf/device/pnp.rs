@@ -19,7 +19,7 @@ use crate::ground::{abi::PnpPowerCallbacks, rule::Rule, status::NtStatus};
 /// `WDF_POWER_DEVICE_STATE` of a device that is off and will return.
 const D3: u64 = 4;
 
-/// `WDF_POWER_DEVICE_STATE` of a device that is off for good or was never on.
+/// `WdfPowerDeviceD3Final`: the device is being removed or was never on.
 const D3_FINAL: u64 = 5;
 
 /// Offers the driver a device: calls `EvtDriverDeviceAdd`, then enters D0.
@@ -77,7 +77,7 @@ pub fn surprise_remove(context: &Context, device: u64) {
     if !is_present(context, device) {
         return;
     }
-    context.with::<DeviceData, _>(device, |device| device.presence = Presence::Gone);
+    context.with::<DeviceData, _>(device, |device| device.presence = Presence::Removed);
     let surprise = pnp_power(context, device).map_or(0, |calls| calls.surprise_removal);
     call_optional(context, "EvtDeviceSurpriseRemoval", surprise, [device]);
     shut_down(context, device);
@@ -205,7 +205,7 @@ fn leave_d0(context: &Context, device: u64, target: u64) -> NtStatus {
     call_optional(context, "EvtDeviceD0Exit", calls.d0_exit, [device, target])
 }
 
-/// Shuts the device down for good: leaves D0 if the device is in it, releases its hardware, and
+/// Shuts the device down permanently: leaves D0 if the device is in it, releases its hardware, and
 /// empties its power-managed queues.
 fn shut_down(context: &Context, device: u64) {
     if context.with::<DeviceData, _>(device, |device| device.in_d0) {
@@ -233,7 +233,7 @@ fn is_present(context: &Context, device: u64) -> bool {
     context
         .framework()
         .get::<DeviceData>(device)
-        .is_ok_and(|device| device.presence == Presence::There)
+        .is_ok_and(|device| device.presence == Presence::Present)
 }
 
 /// Bugchecks if the driver still holds a request, because it must complete every request.

@@ -65,7 +65,7 @@ fn device_create(
         links: Vec::new(),
         in_d0: false,
         is_finished: false,
-        presence: Presence::There,
+        presence: Presence::Present,
     };
     match create(context, data, attributes.as_ref(), parent) {
         Ok(handle) => {
@@ -124,7 +124,7 @@ fn configure_dispatching(
     queue: u64,
     request_type: u64,
 ) -> u64 {
-    /// Creates, reads, writes, device controls and internal ones.
+    /// Creates, reads, writes, device controls and internal device controls.
     const TYPES: [u32; 5] = [0, 3, 4, 14, 15];
     context.with::<QueueData, _>(queue, |_| ());
     let request_type = low_half(request_type);
@@ -143,8 +143,8 @@ fn configure_dispatching(
     status.to_register()
 }
 
-/// Declares the device failed. After the present step, the kernel treats the device as
-/// removed by surprise.
+/// Declares the device failed. After the current step, the kernel treats the device as removed by
+/// surprise.
 fn set_failed(context: &Context, _globals: u64, device: u64, _action: u64) -> u64 {
     context.with::<DeviceData, _>(device, |_| ());
     queue_work(

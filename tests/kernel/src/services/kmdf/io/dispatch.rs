@@ -64,7 +64,7 @@ pub fn dispatch(context: &Context, queue: u64) {
         };
         match event {
             Some(Event::CanceledOnQueue(request, callback)) => {
-                context.with::<RequestData, _>(request, RequestData::set_told_of_cancellation);
+                context.with::<RequestData, _>(request, RequestData::set_cancellation_delivered);
                 context.call_driver("EvtIoCanceledOnQueue", callback, [queue, request]);
             }
             Some(Event::Notify(name, notify)) => {
@@ -100,7 +100,7 @@ fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) 
         ),
         RequestKind::Create => ("EvtIoDefault", config.io_default, [queue, request, 0, 0, 0]),
     };
-    // The framework completes empty reads and writes unless the driver asked for them.
+    // The framework completes empty reads and writes unless the driver enabled their presentation.
     if is_empty && config.allow_zero_length == 0 {
         ending::end(context, request, NtStatus::SUCCESS, Some(0));
         return;
@@ -115,7 +115,7 @@ fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) 
     }
 }
 
-/// Cancels a request that waits in a queue. Returns whether it waited in one.
+/// Cancels a request that waits in a queue. Returns whether it waited in a queue.
 pub fn cancel_waiting(context: &Context, queue: u64, request: u64) -> bool {
     let was_waiting = context.with::<QueueData, _>(queue, |queue| {
         let was_waiting = queue.has_waiting(request);

@@ -118,10 +118,10 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
 }
 
 /// Calls `EvtRequestCancel` for a cancelled request if the driver marked the request cancelable.
-pub fn tell_of_cancellation(context: &Context, handle: u64) {
+pub fn call_cancel_routine(context: &Context, handle: u64) {
     let routine = context.with::<RequestData, _>(handle, |request| {
         request.is_cancelable().then(|| {
-            request.told_of_cancellation = true;
+            request.cancellation_delivered = true;
             request.cancel_routine
         })
     });

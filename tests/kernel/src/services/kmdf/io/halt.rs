@@ -160,7 +160,7 @@ fn cancel_all(context: &Context, queue: u64) {
                 request.is_cancelable()
             });
         if is_cancelable {
-            ending::tell_of_cancellation(context, request);
+            ending::call_cancel_routine(context, request);
         }
     }
 }

@@ -35,7 +35,7 @@ pub fn stop_acknowledge(context: &Context, _globals: u64, request: u64, requeue:
     let (stop, queue, description) = context.with::<RequestData, _>(request, |request| {
         (request.stop, request.queue(), describe(request))
     });
-    let Some(queue) = queue.filter(|_| stop == Stop::Told) else {
+    let Some(queue) = queue.filter(|_| stop == Stop::Notified) else {
         context.stop(
             Rule::RequestMisused,
             format!(
@@ -63,7 +63,7 @@ pub fn stop_for_power(context: &Context, device: u64) {
         context.with::<QueueData, _>(*queue, |queue| queue.is_powered = false);
     }
     for queue in queues {
-        tell_of_stop(context, queue, STOP_SUSPEND, "the device left D0");
+        stop_held_requests(context, queue, STOP_SUSPEND, "the device left D0");
     }
 }
 
@@ -100,13 +100,13 @@ pub fn purge_for_removal(context: &Context, device: u64, power_managed: bool) {
         context.with::<QueueData, _>(queue, |queue| queue.is_shut_down = true);
         halt(context, queue, Halt::Purge, 0, 0);
         context.with::<QueueData, _>(queue, |queue| queue.is_powered = false);
-        tell_of_stop(context, queue, STOP_PURGE, "the device was removed");
+        stop_held_requests(context, queue, STOP_PURGE, "the device was removed");
     }
 }
 
 /// Calls `EvtIoStop` for the requests of a queue that the driver holds, and waits until each is
 /// acknowledged or ended.
-fn tell_of_stop(context: &Context, queue: u64, action: u64, occasion: &str) {
+fn stop_held_requests(context: &Context, queue: u64, action: u64, occasion: &str) {
     let callback = context.with::<QueueData, _>(queue, |queue| queue.config.io_stop);
     let held = presented(context, queue);
     for request in &held {
@@ -115,8 +115,8 @@ fn tell_of_stop(context: &Context, queue: u64, action: u64, occasion: &str) {
             .get::<RequestData>(*request)
             .ok()
             .map(|request| {
-                request.stop = Stop::Told;
-                (request.was_told_of_cancellation(), request.is_cancelable())
+                request.stop = Stop::Notified;
+                (request.is_cancellation_delivered(), request.is_cancelable())
             });
         if let Some((false, is_cancelable)) = state
             && callback != 0
@@ -136,7 +136,7 @@ fn tell_of_stop(context: &Context, queue: u64, action: u64, occasion: &str) {
             .filter(|request| presented.contains(request))
             .find_map(|request| {
                 let data = framework.get::<RequestData>(*request).ok()?;
-                (data.stop == Stop::Told).then(|| describe(data))
+                (data.stop == Stop::Notified).then(|| describe(data))
             });
         left.is_none()
     });

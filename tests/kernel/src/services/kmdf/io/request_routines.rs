@@ -6,7 +6,7 @@ use super::{
         queue::QueueData,
         request::{RequestData, RequestKind, describe},
     },
-    ending::{complete, must_not_be_cancelable, must_own, tell_of_cancellation},
+    ending::{call_cancel_routine, complete, must_not_be_cancelable, must_own},
 };
 use crate::{
     execution::routine::Routine,
@@ -190,7 +190,7 @@ fn get_io_queue(context: &Context, _globals: u64, request: u64) -> u64 {
 
 fn mark_cancelable(context: &Context, _globals: u64, request: u64, routine: u64) -> u64 {
     if mark(context, request, routine) {
-        tell_of_cancellation(context, request);
+        call_cancel_routine(context, request);
     }
     0
 }
@@ -230,7 +230,7 @@ fn unmark_cancelable(context: &Context, _globals: u64, request: u64) -> u64 {
         if request.is_cancelable() {
             request.cancel_routine = 0;
         }
-        (was_marked, request.told_of_cancellation)
+        (was_marked, request.cancellation_delivered)
     });
     if !was_marked {
         let description = context.with::<RequestData, _>(request, |request| describe(request));

@@ -14,7 +14,7 @@ use super::{
         },
     },
     dispatch,
-    ending::{end, tell_of_cancellation},
+    ending::{call_cancel_routine, end},
 };
 use crate::ground::{arena::Block, memory, status::NtStatus};
 
@@ -58,7 +58,7 @@ pub fn make(
         information: 0,
         cancel_routine: 0,
         cancelled: false,
-        told_of_cancellation: false,
+        cancellation_delivered: false,
         presented: false,
         stop: Stop::None,
     };
@@ -103,6 +103,6 @@ pub fn cancel(context: &Context, handle: u64) {
         request.queue
     };
     if queue.is_none_or(|queue| !dispatch::cancel_waiting(context, queue, handle)) {
-        tell_of_cancellation(context, handle);
+        call_cancel_routine(context, handle);
     }
 }

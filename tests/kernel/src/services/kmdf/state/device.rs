@@ -37,9 +37,9 @@ impl DeviceInit {
 /// The presence of the device's hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    There,
+    Present,
     /// The hardware is gone, or the device was declared failed.
-    Gone,
+    Removed,
     /// The device was shut down, too. Its object is deleted with the last open file.
     ShutDown,
 }
@@ -91,12 +91,30 @@ impl DeviceData {
         self.init.control_of.is_some()
     }
 
+    /// Returns the reason that the device cannot be opened, with what to call. Completes "opening
+    /// the device".
+    pub const fn why_unreachable(&self) -> Option<&'static str> {
+        if self.is_reachable() {
+            None
+        } else if !matches!(self.presence, Presence::Present) {
+            Some("opening the device, which is not there any more,")
+        } else if self.is_control() && !self.is_finished {
+            Some("opening the device, for which WdfControlFinishInitializing was not called,")
+        } else {
+            Some(
+                "opening the device, which has no interface, symbolic link or name (call \
+                 WdfDeviceCreateDeviceInterface or WdfDeviceCreateSymbolicLink in \
+                 EvtDriverDeviceAdd),",
+            )
+        }
+    }
+
     /// Returns whether the device can be opened, by an interface, a symbolic link or its name.
     pub const fn is_reachable(&self) -> bool {
         let is_named =
             !self.interfaces.is_empty() || !self.links.is_empty() || self.init.name.is_some();
         is_named
-            && matches!(self.presence, Presence::There)
+            && matches!(self.presence, Presence::Present)
             && (self.is_finished || !self.is_control())
     }
 
@@ -113,7 +131,7 @@ impl DeviceData {
         self.init.exclusive
     }
 
-    /// Returns the security descriptor that the driver gave, as text.
+    /// Returns the security descriptor that the driver assigned, as a string.
     pub fn sddl(&self) -> Option<&str> {
         self.init.sddl.as_deref()
     }

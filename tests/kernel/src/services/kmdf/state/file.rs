@@ -7,7 +7,7 @@ use crate::ground::arena::Block;
 pub struct FileData {
     pub device: u64,
     pub name: TextData,
-    /// The counted string that says the name to the driver, once it asks.
+    /// The `UNICODE_STRING` that `WdfFileObjectGetFileName` returned, once the driver called it.
     pub name_structure: Option<Block>,
     /// Set once the last handle is closed. The file is deleted with its last request.
     pub closing: bool,

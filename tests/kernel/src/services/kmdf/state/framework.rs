@@ -264,7 +264,7 @@ impl Framework {
             .entry(TypeId::of::<T>())
             .or_insert_with(|| Box::new(T::default()))
             .downcast_mut()
-            .unwrap_or_else(|| unreachable!("parts are kept by their types"))
+            .unwrap_or_else(|| unreachable!("each part is stored under its own TypeId"))
     }
 
     /// Creates an object.

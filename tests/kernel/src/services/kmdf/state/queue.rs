@@ -21,7 +21,7 @@ pub struct Notify {
 /// A queue.
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a state of its own, as the bits of WDF_IO_QUEUE_STATE are"
+    reason = "the flags are independent, like the bits of WDF_IO_QUEUE_STATE"
 )]
 pub struct QueueData {
     pub config: IoQueueConfig,
@@ -29,8 +29,8 @@ pub struct QueueData {
     pub waiting: VecDeque<u64>,
     /// The requests that the driver holds, in the order of their presentation.
     pub presented: Vec<u64>,
-    /// The requests that were cancelled while they waited, and of which the driver has not been
-    /// told yet.
+    /// The requests that were cancelled in the queue and whose cancellation was not delivered to
+    /// the driver yet.
     pub canceled: VecDeque<u64>,
     pub accepts: bool,
     pub dispatches: bool,

@@ -47,8 +47,7 @@ pub struct Completion {
     pub status: NtStatus,
     /// The number of bytes that the driver reported.
     pub information: u64,
-    /// The output bytes: as many as [`Self::information`] says, or none if the status is an
-    /// error.
+    /// The output: [`Self::information`] bytes, or none if the status is an error.
     pub output: Vec<u8>,
 }
 
@@ -68,8 +67,8 @@ pub struct RequestData {
     pub cancel_routine: u64,
     /// Set if the sender or a purge cancelled the request.
     pub cancelled: bool,
-    /// Set if the driver was told of the cancellation.
-    pub told_of_cancellation: bool,
+    /// Set if the driver was notified of the cancellation.
+    pub cancellation_delivered: bool,
     /// Set if the request was ever presented to the driver.
     pub presented: bool,
     /// The state of the notification that the request's queue stops.
@@ -90,7 +89,7 @@ pub enum Stop {
     /// The queue does not stop.
     None,
     /// The driver was notified, or has no callback for it.
-    Told,
+    Notified,
     /// The driver keeps the request while the device is not in D0.
     Acknowledged,
 }
@@ -101,7 +100,7 @@ pub struct Ended {
     pub completion: Option<Completion>,
 }
 
-/// The completed requests whose senders have not asked for the completion yet.
+/// The completed requests whose senders have not retrieved the completion yet.
 #[derive(Default)]
 pub struct EndedRequests(pub HashMap<u64, Ended>);
 
@@ -155,7 +154,7 @@ impl RequestData {
 
     /// Returns whether the request is cancelable and its cancel routine was not called.
     pub const fn is_cancelable(&self) -> bool {
-        self.cancel_routine != 0 && !self.told_of_cancellation
+        self.cancel_routine != 0 && !self.cancellation_delivered
     }
 
     /// Returns whether the request was cancelled.
@@ -168,14 +167,14 @@ impl RequestData {
         self.cancelled = true;
     }
 
-    /// Returns whether the driver was told of the cancellation.
-    pub const fn was_told_of_cancellation(&self) -> bool {
-        self.told_of_cancellation
+    /// Returns whether the driver was notified of the cancellation.
+    pub const fn is_cancellation_delivered(&self) -> bool {
+        self.cancellation_delivered
     }
 
-    /// Records that the driver was told of the cancellation.
-    pub const fn set_told_of_cancellation(&mut self) {
-        self.told_of_cancellation = true;
+    /// Records that the driver was notified of the cancellation.
+    pub const fn set_cancellation_delivered(&mut self) {
+        self.cancellation_delivered = true;
     }
 
     /// Returns whether the request was ever presented to the driver.

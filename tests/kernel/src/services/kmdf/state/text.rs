@@ -3,7 +3,7 @@
 use super::framework::Data;
 use crate::ground::{abi::UnicodeString, arena::Block, memory};
 
-/// UTF-16 with a NUL at the end.
+/// Returns a string as little-endian UTF-16 bytes with a terminating NUL.
 pub fn text_bytes(text: &str) -> Vec<u8> {
     text.encode_utf16()
         .chain([0])
@@ -23,7 +23,8 @@ impl Data for TextData {
 }
 
 impl TextData {
-    /// Returns a copy of a text, or `None` if the text is too long for a counted string.
+    /// Creates a string object from `text`, or returns `None` if `text` is too long for a
+    /// `UNICODE_STRING`.
     pub fn new(text: &str) -> Option<Self> {
         let bytes = text_bytes(text);
         let length = u16::try_from(bytes.len()).ok()?.checked_sub(2)?;

@@ -30,6 +30,7 @@ pub enum Machine {
 
 impl Machine {
     /// Returns the architecture's name on the command line.
+    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::X64 => "x64",
@@ -38,6 +39,7 @@ impl Machine {
     }
 
     /// Returns the Rust target.
+    #[must_use]
     pub const fn target(self) -> &'static str {
         match self {
             Self::X64 => "x86_64-pc-windows-msvc",
@@ -99,6 +101,7 @@ impl Rust {
     }
 
     /// Returns the compiler's version text.
+    #[must_use]
     pub fn version(self) -> Option<String> {
         output_of(Command::new(self.rustc()).arg("--version"))
     }
@@ -133,6 +136,7 @@ impl Rust {
 
     /// Returns a command of the toolchain's cargo that allows unstable options: a lock file in
     /// another folder, libraries from source.
+    #[must_use]
     pub fn cargo(self) -> Command {
         let mut command = match self {
             Self::Current => Command::new("cargo"),
@@ -156,6 +160,7 @@ impl Rust {
     }
 
     /// Returns the package that the toolchain needs before `cargo clippy` works.
+    #[must_use]
     pub fn missing_linter(self) -> Option<&'static str> {
         let linter = Program {
             names: &["/usr/bin/cargo-clippy"],
@@ -169,6 +174,10 @@ impl Rust {
 
     /// Returns the toolchain that compiles for a target, and whether it has the target's libraries
     /// or builds them from source. Installs the toolchain if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no toolchain can be found or installed.
     pub fn for_target(target: &str) -> Result<(Self, bool)> {
         let is_installed = |rust: &Self| rust.has_libraries(target);
         if is_installed(&Self::Current)
@@ -182,6 +191,7 @@ impl Rust {
 
     /// Returns the toolchain that can build the standard library for targets that rustup has
     /// no libraries for, if it is installed.
+    #[must_use]
     pub fn with_source() -> Option<Self> {
         [Self::Current, Self::Debian]
             .into_iter()
@@ -189,6 +199,10 @@ impl Rust {
     }
 
     /// Returns that toolchain, and installs it if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no toolchain can be found or installed.
     pub fn with_source_or_install() -> Result<Self> {
         if let Some(found) = Self::with_source() {
             return Ok(found);
@@ -237,6 +251,10 @@ fn rustup(arguments: &[&str]) -> Result<()> {
 }
 
 /// Installs clippy and rustfmt for the toolchain that runs cargo, unless they are installed.
+///
+/// # Errors
+///
+/// Fails if rustup cannot install one of them.
 pub fn install_components() -> Result<()> {
     for (program, component) in [("cargo-clippy", "clippy"), ("rustfmt", "rustfmt")] {
         if output_of(Command::new(program).arg("--version")).is_none() {
@@ -325,6 +343,7 @@ fn toolchain_linker() -> Option<PathBuf> {
 
 impl Toolchain {
     /// Returns the toolchain for a machine, if it is installed.
+    #[must_use]
     pub fn find(machine: Machine) -> Option<Self> {
         let target = machine.target();
         let linker = toolchain_linker().or_else(|| DEBIAN_LINKER.path())?;
@@ -348,6 +367,10 @@ impl Toolchain {
     }
 
     /// Returns the toolchain for a machine, and installs what is missing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if nothing that builds for the machine can be found or installed, with each reason.
     pub fn find_or_install(machine: Machine) -> Result<Self> {
         let target = machine.target();
         let mut failures = Vec::new();
@@ -393,27 +416,32 @@ impl Toolchain {
     }
 
     /// Returns the compiler's toolchain.
+    #[must_use]
     pub const fn rust(&self) -> Rust {
         self.rust
     }
 
     /// Makes cargo keep packages in another folder.
+    #[must_use]
     pub fn with_cargo_home(mut self, cargo_home: PathBuf) -> Self {
         self.cargo_home = cargo_home;
         self
     }
 
     /// Returns the machine that the toolchain builds for.
+    #[must_use]
     pub const fn machine(&self) -> Machine {
         self.machine
     }
 
     /// Returns the target that the toolchain builds for.
+    #[must_use]
     pub const fn target(&self) -> &'static str {
         self.machine.target()
     }
 
     /// Describes the toolchain for progress messages.
+    #[must_use]
     pub fn describe(&self) -> String {
         let libraries = match self.libraries {
             Libraries::Installed => "with the target's libraries",
@@ -425,6 +453,10 @@ impl Toolchain {
 
     /// Returns a cargo command that builds the source in the folder `root` into the folder
     /// `built_in`. The images do not depend on the two paths.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the program that rustc runs as the linker cannot be written.
     pub fn build(&self, root: &Path, built_in: &Path) -> Result<Command> {
         let target = self.target();
         let mut command = self.rust.cargo();

@@ -54,6 +54,10 @@ fn program(folder: &Path) -> Result<PathBuf> {
 ///
 /// On Windows the linker runs directly: rustc passes long command lines in a file there, and only
 /// images built on Linux are compared.
+///
+/// # Errors
+///
+/// Fails if the program for rustc cannot be written.
 pub fn wrap(cargo: &mut Command, target: &str, linker: &Path, folder: &Path) -> Result<()> {
     let variable = format!(
         "CARGO_TARGET_{}_LINKER",
@@ -68,6 +72,7 @@ pub fn wrap(cargo: &mut Command, target: &str, linker: &Path, folder: &Path) -> 
 }
 
 /// Links, if this program was started as the linker.
+#[must_use]
 pub fn run_if_asked() -> Option<ExitCode> {
     let linker = env::var_os(LINKER)?;
     Some(
@@ -189,6 +194,7 @@ const BUILT_IN: &str = "./target/driver-build";
 
 /// Returns the compiler's options that keep the folders of this machine out of an image: those
 /// of the source, of what is built, of cargo's packages, and of the toolchain.
+#[must_use]
 pub fn remapped(root: &Path, target: &Path, cargo_home: &Path, sysroot: &Path) -> Vec<String> {
     let mut folders = vec![
         (root.to_owned(), "."),

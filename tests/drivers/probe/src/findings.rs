@@ -1,0 +1,229 @@
+//! Bugs whose reports must name the line with the bug.
+//!
+//! Each line with a bug ends with a comment `BUG:` and the service's name, by which the tests find
+//! it.
+
+use alloc::boxed::Box;
+use core::{arch::asm, hint::black_box, mem::MaybeUninit, ptr, sync::atomic::AtomicU64};
+
+use wdk_sys::{
+    LARGE_INTEGER, NT_SUCCESS, NTSTATUS, POOL_FLAG_NON_PAGED, POOL_FLAG_PAGED, PWDFDEVICE_INIT,
+    STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, ULONG, WDF_IO_QUEUE_CONFIG,
+    WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDRIVER, WDFQUEUE, WDFREQUEST,
+    call_unsafe_wdf_function_binding,
+    ntddk::{
+        EtwRegister, EtwUnregister, EtwWriteEx, ExAllocatePool2, ExFreePool, KeDelayExecutionThread,
+    },
+};
+
+use crate::common::{PROVIDER, TAG, create_lock};
+
+/// The service whose driver has a device.
+pub const WITH_A_DEVICE: &str = "double-completion";
+
+/// Runs the bug that the service is named after. Returns whether there is one.
+pub fn run(is_service: impl Fn(&str) -> bool) -> bool {
+    let bugs: [(&str, fn()); 12] = [
+        ("leak", leak),
+        ("forgotten-unregister", forget_to_unregister),
+        ("pageable-data", use_pageable_data),
+        ("user-pointer", write_from_user_space),
+        (WITH_A_DEVICE, || ()),
+        ("wait-at-dispatch", wait_at_dispatch),
+        ("lock-held", keep_the_lock),
+        ("use-after-free", use_after_free),
+        ("overrun", overrun),
+        ("stack-overflow", overflow_the_stack),
+        ("endless-loop", run_forever),
+        ("fast-fail", fail_fast),
+    ];
+    let bug = bugs.into_iter().find(|(name, _)| is_service(name));
+    if let Some((_, bug)) = bug {
+        bug();
+    }
+    bug.is_some()
+}
+
+#[inline(never)]
+fn leak() {
+    let kept = Box::new(black_box([7_u64; 16])); // BUG: leak
+    black_box(Box::leak(kept));
+}
+
+#[inline(never)]
+fn forget_to_unregister() {
+    let mut handle = 0;
+    let handle_place = &raw mut handle;
+    // SAFETY: the GUID is static, the handle a local, and there is no callback.
+    let status = unsafe { EtwRegister(&raw const PROVIDER, None, ptr::null_mut(), handle_place) }; // BUG: forgotten-unregister
+    black_box((status, handle));
+}
+
+/// Acquires a new spin lock, which raises the IRQL to `DISPATCH_LEVEL`.
+fn raise() -> wdk_sys::WDFSPINLOCK {
+    let lock = create_lock();
+    // SAFETY: the lock was created above.
+    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
+    lock
+}
+
+#[inline(never)]
+fn use_pageable_data() {
+    // SAFETY: the routine has no preconditions at this IRQL.
+    let block = unsafe { ExAllocatePool2(POOL_FLAG_PAGED, 64, TAG) }.cast::<u8>();
+    let _lock = raise();
+    // SAFETY: violated on purpose: the memory is pageable.
+    let byte = unsafe { block.read_volatile() }; // BUG: pageable-data
+    black_box(byte);
+}
+
+#[inline(never)]
+fn write_from_user_space() {
+    let mut handle = 0;
+    // SAFETY: the GUID is static, the handle a local, and there is no callback.
+    let status =
+        unsafe { EtwRegister(&raw const PROVIDER, None, ptr::null_mut(), &raw mut handle) };
+    let event = wdk_sys::EVENT_DESCRIPTOR {
+        Id: 1,
+        Level: 4,
+        Keyword: 1,
+        ..wdk_sys::EVENT_DESCRIPTOR::default()
+    };
+    let mut data = [0x1_0000_u64, 8];
+    let data = data.as_mut_ptr().cast();
+    let none = ptr::null();
+    // SAFETY: violated on purpose: the data are at a user's address.
+    let written = unsafe { EtwWriteEx(handle, &raw const event, 0, 0, none, none, 1, data) }; // BUG: user-pointer
+    black_box((status, written));
+    // SAFETY: the handle was registered above.
+    let _status = unsafe { EtwUnregister(handle) };
+}
+
+#[inline(never)]
+fn wait_at_dispatch() {
+    let _lock = raise();
+    let mut interval = LARGE_INTEGER { QuadPart: -10_000 };
+    // SAFETY: violated on purpose: the IRQL is too high.
+    let status = unsafe { KeDelayExecutionThread(0, 0, &raw mut interval) }; // BUG: wait-at-dispatch
+    black_box(status);
+}
+
+#[inline(never)]
+fn keep_the_lock() {
+    let lock = create_lock();
+    // SAFETY: the lock was created above.
+    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) }; // BUG: lock-held
+    black_box(lock);
+}
+
+/// Allocates 24 bytes of non-paged pool.
+fn block() -> *mut u8 {
+    // SAFETY: the routine has no preconditions at this IRQL.
+    unsafe { ExAllocatePool2(POOL_FLAG_NON_PAGED, 24, TAG) }.cast()
+}
+
+#[inline(never)]
+fn use_after_free() {
+    let block = block();
+    // SAFETY: the block was allocated above.
+    unsafe { ExFreePool(block.cast()) };
+    // SAFETY: violated on purpose: the block is free.
+    let byte = unsafe { block.read_volatile() }; // BUG: use-after-free
+    black_box(byte);
+}
+
+#[inline(never)]
+fn overrun() {
+    let block = block();
+    for at in 0..40 {
+        // SAFETY: violated on purpose: the block has 24 bytes.
+        let byte = unsafe { block.add(at) };
+        // SAFETY: as above.
+        unsafe { byte.write_volatile(1) }; // BUG: overrun
+    }
+    // SAFETY: the block was allocated above.
+    unsafe { ExFreePool(block.cast()) };
+}
+
+/// The depth that the recursion has reached.
+static DEPTH: AtomicU64 = AtomicU64::new(0);
+
+#[inline(never)]
+fn overflow_the_stack() {
+    fn deeper(depth: u64) -> u64 {
+        let frame = MaybeUninit::<[u64; 200]>::uninit();
+        let below = if depth == 0 { 0 } else { deeper(depth + 1) }; // BUG: stack-overflow
+        below + black_box(&frame).as_ptr().addr() as u64
+    }
+    DEPTH.store(deeper(1), core::sync::atomic::Ordering::Relaxed);
+}
+
+#[inline(never)]
+fn run_forever() {
+    while black_box(true) {} // BUG: endless-loop
+}
+
+#[inline(never)]
+fn fail_fast() {
+    /// `FAST_FAIL_STACK_COOKIE_CHECK_FAILURE`.
+    const STACK_COOKIE: u32 = 2;
+    // SAFETY: the instruction ends the system, as a failed check does.
+    unsafe { asm!("int 0x29", in("ecx") STACK_COOKIE) }; // BUG: fast-fail
+}
+
+/// Adds a device whose requests are completed twice.
+pub extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
+    let mut device: WDFDEVICE = ptr::null_mut();
+    // SAFETY: the framework passes a valid initialization object; the handle is a local.
+    let status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDeviceCreate,
+            &raw mut init,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut device,
+        )
+    };
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    // SAFETY: the device was created above, and the GUID is static.
+    let status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDeviceCreateDeviceInterface,
+            device,
+            &raw const PROVIDER,
+            ptr::null(),
+        )
+    };
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    let mut config = WDF_IO_QUEUE_CONFIG {
+        Size: size_of::<WDF_IO_QUEUE_CONFIG>() as ULONG,
+        DispatchType: wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE::WdfIoQueueDispatchSequential,
+        PowerManaged: wdk_sys::_WDF_TRI_STATE::WdfUseDefault,
+        DefaultQueue: 1,
+        EvtIoWrite: Some(complete_twice),
+        ..WDF_IO_QUEUE_CONFIG::default()
+    };
+    // SAFETY: the device was created above, and the configuration is a local.
+    unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfIoQueueCreate,
+            device,
+            &raw mut config,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            ptr::null_mut(),
+        )
+    }
+}
+
+/// `EvtIoWrite`.
+extern "C" fn complete_twice(_queue: WDFQUEUE, request: WDFREQUEST, _length: usize) {
+    // SAFETY: the framework passes a request.
+    unsafe { call_unsafe_wdf_function_binding!(WdfRequestComplete, request, STATUS_SUCCESS) };
+    let again = STATUS_INSUFFICIENT_RESOURCES;
+    // SAFETY: violated on purpose: the request is complete.
+    unsafe { call_unsafe_wdf_function_binding!(WdfRequestComplete, request, again) }; // BUG: double-completion
+    black_box(again);
+}

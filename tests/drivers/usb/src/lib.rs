@@ -1,0 +1,221 @@
+//! A driver of a USB device: it selects the device's configuration and reads from its first pipe.
+//!
+//! Tests see that the driver compiles without the WDK, and that the stand-in kernel names what it
+//! does not provide.
+
+#![no_std]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "sizes of the WDK's structures fit the fields that hold them"
+)]
+
+extern crate wdk_panic;
+
+use core::ptr;
+
+use wdk_alloc::WdkAllocator;
+use wdk_sys::{
+    _WdfUsbTargetDeviceSelectConfigType::WdfUsbTargetDeviceSelectConfigTypeSingleInterface,
+    DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PWDFDEVICE_INIT,
+    STATUS_DEVICE_CONFIGURATION_ERROR, STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS,
+    USB_CONFIGURATION_DESCRIPTOR, USB_DEVICE_DESCRIPTOR, USBD_CLIENT_CONTRACT_VERSION_602, USHORT,
+    WDF_DRIVER_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDF_OBJECT_ATTRIBUTES,
+    WDF_PNPPOWER_EVENT_CALLBACKS, WDF_USB_CONTINUOUS_READER_CONFIG, WDF_USB_DEVICE_CREATE_CONFIG,
+    WDF_USB_DEVICE_SELECT_CONFIG_PARAMS, WDF_USB_PIPE_INFORMATION, WDFCMRESLIST, WDFCONTEXT,
+    WDFDEVICE, WDFDRIVER, WDFMEMORY, WDFUSBDEVICE, WDFUSBPIPE, call_unsafe_wdf_function_binding,
+    usb::USBD_ParseConfigurationDescriptorEx,
+};
+
+#[global_allocator]
+static ALLOCATOR: WdkAllocator = WdkAllocator;
+
+/// Calls a function of the framework.
+macro_rules! wdf {
+    ($name:ident $(, $argument:expr)* $(,)?) => {{
+        // SAFETY: handles come from the framework, and out-parameters are locals of the caller.
+        #[allow(clippy::macro_metavars_in_unsafe, reason = "the macro is private")]
+        unsafe { call_unsafe_wdf_function_binding!($name, $($argument),*) }
+    }};
+}
+
+/// Returns from the function with a status that is not a success.
+macro_rules! check {
+    ($status:expr) => {
+        let status: NTSTATUS = $status;
+        if !NT_SUCCESS(status) {
+            return status;
+        }
+    };
+}
+
+/// The driver's entry point.
+///
+/// # Safety
+///
+/// Only the framework's entry code may call this function, with the arguments that it got from the
+/// system.
+// SAFETY: the framework's entry code finds the entry point by this name, and no other symbol has
+// the name.
+#[unsafe(export_name = "DriverEntry")]
+pub unsafe extern "system" fn driver_entry(
+    driver: &mut DRIVER_OBJECT,
+    registry_path: PCUNICODE_STRING,
+) -> NTSTATUS {
+    let mut config = WDF_DRIVER_CONFIG {
+        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
+        EvtDriverDeviceAdd: Some(add_device),
+        ..WDF_DRIVER_CONFIG::default()
+    };
+    wdf!(
+        WdfDriverCreate,
+        driver,
+        registry_path,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut config,
+        ptr::null_mut()
+    )
+}
+
+/// `EvtDriverDeviceAdd`.
+extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
+    let mut callbacks = WDF_PNPPOWER_EVENT_CALLBACKS {
+        Size: size_of::<WDF_PNPPOWER_EVENT_CALLBACKS>() as u32,
+        EvtDevicePrepareHardware: Some(prepare_hardware),
+        ..WDF_PNPPOWER_EVENT_CALLBACKS::default()
+    };
+    wdf!(
+        WdfDeviceInitSetPnpPowerEventCallbacks,
+        init,
+        &raw mut callbacks
+    );
+    let mut device: WDFDEVICE = ptr::null_mut();
+    wdf!(
+        WdfDeviceCreate,
+        &raw mut init,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut device
+    )
+}
+
+/// `EvtDevicePrepareHardware`: selects the configuration, and starts reading.
+extern "C" fn prepare_hardware(
+    device: WDFDEVICE,
+    _raw: WDFCMRESLIST,
+    _translated: WDFCMRESLIST,
+) -> NTSTATUS {
+    let mut config = WDF_USB_DEVICE_CREATE_CONFIG {
+        Size: size_of::<WDF_USB_DEVICE_CREATE_CONFIG>() as u32,
+        USBDClientContractVersion: USBD_CLIENT_CONTRACT_VERSION_602,
+    };
+    let mut target: WDFUSBDEVICE = ptr::null_mut();
+    check!(wdf!(
+        WdfUsbTargetDeviceCreateWithParameters,
+        device,
+        &raw mut config,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut target
+    ));
+    let mut descriptor = USB_DEVICE_DESCRIPTOR::default();
+    wdf!(
+        WdfUsbTargetDeviceGetDeviceDescriptor,
+        target,
+        &raw mut descriptor
+    );
+    // The descriptor is packed.
+    let (vendor, product) = (descriptor.idVendor, descriptor.idProduct);
+    wdk::println!("device {vendor:04x}:{product:04x}");
+    check!(find_interface(device, target));
+    let mut parameters = WDF_USB_DEVICE_SELECT_CONFIG_PARAMS {
+        Size: size_of::<WDF_USB_DEVICE_SELECT_CONFIG_PARAMS>() as u32,
+        Type: WdfUsbTargetDeviceSelectConfigTypeSingleInterface,
+        ..WDF_USB_DEVICE_SELECT_CONFIG_PARAMS::default()
+    };
+    check!(wdf!(
+        WdfUsbTargetDeviceSelectConfig,
+        target,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut parameters
+    ));
+    // SAFETY: the framework fills the member that belongs to the type.
+    let interface = unsafe { parameters.Types.SingleInterface.ConfiguredUsbInterface };
+    if wdf!(WdfUsbInterfaceGetNumConfiguredPipes, interface) == 0 {
+        return STATUS_DEVICE_CONFIGURATION_ERROR;
+    }
+    let mut information = WDF_USB_PIPE_INFORMATION {
+        Size: size_of::<WDF_USB_PIPE_INFORMATION>() as u32,
+        ..WDF_USB_PIPE_INFORMATION::default()
+    };
+    let pipe = wdf!(
+        WdfUsbInterfaceGetConfiguredPipe,
+        interface,
+        0,
+        &raw mut information
+    );
+    let mut reader = WDF_USB_CONTINUOUS_READER_CONFIG {
+        Size: size_of::<WDF_USB_CONTINUOUS_READER_CONFIG>() as u32,
+        TransferLength: information.MaximumPacketSize as usize,
+        EvtUsbTargetPipeReadComplete: Some(read_complete),
+        ..WDF_USB_CONTINUOUS_READER_CONFIG::default()
+    };
+    wdf!(
+        WdfUsbTargetPipeConfigContinuousReader,
+        pipe,
+        &raw mut reader
+    )
+}
+
+/// Fails if the device's configuration has no interface 0.
+fn find_interface(device: WDFDEVICE, target: WDFUSBDEVICE) -> NTSTATUS {
+    let mut length: USHORT = 0;
+    // The call without a buffer fails, and returns the length.
+    let _too_small = wdf!(
+        WdfUsbTargetDeviceRetrieveConfigDescriptor,
+        target,
+        ptr::null_mut(),
+        &raw mut length
+    );
+    let mut attributes = WDF_OBJECT_ATTRIBUTES {
+        Size: size_of::<WDF_OBJECT_ATTRIBUTES>() as u32,
+        ParentObject: device.cast(),
+        ..WDF_OBJECT_ATTRIBUTES::default()
+    };
+    let mut memory: WDFMEMORY = ptr::null_mut();
+    let mut buffer = ptr::null_mut();
+    check!(wdf!(
+        WdfMemoryCreate,
+        &raw mut attributes,
+        wdk_sys::_POOL_TYPE::NonPagedPoolNx,
+        u32::from_le_bytes(*b"bsuT"),
+        usize::from(length),
+        &raw mut memory,
+        &raw mut buffer
+    ));
+    if buffer.is_null() {
+        return STATUS_INSUFFICIENT_RESOURCES;
+    }
+    check!(wdf!(
+        WdfUsbTargetDeviceRetrieveConfigDescriptor,
+        target,
+        buffer,
+        &raw mut length
+    ));
+    let configuration: *mut USB_CONFIGURATION_DESCRIPTOR = buffer.cast();
+    // SAFETY: the framework wrote the whole descriptor; -1 stands for any value.
+    let interface =
+        unsafe { USBD_ParseConfigurationDescriptorEx(configuration, buffer, 0, -1, -1, -1, -1) };
+    if interface.is_null() {
+        STATUS_DEVICE_CONFIGURATION_ERROR
+    } else {
+        STATUS_SUCCESS
+    }
+}
+
+/// `EvtUsbTargetPipeReadComplete`.
+extern "C" fn read_complete(
+    _pipe: WDFUSBPIPE,
+    _buffer: WDFMEMORY,
+    length: usize,
+    _context: WDFCONTEXT,
+) {
+    wdk::println!("{length} bytes from the pipe");
+}

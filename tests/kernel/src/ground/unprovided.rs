@@ -1,0 +1,111 @@
+//! The imports of an image that the stand-in kernel does not provide.
+//!
+//! Each has an address of its own in pages that cannot be accessed. A driver that calls the routine
+//! or reads the variable faults there, and the address tells which import it used.
+
+use std::{ffi::c_void, num::NonZeroUsize, ptr::NonNull};
+
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+/// The bytes of addresses of an import. A variable may be a structure.
+const SPACING: usize = 64;
+
+/// The imports, sorted, and the pages of their addresses.
+pub struct Unprovided {
+    names: Vec<String>,
+    pages: Option<Pages>,
+}
+
+/// Reserved pages.
+struct Pages {
+    start: NonNull<c_void>,
+    size: NonZeroUsize,
+}
+
+// SAFETY: nothing accesses the pages; only their addresses are used.
+unsafe impl Send for Pages {}
+// SAFETY: as above.
+unsafe impl Sync for Pages {}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own, and nothing is stored in it.
+        let unmapped = unsafe { munmap(self.start, self.size.get()) };
+        debug_assert!(unmapped.is_ok(), "the pages are unmapped once");
+    }
+}
+
+impl Unprovided {
+    /// Returns the bytes of addresses that a number of imports takes.
+    pub const fn size(count: usize) -> usize {
+        count * SPACING
+    }
+
+    /// Reserves addresses for the imports `names`, each as `module!name`, which must be sorted.
+    pub fn new(names: Vec<String>) -> nix::Result<Self> {
+        let pages = match NonZeroUsize::new(Self::size(names.len())) {
+            None => None,
+            Some(size) => {
+                // SAFETY: a fresh anonymous mapping aliases nothing.
+                let start = unsafe {
+                    mmap_anonymous(None, size, ProtFlags::PROT_NONE, MapFlags::MAP_PRIVATE)
+                }?;
+                Some(Pages { start, size })
+            }
+        };
+        Ok(Self { names, pages })
+    }
+
+    /// Returns the imports, each as `module!name`, sorted.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Returns the first address of the pages.
+    fn base(&self) -> Option<u64> {
+        self.pages.as_ref().map(|pages| pages.start.as_ptr() as u64)
+    }
+
+    /// Returns the address that an import is bound to.
+    pub fn address(&self, name: &str) -> Option<u64> {
+        let number = self
+            .names
+            .binary_search_by(|known| known.as_str().cmp(name))
+            .ok()?;
+        Some(self.base()? + (number * SPACING) as u64)
+    }
+
+    /// Returns the import that an address belongs to.
+    pub fn name_at(&self, address: u64) -> Option<&str> {
+        let offset = usize::try_from(address.checked_sub(self.base()?)?).ok()?;
+        self.names.get(offset / SPACING).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_tells_its_import() {
+        let names = ["a.sys!One", "b.sys!One", "b.sys!Two"].map(str::to_owned);
+        let unprovided = Unprovided::new(names.to_vec()).unwrap();
+        for name in &names {
+            let address = unprovided.address(name).unwrap();
+            for inside in [address, address + 1, address + 63] {
+                assert_eq!(unprovided.name_at(inside), Some(name.as_str()));
+            }
+        }
+        let first = unprovided.address("a.sys!One").unwrap();
+        assert_eq!(unprovided.name_at(first - 1), None);
+        assert_eq!(unprovided.name_at(first + 3 * 64), None);
+        assert_eq!(unprovided.address("c.sys!One"), None);
+    }
+
+    #[test]
+    fn an_image_without_them_reserves_nothing() {
+        let none = Unprovided::new(Vec::new()).unwrap();
+        assert_eq!((none.address("a!b"), none.name_at(0)), (None, None));
+        assert!(none.pages.is_none());
+    }
+}

@@ -1,0 +1,64 @@
+//! Stack walks by the unwind data of drivers' images.
+//!
+//! The walk is a function of bytes and of a closure that reads the stack. Malformed unwind data
+//! and unreadable stacks end it ([`End`]); they never make it panic, hang, or read anything else.
+
+mod epilogue;
+mod info;
+mod registers;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    registers::Registers,
+    table::{End, Table},
+};
+
+/// The most frames of a walk. A kernel stack has room for more frames only if they are empty.
+pub const MAX_FRAMES: usize = 1024;
+
+/// A frame of a stack, outside the frames before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The instruction's address.
+    pub address: u64,
+    /// Set if the instruction is the one after a call.
+    pub is_return: bool,
+}
+
+/// Walks a stack from the innermost frame, whose registers are given.
+///
+/// `is_return` tells that the first frame's instruction is the one after a call. `unwind` replaces
+/// a frame's registers by those of its caller, or returns [`End::Left`] with the frame's address if
+/// that is not in an image.
+pub fn walk(
+    mut registers: Registers,
+    mut is_return: bool,
+    limit: usize,
+    unwind: impl Fn(&mut Registers, bool) -> Result<(), End>,
+) -> (Vec<Frame>, End) {
+    let mut frames = Vec::new();
+    loop {
+        let at = registers.rip;
+        let stack = registers.rsp();
+        let result = unwind(&mut registers, is_return);
+        if result == Err(End::Left(at)) {
+            return (frames, End::Left(at));
+        }
+        frames.push(Frame {
+            address: at,
+            is_return,
+        });
+        if let Err(end) = result {
+            return (frames, end);
+        }
+        if registers.rsp() <= stack {
+            return (frames, End::Backwards(at));
+        }
+        if frames.len() >= limit.min(MAX_FRAMES) {
+            return (frames, End::TooMany);
+        }
+        is_return = true;
+    }
+}

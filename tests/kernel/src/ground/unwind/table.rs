@@ -1,0 +1,227 @@
+//! An image's functions and the way from one of their instructions to the caller.
+
+use super::{
+    epilogue,
+    info::{Entry, Info, Malformed, Operation},
+    registers::Registers,
+};
+
+/// The most entries that continue one another.
+const MAX_CHAIN: usize = 32;
+
+/// The reason that a walk ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum End {
+    /// The caller is not in an image.
+    #[error("0x{0:016X} is not in a loaded driver")]
+    Left(u64),
+    /// The stack cannot be read.
+    #[error("the stack cannot be read at 0x{0:016X}")]
+    Unreadable(u64),
+    /// The unwind information is malformed.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// The caller's frame is not above that of the function that it called.
+    #[error("the stack pointer of the caller of 0x{0:016X} is not above that of its callee")]
+    Backwards(u64),
+    /// The stack has more frames than are walked.
+    #[error("the stack has more frames")]
+    TooMany,
+}
+
+/// The functions of an image, by its exception directory.
+#[derive(Debug)]
+pub struct Table {
+    /// The image as it is mapped, before relocation: neither unwind information nor the
+    /// instructions of epilogues contain addresses.
+    image: Vec<u8>,
+    /// The directory's place in the image.
+    directory: usize,
+    /// The number of the directory's entries.
+    count: usize,
+}
+
+impl Table {
+    /// Creates the table of an image whose exception directory has this offset and size. A
+    /// directory that is not in the image has no entries.
+    pub fn new(image: Vec<u8>, directory: u32, size: u32) -> Self {
+        let directory = usize::try_from(directory).unwrap_or(usize::MAX);
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        let is_inside = directory
+            .checked_add(size)
+            .is_some_and(|end| end <= image.len());
+        Self {
+            image,
+            directory,
+            count: if is_inside { size / Entry::SIZE } else { 0 },
+        }
+    }
+
+    fn entry(&self, number: usize) -> Option<Entry> {
+        if number >= self.count {
+            return None;
+        }
+        Entry::read(&self.image, self.directory + number * Entry::SIZE)
+    }
+
+    /// Returns the entries in their order.
+    #[cfg(test)]
+    pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
+        (0..self.count).filter_map(|number| self.entry(number))
+    }
+
+    /// Returns the unwind information of an entry.
+    pub fn info(&self, entry: Entry) -> Result<Info, Malformed> {
+        // The low bit marks an entry that refers to another entry.
+        if entry.info & 1 == 0 {
+            return Info::read(&self.image, entry.info);
+        }
+        let outside = Malformed::Outside(entry.info);
+        let at = usize::try_from(entry.info & !1).map_err(|_| outside)?;
+        let other = Entry::read(&self.image, at).ok_or(outside)?;
+        Info::read(&self.image, other.info)
+    }
+
+    /// Returns the entry of the function that contains an offset. Functions that call nothing and
+    /// do not change the stack pointer have none.
+    pub fn find(&self, offset: u32) -> Option<Entry> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.entry(middle)?.begin <= offset {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        self.entry(low.checked_sub(1)?)
+            .filter(|entry| offset < entry.end)
+    }
+
+    /// Returns whether an offset follows a call instruction.
+    pub fn is_after_call(&self, offset: u32) -> bool {
+        let Ok(offset) = usize::try_from(offset) else {
+            return false;
+        };
+        let before = |count: usize| {
+            let start = offset.checked_sub(count)?;
+            self.image.get(start..offset)
+        };
+        // The ways to call: relative, through [rip + disp32], and through a register or memory.
+        let is_relative = before(5).is_some_and(|code| code.first() == Some(&0xE8));
+        is_relative
+            || (2..=7).any(
+                |length| matches!(before(length), Some([0xFF, mode, ..]) if mode >> 3 & 7 == 2),
+            )
+    }
+
+    /// Replaces the registers at an instruction of the image by those of the function's caller.
+    ///
+    /// `base` is the image's address. `is_return` tells that the instruction is the one after a
+    /// call, which may be past the function's end. `read` reads eight bytes of the stack.
+    pub fn unwind(
+        &self,
+        base: u64,
+        registers: &mut Registers,
+        is_return: bool,
+        read: impl Fn(u64) -> Option<u64>,
+    ) -> Result<(), End> {
+        let left = End::Left(registers.rip);
+        let offset = u32::try_from(registers.rip.checked_sub(base).ok_or(left)?);
+        let offset = offset.map_err(|_| left)?;
+        let inside = if is_return {
+            offset.saturating_sub(1)
+        } else {
+            offset
+        };
+        let word = |address: u64| read(address).ok_or(End::Unreadable(address));
+        if let Some(entry) = self.find(inside) {
+            let position = offset - entry.begin;
+            let info = self.info(entry)?;
+            if !is_return && position >= u32::from(info.prologue) {
+                let is_own = |to: i64| {
+                    let to = i64::from(offset) + to;
+                    (i64::from(entry.begin)..i64::from(entry.end)).contains(&to)
+                };
+                let code = usize::try_from(offset)
+                    .ok()
+                    .and_then(|at| self.image.get(at..))
+                    .unwrap_or_default();
+                let frame = info.frame.map(|(register, _)| register);
+                if let Some(caller) = epilogue::leave(code, frame, registers, is_own, &read) {
+                    *registers = caller;
+                    return Ok(());
+                }
+            }
+            if self.reverse(entry, info, position, registers, &word)? {
+                return Ok(());
+            }
+        }
+        registers.rip = word(registers.rsp())?;
+        registers.set_rsp(registers.rsp().wrapping_add(8));
+        Ok(())
+    }
+
+    /// Reverses a prologue, of which an instruction `position` bytes after the function's start has
+    /// executed a part. Returns whether a machine frame gave the caller's registers.
+    fn reverse(
+        &self,
+        entry: Entry,
+        mut info: Info,
+        mut position: u32,
+        registers: &mut Registers,
+        word: &impl Fn(u64) -> Result<u64, End>,
+    ) -> Result<bool, End> {
+        for _ in 0..MAX_CHAIN {
+            let was_executed =
+                |offset: u8| position >= u32::from(info.prologue) || u32::from(offset) <= position;
+            let frame = match info.frame {
+                Some((register, above)) if is_set(&info, position) => {
+                    registers.get(register).wrapping_sub(u64::from(above))
+                }
+                _ => registers.rsp(),
+            };
+            for code in info.codes.iter().filter(|code| was_executed(code.offset)) {
+                match code.operation {
+                    Operation::Push(register) => {
+                        let value = word(registers.rsp())?;
+                        registers.set(register, value);
+                        registers.set_rsp(registers.rsp().wrapping_add(8));
+                    }
+                    Operation::Allocate(bytes) => {
+                        registers.set_rsp(registers.rsp().wrapping_add(u64::from(bytes)));
+                    }
+                    Operation::SetFrame => registers.set_rsp(frame),
+                    Operation::Save { register, offset } => {
+                        let value = word(frame.wrapping_add(u64::from(offset)))?;
+                        registers.set(register, value);
+                    }
+                    Operation::SaveXmm { .. } => {}
+                    Operation::MachineFrame(has_error) => {
+                        let at = registers.rsp().wrapping_add(if has_error { 8 } else { 0 });
+                        registers.rip = word(at)?;
+                        let stack = word(at.wrapping_add(24))?;
+                        registers.set_rsp(stack);
+                        return Ok(true);
+                    }
+                }
+            }
+            let Some(next) = info.chained else {
+                return Ok(false);
+            };
+            info = self.info(next)?;
+            // The prologue of the entry that this one continues has run as a whole.
+            position = u32::MAX;
+        }
+        Err(Malformed::Chain(entry.info).into())
+    }
+}
+
+/// Returns whether the frame register is set `position` bytes after the function's start.
+fn is_set(info: &Info, position: u32) -> bool {
+    position >= u32::from(info.prologue)
+        || info
+            .codes
+            .iter()
+            .any(|code| code.operation == Operation::SetFrame && u32::from(code.offset) <= position)
+}

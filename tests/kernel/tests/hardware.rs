@@ -1,0 +1,80 @@
+//! Drivers that need more than the stand-in kernel plays: they are loaded, and the first routine
+//! that the kernel does not provide is a bugcheck that names the routine and the driver's line.
+
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+mod common;
+
+use etw_testkernel::{Driver, Kernel, KernelError};
+
+/// Adds a device, which must end with a bugcheck, and returns its message.
+fn message_of_adding(driver: &Driver) -> String {
+    match driver.add_device() {
+        Err(KernelError::BugCheck(bugcheck)) => bugcheck.message,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("the device was added"),
+    }
+}
+
+/// Checks a message: the routine with its module, the driver's function and line, and the reason.
+fn assert_names(message: &str, routine: &str, caller: &str) {
+    assert!(
+        message.starts_with(&format!("{routine} was called from tests/drivers/")),
+        "{message}"
+    );
+    assert!(
+        message.contains(caller) && message.contains("/src/lib.rs:"),
+        "{message}"
+    );
+    assert!(
+        message.ends_with("the stand-in kernel does not provide it"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_usb_driver_is_loaded_and_stops_at_its_target() {
+    let kernel = Kernel::new();
+    let driver = kernel.load(&common::hardware("usb")).unwrap();
+    assert_eq!(
+        driver.unprovided_imports(),
+        ["usbd.sys!USBD_ParseConfigurationDescriptorEx"]
+    );
+    assert_names(
+        &message_of_adding(&driver),
+        "Wdf01000.sys!WdfUsbTargetDeviceCreateWithParameters",
+        "etw_usb_driver::prepare_hardware",
+    );
+}
+
+#[test]
+fn a_filter_is_loaded_and_stops_where_it_becomes_one() {
+    let kernel = Kernel::new();
+    let driver = kernel.load(&common::hardware("filter")).unwrap();
+    assert_eq!(driver.unprovided_imports(), [""; 0]);
+    assert_names(
+        &message_of_adding(&driver),
+        "Wdf01000.sys!WdfFdoInitSetFilter",
+        "etw_filter_driver::add_device",
+    );
+}
+
+#[test]
+fn a_call_of_an_import_that_is_not_provided_names_the_routine_and_the_line() {
+    let kernel = Kernel::new();
+    let driver = kernel.load(&common::hardware("interrupt")).unwrap();
+    assert_eq!(
+        driver.unprovided_imports(),
+        [
+            "HAL.dll!KeFlushWriteBuffer",
+            "HAL.dll!KeStallExecutionProcessor",
+            "ntoskrnl.exe!MmMapIoSpaceEx",
+            "ntoskrnl.exe!MmUnmapIoSpace"
+        ]
+    );
+    assert_names(
+        &message_of_adding(&driver),
+        "HAL.dll!KeStallExecutionProcessor",
+        "etw_interrupt_driver::prepare_hardware",
+    );
+}

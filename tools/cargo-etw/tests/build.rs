@@ -1,0 +1,134 @@
+//! Builds a driver in a folder of its own, outside every checkout.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use etw_test_support::root;
+
+/// The files of an author's folder, and their contents.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// Writes a driver to a folder: that of the guide, under another name.
+fn driver(folder: &Path) {
+    let guide = root().join("driver/examples/minimal");
+    fs::create_dir(folder.join("src")).unwrap();
+    for name in ["build.rs", "src/lib.rs", "src/trace.rs"] {
+        fs::copy(guide.join(name), folder.join(name)).unwrap();
+    }
+    let library = root().join("provider-lib");
+    let library = library.to_str().unwrap();
+    let manifest = format!(
+        "[package]\nname = \"contoso-sensor\"\nversion = \"3.1.4\"\nedition = \"2024\"\n\
+         [package.metadata.wdk.driver-model]\ndriver-type = \"KMDF\"\nkmdf-version-major = 1\n\
+         target-kmdf-version-minor = 31\n\
+         [lib]\ncrate-type = [\"cdylib\"]\ntest = false\n\
+         [dependencies]\nwdk-alloc = \"0.4\"\nwdk-etw = {{ path = {library:?} }}\nwdk-panic = \"0.5\"\n\
+         wdk-sys = \"0.5\"\n[build-dependencies]\nwdk-build = \"0.6\"\n\
+         [profile.dev]\npanic = \"abort\"\n[profile.release]\npanic = \"abort\"\n"
+    );
+    fs::write(folder.join("Cargo.toml"), manifest).unwrap();
+    // A lock file with the versions that this repository has, which are on this machine.
+    fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+}
+
+/// Returns the files of a folder outside its target folder.
+fn files(folder: &Path) -> Files {
+    let mut found = Files::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            if !path.ends_with("target") {
+                found.extend(files(&path));
+            }
+        } else {
+            let contents = fs::read(&path).unwrap();
+            found.insert(path, contents);
+        }
+    }
+    found
+}
+
+fn etw(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
+        .current_dir(folder)
+        // cargo sets these variables for tests; an author has none of them.
+        .env_remove("CARGO_TARGET_DIR")
+        .env_remove("CARGO_MANIFEST_DIR")
+        .args(["etw", "build"])
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+#[test]
+#[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
+fn a_driver_of_its_own_is_built_and_its_files_stay_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    driver(folder.path());
+    let before = files(folder.path());
+    let output = etw(folder.path(), &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let built: Vec<&Path> = printed.lines().map(Path::new).collect();
+    let [sys, pdb] = built.as_slice() else {
+        panic!("{printed}");
+    };
+    assert!(
+        sys.ends_with("target/etw/x64/debug/contoso_sensor.sys"),
+        "{printed}"
+    );
+    assert!(
+        pdb.ends_with("target/etw/x64/debug/contoso_sensor.pdb"),
+        "{printed}"
+    );
+    let image = fs::read(sys).unwrap();
+    // The image names its symbols without a folder.
+    let has = |text: &str| {
+        image
+            .windows(text.len())
+            .any(|bytes| bytes == text.as_bytes())
+    };
+    assert!(has("contoso_sensor.pdb"));
+    assert!(!has(folder.path().to_str().unwrap()));
+    assert_eq!(files(folder.path()), before);
+
+    // A name that no version of wdk-sys has is one that the stand-in could lack.
+    let library = folder.path().join("src/lib.rs");
+    let source = fs::read_to_string(&library).unwrap();
+    fs::write(&library, source + "\nuse wdk_sys::NoSuchName;\n").unwrap();
+    let output = etw(folder.path(), &["--message-format", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        errors.contains("the stand-in for wdk-sys lacks"),
+        "{errors}"
+    );
+    assert!(errors.contains("NoSuchName"), "{errors}");
+}
+
+#[test]
+fn a_folder_without_a_driver_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = etw(folder.path(), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("have no Cargo.toml"), "{errors}");
+    let library = root().join("provider-lib/wire/Cargo.toml");
+    let output = etw(
+        folder.path(),
+        &[
+            "--manifest-path",
+            library.to_str().unwrap(),
+            "--package",
+            "etw-wire",
+        ],
+    );
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("no driver is named etw-wire"), "{errors}");
+}

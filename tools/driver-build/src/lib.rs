@@ -1,0 +1,18 @@
+//! Builds KMDF drivers in Rust without the WDK.
+//!
+//! - [`driver`] finds a driver in a cargo workspace and builds its image, whichever workspace it is
+//!   in; the workspace's files are not changed.
+//! - [`standin`] has the stand-ins for wdk-sys and wdk-build, which the build uses in place of
+//!   Microsoft's crates.
+//! - [`toolchain`] finds or installs a Rust toolchain for Windows and a linker.
+//! - [`link`] makes the image independent of the folder and the user that build it. A program that
+//!   uses this crate calls [`link::run_if_asked`] first, because rustc runs it as the linker.
+//! - [`packages`] installs packages of the operating system.
+//! - [`process`] runs other programs.
+
+pub mod driver;
+pub mod link;
+pub mod packages;
+pub mod process;
+pub mod standin;
+pub mod toolchain;

@@ -1,0 +1,80 @@
+//! Runs other programs.
+
+use std::{
+    env, io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+
+/// Returns a program's path, as the shell would find it.
+#[must_use]
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let file = format!("{name}{}", env::consts::EXE_SUFFIX);
+    // A name with a folder in it is already a path.
+    env::split_paths(&env::var_os("PATH")?)
+        .map(|folder| folder.join(&file))
+        .find(|path| path.is_file())
+}
+
+/// Creates a symbolic link to a file or folder, on systems where every user may do so.
+///
+/// # Errors
+///
+/// Fails if the link cannot be created.
+pub fn symlink(path: &Path, link: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    return std::os::unix::fs::symlink(path, link);
+    #[cfg(not(unix))]
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        format!("cannot link {} to {}", link.display(), path.display()),
+    ))
+}
+
+/// Returns a command's program and arguments on one line, for messages.
+#[must_use]
+pub fn line(command: &Command) -> String {
+    let mut line = command.get_program().to_string_lossy().into_owned();
+    for argument in command.get_args() {
+        line.push(' ');
+        line.push_str(&argument.to_string_lossy());
+    }
+    line
+}
+
+/// Runs a command, and shows its output only if it fails.
+///
+/// # Errors
+///
+/// Fails with the command line and the output if the command fails.
+pub fn run_quietly(command: &mut Command) -> Result<()> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start: {}", line(command)))?;
+    if !output.status.success() {
+        bail!(
+            "failed ({}): {}\n{}{}",
+            output.status,
+            line(command),
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(())
+}
+
+/// Returns a command's output, if the command can be started and succeeds.
+pub fn output_of(command: &mut Command) -> Option<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

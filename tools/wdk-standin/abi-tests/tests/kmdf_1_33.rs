@@ -1,0 +1,57 @@
+//! Compiles the stand-in for a driver whose manifest asks for KMDF 1.33.
+
+use std::{env, fs, path::Path, process::Command};
+
+/// Checks a package with these metadata and this source, and returns cargo's messages.
+fn check(name: &str, minor: u8, source: &str) -> (bool, String) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let standin = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    fs::create_dir_all(folder.join("src")).expect("a folder");
+    let manifest = format!(
+        "[package]\nname = \"newer-driver\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+         [package.metadata.wdk.driver-model]\ndriver-type = \"KMDF\"\nkmdf-version-major = 1\n\
+         target-kmdf-version-minor = {minor}\n\n\
+         [dependencies]\nwdk-sys.path = '{}'\n\n[workspace]\n",
+        standin.join("wdk-sys").display()
+    );
+    fs::write(folder.join("Cargo.toml"), manifest).expect("a manifest");
+    fs::write(folder.join("src/lib.rs"), source).expect("a source");
+    // The versions of the dependencies, which are there.
+    fs::copy(standin.join("Cargo.lock"), folder.join("Cargo.lock")).expect("a lock file");
+    let output = Command::new(env::var_os("CARGO").expect("cargo runs the tests"))
+        .args(["check", "--offline", "--quiet"])
+        .current_dir(&folder)
+        // The build of the tests has its own.
+        .env_remove("CARGO_TARGET_DIR")
+        .env_remove("WDK_STANDIN_MANIFEST")
+        .output()
+        .expect("cargo runs");
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.success(), messages)
+}
+
+#[test]
+fn a_manifest_selects_kmdf_1_33() {
+    let (succeeded, messages) = check(
+        "kmdf-1-33",
+        33,
+        "#![no_std]\n\
+         use wdk_sys::{WDF_POWER_FRAMEWORK_SETTINGS, WdfMinimumVersionRequired};\n\
+         use wdk_sys::_WDF_DEVICE_POWER_POLICY_STATE::WdfDevStatePwrPolNull;\n\
+         const _: () = assert!(WdfMinimumVersionRequired == 33);\n\
+         const _: () = assert!(size_of::<WDF_POWER_FRAMEWORK_SETTINGS>() == 88);\n\
+         const _: () = assert!(WdfDevStatePwrPolNull == 1472);\n",
+    );
+    assert!(succeeded, "{messages}");
+}
+
+#[test]
+fn a_version_that_the_stand_in_does_not_have_is_named() {
+    let (succeeded, messages) = check("kmdf-1-15", 15, "#![no_std]\n");
+    assert!(!succeeded);
+    assert!(
+        messages.contains("newer-driver is configured for KMDF 1.15")
+            && messages.contains("KMDF 1.31 and 1.33 are supported"),
+        "{messages}"
+    );
+}

@@ -1,0 +1,56 @@
+//! The errors of the crate.
+
+use std::{fmt, path::PathBuf};
+
+/// The build cannot be configured.
+#[derive(thiserror::Error)]
+pub enum ConfigError {
+    /// `crt-static` is off, but drivers must not link the dynamic C runtime.
+    #[error(
+        "the crt-static target feature is off, but drivers cannot link the dynamic C runtime: add \
+         `rustflags = [\"-C\", \"target-feature=+crt-static\"]` for this target to \
+         .cargo/config.toml"
+    )]
+    StaticCrtNotEnabled,
+    /// cargo cannot read the manifests.
+    #[error("cannot read the WDK configuration of {}: {what}", manifest.display())]
+    CargoMetadata {
+        /// The manifest.
+        manifest: PathBuf,
+        /// The cause.
+        what: String,
+    },
+    /// No manifest of the workspace has a configuration.
+    #[error(
+        "no WDK configuration: add a section [package.metadata.wdk.driver-model] with driver-type = \
+         \"KMDF\", kmdf-version-major = 1 and target-kmdf-version-minor = 31 to the driver's \
+         Cargo.toml"
+    )]
+    NoConfiguration,
+    /// The manifests have different configurations.
+    #[error("a workspace can have one WDK configuration, but its manifests have several: {0}")]
+    SeveralConfigurations(String),
+    /// A section is not one that wdk-build knows.
+    #[error("metadata.wdk of {owner}: {what}")]
+    Metadata {
+        /// The package, or the workspace.
+        owner: String,
+        /// The defect.
+        what: String,
+    },
+    /// The stand-ins do not have the driver model or its version.
+    #[error("{owner} is configured for {found}; without the WDK, KMDF 1.31 and 1.33 are supported")]
+    Unsupported {
+        /// The package, or the workspace.
+        owner: String,
+        /// The driver model and version.
+        found: String,
+    },
+}
+
+/// A build script that returns the error prints it in this notation, so it is the sentence.
+impl fmt::Debug for ConfigError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}

@@ -1,0 +1,282 @@
+//! The driver model in the manifests: `[package.metadata.wdk.driver-model]` or
+//! `[workspace.metadata.wdk.driver-model]`.
+
+use std::{
+    collections::BTreeSet,
+    env, fmt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::{Map, Value};
+
+use crate::error::ConfigError;
+
+/// The environment variable that names the driver's manifest, for builds whose target folder is not
+/// in the folder of the driver's workspace.
+pub const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
+
+/// The minor versions of KMDF 1 that the stand-ins have.
+pub const VERSIONS: [u8; 2] = [31, 33];
+
+/// The version of KMDF that a driver is built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KmdfConfig {
+    /// The major version.
+    pub kmdf_version_major: u8,
+    /// The minor version.
+    pub target_kmdf_version_minor: u8,
+    /// The oldest minor version that the driver runs on, if it is not the target. The stand-ins do
+    /// not use it.
+    pub minimum_kmdf_version_minor: Option<u8>,
+}
+
+impl Default for KmdfConfig {
+    /// Returns the configuration of libraries that are built without a driver.
+    fn default() -> Self {
+        Self {
+            kmdf_version_major: 1,
+            target_kmdf_version_minor: VERSIONS[0],
+            minimum_kmdf_version_minor: None,
+        }
+    }
+}
+
+impl fmt::Display for KmdfConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (major, minor) = (self.kmdf_version_major, self.target_kmdf_version_minor);
+        write!(formatter, "KMDF {major}.{minor}")?;
+        if let Some(minimum) = self.minimum_kmdf_version_minor {
+            write!(formatter, " (minimum {major}.{minimum})")?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the manifest of the workspace that is being built: the one beside the `Cargo.lock` in the
+/// nearest folder above `OUT_DIR`, as the published crate does.
+pub fn manifest() -> Option<PathBuf> {
+    println!("cargo::rerun-if-env-changed={MANIFEST}");
+    if let Some(named) = env::var_os(MANIFEST) {
+        return Some(named.into());
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR")?);
+    out.ancestors()
+        .find(|folder| folder.join("Cargo.lock").exists())
+        .map(|folder| folder.join("Cargo.toml"))
+}
+
+/// Reads the configuration of the workspace of a manifest, and the paths of its manifests.
+///
+/// Dependencies outside the workspace are not read: cargo would have to resolve them, with a lock
+/// file that may not be the one of this build.
+pub fn read(manifest: &Path) -> Result<(KmdfConfig, Vec<String>), ConfigError> {
+    let failed = |what: String| ConfigError::CargoMetadata {
+        manifest: manifest.to_owned(),
+        what,
+    };
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .args([
+            "metadata",
+            "--no-deps",
+            "--format-version",
+            "1",
+            "--manifest-path",
+        ])
+        .arg(manifest);
+    if let Some(folder) = manifest.parent().filter(|folder| folder.is_dir()) {
+        command.current_dir(folder);
+    }
+    let output = command
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    let metadata: Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))?;
+    let paths = packages(&metadata)
+        .filter_map(|package| package["manifest_path"].as_str())
+        .map(str::to_owned)
+        .chain(manifest.to_str().map(str::to_owned))
+        .collect();
+    Ok((configuration(&metadata)?, paths))
+}
+
+fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
+    metadata["packages"].as_array().into_iter().flatten()
+}
+
+/// Returns the one configuration that cargo's metadata contain.
+fn configuration(metadata: &Value) -> Result<KmdfConfig, ConfigError> {
+    let mut found = BTreeSet::new();
+    for package in packages(metadata) {
+        match &package["metadata"]["wdk"] {
+            Value::Null => {}
+            // An empty section marks a driver whose configuration is the workspace's.
+            Value::Object(empty) if empty.is_empty() => {}
+            section => {
+                let name = package["name"].as_str().unwrap_or_default();
+                found.insert(driver_model(section, &format!("package {name}"))?);
+            }
+        }
+    }
+    match &metadata["metadata"]["wdk"] {
+        Value::Null => {}
+        section => {
+            found.insert(driver_model(section, "the workspace")?);
+        }
+    }
+    let all: Vec<KmdfConfig> = found.into_iter().collect();
+    match all.as_slice() {
+        [] => Err(ConfigError::NoConfiguration),
+        [one] => Ok(*one),
+        several => {
+            let several: Vec<String> = several.iter().map(ToString::to_string).collect();
+            Err(ConfigError::SeveralConfigurations(several.join(", ")))
+        }
+    }
+}
+
+/// Returns the configuration in one `wdk` section.
+fn driver_model(section: &Value, owner: &str) -> Result<KmdfConfig, ConfigError> {
+    let invalid = |what: String| ConfigError::Metadata {
+        owner: owner.to_owned(),
+        what,
+    };
+    let known = |table: &Map<String, Value>, keys: &[&str]| {
+        table
+            .keys()
+            .find(|key| !keys.contains(&key.as_str()))
+            .map_or(Ok(()), |key| Err(invalid(format!("unknown key {key:?}"))))
+    };
+    let wdk = section
+        .as_object()
+        .ok_or_else(|| invalid("expected a table".to_owned()))?;
+    known(wdk, &["driver-model"])?;
+    let model = wdk
+        .get("driver-model")
+        .and_then(Value::as_object)
+        .ok_or_else(|| invalid("expected a table `driver-model`".to_owned()))?;
+    match model.get("driver-type").and_then(Value::as_str) {
+        Some("KMDF") => {}
+        Some(other @ ("WDM" | "UMDF")) => {
+            return Err(ConfigError::Unsupported {
+                owner: owner.to_owned(),
+                found: other.to_owned(),
+            });
+        }
+        _ => {
+            return Err(invalid(
+                "expected driver-type = \"KMDF\", \"UMDF\" or \"WDM\"".to_owned(),
+            ));
+        }
+    }
+    known(
+        model,
+        &[
+            "driver-type",
+            "kmdf-version-major",
+            "target-kmdf-version-minor",
+            "minimum-kmdf-version-minor",
+        ],
+    )?;
+    let number = |key: &str| {
+        model.get(key).map_or(Ok(None), |value| {
+            let number = value.as_u64().and_then(|value| u8::try_from(value).ok());
+            let wrong = || invalid(format!("{key}: expected a number below 256, not {value}"));
+            number.map(Some).ok_or_else(wrong)
+        })
+    };
+    let required = |key: &str| number(key)?.ok_or_else(|| invalid(format!("{key} is missing")));
+    let config = KmdfConfig {
+        kmdf_version_major: required("kmdf-version-major")?,
+        target_kmdf_version_minor: required("target-kmdf-version-minor")?,
+        minimum_kmdf_version_minor: number("minimum-kmdf-version-minor")?,
+    };
+    if config.kmdf_version_major != 1 || !VERSIONS.contains(&config.target_kmdf_version_minor) {
+        return Err(ConfigError::Unsupported {
+            owner: owner.to_owned(),
+            found: config.to_string(),
+        });
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn kmdf(minor: u8) -> Value {
+        json!({ "driver-model": {
+            "driver-type": "KMDF",
+            "kmdf-version-major": 1,
+            "target-kmdf-version-minor": minor,
+        } })
+    }
+
+    fn package(wdk: &Value) -> Value {
+        json!({ "name": "driver", "metadata": { "wdk": wdk } })
+    }
+
+    fn message(metadata: &Value) -> String {
+        configuration(metadata).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_version_is_that_of_the_package_or_the_workspace() {
+        for minor in VERSIONS {
+            let of_package = json!({ "packages": [package(&kmdf(minor))], "metadata": null });
+            let of_workspace = json!({
+                "packages": [package(&json!({})), { "name": "library", "metadata": null }],
+                "metadata": { "wdk": kmdf(minor) },
+            });
+            for metadata in [of_package, of_workspace] {
+                let found = configuration(&metadata).unwrap();
+                assert_eq!(found.target_kmdf_version_minor, minor);
+            }
+        }
+    }
+
+    #[test]
+    fn no_configuration_and_two_are_refused() {
+        assert!(message(&json!({ "packages": [] })).contains("no WDK configuration"));
+        let two = json!({ "packages": [package(&kmdf(31)), package(&kmdf(33))] });
+        let message = message(&two);
+        assert!(message.contains("KMDF 1.31, KMDF 1.33"), "{message}");
+        let twice = json!({
+            "packages": [package(&kmdf(33))], "metadata": { "wdk": kmdf(33) }
+        });
+        assert!(configuration(&twice).is_ok());
+    }
+
+    #[test]
+    fn other_models_and_versions_are_named() {
+        let message = message(&json!({ "packages": [package(&kmdf(15))] }));
+        assert!(
+            message.contains("driver") && message.contains("KMDF 1.15") && message.contains("1.33"),
+            "{message}"
+        );
+        let wdm = json!({ "driver-model": { "driver-type": "WDM" } });
+        let error = configuration(&json!({ "packages": [package(&wdm)] })).unwrap_err();
+        assert!(error.to_string().contains("WDM"), "{error}");
+    }
+
+    #[test]
+    fn a_misspelt_key_is_named() {
+        let mut section = kmdf(31);
+        section["driver-model"]["target-kmdf-version-minr"] = json!(33);
+        let found = message(&json!({ "packages": [package(&section)] }));
+        assert!(found.contains("target-kmdf-version-minr"), "{found}");
+        let missing = json!({ "driver-model": { "driver-type": "KMDF", "kmdf-version-major": 1 } });
+        let found = message(&json!({ "packages": [package(&missing)] }));
+        assert!(
+            found.contains("target-kmdf-version-minor is missing"),
+            "{found}"
+        );
+    }
+}

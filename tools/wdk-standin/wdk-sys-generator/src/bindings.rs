@@ -1,0 +1,180 @@
+//! Constants, variables and functions.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use serde_json::Value;
+
+use crate::{
+    data::{Change, Constant, Data, Function},
+    error::Error,
+    text::{BASE, heading, rust_type, set_of, signature},
+    types::integer,
+};
+
+/// The condition under which the linker gets the modules that routines are imported from.
+const LINKS: &str =
+    "all(target_os = \"windows\", not(any(test, feature = \"suppress-wdk-linking\")))";
+
+/// The library whose variables the entry code of the stand-in defines, and the condition under which
+/// it does not. Symbols that Rust code defines by their names are exported from a driver, so the
+/// entry code's are Rust's own.
+const ENTRY_LIBRARY: &str = "WdfDriverEntry.lib";
+const NO_ENTRY: &str = "#[cfg(feature = \"suppress-wdk-linking\")]\n";
+
+/// The kernel's routines whose module the data do not name are in its headers and begin with one
+/// of these. Other routines are declared only, as in the published bindings.
+const KERNEL_PREFIXES: [&str; 9] = ["Ex", "FsRtl", "Io", "Ke", "Mm", "Nt", "Rtl", "Se", "Vsl"];
+const KERNEL_HEADERS: [&str; 3] = ["ntddk.h", "ntifs.h", "wdm.h"];
+
+/// Returns the source of a set's constants and of the variables that other modules define.
+pub fn constants(data: &Data, set: &str) -> Result<String, Error> {
+    let mut text = heading("Constants and variables");
+    text += "use crate::types::*;\n\n";
+    for (name, one) in &data.constants {
+        if set_of(name, &one.feature)? != set {
+            continue;
+        }
+        let first = value(name, one)?;
+        let kind = rust_type(&one.kind);
+        if let Some(Change::Const { value }) = data.types.changes.get(name) {
+            let _ = write!(
+                text,
+                "#[cfg(not(kmdf_1_33))]\npub const {name}: {kind} = {first};\n\
+                 #[cfg(kmdf_1_33)]\npub const {name}: {kind} = {value};\n"
+            );
+        } else {
+            let _ = writeln!(text, "pub const {name}: {kind} = {first};");
+        }
+    }
+    let mut modules: BTreeMap<&str, String> = BTreeMap::new();
+    for (name, one) in &data.statics {
+        if set_of(name, &one.feature)? != set {
+            continue;
+        }
+        // A static library would have to be linked, as by the published bindings.
+        let module = one
+            .from
+            .as_deref()
+            .filter(|from| is_image(from) || *from == ENTRY_LIBRARY);
+        let block = modules.entry(module.unwrap_or_default()).or_default();
+        match (&one.link_name, data.types.changes.get(name)) {
+            (Some(before), Some(Change::Static { link_name })) => {
+                let _ = write!(
+                    block,
+                    "    #[cfg_attr(not(kmdf_1_33), link_name = \"{before}\")]\n    \
+                     #[cfg_attr(kmdf_1_33, link_name = \"{link_name}\")]\n"
+                );
+            }
+            (Some(symbol), _) => {
+                let _ = writeln!(block, "    #[link_name = \"{symbol}\"]");
+            }
+            (None, _) => {}
+        }
+        let mutable = if one.mutable { "mut " } else { "" };
+        let kind = rust_type(&one.kind);
+        let _ = writeln!(block, "    pub static {mutable}{name}: {kind};");
+    }
+    text += &blocks(&modules);
+    Ok(text)
+}
+
+/// Returns a constant's value as an expression.
+fn value(name: &str, one: &Constant) -> Result<String, Error> {
+    Ok(match (&one.value, one.kind.as_str()) {
+        (Value::Null, _) => "::core::ptr::null_mut()".to_owned(),
+        (Value::String(text), _) => format!("c{text:?}"),
+        (number, "NTSTATUS") => {
+            let wide = integer(name, number)?;
+            let bits = u32::try_from(wide.rem_euclid(1 << 32)).map_err(|error| Error::Entry {
+                name: name.to_owned(),
+                what: error.to_string(),
+            })?;
+            format!("0x{bits:08X}_u32.cast_signed()")
+        }
+        (number, _) => integer(name, number)?.to_string(),
+    })
+}
+
+/// Returns the source of a set's functions.
+pub fn functions(data: &Data, set: &str) -> String {
+    let mut modules: BTreeMap<&str, String> = BTreeMap::new();
+    for (name, one) in data.functions.nt.iter().chain(&data.functions.feature) {
+        if one.feature.as_deref().unwrap_or(BASE) != set {
+            continue;
+        }
+        let block = modules.entry(module(name, one)).or_default();
+        if one.must_use {
+            *block += "    #[must_use]\n";
+        }
+        let signature = signature(&one.params, one.variadic, one.ret.as_deref());
+        let _ = writeln!(block, "    pub fn {name}{signature};");
+    }
+    let mut text = heading("Functions");
+    if !modules.is_empty() {
+        text += "use crate::types::*;\n\n";
+    }
+    text += &blocks(&modules);
+    text
+}
+
+/// Returns the module that a routine is imported from, or an empty name if it is declared only.
+fn module<'a>(name: &str, one: &'a Function) -> &'a str {
+    match one.dll.as_deref() {
+        // Windows exports it from both since version 2004; ntoskrnl.lib comes first.
+        _ if name == "KeQueryPerformanceCounter" => "ntoskrnl.exe",
+        // The name as import libraries spell it.
+        Some("hal.dll") => "HAL.dll",
+        Some(dll) => dll,
+        None if one.header == "storport.h" => "storport.sys",
+        None if KERNEL_HEADERS.contains(&one.header.as_str()) && is_kernel_routine(name) => {
+            "ntoskrnl.exe"
+        }
+        None => "",
+    }
+}
+
+/// Returns true if a name is one of the kernel's parts and a word: `SeAccessCheck`, not
+/// `SetContextAttributesW`.
+fn is_kernel_routine(name: &str) -> bool {
+    KERNEL_PREFIXES.iter().any(|prefix| {
+        name.strip_prefix(prefix)
+            .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()))
+    })
+}
+
+fn is_image(from: &str) -> bool {
+    [".exe", ".sys", ".dll"]
+        .iter()
+        .any(|end| from.ends_with(end))
+}
+
+/// Returns a block of declarations for each module.
+fn blocks(modules: &BTreeMap<&str, String>) -> String {
+    let mut text = String::new();
+    for (module, items) in modules {
+        if *module == ENTRY_LIBRARY {
+            text += NO_ENTRY;
+        } else if !module.is_empty() {
+            let _ = write!(
+                text,
+                "#[cfg_attr(\n    {LINKS},\n    link(name = \"{module}\", kind = \"raw-dylib\", \
+                 modifiers = \"+verbatim\")\n)]\n"
+            );
+        }
+        let _ = write!(text, "unsafe extern \"C\" {{\n{items}}}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_routines_are_told_by_their_names() {
+        assert!(is_kernel_routine("IoTryQueueWorkItem"));
+        assert!(is_kernel_routine("SeAccessCheckFromStateEx"));
+        assert!(!is_kernel_routine("SetContextAttributesW"));
+        assert!(!is_kernel_routine("HalPutDmaAdapter"));
+    }
+}

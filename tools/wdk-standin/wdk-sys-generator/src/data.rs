@@ -1,0 +1,329 @@
+//! The data on the WDK's headers, as its files have them. `tools/wdk-standin/data/README.md`
+//! describes every entry.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+
+/// The whole data.
+#[derive(Debug)]
+pub struct Data {
+    /// `types.json`.
+    pub types: Types,
+    /// `constants.json`.
+    pub constants: BTreeMap<String, Constant>,
+    /// `functions.json`.
+    pub functions: Functions,
+    /// `statics.json`.
+    pub statics: BTreeMap<String, Static>,
+}
+
+impl Data {
+    /// Reads the files in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file cannot be read or is not what the data's README describes.
+    pub fn read(folder: &Path) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        struct Constants {
+            constants: BTreeMap<String, Constant>,
+        }
+        #[derive(Deserialize)]
+        struct Statics {
+            statics: BTreeMap<String, Static>,
+        }
+        let constants: Constants = read(&folder.join("constants.json"))?;
+        let statics: Statics = read(&folder.join("statics.json"))?;
+        Ok(Self {
+            types: read(&folder.join("types.json"))?,
+            constants: constants.constants,
+            functions: read(&folder.join("functions.json"))?,
+            statics: statics.statics,
+        })
+    }
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    let text = fs::read_to_string(path).map_err(|source| Error::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    serde_json::from_str(&text).map_err(|source| Error::Data {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The types.
+#[derive(Debug, Deserialize)]
+pub struct Types {
+    /// Structures by name.
+    #[serde(rename = "struct")]
+    pub structures: BTreeMap<String, Composite>,
+    /// Unions by name.
+    #[serde(rename = "union")]
+    pub unions: BTreeMap<String, Composite>,
+    /// Enumerations by name.
+    #[serde(rename = "enum")]
+    pub enumerations: BTreeMap<String, Enumeration>,
+    /// Aliases by name.
+    #[serde(rename = "alias")]
+    pub aliases: BTreeMap<String, Alias>,
+    /// Function pointer types by name.
+    #[serde(rename = "fnptr")]
+    pub pointers: BTreeMap<String, Signature>,
+    /// The differences of KMDF 1.33 by the name that differs.
+    #[serde(rename = "kmdf_1_33")]
+    pub changes: BTreeMap<String, Change>,
+}
+
+/// A structure or union.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Composite {
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its alignment in bytes.
+    pub align: u64,
+    /// The arguments of its `repr` attributes.
+    #[serde(default = "plain")]
+    pub repr: Vec<String>,
+    /// The traits that it derives.
+    pub derive: Vec<String>,
+    /// The way it implements `Default`.
+    pub default: Option<DefaultKind>,
+    /// Names, types and offsets of the fields.
+    pub fields: Vec<(String, String, u64)>,
+    /// The bit fields.
+    #[serde(default)]
+    pub bits: Vec<Bits>,
+    /// True if the headers declare it without its fields.
+    #[serde(default)]
+    pub opaque: bool,
+    /// True if it is opaque in a build without its feature.
+    #[serde(default)]
+    pub opaque_without_feature: bool,
+    /// The cargo features that add it.
+    #[serde(default)]
+    pub feature: Vec<String>,
+}
+
+fn plain() -> Vec<String> {
+    vec!["C".to_owned()]
+}
+
+/// The way in which a type implements `Default`.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum DefaultKind {
+    /// By a derive.
+    Derive,
+    /// As all bits zero.
+    Zeroed,
+}
+
+/// A bit field: its name, its unit, its offset and width in bits, the accessors' type, and the
+/// unsigned type of the same size.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Bits(
+    pub String,
+    pub String,
+    pub u32,
+    pub u32,
+    pub String,
+    pub String,
+);
+
+/// An enumeration.
+#[derive(Debug, Deserialize)]
+pub struct Enumeration {
+    /// The type of its values.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The values by name, in the headers' order.
+    pub values: Map<String, Value>,
+    /// The cargo features that add it.
+    #[serde(default)]
+    pub feature: Vec<String>,
+}
+
+/// An alias of a type.
+#[derive(Debug, Deserialize)]
+#[serde(from = "AliasEntry")]
+pub struct Alias {
+    /// The type.
+    pub target: String,
+    /// True for a re-export instead of a type definition.
+    pub is_use: bool,
+    /// The cargo features that add it.
+    pub feature: Vec<String>,
+}
+
+/// The forms of an alias: the words after the target may be left out.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AliasEntry {
+    Feature(String, IgnoredAny, String, Vec<String>),
+    Use(String, IgnoredAny, String),
+    Plain(String, IgnoredAny),
+}
+
+impl From<AliasEntry> for Alias {
+    fn from(entry: AliasEntry) -> Self {
+        let (target, word, feature) = match entry {
+            AliasEntry::Feature(target, _, word, feature) => (target, word, feature),
+            AliasEntry::Use(target, _, word) => (target, word, Vec::new()),
+            AliasEntry::Plain(target, _) => (target, String::new(), Vec::new()),
+        };
+        Self {
+            target,
+            is_use: word == "use",
+            feature,
+        }
+    }
+}
+
+/// A function's parameters and result.
+#[derive(Debug, Deserialize)]
+pub struct Signature {
+    /// Name, type, and notes of each parameter.
+    pub params: Vec<Vec<String>>,
+    /// The result's type.
+    pub ret: Option<String>,
+    /// The cargo features that add it.
+    #[serde(default)]
+    pub feature: Vec<String>,
+}
+
+/// A change of KMDF 1.33.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Change {
+    /// A static has another symbol.
+    Static {
+        /// The symbol.
+        link_name: String,
+    },
+    /// A constant has another value.
+    Const {
+        /// The value.
+        value: i64,
+    },
+    /// Values of an enumeration differ.
+    Enum {
+        /// The values by name.
+        changed_values: Map<String, Value>,
+    },
+    /// A structure has another layout.
+    Struct {
+        /// Its size in bytes.
+        size: u64,
+        /// Its alignment in bytes.
+        align: u64,
+        /// Names, types and offsets of the fields.
+        fields: Vec<(String, String, u64)>,
+    },
+    /// A helper of the headers does more; the bindings do not contain it.
+    Init {},
+}
+
+/// A constant.
+#[derive(Debug, Deserialize)]
+#[serde(from = "ConstantEntry")]
+pub struct Constant {
+    /// Its type.
+    pub kind: String,
+    /// Its value: a number, a text, or null for a null pointer.
+    pub value: Value,
+    /// The cargo features that add it.
+    pub feature: Vec<String>,
+}
+
+/// The forms of a constant: the words after the value may be left out.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ConstantEntry {
+    Feature(String, Value, IgnoredAny, Vec<String>),
+    Noted(String, Value, IgnoredAny),
+    Plain(String, Value),
+}
+
+impl From<ConstantEntry> for Constant {
+    fn from(entry: ConstantEntry) -> Self {
+        let (kind, value, feature) = match entry {
+            ConstantEntry::Feature(kind, value, _, feature) => (kind, value, feature),
+            ConstantEntry::Noted(kind, value, _) | ConstantEntry::Plain(kind, value) => {
+                (kind, value, Vec::new())
+            }
+        };
+        Self {
+            kind,
+            value,
+            feature,
+        }
+    }
+}
+
+/// The functions.
+#[derive(Debug, Deserialize)]
+pub struct Functions {
+    /// The framework's, by name.
+    pub kmdf: BTreeMap<String, FrameworkFunction>,
+    /// Those of the module `ntddk`, by name.
+    pub nt: BTreeMap<String, Function>,
+    /// Those that features add, by name.
+    pub feature: BTreeMap<String, Function>,
+}
+
+/// A function of the framework's table.
+#[derive(Debug, Deserialize)]
+pub struct FrameworkFunction {
+    /// The type of a pointer to it, if the bindings have one.
+    pub pfn: Option<String>,
+}
+
+/// A function that a driver imports or links.
+#[derive(Debug, Deserialize)]
+pub struct Function {
+    /// Name, type, and notes of each parameter.
+    pub params: Vec<Vec<String>>,
+    /// The result's type.
+    pub ret: Option<String>,
+    /// The header that declares it.
+    #[serde(default)]
+    pub header: String,
+    /// True if it takes more arguments than its parameters.
+    #[serde(default)]
+    pub variadic: bool,
+    /// True if the result must be used.
+    #[serde(default)]
+    pub must_use: bool,
+    /// The module that exports it.
+    pub dll: Option<String>,
+    /// The cargo feature that adds it.
+    pub feature: Option<String>,
+}
+
+/// A variable that another module or library defines.
+#[derive(Debug, Deserialize)]
+pub struct Static {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// True if it is mutable.
+    #[serde(rename = "mut")]
+    pub mutable: bool,
+    /// Its symbol, if not its name.
+    pub link_name: Option<String>,
+    /// The module or library that defines it.
+    pub from: Option<String>,
+    /// The cargo features that add it.
+    #[serde(default)]
+    pub feature: Vec<String>,
+}

@@ -1,0 +1,179 @@
+//! Tests that the checked-in sources are what the data make, and that wrong data do not compile.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use wdk_sys_generator::{data::Data, sources};
+
+fn standin() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+#[test]
+fn the_sources_are_what_the_data_make() {
+    let data = Data::read(&standin().join("data")).expect("the data are readable");
+    let folder = standin().join("wdk-sys/src/generated");
+    let made = sources(&data).expect("the data make sense");
+    for (name, text) in &made {
+        let present = fs::read_to_string(folder.join(name)).unwrap_or_default();
+        assert!(
+            present == *text,
+            "{name} is stale: `cargo run --manifest-path tools/wdk-standin/Cargo.toml --package \
+             wdk-sys-generator` writes it"
+        );
+    }
+    let mut checked_in = 1;
+    for set in fs::read_dir(&folder).expect("the sources") {
+        let path = set.expect("an entry").path();
+        if path.is_dir() {
+            checked_in += fs::read_dir(path).expect("a set").count();
+        }
+    }
+    assert_eq!(checked_in, made.len(), "files that nothing generates");
+}
+
+/// A structure with a bit field and a union in it, as the data have them.
+const TYPES: &str = r#"{
+    "struct": {
+        "_PIECE": {
+            "size": 24, "align": 8, "derive": ["Copy", "Clone"], "default": "zeroed",
+            "fields": [
+                ["Kind", "u16", 0],
+                ["_bitfield_1", "__BindgenBitfieldUnit<[u8; 1]>", 2],
+                ["Next", "*mut _PIECE", 8],
+                ["Value", "_VALUE", 16]
+            ],
+            "bits": [["Last", "_bitfield_1", 0, 1, "u8", "u8"]]
+        }
+    },
+    "union": {
+        "_VALUE": {
+            "size": 8, "align": 8, "derive": ["Copy", "Clone"], "default": "zeroed",
+            "fields": [["Number", "u64", 0], ["Word", "c_ulong", 0]]
+        }
+    },
+    "enum": { "_WDFFUNCENUM": { "type": "c_int", "values": { "WdfFirstTableIndex": 0 } } },
+    "alias": {}, "fnptr": {}, "kmdf_1_33": {}
+}"#;
+
+/// Generates sources from these types, and compiles them with the stand-in's macros. Returns the
+/// compiler's messages if it fails.
+fn compile(name: &str, types: &str) -> Result<(), String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).expect("a folder");
+    for (file, text) in [
+        ("types.json", types),
+        ("constants.json", r#"{ "constants": {} }"#),
+        ("statics.json", r#"{ "statics": {} }"#),
+        (
+            "functions.json",
+            r#"{ "kmdf": {}, "nt": {}, "feature": {} }"#,
+        ),
+    ] {
+        fs::write(folder.join(file), text).expect("a file");
+    }
+    let data = Data::read(&folder).expect("the data are readable");
+    let made = sources(&data).expect("the data make sense");
+    let sys = standin().join("wdk-sys/src");
+    let read = |name: &str| fs::read_to_string(sys.join(name)).expect("a source");
+    let generated = read("generated.rs");
+    let (macros, _) = generated
+        .split_once("pub mod framework;")
+        .expect("the modules");
+    // Documentation comments of the file would not be at the module's start.
+    let macros = macros.replace("//!", "//");
+    let support = read("support.rs").replace("//!", "//").replace("#![", "#[");
+    let (attribute, support) = support.split_once(")]").expect("an attribute");
+    let types = &made["base/types.rs"];
+    let crate_source = format!(
+        "#![no_std]\n#![allow(warnings)]\n{attribute})]\nmod support {{ {support} }}\n\
+         mod types {{ pub use crate::{{generated::base::*, support::*}}; }}\n\
+         mod generated {{ {macros}\npub mod base {{ {types} }} }}\n"
+    );
+    let source = folder.join("lib.rs");
+    fs::write(&source, crate_source).expect("a source");
+    let compiler = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(compiler)
+        .args([
+            "--edition",
+            "2024",
+            "--crate-type",
+            "lib",
+            "--emit",
+            "metadata",
+        ])
+        .arg("--out-dir")
+        .arg(&folder)
+        .arg(&source)
+        .output()
+        .expect("the compiler runs");
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+#[test]
+fn correct_data_compile() {
+    assert_eq!(compile("correct", TYPES), Ok(()));
+}
+
+#[test]
+fn every_corrupted_measure_is_a_compile_error() {
+    for (case, (correct, wrong, message)) in [
+        ("\"size\": 24", "\"size\": 32", "the size of _PIECE"),
+        (
+            "\"size\": 24, \"align\": 8",
+            "\"size\": 24, \"align\": 4",
+            "the alignment of _PIECE",
+        ),
+        (
+            "[\"Next\", \"*mut _PIECE\", 8]",
+            "[\"Next\", \"*mut _PIECE\", 4]",
+            "_PIECE.Next",
+        ),
+        (
+            "[\"Kind\", \"u16\", 0]",
+            "[\"Kind\", \"u64\", 0]",
+            "the size of _PIECE",
+        ),
+        (
+            "[\"Number\", \"u64\", 0]",
+            "[\"Number\", \"u32\", 0]",
+            "the size of _VALUE",
+        ),
+        (
+            "[\"Word\", \"c_ulong\", 0]",
+            "[\"Word\", \"c_ulong\", 4]",
+            "_VALUE.Word",
+        ),
+        ("*mut _PIECE", "*mut _PEICE", "_PEICE"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let corrupted = TYPES.replace(correct, wrong);
+        assert_ne!(corrupted, TYPES, "{correct} is in the data");
+        let error = compile(&format!("corrupted-{case}"), &corrupted).expect_err(wrong);
+        assert!(error.contains(message), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn data_that_are_not_as_described_are_refused_by_name() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("not-as-described");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(
+        folder.join("constants.json"),
+        r#"{ "constants": { "X": 5 } }"#,
+    )
+    .expect("a file");
+    let error = Data::read(&folder)
+        .expect_err("a constant is a list")
+        .to_string();
+    assert!(error.contains("constants.json"), "{error}");
+}

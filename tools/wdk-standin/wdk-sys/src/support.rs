@@ -1,0 +1,309 @@
+//! The types that bindgen adds to bindings: bit fields, arrays of unknown length, and opaque parts.
+//! Names and methods are those of bindgen's.
+
+#![allow(
+    non_camel_case_types,
+    clippy::cast_possible_truncation,
+    clippy::pub_underscore_fields,
+    reason = "names are bindgen's, and a width of bits is at most 64"
+)]
+
+use core::{fmt, marker::PhantomData, ptr, slice};
+
+/// The bytes of a structure that contain bit fields. Bits count from the lowest of the first byte.
+#[repr(C)]
+#[derive(Copy, Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct __BindgenBitfieldUnit<Storage> {
+    storage: Storage,
+}
+
+/// Returns a byte with the given bit replaced.
+const fn with_bit(byte: u8, index: usize, value: bool) -> u8 {
+    let mask = 1 << (index % 8);
+    if value { byte | mask } else { byte & !mask }
+}
+
+impl<Storage> __BindgenBitfieldUnit<Storage> {
+    /// Creates a unit of the given bytes.
+    #[inline]
+    pub const fn new(storage: Storage) -> Self {
+        Self { storage }
+    }
+}
+
+impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
+    /// Returns a bit.
+    #[inline]
+    #[must_use]
+    pub const fn get_bit(&self, index: usize) -> bool {
+        self.storage[index / 8] >> (index % 8) & 1 == 1
+    }
+
+    /// Sets a bit.
+    #[inline]
+    pub const fn set_bit(&mut self, index: usize, value: bool) {
+        let byte = &mut self.storage[index / 8];
+        *byte = with_bit(*byte, index, value);
+    }
+
+    /// Returns the `width` bits from `offset` on.
+    #[inline]
+    #[must_use]
+    pub const fn get(&self, offset: usize, width: u8) -> u64 {
+        let mut value = 0;
+        let mut bit = 0;
+        while bit < width as usize {
+            value |= (self.get_bit(offset + bit) as u64) << bit;
+            bit += 1;
+        }
+        value
+    }
+
+    /// Sets the `width` bits from `offset` on.
+    #[inline]
+    pub const fn set(&mut self, offset: usize, width: u8, value: u64) {
+        let mut bit = 0;
+        while bit < width as usize {
+            self.set_bit(offset + bit, value >> bit & 1 == 1);
+            bit += 1;
+        }
+    }
+
+    /// Returns the `WIDTH` bits from `OFFSET` on.
+    #[inline]
+    #[must_use]
+    pub const fn get_const<const OFFSET: usize, const WIDTH: u8>(&self) -> u64 {
+        self.get(OFFSET, WIDTH)
+    }
+
+    /// Sets the `WIDTH` bits from `OFFSET` on.
+    #[inline]
+    pub const fn set_const<const OFFSET: usize, const WIDTH: u8>(&mut self, value: u64) {
+        self.set(OFFSET, WIDTH, value);
+    }
+
+    /// Returns a bit of the unit behind a pointer.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the bit is not one of the unit's.
+    ///
+    /// # Safety
+    ///
+    /// The pointer must be valid for reads.
+    #[inline]
+    #[must_use]
+    pub const unsafe fn raw_get_bit(this: *const Self, index: usize) -> bool {
+        assert!(index / 8 < N);
+        // SAFETY: the byte is one of the unit's.
+        let byte = unsafe { this.cast::<u8>().add(index / 8) };
+        // SAFETY: the caller's pointer can be read.
+        let byte = unsafe { byte.read() };
+        byte >> (index % 8) & 1 == 1
+    }
+
+    /// Sets a bit of the unit behind a pointer.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the bit is not one of the unit's.
+    ///
+    /// # Safety
+    ///
+    /// The pointer must be valid for reads and writes.
+    #[inline]
+    pub const unsafe fn raw_set_bit(this: *mut Self, index: usize, value: bool) {
+        assert!(index / 8 < N);
+        // SAFETY: the byte is one of the unit's.
+        let byte = unsafe { this.cast::<u8>().add(index / 8) };
+        // SAFETY: the caller's pointer can be read.
+        let before = unsafe { byte.read() };
+        // SAFETY: the caller's pointer can be written.
+        unsafe { byte.write(with_bit(before, index, value)) };
+    }
+
+    /// Returns the `width` bits from `offset` on of the unit behind a pointer.
+    ///
+    /// # Safety
+    ///
+    /// The pointer must be valid for reads.
+    #[inline]
+    #[must_use]
+    pub const unsafe fn raw_get(this: *const Self, offset: usize, width: u8) -> u64 {
+        let mut value = 0;
+        let mut bit = 0;
+        while bit < width as usize {
+            // SAFETY: the caller's pointer can be read.
+            let is_set = unsafe { Self::raw_get_bit(this, offset + bit) };
+            value |= (is_set as u64) << bit;
+            bit += 1;
+        }
+        value
+    }
+
+    /// Sets the `width` bits from `offset` on of the unit behind a pointer.
+    ///
+    /// # Safety
+    ///
+    /// The pointer must be valid for reads and writes.
+    #[inline]
+    pub const unsafe fn raw_set(this: *mut Self, offset: usize, width: u8, value: u64) {
+        let mut bit = 0;
+        while bit < width as usize {
+            // SAFETY: the caller's pointer can be read and written.
+            unsafe { Self::raw_set_bit(this, offset + bit, value >> bit & 1 == 1) };
+            bit += 1;
+        }
+    }
+
+    /// Returns the `WIDTH` bits from `OFFSET` on of the unit behind a pointer.
+    ///
+    /// # Safety
+    ///
+    /// The pointer must be valid for reads.
+    #[inline]
+    #[must_use]
+    pub const unsafe fn raw_get_const<const OFFSET: usize, const WIDTH: u8>(
+        this: *const Self,
+    ) -> u64 {
+        // SAFETY: the caller's pointer can be read.
+        unsafe { Self::raw_get(this, OFFSET, WIDTH) }
+    }
+
+    /// Sets the `WIDTH` bits from `OFFSET` on of the unit behind a pointer.
+    ///
+    /// # Safety
+    ///
+    /// The pointer must be valid for reads and writes.
+    #[inline]
+    pub const unsafe fn raw_set_const<const OFFSET: usize, const WIDTH: u8>(
+        this: *mut Self,
+        value: u64,
+    ) {
+        // SAFETY: the caller's pointer can be read and written.
+        unsafe { Self::raw_set(this, OFFSET, WIDTH, value) };
+    }
+}
+
+/// The array of unknown length at the end of a structure.
+#[repr(C)]
+#[derive(Default)]
+pub struct __IncompleteArrayField<T>(PhantomData<T>, [T; 0]);
+
+impl<T> __IncompleteArrayField<T> {
+    /// Creates the array.
+    #[inline]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(PhantomData, [])
+    }
+
+    /// Returns a pointer to the first element.
+    #[inline]
+    #[must_use]
+    pub const fn as_ptr(&self) -> *const T {
+        ptr::from_ref(self).cast()
+    }
+
+    /// Returns a pointer to the first element.
+    #[inline]
+    pub const fn as_mut_ptr(&mut self) -> *mut T {
+        ptr::from_mut(self).cast()
+    }
+
+    /// Returns the elements.
+    ///
+    /// # Safety
+    ///
+    /// The structure must be followed by `len` elements, and have been borrowed with them.
+    #[inline]
+    #[must_use]
+    pub const unsafe fn as_slice(&self, len: usize) -> &[T] {
+        // SAFETY: the caller vouches for the elements.
+        unsafe { slice::from_raw_parts(self.as_ptr(), len) }
+    }
+
+    /// Returns the elements.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::as_slice`].
+    #[inline]
+    pub const unsafe fn as_mut_slice(&mut self, len: usize) -> &mut [T] {
+        // SAFETY: the caller vouches for the elements.
+        unsafe { slice::from_raw_parts_mut(self.as_mut_ptr(), len) }
+    }
+}
+
+impl<T> fmt::Debug for __IncompleteArrayField<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("__IncompleteArrayField")
+    }
+}
+
+/// A member of a union that is a structure in the bindings, because its members cannot be copied.
+#[repr(C)]
+pub struct __BindgenUnionField<T>(PhantomData<T>);
+
+impl<T> __BindgenUnionField<T> {
+    /// Creates the member.
+    #[inline]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+
+    /// Returns the member's value.
+    ///
+    /// # Safety
+    ///
+    /// The union must contain a valid value of the type.
+    #[inline]
+    #[must_use]
+    pub const unsafe fn as_ref(&self) -> &T {
+        // SAFETY: the caller vouches for the value.
+        unsafe { &*ptr::from_ref(self).cast() }
+    }
+
+    /// Returns the member's value.
+    ///
+    /// # Safety
+    ///
+    /// The union must contain a valid value of the type.
+    #[inline]
+    pub const unsafe fn as_mut(&mut self) -> &mut T {
+        // SAFETY: the caller vouches for the value.
+        unsafe { &mut *ptr::from_mut(self).cast() }
+    }
+}
+
+impl<T> Default for __BindgenUnionField<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Clone for __BindgenUnionField<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for __BindgenUnionField<T> {}
+
+impl<T> fmt::Debug for __BindgenUnionField<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("__BindgenUnionField")
+    }
+}
+
+/// Bytes whose fields the bindings do not show.
+#[repr(C)]
+#[derive(Copy, Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct __BindgenOpaqueArray<T>(pub T);
+
+impl<T: Copy + Default, const N: usize> Default for __BindgenOpaqueArray<[T; N]> {
+    fn default() -> Self {
+        Self([T::default(); N])
+    }
+}

@@ -1,0 +1,41 @@
+//! Definitions of the symbols that a driver's image defines or gets from the WDK's libraries, so
+//! that tests of a library on top of wdk-sys link. Nothing calls them.
+
+#![allow(
+    non_upper_case_globals,
+    reason = "names are those of the WDK's entry library"
+)]
+
+use core::ptr;
+
+use crate::{NTSTATUS, PCUNICODE_STRING, PDRIVER_OBJECT, PWDF_DRIVER_GLOBALS, ULONG, WDFFUNC};
+
+/// A driver's entry point.
+///
+/// # Safety
+///
+/// The function does nothing.
+// SAFETY: a test that enables the feature defines no other symbol with this name.
+#[unsafe(export_name = "DriverEntry")]
+pub const unsafe extern "system" fn driver_entry_stub(
+    _driver: PDRIVER_OBJECT,
+    _registry_path: PCUNICODE_STRING,
+) -> NTSTATUS {
+    0
+}
+
+/// The number of the framework's functions.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+pub static mut WdfFunctionCount: ULONG = 0;
+
+/// The driver's globals in the framework.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+pub static mut WdfDriverGlobals: PWDF_DRIVER_GLOBALS = ptr::null_mut();
+
+/// The framework's function table.
+// SAFETY: as above.
+#[cfg_attr(not(kmdf_1_33), unsafe(export_name = "WdfFunctions_01031"))]
+#[cfg_attr(kmdf_1_33, unsafe(export_name = "WdfFunctions_01033"))]
+pub static mut WdfFunctions: *const WDFFUNC = ptr::null();

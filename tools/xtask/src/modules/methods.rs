@@ -1,0 +1,110 @@
+//! The modules that implement a type's functions, methods and constants.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use syn::{ImplItem, Item, ItemImpl, TraitItem, Type};
+
+use super::{
+    names::Found,
+    tree::{Crate, Id, is_for_tests},
+};
+
+/// The inherent functions, methods and constants of a crate's types.
+pub struct Methods {
+    /// For each name, the types that have it.
+    by_name: BTreeMap<String, BTreeMap<Found, Method>>,
+    /// The names that a trait of the crate has.
+    of_traits: BTreeSet<String>,
+}
+
+/// A function, method or constant of a type.
+#[derive(Default)]
+struct Method {
+    /// The modules of the `impl`s that have it.
+    modules: BTreeSet<Id>,
+    /// The number of arguments after the receiver.
+    arguments: usize,
+}
+
+impl Methods {
+    /// Collects the names in all modules of a crate.
+    pub fn of(all: &Crate) -> Self {
+        let mut found = Self {
+            by_name: BTreeMap::new(),
+            of_traits: BTreeSet::new(),
+        };
+        for id in 0..all.modules.len() {
+            for item in &all.modules[id].items {
+                match item {
+                    Item::Impl(item) if item.trait_.is_none() => found.add(all, id, item),
+                    Item::Trait(item) => {
+                        let functions = item.items.iter().filter_map(|item| match item {
+                            TraitItem::Fn(item) => Some(item.sig.ident.to_string()),
+                            _ => None,
+                        });
+                        found.of_traits.extend(functions);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, all: &Crate, id: Id, item: &ItemImpl) {
+        let Some(of) = all.type_of(id, item) else {
+            return;
+        };
+        for item in &item.items {
+            let (name, attributes, parameters) = match item {
+                ImplItem::Fn(item) => (&item.sig.ident, &item.attrs, item.sig.inputs.len()),
+                ImplItem::Const(item) => (&item.ident, &item.attrs, 0),
+                _ => continue,
+            };
+            if !is_for_tests(attributes) {
+                let types = self.by_name.entry(name.to_string()).or_default();
+                let method = types.entry(of.clone()).or_default();
+                method.modules.insert(id);
+                method.arguments = parameters.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Returns the modules that implement a name for a type.
+    pub fn of_type(&self, of: &Found, name: &str) -> BTreeSet<Id> {
+        let method = self.by_name.get(name).and_then(|types| types.get(of));
+        method.map_or_else(BTreeSet::new, |method| method.modules.clone())
+    }
+
+    /// Returns the modules that implement a method if it is not in its type's own module, has this
+    /// number of arguments, and no other type or trait of the crate has a method of that name.
+    pub fn of_any(&self, name: &str, arguments: usize) -> BTreeSet<Id> {
+        let types = self.by_name.get(name).filter(|types| types.len() == 1);
+        let only = types.and_then(|types| types.iter().next());
+        match only {
+            Some((of, method))
+                if method.arguments == arguments && !self.of_traits.contains(name) =>
+            {
+                let elsewhere = |module: &Id| *module != of.module;
+                method.modules.iter().copied().filter(elsewhere).collect()
+            }
+            Some(_) | None => BTreeSet::new(),
+        }
+    }
+}
+
+impl Crate {
+    /// Returns the type of an `impl` if it is one of the crate.
+    pub fn type_of(&self, id: Id, item: &ItemImpl) -> Option<Found> {
+        let Type::Path(of) = &*item.self_ty else {
+            return None;
+        };
+        let path: Vec<String> = of
+            .path
+            .segments
+            .iter()
+            .map(|segment| segment.ident.to_string())
+            .collect();
+        self.resolve(id, &path)
+    }
+}
