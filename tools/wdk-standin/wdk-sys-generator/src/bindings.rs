@@ -29,7 +29,6 @@ const KERNEL_HEADERS: [&str; 3] = ["ntddk.h", "ntifs.h", "wdm.h"];
 /// Returns the source of a set's constants and of the variables that other modules define.
 pub fn constants(data: &Data, set: &str) -> Result<String, Error> {
     let mut text = heading("Constants and variables");
-    text += "use crate::types::*;\n\n";
     for (name, one) in &data.constants {
         if set_of(name, &one.feature)? != set {
             continue;
@@ -110,9 +109,6 @@ pub fn functions(data: &Data, set: &str) -> String {
         let _ = writeln!(block, "    pub fn {name}{signature};");
     }
     let mut text = heading("Functions");
-    if !modules.is_empty() {
-        text += "use crate::types::*;\n\n";
-    }
     text += &blocks(&modules);
     text
 }

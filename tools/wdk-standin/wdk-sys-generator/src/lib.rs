@@ -2,7 +2,7 @@
 //!
 //! The data describe the bindings that the published wdk-sys 0.5.2 makes of the WDK's headers.
 //! [`sources`] returns the same items in a shorter form: macros of the stand-in
-//! (`wdk-sys/src/generated.rs`) expand to the layout assertions, the accessors of bit fields and
+//! (`wdk-sys/src/bindings.rs`) expand to the layout assertions, the accessors of bit fields and
 //! the zeroed defaults. The sources are checked in; a test compares them with what this crate
 //! generates.
 

@@ -32,7 +32,6 @@ const SINCE_33: &str = "#[cfg(kmdf_1_33)]\n";
 /// them.
 pub fn framework(data: &Data) -> Result<String, Error> {
     let mut text = heading("The framework's functions");
-    text += "use crate::types::*;\n\n";
     let functions = data
         .types
         .enumerations
@@ -108,7 +107,6 @@ pub fn types(data: &Data, set: &str) -> Result<String, Error> {
         }
     }
     let mut text = heading("Types");
-    text += "use crate::types::*;\n\n";
     text.extend(items.into_values());
     Ok(text)
 }

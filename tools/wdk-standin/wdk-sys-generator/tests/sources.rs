@@ -79,10 +79,7 @@ fn compile(name: &str, types: &str) -> Result<(), String> {
     let made = sources(&data).expect("the data make sense");
     let sys = standin().join("wdk-sys/src");
     let read = |name: &str| fs::read_to_string(sys.join(name)).expect("a source");
-    let generated = read("generated.rs");
-    let (macros, _) = generated
-        .split_once("pub mod framework;")
-        .expect("the modules");
+    let macros = read("bindings.rs");
     // Documentation comments of the file would not be at the module's start.
     let macros = macros.replace("//!", "//");
     let support = read("support.rs").replace("//!", "//").replace("#![", "#[");
@@ -90,8 +87,8 @@ fn compile(name: &str, types: &str) -> Result<(), String> {
     let types = &made["base/types.rs"];
     let crate_source = format!(
         "#![no_std]\n#![allow(warnings)]\n{attribute})]\nmod support {{ {support} }}\n\
-         mod types {{ pub use crate::{{generated::base::*, support::*}}; }}\n\
-         mod generated {{ {macros}\npub mod base {{ {types} }} }}\n"
+         #[macro_use] mod bindings {{ {macros} }}\n\
+         mod types {{ pub use crate::support::*; {types} }}\n"
     );
     let source = folder.join("lib.rs");
     fs::write(&source, crate_source).expect("a source");

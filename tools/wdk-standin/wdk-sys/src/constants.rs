@@ -1,18 +1,36 @@
 //! All constants of the bindings, and the variables that other modules define.
 
-#[cfg(not(feature = "suppress-wdk-linking"))]
-pub use crate::driver_entry::globals::*;
-pub use crate::generated::base::constants::*;
+#![allow(
+    missing_docs,
+    clashing_extern_declarations,
+    dead_code,
+    improper_ctypes,
+    improper_ctypes_definitions,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    unused_imports,
+    unused_unsafe,
+    clippy::all,
+    clippy::nursery,
+    clippy::pedantic,
+    reason = "names, types and documentation are those of the WDK's headers; not every feature has \
+              items of every kind, and only unions need unsafe code for their bit fields"
+)]
+
+use crate::types::*;
+
+include!("generated/base/constants.rs");
 
 #[cfg(feature = "gpio")]
-pub use crate::generated::gpio::constants::*;
+include!("generated/gpio/constants.rs");
 #[cfg(feature = "hid")]
-pub use crate::generated::hid::constants::*;
+include!("generated/hid/constants.rs");
 #[cfg(feature = "parallel-ports")]
-pub use crate::generated::parallel_ports::constants::*;
+include!("generated/parallel_ports/constants.rs");
 #[cfg(feature = "spb")]
-pub use crate::generated::spb::constants::*;
+include!("generated/spb/constants.rs");
 #[cfg(feature = "storage")]
-pub use crate::generated::storage::constants::*;
+include!("generated/storage/constants.rs");
 #[cfg(feature = "usb")]
-pub use crate::generated::usb::constants::*;
+include!("generated/usb/constants.rs");

@@ -1,24 +1,26 @@
-//! The generated bindings, and the macros that they use.
+//! The macros that the generated bindings use.
 //!
 //! wdk-sys-generator writes the files in `generated` from the data in `tools/wdk-standin/data`:
-//! `base` is in every build, and the other folders are of the features with their names.
+//! `base` is in every build, and the other folders are of the features with their names. They are
+//! included as text, as the published crate includes what bindgen writes: types refer to one
+//! another, so they are one module.
 
 /// Fails to compile if the size, the alignment or a field's offset is not that of the headers.
 macro_rules! layout {
     ($name:ident, $size:literal, $align:literal $(, $field:ident = $offset:literal)*) => {
         const _: () = {
-            $crate::generated::same(
+            $crate::bindings::same(
                 size_of::<$name>(),
                 $size,
                 concat!("the size of ", stringify!($name)),
             );
-            $crate::generated::same(
+            $crate::bindings::same(
                 align_of::<$name>(),
                 $align,
                 concat!("the alignment of ", stringify!($name)),
             );
             $(
-                $crate::generated::same(
+                $crate::bindings::same(
                     ::core::mem::offset_of!($name, $field),
                     $offset,
                     concat!("the offset of ", stringify!($name), ".", stringify!($field)),
@@ -97,56 +99,6 @@ macro_rules! bits {
 }
 
 /// Panics, which is a compile error in a constant, if a measure is not that of the headers.
-const fn same(found: usize, expected: usize, what: &str) {
+pub const fn same(found: usize, expected: usize, what: &str) {
     assert!(found == expected, "{}", what);
-}
-
-pub mod framework;
-
-pub mod base {
-    pub mod constants;
-    pub mod functions;
-    pub mod types;
-}
-
-#[cfg(feature = "gpio")]
-pub mod gpio {
-    pub mod constants;
-    pub mod functions;
-    pub mod types;
-}
-
-#[cfg(feature = "hid")]
-pub mod hid {
-    pub mod constants;
-    pub mod functions;
-    pub mod types;
-}
-
-#[cfg(feature = "parallel-ports")]
-pub mod parallel_ports {
-    pub mod constants;
-    pub mod functions;
-    pub mod types;
-}
-
-#[cfg(feature = "spb")]
-pub mod spb {
-    pub mod constants;
-    pub mod functions;
-    pub mod types;
-}
-
-#[cfg(feature = "storage")]
-pub mod storage {
-    pub mod constants;
-    pub mod functions;
-    pub mod types;
-}
-
-#[cfg(feature = "usb")]
-pub mod usb {
-    pub mod constants;
-    pub mod functions;
-    pub mod types;
 }
