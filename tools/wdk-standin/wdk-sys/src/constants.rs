@@ -20,17 +20,4 @@
 
 use crate::types::*;
 
-include!("generated/base/constants.rs");
-
-#[cfg(feature = "gpio")]
-include!("generated/gpio/constants.rs");
-#[cfg(feature = "hid")]
-include!("generated/hid/constants.rs");
-#[cfg(feature = "parallel-ports")]
-include!("generated/parallel_ports/constants.rs");
-#[cfg(feature = "spb")]
-include!("generated/spb/constants.rs");
-#[cfg(feature = "storage")]
-include!("generated/storage/constants.rs");
-#[cfg(feature = "usb")]
-include!("generated/usb/constants.rs");
+include!("generated/constants.rs");

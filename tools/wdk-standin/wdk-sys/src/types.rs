@@ -20,18 +20,5 @@
 
 pub use crate::support::*;
 
-include!("generated/base/types.rs");
+include!("generated/types.rs");
 include!("generated/framework.rs");
-
-#[cfg(feature = "gpio")]
-include!("generated/gpio/types.rs");
-#[cfg(feature = "hid")]
-include!("generated/hid/types.rs");
-#[cfg(feature = "parallel-ports")]
-include!("generated/parallel_ports/types.rs");
-#[cfg(feature = "spb")]
-include!("generated/spb/types.rs");
-#[cfg(feature = "storage")]
-include!("generated/storage/types.rs");
-#[cfg(feature = "usb")]
-include!("generated/usb/types.rs");
