@@ -41,12 +41,59 @@ pub fn command() -> Command {
                 .version(env!("CARGO_PKG_VERSION"))
                 .subcommand_required(true)
                 .arg_required_else_help(true)
+                .subcommand(new())
                 .subcommand(build())
                 .subcommand(manifest())
                 .subcommand(inf())
                 .subcommand(recipes())
                 .subcommand(package()),
         )
+}
+
+/// Returns the command line of `cargo etw new`.
+fn new() -> Command {
+    let version = |name: &'static str, help: &'static str| {
+        text(name, "NAME", help)
+            .requires("git")
+            .group("version")
+            .value_name(match name {
+                "rev" => "COMMIT",
+                _ => "NAME",
+            })
+    };
+    Command::new("new")
+        .about("Make the folder of a new KMDF driver with an ETW provider and a test")
+        .arg(
+            Arg::new("folder")
+                .help("The folder to make; its name is the package's")
+                .value_name("PATH")
+                .required(true)
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(text(
+            "name",
+            "NAME",
+            "The package's name [default: the folder's name]",
+        ))
+        .arg(text(
+            "provider",
+            "NAME",
+            "The ETW provider's name, of which its GUID is the hash [default: made of the package's \
+             name, such as Contoso.Sensor of contoso-sensor]",
+        ))
+        .arg(
+            path(
+                "path",
+                "FOLDER",
+                "Depend on wdk-etw in a checkout [default: the source that cargo-etw was installed \
+                 from]",
+            )
+            .conflicts_with("git"),
+        )
+        .arg(text("git", "URL", "Depend on wdk-etw in a git repository"))
+        .arg(version("rev", "The commit in the repository"))
+        .arg(version("tag", "The tag in the repository"))
+        .arg(version("branch", "The branch in the repository"))
 }
 
 /// Returns the command line of `cargo etw build`.

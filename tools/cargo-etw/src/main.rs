@@ -6,6 +6,7 @@ mod arguments;
 mod build;
 mod inf;
 mod manifest;
+mod new;
 mod package;
 mod recipes;
 
@@ -36,6 +37,12 @@ fn main() -> ExitCode {
 fn run(matches: &ArgMatches) -> Result<()> {
     let (_, matches) = subcommand(matches)?;
     match subcommand(matches)? {
+        ("new", matches) => new::run(&new::New {
+            folder: required(matches, "folder")?,
+            name: optional(matches, "name")?,
+            provider: optional(matches, "provider")?,
+            source: source(matches)?,
+        }),
         ("build", matches) => build::run(&build::Build {
             package: optional(matches, "package")?,
             manifest: optional(matches, "manifest-path")?,
@@ -111,6 +118,18 @@ fn run_manifest(matches: &ArgMatches) -> Result<()> {
         ),
         (other, _) => bail!("`cargo etw manifest` has no command {other}"),
     }
+}
+
+/// Reads the arguments that say where a new driver takes wdk-etw from.
+fn source(matches: &ArgMatches) -> Result<new::Wanted> {
+    let rev = optional(matches, "rev")?.map(new::Version::Rev);
+    let tag = optional(matches, "tag")?.map(new::Version::Tag);
+    let branch = optional(matches, "branch")?.map(new::Version::Branch);
+    Ok(new::Wanted {
+        path: optional(matches, "path")?,
+        git: optional(matches, "git")?,
+        version: rev.or(tag).or(branch),
+    })
 }
 
 /// Reads the arguments that name the driver of an INF file.

@@ -158,6 +158,7 @@ impl Driver {
         ));
         standin
             .replace(&mut cargo)
+            .env(MANIFEST, self.workspace.join("Cargo.toml"))
             .arg("--manifest-path")
             .arg(&self.manifest)
             .args(["--package", &self.package])
@@ -214,6 +215,10 @@ impl Driver {
         check_replaced(&self.package, &metadata)
     }
 }
+
+/// The environment variable by which the stand-in for wdk-build finds the driver's workspace, which
+/// it would look for above the target folder, by a lock file that need not exist.
+const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
 
 /// The error for a workspace without a driver.
 const NO_DRIVER: &str = "the workspace has no driver: no package has a library of the kind \
