@@ -56,6 +56,7 @@ pub struct Guide;
 mod execution;
 mod ground;
 mod harness;
+pub mod run;
 mod services;
 
 /// Access for the fuzz targets. Not part of the public API.
@@ -86,6 +87,7 @@ pub use crate::{
         file::File,
         image::{check_image, check_image_bytes},
         kernel::{Kernel, Statistics},
+        recording::{RecordedEvent, Recording},
         request::Request,
         script::{self, Script},
         session::Consumer,

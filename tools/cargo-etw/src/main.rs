@@ -8,6 +8,8 @@ mod inf;
 mod manifest;
 mod package;
 mod recipes;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod run;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -25,7 +27,7 @@ fn main() -> ExitCode {
     }
     let matches = arguments::command().get_matches();
     match run(&matches) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -33,16 +35,36 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(matches: &ArgMatches) -> Result<()> {
+fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let (_, matches) = subcommand(matches)?;
     match subcommand(matches)? {
-        ("build", matches) => build::run(&build::Build {
-            package: optional(matches, "package")?,
-            manifest: optional(matches, "manifest-path")?,
-            machine: required(matches, "machine")?,
-            is_release: matches.get_flag("release"),
-            message_format: required(matches, "message-format")?,
-        }),
+        // The one command that succeeds or fails by what it finds.
+        ("run", matches) => run_driver(matches),
+        (name, matches) => run_other(name, matches).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn run_driver(matches: &ArgMatches) -> Result<ExitCode> {
+    run::run(matches)
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+fn run_driver(_: &ArgMatches) -> Result<ExitCode> {
+    bail!("cannot run a driver on this system: the stand-in kernel requires x86-64 Linux")
+}
+
+fn run_other(name: &str, matches: &ArgMatches) -> Result<()> {
+    match (name, matches) {
+        ("build", matches) => build::run(
+            &build::Build {
+                package: optional(matches, "package")?,
+                manifest: optional(matches, "manifest-path")?,
+                machine: required(matches, "machine")?,
+                is_release: matches.get_flag("release"),
+            },
+            &required::<String>(matches, "message-format")?,
+        ),
         ("manifest", matches) => run_manifest(matches),
         ("inf", matches) => {
             let (_, matches) = subcommand(matches)?;
