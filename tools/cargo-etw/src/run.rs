@@ -15,16 +15,13 @@ use crate::{
 /// Runs the driver. The exit code is 1 if anything was found but notes.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let format = run::format(matches)?;
-    let (image, etl) = match optional::<PathBuf>(matches, "image")? {
-        Some(image) => {
-            let etl = run::etl_here(&image);
-            (image, etl)
-        }
-        None => {
-            let image = build(matches, format)?;
-            let etl = image.with_extension("etl");
-            (image, etl)
-        }
+    let (image, etl) = if let Some(image) = optional::<PathBuf>(matches, "image")? {
+        let etl = run::etl_here(&image);
+        (image, etl)
+    } else {
+        let image = build(matches, format)?;
+        let etl = image.with_extension("etl");
+        (image, etl)
     };
     let is_clean = run::execute(&run::run(matches, &image, etl)?, format)?;
     Ok(if is_clean {

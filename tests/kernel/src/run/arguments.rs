@@ -9,7 +9,10 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use etl_file::Guid;
 
-use super::{Format, Run, enable::Enabled};
+use super::{
+    enable::Enabled,
+    options::{Format, Run},
+};
 use crate::{
     harness::script::{Clients, Script},
     services::etw::state::Target,

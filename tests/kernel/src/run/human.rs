@@ -77,14 +77,12 @@ impl<O: Write, E: Write> Report for Human<O, E> {
     }
 
     fn finding(&mut self, finding: &Finding) {
-        let label = finding.kind.label();
-        let mut text = format!("{label}: {finding}\n");
+        let mut lines = vec![format!("{}: {finding}", finding.kind.label())];
         if !finding.calls.is_empty() {
-            text += "The last calls before the bugcheck, newest first:\n";
-            for call in &finding.calls {
-                text += &format!("    {call}\n");
-            }
+            lines.push("The last calls before the bugcheck, newest first:".to_owned());
+            lines.extend(finding.calls.iter().map(|call| format!("    {call}")));
         }
+        let text = lines.join("\n") + "\n";
         keep(&mut self.error, self.findings.write_all(text.as_bytes()));
     }
 

@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use etl_file::{Catalog, image::ImageError, show::Escaped};
 
 use super::{
-    Run,
     finding::{Finding, Kind},
+    options::Run,
     progress::Progress,
 };
 use crate::{
@@ -192,14 +192,14 @@ impl Run {
                 ),
             ));
         }
-        let played = match self.script(&driver, &mut findings) {
+        let result = match self.script(&driver, &mut findings) {
             Ok(script) => script
                 .run(kernel, &driver, recording, self.clients, player)
                 .map_err(Finding::of_step),
             Err(error) => Err(Finding::of_error(error)),
         };
-        let has_played = played.is_ok();
-        findings.extend(played.err().into_iter().flatten());
+        let is_whole = result.is_ok();
+        findings.extend(result.err().into_iter().flatten());
         player.starts(0, "unload");
         // What the driver leaks is of interest even if a step failed. A bugcheck was reported.
         match driver.unload() {
@@ -210,7 +210,7 @@ impl Run {
             }
             Err(error) => {
                 let found = Finding::of_error(error).into_iter();
-                findings.extend(found.filter(|one| has_played || one.kind == Kind::Violation));
+                findings.extend(found.filter(|one| is_whole || one.kind == Kind::Violation));
             }
         }
         findings

@@ -60,14 +60,15 @@ impl fmt::Display for Done {
             f.write_str(": ")?;
         }
         write!(f, "{}", Escaped(&self.step))?;
-        match &self.completion {
-            Some(completion) => write!(
-                f,
-                " ended with {} and {} bytes",
-                completion.status, completion.information
-            ),
-            None => Ok(()),
+        if let Some(Completion {
+            status,
+            information,
+            ..
+        }) = &self.completion
+        {
+            write!(f, " ended with {status} and {information} bytes")?;
         }
+        Ok(())
     }
 }
 
@@ -136,19 +137,23 @@ impl Script {
             let (steps, after) = rest.split_at(length);
             rest = after;
             observer.starts(first.number, &first.text);
-            if alone {
+            let all = if alone {
                 let mut all = Vec::new();
                 hands.take_steps(steps, host, &mut |one| all.push(one))?;
-                all.iter().for_each(|done| observer.done(done));
+                all
             } else {
-                let all = hands.share(steps, host, clients)?;
-                all.iter().for_each(|done| observer.done(done));
+                hands.share(steps, host, clients)?
+            };
+            for done in &all {
+                observer.done(done);
             }
             let events = host.recording.take().map_err(|error| ScriptError {
                 line: first.number,
                 problem: error.into(),
             })?;
-            events.iter().for_each(|event| observer.event(event));
+            for event in &events {
+                observer.event(event);
+            }
         }
         Ok(())
     }
@@ -190,7 +195,7 @@ impl Hands {
             tell(Done {
                 line: line.number,
                 client: host.client,
-                completion: request.as_ref().and(self.last.clone()),
+                completion: request.as_ref().and_then(|_| self.last.clone()),
                 step: request.unwrap_or_else(|| line.text.clone()),
             });
         }
