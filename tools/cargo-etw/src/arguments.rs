@@ -37,12 +37,13 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .subcommand(
             Command::new("etw")
-                .about("Build drivers that use wdk-etw, and write their manifests, INF files, tracing instructions and packages")
+                .about("Build and run drivers that use wdk-etw, and write their manifests, INF files, tracing instructions and packages")
                 .version(env!("CARGO_PKG_VERSION"))
                 .subcommand_required(true)
                 .arg_required_else_help(true)
                 .subcommand(new())
                 .subcommand(build())
+                .subcommand(run())
                 .subcommand(manifest())
                 .subcommand(inf())
                 .subcommand(recipes())
@@ -98,14 +99,52 @@ fn new() -> Command {
 
 /// Returns the command line of `cargo etw build`.
 fn build() -> Command {
-    Command::new("build")
+    let command = Command::new("build")
         .about("Build a driver's image (.sys) and symbols (.pdb) without the WDK")
-        .arg(flag("release", "Build with optimizations, as for a release").short('r'))
         .arg(
             text("machine", "MACHINE", "The processor that the driver is for")
                 .default_value("x64")
                 .value_parser(["x64", "arm64"]),
         )
+        .arg(
+            text(
+                "message-format",
+                "FORMAT",
+                "The form of the messages: for people, or cargo's JSON with a message for the image",
+            )
+            .default_value("human")
+            .value_parser(["human", "json"]),
+        );
+    what_to_build(command)
+}
+
+/// Returns the command line of `cargo etw run`.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn run() -> Command {
+    let command = Command::new("run")
+        .about("Build a driver, run it in the stand-in kernel, and show and write its events")
+        .long_about(
+            "Build a driver, run it in the stand-in kernel, and show and write its events.\n\n\
+             Every provider that the driver registers is enabled. The exit code is 1 if anything was \
+             found but notes.",
+        )
+        .arg(
+            path("image", "FILE", "Run this image (.sys) and build nothing")
+                .conflicts_with_all(["package", "manifest-path", "release"]),
+        );
+    etw_testkernel::run::arguments(what_to_build(command))
+}
+
+/// Returns the command line of `cargo etw run` where it cannot run anything.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+fn run() -> Command {
+    Command::new("run").about("Run a driver in the stand-in kernel; needs x86-64 Linux")
+}
+
+/// Adds the arguments that name the driver to build and its profile.
+fn what_to_build(command: Command) -> Command {
+    command
+        .arg(flag("release", "Build with optimizations, as for a release").short('r'))
         .arg(
             text(
                 "package",
@@ -119,15 +158,6 @@ fn build() -> Command {
             "FILE",
             "The Cargo.toml of the driver or of its workspace",
         ))
-        .arg(
-            text(
-                "message-format",
-                "FORMAT",
-                "The form of the messages: for people, or cargo's JSON with a message for the image",
-            )
-            .default_value("human")
-            .value_parser(["human", "json"]),
-        )
 }
 
 /// Returns the command line of `cargo etw manifest`.

@@ -9,6 +9,8 @@ mod manifest;
 mod new;
 mod package;
 mod recipes;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod run;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -26,7 +28,7 @@ fn main() -> ExitCode {
     }
     let matches = arguments::command().get_matches();
     match run(&matches) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -34,22 +36,42 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(matches: &ArgMatches) -> Result<()> {
+fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let (_, matches) = subcommand(matches)?;
     match subcommand(matches)? {
+        // The one command that succeeds or fails by what it finds.
+        ("run", matches) => run_driver(matches),
+        (name, matches) => run_other(name, matches).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn run_driver(matches: &ArgMatches) -> Result<ExitCode> {
+    run::run(matches)
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+fn run_driver(_: &ArgMatches) -> Result<ExitCode> {
+    bail!("cannot run a driver on this system: the stand-in kernel requires x86-64 Linux")
+}
+
+fn run_other(name: &str, matches: &ArgMatches) -> Result<()> {
+    match (name, matches) {
         ("new", matches) => new::run(&new::New {
             folder: required(matches, "folder")?,
             name: optional(matches, "name")?,
             provider: optional(matches, "provider")?,
             source: source(matches)?,
         }),
-        ("build", matches) => build::run(&build::Build {
-            package: optional(matches, "package")?,
-            manifest: optional(matches, "manifest-path")?,
-            machine: required(matches, "machine")?,
-            is_release: matches.get_flag("release"),
-            message_format: required(matches, "message-format")?,
-        }),
+        ("build", matches) => build::run(
+            &build::Build {
+                package: optional(matches, "package")?,
+                manifest: optional(matches, "manifest-path")?,
+                machine: required(matches, "machine")?,
+                is_release: matches.get_flag("release"),
+            },
+            &required::<String>(matches, "message-format")?,
+        ),
         ("manifest", matches) => run_manifest(matches),
         ("inf", matches) => {
             let (_, matches) = subcommand(matches)?;
