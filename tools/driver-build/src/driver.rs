@@ -203,7 +203,7 @@ impl Driver {
             let Some((source, one)) = other.stand_in() else {
                 bail!("{}", other.refusal(&self.package));
             };
-            standin.add(&source, one);
+            standin.add(&source, one)?;
         }
         let metadata = self.resolve(toolchain, standin)?;
         match self::others(&self.package, &metadata, standin)?.first() {

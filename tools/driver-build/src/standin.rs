@@ -1,7 +1,7 @@
 //! The stand-ins for wdk-sys and wdk-build.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -34,6 +34,9 @@ pub const REPLACED: [Replaced; 3] = [
         folder: "wdk-sys",
     },
 ];
+
+/// The file with the stand-ins that a driver needs beside the usual ones.
+const ADDED: &str = "added";
 
 /// The folder of the stand-in for wdk-build 0.5, a copy of the other one.
 const OLD_BUILD: &str = "wdk-build-0.5";
@@ -112,8 +115,9 @@ impl Standin {
             // After a change of the author's lock file, the packages are resolved from it again.
             let known = lock.join("known");
             if fs::read(&known).ok().as_ref() != Some(&now) {
-                write_if_new(&lock.join("Cargo.lock"), &now)?;
+                write_if_new(&lock.join("Cargo.lock"), &unlocked(&now))?;
                 write_if_new(&known, &now)?;
+                remove(&lock.join(ADDED))?;
             }
         }
         let lock = toml_string(&lock.join("Cargo.lock").display().to_string());
@@ -127,15 +131,46 @@ impl Standin {
         for one in REPLACED {
             // cargo warns of a patch that nothing uses.
             if one.folder != OLD_BUILD {
-                standin.add(CRATES_IO, one);
+                standin.patch(CRATES_IO, one);
+            }
+        }
+        for line in standin.added().lines() {
+            let found = line.split_once(' ').and_then(|(name, source)| {
+                let one = REPLACED.into_iter().find(|one| one.folder == name)?;
+                Some((source, one))
+            });
+            if let Some((source, one)) = found {
+                standin.patch(source, one);
             }
         }
         Ok(standin)
     }
 
+    /// Returns the stand-ins that were added, each with its source, a line for each.
+    fn added(&self) -> String {
+        let added = fs::read_to_string(self.folder.join("lock").join(ADDED));
+        added.unwrap_or_default()
+    }
+
     /// Makes cargo take a stand-in in place of a crate from a source: [`CRATES_IO`], or the URL of a
-    /// git repository.
-    pub fn add(&mut self, source: &str, one: Replaced) {
+    /// git repository. Later builds do the same, until the author changes the lock file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder of the stand-ins cannot be written.
+    pub fn add(&mut self, source: &str, one: Replaced) -> Result<()> {
+        let lock = self.folder.join("lock");
+        let added = self.added() + one.folder + " " + source + "\n";
+        write_if_new(&lock.join(ADDED), added.as_bytes())?;
+        // cargo has locked the crate that is replaced.
+        let path = lock.join("Cargo.lock");
+        let now = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        write_if_new(&path, &unlocked(&now))?;
+        self.patch(source, one);
+        Ok(())
+    }
+
+    fn patch(&mut self, source: &str, one: Replaced) {
         let source = if source == CRATES_IO {
             source.to_owned()
         } else {
@@ -221,6 +256,35 @@ fn write_if_new(path: &Path, contents: &[u8]) -> Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// Removes a file, if it exists.
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns a lock file without the crates that the stand-ins replace: cargo would keep to an older
+/// version in it, and not take the stand-in.
+fn unlocked(lock: &[u8]) -> Vec<u8> {
+    const START: &str = "[[package]]\n";
+    let lock = String::from_utf8_lossy(lock).replace("\r\n", "\n");
+    let mut blocks = lock.split(START);
+    let mut kept = blocks.next().unwrap_or_default().to_owned();
+    for block in blocks {
+        let is_replaced = REPLACED
+            .iter()
+            .any(|one| block.starts_with(&format!("name = \"{}\"\n", one.name)));
+        if !is_replaced {
+            kept.push_str(START);
+            kept.push_str(block);
+        }
+    }
+    kept.into_bytes()
+}
+
 /// Returns a file of the stand-in for wdk-build 0.5.
 fn old_build(name: &str, contents: &[u8]) -> Vec<u8> {
     if name != MANIFEST {
@@ -267,10 +331,31 @@ mod tests {
             let version = format!("\nversion = \"{}.", one.version);
             assert!(manifest.contains(&version), "{manifest}");
         }
+        // Stand-ins that a driver needs are added, until the author changes the lock file.
+        let lock = folder.path().join("Cargo.lock");
+        fs::write(&lock, "one").unwrap();
+        let usual = Standin::write(&standin, &lock).unwrap().arguments;
+        let mut added = Standin::write(&standin, &lock).unwrap();
+        added.add("https://example.com/wdk", REPLACED[1]).unwrap();
+        let again = Standin::write(&standin, &lock).unwrap().arguments;
+        assert_eq!(again, added.arguments);
+        let key = r#"patch."https://example.com/wdk"."wdk-build-0.5".package="wdk-build""#;
+        assert!(again.iter().any(|argument| argument == key), "{again:?}");
+        fs::write(&lock, "two").unwrap();
+        let again = Standin::write(&standin, &lock).unwrap().arguments;
+        assert_eq!(again, usual);
         assert_eq!(Replaced::find("wdk-build", "0.6.0"), Some(REPLACED[0]));
         assert_eq!(Replaced::find("wdk-build", "0.5.1"), Some(REPLACED[1]));
         assert_eq!(Replaced::find("wdk-build", "0.4.0"), None);
         assert_eq!(Replaced::find("wdk-sys", "0.50.0"), None);
+    }
+
+    #[test]
+    fn older_versions_of_the_wdk_crates_are_not_locked() {
+        let package = |name: &str| format!("[[package]]\nname = \"{name}\"\nversion = \"0.5.1\"\n");
+        let lock = ["version = 4\n\n", &package("wdk"), &package("wdk-sys")].concat();
+        let expected = ["version = 4\n\n", &package("wdk")].concat();
+        assert_eq!(unlocked(lock.as_bytes()), expected.as_bytes());
     }
 
     #[test]
