@@ -81,7 +81,9 @@ fn plain(path: &Path) -> PathBuf {
     for part in path.components() {
         match part {
             Component::CurDir => {}
-            Component::ParentDir if matches!(out.components().next_back(), Some(Component::Normal(_))) => {
+            Component::ParentDir
+                if matches!(out.components().next_back(), Some(Component::Normal(_))) =>
+            {
                 out.pop();
             }
             other => out.push(other),
@@ -176,10 +178,17 @@ impl AtHand {
         }
         let mut names: Vec<_> = found
             .iter()
-            .flat_map(|one| one.providers.iter().map(|provider| (provider.guid, &one.path)))
+            .flat_map(|one| {
+                one.providers
+                    .iter()
+                    .map(|provider| (provider.guid, &one.path))
+            })
             .collect();
         names.sort();
-        if let Some([one, other]) = names.windows(2).find(|pair| matches!(pair, [a, b] if a.0 == b.0)) {
+        if let Some([one, other]) = names
+            .windows(2)
+            .find(|pair| matches!(pair, [a, b] if a.0 == b.0))
+        {
             bail!(
                 "two providers have the GUID {}: in {} and in {}; give one of them another name or GUID",
                 one.0,
@@ -291,9 +300,14 @@ impl AtHand {
     /// Returns the image that `cargo etw build` built last, if there is one.
     pub fn image(&self) -> Option<PathBuf> {
         let folder = self.driver.target.join("etw").join("x64");
-        let written = |path: &PathBuf| -> Option<SystemTime> { path.metadata().ok()?.modified().ok() };
+        let written =
+            |path: &PathBuf| -> Option<SystemTime> { path.metadata().ok()?.modified().ok() };
         ["debug", "release"]
-            .map(|profile| folder.join(profile).join(format!("{}.sys", self.driver.image)))
+            .map(|profile| {
+                folder
+                    .join(profile)
+                    .join(format!("{}.sys", self.driver.image))
+            })
             .into_iter()
             .filter(|path| path.is_file())
             .max_by_key(written)
@@ -309,7 +323,9 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     for entry in entries {
         let entry = entry.with_context(|| format!("cannot read {}", folder.display()))?;
         let path = entry.path();
-        let has = path.extension().is_some_and(|one| one.eq_ignore_ascii_case(extension));
+        let has = path
+            .extension()
+            .is_some_and(|one| one.eq_ignore_ascii_case(extension));
         if has && path.is_file() {
             found.push(path);
         }
@@ -329,7 +345,10 @@ pub fn described(path: &Path) -> Result<Manifest> {
 }
 
 fn warn_skipped(path: &Path, skipped: &DecodeError) {
-    eprintln!("warning: {}: skipping a part of the resources: {skipped}", path.display());
+    eprintln!(
+        "warning: {}: skipping a part of the resources: {skipped}",
+        path.display()
+    );
 }
 
 #[cfg(test)]
@@ -344,10 +363,16 @@ mod tests {
             "declaration": ["src/a.rs", "src/b.rs"], "manifest": "../inf/x.man",
         } });
         let settings = Settings::read(&metadata, Path::new("/w/driver"), "d").unwrap();
-        assert_eq!(settings.manifest.as_deref(), Some(Path::new("/w/inf/x.man")));
+        assert_eq!(
+            settings.manifest.as_deref(),
+            Some(Path::new("/w/inf/x.man"))
+        );
         assert_eq!(
             settings.declarations,
-            [Path::new("/w/driver/src/a.rs"), Path::new("/w/driver/src/b.rs")]
+            [
+                Path::new("/w/driver/src/a.rs"),
+                Path::new("/w/driver/src/b.rs")
+            ]
         );
         assert!(settings.inf.is_none());
     }
@@ -356,12 +381,20 @@ mod tests {
     fn a_wrong_setting_is_named() {
         let read = |section: Value| {
             let metadata = json!({ "etw": section });
-            Settings::read(&metadata, Path::new("/w"), "contoso").unwrap_err().to_string()
+            Settings::read(&metadata, Path::new("/w"), "contoso")
+                .unwrap_err()
+                .to_string()
         };
         let unknown = read(json!({ "manifst": "x.man" }));
-        assert!(unknown.contains("contoso has an unknown key \"manifst\"; known: "), "{unknown}");
+        assert!(
+            unknown.contains("contoso has an unknown key \"manifst\"; known: "),
+            "{unknown}"
+        );
         let kind = read(json!({ "inf": 3 }));
-        assert!(kind.contains("inf in [package.metadata.etw] of contoso is not a string"), "{kind}");
+        assert!(
+            kind.contains("inf in [package.metadata.etw] of contoso is not a string"),
+            "{kind}"
+        );
         assert!(read(json!("x")).contains("is not a table"));
     }
 }

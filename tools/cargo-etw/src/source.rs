@@ -63,13 +63,7 @@ impl Walk {
         Ok(())
     }
 
-    fn module(
-        &mut self,
-        module: &ItemMod,
-        path: &Path,
-        folder: &Path,
-        inline: bool,
-    ) -> Result<()> {
+    fn module(&mut self, module: &ItemMod, path: &Path, folder: &Path, inline: bool) -> Result<()> {
         if module.attrs.iter().any(is_for_tests) {
             return Ok(());
         }
@@ -212,7 +206,10 @@ mod tests {
         let folder = library(&[("lib.rs", "\nmod gone;")]);
         let error = declarations(&folder.path().join("lib.rs")).unwrap_err();
         let error = error.to_string();
-        assert!(error.contains("lib.rs:2: cannot find the file of the module gone"), "{error}");
+        assert!(
+            error.contains("lib.rs:2: cannot find the file of the module gone"),
+            "{error}"
+        );
         let folder = library(&[("lib.rs", "mod a;"), ("a.rs", "fn (")]);
         let error = declarations(&folder.path().join("lib.rs")).unwrap_err();
         assert!(error.to_string().contains("a.rs:1:4: "), "{error}");

@@ -17,6 +17,9 @@ const MANIFEST: &str = "Cargo.toml";
 /// The versions of the published crates that the stand-ins replace.
 pub const VERSIONS: [(&str, &str); 2] = [("wdk-build", "0.6"), ("wdk-sys", "0.5")];
 
+/// The minor versions of KMDF 1 that the stand-ins have.
+pub const KMDF_VERSIONS: [u32; 2] = [31, 33];
+
 /// The stand-ins in a folder, and the lock file of the builds that use them.
 #[derive(Clone, Debug)]
 pub struct Standin {

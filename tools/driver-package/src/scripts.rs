@@ -63,30 +63,30 @@ impl Installed<'_> {
     }
 
     fn fill(&self, template: &str) -> String {
-        let install = if let Some(id) = self.made() {
-            let (inf, id) = (self.inf, powershell(id));
-            format!(
-                "powershell -NoProfile -ExecutionPolicy Bypass -File device.ps1 -Inf \"{inf}\" \
-                 -HardwareId {id} || exit /b 1"
-            )
-        } else {
-            format!("pnputil /add-driver \"{}\" /install || exit /b 1", self.inf)
-        };
+        let inf = self.inf;
+        let install = self.made().map_or_else(
+            || format!("pnputil /add-driver \"{inf}\" /install || exit /b 1"),
+            |id| {
+                let id = powershell(id);
+                format!(
+                    "powershell -NoProfile -ExecutionPolicy Bypass -File device.ps1 -Inf \"{inf}\" \
+                     -HardwareId {id} || exit /b 1"
+                )
+            },
+        );
         let made = if self.made().is_some() {
             " and creates its device"
         } else {
             ""
         };
         let ids: Vec<String> = self.hardware_ids.iter().map(|id| powershell(id)).collect();
-        let trace: String = self
-            .trace
-            .lines()
-            .map(|line| format!("    {line}\n"))
-            .collect();
-        let trace = match trace.as_str() {
-            "" => trace,
-            commands => format!("Then trace the driver:\n\n{commands}\n"),
-        };
+        let mut trace = String::new();
+        for line in self.trace.lines() {
+            trace.extend(["    ", line, "\n"]);
+        }
+        if !trace.is_empty() {
+            trace = format!("Then trace the driver:\n\n{trace}\n");
+        }
         let notes = match self.notes.trim_end() {
             "" => String::new(),
             notes => format!("{notes}\n\n"),
@@ -121,7 +121,9 @@ impl Installed<'_> {
             .iter()
             .map(|(name, what)| format!("    {name:width$}   {what}"))
             .collect();
+        // Scripts for the command prompt have Windows line endings in some checkouts.
         template
+            .replace("\r\n", "\n")
             .replace("@DESCRIPTION@", self.description)
             .replace("@OLDEST@", self.oldest)
             .replace("@INF@", self.inf)

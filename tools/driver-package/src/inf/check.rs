@@ -563,12 +563,11 @@ impl<'a> Check<'a> {
         if let Some(hardware) = part("HW") {
             self.hardware(hardware);
         }
-        let service = match part("Services") {
-            Some(services) => self.services(services),
-            None => {
-                self.finding(section.line, missing("Services"));
-                None
-            }
+        let service = if let Some(services) = part("Services") {
+            self.services(services)
+        } else {
+            self.finding(section.line, missing("Services"));
+            None
         };
         match part("Wdf") {
             Some(framework) => self.framework(framework, service),
@@ -741,29 +740,26 @@ impl<'a> Check<'a> {
             let own = providers
                 .iter()
                 .find(|one| entry.value(0).eq_ignore_ascii_case(&braced(one)));
-            match own {
-                Some(provider) => {
-                    if let Some(section) = self.inf.section(entry.value(1)) {
-                        self.must_be(&section.name, "ProviderName", &provider.name);
-                    }
+            if let Some(provider) = own {
+                if let Some(section) = self.inf.section(entry.value(1)) {
+                    self.must_be(&section.name, "ProviderName", &provider.name);
                 }
-                None => {
-                    let declared: Vec<String> = providers.iter().map(braced).collect();
-                    self.finding(
-                        entry.line,
-                        format!(
-                            "AddEventProvider names the ETW provider {}; the driver's declaration \
-                             has {}",
-                            entry.value(0),
-                            if declared.is_empty() {
-                                "none".to_owned()
-                            } else {
-                                declared.join(", ")
-                            }
-                        ),
-                    );
-                }
+                continue;
             }
+            let declared: Vec<String> = providers.iter().map(braced).collect();
+            let declared = if declared.is_empty() {
+                "none".to_owned()
+            } else {
+                declared.join(", ")
+            };
+            self.finding(
+                entry.line,
+                format!(
+                    "AddEventProvider names the ETW provider {}; the driver's declaration has \
+                     {declared}",
+                    entry.value(0)
+                ),
+            );
         }
         for provider in providers.iter().filter(|provider| provider.has_resources) {
             let wanted = braced(provider);
