@@ -49,6 +49,32 @@ pub struct Driver {
     pub workspace: PathBuf,
     /// The workspace's target folder.
     pub target: PathBuf,
+    /// The root source file of the library.
+    pub library: PathBuf,
+    /// The root source files of the libraries that the driver uses and that are packages of the same
+    /// workspace, those that they use included.
+    pub used_libraries: Vec<PathBuf>,
+    /// The package's version.
+    pub version: String,
+    /// The package's description, or an empty string.
+    pub description: String,
+    /// The package's authors.
+    pub authors: Vec<String>,
+    /// The version of the framework in the package's or the workspace's metadata, if there is one.
+    pub framework: Option<Framework>,
+    /// The package's metadata for tools: `[package.metadata]`.
+    pub metadata: Value,
+}
+
+/// A version of KMDF, as a driver's metadata name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Framework {
+    /// The major version.
+    pub major: u32,
+    /// The minor version that the driver is built for.
+    pub target: u32,
+    /// The oldest minor version that the driver runs with.
+    pub minimum: u32,
 }
 
 /// The files of a built driver.
@@ -324,30 +350,84 @@ fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
     };
     let (workspace, target) = (path("workspace_root")?, path("target_directory")?);
     let mut drivers = Vec::new();
-    for package in metadata["packages"].as_array().into_iter().flatten() {
-        let library = package["targets"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .find(|target| {
-                let kinds = target["crate_types"].as_array().into_iter().flatten();
-                kinds.into_iter().any(|kind| kind == "cdylib")
-            });
+    for package in list(&metadata["packages"]) {
+        let is_driver = |target: &&Value| list(&target["crate_types"]).any(|kind| kind == "cdylib");
+        let library = list(&package["targets"]).find(is_driver);
         if let (Some(library), Some(name), Some(manifest)) = (
-            library.and_then(|library| library["name"].as_str()),
+            library,
             package["name"].as_str(),
             package["manifest_path"].as_str(),
         ) {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             drivers.push(Driver {
                 package: name.to_owned(),
-                image: library.replace('-', "_"),
+                image: text(&library["name"]).replace('-', "_"),
                 manifest: PathBuf::from(manifest),
                 workspace: workspace.clone(),
                 target: target.clone(),
+                library: PathBuf::from(text(&library["src_path"])),
+                used_libraries: used_libraries(metadata, package),
+                version: text(&package["version"]),
+                description: text(&package["description"]),
+                authors: list(&package["authors"]).map(text).collect(),
+                framework: framework(&package["metadata"]["wdk"])
+                    .or_else(|| framework(&metadata["metadata"]["wdk"])),
+                metadata: package["metadata"].clone(),
             });
         }
     }
     Ok(drivers)
+}
+
+/// Returns the elements of a JSON array.
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// Returns the libraries of the workspace's packages that a package uses, directly or not.
+fn used_libraries(metadata: &Value, package: &Value) -> Vec<PathBuf> {
+    let mut reached = vec![package];
+    let mut at = 0;
+    while let Some(user) = reached.get(at) {
+        at += 1;
+        let dependencies = list(&user["dependencies"]).filter(|one| one["kind"].is_null());
+        let folders: Vec<&Path> = dependencies
+            .filter_map(|one| one["path"].as_str().map(Path::new))
+            .collect();
+        for other in list(&metadata["packages"]) {
+            let folder = other["manifest_path"]
+                .as_str()
+                .and_then(|it| Path::new(it).parent());
+            let is_used = folder.is_some_and(|folder| folders.contains(&folder));
+            if is_used && !reached.iter().any(|known| known["id"] == other["id"]) {
+                reached.push(other);
+            }
+        }
+    }
+    let is_library =
+        |target: &&Value| list(&target["crate_types"]).any(|kind| kind == "lib" || kind == "rlib");
+    reached
+        .iter()
+        .skip(1)
+        .filter_map(|package| list(&package["targets"]).find(is_library))
+        .filter_map(|library| library["src_path"].as_str().map(PathBuf::from))
+        .collect()
+}
+
+/// Returns the version of KMDF in the section `wdk` of metadata.
+fn framework(wdk: &Value) -> Option<Framework> {
+    let model = &wdk["driver-model"];
+    let number = |key: &str| {
+        model[key]
+            .as_u64()
+            .and_then(|number| u32::try_from(number).ok())
+    };
+    let target = number("target-kmdf-version-minor")?;
+    Some(Framework {
+        major: number("kmdf-version-major")?,
+        target,
+        minimum: number("minimum-kmdf-version-minor").unwrap_or(target),
+    })
 }
 
 /// Returns the WDK crates among a driver's dependencies that are not stand-ins; fails if there are
@@ -469,6 +549,41 @@ mod tests {
 
     fn workspace(packages: &[Value]) -> Value {
         json!({ "packages": packages, "workspace_root": "/w", "target_directory": "/w/target" })
+    }
+
+    #[test]
+    fn a_driver_has_what_its_metadata_say() {
+        let mut driver = package("my-driver", "cdylib");
+        driver["id"] = json!("my-driver");
+        driver["version"] = json!("3.1.4");
+        driver["authors"] = json!(["Contoso"]);
+        driver["metadata"] = json!({ "wdk": { "driver-model": {
+            "driver-type": "KMDF", "kmdf-version-major": 1, "target-kmdf-version-minor": 33,
+            "minimum-kmdf-version-minor": 31,
+        } } });
+        driver["dependencies"] = json!([
+            { "name": "events", "kind": null, "path": "/w/events" },
+            { "name": "wdk-sys", "kind": null },
+            { "name": "tool", "kind": "build", "path": "/w/tool" },
+        ]);
+        let mut events = package("events", "lib");
+        events["id"] = json!("events");
+        events["targets"][1]["src_path"] = json!("/w/events/src/lib.rs");
+        let tool = package("tool", "lib");
+        let metadata = workspace(&[driver, events, tool]);
+        let found = drivers(&metadata).unwrap().remove(0);
+        let framework = Framework {
+            major: 1,
+            target: 33,
+            minimum: 31,
+        };
+        assert_eq!(found.framework, Some(framework));
+        assert_eq!(
+            (found.version.as_str(), found.description.as_str()),
+            ("3.1.4", "")
+        );
+        assert_eq!(found.authors, ["Contoso"]);
+        assert_eq!(found.used_libraries, [Path::new("/w/events/src/lib.rs")]);
     }
 
     fn choose(packages: &[Value], folder: &str, package: Option<&str>) -> Result<String, String> {

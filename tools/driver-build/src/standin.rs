@@ -68,6 +68,9 @@ impl Replaced {
 /// The source of published crates, as cargo's configuration names it.
 pub const CRATES_IO: &str = "crates-io";
 
+/// The minor versions of KMDF 1 that the stand-ins have.
+pub const KMDF_VERSIONS: [u32; 2] = [31, 33];
+
 /// The stand-ins in a folder, and the lock file of the builds that use them.
 #[derive(Clone, Debug)]
 pub struct Standin {
