@@ -1,100 +1,440 @@
-//! `cargo etw inf`: checks INF files against the driver that they install.
+//! `cargo etw inf`: writes INF files, and checks them against the driver that they install.
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
+    process::{Command as Process, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
-use driver_package::inf::{self, Inf};
+use anyhow::{Context, Result, bail, ensure};
+use clap::{ArgMatches, Command};
+use driver_package::inf::{self, Finding, Framework, Inf, New, Provider, Severity, Stamp};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use wdk_etw_schema::Encoding;
 
-use crate::manifest;
+use crate::{
+    arguments::{file, flag, message_format, optional, optional_file, path, required, text},
+    at_hand::{self, AtHand},
+    is_json,
+    progress::step,
+};
 
-/// The files and the hardware id that describe a driver.
-#[derive(Clone, Debug)]
-pub struct Driver {
-    /// The driver's image.
-    pub image: PathBuf,
-    /// The source file with the provider's declaration.
-    pub declaration: PathBuf,
-    /// The device's hardware id.
-    pub hardware_id: String,
+/// The security descriptor of a new INF file: the system and administrators have full access.
+const SDDL: &str = "D:P(A;;GA;;;SY)(A;;GA;;;BA)";
+/// The setup class of a new INF file.
+const CLASS: &str = "System";
+/// The framework of a driver whose metadata name none, as in wdk-build.
+const FRAMEWORK: Framework = Framework {
+    major: 1,
+    minimum: 31,
+    target: 31,
+};
+/// The seconds in which a driver must have been loaded, given a device, and unloaded.
+const SECONDS: u64 = 60;
+
+/// Returns the command line.
+pub fn command() -> Command {
+    let new = Command::new("new")
+        .about("Write the driver's unstamped INF file (.inx)")
+        .arg(text(
+            "hardware-id",
+            "ID",
+            "The device's hardware id [default: Root\\ and the driver's name]",
+        ))
+        .arg(text("class", "NAME", "The device's setup class").default_value(CLASS))
+        .arg(text(
+            "company",
+            "NAME",
+            "The provider and manufacturer [default: the package's first author, or its name]",
+        ))
+        .arg(path(
+            "out",
+            "FILE",
+            "The file to write [default: NAME.inx beside the driver's Cargo.toml]",
+        ))
+        .arg(flag("force", "Replace a file that exists"));
+    let check = Command::new("check")
+        .about("Check the driver's INF file against the rules of infverif and against the driver")
+        .arg(optional_file(
+            "inf",
+            "The INF file, stamped (.inf) or not (.inx) [default: the driver's]",
+        ))
+        .arg(path(
+            "image",
+            "FILE",
+            "The driver's image [default: what `cargo etw build` built last, if there is one]",
+        ))
+        .arg(text(
+            "hardware-id",
+            "ID",
+            "The hardware id that the file must list",
+        ))
+        .arg(message_format());
+    let examine = Command::new("examine")
+        .about("Load an image in the stand-in kernel, and print what an INF file must match")
+        .hide(true)
+        .arg(file("image", "The driver's image"));
+    Command::new("inf")
+        .about("Write and check INF files")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(at_hand::arguments(new))
+        .subcommand(at_hand::arguments(check))
+        .subcommand(examine)
 }
 
-impl Driver {
-    /// Returns the service's name, which is the image's name without its extension.
-    pub fn service(&self) -> Result<String> {
-        let name = self.image.file_stem().and_then(|stem| stem.to_str());
-        name.map(str::to_owned)
-            .with_context(|| format!("the file name of {} is not UTF-8", self.image.display()))
+/// Runs the command.
+pub fn run(name: &str, matches: &ArgMatches) -> Result<()> {
+    match name {
+        "new" => new(matches),
+        "check" => check(matches),
+        "examine" => {
+            println!("{}", examine(&required::<PathBuf>(matches, "image")?)?);
+            Ok(())
+        }
+        other => bail!("`cargo etw inf` has no command {other}"),
     }
+}
 
-    /// Loads the image in the stand-in kernel, reads the declaration, and returns the values that
-    /// an INF file must match.
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    pub fn examine(&self) -> Result<inf::Driver> {
-        use etw_testkernel::Kernel;
+/// `inf new`: writes the driver's unstamped INF file.
+fn new(matches: &ArgMatches) -> Result<()> {
+    let driver = AtHand::of(matches)?;
+    let out = optional(matches, "out")?.unwrap_or_else(|| driver.new_inf());
+    ensure!(
+        matches.get_flag("force") || !out.exists(),
+        "{} exists; `--force` replaces it",
+        out.display()
+    );
+    let image = &driver.driver.image;
+    let hardware_id = optional(matches, "hardware-id")?.unwrap_or_else(|| format!("Root\\{image}"));
+    let company = match optional(matches, "company")? {
+        Some(company) => company,
+        None => company(&driver),
+    };
+    let text = New {
+        image,
+        hardware_id: &hardware_id,
+        class: &required::<String>(matches, "class")?,
+        company: &company,
+        description: &description(&driver),
+        framework: framework(&driver),
+        providers: &providers(&driver, None)?.unwrap_or_default(),
+        sddl: SDDL,
+    };
+    let text = text.text()?;
+    fs::write(&out, text).with_context(|| format!("cannot write {}", out.display()))?;
+    println!("{}", out.display());
+    Ok(())
+}
 
-        let service = self.service()?;
-        let provider = manifest::provider(&self.declaration)?;
-        let kernel = Kernel::new();
-        let loaded = kernel
-            .load_as(&self.image, &service)
-            .with_context(|| format!("cannot load {}", self.image.display()))?;
-        let framework = loaded.framework_version().with_context(|| {
-            format!(
-                "{} called WdfVersionUnbind before it was unloaded; call it only during unload",
-                self.image.display()
-            )
-        })?;
-        let device = loaded.add_device()?;
-        let sddl = device.sddl()?.with_context(|| {
-            format!(
-                "{} creates its device without a security descriptor; call WdfDeviceInitAssignSDDLString \
-                 before WdfDeviceCreate",
-                self.image.display()
-            )
-        })?;
-        device.remove()?;
-        loaded.unload()?;
-        Ok(inf::Driver {
-            image: format!("{service}.sys"),
-            service,
-            hardware_id: self.hardware_id.clone(),
-            framework,
-            provider: provider.guid.to_string(),
-            provider_name: provider.name,
-            sddl,
+/// Returns the driver's company: the package's first author, without an address.
+fn company(driver: &AtHand) -> String {
+    let author = driver.driver.authors.first();
+    let name = author.map(|author| author.split('<').next().unwrap_or_default().trim());
+    match name {
+        Some(name) if !name.is_empty() => name.to_owned(),
+        _ => driver.driver.package.clone(),
+    }
+}
+
+/// Returns the driver's description, without the full stop at its end.
+pub fn description(driver: &AtHand) -> String {
+    let text = driver.driver.description.trim().trim_end_matches('.');
+    if text.is_empty() {
+        format!("{} driver", driver.driver.package)
+    } else {
+        text.to_owned()
+    }
+}
+
+/// Returns the framework's version in the driver's metadata.
+pub fn framework(driver: &AtHand) -> Framework {
+    let named = driver.driver.framework;
+    named.map_or(FRAMEWORK, |named| Framework {
+        major: named.major,
+        minimum: named.minimum,
+        target: named.target,
+    })
+}
+
+/// Returns the driver's providers: those of its declarations or else of its image's resources.
+/// Returns `None` if neither is known.
+fn providers(driver: &AtHand, image: Option<&Path>) -> Result<Option<Vec<Provider>>> {
+    let declared: Vec<Provider> = driver
+        .declarations()?
+        .iter()
+        .flat_map(|one| &one.providers)
+        .map(|provider| Provider {
+            guid: provider.guid.to_string(),
+            name: provider.name.clone(),
+            has_resources: provider
+                .events
+                .iter()
+                .any(|event| event.encoding == Encoding::Manifest),
         })
+        .collect();
+    if !declared.is_empty() {
+        return Ok(Some(declared));
     }
+    let described = image.and_then(|image| at_hand::described(image).ok());
+    Ok(described.map(|manifest| {
+        let providers = manifest.providers.iter().map(|provider| Provider {
+            guid: provider.guid.to_string(),
+            name: provider.name.clone(),
+            has_resources: !provider.events.is_empty(),
+        });
+        providers.collect()
+    }))
+}
 
-    /// Fails, because the stand-in kernel, which loads the image, does not run on this system.
-    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-    pub fn examine(&self) -> Result<inf::Driver> {
-        manifest::provider(&self.declaration)?;
-        bail!(
-            "cannot load {}: the stand-in kernel runs on x86-64 Linux only; on Windows, the WDK's \
-             infverif checks INF files",
-            self.image.display()
+/// Returns the values that the driver's INF file must match. An image, if there is one, is loaded in
+/// the stand-in kernel; what it does not tell is taken from the metadata.
+pub fn expected(
+    driver: &AtHand,
+    image: Option<&Path>,
+    hardware_id: Option<String>,
+) -> Result<inf::Driver> {
+    let mut expected = inf::Driver {
+        image: format!("{}.sys", driver.driver.image),
+        hardware_id,
+        framework: Some(framework(driver)),
+        providers: providers(driver, image)?,
+        sddl: None,
+    };
+    let Some(image) = image else {
+        eprintln!(
+            "note: the driver's image is not there, so its security descriptor is not compared; \
+             `cargo etw build` builds it"
+        );
+        return Ok(expected);
+    };
+    let title = format!("Loading {} in the stand-in kernel", image.display());
+    match step(&title, || examine_apart(image)) {
+        Ok(found) => {
+            expected.sddl = found["sddl"].as_str().map(str::to_owned);
+            let number = |at: usize| found["framework"][at].as_u64()?.try_into().ok();
+            if let (Some(major), Some(minor)) = (number(0), number(1))
+                && driver.driver.framework.is_none()
+            {
+                expected.framework = Some(Framework {
+                    major,
+                    minimum: minor,
+                    target: minor,
+                });
+            }
+        }
+        Err(error) => {
+            eprintln!("warning: the INF file is not compared with the running driver: {error:#}")
+        }
+    }
+    Ok(expected)
+}
+
+/// Examines an image in another process, which a driver cannot take this one down with.
+fn examine_apart(image: &Path) -> Result<Value> {
+    let program = env::current_exe().context("cannot find the path of this program")?;
+    let mut child = Process::new(program)
+        .args(["etw", "inf", "examine"])
+        .arg(image)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cannot start this program again")?;
+    let start = Instant::now();
+    while child
+        .try_wait()
+        .context("cannot wait for this program")?
+        .is_none()
+    {
+        if start.elapsed() > Duration::from_secs(SECONDS) {
+            // A process that has just ended needs no kill.
+            let _ = child.kill();
+            let _ = child.wait();
+            bail!("the driver did not load, start its device and unload in {SECONDS} s");
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    let output = child
+        .wait_with_output()
+        .context("cannot read the output of this program")?;
+    ensure!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+            .trim()
+            .trim_start_matches("error: ")
+    );
+    serde_json::from_slice(&output.stdout).context("cannot read the output of this program")
+}
+
+/// Loads an image in the stand-in kernel, and returns what an INF file must match.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn examine(image: &Path) -> Result<Value> {
+    use etw_testkernel::Kernel;
+
+    let stem = image.file_stem().and_then(|stem| stem.to_str());
+    let service =
+        stem.with_context(|| format!("the file name of {} is not UTF-8", image.display()))?;
+    let kernel = Kernel::new();
+    let loaded = kernel
+        .load_as(image, service)
+        .with_context(|| format!("cannot load {}", image.display()))?;
+    let framework = loaded.framework_version().with_context(|| {
+        format!(
+            "{} is not bound to KMDF after its DriverEntry",
+            image.display()
         )
-    }
+    })?;
+    let device = loaded
+        .add_device()
+        .with_context(|| format!("{} cannot add a device", image.display()))?;
+    let sddl = device.sddl()?;
+    device.remove()?;
+    loaded.unload()?;
+    Ok(json!({ "framework": [framework.0, framework.1], "sddl": sddl }))
 }
 
-/// `inf check`: checks that a stamped file installs the driver.
-pub fn check(path: &Path, driver: &Driver) -> Result<()> {
+/// Fails, because the stand-in kernel, which loads the image, does not run on this system.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+fn examine(image: &Path) -> Result<Value> {
+    bail!(
+        "cannot load {}: the stand-in kernel runs on x86-64 Linux only; on Windows, the WDK's \
+         infverif checks INF files",
+        image.display()
+    )
+}
+
+/// Returns the driver's version with four numbers, from its package's version.
+pub fn driver_version(version: &str) -> Result<String> {
+    let numbers = version.split(['-', '+']).next().unwrap_or_default();
+    let parts: Vec<&str> = numbers.split('.').collect();
+    ensure!(
+        parts.len() == 3 && parts.iter().all(|part| part.parse::<u16>().is_ok()),
+        "the package's version {version} cannot be a driver's: each number must be at most 65,535"
+    );
+    Ok(format!("{numbers}.0"))
+}
+
+/// Reads an INF file. A file that is not stamped is stamped for these values.
+pub fn stamped(path: &Path, stamp: &Stamp<'_>) -> Result<String> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = etw_manifest::text(&bytes);
     let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    check_text(&text, &driver.examine()?)
-        .with_context(|| format!("{} does not install the driver", path.display()))?;
-    println!("{} installs {}", path.display(), driver.image.display());
+        text.with_context(|| format!("{} is neither UTF-8 nor UTF-16 text", path.display()))?;
+    let is_stamped = path
+        .extension()
+        .is_some_and(|one| one.eq_ignore_ascii_case("inf"));
+    Ok(if is_stamped { text } else { stamp.apply(&text) })
+}
+
+/// `inf check`: checks that a file installs the driver.
+fn check(matches: &ArgMatches) -> Result<()> {
+    let driver = AtHand::of(matches)?;
+    let path = match optional(matches, "inf")? {
+        Some(path) => path,
+        None => driver.some_inf()?,
+    };
+    let image = optional(matches, "image")?.or_else(|| driver.image());
+    let wanted = optional(matches, "hardware-id")?;
+    let expected = expected(&driver, image.as_deref(), wanted)?;
+    let stamp = Stamp {
+        architecture: "amd64",
+        framework: &framework(&driver).to_string(),
+        date: &Timestamp::now().strftime("%m/%d/%Y").to_string(),
+        version: &driver_version(&driver.driver.version)?,
+    };
+    let text = stamped(&path, &stamp)?;
+    let inf = Inf::read(&text).with_context(|| format!("cannot read {}", path.display()))?;
+    let findings = inf::check(&inf, &expected);
+    let errors = findings
+        .iter()
+        .filter(|one| one.severity == Severity::Error)
+        .count();
+    if is_json(matches)? {
+        let message = json!({
+            "reason": "inf-check",
+            "package": driver.driver.package,
+            "inf": path,
+            "image": image,
+            "success": errors == 0,
+            "findings": findings.iter().map(in_json).collect::<Vec<_>>(),
+        });
+        println!("{message}");
+    } else {
+        print(&path, &findings);
+    }
+    ensure!(errors == 0, "{} breaks {}", path.display(), rules(errors));
+    if !is_json(matches)? {
+        println!("{} installs {}", path.display(), expected.image);
+    }
     Ok(())
 }
 
-/// Fails with every finding if a stamped file does not install the driver.
-pub fn check_text(text: &str, driver: &inf::Driver) -> Result<()> {
-    let findings = inf::check(&Inf::read(text)?, driver);
-    if !findings.is_empty() {
-        bail!("the INF file breaks these rules:\n{}", findings.join("\n"));
+fn rules(number: usize) -> String {
+    if number == 1 {
+        "one rule".to_owned()
+    } else {
+        format!("{number} rules")
     }
-    Ok(())
+}
+
+fn in_json(finding: &Finding) -> Value {
+    json!({
+        "severity": severity(finding),
+        "line": finding.line,
+        "message": finding.message,
+    })
+}
+
+const fn severity(finding: &Finding) -> &'static str {
+    match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+/// Prints findings in the form of a compiler's messages.
+fn print(path: &Path, findings: &[Finding]) {
+    for finding in findings {
+        let line = finding
+            .line
+            .map_or_else(String::new, |line| format!(":{line}"));
+        let (path, severity) = (path.display(), severity(finding));
+        eprintln!("{severity}: {path}{line}: {}", finding.message);
+    }
+}
+
+/// Fails if a stamped file does not install the driver; prints what is unusual about the file.
+pub fn check_text(path: &Path, text: &str, driver: &inf::Driver) -> Result<Inf> {
+    let inf = Inf::read(text).with_context(|| format!("cannot read {}", path.display()))?;
+    let findings = inf::check(&inf, driver);
+    print(path, &findings);
+    let errors = findings
+        .iter()
+        .filter(|one| one.severity == Severity::Error)
+        .count();
+    ensure!(
+        errors == 0,
+        "{} breaks {}; `cargo etw inf check` checks it again",
+        path.display(),
+        rules(errors)
+    );
+    Ok(inf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packages_version_is_a_drivers() {
+        assert_eq!(driver_version("3.1.4").unwrap(), "3.1.4.0");
+        assert_eq!(driver_version("3.1.4-rc.1+x").unwrap(), "3.1.4.0");
+        let error = driver_version("70000.1.0").unwrap_err().to_string();
+        assert!(error.contains("70000.1.0"), "{error}");
+    }
 }

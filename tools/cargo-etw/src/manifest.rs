@@ -3,54 +3,156 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command as Process,
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::{ArgMatches, Command};
 use etw_manifest::{
-    self as manifest, Manifest, compare, res,
+    self as manifest, Manifest,
+    compare::{self, Break},
+    res,
     resources::{self, Version},
 };
-use wdk_etw_build::{BuildError, declaration::Files, import, manifest_of, package_folder};
-use wdk_etw_schema::Provider;
+use serde_json::json;
+use wdk_etw_build::{
+    BuildError,
+    declaration::{self, Files},
+    import, manifest_of, package_folder,
+};
+use wdk_etw_schema::Encoding;
+
+use crate::{
+    arguments::{
+        file, flag, message_format, optional, optional_file, path, required, text, written_by,
+    },
+    at_hand::{self, AtHand, Declaration},
+    is_json,
+};
 
 /// The image name for a manifest whose image name does not matter.
 const ANY_IMAGE: &str = r"%SystemRoot%\System32\drivers\driver.sys";
 
-/// A manifest to write, and its source.
-#[derive(Debug)]
-pub struct Written {
-    /// The source file with the declaration.
-    pub declaration: PathBuf,
-    /// The manifest.
-    pub out: PathBuf,
-    /// The path of the installed image.
-    pub image: String,
-    /// The command that the file names as its generator.
-    pub command: String,
+/// Returns the command line.
+pub fn command() -> Command {
+    let write = Command::new("write")
+        .about("Write the manifest of the driver's declaration")
+        .arg(optional_file(
+            "declaration",
+            "The source file with the declaration [default: the driver's, found in its source]",
+        ))
+        .arg(path(
+            "out",
+            "FILE",
+            "The manifest to write [default: NAME.man beside the INF file]",
+        ))
+        .arg(text(
+            "image",
+            "PATH",
+            "The path of the driver's image on the machine that it is installed on [default: in \
+             %SystemRoot%\\System32\\drivers]",
+        ))
+        .arg(written_by("cargo etw manifest write"))
+        .arg(flag(
+            "check",
+            "Report whether the file is up to date, without writing it",
+        ));
+    let check = Command::new("check")
+        .about("Check that the driver's declaration still decodes the events of an older one")
+        .arg(text(
+            "base",
+            "BASE",
+            "The older manifest (.man) or declaration (.rs), or a commit of git that has the driver's \
+             [default: HEAD]",
+        ))
+        .arg(optional_file(
+            "now",
+            "The newer manifest (.man) or declaration (.rs) [default: the driver's declaration]",
+        ))
+        .arg(message_format());
+    let compile = Command::new("compile")
+        .about("Compile a manifest (.man) or a declaration (.rs) to resources")
+        .arg(optional_file(
+            "file",
+            "The manifest, or the source file with the declaration [default: the driver's \
+             declaration]",
+        ))
+        .arg(path(
+            "out",
+            "FOLDER",
+            "The folder to write the resources to [default: target/manifest]",
+        ))
+        .arg(
+            text(
+                "format",
+                "N",
+                "The version of the WEVT_TEMPLATE format; mc.exe of old SDKs writes version 3",
+            )
+            .default_value("5")
+            .value_parser(["3", "5"]),
+        );
+    let import = Command::new("import")
+        .about("Write a Rust declaration of a manifest's providers")
+        .arg(file("file", "The manifest"))
+        .arg(path(
+            "out",
+            "FILE",
+            "The source file to write [default: standard output]",
+        ));
+    Command::new("manifest")
+        .about("Write, check, compile and import instrumentation manifests")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(at_hand::arguments(write))
+        .subcommand(at_hand::arguments(check))
+        .subcommand(at_hand::arguments(compile))
+        .subcommand(import)
+}
+
+/// Runs the command.
+pub fn run(name: &str, matches: &ArgMatches) -> Result<()> {
+    match name {
+        "write" => write(matches),
+        "check" => check(matches),
+        "compile" => compile(matches),
+        "import" => import(
+            &required::<PathBuf>(matches, "file")?,
+            optional::<PathBuf>(matches, "out")?.as_deref(),
+        ),
+        other => bail!("`cargo etw manifest` has no command {other}"),
+    }
 }
 
 fn read_text(path: &Path) -> Result<String> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    // Manifests from Windows are often in UTF-16.
-    let text = manifest::text(&bytes);
-    text.with_context(|| format!("{} is neither UTF-8 nor UTF-16 text", path.display()))
+    text_of(&bytes, &path.display().to_string())
 }
 
-/// Reads a manifest file.
-fn read_manifest(path: &Path) -> Result<Manifest> {
-    manifest::read(&read_text(path)?).map_err(|failures| {
+/// Returns the text of a file. Manifests from Windows are often in UTF-16.
+fn text_of(bytes: &[u8], name: &str) -> Result<String> {
+    let text = manifest::text(bytes);
+    text.with_context(|| format!("{name} is neither UTF-8 nor UTF-16 text"))
+}
+
+/// Reads the text of a manifest file.
+fn parsed(text: &str, name: &str) -> Result<Manifest> {
+    manifest::read(text).map_err(|failures| {
         let lines: Vec<String> = failures
             .0
             .iter()
-            .map(|error| format!("cannot read {}: {error}", path.display()))
+            .map(|error| format!("cannot read {name}: {error}"))
             .collect();
         anyhow::anyhow!("{}", lines.join("\n"))
     })
 }
 
+fn is_source(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "rs")
+}
+
 /// Reads a manifest, or converts a declaration to one.
 fn read(path: &Path, image: &str) -> Result<Manifest> {
-    if path.extension().is_some_and(|extension| extension == "rs") {
+    if is_source(path) {
         let files = Files {
             resources: image,
             messages: image,
@@ -62,91 +164,340 @@ fn read(path: &Path, image: &str) -> Result<Manifest> {
             Err(error) => Err(error.into()),
         };
     }
-    read_manifest(path)
+    parsed(&read_text(path)?, &path.display().to_string())
 }
 
-/// Reads the only provider that a source file declares.
-pub fn provider(path: &Path) -> Result<Provider> {
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut providers = wdk_etw_schema::parse::source(&text)
-        .with_context(|| format!("{} is not a valid declaration", path.display()))?;
-    ensure!(
-        providers.len() == 1,
-        "{} declares {} providers; expected exactly one",
-        path.display(),
-        providers.len()
-    );
-    Ok(providers.remove(0))
+/// Returns the manifest of a driver's declarations.
+pub fn of_declarations(
+    driver: &AtHand,
+    declarations: Vec<Declaration>,
+    image: &str,
+) -> Result<Manifest> {
+    if let [only] = declarations.as_slice() {
+        return read(&only.path, image);
+    }
+    let mut providers = Vec::new();
+    for one in declarations {
+        if let Some(provider) = one.providers.iter().find(|it| it.manifest.is_some()) {
+            bail!(
+                "the provider {} in {} names a manifest, and {} declares providers in other files as \
+                 well; declare all providers of the driver in one file",
+                provider.name,
+                driver.named(&one.path),
+                driver.driver.package
+            );
+        }
+        providers.extend(one.providers);
+    }
+    let files = Files {
+        resources: image,
+        messages: image,
+    };
+    Ok(declaration::manifest(&providers, &files))
 }
 
 /// `manifest write`: writes a driver's manifest from its declaration.
-pub fn write(written: &Written, only_check: bool) -> Result<()> {
-    let Written {
-        declaration,
-        out,
-        image,
-        command,
-    } = written;
+fn write(matches: &ArgMatches) -> Result<()> {
+    let command: String = required(matches, "command")?;
+    let named: Option<PathBuf> = optional(matches, "declaration")?;
+    let out: Option<PathBuf> = optional(matches, "out")?;
+    let image: Option<String> = optional(matches, "image")?;
+    let (made, source, out) = match (named, out, image) {
+        (Some(declaration), Some(out), Some(image)) => {
+            let source = declaration.display().to_string();
+            (read(&declaration, &image)?, source, out)
+        }
+        (named, out, image) => {
+            let driver = AtHand::of(matches)?;
+            let image = image.unwrap_or_else(|| driver.installed());
+            let out = match out {
+                Some(out) => out,
+                None => driver.manifest()?,
+            };
+            if let Some(path) = named {
+                let source = path.display().to_string();
+                (read(&path, &image)?, source, out)
+            } else {
+                let declarations = driver.some_declarations()?;
+                if let Some(own) = own_manifest(&declarations, &out) {
+                    println!("{}", own.display());
+                    eprintln!(
+                        "note: the declaration is made from this manifest, which is not changed"
+                    );
+                    return Ok(());
+                }
+                let names: Vec<String> = declarations
+                    .iter()
+                    .map(|one| driver.named(&one.path))
+                    .collect();
+                let made = of_declarations(&driver, declarations, &image)?;
+                (made, names.join(", "), out)
+            }
+        }
+    };
     let comment = format!(
-        "Written by `{command}` from {}. The provider's other events are self-describing \
-         TraceLogging events.",
-        declaration.display()
+        "Written by `{command}` from {source}. The provider's other events are self-describing \
+         TraceLogging events."
     );
-    let wanted = manifest::write(&read(declaration, image)?, &comment);
-    if !only_check {
-        fs::write(out, wanted).with_context(|| format!("cannot write {}", out.display()))?;
+    let wanted = manifest::write(&made, &comment);
+    if made
+        .providers
+        .iter()
+        .all(|provider| provider.events.is_empty())
+    {
+        eprintln!(
+            "note: every event is self-describing, so no tool needs the manifest to decode them"
+        );
+    }
+    if !matches.get_flag("check") {
+        fs::write(&out, wanted).with_context(|| format!("cannot write {}", out.display()))?;
         println!("{}", out.display());
         return Ok(());
     }
-    if read_text(out)? != wanted {
-        bail!(
-            "{} is stale: run `{command}` and commit what it writes",
-            out.display()
-        );
-    }
+    let found = if out.exists() {
+        read_text(&out)?
+    } else {
+        String::new()
+    };
+    ensure!(
+        found == wanted,
+        "{} is {}: run `{command}` and commit what it writes",
+        out.display(),
+        if found.is_empty() { "missing" } else { "stale" }
+    );
     Ok(())
 }
 
+/// Returns the manifest that a declaration names, if it is the file that is to be written.
+fn own_manifest(declarations: &[Declaration], out: &Path) -> Option<PathBuf> {
+    let out = fs::canonicalize(out).ok()?;
+    declarations.iter().find_map(|one| {
+        let named = one.providers.iter().find_map(|it| it.manifest.as_ref())?;
+        let own = fs::canonicalize(package_folder(&one.path).join(named)).ok()?;
+        (own == out).then_some(own)
+    })
+}
+
+/// A manifest to compare, and its name for messages.
+struct Compared {
+    name: String,
+    manifest: Manifest,
+}
+
 /// `manifest check`: checks that older events can still be decoded.
-pub fn check(base: &Path, now: &Path) -> Result<()> {
-    let breaks = compare::breaks(&read(base, ANY_IMAGE)?, &read(now, ANY_IMAGE)?);
+fn check(matches: &ArgMatches) -> Result<()> {
+    let base: Option<String> = optional(matches, "base")?;
+    let named: Option<PathBuf> = optional(matches, "now")?;
+    let old_file = base
+        .as_ref()
+        .map(PathBuf::from)
+        .filter(|path| path.is_file());
+    let (base, now, package) = if let (Some(base), Some(now)) = (&old_file, &named) {
+        (from_file(base)?, from_file(now)?, None)
+    } else {
+        let driver = AtHand::of(matches)?;
+        let declarations = driver.declarations()?;
+        let base = match &old_file {
+            Some(path) => from_file(path)?,
+            None => from_git(&driver, &declarations, base.as_deref().unwrap_or("HEAD"))?,
+        };
+        let now = match &named {
+            Some(path) => from_file(path)?,
+            None => now(&driver, declarations)?,
+        };
+        (base, now, Some(driver.driver.package))
+    };
+    let breaks = compare::breaks(&base.manifest, &now.manifest);
+    if is_json(matches)? {
+        let message = json!({
+            "reason": "manifest-check",
+            "package": package,
+            "base": base.name,
+            "now": now.name,
+            "success": breaks.is_empty(),
+            "breaks": breaks.iter().map(in_json).collect::<Vec<_>>(),
+        });
+        println!("{message}");
+    }
     if breaks.is_empty() {
-        println!(
-            "{} decodes every event of {}",
-            now.display(),
-            base.display()
-        );
+        if !is_json(matches)? {
+            println!("{} decodes every event of {}", now.name, base.name);
+        }
         return Ok(());
     }
     let lines: Vec<String> = breaks
         .iter()
-        .map(|one| format!("{}:{one}", now.display()))
+        .map(|one| format!("{}:{one}", now.name))
         .collect();
     bail!(
         "{} does not decode every event of {}:\n{}",
-        now.display(),
-        base.display(),
+        now.name,
+        base.name,
         lines.join("\n")
     );
 }
 
+fn in_json(one: &Break) -> serde_json::Value {
+    json!({
+        "line": one.at.line,
+        "column": one.at.column,
+        "provider": one.provider,
+        "message": one.what.to_string(),
+    })
+}
+
+fn from_file(path: &Path) -> Result<Compared> {
+    Ok(Compared {
+        name: path.display().to_string(),
+        manifest: read(path, ANY_IMAGE)?,
+    })
+}
+
+/// Returns the manifest of the driver's declarations, or else of its image's resources.
+fn now(driver: &AtHand, declarations: Vec<Declaration>) -> Result<Compared> {
+    if declarations.is_empty()
+        && let Some(image) = driver.image()
+    {
+        return Ok(Compared {
+            name: image.display().to_string(),
+            manifest: at_hand::described(&image)?,
+        });
+    }
+    ensure!(
+        !declarations.is_empty(),
+        "{} declares no provider and has not been built; name the newer manifest or declaration",
+        driver.driver.package
+    );
+    let names: Vec<String> = declarations
+        .iter()
+        .map(|one| driver.named(&one.path))
+        .collect();
+    Ok(Compared {
+        name: names.join(", "),
+        manifest: of_declarations(driver, declarations, ANY_IMAGE)?,
+    })
+}
+
+/// Returns the driver's manifest in a commit of git, or else the manifest of its declarations there.
+fn from_git(driver: &AtHand, declarations: &[Declaration], commit: &str) -> Result<Compared> {
+    let folder = driver.folder();
+    let kept = driver.manifest()?;
+    if !succeeds(
+        git(folder)
+            .args(["rev-parse", "--verify", "--quiet"])
+            .arg(format!("{commit}^{{commit}}")),
+    ) {
+        bail!(
+            "cannot compare with {commit}: it is neither a file nor a commit of a git repository that \
+             has {}; name the older manifest with `--base FILE`",
+            folder.display()
+        );
+    }
+    if let Some(bytes) = show(folder, commit, &kept)? {
+        let name = format!("{commit}:{}", driver.named(&kept));
+        let manifest = parsed(&text_of(&bytes, &name)?, &name)?;
+        return Ok(Compared { name, manifest });
+    }
+    let mut providers = Vec::new();
+    let mut names = Vec::new();
+    for one in declarations {
+        let Some(bytes) = show(folder, commit, &one.path)? else {
+            continue;
+        };
+        let name = format!("{commit}:{}", driver.named(&one.path));
+        let text = text_of(&bytes, &name)?;
+        let found = wdk_etw_schema::parse::source(&text)
+            .with_context(|| format!("{name} is not a valid declaration"))?;
+        providers.extend(found);
+        names.push(name);
+    }
+    ensure!(
+        !names.is_empty(),
+        "{commit} has neither {} nor the driver's declaration, so there is nothing to compare with; \
+         `cargo etw manifest write` writes the manifest; commit it, or name an older one with \
+         `--base FILE`",
+        driver.named(&kept)
+    );
+    let files = Files {
+        resources: ANY_IMAGE,
+        messages: ANY_IMAGE,
+    };
+    Ok(Compared {
+        name: names.join(", "),
+        manifest: declaration::manifest(&providers, &files),
+    })
+}
+
+fn git(folder: &Path) -> Process {
+    let mut git = Process::new("git");
+    git.arg("-C").arg(folder);
+    git
+}
+
+fn succeeds(git: &mut Process) -> bool {
+    git.output().is_ok_and(|output| output.status.success())
+}
+
+/// Returns a file's contents in a commit, or `None` if the commit does not have the file.
+fn show(folder: &Path, commit: &str, path: &Path) -> Result<Option<Vec<u8>>> {
+    // git takes a path that is relative to the folder after `./`.
+    let top = git(folder)
+        .args(["rev-parse", "--show-toplevel"])
+        .output()
+        .context("cannot start git")?;
+    let top = PathBuf::from(String::from_utf8_lossy(&top.stdout).trim_end());
+    let top = fs::canonicalize(&top).unwrap_or(top);
+    let whole = match fs::canonicalize(path) {
+        Ok(whole) => whole,
+        // The commit can have a file that the working tree lacks.
+        Err(_) => std::path::absolute(path)
+            .with_context(|| format!("cannot find the folder of {}", path.display()))?,
+    };
+    let Ok(inside) = whole.strip_prefix(&top) else {
+        return Ok(None);
+    };
+    let inside = inside.display().to_string().replace('\\', "/");
+    let output = git(&top)
+        .arg("show")
+        .arg(format!("{commit}:{inside}"))
+        .output()
+        .context("cannot start git")?;
+    Ok(output.status.success().then_some(output.stdout))
+}
+
 /// `manifest compile`: compiles a manifest or a declaration to resources.
-pub fn compile(path: &Path, out: &Path, version: Version) -> Result<()> {
-    let manifest = read(path, ANY_IMAGE)?;
+fn compile(matches: &ArgMatches) -> Result<()> {
+    let version = match required::<String>(matches, "format")?.as_str() {
+        "3" => Version::V3,
+        "5" => Version::V5,
+        other => bail!("WEVT_TEMPLATE has no version {other}; expected 3 or 5"),
+    };
+    let out: Option<PathBuf> = optional(matches, "out")?;
+    let usual = PathBuf::from("target/manifest");
+    if let Some(path) = optional::<PathBuf>(matches, "file")? {
+        let stem = path
+            .file_stem()
+            .map_or_else(|| "manifest".into(), |stem| stem.to_string_lossy());
+        let made = read(&path, ANY_IMAGE)?;
+        return compile_to(&made, &stem, &out.unwrap_or(usual), version);
+    }
+    let driver = AtHand::of(matches)?;
+    let out = out.unwrap_or_else(|| driver.driver.target.join("manifest"));
+    let made = of_declarations(&driver, driver.some_declarations()?, &driver.installed())?;
+    compile_to(&made, &driver.driver.image, &out, version)
+}
+
+fn compile_to(manifest: &Manifest, stem: &str, out: &Path, version: Version) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    let stem = path
-        .file_stem()
-        .map_or_else(|| "manifest".into(), |stem| stem.to_string_lossy());
     let put = |name: String, data: Vec<u8>| {
         let path = out.join(name);
         fs::write(&path, data).with_context(|| format!("cannot write {}", path.display()))?;
         println!("{}", path.display());
         Ok::<(), anyhow::Error>(())
     };
-    let template = resources::wevt_template(&manifest, version)?;
+    let template = resources::wevt_template(manifest, version)?;
     put(format!("{stem}.wevt.bin"), template.clone())?;
-    let mut all = resources::resources(&manifest)?;
+    let mut all = resources::resources(manifest)?;
     // The file of the manifest's first language has no language number in its name.
     let first = all.first().map_or(res::ENGLISH, |first| first.language);
     for resource in &mut all {
@@ -163,14 +514,15 @@ pub fn compile(path: &Path, out: &Path, version: Version) -> Result<()> {
 }
 
 /// `manifest import`: writes a declaration with the events of a manifest.
-pub fn import(path: &Path, out: Option<&Path>) -> Result<()> {
+fn import(path: &Path, out: Option<&Path>) -> Result<()> {
     // A declaration names its manifest relative to its package's folder.
     let declaration = out.unwrap_or(path);
     let package = package_folder(declaration);
     let whole = std::path::absolute(path)
         .with_context(|| format!("cannot find the folder of {}", path.display()))?;
     let named = whole.strip_prefix(&package).unwrap_or(&whole);
-    let imported = import::declaration(&read_manifest(path)?, named.to_str());
+    let read = parsed(&read_text(path)?, &path.display().to_string())?;
+    let imported = import::declaration(&read, named.to_str());
     for note in &imported.notes {
         eprintln!("note: {}:{note}", path.display());
     }
@@ -183,4 +535,11 @@ pub fn import(path: &Path, out: Option<&Path>) -> Result<()> {
         None => print!("{}", imported.source),
     }
     Ok(())
+}
+
+/// Returns whether a driver has events that only a manifest or resources decode.
+pub fn has_manifest_events(declarations: &[Declaration]) -> bool {
+    let providers = declarations.iter().flat_map(|one| &one.providers);
+    let mut events = providers.flat_map(|provider| &provider.events);
+    events.any(|event| event.encoding == Encoding::Manifest)
 }

@@ -3,123 +3,533 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    time::Instant,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
+use clap::{ArgAction, ArgMatches, Command};
+use driver_build::{
+    driver::{Messages, Profile},
+    toolchain::{Machine, Toolchain},
+};
 use driver_package::{
     archive,
     catalog::{Catalog, Member},
-    inf::{self, Stamp},
+    inf::{Inf, Stamp},
+    scripts::Installed,
     sign::Certificate,
 };
 use jiff::{Timestamp, tz::TimeZone};
+use serde_json::json;
 
-use crate::inf::{Driver, check_text};
+use crate::{
+    arguments::{message_format, optional, path, required, several, text},
+    at_hand::{self, AtHand, Declaration},
+    inf::{check_text, description, driver_version, expected, framework, stamped},
+    is_json, manifest,
+    progress::step,
+    recipes::{Traced, profile_of},
+};
 
-/// The operating system of the catalog: 64-bit Windows 10 2004 ("Vibranium") and later.
-const SYSTEM: &str = "_v100_X64_Vb";
-/// The kernel's version.
+/// The kernel's version in the catalog.
 const KERNEL_VERSION: &str = "2:10.0";
 
-/// The files and settings that a package is built from.
-#[derive(Debug)]
-pub struct Package {
-    /// The driver.
-    pub driver: Driver,
-    /// The unstamped INF file (`.inx`).
-    pub inx: PathBuf,
-    /// The driver's version, four numbers.
-    pub version: String,
-    /// The folder of the test certificate, which also receives the unpacked files.
-    pub certificate: PathBuf,
-    /// The name in a new certificate.
-    pub certificate_name: String,
-    /// The driver's description in the signatures.
-    pub description: String,
-    /// Additional text files, which come first in the archive and get Windows line endings.
-    pub texts: Vec<PathBuf>,
-    /// Additional files, which come last in the archive.
-    pub files: Vec<PathBuf>,
-    /// The archive to write.
-    pub out: PathBuf,
+/// Returns the command line.
+pub fn command() -> Command {
+    let command = Command::new("package")
+        .about("Build, stamp, check and sign the driver's package for a test machine, and write it as a .zip file")
+        .arg(path(
+            "image",
+            "FILE",
+            "The driver's image [default: it is built, as by `cargo etw build --release`]",
+        ))
+        .arg(path(
+            "inf",
+            "FILE",
+            "The INF file, stamped (.inf) or not (.inx) [default: the driver's]",
+        ))
+        .arg(text(
+            "driver-version",
+            "A.B.C.D",
+            "The driver's version [default: the package's, and .0]",
+        ))
+        .arg(text("hardware-id", "ID", "The hardware id that the INF file must list"))
+        .arg(path(
+            "certificate",
+            "FOLDER",
+            "The folder of the test certificate, which is created if it does not exist [default: \
+             etw/certificate in the target folder]",
+        ))
+        .arg(
+            text(
+                "certificate-name",
+                "TEXT",
+                "The name in a new certificate",
+            )
+            .default_value("wdk-etw test certificate"),
+        )
+        .arg(text(
+            "description",
+            "TEXT",
+            "The driver's description in the signatures and the README [default: the package's]",
+        ))
+        .arg(
+            path(
+                "text",
+                "FILE",
+                "An additional text file, packed with Windows line endings, or one that replaces a \
+                 script of the package; may be given several times",
+            )
+            .action(ArgAction::Append),
+        )
+        .arg(
+            path("file", "FILE", "An additional file; may be given several times")
+                .action(ArgAction::Append),
+        )
+        .arg(path(
+            "notes",
+            "FILE",
+            "A text file whose contents the README has after the commands that trace the driver",
+        ))
+        .arg(path(
+            "out",
+            "FILE",
+            "The .zip file to write [default: etw/package/NAME-VERSION-MACHINE.zip in the target \
+             folder]",
+        ))
+        .arg(message_format());
+    at_hand::arguments(command)
+}
+
+/// The machine of an image.
+fn machine(image: &[u8], path: &Path) -> Result<Machine> {
+    const PLACE_OF_OFFSET: usize = 0x3C;
+    const PLACE_OF_MACHINE: usize = 4;
+    let bytes = |at: usize, length: usize| image.get(at..at.checked_add(length)?);
+    let offset = bytes(PLACE_OF_OFFSET, 4).and_then(|four| <[u8; 4]>::try_from(four).ok());
+    let offset = offset.and_then(|offset| usize::try_from(u32::from_le_bytes(offset)).ok());
+    let header = offset.and_then(|offset| bytes(offset, PLACE_OF_MACHINE + 2));
+    match header {
+        Some([b'P', b'E', 0, 0, 0x64, 0x86]) => Ok(Machine::X64),
+        Some([b'P', b'E', 0, 0, 0x64, 0xAA]) => Ok(Machine::Arm64),
+        _ => bail!("{} is not an image for x64 or ARM64", path.display()),
+    }
+}
+
+/// The names of an architecture.
+struct Architecture {
+    /// In an INF file.
+    inf: &'static str,
+    /// In `inf2cat`'s list of systems.
+    system: &'static str,
+    /// In a catalog: Windows 10 2004 ("Vibranium") and later.
+    catalog: &'static str,
+}
+
+impl Architecture {
+    const fn of(machine: Machine) -> Self {
+        match machine {
+            Machine::X64 => Self {
+                inf: "amd64",
+                system: "X64",
+                catalog: "_v100_X64_Vb",
+            },
+            Machine::Arm64 => Self {
+                inf: "arm64",
+                system: "ARM64",
+                catalog: "_v100_ARM64_Vb",
+            },
+        }
+    }
+}
+
+/// The files of a package that are made for it.
+struct Made {
+    inf: (String, Vec<u8>),
+    image: (String, Vec<u8>),
+    catalog: (String, Vec<u8>),
+    certificate: (String, Vec<u8>),
+    symbols: (String, Vec<u8>),
+    /// The manifest and the profile, with what they are.
+    others: Vec<(String, Vec<u8>, &'static str)>,
 }
 
 /// Builds the package.
-pub fn run(package: &Package) -> Result<()> {
-    let service = package.driver.service()?;
-    let image = &package.driver.image;
+pub fn run(matches: &ArgMatches) -> Result<()> {
+    let driver = AtHand::of(matches)?;
+    let inf = match optional(matches, "inf")? {
+        Some(inf) => inf,
+        None => driver.some_inf()?,
+    };
+    let version = match optional(matches, "driver-version")? {
+        Some(version) => version,
+        None => driver_version(&driver.driver.version)?,
+    };
+    let image = image(matches, &driver)?;
+    let data = read(&image)?;
+    let architecture = machine(&data, &image)?;
+    let declarations = driver.declarations()?;
+    check_imports(&data, &image);
+    check_resources(&driver, &declarations, &image)?;
     let now = Timestamp::now();
-    let stamped = step("Stamping and checking the INF file", || package.inf(now))?;
+    let stamp = Stamp {
+        architecture: Architecture::of(architecture).inf,
+        framework: &framework(&driver).to_string(),
+        // `inf2cat` rejects a date in the future, and uses UTC.
+        date: &now.strftime("%m/%d/%Y").to_string(),
+        version: &version,
+    };
+    let wanted = optional(matches, "hardware-id")?;
+    let runnable = (architecture == Machine::X64).then_some(image.as_path());
+    let expected = expected(&driver, runnable, wanted)?;
+    let (text, parsed) = step("Stamping and checking the INF file", || {
+        let text = stamped(&inf, &stamp)?;
+        let parsed = check_text(&inf, &text, &expected)?;
+        Ok((text, parsed))
+    })?;
+    let hardware_ids = hardware_ids(&parsed);
+    let made = made(
+        matches,
+        &driver,
+        declarations,
+        &image,
+        &hardware_ids,
+        (&text, &parsed),
+        now,
+    )?;
+    let out = match optional(matches, "out")? {
+        Some(out) => out,
+        None => driver.driver.target.join("etw/package").join(format!(
+            "{}-{}-{}.zip",
+            driver.driver.image,
+            driver.driver.version,
+            architecture.name()
+        )),
+    };
+    let files = step("Writing the archive", || {
+        let files = files(matches, &driver, made, &hardware_ids, architecture)?;
+        let folder = out.parent().unwrap_or_else(|| Path::new("."));
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        archive::write(&out, &driver.driver.image, &files)?;
+        Ok(files)
+    })?;
+    if is_json(matches)? {
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        let message = json!({
+            "reason": "driver-package",
+            "package": driver.driver.package,
+            "version": version,
+            "machine": architecture.name(),
+            "archive": out,
+            "files": names,
+        });
+        println!("{message}");
+    } else {
+        println!("{}", out.display());
+    }
+    Ok(())
+}
+
+/// Returns the image: the named one, or one that is built now.
+fn image(matches: &ArgMatches, driver: &AtHand) -> Result<PathBuf> {
+    if let Some(image) = optional(matches, "image")? {
+        return Ok(image);
+    }
+    let toolchain = step("Finding the cross toolchain", || {
+        Toolchain::find_or_install(Machine::X64)
+    })?;
+    eprintln!("       Building {}.sys", driver.driver.image);
+    let messages = if is_json(matches)? {
+        Messages::Json
+    } else {
+        Messages::Human
+    };
+    let built = driver
+        .driver
+        .build(&toolchain, Profile::Release, messages)?;
+    Ok(built.sys)
+}
+
+/// Fails if the driver has events that only resources decode, and the image has no such resources.
+fn check_resources(driver: &AtHand, declarations: &[Declaration], image: &Path) -> Result<()> {
+    if !manifest::has_manifest_events(declarations) {
+        return Ok(());
+    }
+    let described = at_hand::described(image).with_context(|| {
+        let file = declarations.first().map(|one| driver.named(&one.path));
+        format!(
+            "{} has events with ids, which Windows decodes with resources in the image; call \
+             `wdk_etw_build::compile(…)` in the driver's build.rs for {}",
+            driver.driver.package,
+            file.unwrap_or_default()
+        )
+    })?;
+    let providers = declarations.iter().flat_map(|one| &one.providers);
+    for provider in providers {
+        let has_events = provider
+            .events
+            .iter()
+            .any(|event| event.encoding == wdk_etw_schema::Encoding::Manifest);
+        let is_described = described
+            .providers
+            .iter()
+            .any(|one| one.guid == provider.guid);
+        ensure!(
+            !has_events || is_described,
+            "the resources of {} do not describe the provider {}; build the image again, and declare \
+             all providers in the file that build.rs compiles",
+            image.display(),
+            provider.name
+        );
+    }
+    Ok(())
+}
+
+/// Warns about routines that the image imports from a static library of the WDK.
+fn check_imports(image: &[u8], path: &Path) {
+    let mut libraries: Vec<&str> = driver_build::STATIC_LIBRARIES
+        .into_iter()
+        .filter(|library| {
+            let name = library.as_bytes();
+            image.windows(name.len()).any(|bytes| bytes == name)
+        })
+        .collect();
+    libraries.sort_unstable();
+    if !libraries.is_empty() {
+        eprintln!(
+            "warning: {} uses routines of {}, which the WDK links into a driver and Windows does not \
+             export; Windows does not load this image: build the driver with the WDK",
+            path.display(),
+            libraries.join(" and ")
+        );
+    }
+}
+
+/// Returns the hardware ids that a file lists.
+fn hardware_ids(inf: &Inf) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    let manufacturers = inf
+        .section("Manufacturer")
+        .into_iter()
+        .flat_map(|one| &one.entries);
+    for manufacturer in manufacturers {
+        for decoration in manufacturer.values.iter().skip(1) {
+            let models = inf.section(&format!("{}.{decoration}", manufacturer.value(0)));
+            for id in models
+                .into_iter()
+                .flat_map(|one| &one.entries)
+                .flat_map(|model| model.values.iter().skip(1))
+            {
+                if !id.is_empty() && !ids.iter().any(|known| known.eq_ignore_ascii_case(id)) {
+                    ids.push(id.clone());
+                }
+            }
+        }
+    }
+    ids
+}
+
+/// Signs the image and its catalog, and writes the files that the declaration describes.
+fn made(
+    matches: &ArgMatches,
+    driver: &AtHand,
+    declarations: Vec<Declaration>,
+    image: &Path,
+    hardware_ids: &[String],
+    (text, parsed): (&str, &Inf),
+    now: Timestamp,
+) -> Result<Made> {
+    let name = &driver.driver.image;
+    let folder = match optional(matches, "certificate")? {
+        Some(folder) => folder,
+        None => driver.driver.target.join("etw/certificate"),
+    };
+    let certificate_name: String = required(matches, "certificate-name")?;
+    let about = match optional(matches, "description")? {
+        Some(about) => about,
+        None => description(driver),
+    };
+    let catalog_name = parsed.value("Version", "CatalogFile");
+    let catalog_name = catalog_name
+        .context("the INF file names no catalog")?
+        .to_owned();
+    let inf = (format!("{name}.inf"), text.as_bytes().to_vec());
+    let sys = format!("{name}.sys");
     let (signed, catalog, certificate) = step("Signing the driver and its catalog", || {
-        let certificate =
-            Certificate::find_or_make(&package.certificate, &package.certificate_name)?;
-        let signed = package.certificate.join(format!("{service}.sys"));
-        certificate.sign_image(&package.description, image, &signed)?;
+        let certificate = Certificate::find_or_make(&folder, &certificate_name)?;
+        let signed = folder.join(&sys);
+        certificate.sign_image(&about, image, &signed)?;
         let signed = read(&signed)?;
+        let machine = machine(&signed, image)?;
         let catalog = Catalog {
             members: &[
                 Member {
-                    name: &format!("{service}.inf"),
-                    data: stamped.as_bytes(),
+                    name: &inf.0,
+                    data: &inf.1,
                 },
                 Member {
-                    name: &format!("{service}.sys"),
+                    name: &sys,
                     data: &signed,
                 },
             ],
-            hardware_id: &package.driver.hardware_id.to_ascii_lowercase(),
-            system: SYSTEM,
+            hardware_ids,
+            system: Architecture::of(machine).catalog,
             versions: KERNEL_VERSION,
         };
         let time = now.to_zoned(TimeZone::UTC).strftime("%y%m%d%H%M%SZ");
         let catalog = catalog.encode(&time.to_string())?;
-        let catalog = certificate.sign_catalog(&package.description, &catalog)?;
+        let catalog = certificate.sign_catalog(&about, &catalog)?;
         Ok((signed, catalog, certificate.to_der()?))
     })?;
-    step("Writing the archive", || {
-        let mut files = Vec::new();
-        for path in &package.texts {
-            let text = fs::read_to_string(path)
-                .with_context(|| format!("cannot read {} as text", path.display()))?;
-            files.push((name_of(path)?, archive::windows_lines(&text)));
-        }
-        let name = |extension: &str| format!("{service}.{extension}");
-        files.extend([
-            (name("inf"), stamped.clone().into_bytes()),
-            (name("sys"), signed),
-            (name("cat"), catalog),
-            (name("cer"), certificate),
-            (name("pdb"), read(&image.with_extension("pdb"))?),
-        ]);
-        for path in &package.files {
-            files.push((name_of(path)?, read(path)?));
-        }
-        Ok(archive::write(&package.out, &service, &files)?)
-    })?;
-    println!("{}", package.out.display());
-    Ok(())
+    let symbols = image.with_extension("pdb");
+    Ok(Made {
+        inf,
+        image: (sys, signed),
+        catalog: (catalog_name, catalog),
+        certificate: (format!("{name}.cer"), certificate),
+        symbols: (format!("{name}.pdb"), read(&symbols)?),
+        others: descriptions(driver, declarations)?,
+    })
 }
 
-impl Package {
-    /// Returns the INF file, stamped and checked.
-    fn inf(&self, now: Timestamp) -> Result<String> {
-        let inx = fs::read_to_string(&self.inx)
-            .with_context(|| format!("cannot read {}", self.inx.display()))?;
-        let driver: inf::Driver = self.driver.examine()?;
-        let (major, minor) = driver.framework;
-        let stamp = Stamp {
-            architecture: "amd64",
-            framework: &format!("{major}.{minor}"),
-            // `inf2cat` rejects a date in the future, and uses UTC.
-            date: &now.strftime("%m/%d/%Y").to_string(),
-            version: &self.version,
-        };
-        let stamped = stamp.apply(&inx);
-        check_text(&stamped, &driver)
-            .with_context(|| format!("{} does not install the driver", self.inx.display()))?;
-        Ok(stamped)
+/// Returns the manifest, if tools can need one, and the profile for Windows Performance Recorder.
+fn descriptions(
+    driver: &AtHand,
+    declarations: Vec<Declaration>,
+) -> Result<Vec<(String, Vec<u8>, &'static str)>> {
+    let name = &driver.driver.image;
+    let providers = declarations.iter().flat_map(|one| &one.providers);
+    let traced: Vec<Traced> = providers.map(Traced::declared).collect();
+    let mut files = Vec::new();
+    if manifest::has_manifest_events(&declarations) {
+        let made = manifest::of_declarations(driver, declarations, &driver.installed())?;
+        let text = etw_manifest::write(&made, "Written by `cargo etw package`.");
+        let what = "the provider's manifest, for tools that need one";
+        files.push((format!("{name}.man"), text.into_bytes(), what));
     }
+    if !traced.is_empty() {
+        let title = match traced.as_slice() {
+            [only] => &only.name,
+            _ => name,
+        };
+        let text = profile_of(&traced, title)?;
+        let what = "profiles for Windows Performance Recorder";
+        files.push((format!("{name}.wprp"), text.into_bytes(), what));
+    }
+    Ok(files)
+}
+
+/// Returns the commands that trace the driver, for the README.
+fn trace(driver: &AtHand) -> Result<String> {
+    let declarations = driver.declarations()?;
+    let providers = declarations.iter().flat_map(|one| &one.providers);
+    let mut lines = String::new();
+    let session = driver.driver.image.trim_end_matches("_driver");
+    for (number, provider) in providers.map(Traced::declared).enumerate() {
+        let start = if number == 0 {
+            format!("start {session} -ow -o {session}.etl")
+        } else {
+            format!("update {session}")
+        };
+        let (mask, level) = (provider.everything(), provider.highest_level());
+        // Windows knows the names of the providers that the INF file registers.
+        let has_name = provider
+            .events
+            .iter()
+            .any(|event| !event.is_self_describing);
+        let name = if has_name && !provider.name.contains(' ') {
+            provider.name
+        } else {
+            format!("{{{}}}", provider.guid)
+        };
+        lines += &format!("logman {start} -p {name} {mask:#x} {level} -ets\n");
+    }
+    if !lines.is_empty() {
+        lines += &format!(
+            "rem Use the device.\n\
+             logman stop {session} -ets\n\
+             tracerpt {session}.etl -o {session}.xml -of XML -lr\n"
+        );
+    }
+    Ok(lines)
+}
+
+/// Returns the files of the archive: texts first, then the driver's, then additional ones.
+fn files(
+    matches: &ArgMatches,
+    driver: &AtHand,
+    made: Made,
+    hardware_ids: &[String],
+    machine: Machine,
+) -> Result<Vec<(String, Vec<u8>)>> {
+    let texts: Vec<PathBuf> = several(matches, "text");
+    let files: Vec<PathBuf> = several(matches, "file");
+    let about = match optional(matches, "description")? {
+        Some(about) => about,
+        None => description(driver),
+    };
+    let notes = match optional::<PathBuf>(matches, "notes")? {
+        Some(path) => read_text(&path)?,
+        None => String::new(),
+    };
+    let mut listed = vec![(made.symbols.0.clone(), "symbols".to_owned())];
+    listed.extend(
+        made.others
+            .iter()
+            .map(|(name, _, what)| (name.clone(), (*what).to_owned())),
+    );
+    for path in &files {
+        listed.push((name_of(path)?, "an additional file".to_owned()));
+    }
+    let framework = framework(driver);
+    let installed = Installed {
+        description: &about,
+        inf: &made.inf.0,
+        image: &made.image.0,
+        catalog: &made.catalog.0,
+        certificate: &made.certificate.0,
+        hardware_ids,
+        files: &listed,
+        trace: &trace(driver)?,
+        notes: &notes,
+        oldest: if framework.minimum > 31 {
+            "Windows 11 or Windows Server 2022"
+        } else {
+            "Windows 10 2004"
+        },
+        system: Architecture::of(machine).system,
+    };
+    let mut scripts = installed.files();
+    let mut own = Vec::new();
+    for path in &texts {
+        let (name, text) = (name_of(path)?, read_text(path)?);
+        match scripts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, script)) => *script = text,
+            None => own.push((name, text)),
+        }
+    }
+    let scripts = scripts
+        .into_iter()
+        .map(|(name, text)| (name.to_owned(), text));
+    let mut all: Vec<(String, Vec<u8>)> = scripts
+        .chain(own)
+        .map(|(name, text)| (name, archive::windows_lines(&text)))
+        .collect();
+    all.extend([
+        made.inf,
+        made.image,
+        made.catalog,
+        made.certificate,
+        made.symbols,
+    ]);
+    all.extend(made.others.into_iter().map(|(name, data, _)| (name, data)));
+    for path in &files {
+        let name = name_of(path)?;
+        // A file that is given replaces the one that was made.
+        all.retain(|(known, _)| *known != name);
+        all.push((name, read(path)?));
+    }
+    Ok(all)
 }
 
 fn name_of(path: &Path) -> Result<String> {
@@ -132,11 +542,24 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Runs one step, and prints a line with the time that it took.
-fn step<T>(title: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
-    let start = Instant::now();
-    let result = body();
-    let mark = if result.is_ok() { "done  " } else { "FAILED" };
-    eprintln!("{mark} {title} ({:.1} s)", start.elapsed().as_secs_f32());
-    result
+fn read_text(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {} as text", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_is_in_the_image() {
+        let mut image = vec![0; 0x48];
+        image[0x3C] = 0x40;
+        image[0x40..0x46].copy_from_slice(&[b'P', b'E', 0, 0, 0x64, 0x86]);
+        let path = Path::new("a.sys");
+        assert_eq!(machine(&image, path).unwrap(), Machine::X64);
+        image[0x45] = 0xAA;
+        assert_eq!(machine(&image, path).unwrap(), Machine::Arm64);
+        assert!(machine(&image[..0x44], path).is_err());
+        assert!(machine(b"MZ", path).is_err());
+    }
 }

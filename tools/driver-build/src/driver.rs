@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     process::{line, output_of},
-    standin::{Standin, VERSIONS},
+    standin::{CRATES_IO, REPLACED, Replaced, Standin},
     toolchain::{Machine, Toolchain},
 };
 
@@ -49,6 +49,32 @@ pub struct Driver {
     pub workspace: PathBuf,
     /// The workspace's target folder.
     pub target: PathBuf,
+    /// The root source file of the library.
+    pub library: PathBuf,
+    /// The root source files of the libraries that the driver uses and that are packages of the same
+    /// workspace, those that they use included.
+    pub used_libraries: Vec<PathBuf>,
+    /// The package's version.
+    pub version: String,
+    /// The package's description, or an empty string.
+    pub description: String,
+    /// The package's authors.
+    pub authors: Vec<String>,
+    /// The version of the framework in the package's or the workspace's metadata, if there is one.
+    pub framework: Option<Framework>,
+    /// The package's metadata for tools: `[package.metadata]`.
+    pub metadata: Value,
+}
+
+/// A version of KMDF, as a driver's metadata name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Framework {
+    /// The major version.
+    pub major: u32,
+    /// The minor version that the driver is built for.
+    pub target: u32,
+    /// The oldest minor version that the driver runs with.
+    pub minimum: u32,
 }
 
 /// The files of a built driver.
@@ -146,8 +172,8 @@ impl Driver {
     ) -> Result<Image> {
         let folder = self.target.join("etw");
         let lock = self.workspace.join("Cargo.lock");
-        let standin = Standin::write(&folder.join("standin"), &lock)?;
-        self.check_versions(toolchain, &standin)?;
+        let mut standin = Standin::write(&folder.join("standin"), &lock)?;
+        self.replace_all(toolchain, &mut standin)?;
         let built_in = folder.join("build");
         standin.forget_old_functions(&built_in)?;
         let mut cargo = toolchain.build(&self.workspace, &built_in)?;
@@ -158,6 +184,7 @@ impl Driver {
         ));
         standin
             .replace(&mut cargo)
+            .env(MANIFEST, self.workspace.join("Cargo.toml"))
             .arg("--manifest-path")
             .arg(&self.manifest)
             .args(["--package", &self.package])
@@ -190,9 +217,29 @@ impl Driver {
         copy_image(&self.image, from, to)
     }
 
-    /// Fails if cargo does not take the stand-ins, because the driver needs other versions of the
-    /// WDK's crates.
-    fn check_versions(&self, toolchain: &Toolchain, standin: &Standin) -> Result<()> {
+    /// Makes cargo take the stand-ins for all of the driver's WDK crates; fails if the driver needs
+    /// versions that have no stand-ins.
+    fn replace_all(&self, toolchain: &Toolchain, standin: &mut Standin) -> Result<()> {
+        let metadata = self.resolve(toolchain, standin)?;
+        let others = others(&self.package, &metadata, standin)?;
+        if others.is_empty() {
+            return Ok(());
+        }
+        for other in &others {
+            let Some((source, one)) = other.stand_in() else {
+                bail!("{}", other.refusal(&self.package));
+            };
+            standin.add(&source, one)?;
+        }
+        let metadata = self.resolve(toolchain, standin)?;
+        match self::others(&self.package, &metadata, standin)?.first() {
+            None => Ok(()),
+            Some(other) => bail!("{}", other.refusal(&self.package)),
+        }
+    }
+
+    /// Returns cargo's metadata of the driver and its dependencies, with the stand-ins.
+    fn resolve(&self, toolchain: &Toolchain, standin: &Standin) -> Result<Value> {
         let mut cargo = toolchain.rust().cargo();
         cargo
             .current_dir(&self.workspace)
@@ -209,11 +256,55 @@ impl Driver {
             "cargo cannot resolve the driver's dependencies:\n{}",
             String::from_utf8_lossy(&output.stderr).trim_end()
         );
-        let metadata = serde_json::from_slice(&output.stdout)
-            .with_context(|| format!("cannot read the output of: {}", line(&cargo)))?;
-        check_replaced(&self.package, &metadata)
+        serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("cannot read the output of: {}", line(&cargo)))
     }
 }
+
+/// A WDK crate that a driver depends on and that is not a stand-in.
+#[derive(Debug)]
+struct Other {
+    name: String,
+    version: String,
+    /// The crate's source as cargo names it; `None` for a folder.
+    source: Option<String>,
+    manifest: PathBuf,
+}
+
+impl Other {
+    /// Returns the stand-in for the crate, and the source in which it replaces the crate.
+    fn stand_in(&self) -> Option<(String, Replaced)> {
+        let one = Replaced::find(&self.name, &self.version)?;
+        let source = self.source.as_deref()?;
+        // `git+https://…?rev=…#<commit>`
+        let source = source
+            .strip_prefix("git+")
+            .map_or(CRATES_IO, |url| url.split(['?', '#']).next().unwrap_or(url));
+        Some((source.to_owned(), one))
+    }
+
+    /// Says why a driver with this crate cannot be built.
+    fn refusal(&self, driver: &str) -> String {
+        let Self { name, version, .. } = self;
+        if self.source.is_none() && Replaced::find(name, version).is_some() {
+            return format!(
+                "{driver} depends on {name} in the folder {}, which stand-ins cannot replace; depend \
+                 on {name} {version} of crates.io or of a git repository",
+                self.manifest.parent().unwrap_or(&self.manifest).display()
+            );
+        }
+        let all = REPLACED.map(|one| format!("{} {}", one.name, one.version));
+        format!(
+            "{driver} depends on {name} {version}, which has no stand-in; drivers build without the \
+             WDK with {} and the versions of wdk, wdk-alloc and wdk-panic that depend on these",
+            all.join(", ")
+        )
+    }
+}
+
+/// The environment variable by which the stand-in for wdk-build finds the driver's workspace, which
+/// it would look for above the target folder, by a lock file that need not exist.
+const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
 
 /// The error for a workspace without a driver.
 const NO_DRIVER: &str = "the workspace has no driver: no package has a library of the kind \
@@ -259,61 +350,114 @@ fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
     };
     let (workspace, target) = (path("workspace_root")?, path("target_directory")?);
     let mut drivers = Vec::new();
-    for package in metadata["packages"].as_array().into_iter().flatten() {
-        let library = package["targets"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .find(|target| {
-                let kinds = target["crate_types"].as_array().into_iter().flatten();
-                kinds.into_iter().any(|kind| kind == "cdylib")
-            });
+    for package in list(&metadata["packages"]) {
+        let is_driver = |target: &&Value| list(&target["crate_types"]).any(|kind| kind == "cdylib");
+        let library = list(&package["targets"]).find(is_driver);
         if let (Some(library), Some(name), Some(manifest)) = (
-            library.and_then(|library| library["name"].as_str()),
+            library,
             package["name"].as_str(),
             package["manifest_path"].as_str(),
         ) {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             drivers.push(Driver {
                 package: name.to_owned(),
-                image: library.replace('-', "_"),
+                image: text(&library["name"]).replace('-', "_"),
                 manifest: PathBuf::from(manifest),
                 workspace: workspace.clone(),
                 target: target.clone(),
+                library: PathBuf::from(text(&library["src_path"])),
+                used_libraries: used_libraries(metadata, package),
+                version: text(&package["version"]),
+                description: text(&package["description"]),
+                authors: list(&package["authors"]).map(text).collect(),
+                framework: framework(&package["metadata"]["wdk"])
+                    .or_else(|| framework(&metadata["metadata"]["wdk"])),
+                metadata: package["metadata"].clone(),
             });
         }
     }
     Ok(drivers)
 }
 
-/// Fails if a driver's dependencies include the published wdk-sys or wdk-build, or neither.
-fn check_replaced(driver: &str, metadata: &Value) -> Result<()> {
-    let packages = metadata["packages"].as_array().into_iter().flatten();
+/// Returns the elements of a JSON array.
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// Returns the libraries of the workspace's packages that a package uses, directly or not.
+fn used_libraries(metadata: &Value, package: &Value) -> Vec<PathBuf> {
+    let mut reached = vec![package];
+    let mut at = 0;
+    while let Some(user) = reached.get(at) {
+        at += 1;
+        let dependencies = list(&user["dependencies"]).filter(|one| one["kind"].is_null());
+        let folders: Vec<&Path> = dependencies
+            .filter_map(|one| one["path"].as_str().map(Path::new))
+            .collect();
+        for other in list(&metadata["packages"]) {
+            let folder = other["manifest_path"]
+                .as_str()
+                .and_then(|it| Path::new(it).parent());
+            let is_used = folder.is_some_and(|folder| folders.contains(&folder));
+            if is_used && !reached.iter().any(|known| known["id"] == other["id"]) {
+                reached.push(other);
+            }
+        }
+    }
+    let is_library =
+        |target: &&Value| list(&target["crate_types"]).any(|kind| kind == "lib" || kind == "rlib");
+    reached
+        .iter()
+        .skip(1)
+        .filter_map(|package| list(&package["targets"]).find(is_library))
+        .filter_map(|library| library["src_path"].as_str().map(PathBuf::from))
+        .collect()
+}
+
+/// Returns the version of KMDF in the section `wdk` of metadata.
+fn framework(wdk: &Value) -> Option<Framework> {
+    let model = &wdk["driver-model"];
+    let number = |key: &str| {
+        model[key]
+            .as_u64()
+            .and_then(|number| u32::try_from(number).ok())
+    };
+    let target = number("target-kmdf-version-minor")?;
+    Some(Framework {
+        major: number("kmdf-version-major")?,
+        target,
+        minimum: number("minimum-kmdf-version-minor").unwrap_or(target),
+    })
+}
+
+/// Returns the WDK crates among a driver's dependencies that are not stand-ins; fails if there are
+/// neither these nor stand-ins.
+fn others(driver: &str, metadata: &Value, standin: &Standin) -> Result<Vec<Other>> {
+    let mut others = Vec::new();
     let mut is_replaced = false;
-    for package in packages {
-        let name = package["name"].as_str().unwrap_or_default();
-        if VERSIONS.iter().all(|(known, _)| *known != name) {
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+        let name = text("name");
+        if REPLACED.iter().all(|one| one.name != name) {
             continue;
         }
-        if package["source"].is_null() {
+        let manifest = PathBuf::from(text("manifest_path"));
+        if standin.contains(&manifest) {
             is_replaced = true;
             continue;
         }
-        bail!(
-            "{driver} depends on {name} {}, which has no stand-in; drivers build without the WDK with \
-             {} and {}",
-            package["version"].as_str().unwrap_or_default(),
-            VERSIONS
-                .map(|(name, version)| format!("{name} {version}"))
-                .join(", "),
-            "the versions of wdk, wdk-alloc and wdk-panic that depend on these",
-        );
+        others.push(Other {
+            name,
+            version: text("version"),
+            source: package["source"].as_str().map(str::to_owned),
+            manifest,
+        });
     }
     ensure!(
-        is_replaced,
-        "{driver} depends on neither wdk-sys nor wdk-build; add wdk-sys {} to its dependencies",
-        VERSIONS[1].1
+        is_replaced || !others.is_empty(),
+        "{driver} depends on neither wdk-sys nor wdk-build; add wdk-sys 0.5 to its dependencies"
     );
-    Ok(())
+    Ok(others)
 }
 
 /// Runs cargo, shows its messages, and adds a note about names that the stand-in lacks.
@@ -407,6 +551,41 @@ mod tests {
         json!({ "packages": packages, "workspace_root": "/w", "target_directory": "/w/target" })
     }
 
+    #[test]
+    fn a_driver_has_what_its_metadata_say() {
+        let mut driver = package("my-driver", "cdylib");
+        driver["id"] = json!("my-driver");
+        driver["version"] = json!("3.1.4");
+        driver["authors"] = json!(["Contoso"]);
+        driver["metadata"] = json!({ "wdk": { "driver-model": {
+            "driver-type": "KMDF", "kmdf-version-major": 1, "target-kmdf-version-minor": 33,
+            "minimum-kmdf-version-minor": 31,
+        } } });
+        driver["dependencies"] = json!([
+            { "name": "events", "kind": null, "path": "/w/events" },
+            { "name": "wdk-sys", "kind": null },
+            { "name": "tool", "kind": "build", "path": "/w/tool" },
+        ]);
+        let mut events = package("events", "lib");
+        events["id"] = json!("events");
+        events["targets"][1]["src_path"] = json!("/w/events/src/lib.rs");
+        let tool = package("tool", "lib");
+        let metadata = workspace(&[driver, events, tool]);
+        let found = drivers(&metadata).unwrap().remove(0);
+        let framework = Framework {
+            major: 1,
+            target: 33,
+            minimum: 31,
+        };
+        assert_eq!(found.framework, Some(framework));
+        assert_eq!(
+            (found.version.as_str(), found.description.as_str()),
+            ("3.1.4", "")
+        );
+        assert_eq!(found.authors, ["Contoso"]);
+        assert_eq!(found.used_libraries, [Path::new("/w/events/src/lib.rs")]);
+    }
+
     fn choose(packages: &[Value], folder: &str, package: Option<&str>) -> Result<String, String> {
         let manifest = Path::new("/w").join(folder).join("Cargo.toml");
         Driver::of_workspace(&workspace(packages), &manifest, package)
@@ -437,20 +616,46 @@ mod tests {
 
     #[test]
     fn other_versions_of_the_wdk_crates_are_named_with_those_that_work() {
-        let metadata = |packages: &[Value]| json!({ "packages": packages });
-        let ours = json!({ "name": "wdk-sys", "version": "0.5.2", "source": null });
-        let old = json!({ "name": "wdk-build", "version": "0.3.0", "source": "registry+x" });
-        check_replaced("d", &metadata(std::slice::from_ref(&ours))).unwrap();
-        let error = check_replaced("d", &metadata(&[ours, old]))
-            .unwrap_err()
-            .to_string();
+        let folder = tempfile::tempdir().unwrap();
+        let standin = Standin::write(folder.path(), Path::new("none")).unwrap();
+        let found = |packages: &[Value]| others("d", &json!({ "packages": packages }), &standin);
+        let ours = json!({
+            "name": "wdk-sys", "version": "0.5.2", "source": null,
+            "manifest_path": folder.path().join("wdk-sys/Cargo.toml"),
+        });
+        assert!(found(std::slice::from_ref(&ours)).unwrap().is_empty());
+        let other = |version: &str, source: Value| {
+            let other = json!({
+                "name": "wdk-build", "version": version, "source": source,
+                "manifest_path": "/w/wdk-build/Cargo.toml",
+            });
+            found(&[ours.clone(), other]).unwrap().remove(0)
+        };
+        let old = other("0.3.0", json!("registry+x"));
+        assert!(old.stand_in().is_none());
         assert_eq!(
-            error,
+            old.refusal("d"),
             "d depends on wdk-build 0.3.0, which has no stand-in; drivers build without the WDK with \
-             wdk-build 0.6, wdk-sys 0.5 and the versions of wdk, wdk-alloc and wdk-panic that depend \
-             on these"
+             wdk-build 0.6, wdk-build 0.5, wdk-sys 0.5 and the versions of wdk, wdk-alloc and \
+             wdk-panic that depend on these"
         );
-        let error = check_replaced("d", &metadata(&[])).unwrap_err().to_string();
+        // The versions of Microsoft's template, and crates of a repository, are replaced too.
+        let template = other("0.5.1", json!("registry+x")).stand_in().unwrap();
+        assert_eq!(
+            (template.0.as_str(), template.1.version),
+            ("crates-io", "0.5")
+        );
+        let git = other("0.6.2", json!("git+https://example.com/wdk?rev=1#12"));
+        let git = git.stand_in().unwrap();
+        assert_eq!(
+            (git.0.as_str(), git.1.version),
+            ("https://example.com/wdk", "0.6")
+        );
+        let path = other("0.6.0", Value::Null);
+        assert!(path.stand_in().is_none());
+        let refusal = path.refusal("d");
+        assert!(refusal.contains("in the folder /w/wdk-build,"), "{refusal}");
+        let error = found(&[]).unwrap_err().to_string();
         assert!(error.contains("add wdk-sys 0.5"), "{error}");
     }
 

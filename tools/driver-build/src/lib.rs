@@ -16,3 +16,7 @@ pub mod packages;
 pub mod process;
 pub mod standin;
 pub mod toolchain;
+
+/// The static libraries of the WDK whose routines the stand-ins import as if from a module, so that a
+/// driver that uses them links. Windows does not load such an image.
+pub const STATIC_LIBRARIES: [&str; 2] = ["usbdex.lib", "vhfkm.lib"];

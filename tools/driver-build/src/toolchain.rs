@@ -415,6 +415,23 @@ impl Toolchain {
         })
     }
 
+    /// Returns the command that installs what building for a machine needs, as this machine is: with
+    /// or without rustup, with or without the target's libraries.
+    #[must_use]
+    pub fn how_to_install(machine: Machine) -> String {
+        let target = machine.target();
+        let has_libraries = Rust::Current.has_libraries(target);
+        if !has_libraries && find_program("rustup").is_some() {
+            return format!("rustup target add {target}");
+        }
+        let mut packages = Vec::new();
+        if !has_libraries {
+            packages.extend(DEBIAN_PACKAGES);
+        }
+        packages.extend(DEBIAN_LINKER.missing());
+        format!("sudo apt-get install {}", packages.join(" "))
+    }
+
     /// Returns the compiler's toolchain.
     #[must_use]
     pub const fn rust(&self) -> Rust {

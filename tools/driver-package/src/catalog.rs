@@ -76,8 +76,8 @@ pub struct Member<'a> {
 pub struct Catalog<'a> {
     /// The files.
     pub members: &'a [Member<'a>],
-    /// The device's hardware id, in lower case.
-    pub hardware_id: &'a str,
+    /// The devices' hardware ids. The catalog has them in lower case.
+    pub hardware_ids: &'a [String],
     /// The operating system, as `inf2cat` names it: `_v100_X64_Vb`.
     pub system: &'a str,
     /// The kernel's versions: `2:10.0`.
@@ -235,11 +235,11 @@ impl Catalog<'_> {
                 });
                 writer.next().write_tagged(Tag::context(0), |writer| {
                     writer.write_sequence(|writer| {
-                        for (name, value) in [("OS", self.system), ("HWID1", self.hardware_id)] {
+                        for (name, value) in self.attributes() {
                             writer.next().write_sequence(|writer| {
                                 writer.next().write_oid(&oid(NAME_VALUE));
                                 let value = yasna::construct_der(|writer| {
-                                    write_name_value(writer, name, value);
+                                    write_name_value(writer, &name, &value);
                                 });
                                 writer.next().write_bytes(&value);
                             });
@@ -265,6 +265,14 @@ impl Catalog<'_> {
                 });
             });
         }))
+    }
+
+    /// Returns the attributes of the catalog as a whole.
+    fn attributes(&self) -> Vec<(String, String)> {
+        let ids = self.hardware_ids.iter().zip(1..);
+        let ids = ids.map(|(id, number)| (format!("HWID{number}"), id.to_ascii_lowercase()));
+        let system = ("OS".to_owned(), self.system.to_owned());
+        std::iter::once(system).chain(ids).collect()
     }
 
     fn write_member(
@@ -314,7 +322,7 @@ mod tests {
                 name: "a.sys",
                 data: b"MZ and no more",
             }],
-            hardware_id: r"root\a",
+            hardware_ids: &[r"root\a".to_owned()],
             system: "_v100_X64_Vb",
             versions: "2:10.0",
         };

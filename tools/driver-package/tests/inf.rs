@@ -2,17 +2,35 @@
 
 use std::fs;
 
-use driver_package::inf::{Driver, Inf, Stamp, check};
+use driver_package::inf::{
+    Driver, Framework, Inf, New, NewError, Provider, Severity, Stamp, check,
+};
+
+const FRAMEWORK: Framework = Framework {
+    major: 1,
+    minimum: 31,
+    target: 31,
+};
+
+fn provider(name: &str, guid: &str, has_resources: bool) -> Provider {
+    Provider {
+        guid: guid.to_owned(),
+        name: name.to_owned(),
+        has_resources,
+    }
+}
 
 fn driver() -> Driver {
     Driver {
         image: "etw_sample_driver.sys".to_owned(),
-        service: "etw_sample_driver".to_owned(),
-        hardware_id: r"Root\EtwSampleDriver".to_owned(),
-        framework: (1, 31),
-        provider: "802b686a-519d-5416-5280-4c0ead585fbb".to_owned(),
-        provider_name: "WdkEtw.SampleDriver".to_owned(),
-        sddl: "D:P(A;;GA;;;SY)(A;;GA;;;BA)".to_owned(),
+        hardware_id: Some(r"Root\EtwSampleDriver".to_owned()),
+        framework: Some(FRAMEWORK),
+        providers: Some(vec![provider(
+            "WdkEtw.SampleDriver",
+            "802b686a-519d-5416-5280-4c0ead585fbb",
+            true,
+        )]),
+        sddl: Some("D:P(A;;GA;;;SY)(A;;GA;;;BA)".to_owned()),
     }
 }
 
@@ -30,7 +48,7 @@ fn stamped() -> String {
 #[test]
 fn the_sample_drivers_file_is_sound() {
     let inf = Inf::read(&stamped()).unwrap();
-    assert_eq!(check(&inf, &driver()), Vec::<String>::new());
+    assert_eq!(check(&inf, &driver()), []);
 }
 
 #[test]
@@ -120,8 +138,150 @@ fn every_mistake_is_found() {
         let inf = Inf::read(&text.replace(from, to)).unwrap();
         let findings = check(&inf, &driver());
         assert!(
-            findings.iter().any(|found| found.contains(finding)),
+            findings
+                .iter()
+                .any(|found| found.to_string().contains(finding)),
             "{to}: {findings:?}"
         );
     }
+}
+
+fn new<'a>(providers: &'a [Provider]) -> New<'a> {
+    New {
+        image: "contoso_sensor",
+        hardware_id: r"USB\VID_0547&PID_1002",
+        class: "USBDevice",
+        company: "Contoso \"first\" GmbH",
+        description: "Contoso sensor",
+        framework: FRAMEWORK,
+        providers,
+        sddl: "D:P(A;;GA;;;SY)",
+    }
+}
+
+fn stamp(inx: &str, framework: &str) -> String {
+    let stamp = Stamp {
+        architecture: "arm64",
+        framework,
+        date: "11/21/2026",
+        version: "3.1.4.0",
+    };
+    stamp.apply(inx)
+}
+
+#[test]
+fn a_new_file_is_sound_and_says_what_it_was_given() {
+    let providers = [
+        provider(
+            "Contoso.Sensor",
+            "0f6fd5b8-ac6b-5b8e-0de2-a35ba38fa4c8",
+            true,
+        ),
+        provider(
+            "Contoso.Sensor-Io",
+            "1f6fd5b8-ac6b-5b8e-0de2-a35ba38fa4c8",
+            true,
+        ),
+    ];
+    for framework in [
+        FRAMEWORK,
+        Framework {
+            target: 33,
+            ..FRAMEWORK
+        },
+        Framework {
+            minimum: 33,
+            target: 33,
+            ..FRAMEWORK
+        },
+    ] {
+        let new = New {
+            framework,
+            ..new(&providers)
+        };
+        let inf = Inf::read(&stamp(&new.text().unwrap(), &framework.to_string())).unwrap();
+        let driver = Driver {
+            image: "contoso_sensor.sys".to_owned(),
+            hardware_id: Some(new.hardware_id.to_owned()),
+            framework: Some(framework),
+            providers: Some(providers.to_vec()),
+            sddl: Some(new.sddl.to_owned()),
+        };
+        assert_eq!(check(&inf, &driver), []);
+        assert_eq!(
+            inf.value("Version", "Provider"),
+            Some("Contoso \"first\" GmbH")
+        );
+        let decoration = format!("Devices.NTarm64.10.0...{}", framework.oldest_build());
+        assert!(inf.section(&decoration).is_some(), "{decoration}");
+    }
+}
+
+#[test]
+fn a_provider_that_decoders_need_must_be_registered() {
+    let text = stamp(&new(&[]).text().unwrap(), "1.31");
+    let inf = Inf::read(&text).unwrap();
+    let mut driver = Driver {
+        image: "contoso_sensor.sys".to_owned(),
+        providers: Some(vec![provider("Contoso.Sensor", "0f6fd5b8", false)]),
+        ..Driver::default()
+    };
+    // TraceLogging events are self-describing.
+    assert_eq!(check(&inf, &driver), []);
+    driver.providers = Some(vec![provider("Contoso.Sensor", "0f6fd5b8", true)]);
+    let findings = check(&inf, &driver);
+    assert!(
+        findings[0]
+            .message
+            .contains("Contoso.Sensor is not registered"),
+        "{findings:?}"
+    );
+    assert!(
+        findings[0]
+            .message
+            .contains("AddEventProvider = {0f6fd5b8}"),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn values_that_an_inf_file_cannot_have_are_refused() {
+    let class = New {
+        class: "Sensors",
+        ..new(&[])
+    };
+    assert_eq!(class.text(), Err(NewError::Class("Sensors".to_owned())));
+    let company = New {
+        company: "M\u{fc}ller",
+        ..new(&[])
+    };
+    assert!(company.text().unwrap_err().to_string().contains("company"));
+    let id = New {
+        hardware_id: "Root\\a,b",
+        ..new(&[])
+    };
+    assert!(id.text().unwrap_err().to_string().contains("hardware id"));
+}
+
+/// The form of Microsoft's samples: another decoration of the install section, an older Windows, no
+/// security descriptor and no provider.
+#[test]
+fn a_file_in_the_form_of_the_samples_is_accepted() {
+    let text = stamped()
+        .replace("EtwSampleDriver.NTamd64", "EtwSampleDriver.NT")
+        .replace("AddReg = Device.Registry", "")
+        .replace("[Device.Registry]", "")
+        .replace("HKR,,Security,,\"D:P(A;;GA;;;SY)(A;;GA;;;BA)\"", "")
+        .replace("10.0...19041", "10.0...16299");
+    let mut driver = driver();
+    driver.hardware_id = None;
+    let findings = check(&Inf::read(&text).unwrap(), &driver);
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(findings[0].severity, Severity::Warning);
+    assert!(
+        findings[0]
+            .message
+            .contains("oldest supported build is 19041"),
+        "{findings:?}"
+    );
 }

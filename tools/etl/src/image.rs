@@ -7,7 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use etw_manifest::resources::{DecodeError, decode};
+use etw_manifest::resources::{DecodeError, Decoded, decode};
 
 use object::FileKind;
 use object::LittleEndian as LE;
@@ -57,6 +57,32 @@ pub enum ImageError {
     },
 }
 
+/// Reads the events that an image describes in its resources.
+///
+/// # Errors
+/// Fails with [`ImageError`] if the file cannot be read, or if its resources are missing or
+/// damaged.
+pub fn described(path: impl AsRef<Path>) -> Result<Decoded, ImageError> {
+    let path = path.as_ref();
+    let data = std::fs::read(path).map_err(|source| ImageError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    let found = resources(&data).map_err(|reason| ImageError::Malformed {
+        path: path.to_owned(),
+        reason,
+    })?;
+    let (Some(templates), messages) = found else {
+        return Err(ImageError::Missing {
+            path: path.to_owned(),
+        });
+    };
+    decode(templates, messages.unwrap_or_default()).map_err(|source| ImageError::Resource {
+        path: path.to_owned(),
+        source,
+    })
+}
+
 impl Catalog {
     /// Loads the events that an image describes in its resources. A provider that is already in the
     /// catalog is replaced. Returns the damage in parts without which events can be decoded; these
@@ -66,25 +92,9 @@ impl Catalog {
     /// Fails with [`ImageError`] if the file cannot be read, or if its resources are missing or
     /// damaged.
     pub fn load_image(&mut self, path: impl AsRef<Path>) -> Result<Vec<DecodeError>, ImageError> {
-        let path = path.as_ref();
-        let data = std::fs::read(path).map_err(|source| ImageError::Io {
-            path: path.to_owned(),
-            source,
-        })?;
-        let found = resources(&data).map_err(|reason| ImageError::Malformed {
-            path: path.to_owned(),
-            reason,
-        })?;
-        let (Some(templates), messages) = found else {
-            return Err(ImageError::Missing {
-                path: path.to_owned(),
-            });
-        };
-        self.add_resources(templates, messages.unwrap_or_default())
-            .map_err(|source| ImageError::Resource {
-                path: path.to_owned(),
-                source,
-            })
+        let decoded = described(path)?;
+        self.add_model(&decoded.manifest);
+        Ok(decoded.skipped)
     }
 
     /// Adds the providers of the bytes of a `WEVT_TEMPLATE` resource, with the strings of

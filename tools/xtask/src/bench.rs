@@ -16,6 +16,7 @@ use crate::{
     environment::BENCH,
     process::{root, run_quietly, target},
     progress::step,
+    sample::DRIVER,
 };
 
 /// The file with the last result.
@@ -310,7 +311,7 @@ fn throughput() -> Result<Value> {
         "throughput",
     ]);
     run_quietly(&mut build)?;
-    let sys = build::drivers(Profile::Release).join("etw_sample_driver.sys");
+    let sys = build::drivers(Profile::Release).join(format!("{}.sys", DRIVER.1));
     let output = Command::new(target().join("release/examples/throughput"))
         .arg(&sys)
         .output()
@@ -373,7 +374,7 @@ pub fn run(mode: Mode) -> Result<()> {
         }
     } else {
         step("Building the sample driver", || {
-            build::build(&toolchain, build::SAMPLE, Profile::Release)
+            build::build(&toolchain, DRIVER, Profile::Release)
         })?;
         let fast = step(
             "Measuring the throughput of the stand-in kernel",

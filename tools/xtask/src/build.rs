@@ -16,8 +16,6 @@ use crate::{
     progress::step,
 };
 
-/// A driver package and the name of its image.
-pub const SAMPLE: (&str, &str) = ("etw-sample-driver", "etw_sample_driver");
 /// The driver whose service name selects its behaviour.
 pub const PROBE: (&str, &str) = ("etw-probe-driver", "etw_probe_driver");
 /// The driver that uses the framework as its device controls request.

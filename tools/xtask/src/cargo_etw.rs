@@ -8,16 +8,10 @@ use std::{ffi::OsStr, path::Path, process::Command};
 
 use anyhow::Result;
 
-use crate::process::{self, pass_on, root};
-
-/// The sample driver's declaration, from the workspace's root.
-pub const DECLARATION: &str = "driver/src/trace.rs";
-/// The manifest that is written from the declaration.
-const MANIFEST: &str = "inf/etw_sample_driver.man";
-/// The path of the installed sample driver.
-const INSTALLED: &str = r"%SystemRoot%\System32\drivers\etw_sample_driver.sys";
-/// The hardware id of the sample driver's device, as in `etw-sample-interface`.
-pub const HARDWARE_ID: &str = r"Root\EtwSampleDriver";
+use crate::{
+    process::{self, pass_on, root},
+    sample::{CLIENT, DRIVER, GUIDE, HARDWARE_ID, SESSION, TITLE},
+};
 
 /// Returns a `cargo etw` command with its first arguments. It runs in the user's folder, to which
 /// paths on the command line are relative.
@@ -29,6 +23,15 @@ pub fn command<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
         .arg(root().join("Cargo.toml"))
         .args(["--", "etw"])
         .args(words);
+    command
+}
+
+/// Returns a `cargo etw` command about the sample driver.
+pub fn for_sample<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
+    let mut command = command(words);
+    command
+        .args(["--package", DRIVER.0, "--manifest-path"])
+        .arg(root().join("Cargo.toml"));
     command
 }
 
@@ -44,20 +47,16 @@ pub fn run(command: &mut Command) -> Result<()> {
 
 /// `manifest write`: writes the sample driver's manifest, or checks it.
 pub fn write_manifest(only_check: bool) -> Result<()> {
-    let mut command = command(["manifest", "write", DECLARATION, "--out", MANIFEST]);
-    command
-        .args(["--image", INSTALLED])
-        .args(["--command", "cargo xtask manifest write"])
-        .current_dir(root());
+    let mut command = for_sample(["manifest", "write"]);
+    command.args(["--command", "cargo xtask manifest write"]);
     check_if(only_check, &mut command)
 }
 
 /// `manifest check`: compares a declaration or manifest, or that of the sample driver, with an
 /// older one.
 pub fn check_manifest(base: &Path, now: Option<&Path>) -> Result<()> {
-    let sample = root().join(DECLARATION);
-    let mut command = command(["manifest", "check", "--base"]);
-    run(command.arg(base).arg(now.unwrap_or(&sample)))
+    let mut command = for_sample(["manifest", "check", "--base"]);
+    run(command.arg(base).args(now))
 }
 
 /// `manifest compile`: compiles a manifest or a declaration to resources.
@@ -77,38 +76,20 @@ pub fn import_manifest(path: &Path, out: Option<&Path>) -> Result<()> {
 
 /// `recipes`: writes the sample driver's tracing instructions and profile, or checks them.
 pub fn write_recipes(only_check: bool) -> Result<()> {
-    let mut command = command(["recipes", DECLARATION, "--text", "docs/tracing.md"]);
+    let mut command = for_sample(["recipes", "--session", SESSION, "--title", TITLE]);
     command
-        .args(["--profile", "inf/etw_sample_driver.wprp"])
-        .args(["--image", "etw_sample_driver.sys", "--session", "sample"])
-        .args(["--title", "Trace the sample driver"])
-        .args(["--guide", "[the VM guide](vm-guide.md)"])
-        .args(["--client", "etw-sample-client"])
+        .args(["--guide", GUIDE, "--client", CLIENT])
         .args(["--reader", "cargo run -q -p etl-file --bin etl --"])
-        .args(["--command", "cargo xtask recipes"])
-        .current_dir(root());
+        .args(["--command", "cargo xtask recipes"]);
     check_if(only_check, &mut command)
 }
 
 /// `inf`: checks a stamped INF file and the image that it is for.
 pub fn check_inf(inf: &Path, image: &Path) -> Result<()> {
-    let mut command = command(["inf", "check"]);
-    command
-        .arg(inf)
-        .arg(image)
-        .args(["--hardware-id", HARDWARE_ID, "--declaration"])
-        .arg(root().join(DECLARATION));
-    run(&mut command)
+    let mut command = for_sample(["inf", "check", "--hardware-id", HARDWARE_ID]);
+    run(command.arg(inf).arg("--image").arg(image))
 }
 
 fn check_if(only_check: bool, command: &mut Command) -> Result<()> {
     run(command.args(only_check.then_some("--check")))
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_hardware_id_is_the_interfaces() {
-        assert_eq!(super::HARDWARE_ID, etw_sample_interface::HARDWARE_ID);
-    }
 }

@@ -1,8 +1,8 @@
 //! Builds, lints and tests the client, a Windows program, without Windows.
 //!
 //! The target is that of Windows 7, whose programs also start in Debian's Wine. rustup has no
-//! standard library for it, so the library is built from source. On Windows, `cargo build -p
-//! etw-sample-client` builds the client.
+//! standard library for it, so the library is built from source. On Windows, cargo builds
+//! the client's package directly.
 
 use std::{env, fs, iter, path::PathBuf, process::Command};
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The client's package.
-pub const PACKAGE: &str = "etw-sample-client";
+pub const PACKAGE: &str = crate::sample::CLIENT;
 const TARGET: &str = "x86_64-win7-windows-gnu";
 const LINKER: Program = Program {
     names: &["x86_64-w64-mingw32-gcc"],
@@ -104,11 +104,10 @@ fn cargo(rust: Rust, chore: &str) -> Result<Command> {
 /// Builds the client and returns its .exe.
 pub fn build(rust: Rust) -> Result<PathBuf> {
     run_quietly(&mut cargo(rust, "build")?)?;
-    let from = built_in()
-        .join(TARGET)
-        .join("release/etw-sample-client.exe");
+    let name = format!("{PACKAGE}.exe");
+    let from = built_in().join(TARGET).join("release").join(&name);
     let folder = target().join("client");
-    let to = folder.join("etw-sample-client.exe");
+    let to = folder.join(name);
     fs::create_dir_all(&folder)
         .and_then(|()| fs::copy(&from, &to))
         .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;

@@ -10,6 +10,7 @@ use crate::{
     build::{self, Profile},
     process::{pass_on, root, run_quietly},
     progress::step,
+    sample::DRIVER,
 };
 
 /// Runs the demo, and writes the sessions' files to the folder `out`.
@@ -18,10 +19,10 @@ pub fn run(out: &Path) -> Result<()> {
         Toolchain::find_or_install(Machine::X64)
     })?;
     eprintln!("       {}", toolchain.describe());
-    let sys = step(
-        "Building etw_sample_driver.sys for x86_64-pc-windows-msvc",
-        || build::build(&toolchain, build::SAMPLE, Profile::Release),
-    )?;
+    let title = format!("Building {}.sys for {}", DRIVER.1, toolchain.target());
+    let sys = step(&title, || {
+        build::build(&toolchain, DRIVER, Profile::Release)
+    })?;
     step("Building the stand-in kernel", || {
         run_quietly(&mut tour("build"))
     })?;

@@ -28,6 +28,7 @@ mod progress;
 mod publish;
 mod reproducible;
 mod requirements;
+mod sample;
 mod standin;
 mod test;
 mod tree;
@@ -248,7 +249,7 @@ fn command_line() -> Command {
                         .long("package")
                         .help("The driver's crate in this workspace")
                         .value_name("PACKAGE")
-                        .default_value(build::SAMPLE.0),
+                        .default_value(sample::DRIVER.0),
                 )
                 .arg(
                     Arg::new("machine")

@@ -15,7 +15,7 @@ use crate::{
     build::{self, Profile},
     process::{root, symlink, target},
     progress::step,
-    tree,
+    sample, tree,
 };
 
 /// Copies the repository's files.
@@ -112,7 +112,7 @@ pub fn run() -> Result<()> {
         Toolchain::find_or_install(Machine::X64)
     })?;
     step("Building the sample driver", || {
-        build::build(&toolchain, build::SAMPLE, Profile::Release)
+        build::build(&toolchain, sample::DRIVER, Profile::Release)
     })?;
     step("Building the sample driver again in another folder", || {
         check(&toolchain)
@@ -137,11 +137,11 @@ pub fn check(toolchain: &Toolchain) -> Result<()> {
         &source,
         &built_in,
         &toolchain,
-        build::SAMPLE,
+        sample::DRIVER,
         Profile::Release,
     )?;
     let first = build::drivers(Profile::Release);
-    let (_, image) = build::SAMPLE;
+    let (_, image) = sample::DRIVER;
     for (one, other) in [("sys", "dll"), ("pdb", "pdb")] {
         let one = first.join(format!("{image}.{one}"));
         let other = second.join(format!("{image}.{other}"));

@@ -16,7 +16,7 @@ use crate::{
     packages::BROWSER,
     process::{self, output_of, root, run_quietly, target},
     progress::{step, step_with_output},
-    publish, reproducible, requirements, standin, windows,
+    publish, reproducible, requirements, sample, standin, windows,
 };
 
 /// The module that tests of unpublished samples are in.
@@ -24,8 +24,8 @@ const SAMPLES: &str = "samples::";
 
 /// The drivers that the checks use, and their build profiles.
 const DRIVERS: [((&str, &str), Profile); 9] = [
-    (build::SAMPLE, Profile::Debug),
-    (build::SAMPLE, Profile::Release),
+    (sample::DRIVER, Profile::Debug),
+    (sample::DRIVER, Profile::Release),
     (build::PROBE, Profile::Debug),
     (build::PROBE, Profile::Release),
     (build::KMDF, Profile::Release),
@@ -65,7 +65,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
     step("Linting the drivers", || {
         let mut command = cargo(&["clippy"]);
         for (package, _) in [
-            build::SAMPLE,
+            sample::DRIVER,
             build::PROBE,
             build::KMDF,
             build::USB,
@@ -99,8 +99,9 @@ fn check_drivers(tools: &Tools) -> Result<()> {
         let title = format!("Building {}.sys ({})", driver.1, profile.folder());
         step(&title, || build::build(&tools.x64, driver, profile))?;
     }
-    step("Building etw_sample_driver.sys for ARM64", || {
-        build::build(&tools.arm64, build::SAMPLE, Profile::Release)
+    let title = format!("Building {}.sys for ARM64", sample::DRIVER.1);
+    step(&title, || {
+        build::build(&tools.arm64, sample::DRIVER, Profile::Release)
     })?;
     step("Building the sample driver again in another folder", || {
         reproducible::check(&tools.x64)

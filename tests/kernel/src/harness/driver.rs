@@ -84,6 +84,18 @@ impl Driver {
         version_of(&mut framework, self.memory.object.address())
     }
 
+    /// Returns whether the driver can add devices: whether it has an `EvtDriverDeviceAdd`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel has bugchecked.
+    pub fn adds_devices(&self) -> Result<bool, KernelError> {
+        let memory = Arc::clone(&self.memory);
+        Ok(self.runner.kmdf(Identity::SYSTEM, move |context| {
+            pnp::adds_devices(context, memory.object.address())
+        })?)
+    }
+
     /// Offers the driver a device, as the plug-and-play manager does with a root-enumerated device,
     /// and starts it.
     ///

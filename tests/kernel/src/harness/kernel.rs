@@ -213,6 +213,11 @@ impl Kernel {
         Ok(())
     }
 
+    /// Returns the `FILETIME` of a reading of the performance counter.
+    pub(super) fn file_time(&self, counter: i64) -> i64 {
+        self.runner.system().clock.file_time(counter)
+    }
+
     /// Returns the counters.
     #[must_use]
     pub fn statistics(&self) -> Statistics {

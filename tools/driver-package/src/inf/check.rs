@@ -3,57 +3,154 @@
 //! The rules are those of `infverif /w` that a KMDF driver's file can break, by their numbers, and
 //! the rule that the file installs this driver. `docs/reference/driver-packaging.md` has the sources.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
-use super::read::{Entry, Inf, Section};
+use super::{
+    class,
+    read::{Entry, Inf, Section},
+};
 
-/// The driver that an INF file installs, as the driver's image and declaration describe it.
-#[derive(Clone, Debug)]
+/// The driver that an INF file installs, as the driver's image, declaration and Cargo metadata
+/// describe it. A rule about a value that is not known is left out.
+#[derive(Clone, Debug, Default)]
 pub struct Driver {
     /// The image's file name.
     pub image: String,
-    /// The service's name.
-    pub service: String,
-    /// The device's hardware id.
-    pub hardware_id: String,
-    /// The framework's version that the image binds to.
-    pub framework: (u32, u32),
-    /// The provider's GUID.
-    pub provider: String,
-    /// The provider's name.
-    pub provider_name: String,
+    /// The hardware id that the file must list.
+    pub hardware_id: Option<String>,
+    /// The framework's version.
+    pub framework: Option<Framework>,
+    /// The driver's providers.
+    pub providers: Option<Vec<Provider>>,
     /// The security descriptor that the driver gives its device.
-    pub sddl: String,
+    pub sddl: Option<String>,
 }
 
-/// The oldest build of Windows that a file may name: `ExAllocatePool2` came with it.
+/// A version of KMDF that a driver is built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Framework {
+    /// The major version.
+    pub major: u32,
+    /// The oldest minor version that the driver runs with.
+    pub minimum: u32,
+    /// The minor version that the driver is built for.
+    pub target: u32,
+}
+
+impl Framework {
+    /// Returns the first build of Windows that the driver can run on: the first with this version
+    /// of the framework, and not before `ExAllocatePool2` came.
+    #[must_use]
+    pub const fn oldest_build(self) -> u32 {
+        // KMDF 1.33 came with Windows Server 2022.
+        const SERVER_2022: u32 = 20348;
+        if self.minimum > 31 {
+            SERVER_2022
+        } else {
+            OLDEST_BUILD
+        }
+    }
+}
+
+impl fmt::Display for Framework {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.major, self.target)
+    }
+}
+
+/// An ETW provider of a driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provider {
+    /// The GUID, without braces.
+    pub guid: String,
+    /// The name.
+    pub name: String,
+    /// True if decoders need the resources in the driver's image, because the provider has
+    /// manifest-based events.
+    pub has_resources: bool,
+}
+
+/// The severity of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Windows or `infverif` can reject the file, or the file does not install the driver.
+    Error,
+    /// The file works, and something about it is unusual.
+    Warning,
+}
+
+/// A rule that an INF file breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The severity.
+    pub severity: Severity,
+    /// The line, counted from 1; `None` if something is missing in the whole file.
+    pub line: Option<usize>,
+    /// The sentence about the rule.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(formatter, "line {line}: ")?;
+        }
+        formatter.write_str(&self.message)
+    }
+}
+
+/// The oldest build of Windows that a file should name: `ExAllocatePool2`, which wdk-alloc calls,
+/// came with it.
 const OLDEST_BUILD: u32 = 19041;
+/// The first build that supports the driver store as a destination (DIRID 13).
+const DRIVER_STORE_BUILD: u32 = 16299;
 
-/// Microsoft's setup class "System".
-const SYSTEM_CLASS: &str = "{4d36e97d-e325-11ce-bfc1-08002be10318}";
+/// Sections that Windows finds by their names.
+const KNOWN_SECTIONS: [&str; 10] = [
+    "Version",
+    "DestinationDirs",
+    "SourceDisksNames",
+    "SourceDisksFiles",
+    "Strings",
+    "Manufacturer",
+    "ControlFlags",
+    "ClassInstall32",
+    "InterfaceInstall32",
+    "DefaultInstall",
+];
 
-/// Entries whose first value names sections.
-const LISTS_OF_SECTIONS: [&str; 2] = ["CopyFiles", "AddReg"];
+/// The endings of sections that belong to an install section.
+const PARTS: [&str; 13] = [
+    "HW",
+    "Services",
+    "Wdf",
+    "Events",
+    "CoInstallers",
+    "Interfaces",
+    "Filters",
+    "Components",
+    "Software",
+    "FactDef",
+    "LogConfigOverride",
+    "PosDup",
+    "WMI",
+];
 
 struct Check<'a> {
     inf: &'a Inf,
     driver: &'a Driver,
-    /// The names of the sections that something refers to, in lower case.
-    reached: BTreeSet<String>,
-    findings: Vec<String>,
+    /// The sections of installations that were found.
+    installs: BTreeSet<String>,
+    findings: Vec<Finding>,
 }
 
-/// Checks a stamped file, and returns a sentence with a line number for each rule that it breaks.
+/// Checks a stamped file, and returns a finding for each rule that it breaks.
 #[must_use]
-pub fn check(inf: &Inf, driver: &Driver) -> Vec<String> {
+pub fn check(inf: &Inf, driver: &Driver) -> Vec<Finding> {
     let mut check = Check {
         inf,
         driver,
-        reached: ["Version", "DestinationDirs", "SourceDisksNames", "Strings"]
-            .into_iter()
-            .chain(["SourceDisksFiles", "Manufacturer"])
-            .map(str::to_ascii_lowercase)
-            .collect(),
+        installs: BTreeSet::new(),
         findings: Vec::new(),
     };
     check.version();
@@ -83,29 +180,53 @@ fn is_date(text: &str) -> bool {
     }
 }
 
+/// Returns a section's name without the decoration of a platform, in lower case.
+fn undecorated(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    let at = [".nt", ".amd64", ".arm64"]
+        .iter()
+        .filter_map(|mark| name.find(mark))
+        .min();
+    at.map_or_else(|| name.clone(), |at| name[..at].to_owned())
+}
+
 impl<'a> Check<'a> {
-    fn finding(&mut self, line: usize, what: impl AsRef<str>) {
-        self.findings
-            .push(format!("line {line}: {}", what.as_ref()));
+    fn finding(&mut self, line: impl Into<Option<usize>>, message: impl Into<String>) {
+        self.findings.push(Finding {
+            severity: Severity::Error,
+            line: line.into(),
+            message: message.into(),
+        });
+    }
+
+    fn warning(&mut self, line: impl Into<Option<usize>>, message: impl Into<String>) {
+        self.findings.push(Finding {
+            severity: Severity::Warning,
+            line: line.into(),
+            message: message.into(),
+        });
     }
 
     /// Adds a finding unless the first entry with the key has the expected value.
     fn must_be(&mut self, section: &str, key: &str, wanted: &str) {
         match self.inf.entry(section, key) {
             Some(entry) if entry.value(0).eq_ignore_ascii_case(wanted) => {}
-            Some(entry) => self.finding(
-                entry.line,
-                format!("{key} is {}; expected {wanted}", entry.value(0)),
+            Some(entry) => {
+                let found = match entry.value(0) {
+                    "" => "empty",
+                    found => found,
+                };
+                self.finding(entry.line, format!("{key} is {found}; expected {wanted}"));
+            }
+            None => self.finding(
+                None,
+                format!("[{section}] has no {key}; add `{key} = {wanted}`"),
             ),
-            None => self
-                .findings
-                .push(format!("[{section}] has no {key}; add `{key} = {wanted}`")),
         }
     }
 
     /// Returns the section that an entry refers to; a missing section is a finding.
     fn reach(&mut self, entry: &Entry, name: &str) -> Option<&'a Section> {
-        self.reached.insert(name.to_ascii_lowercase());
         let found = self.inf.section(name);
         if found.is_none() {
             self.finding(entry.line, format!("the section [{name}] is missing"));
@@ -113,35 +234,47 @@ impl<'a> Check<'a> {
         found
     }
 
+    /// Returns an entry of a section or of its variants for one platform.
+    fn in_variants(&self, section: &str, key: &str) -> Option<&'a Entry> {
+        ["", ".amd64", ".arm64"]
+            .iter()
+            .find_map(|end| self.inf.entry(&format!("{section}{end}"), key))
+    }
+
     fn version(&mut self) {
         self.must_be("Version", "Signature", "$WINDOWS NT$");
         self.must_be("Version", "PnpLockdown", "1");
-        self.must_be("Version", "Class", "System");
-        self.must_be("Version", "ClassGuid", SYSTEM_CLASS);
-        for section in self.inf.sections() {
-            if section
-                .name
-                .to_ascii_lowercase()
-                .starts_with("classinstall32")
-            {
-                self.finding(
-                    section.line,
-                    "the class System installs itself; remove [ClassInstall32] (infverif 1285)",
-                );
+        self.class();
+        match self.inf.entry("Version", "Provider") {
+            None => self.finding(None, "[Version] has no Provider; name your company"),
+            Some(entry) if entry.value(0).is_empty() => {
+                self.finding(entry.line, "Provider is empty; name your company");
             }
-        }
-        match self.inf.value("Version", "Provider") {
-            None | Some("") => self.findings.push("[Version] has no Provider".to_owned()),
-            Some(provider) if provider.to_ascii_lowercase().contains("microsoft") => {
-                self.findings.push(
-                    "[Version] names Microsoft as the provider; name your company (infverif 1204)"
-                        .to_owned(),
+            Some(entry) if entry.value(0).to_ascii_lowercase().contains("microsoft") => {
+                self.finding(
+                    entry.line,
+                    "[Version] names Microsoft as the provider; name your company (infverif 1204)",
                 );
             }
             Some(_) => {}
         }
-        let catalog = format!("{}.cat", self.driver.service);
-        self.must_be("Version", "CatalogFile", &catalog);
+        match self.inf.entry("Version", "CatalogFile") {
+            None => self.finding(
+                None,
+                "[Version] has no CatalogFile; add `CatalogFile = NAME.cat` (infverif 1233)",
+            ),
+            Some(entry) => {
+                let name = entry.value(0);
+                let stem = name.to_ascii_lowercase();
+                if stem.strip_suffix(".cat").is_none_or(str::is_empty) || name.contains(['\\', '/'])
+                {
+                    self.finding(
+                        entry.line,
+                        format!("CatalogFile is {name:?}; expected a file name that ends in .cat"),
+                    );
+                }
+            }
+        }
         match self.inf.entry("Version", "DriverVer") {
             Some(entry) => {
                 if !is_date(entry.value(0)) || !is_version(entry.value(1)) {
@@ -151,19 +284,116 @@ impl<'a> Check<'a> {
                     );
                 }
             }
-            None => self.findings.push("[Version] has no DriverVer".to_owned()),
+            None => self.finding(None, "[Version] has no DriverVer"),
+        }
+    }
+
+    /// Checks the setup class.
+    fn class(&mut self) {
+        let own = self
+            .inf
+            .sections()
+            .iter()
+            .find(|section| undecorated(&section.name) == "classinstall32");
+        let name = self.inf.entry("Version", "Class");
+        let guid = self.inf.entry("Version", "ClassGuid");
+        for (key, found) in [("Class", name), ("ClassGuid", guid)] {
+            match found {
+                Some(entry) if entry.value(0).is_empty() => self.finding(
+                    entry.line,
+                    format!(
+                        "{key} is empty; a device without hardware of its own has `Class = System` \
+                         and `ClassGuid = {}`",
+                        class::SYSTEM
+                    ),
+                ),
+                Some(_) => {}
+                None => self.finding(None, format!("[Version] has no {key}")),
+            }
+        }
+        let (Some(name), Some(guid)) = (name, guid) else {
+            return;
+        };
+        if name.value(0).is_empty() || guid.value(0).is_empty() {
+            return;
+        }
+        let by_guid = class::name(guid.value(0));
+        match (by_guid, class::guid(name.value(0))) {
+            (Some(known), _) if !known.eq_ignore_ascii_case(name.value(0)) => self.finding(
+                name.line,
+                format!(
+                    "Class is {}; {} is the class {known}",
+                    name.value(0),
+                    guid.value(0)
+                ),
+            ),
+            (None, Some(known)) => self.finding(
+                guid.line,
+                format!(
+                    "ClassGuid is {}; the class {} has {known}",
+                    guid.value(0),
+                    name.value(0)
+                ),
+            ),
+            _ => {}
+        }
+        match (own, by_guid) {
+            (Some(own), Some(known)) => self.finding(
+                own.line,
+                format!(
+                    "the class {known} installs itself; remove [{}] (infverif 1285)",
+                    own.name
+                ),
+            ),
+            (None, None) if class::guid(name.value(0)).is_none() => self.warning(
+                name.line,
+                format!(
+                    "{} is not a class of Windows that this check knows, and the file does not \
+                     install it with [ClassInstall32]",
+                    name.value(0)
+                ),
+            ),
+            _ => {}
         }
     }
 
     fn files(&mut self) {
-        self.must_be("DestinationDirs", "DefaultDestDir", "13");
-        let Some(files) = self.inf.section("SourceDisksFiles") else {
-            self.findings
-                .push("the section [SourceDisksFiles] is missing".to_owned());
+        let inf = self.inf;
+        let mut has_destination = false;
+        for entry in inf
+            .section("DestinationDirs")
+            .into_iter()
+            .flat_map(|it| &it.entries)
+        {
+            has_destination = true;
+            let key = entry.key.as_deref().unwrap_or_default();
+            if entry.value(0) != "13" {
+                self.finding(
+                    entry.line,
+                    format!("{key} is {}; expected 13, the driver store", entry.value(0)),
+                );
+            }
+        }
+        if !has_destination {
+            self.finding(
+                None,
+                "[DestinationDirs] has no DefaultDestDir; add `DefaultDestDir = 13`",
+            );
+        }
+        let sections: Vec<&Section> = inf
+            .sections()
+            .iter()
+            .filter(|section| undecorated(&section.name) == "sourcedisksfiles")
+            .collect();
+        let Some(first) = sections.first() else {
+            self.finding(None, "the section [SourceDisksFiles] is missing");
             return;
         };
-        for file in &files.entries {
-            if self.inf.entry("SourceDisksNames", file.value(0)).is_none() {
+        for file in sections.iter().flat_map(|section| &section.entries) {
+            if self
+                .in_variants("SourceDisksNames", file.value(0))
+                .is_none()
+            {
                 self.finding(
                     file.line,
                     format!("[SourceDisksNames] has no disk {}", file.value(0)),
@@ -171,20 +401,35 @@ impl<'a> Check<'a> {
             }
         }
         let image = &self.driver.image;
-        if self.inf.entry("SourceDisksFiles", image).is_none() {
+        if self.in_variants("SourceDisksFiles", image).is_none() {
             self.finding(
-                files.line,
+                first.line,
                 format!("[SourceDisksFiles] does not list {image}"),
             );
         }
     }
 
     fn models(&mut self) {
-        let Some(manufacturer) = self.inf.section("Manufacturer") else {
-            self.findings
-                .push("the section [Manufacturer] is missing".to_owned());
+        let inf = self.inf;
+        let primitive: Vec<&Section> = inf
+            .sections()
+            .iter()
+            .filter(|section| {
+                let name = section.name.to_ascii_lowercase();
+                undecorated(&name) == "defaultinstall"
+                    && PARTS.iter().all(|part| !ends_with_part(&name, part))
+            })
+            .collect();
+        for section in &primitive {
+            self.install(section);
+        }
+        let Some(manufacturer) = inf.section("Manufacturer") else {
+            if primitive.is_empty() {
+                self.finding(None, "the section [Manufacturer] is missing");
+            }
             return;
         };
+        let mut ids = Vec::new();
         for entry in &manufacturer.entries {
             let models = entry.value(0);
             if entry.values.len() < 2 {
@@ -194,87 +439,144 @@ impl<'a> Check<'a> {
                 );
             }
             for decoration in entry.values.iter().skip(1) {
-                let parts: Vec<&str> = decoration.split('.').collect();
-                let build = parts.last().and_then(|build| build.parse().ok());
-                let architecture = parts.first().copied().unwrap_or_default();
-                if !["ntamd64", "ntarm64"].contains(&architecture.to_ascii_lowercase().as_str()) {
-                    self.finding(entry.line, format!("{architecture} is not a supported architecture; expected NTamd64 or NTarm64"));
-                }
-                if parts.len() != 6 || build.is_none_or(|build: u32| build < OLDEST_BUILD) {
-                    self.finding(
-                        entry.line,
-                        format!(
-                            "{decoration} is too old: the oldest supported build is {OLDEST_BUILD}"
-                        ),
-                    );
-                }
+                let architecture = self.decoration(entry, decoration);
                 if let Some(section) = self.reach(entry, &format!("{models}.{decoration}")) {
+                    if section.entries.is_empty() {
+                        self.finding(section.line, format!("[{}] lists no device", section.name));
+                    }
                     for model in &section.entries {
-                        self.model(model, architecture);
+                        ids.extend(model.values.iter().skip(1).map(String::as_str));
+                        self.model(model, decoration, architecture);
                     }
                 }
             }
         }
-    }
-
-    fn model(&mut self, model: &Entry, architecture: &str) {
-        if !model
-            .value(1)
-            .eq_ignore_ascii_case(&self.driver.hardware_id)
+        if let Some(wanted) = &self.driver.hardware_id
+            && !ids.iter().any(|id| id.eq_ignore_ascii_case(wanted))
         {
             self.finding(
-                model.line,
+                manufacturer.line,
                 format!(
-                    "the hardware id is {}; the driver's is {}",
-                    model.value(1),
-                    self.driver.hardware_id
+                    "the hardware id is {}; the driver's is {wanted}",
+                    ids.join(", ")
                 ),
             );
         }
-        let install = format!("{}.{architecture}", model.value(0));
-        let Some(section) = self.reach(model, &install) else {
-            return;
-        };
-        self.lists(section);
-        let copied: Vec<&Entry> = section
-            .entries
-            .iter()
-            .filter(|entry| entry.key.as_deref() == Some("CopyFiles"))
-            .flat_map(|entry| &entry.values)
-            .filter_map(|name| self.inf.section(name))
-            .flat_map(|section| &section.entries)
-            .collect();
-        for file in &copied {
-            if self.inf.entry("SourceDisksFiles", file.value(0)).is_none() {
-                self.finding(
-                    file.line,
-                    format!("[SourceDisksFiles] does not list {}", file.value(0)),
-                );
-            }
-        }
-        if !copied
-            .iter()
-            .any(|file| file.value(0).eq_ignore_ascii_case(&self.driver.image))
-        {
+    }
+
+    /// Checks the decoration of a section of models, and returns its architecture.
+    fn decoration<'d>(&mut self, entry: &Entry, decoration: &'d str) -> &'d str {
+        let parts: Vec<&str> = decoration.split('.').collect();
+        let architecture = parts.first().copied().unwrap_or_default();
+        if !["ntamd64", "ntarm64"].contains(&architecture.to_ascii_lowercase().as_str()) {
             self.finding(
-                section.line,
-                format!("no CopyFiles section copies {}", self.driver.image),
+                entry.line,
+                format!(
+                    "{architecture} is not a supported architecture; expected NTamd64 or NTarm64"
+                ),
             );
         }
-        for (suffix, rule) in [
-            ("HW", Self::hardware as fn(&mut Self, &'a Section)),
-            ("Services", Self::services),
-            ("Wdf", Self::framework),
-            ("Events", Self::events),
-        ] {
-            if let Some(section) = self.reach(model, &format!("{install}.{suffix}")) {
-                rule(self, section);
-            }
+        let build = (parts.len() == 6)
+            .then(|| parts.last().and_then(|build| build.parse::<u32>().ok()))
+            .flatten();
+        let oldest = self
+            .driver
+            .framework
+            .map_or(OLDEST_BUILD, Framework::oldest_build);
+        match build {
+            Some(build) if build >= oldest => {}
+            Some(build) if build >= DRIVER_STORE_BUILD => self.warning(
+                entry.line,
+                format!(
+                    "{decoration} is too old: the oldest supported build is {oldest}; write \
+                     {architecture}.10.0...{oldest}"
+                ),
+            ),
+            _ => self.finding(
+                entry.line,
+                format!(
+                    "{decoration} is too old: the oldest supported build is {oldest}, and the driver \
+                     store is a destination from build {DRIVER_STORE_BUILD} on; write \
+                     {architecture}.10.0...{oldest}"
+                ),
+            ),
         }
-        let old = format!("{install}.CoInstallers");
-        if self.inf.section(&old).is_some() {
+        architecture
+    }
+
+    /// Checks a model: its install section, as Windows chooses it by the decoration.
+    fn model(&mut self, model: &Entry, decoration: &str, architecture: &str) {
+        let name = model.value(0);
+        if model.value(1).is_empty() {
+            self.finding(model.line, "the device has no hardware id");
+        }
+        let ends = [
+            format!(".{decoration}"),
+            format!(".{architecture}"),
+            ".NT".to_owned(),
+            String::new(),
+        ];
+        let found = ends
+            .iter()
+            .find_map(|end| self.inf.section(&format!("{name}{end}")));
+        let Some(section) = found else {
             self.finding(
                 model.line,
+                format!("the section [{name}.{architecture}] is missing"),
+            );
+            return;
+        };
+        self.install(section);
+    }
+
+    /// Checks an install section and those that belong to it.
+    fn install(&mut self, section: &'a Section) {
+        let inf = self.inf;
+        if !self.installs.insert(section.name.to_ascii_lowercase()) {
+            return;
+        }
+        self.lists(section);
+        let mut copied: Vec<(usize, &str)> = Vec::new();
+        for entry in entries(section, "CopyFiles") {
+            for name in &entry.values {
+                if let Some(file) = name.strip_prefix('@') {
+                    copied.push((entry.line, file));
+                } else if let Some(list) = inf.section(name) {
+                    copied.extend(list.entries.iter().map(|file| (file.line, file.value(0))));
+                }
+            }
+        }
+        for (line, file) in &copied {
+            if self.in_variants("SourceDisksFiles", file).is_none() {
+                self.finding(*line, format!("[SourceDisksFiles] does not list {file}"));
+            }
+        }
+        let image = self.driver.image.as_str();
+        if !copied
+            .iter()
+            .any(|(_, file)| file.eq_ignore_ascii_case(image))
+        {
+            self.finding(section.line, format!("no CopyFiles section copies {image}"));
+        }
+        let part = |name: &str| inf.section(&format!("{}.{name}", section.name));
+        let missing = |name: &str| format!("the section [{}.{name}] is missing", section.name);
+        if let Some(hardware) = part("HW") {
+            self.hardware(hardware);
+        }
+        let service = if let Some(services) = part("Services") {
+            self.services(services)
+        } else {
+            self.finding(section.line, missing("Services"));
+            None
+        };
+        match part("Wdf") {
+            Some(framework) => self.framework(framework, service),
+            None => self.finding(section.line, missing("Wdf")),
+        }
+        self.events(section, part("Events"));
+        if let Some(old) = part("CoInstallers") {
+            self.finding(
+                old.line,
                 "co-installers are no longer supported (infverif 1303)",
             );
         }
@@ -282,12 +584,8 @@ impl<'a> Check<'a> {
 
     /// Follows the entries of a section that list other sections.
     fn lists(&mut self, section: &Section) {
-        for entry in &section.entries {
-            let key = entry.key.as_deref().unwrap_or_default();
-            if LISTS_OF_SECTIONS
-                .iter()
-                .any(|list| list.eq_ignore_ascii_case(key))
-            {
+        for key in ["CopyFiles", "AddReg", "DelReg"] {
+            for entry in entries(section, key) {
                 for name in &entry.values {
                     // With an at sign it is a file's name.
                     if !name.starts_with('@') {
@@ -300,53 +598,43 @@ impl<'a> Check<'a> {
 
     fn hardware(&mut self, section: &'a Section) {
         self.lists(section);
-        let security = section
-            .entries
-            .iter()
+        let security = entries(section, "AddReg")
             .flat_map(|entry| &entry.values)
             .filter_map(|name| self.inf.section(name))
             .flat_map(|section| &section.entries)
             .find(|entry| entry.value(2).eq_ignore_ascii_case("Security"));
-        match security {
-            Some(entry) if entry.value(4) == self.driver.sddl => {}
-            Some(entry) => self.finding(
+        if let (Some(entry), Some(wanted)) = (security, &self.driver.sddl)
+            && entry.value(4) != wanted
+        {
+            let found = entry.value(4);
+            self.finding(
                 entry.line,
-                format!(
-                    "the device's security descriptor is {}; the driver sets {}",
-                    entry.value(4),
-                    self.driver.sddl
-                ),
-            ),
-            None => self.finding(section.line, "the device's security descriptor is not set"),
+                format!("the device's security descriptor is {found}; the driver sets {wanted}"),
+            );
         }
     }
 
-    fn services(&mut self, section: &'a Section) {
-        const ASSOCIATED: &str = "0x00000002";
-        let services: Vec<&Entry> = section
-            .entries
-            .iter()
-            .filter(|entry| entry.key.as_deref() == Some("AddService"))
+    /// Checks the service of the driver's function, and returns its name.
+    fn services(&mut self, section: &'a Section) -> Option<&'a str> {
+        const ASSOCIATED: u32 = 2;
+        let services: Vec<&Entry> = entries(section, "AddService")
+            .filter(|entry| !entry.value(0).is_empty())
             .collect();
         let [entry] = services.as_slice() else {
-            self.finding(section.line, "expected exactly one AddService");
-            return;
-        };
-        if entry.value(0) != self.driver.service {
             self.finding(
-                entry.line,
-                format!(
-                    "the service is {}; the driver's is {}",
-                    entry.value(0),
-                    self.driver.service
-                ),
+                section.line,
+                "expected exactly one AddService (infverif 1296)",
             );
-        }
-        if entry.value(1) != ASSOCIATED {
+            return None;
+        };
+        let flags = number(entry.value(1));
+        let is_associated = flags.is_some_and(|flags| flags & ASSOCIATED != 0);
+        let is_device = undecorated(&section.name) != "defaultinstall";
+        if is_device && !is_associated {
             self.finding(
                 entry.line,
                 format!(
-                    "AddService has the flags {}; expected {ASSOCIATED} (SPSVCINST_ASSOCSERVICE)",
+                    "AddService has the flags {:?}; expected 0x00000002 (SPSVCINST_ASSOCSERVICE)",
                     entry.value(1)
                 ),
             );
@@ -354,71 +642,152 @@ impl<'a> Check<'a> {
         if let Some(service) = self.reach(entry, entry.value(2)) {
             self.lists(service);
             let name = service.name.as_str();
-            for (key, value) in [
-                ("ServiceType", "1"),
-                ("StartType", "3"),
-                ("ErrorControl", "1"),
-            ] {
-                self.must_be(name, key, value);
+            self.must_be(name, "ServiceType", "1");
+            for (key, range) in [("StartType", 0..=4), ("ErrorControl", 0..=3)] {
+                match self.inf.entry(name, key) {
+                    Some(entry) if number(entry.value(0)).is_some_and(|it| range.contains(&it)) => {
+                    }
+                    Some(entry) => self.finding(
+                        entry.line,
+                        format!("{key} is {}; expected {range:?}", entry.value(0)),
+                    ),
+                    None => self.finding(service.line, format!("[{name}] has no {key}")),
+                }
+            }
+            if is_device
+                && let Some(start) = self.inf.entry(name, "StartType")
+                && number(start.value(0)) != Some(3)
+            {
+                self.warning(
+                    start.line,
+                    format!(
+                        "StartType is {}; plug and play starts a driver whose StartType is 3 \
+                         (SERVICE_DEMAND_START)",
+                        start.value(0)
+                    ),
+                );
             }
             let binary = format!(r"%13%\{}", self.driver.image);
             self.must_be(name, "ServiceBinary", &binary);
         }
+        Some(entry.value(0))
     }
 
-    fn framework(&mut self, section: &'a Section) {
+    fn framework(&mut self, section: &'a Section, service: Option<&str>) {
         let Some(entry) = self.inf.entry(&section.name, "KmdfService") else {
             self.finding(section.line, "KmdfService is missing");
             return;
         };
-        if entry.value(0) != self.driver.service {
-            self.finding(
-                entry.line,
-                format!("{} is not the driver's service", entry.value(0)),
-            );
-        }
-        if let Some(framework) = self.reach(entry, entry.value(1)) {
-            let (major, minor) = self.driver.framework;
-            self.must_be(
-                &framework.name,
-                "KmdfLibraryVersion",
-                &format!("{major}.{minor}"),
-            );
-        }
-    }
-
-    fn events(&mut self, section: &'a Section) {
-        let Some(entry) = self.inf.entry(&section.name, "AddEventProvider") else {
-            self.finding(section.line, "AddEventProvider is missing");
-            return;
-        };
-        let provider = format!("{{{}}}", self.driver.provider);
-        if !entry.value(0).eq_ignore_ascii_case(&provider) {
+        if let Some(service) = service
+            && !entry.value(0).eq_ignore_ascii_case(service)
+        {
             self.finding(
                 entry.line,
                 format!(
-                    "AddEventProvider names the ETW provider {}; the driver's declaration has {provider}",
+                    "KmdfService is {}; the service is {service}",
                     entry.value(0)
                 ),
             );
         }
-        if let Some(provider) = self.reach(entry, entry.value(1)) {
-            let binary = format!(r"%13%\{}", self.driver.image);
-            let name = provider.name.as_str();
-            self.must_be(name, "ProviderName", &self.driver.provider_name.clone());
-            self.must_be(name, "ResourceFile", &binary);
-            self.must_be(name, "MessageFile", &binary);
+        let Some(framework) = self.reach(entry, entry.value(1)) else {
+            return;
+        };
+        let Some(version) = self.inf.entry(&framework.name, "KmdfLibraryVersion") else {
+            self.finding(
+                framework.line,
+                format!("[{}] has no KmdfLibraryVersion", framework.name),
+            );
+            return;
+        };
+        let Some(wanted) = self.driver.framework else {
+            return;
+        };
+        let found = version.value(0);
+        let allowed = (wanted.minimum..=wanted.target)
+            .any(|minor| found == format!("{}.{minor}", wanted.major));
+        if !allowed {
+            self.finding(
+                version.line,
+                format!("KmdfLibraryVersion is {found}; expected {wanted}"),
+            );
+        }
+    }
+
+    /// Checks that the providers whose events decoders find in the image are registered.
+    fn events(&mut self, install: &Section, section: Option<&'a Section>) {
+        let mut registered = Vec::new();
+        for entry in section
+            .into_iter()
+            .flat_map(|one| entries(one, "AddEventProvider"))
+        {
+            registered.push(entry);
+            if let Some(provider) = self.reach(entry, entry.value(1)) {
+                let binary = format!(r"%13%\{}", self.driver.image);
+                let name = provider.name.as_str();
+                self.must_be(name, "ResourceFile", &binary);
+                self.must_be(name, "MessageFile", &binary);
+                if self.inf.entry(name, "ProviderName").is_none() {
+                    self.finding(provider.line, format!("[{name}] has no ProviderName"));
+                }
+            }
+        }
+        let driver = self.driver;
+        let Some(providers) = &driver.providers else {
+            return;
+        };
+        let braced = |provider: &Provider| format!("{{{}}}", provider.guid);
+        for entry in &registered {
+            let own = providers
+                .iter()
+                .find(|one| entry.value(0).eq_ignore_ascii_case(&braced(one)));
+            if let Some(provider) = own {
+                if let Some(section) = self.inf.section(entry.value(1)) {
+                    self.must_be(&section.name, "ProviderName", &provider.name);
+                }
+                continue;
+            }
+            let declared: Vec<String> = providers.iter().map(braced).collect();
+            let declared = if declared.is_empty() {
+                "none".to_owned()
+            } else {
+                declared.join(", ")
+            };
+            self.finding(
+                entry.line,
+                format!(
+                    "AddEventProvider names the ETW provider {}; the driver's declaration has \
+                     {declared}",
+                    entry.value(0)
+                ),
+            );
+        }
+        for provider in providers.iter().filter(|provider| provider.has_resources) {
+            let wanted = braced(provider);
+            if !registered
+                .iter()
+                .any(|entry| entry.value(0).eq_ignore_ascii_case(&wanted))
+            {
+                self.finding(
+                    section.map_or(install.line, |section| section.line),
+                    format!(
+                        "the ETW provider {} is not registered, so that Windows does not decode its \
+                         events; add `AddEventProvider = {wanted},SECTION` to [{}.Events]",
+                        provider.name, install.name
+                    ),
+                );
+            }
         }
     }
 
     /// Checks that only keys of the device and of the service are written.
     fn registry(&mut self) {
         let inf = self.inf;
+        let class = |section: &&Section| undecorated(&section.name) != "classinstall32";
         let lists = inf
             .sections()
             .iter()
-            .flat_map(|section| &section.entries)
-            .filter(|entry| entry.key.as_deref() == Some("AddReg"));
+            .filter(class)
+            .flat_map(|section| entries(section, "AddReg"));
         for name in lists.flat_map(|entry| &entry.values) {
             for entry in self
                 .inf
@@ -440,22 +809,84 @@ impl<'a> Check<'a> {
     }
 
     fn leftovers(&mut self) {
-        for section in self.inf.sections() {
-            if !self.reached.contains(&section.name.to_ascii_lowercase()) {
-                self.findings.push(format!(
-                    "line {}: nothing refers to [{}]",
-                    section.line, section.name
-                ));
+        let inf = self.inf;
+        let mut named: BTreeSet<String> = KNOWN_SECTIONS
+            .iter()
+            .map(|name| name.to_ascii_lowercase())
+            .collect();
+        for value in inf
+            .sections()
+            .iter()
+            .flat_map(|section| &section.entries)
+            .flat_map(|entry| &entry.values)
+        {
+            named.insert(undecorated(value));
+            named.insert(value.to_ascii_lowercase());
+        }
+        for section in inf.sections() {
+            let name = section.name.to_ascii_lowercase();
+            let whole = PARTS
+                .iter()
+                .find(|part| ends_with_part(&name, part))
+                .map_or(name.as_str(), |part| &name[..name.len() - part.len() - 1]);
+            if ![&name, whole, &undecorated(&name), &undecorated(whole)]
+                .iter()
+                .any(|name| named.contains(*name))
+            {
+                self.finding(
+                    section.line,
+                    format!("nothing refers to [{}]", section.name),
+                );
             }
             for entry in &section.entries {
                 let texts = entry.key.iter().chain(&entry.values).chain([&section.name]);
                 for text in texts {
                     if text.contains("$ARCH$") || text.contains("$KMDFVERSION$") {
-                        self.findings
-                            .push(format!("line {}: {text} has not been stamped", entry.line));
+                        self.finding(entry.line, format!("{text} has not been stamped"));
                     }
                 }
             }
         }
+    }
+}
+
+/// Returns the entries of a section with a key.
+fn entries<'s>(section: &'s Section, key: &str) -> impl Iterator<Item = &'s Entry> {
+    let has_key = move |entry: &&Entry| {
+        let found = entry.key.as_deref();
+        found.is_some_and(|found| found.eq_ignore_ascii_case(key))
+    };
+    section.entries.iter().filter(has_key)
+}
+
+/// Returns whether a section's name in lower case ends in a dot and a part.
+fn ends_with_part(name: &str, part: &str) -> bool {
+    let start = name.strip_suffix(&part.to_ascii_lowercase());
+    start.is_some_and(|start| start.ends_with('.'))
+}
+
+/// Returns a number of an INF file, decimal or hexadecimal.
+fn number(text: &str) -> Option<u32> {
+    let text = text.trim();
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    hexadecimal.map_or_else(
+        || text.parse().ok(),
+        |digits| u32::from_str_radix(digits, 16).ok(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decorations_and_parts_are_taken_off() {
+        assert_eq!(undecorated("Inst.NTamd64.10.0...19041"), "inst");
+        assert_eq!(undecorated("SourceDisksFiles.amd64"), "sourcedisksfiles");
+        assert!(ends_with_part("inst.nt.wdf", "Wdf"));
+        assert!(!ends_with_part("wdf", "Wdf"));
+        assert_eq!(number("0x00000002"), Some(2));
+        assert_eq!(number("3"), Some(3));
+        assert_eq!(number("x"), None);
     }
 }

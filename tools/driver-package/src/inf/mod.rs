@@ -1,12 +1,15 @@
-//! Reads, stamps and checks the INF files of driver packages.
+//! Reads, writes, stamps and checks the INF files of driver packages.
 //!
 //! `stampinf` and `infverif` are part of the WDK. This module does their work without the WDK, and
 //! also compares the file with the driver that it installs.
 
 mod check;
+mod class;
+mod new;
 mod read;
 
-pub use check::{Driver, check};
+pub use check::{Driver, Finding, Framework, Provider, Severity, check};
+pub use new::{New, NewError};
 pub use read::{Entry, Inf, ReadError, Section};
 
 /// The values that `stampinf` puts into a file.

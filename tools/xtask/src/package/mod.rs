@@ -9,15 +9,12 @@ use driver_build::toolchain::{Machine, Toolchain};
 
 use crate::{
     build::{self, Profile},
-    cargo_etw::{self, DECLARATION, HARDWARE_ID},
-    client,
+    cargo_etw, client,
     packages::{self, Program},
     process::{output_of, root, target},
     progress::step,
+    sample::{DESCRIPTION, DRIVER, HARDWARE_ID, PACKAGE_FILES},
 };
-
-/// The folder of the package's text files, relative to the workspace's root.
-const TEXTS: &str = "tools/xtask/src/package";
 
 /// The signing tools.
 const TOOLS: [Program; 2] = [
@@ -56,31 +53,22 @@ pub fn run() -> Result<()> {
         client::find_or_install_compiler,
     )?;
     let image = step("Building the driver", || {
-        build::build(&toolchain, build::SAMPLE, Profile::Release)
+        build::build(&toolchain, DRIVER, Profile::Release)
     })?;
     let client = step("Building the client", || client::build(rust))?;
     let folder = target().join("package");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let (_, service) = build::SAMPLE;
-    let version = env!("CARGO_PKG_VERSION");
-    let mut command = cargo_etw::command(["package"]);
-    command
-        .arg(image)
-        .arg("--declaration")
-        .arg(root().join(DECLARATION));
-    command.args(["--hardware-id", HARDWARE_ID, "--inx"]);
-    command.arg(root().join("inf").join(format!("{service}.inx")));
-    command.args(["--driver-version", &format!("{version}.0")]);
-    command.args(["--description", "wdk-etw sample driver"]);
-    for text in ["README.txt", "prepare.cmd", "install.cmd", "restore.cmd"] {
-        command.arg("--text").arg(root().join(TEXTS).join(text));
-    }
-    for extension in ["man", "wprp"] {
-        let file = format!("{service}.{extension}");
-        command.arg("--file").arg(root().join("inf").join(file));
-    }
+    let texts = root().join(PACKAGE_FILES);
+    let mut command = cargo_etw::for_sample(["package", "--hardware-id", HARDWARE_ID]);
+    command.args(["--description", DESCRIPTION]);
+    command.arg("--image").arg(image);
+    // The client installs the driver, and shows its state.
+    command.arg("--text").arg(texts.join("install.cmd"));
+    command.arg("--notes").arg(texts.join("notes.txt"));
     command.arg("--file").arg(client);
-    command.arg("--out").arg(archive(service, version));
+    let (_, service) = DRIVER;
+    let archive = archive(service, env!("CARGO_PKG_VERSION"));
+    command.arg("--out").arg(archive);
     cargo_etw::run(command.arg("--certificate").arg(folder))
 }
 

@@ -4,12 +4,20 @@ use super::super::error::KernelError;
 
 /// The error of a line of a script.
 #[derive(Debug, thiserror::Error)]
-#[error("line {line}: {problem}")]
+#[error("{}{problem}", at(*line))]
 pub struct ScriptError {
-    /// The line's number, from 1.
+    /// The line's number, from 1; 0 if the step is not of a file.
     pub line: usize,
     /// The problem.
     pub problem: Problem,
+}
+
+/// Returns the start of an error in a line.
+fn at(line: usize) -> String {
+    match line {
+        0 => String::new(),
+        _ => format!("line {line}: "),
+    }
 }
 
 /// The problem in a line.

@@ -28,6 +28,6 @@ mod steps;
 
 pub use self::{
     error::{Problem, ScriptError},
-    run::{Clients, Done},
+    run::{Clients, Done, Observer},
     steps::Script,
 };

@@ -2,24 +2,25 @@
 
 use std::{fmt, sync::Arc};
 
-use etl_file::Guid;
+use etl_file::show::Escaped;
 use parking_lot::Mutex;
 
 use super::{
     super::{
-        device::Device, driver::Driver, error::KernelError, file::File, kernel::Kernel,
+        device::Device,
+        driver::Driver,
+        error::KernelError,
+        file::File,
+        kernel::Kernel,
+        recording::{RecordedEvent, Recording},
         together::Work,
     },
     error::{Problem, ScriptError},
-    steps::{Script, Step},
+    steps::{Line, Script, Step},
 };
 use crate::{
-    execution::schedule::Schedule,
-    ground::status::NtStatus,
-    services::{
-        etw::{controller::SessionHandle, state::Target},
-        kmdf::state::request::Completion,
-    },
+    execution::schedule::Schedule, ground::status::NtStatus,
+    services::kmdf::state::request::Completion,
 };
 
 /// The clients that run a script.
@@ -36,38 +37,57 @@ impl Clients {
     pub const ONE: Self = Self { count: 1, seed: 0 };
 }
 
-/// A request that a script made, and its completion.
+/// A step that a script has taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// The number of the script's line.
+    /// The number of the script's line; 0 if the step is not of a file.
     pub line: usize,
-    /// The number of the client that made it, from 1; 0 if there is only one client.
+    /// The number of the client that took it, from 1; 0 if there is only one client.
     pub client: u32,
-    /// The request.
-    pub request: String,
-    /// The request's completion.
-    pub completion: Completion,
+    /// The step, or the request that it sent.
+    pub step: String,
+    /// The request's completion, if the step sent one and waited for it.
+    pub completion: Option<Completion>,
 }
 
 impl fmt::Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}", self.line)?;
-        if self.client != 0 {
-            write!(f, ", client {}", self.client)?;
+        if self.line != 0 {
+            write!(f, "line {}", self.line)?;
+            if self.client != 0 {
+                write!(f, ", client {}", self.client)?;
+            }
+            f.write_str(": ")?;
         }
-        write!(
-            f,
-            ": {} ended with {} and {} bytes",
-            self.request, self.completion.status, self.completion.information
-        )
+        write!(f, "{}", Escaped(&self.step))?;
+        if let Some(Completion {
+            status,
+            information,
+            ..
+        }) = &self.completion
+        {
+            write!(f, " ended with {status} and {information} bytes")?;
+        }
+        Ok(())
     }
+}
+
+/// Receives what a script does, as it does it.
+pub trait Observer {
+    /// Called before a step.
+    fn starts(&mut self, line: usize, step: &str);
+
+    /// Called after a step, before its events.
+    fn done(&mut self, done: &Done);
+
+    /// Called for each event of a step.
+    fn event(&mut self, event: &RecordedEvent);
 }
 
 impl Script {
     /// Runs the script, then closes the file and removes the device that it left open.
     ///
-    /// `enabled` lists the targets of `capture-state`. Returns the requests; those of several
-    /// clients are in the order of their completion.
+    /// The steps of several clients are in the order of their completion, and their events follow.
     ///
     /// # Errors
     ///
@@ -76,25 +96,25 @@ impl Script {
         &self,
         kernel: &Kernel,
         driver: &Driver,
-        enabled: &[(SessionHandle, Target)],
+        recording: &Recording,
         clients: Clients,
-    ) -> Result<Vec<Done>, ScriptError> {
+        observer: &mut dyn Observer,
+    ) -> Result<(), ScriptError> {
         let mut hands = Hands::default();
         let host = Host {
             kernel,
             driver: Some(driver),
-            enabled,
+            recording,
             client: 0,
         };
-        let result = self.take_all(&mut hands, host, clients);
-        let line = self.steps.last().map_or(1, |(line, _)| *line);
+        let result = self.take_all(&mut hands, host, clients, observer);
+        let line = self.steps.last().map_or(0, |line| line.number);
         // The device is removed in any case, and the first error is the one returned.
         let put_down = hands.put_down().map_err(|error| ScriptError {
             line,
             problem: error.into(),
         });
-        let done = result?;
-        put_down.map(|()| done)
+        result.and(put_down)
     }
 
     /// Runs the steps.
@@ -103,26 +123,39 @@ impl Script {
         hands: &mut Hands,
         host: Host<'_>,
         clients: Clients,
-    ) -> Result<Vec<Done>, ScriptError> {
-        let mut done = Vec::new();
+        observer: &mut dyn Observer,
+    ) -> Result<(), ScriptError> {
         let mut rest = self.steps.as_slice();
-        while let Some((first, _)) = rest.split_first() {
-            let alone = clients.count <= 1 || !matches!(first.1, Step::Open(_));
+        while let Some(first) = rest.first() {
+            let alone = clients.count <= 1 || !matches!(first.step, Step::Open(_));
             let length = if alone {
                 1
             } else {
-                let close = rest.iter().position(|(_, step)| *step == Step::Close);
+                let close = rest.iter().position(|line| line.step == Step::Close);
                 close.map_or(rest.len(), |at| at + 1)
             };
             let (steps, after) = rest.split_at(length);
             rest = after;
-            if alone {
-                hands.take_steps(steps, host, &mut |one| done.push(one))?;
+            observer.starts(first.number, &first.text);
+            let all = if alone {
+                let mut all = Vec::new();
+                hands.take_steps(steps, host, &mut |one| all.push(one))?;
+                all
             } else {
-                done.extend(hands.share(steps, host, clients)?);
+                hands.share(steps, host, clients)?
+            };
+            for done in &all {
+                observer.done(done);
+            }
+            let events = host.recording.take().map_err(|error| ScriptError {
+                line: first.number,
+                problem: error.into(),
+            })?;
+            for event in &events {
+                observer.event(event);
             }
         }
-        Ok(done)
+        Ok(())
     }
 }
 
@@ -132,7 +165,7 @@ struct Host<'a> {
     kernel: &'a Kernel,
     /// `None` for clients that share one of the driver's devices.
     driver: Option<&'a Driver>,
-    enabled: &'a [(SessionHandle, Target)],
+    recording: &'a Recording,
     /// The client's number, from 1; 0 if there is only one client.
     client: u32,
 }
@@ -149,24 +182,22 @@ impl Hands {
     /// Runs steps one after another, and passes their requests to `tell`.
     fn take_steps(
         &mut self,
-        steps: &[(usize, Step)],
+        steps: &[Line],
         host: Host<'_>,
         tell: &mut dyn FnMut(Done),
     ) -> Result<(), ScriptError> {
-        for (line, step) in steps {
-            let result = self.take_step(step, host);
+        for line in steps {
+            let result = self.take_step(&line.step, host);
             let request = result.map_err(|problem| ScriptError {
-                line: *line,
+                line: line.number,
                 problem,
             })?;
-            if let (Some(request), Some(completion)) = (request, &self.last) {
-                tell(Done {
-                    line: *line,
-                    client: host.client,
-                    request,
-                    completion: completion.clone(),
-                });
-            }
+            tell(Done {
+                line: line.number,
+                client: host.client,
+                completion: request.as_ref().and_then(|_| self.last.clone()),
+                step: request.unwrap_or_else(|| line.text.clone()),
+            });
         }
         Ok(())
     }
@@ -174,7 +205,7 @@ impl Hands {
     /// Runs steps on several clients, each with a file of its own.
     fn share(
         &self,
-        steps: &[(usize, Step)],
+        steps: &[Line],
         host: Host<'_>,
         clients: Clients,
     ) -> Result<Vec<Done>, ScriptError> {
@@ -182,27 +213,30 @@ impl Hands {
         fn with<T, R>(shared: &Shared<T>, body: impl FnOnce(&mut T) -> R) -> R {
             body(&mut shared.lock())
         }
-        let line = steps.first().map_or(1, |(line, _)| *line);
+        let line = steps.first().map_or(0, |line| line.number);
         let done: Shared<Vec<Done>> = Arc::default();
         let failed: Shared<Option<ScriptError>> = Arc::default();
         let work = (1..=clients.count)
             .map(|client| -> Work {
-                let steps: Vec<(usize, Step)> = steps
+                let steps: Vec<Line> = steps
                     .iter()
-                    .filter(|(_, step)| client == 1 || step.is_every_clients())
-                    .map(|(line, step)| (*line, step.clone().of_client(client)))
+                    .filter(|line| client == 1 || line.step.is_every_clients())
+                    .map(|line| Line {
+                        step: line.step.clone().of_client(client),
+                        ..line.clone()
+                    })
                     .collect();
                 let mut hands = Self {
                     device: self.device.clone(),
                     ..Self::default()
                 };
-                let (kernel, enabled) = (host.kernel.clone(), host.enabled.to_vec());
+                let (kernel, recording) = (host.kernel.clone(), host.recording.clone());
                 let (done, failed) = (Arc::clone(&done), Arc::clone(&failed));
                 Box::new(move || {
                     let host = Host {
                         kernel: &kernel,
                         driver: None,
-                        enabled: &enabled,
+                        recording: &recording,
                         client,
                     };
                     let tell = &mut |one| with(&done, |done| done.push(one));
@@ -273,8 +307,9 @@ impl Hands {
             Step::Advance(time) => host.kernel.advance(*time)?,
             Step::PowerCycle => device?.power_cycle()?,
             Step::CaptureState => {
-                for (session, target) in host.enabled {
-                    host.kernel.capture_state(*session, *target, None::<Guid>)?;
+                let session = host.recording.session();
+                for target in host.kernel.targets_of(session) {
+                    host.kernel.capture_state(session, target, None)?;
                 }
             }
             Step::Remove => {

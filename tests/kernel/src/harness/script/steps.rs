@@ -10,7 +10,17 @@ use crate::{execution::identity::Identity, ground::status::NtStatus};
 /// A parsed script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    pub(super) steps: Vec<(usize, Step)>,
+    pub(super) steps: Vec<Line>,
+}
+
+/// A line with a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The line's number, from 1; 0 if the step is not of a file.
+    pub number: usize,
+    /// The step as it is written.
+    pub text: String,
+    pub step: Step,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,13 +39,33 @@ pub enum Step {
 }
 
 impl Script {
-    /// Returns the script for an unknown driver: it adds a device, power-cycles it and
-    /// removes it.
+    /// Returns the script for an unknown driver: it adds a device, takes it out of D0 and back,
+    /// requests the state of the providers, and removes the device.
     #[must_use]
     pub fn life_of_a_device() -> Self {
-        let steps = [Step::AddDevice, Step::PowerCycle, Step::Remove];
+        Self::unnumbered([
+            ("add-device", Step::AddDevice),
+            ("power-cycle", Step::PowerCycle),
+            ("capture-state", Step::CaptureState),
+            ("remove", Step::Remove),
+        ])
+    }
+
+    /// Returns the script for a driver without devices: it requests the state of the providers.
+    #[must_use]
+    pub fn life_without_a_device() -> Self {
+        Self::unnumbered([("capture-state", Step::CaptureState)])
+    }
+
+    /// Returns the script of steps that are not of a file.
+    fn unnumbered<const N: usize>(steps: [(&str, Step); N]) -> Self {
+        let lines = steps.map(|(text, step)| Line {
+            number: 0,
+            text: text.to_owned(),
+            step,
+        });
         Self {
-            steps: steps.into_iter().enumerate().collect(),
+            steps: lines.into(),
         }
     }
 
@@ -54,7 +84,11 @@ impl Script {
             };
             let words = words(line).map_err(refuse)?;
             if !words.is_empty() {
-                steps.push((line_number, step(&words).map_err(refuse)?));
+                steps.push(Line {
+                    number: line_number,
+                    text: words.join(" "),
+                    step: step(&words).map_err(refuse)?,
+                });
             }
         }
         Ok(Self { steps })
@@ -194,7 +228,7 @@ mod tests {
         let mut steps = Script::parse(line)
             .map_err(|error| error.to_string())?
             .steps;
-        Ok(steps.remove(0).1)
+        Ok(steps.remove(0).step)
     }
 
     #[test]

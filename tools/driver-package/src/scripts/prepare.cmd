@@ -1,7 +1,6 @@
 @echo off
 rem Once, from an elevated prompt, on a machine for tests only: from now on it loads drivers
-rem that are signed with test certificates, and trusts every certificate in this folder: this
-rem project's package has etw_sample_driver.cer, the WDK's WDRLocalTestCert.cer.
+rem that are signed with test certificates, and trusts every certificate in this folder.
 setlocal
 cd /d "%~dp0"
 if not exist *.cer (

@@ -1,0 +1,400 @@
+//! The driver at hand: the package that a command is about, and what its Cargo metadata, its source
+//! and its image say.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{ArgMatches, Command};
+use driver_build::driver::Driver;
+use etl_file::image;
+use etw_manifest::{Manifest, resources::DecodeError};
+use serde_json::Value;
+use wdk_etw_build::declared;
+use wdk_etw_schema::Provider;
+
+use crate::{arguments, source};
+
+/// The keys of `[package.metadata.etw]`.
+const KEYS: [&str; 5] = ["declaration", "inf", "manifest", "profile", "recipes"];
+
+/// Where the files of a driver are that are not where `cargo etw` looks for them. The paths in
+/// `[package.metadata.etw]` are relative to the package's folder.
+#[derive(Debug, Default)]
+struct Settings {
+    declarations: Vec<PathBuf>,
+    inf: Option<PathBuf>,
+    manifest: Option<PathBuf>,
+    profile: Option<PathBuf>,
+    recipes: Option<PathBuf>,
+}
+
+impl Settings {
+    /// Reads `[package.metadata.etw]`; the paths become absolute.
+    fn read(metadata: &Value, folder: &Path, owner: &str) -> Result<Self> {
+        let section = match &metadata["etw"] {
+            Value::Null => return Ok(Self::default()),
+            Value::Object(section) => section,
+            _ => bail!("[package.metadata.etw] of {owner} is not a table"),
+        };
+        if let Some(key) = section.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            bail!(
+                "[package.metadata.etw] of {owner} has an unknown key {key:?}; known: {}",
+                KEYS.join(", ")
+            );
+        }
+        let path = |value: &Value, key: &str| {
+            let text = value.as_str().with_context(|| {
+                format!("{key} in [package.metadata.etw] of {owner} is not a string: {value}")
+            })?;
+            Ok::<_, anyhow::Error>(plain(&folder.join(text)))
+        };
+        let one = |key: &str| {
+            let value = section.get(key);
+            value.map(|value| path(value, key)).transpose()
+        };
+        let declarations = match section.get("declaration") {
+            None => Vec::new(),
+            Some(Value::Array(several)) => several
+                .iter()
+                .map(|value| path(value, "declaration"))
+                .collect::<Result<_>>()?,
+            Some(value) => vec![path(value, "declaration")?],
+        };
+        Ok(Self {
+            declarations,
+            inf: one("inf")?,
+            manifest: one("manifest")?,
+            profile: one("profile")?,
+            recipes: one("recipes")?,
+        })
+    }
+}
+
+/// Returns a path without `.` and `..` where they follow a name.
+fn plain(path: &Path) -> PathBuf {
+    use std::path::Component;
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir
+                if matches!(out.components().next_back(), Some(Component::Normal(_))) =>
+            {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// The driver that a command is about.
+#[derive(Debug)]
+pub struct AtHand {
+    /// The package.
+    pub driver: Driver,
+    settings: Settings,
+}
+
+/// A source file with declarations of providers.
+#[derive(Debug)]
+pub struct Declaration {
+    /// The file.
+    pub path: PathBuf,
+    /// The providers that it declares.
+    pub providers: Vec<Provider>,
+}
+
+/// Adds the arguments that choose the driver at hand.
+pub fn arguments(command: Command) -> Command {
+    command
+        .arg(
+            arguments::text(
+                "package",
+                "NAME",
+                "The driver's package; needed where the workspace has several drivers",
+            )
+            .short('p'),
+        )
+        .arg(arguments::path(
+            "manifest-path",
+            "FILE",
+            "The Cargo.toml of the driver or of its workspace",
+        ))
+}
+
+impl AtHand {
+    /// Finds the driver that the arguments of [`arguments`] choose.
+    pub fn of(matches: &ArgMatches) -> Result<Self> {
+        let manifest: Option<PathBuf> = arguments::optional(matches, "manifest-path")?;
+        let package: Option<String> = arguments::optional(matches, "package")?;
+        Self::find(manifest.as_deref(), package.as_deref())
+    }
+
+    /// Finds the driver as `cargo etw build` does.
+    pub fn find(manifest: Option<&Path>, package: Option<&str>) -> Result<Self> {
+        Self::new(Driver::find(manifest, package)?)
+    }
+
+    fn new(driver: Driver) -> Result<Self> {
+        let folder = driver.manifest.parent().unwrap_or(&driver.workspace);
+        let settings = Settings::read(&driver.metadata, folder, &driver.package)?;
+        Ok(Self { driver, settings })
+    }
+
+    /// Returns the package's folder.
+    pub fn folder(&self) -> &Path {
+        let folder = self.driver.manifest.parent();
+        folder.unwrap_or(&self.driver.workspace)
+    }
+
+    /// Returns a path as a committed file names it: relative to the workspace, with slashes.
+    pub fn named(&self, path: &Path) -> String {
+        let workspace = &self.driver.workspace;
+        let path = path.strip_prefix(workspace).unwrap_or(path);
+        path.display().to_string().replace('\\', "/")
+    }
+
+    /// Returns the driver's declarations: those that the settings name, or those in the sources of
+    /// the driver's library and of the libraries of the workspace that it uses.
+    ///
+    /// The list is empty if the driver declares no provider.
+    pub fn declarations(&self) -> Result<Vec<Declaration>> {
+        let mut paths = self.settings.declarations.clone();
+        if paths.is_empty() {
+            paths = source::declarations(&self.driver.library)?;
+            for library in &self.driver.used_libraries {
+                paths.extend(source::declarations(library)?);
+            }
+        }
+        let mut found = Vec::new();
+        for path in paths {
+            let providers = declared(&path)?;
+            found.push(Declaration { path, providers });
+        }
+        let mut names: Vec<_> = found
+            .iter()
+            .flat_map(|one| {
+                one.providers
+                    .iter()
+                    .map(|provider| (provider.guid, &one.path))
+            })
+            .collect();
+        names.sort();
+        if let Some([one, other]) = names
+            .windows(2)
+            .find(|pair| matches!(pair, [a, b] if a.0 == b.0))
+        {
+            bail!(
+                "two providers have the GUID {}: in {} and in {}; give one of them another name or GUID",
+                one.0,
+                self.named(one.1),
+                self.named(other.1)
+            );
+        }
+        Ok(found)
+    }
+
+    /// Returns the driver's declarations.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none.
+    pub fn some_declarations(&self) -> Result<Vec<Declaration>> {
+        let found = self.declarations()?;
+        ensure!(
+            !found.is_empty(),
+            "{} declares no provider: no module in {} and its modules has #[wdk_etw::provider]; name \
+             the file with `declaration` in [package.metadata.etw] if it is elsewhere",
+            self.driver.package,
+            self.named(&self.driver.library)
+        );
+        Ok(found)
+    }
+
+    /// Returns the driver's INF file, stamped (`.inf`) or not (`.inx`), if it has one.
+    pub fn inf(&self) -> Result<Option<PathBuf>> {
+        if let Some(named) = &self.settings.inf {
+            return Ok(named.is_file().then(|| named.clone()));
+        }
+        let folders = [self.folder().to_owned(), self.folder().join("inf")];
+        let image = &self.driver.image;
+        for extension in ["inx", "inf"] {
+            for folder in &folders {
+                let own = folder.join(format!("{image}.{extension}"));
+                if own.is_file() {
+                    return Ok(Some(own));
+                }
+                let mut others = files(folder, extension)?;
+                match others.len() {
+                    0 => {}
+                    1 => return Ok(others.pop()),
+                    _ => bail!(
+                        "{} has several .{extension} files and none is {image}.{extension}; name the \
+                         driver's with `inf` in [package.metadata.etw]",
+                        folder.display()
+                    ),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the driver's INF file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none.
+    pub fn some_inf(&self) -> Result<PathBuf> {
+        self.inf()?.with_context(|| {
+            format!(
+                "{} has no INF file: {} does not exist; `cargo etw inf new` writes one",
+                self.driver.package,
+                self.new_inf().display()
+            )
+        })
+    }
+
+    /// Returns the path of an INF file that is to be written.
+    pub fn new_inf(&self) -> PathBuf {
+        let beside = || self.folder().join(format!("{}.inx", self.driver.image));
+        self.settings.inf.clone().unwrap_or_else(beside)
+    }
+
+    /// Returns the path of a file beside the INF file, unless the settings name another.
+    fn beside_inf(&self, setting: Option<&PathBuf>, extension: &str) -> Result<PathBuf> {
+        if let Some(named) = setting {
+            return Ok(named.clone());
+        }
+        let inf = self.inf()?;
+        let folder = inf.as_deref().and_then(Path::parent);
+        let folder = folder.unwrap_or_else(|| self.folder());
+        Ok(folder.join(format!("{}.{extension}", self.driver.image)))
+    }
+
+    /// Returns the path of the driver's manifest (`.man`).
+    pub fn manifest(&self) -> Result<PathBuf> {
+        self.beside_inf(self.settings.manifest.as_ref(), "man")
+    }
+
+    /// Returns the path of the driver's profile for Windows Performance Recorder.
+    pub fn profile(&self) -> Result<PathBuf> {
+        self.beside_inf(self.settings.profile.as_ref(), "wprp")
+    }
+
+    /// Returns the path of the driver's instructions for tracing.
+    pub fn recipes(&self) -> PathBuf {
+        let usual = || self.folder().join("tracing.md");
+        self.settings.recipes.clone().unwrap_or_else(usual)
+    }
+
+    /// Returns the path of the installed image, for the manifest.
+    pub fn installed(&self) -> String {
+        format!(r"%SystemRoot%\System32\drivers\{}.sys", self.driver.image)
+    }
+
+    /// Returns the image that `cargo etw build` built last, if there is one.
+    pub fn image(&self) -> Option<PathBuf> {
+        let folder = self.driver.target.join("etw").join("x64");
+        let written =
+            |path: &PathBuf| -> Option<SystemTime> { path.metadata().ok()?.modified().ok() };
+        ["debug", "release"]
+            .map(|profile| {
+                folder
+                    .join(profile)
+                    .join(format!("{}.sys", self.driver.image))
+            })
+            .into_iter()
+            .filter(|path| path.is_file())
+            .max_by_key(written)
+    }
+}
+
+/// Returns the files in a folder with an extension, sorted.
+fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.with_context(|| format!("cannot read {}", folder.display()))?;
+        let path = entry.path();
+        let has = path
+            .extension()
+            .is_some_and(|one| one.eq_ignore_ascii_case(extension));
+        if has && path.is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Reads the events that an image describes in its resources. Parts that cannot be read are skipped
+/// with a warning.
+pub fn described(path: &Path) -> Result<Manifest> {
+    let decoded = image::described(path)?;
+    for skipped in &decoded.skipped {
+        warn_skipped(path, skipped);
+    }
+    Ok(decoded.manifest)
+}
+
+fn warn_skipped(path: &Path, skipped: &DecodeError) {
+    eprintln!(
+        "warning: {}: skipping a part of the resources: {skipped}",
+        path.display()
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn settings_are_paths_in_the_packages_folder() {
+        let metadata = json!({ "etw": {
+            "declaration": ["src/a.rs", "src/b.rs"], "manifest": "../inf/x.man",
+        } });
+        let settings = Settings::read(&metadata, Path::new("/w/driver"), "d").unwrap();
+        assert_eq!(
+            settings.manifest.as_deref(),
+            Some(Path::new("/w/inf/x.man"))
+        );
+        assert_eq!(
+            settings.declarations,
+            [
+                Path::new("/w/driver/src/a.rs"),
+                Path::new("/w/driver/src/b.rs")
+            ]
+        );
+        assert!(settings.inf.is_none());
+    }
+
+    #[test]
+    fn a_wrong_setting_is_named() {
+        let read = |section: Value| {
+            let metadata = json!({ "etw": section });
+            Settings::read(&metadata, Path::new("/w"), "contoso")
+                .unwrap_err()
+                .to_string()
+        };
+        let unknown = read(json!({ "manifst": "x.man" }));
+        assert!(
+            unknown.contains("contoso has an unknown key \"manifst\"; known: "),
+            "{unknown}"
+        );
+        let kind = read(json!({ "inf": 3 }));
+        assert!(
+            kind.contains("inf in [package.metadata.etw] of contoso is not a string"),
+            "{kind}"
+        );
+        assert!(read(json!("x")).contains("is not a table"));
+    }
+}

@@ -1,0 +1,386 @@
+//! `cargo etw doctor`: lists what this machine and the driver at hand have for building, running and
+//! packaging, found and missing.
+
+use std::{env, fs, process::Command as Process};
+
+use anyhow::{Result, ensure};
+use clap::{ArgMatches, Command};
+use driver_build::{
+    packages::Program,
+    process::{find_program, output_of},
+    standin::{KMDF_VERSIONS, REPLACED, Replaced},
+    toolchain::{Machine, Rust, Toolchain},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    arguments::message_format,
+    at_hand::{self, AtHand},
+    is_json,
+    progress::step,
+};
+
+/// The programs that sign packages.
+const SIGNERS: [Program; 2] = [
+    Program {
+        names: &["openssl"],
+        package: "openssl",
+    },
+    Program {
+        names: &["osslsigncode"],
+        package: "osslsigncode",
+    },
+];
+
+/// The crates of windows-drivers-rs.
+const WDK_CRATES: [&str; 6] = [
+    "wdk-build",
+    "wdk-sys",
+    "wdk",
+    "wdk-alloc",
+    "wdk-panic",
+    "wdk-macros",
+];
+
+/// Something that the commands need.
+struct Finding {
+    what: &'static str,
+    needed_by: &'static str,
+    /// What was found, or `None` if it is missing.
+    found: Option<String>,
+    /// What to do if it is missing: a command, or a sentence.
+    remedy: String,
+    /// True if the commands that need it work without it in part.
+    is_optional: bool,
+}
+
+impl Finding {
+    fn new(
+        what: &'static str,
+        needed_by: &'static str,
+        found: Option<String>,
+        remedy: &str,
+    ) -> Self {
+        Self {
+            what,
+            needed_by,
+            found,
+            remedy: remedy.to_owned(),
+            is_optional: false,
+        }
+    }
+
+    const fn optional(mut self) -> Self {
+        self.is_optional = true;
+        self
+    }
+
+    /// Returns true if something is missing that a command cannot do without.
+    const fn is_needed(&self) -> bool {
+        self.found.is_none() && !self.is_optional
+    }
+}
+
+/// Returns the command line.
+pub fn command() -> Command {
+    let command = Command::new("doctor")
+        .about("List what this machine and the driver have for building, running and packaging")
+        .arg(message_format());
+    at_hand::arguments(command)
+}
+
+/// Returns a command that installs packages of the operating system.
+fn install(package: &str) -> String {
+    if find_program("apt-get").is_some() {
+        format!("sudo apt-get install {package}")
+    } else {
+        format!("install {package} with the system's package manager")
+    }
+}
+
+/// Returns what this machine has.
+fn machine() -> Vec<Finding> {
+    let mut findings = vec![
+        Finding::new(
+            "Rust",
+            "every command",
+            Rust::Current.version(),
+            "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh",
+        ),
+        toolchain("toolchain for x64", "build, run, package", Machine::X64),
+        toolchain(
+            "toolchain for ARM64",
+            "build --machine arm64",
+            Machine::Arm64,
+        )
+        .optional(),
+    ];
+    let runs = cfg!(all(target_arch = "x86_64", target_os = "linux"));
+    let host = format!("{} {}", env::consts::ARCH, env::consts::OS);
+    findings.push(
+        Finding::new(
+            "stand-in kernel",
+            "run, inf check, package",
+            runs.then_some(host),
+            "use an x86-64 Linux machine: it runs the driver's machine code",
+        )
+        .optional(),
+    );
+    for (signer, what) in SIGNERS.iter().zip(["openssl", "osslsigncode"]) {
+        let found = signer.path().map(|path| {
+            let version = output_of(Process::new(&path).arg(if what == "openssl" {
+                "version"
+            } else {
+                "--version"
+            }));
+            let first = version.and_then(|text| text.lines().next().map(str::to_owned));
+            let first = first.map(|line| line.trim_end_matches(", using:").to_owned());
+            first.unwrap_or_else(|| path.display().to_string())
+        });
+        findings.push(Finding::new(
+            what,
+            "package",
+            found,
+            &install(signer.package),
+        ));
+    }
+    let git = output_of(Process::new("git").arg("--version"));
+    findings.push(Finding::new("git", "manifest check", git, &install("git")).optional());
+    findings
+}
+
+fn toolchain(what: &'static str, needed_by: &'static str, machine: Machine) -> Finding {
+    let found = Toolchain::find(machine).map(|toolchain| toolchain.describe());
+    let remedy = Toolchain::how_to_install(machine);
+    Finding::new(what, needed_by, found, &remedy)
+}
+
+/// Returns the versions of the WDK's crates that a lock file has.
+fn locked(lock: &str) -> Vec<(String, String)> {
+    let value = |line: &str, key: &str| {
+        let text = line.strip_prefix(key)?.trim_start().strip_prefix('=')?;
+        Some(text.trim().trim_matches('"').to_owned())
+    };
+    let mut found = Vec::new();
+    let mut name = String::new();
+    for line in lock.lines() {
+        if let Some(text) = value(line, "name") {
+            name = text;
+        } else if let Some(version) = value(line, "version")
+            && WDK_CRATES.contains(&name.as_str())
+        {
+            found.push((name.clone(), version));
+        }
+    }
+    found
+}
+
+/// Returns what the driver says.
+fn driver(driver: &AtHand) -> Vec<Finding> {
+    let package = &driver.driver;
+    let mut findings = vec![Finding::new(
+        "driver",
+        "every command",
+        Some(format!(
+            "{} {} ({}.sys), {}",
+            package.package,
+            package.version,
+            package.image,
+            package.manifest.display()
+        )),
+        "",
+    )];
+    findings.push(framework(driver));
+    findings.push(crates(driver));
+    let declared = driver.declarations();
+    let (found, remedy) = match &declared {
+        Ok(all) if all.is_empty() => (
+            None,
+            "declare a provider with #[wdk_etw::provider]; docs/instrument-your-driver.md shows how"
+                .to_owned(),
+        ),
+        Ok(all) => {
+            let names: Vec<String> = all
+                .iter()
+                .flat_map(|one| one.providers.iter().map(|it| (it, driver.named(&one.path))))
+                .map(|(provider, path)| format!("{} in {path}", provider.name))
+                .collect();
+            (Some(names.join(", ")), String::new())
+        }
+        Err(error) => (None, format!("{error:#}")),
+    };
+    let mut finding = Finding::new("declaration", "manifest, recipes, package", found, &remedy);
+    // A driver without a provider can be built and packaged; a broken declaration cannot.
+    finding.is_optional = declared.is_ok();
+    findings.push(finding);
+    let inf = driver.inf();
+    let (found, remedy) = match &inf {
+        Ok(found) => (
+            found.as_ref().map(|path| driver.named(path)),
+            "cargo etw inf new".to_owned(),
+        ),
+        Err(error) => (None, format!("{error:#}")),
+    };
+    findings.push(Finding::new("INF file", "inf check, package", found, &remedy).optional());
+    findings
+}
+
+/// Returns the framework's version that the driver's metadata name, if it is supported.
+fn framework(driver: &AtHand) -> Finding {
+    let supported: Vec<String> = KMDF_VERSIONS
+        .iter()
+        .map(|minor| format!("1.{minor}"))
+        .collect();
+    let supported = supported.join(" and ");
+    let (found, remedy) = match driver.driver.framework {
+        None => (
+            None,
+            "add [package.metadata.wdk.driver-model] with driver-type = \"KMDF\", \
+             kmdf-version-major = 1 and target-kmdf-version-minor = 31 to the driver's Cargo.toml"
+                .to_owned(),
+        ),
+        Some(version) => {
+            let known = version.major == 1 && KMDF_VERSIONS.contains(&version.target);
+            let text = format!("{}.{}", version.major, version.target);
+            let text = if version.minimum == version.target {
+                text
+            } else {
+                format!("{text}, at least {}.{}", version.major, version.minimum)
+            };
+            (
+                known.then(|| text.clone()),
+                format!(
+                    "the driver is for KMDF {text}; without the WDK, {supported} are supported"
+                ),
+            )
+        }
+    };
+    Finding::new("KMDF", "build", found, &remedy)
+}
+
+/// Returns the versions of the WDK's crates that the driver uses, if they are supported.
+fn crates(driver: &AtHand) -> Finding {
+    let supported = REPLACED
+        .map(|one| format!("{} {}", one.name, one.version))
+        .join(", ");
+    let lock = driver.driver.workspace.join("Cargo.lock");
+    let Ok(lock) = fs::read_to_string(lock) else {
+        let found = Some(format!("no Cargo.lock yet; {supported} are supported"));
+        return Finding::new("WDK crates", "build", found, "");
+    };
+    let found = locked(&lock);
+    let is_supported = |name: &str, version: &str| {
+        REPLACED.iter().all(|one| one.name != name) || Replaced::find(name, version).is_some()
+    };
+    let names = |all: Vec<&(String, String)>| {
+        let all: Vec<String> = all
+            .iter()
+            .map(|(name, version)| format!("{name} {version}"))
+            .collect();
+        all.join(", ")
+    };
+    let others: Vec<_> = found
+        .iter()
+        .filter(|(name, version)| !is_supported(name, version))
+        .collect();
+    if found.is_empty() {
+        let remedy = format!("the driver's Cargo.lock has none; {supported} are supported");
+        return Finding::new("WDK crates", "build", None, &remedy);
+    }
+    if others.is_empty() {
+        let all = names(found.iter().collect());
+        return Finding::new("WDK crates", "build", Some(all), "");
+    }
+    let remedy = format!(
+        "the driver uses {}; without the WDK, {supported} are supported: `cargo update` or another \
+         version in Cargo.toml changes it",
+        names(others)
+    );
+    Finding::new("WDK crates", "build", None, &remedy)
+}
+
+/// Runs the command.
+pub fn run(matches: &ArgMatches) -> Result<()> {
+    let mut findings = step("Looking for the tools", || Ok(machine()))?;
+    match AtHand::of(matches) {
+        Ok(at_hand) => findings.extend(driver(&at_hand)),
+        // The machine can be examined anywhere, unless a driver is named.
+        Err(error) if matches.contains_id("package") || matches.contains_id("manifest-path") => {
+            return Err(error);
+        }
+        Err(error) => {
+            let remedy = format!("{error:#}");
+            findings.push(Finding::new("driver", "every command", None, &remedy).optional());
+        }
+    }
+    let missing = findings.iter().filter(|one| one.is_needed()).count();
+    if is_json(matches)? {
+        let message = json!({
+            "reason": "doctor",
+            "success": missing == 0,
+            "findings": findings.iter().map(in_json).collect::<Vec<_>>(),
+        });
+        println!("{message}");
+    } else {
+        print(&findings);
+    }
+    ensure!(
+        missing == 0,
+        "{missing} of {} things are missing",
+        findings.len()
+    );
+    Ok(())
+}
+
+fn in_json(finding: &Finding) -> Value {
+    json!({
+        "what": finding.what,
+        "needed_by": finding.needed_by,
+        "found": finding.found,
+        "remedy": finding.found.is_none().then_some(&finding.remedy),
+        "optional": finding.is_optional,
+    })
+}
+
+fn print(findings: &[Finding]) {
+    for finding in findings {
+        let what = finding.what;
+        if let Some(found) = &finding.found {
+            println!("found    {what:<20} {found}");
+        } else {
+            let mark = if finding.is_optional {
+                "optional"
+            } else {
+                "missing "
+            };
+            println!("{mark} {what:<20} needed by {}", finding.needed_by);
+            println!("{:>9}{:<20} {}", "", "", finding.remedy);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_a_lock_file() {
+        let lock = "version = 4\n\n[[package]]\nname = \"anyhow\"\nversion = \"1.0.0\"\n\n\
+                    [[package]]\nname = \"wdk-sys\"\nversion = \"0.5.2\"\n\
+                    [[package]]\nname = \"wdk-build\"\nversion = \"0.4.0\"\n";
+        let found = locked(lock);
+        let pair = |name: &str, version: &str| (name.to_owned(), version.to_owned());
+        assert_eq!(
+            found,
+            [pair("wdk-sys", "0.5.2"), pair("wdk-build", "0.4.0")]
+        );
+    }
+
+    #[test]
+    fn something_optional_is_not_needed() {
+        let missing = Finding::new("x", "build", None, "install x");
+        assert!(missing.is_needed());
+        assert!(!missing.optional().is_needed());
+        assert!(!Finding::new("x", "build", Some("1".to_owned()), "").is_needed());
+    }
+}

@@ -1,0 +1,379 @@
+//! `cargo etw recipes`: writes instructions for tracing a driver with Windows tools.
+
+mod profile;
+mod provider;
+mod text;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{ArgMatches, Command};
+
+use crate::{
+    arguments::{flag, optional, optional_file, path, required, text as text_argument, written_by},
+    at_hand::{self, AtHand},
+};
+
+pub use self::provider::Traced;
+
+/// The settings for one driver's tracing instructions.
+#[derive(Debug)]
+pub struct Recipes {
+    /// The files that describe the providers, for the comments.
+    source: String,
+    /// The Markdown file for the instructions.
+    text: PathBuf,
+    /// The Windows Performance Recorder profile.
+    profile: PathBuf,
+    /// The folder that paths in the text are relative to.
+    folder: PathBuf,
+    /// The driver's file name.
+    image: String,
+    /// The name of sessions and trace files.
+    session: String,
+    /// The text's title.
+    title: Option<String>,
+    /// A Markdown link to the installation instructions.
+    guide: Option<String>,
+    /// The driver's own tracing program.
+    client: Option<String>,
+    /// The command that reads `.etl` files.
+    reader: String,
+    /// The command that the files name as their generator.
+    command: String,
+}
+
+/// Returns the command line.
+pub fn command() -> Command {
+    let command = Command::new("recipes")
+        .about("Write instructions for tracing the driver with logman, tracelog, wpr, PowerShell and xperf")
+        .arg(optional_file(
+            "declaration",
+            "The source file with the declaration [default: the driver's, found in its source]",
+        ))
+        .arg(path(
+            "text",
+            "FILE",
+            "The Markdown file to write the instructions to [default: tracing.md beside the driver's \
+             Cargo.toml]",
+        ))
+        .arg(path(
+            "profile",
+            "FILE",
+            "The .wprp file to write the Windows Performance Recorder profile to [default: NAME.wprp \
+             beside the INF file]",
+        ))
+        .arg(path(
+            "image",
+            "FILE",
+            "An image whose resources describe the providers, instead of a declaration",
+        ))
+        .arg(text_argument(
+            "session",
+            "NAME",
+            "The name of the sessions and trace files [default: the driver's name]",
+        ))
+        .arg(text_argument(
+            "title",
+            "TEXT",
+            "The title of the instructions [default: `Trace` and the provider's name]",
+        ))
+        .arg(text_argument(
+            "guide",
+            "LINK",
+            "A Markdown link to the installation instructions",
+        ))
+        .arg(text_argument(
+            "client",
+            "PROGRAM",
+            "A program with the commands `trace` and `record` to include in the instructions",
+        ))
+        .arg(
+            text_argument("reader", "COMMAND", "The command that reads .etl files")
+                .default_value("etl"),
+        )
+        .arg(written_by("cargo etw recipes"))
+        .arg(flag(
+            "check",
+            "Report whether the files are up to date, without writing them",
+        ));
+    at_hand::arguments(command)
+}
+
+/// Writes the files, or checks that they are up to date.
+pub fn run(matches: &ArgMatches) -> Result<()> {
+    let image: Option<PathBuf> = optional(matches, "image")?;
+    let driver = match AtHand::of(matches) {
+        Ok(driver) => Some(driver),
+        // An image is described without its package.
+        Err(_) if image.is_some() => None,
+        Err(error) => return Err(error),
+    };
+    let (providers, source) = providers(matches, driver.as_ref(), image.as_deref())?;
+    let recipes = recipes(matches, driver.as_ref(), image.as_deref(), source)?;
+    let [text, profile] = [recipes.text(&providers)?, recipes.profile_text(&providers)?];
+    for (path, wanted) in [(&recipes.text, text), (&recipes.profile, profile)] {
+        if matches.get_flag("check") {
+            let found = fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            if found != wanted {
+                bail!(
+                    "{} is stale: run `{}` and commit what it writes",
+                    path.display(),
+                    recipes.command
+                );
+            }
+        } else {
+            fs::write(path, wanted).with_context(|| format!("cannot write {}", path.display()))?;
+            println!("{}", path.display());
+        }
+    }
+    Ok(())
+}
+
+/// Returns the providers, and the names of the files that describe them: the named image or
+/// declaration, or the driver's declarations, or the resources of the image that was built last.
+fn providers(
+    matches: &ArgMatches,
+    driver: Option<&AtHand>,
+    image: Option<&Path>,
+) -> Result<(Vec<Traced>, String)> {
+    let named = |path: &Path| {
+        driver.map_or_else(|| path.display().to_string(), |driver| driver.named(path))
+    };
+    if let Some(path) = optional::<PathBuf>(matches, "declaration")? {
+        let declared = wdk_etw_build::declared(&path)?;
+        let providers = declared.iter().map(Traced::declared).collect();
+        return Ok((providers, path.display().to_string()));
+    }
+    if image.is_none()
+        && let Some(driver) = driver
+    {
+        let declarations = driver.declarations()?;
+        let names: Vec<String> = declarations.iter().map(|one| named(&one.path)).collect();
+        let declared = declarations.iter().flat_map(|one| &one.providers);
+        let providers: Vec<Traced> = declared.map(Traced::declared).collect();
+        if !providers.is_empty() {
+            return Ok((providers, names.join(", ")));
+        }
+    }
+    let built = driver.and_then(AtHand::image);
+    let Some(image) = image.or(built.as_deref()) else {
+        bail!(
+            "the driver's source declares no provider, and the driver has not been built; name an \
+             image with `--image`, or build the driver with `cargo etw build`"
+        );
+    };
+    let providers = Traced::described(&at_hand::described(image)?);
+    ensure!(
+        !providers.is_empty(),
+        "the resources of {} describe no provider",
+        image.display()
+    );
+    Ok((providers, named(image)))
+}
+
+fn recipes(
+    matches: &ArgMatches,
+    driver: Option<&AtHand>,
+    image: Option<&Path>,
+    source: String,
+) -> Result<Recipes> {
+    let stem = match (driver, image) {
+        (_, Some(image)) => image.file_stem().unwrap_or_default().display().to_string(),
+        (Some(driver), None) => driver.driver.image.clone(),
+        (None, None) => bail!("the driver's name is not known"),
+    };
+    let here = std::path::absolute(".").context("cannot find the current folder")?;
+    let file = |name: &str, usual: Result<PathBuf>| -> Result<PathBuf> {
+        let named: Option<PathBuf> = optional(matches, name)?;
+        let path = named.map_or(usual, Ok)?;
+        std::path::absolute(&path)
+            .with_context(|| format!("cannot find the folder of {}", path.display()))
+    };
+    Ok(Recipes {
+        source,
+        text: file(
+            "text",
+            Ok(driver.map_or_else(|| here.join("tracing.md"), AtHand::recipes)),
+        )?,
+        profile: file(
+            "profile",
+            driver.map_or_else(|| Ok(here.join(format!("{stem}.wprp"))), AtHand::profile),
+        )?,
+        folder: driver.map_or_else(|| here.clone(), |driver| driver.driver.workspace.clone()),
+        image: format!("{stem}.sys"),
+        session: optional(matches, "session")?.unwrap_or(stem),
+        title: optional(matches, "title")?,
+        guide: optional(matches, "guide")?,
+        client: optional(matches, "client")?,
+        reader: required(matches, "reader")?,
+        command: required(matches, "command")?,
+    })
+}
+
+impl Recipes {
+    /// Returns a file's path relative to the workspace, with slashes.
+    fn named(&self, path: &Path) -> String {
+        let path = path.strip_prefix(&self.folder).unwrap_or(path);
+        path.display().to_string().replace('\\', "/")
+    }
+
+    /// Returns the Windows Performance Recorder profile.
+    fn profile_text(&self, providers: &[Traced]) -> Result<String> {
+        let title = match providers {
+            [only] => &only.name,
+            _ => &self.image,
+        };
+        let comment = format!("Written by `{}` from {}.", self.command, self.source);
+        Ok(profile::text(providers, title, &comment)?)
+    }
+}
+
+/// Returns the profile of a driver's providers, for its package.
+pub fn profile_of(providers: &[Traced], image: &str) -> Result<String> {
+    let comment = "Written by `cargo etw package`.";
+    Ok(profile::text(providers, image, comment)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recipes() -> Recipes {
+        Recipes {
+            source: "src/trace.rs".to_owned(),
+            text: "/w/docs/tracing.md".into(),
+            profile: "/w/driver.wprp".into(),
+            folder: "/w".into(),
+            image: "driver.sys".to_owned(),
+            session: "trace".to_owned(),
+            title: None,
+            guide: None,
+            client: None,
+            reader: "etl".to_owned(),
+            command: "cargo etw recipes".to_owned(),
+        }
+    }
+
+    fn declared(source: &str) -> Vec<Traced> {
+        let providers = wdk_etw_schema::parse::source(source).unwrap();
+        providers.iter().map(Traced::declared).collect()
+    }
+
+    #[test]
+    fn a_provider_without_a_group_or_client_has_recipes_without_them() {
+        let providers = declared(
+            r#"
+            #[provider(name = "A")]
+            mod one {
+                #[keyword]
+                const FIRST: Keyword = Keyword::bit(4);
+                #[event(level = Error, keyword = FIRST)]
+                fn x();
+            }
+            "#,
+        );
+        let text = recipes().text(&providers).unwrap();
+        assert!(text.contains("# Trace A\n"), "{text}");
+        assert!(!text.contains("group's"), "{text}");
+        assert!(!text.contains("0x20"), "{text}");
+        assert!(!text.contains("client"), "{text}");
+        assert!(text.contains("[`driver.wprp`](../driver.wprp)"), "{text}");
+        // Its events describe themselves, and have no ids.
+        assert!(text.contains("All events are self-describing"), "{text}");
+        assert!(text.contains("etl dump trace.etl"), "{text}");
+        assert!(!text.contains("EventIdFilter"), "{text}");
+    }
+
+    #[test]
+    fn a_provider_without_keywords_and_events_is_traced_as_a_whole() {
+        let providers = declared(r#"#[provider(name = "A")] mod one {}"#);
+        let text = recipes().text(&providers).unwrap();
+        let guid = &providers[0].guid;
+        assert!(
+            text.contains(&format!("-p {{{guid}}} 0x0 5 -ets")),
+            "{text}"
+        );
+        assert!(text.contains("has no keywords"), "{text}");
+        assert!(text.contains("has one profile"), "{text}");
+        assert!(!text.contains("rem From now on"), "{text}");
+        let profile = recipes().profile_text(&providers).unwrap();
+        assert!(profile.contains("<Keyword Value=\"0x0\"/>"), "{profile}");
+    }
+
+    #[test]
+    fn masks_and_levels_are_the_declarations() {
+        let providers = declared(
+            r#"
+            #[provider(name = "A", group = "2e651177-aeab-5ffc-66e2-144601de7da8")]
+            mod one {
+                #[keyword]
+                const FIRST: Keyword = Keyword::bit(4);
+                #[keyword]
+                const LAST: Keyword = Keyword::bit(9);
+                #[event(level = Error, keyword = FIRST | LAST)]
+                fn x();
+                #[event(id = 7, level = 17, keyword = none)]
+                fn y();
+            }
+            "#,
+        );
+        let text = recipes().text(&providers).unwrap();
+        assert!(
+            text.contains(&format!("-p {{{}}} 0x210 17 -ets", providers[0].guid)),
+            "{text}"
+        );
+        assert!(text.contains("| First | `0x10` |"), "{text}");
+        assert!(text.contains("| Error | 2 | `X` |"), "{text}");
+        assert!(text.contains("| 17 | 17 | `Y` |"), "{text}");
+        assert!(text.contains("except for one event id.\n"), "{text}");
+        assert!(text.contains("-EventIdFilter -out 1 7\n"), "{text}");
+        let profile = recipes().profile_text(&providers).unwrap();
+        assert!(profile.contains("<Keyword Value=\"0x210\"/>"), "{profile}");
+    }
+
+    #[test]
+    fn every_provider_is_in_every_tools_commands() {
+        let providers = declared(
+            r#"
+            #[provider(name = "Contoso.Io")]
+            mod io {
+                #[keyword]
+                const READ: Keyword = Keyword::bit(0);
+                #[event(level = Info, keyword = READ)]
+                fn x();
+            }
+            #[provider(name = "Contoso.Power & more")]
+            mod power {
+                #[keyword]
+                const READ: Keyword = Keyword::bit(40);
+                #[event(id = 3, level = Verbose, keyword = READ)]
+                fn y();
+            }
+            "#,
+        );
+        let text = recipes().text(&providers).unwrap();
+        let [one, two] = [&providers[0].guid, &providers[1].guid];
+        for line in [
+            format!("logman start trace -ow -o trace.etl -p {{{one}}} 0x1 4 -ets\n"),
+            format!("logman update trace -p {{{two}}} 0x10000000000 5 -ets\n"),
+            format!("tracelog -enable trace -guid #{two} -matchanykw 0x10000000000 -level 5\n"),
+            format!("xperf -start trace -on {one}:0x1:4+{two}:0x10000000000:5 -f trace.etl\n"),
+            "logman query providers \"Contoso.Power & more\"\n".to_owned(),
+            "# Trace driver.sys\n".to_owned(),
+            "has 3 profiles".to_owned(),
+            "wpr -start driver.wprp!Contoso_Io_Read.Verbose".to_owned(),
+        ] {
+            assert!(text.contains(&line), "no {line:?} in:\n{text}");
+        }
+        let add = format!("-Guid '{{{two}}}' -Level 5 -MatchAnyKeyword 0x10000000000");
+        assert_eq!(text.matches(&add).count(), 2, "{text}");
+        let profile = recipes().profile_text(&providers).unwrap();
+        assert_eq!(profile.matches(two.as_str()).count(), 2, "{profile}");
+        assert!(!profile.contains("& "), "{profile}");
+    }
+}

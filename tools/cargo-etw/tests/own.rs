@@ -1,0 +1,521 @@
+//! Runs the commands on a driver in a folder of its own, outside every checkout, which is not like
+//! the sample: another name, another layout, two providers, another version of the framework.
+
+use std::{
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use etw_test_support::root;
+use tempfile::TempDir;
+
+/// The files of the driver.
+const FILES: [&str; 4] = [
+    "build.rs",
+    "source/driver.rs",
+    "source/telemetry/mod.rs",
+    "source/telemetry/events.rs",
+];
+
+const EVENTS: &str = "source/telemetry/events.rs";
+
+/// A driver in a folder of its own, with a git repository.
+struct Own {
+    folder: TempDir,
+}
+
+impl Own {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let fixture = root().join("tools/cargo-etw/tests/fixture/lidar");
+        for name in FILES {
+            let to = folder.path().join(name);
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::copy(fixture.join(name), to).unwrap();
+        }
+        let library = root().join("provider-lib");
+        let manifest = fs::read_to_string(fixture.join("Cargo.toml.in")).unwrap();
+        let manifest = manifest.replace("@LIBRARY@", library.to_str().unwrap());
+        fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
+        // A lock file with the versions that this repository has, which are on this machine.
+        fs::copy(root().join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
+        let own = Self { folder };
+        own.git(&["init", "--quiet"]);
+        own.commit();
+        own
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Replaces text in a file.
+    fn change(&self, name: &str, from: &str, to: &str) {
+        let text = self.text(name);
+        assert!(text.contains(from), "{name} has no {from:?}");
+        fs::write(self.path(name), text.replace(from, to)).unwrap();
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        let output = Command::new("git")
+            .current_dir(self.folder.path())
+            .args(["-c", "user.name=A", "-c", "user.email=a@acme.example"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--message", "Change the driver"]);
+    }
+
+    /// Runs `cargo etw` in a folder of the driver.
+    fn etw_in(&self, folder: &str, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
+            .current_dir(self.path(folder))
+            // cargo sets these variables for tests; an author has none of them.
+            .env_remove("CARGO_TARGET_DIR")
+            .env_remove("CARGO_MANIFEST_DIR")
+            .arg("etw")
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    /// Runs a command that must succeed, and returns what it prints.
+    fn succeed(&self, arguments: &[&str]) -> String {
+        let output = self.etw_in(".", arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs a command that must fail, and returns its messages.
+    fn fail(&self, arguments: &[&str]) -> String {
+        let output = self.etw_in(".", arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+/// Returns the values of an attribute of the elements with a name.
+fn attributes(xml: &str, element: &str, attribute: &str) -> Vec<String> {
+    let document = roxmltree::Document::parse(xml).unwrap();
+    let elements = document.descendants();
+    elements
+        .filter(|node| node.tag_name().name() == element)
+        .filter_map(|node| node.attribute(attribute))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_manifest_is_found_written_and_compared_with_git() {
+    let own = Own::new();
+    let printed = own.succeed(&["manifest", "write"]);
+    assert!(printed.trim().ends_with("/lidar.man"), "{printed}");
+    let text = own.text("lidar.man");
+    assert!(text.contains("from source/telemetry/events.rs."), "{text}");
+    let names = attributes(&text, "provider", "name");
+    assert_eq!(names, ["Acme.Lidar.Frames", "Acme.Lidar.Health"]);
+    let images = attributes(&text, "provider", "resourceFileName");
+    assert_eq!(images, [r"%SystemRoot%\System32\drivers\lidar.sys"; 2]);
+    own.succeed(&["manifest", "write", "--check"]);
+
+    // Before the manifest is committed, the declaration in git is the base.
+    let printed = own.succeed(&["manifest", "check"]);
+    assert!(
+        printed.contains("HEAD:source/telemetry/events.rs"),
+        "{printed}"
+    );
+    own.commit();
+    let output = own.etw_in("source/telemetry", &["manifest", "check"]);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        printed.contains("every event of HEAD:lidar.man"),
+        "{printed}"
+    );
+
+    own.change(EVENTS, "points: u32", "points: u16");
+    let said = own.fail(&["manifest", "check"]);
+    assert!(
+        said.contains("events.rs:18:12: Acme.Lidar.Frames: event 30 version 0"),
+        "{said}"
+    );
+    let output = own.etw_in(".", &["manifest", "check", "--message-format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["reason"], "manifest-check");
+    assert_eq!(json["success"], false);
+    assert_eq!(json["breaks"][0]["line"], 18);
+    // The working tree's file is stale, and a commit without a break is a base as well.
+    assert!(
+        own.fail(&["manifest", "write", "--check"])
+            .contains("lidar.man is stale")
+    );
+    own.commit();
+    let said = own.fail(&["manifest", "check", "--base", "HEAD~1"]);
+    assert!(said.contains("HEAD~1:lidar.man"), "{said}");
+    let said = own.fail(&["manifest", "check", "--base", "v9.9"]);
+    assert!(
+        said.contains("v9.9: it is neither a file nor a commit"),
+        "{said}"
+    );
+}
+
+#[test]
+fn resources_are_compiled_for_the_driver() {
+    let own = Own::new();
+    let printed = own.succeed(&["manifest", "compile"]);
+    assert_eq!(printed.lines().count(), 3, "{printed}");
+    for name in ["lidar.wevt.bin", "lidar.msg.bin", "lidar.res"] {
+        assert!(
+            own.path("target/manifest").join(name).is_file(),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
+fn a_driver_without_a_declaration_is_told_what_to_do() {
+    let own = Own::new();
+    own.change(EVENTS, "#[wdk_etw::provider(", "#[other(");
+    let said = own.fail(&["manifest", "write"]);
+    assert!(said.contains("acme-lidar declares no provider"), "{said}");
+    assert!(said.contains("[package.metadata.etw]"), "{said}");
+    let said = own.fail(&["recipes"]);
+    assert!(said.contains("`cargo etw build`"), "{said}");
+    // A file that no module leads to is named by a setting.
+    own.change(EVENTS, "#[other(", "#[wdk_etw::provider(");
+    fs::rename(own.path(EVENTS), own.path("events.rs")).unwrap();
+    own.change("source/telemetry/mod.rs", "mod events;", "");
+    own.change(
+        "Cargo.toml",
+        "[lib]",
+        "[package.metadata.etw]\ndeclaration = \"events.rs\"\nmanifest = \"etw/of-lidar.man\"\n\n[lib]",
+    );
+    fs::create_dir(own.path("etw")).unwrap();
+    own.succeed(&["manifest", "write"]);
+    assert!(own.text("etw/of-lidar.man").contains("from events.rs."));
+    own.change("Cargo.toml", "declaration =", "declarations =");
+    let said = own.fail(&["manifest", "write"]);
+    assert!(said.contains("unknown key \"declarations\""), "{said}");
+}
+
+#[test]
+fn the_inf_file_is_written_and_checked() {
+    let own = Own::new();
+    let said = own.fail(&["inf", "check"]);
+    assert!(said.contains("`cargo etw inf new` writes one"), "{said}");
+    let printed = own.succeed(&["inf", "new"]);
+    assert!(printed.trim().ends_with("/lidar.inx"), "{printed}");
+    let text = own.text("lidar.inx");
+    for line in [
+        "%Device% = Device_Install,Root\\lidar\n",
+        "Company                = \"Acme Robotics\"\n",
+        "Device                 = \"Lidar of Acme\"\n",
+        "ProviderName = Acme.Lidar.Health\n",
+        // KMDF 1.31 is the oldest that the driver runs with.
+        "%Company% = Devices,NT$ARCH$.10.0...19041\n",
+    ] {
+        assert!(text.contains(line), "no {line:?} in:\n{text}");
+    }
+    own.succeed(&["inf", "check"]);
+    assert!(own.fail(&["inf", "new"]).contains("`--force` replaces it"));
+
+    own.change("lidar.inx", "ServiceBinary = %13%", "ServiceBinary = %12%");
+    own.change("lidar.inx", "$KMDFVERSION$", "1.27");
+    own.change("lidar.inx", "...19041", "...17763");
+    let output = own.etw_in(".", &["inf", "check", "--message-format", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["reason"], "inf-check");
+    let severity = |text: &str| {
+        let findings = json["findings"].as_array().unwrap();
+        let found = findings
+            .iter()
+            .find(|one| one["message"].as_str().unwrap().contains(text));
+        found.unwrap_or_else(|| panic!("no {text:?} in {json}"))["severity"].clone()
+    };
+    assert_eq!(severity("ServiceBinary is %12%"), "error");
+    assert_eq!(
+        severity("KmdfLibraryVersion is 1.27; expected 1.33"),
+        "error"
+    );
+    assert_eq!(severity("the oldest supported build is 19041"), "warning");
+
+    own.succeed(&[
+        "inf",
+        "new",
+        "--force",
+        "--class",
+        "USBDevice",
+        "--hardware-id",
+        r"USB\VID_1&PID_2",
+    ]);
+    own.succeed(&["inf", "check", "--hardware-id", r"USB\VID_1&PID_2"]);
+    let said = own.fail(&["inf", "check", "--hardware-id", r"Root\lidar"]);
+    assert!(said.contains(r"the driver's is Root\lidar"), "{said}");
+}
+
+#[test]
+fn the_recipes_have_every_provider() {
+    let own = Own::new();
+    own.succeed(&["recipes"]);
+    own.succeed(&["recipes", "--check"]);
+    let text = own.text("tracing.md");
+    let profile = own.text("lidar.wprp");
+    let guids = {
+        own.succeed(&["manifest", "write"]);
+        attributes(&own.text("lidar.man"), "provider", "guid")
+    };
+    let guids: Vec<&str> = guids
+        .iter()
+        .map(|guid| guid.trim_matches(['{', '}']))
+        .collect();
+    // Every tool's section has every provider.
+    for tool in ["logman", "tracelog", "PowerShell", "xperf"] {
+        let (_, section) = text.split_once(&format!("\n## {tool}\n")).unwrap();
+        let section = section.split("\n## ").next().unwrap();
+        for guid in &guids {
+            assert!(section.contains(guid), "{tool} has no {guid}:\n{section}");
+        }
+    }
+    // Every line of PowerShell is a comment or a cmdlet with balanced quotes.
+    let (_, script) = text.split_once("```powershell\n").unwrap();
+    for line in script.split("```").next().unwrap().lines() {
+        let word = line.split(' ').next().unwrap();
+        let is_known = [
+            "#",
+            "New-EtwTraceSession",
+            "Add-EtwTraceProvider",
+            "Stop-EtwTraceSession",
+            "New-AutologgerConfig",
+            "Remove-AutologgerConfig",
+        ];
+        assert!(is_known.contains(&word), "{line}");
+        assert_eq!(line.matches('\'').count() % 2, 0, "{line}");
+    }
+    let all = format!(
+        "xperf -start lidar -on {}:0x10000000008:5+{}:0x1:3 ",
+        guids[0], guids[1]
+    );
+    assert!(text.contains(&all), "no {all:?} in:\n{text}");
+    // The profiles refer to providers that the file defines.
+    let mut names = attributes(&profile, "EventProvider", "Name");
+    names.dedup();
+    let defined = attributes(&profile, "EventProvider", "Id");
+    assert_eq!(defined.len(), 4, "{profile}");
+    for used in attributes(&profile, "EventProviderId", "Value") {
+        assert!(defined.contains(&used), "{used} is not in {defined:?}");
+    }
+    for id in attributes(&profile, "Profile", "Id") {
+        assert_eq!(id.split('.').count(), 3, "{id}");
+    }
+    own.change(EVENTS, "level = Warning", "level = Error");
+    assert!(
+        own.fail(&["recipes", "--check"])
+            .contains("is stale: run `cargo etw recipes`")
+    );
+}
+
+#[test]
+fn the_doctor_knows_the_driver() {
+    let own = Own::new();
+    let output = own.etw_in(".", &["doctor", "--message-format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["reason"], "doctor");
+    assert_eq!(output.status.success(), json["success"] == true);
+    let found = |json: &serde_json::Value, what: &str| {
+        let findings = json["findings"].as_array().unwrap();
+        let found = findings.iter().find(|one| one["what"] == what);
+        found
+            .unwrap_or_else(|| panic!("no {what} in {json}"))
+            .clone()
+    };
+    assert_eq!(found(&json, "KMDF")["found"], "1.33, at least 1.31");
+    let declared = found(&json, "declaration")["found"].to_string();
+    assert!(
+        declared.contains("Acme.Lidar.Health in source/telemetry/events.rs"),
+        "{declared}"
+    );
+    let crates = found(&json, "WDK crates")["found"].to_string();
+    assert!(crates.contains("wdk-sys 0.5."), "{crates}");
+    assert_eq!(found(&json, "INF file")["remedy"], "cargo etw inf new");
+
+    own.change(
+        "Cargo.toml",
+        "target-kmdf-version-minor = 33",
+        "target-kmdf-version-minor = 15",
+    );
+    own.change(
+        "Cargo.lock",
+        "name = \"wdk-build\"\nversion = \"0.6",
+        "name = \"wdk-build\"\nversion = \"0.3",
+    );
+    let output = own.etw_in(".", &["doctor"]);
+    assert_eq!(output.status.code(), Some(1));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("the driver is for KMDF 1.15"), "{printed}");
+    assert!(printed.contains("uses wdk-build 0.3"), "{printed}");
+}
+
+#[test]
+fn completions_know_the_commands() {
+    let own = Own::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = own.succeed(&["completions", shell]);
+        for word in ["cargo-etw", "manifest", "doctor", "message-format"] {
+            assert!(script.contains(word), "{shell} has no {word}");
+        }
+    }
+    // bash completes `cargo etw`, and leaves the rest to the completions that cargo has.
+    let script = own.path("etw.bash");
+    fs::write(&script, own.succeed(&["completions", "bash"])).unwrap();
+    let complete = |words: &str| {
+        let test = format!(
+            "_cargo() {{ COMPREPLY=(cargos-own); }}; complete -F _cargo cargo; source {}\n\
+             COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n\
+             _cargo_with_etw cargo \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"\n\
+             echo \"${{COMPREPLY[@]}}\"",
+            script.display()
+        );
+        let output = Command::new("bash").args(["-c", &test]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    assert_eq!(complete("cargo etw doc"), "doctor");
+    assert_eq!(complete("cargo etw manifest ch"), "check");
+    assert_eq!(complete("cargo buil"), "cargos-own");
+}
+
+#[test]
+#[ignore = "needs the cross toolchain and the signing tools; `cargo xtask test` runs it"]
+fn the_package_is_the_drivers() {
+    let own = Own::new();
+    own.succeed(&["inf", "new"]);
+    let output = own.etw_in(".", &["package", "--message-format", "json"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let json: serde_json::Value = serde_json::from_str(printed.lines().last().unwrap()).unwrap();
+    assert_eq!(json["reason"], "driver-package");
+    assert_eq!(json["version"], "3.1.4.0");
+    let archive = Path::new(json["archive"].as_str().unwrap());
+    assert!(
+        archive.ends_with("target/etw/package/lidar-3.1.4-x64.zip"),
+        "{json}"
+    );
+    let unpacked = unpack(archive);
+    let file = |name: &str| unpacked.path().join(name);
+    let read = |name: &str| fs::read_to_string(file(name)).unwrap();
+
+    // The files of the README are those of the archive.
+    let readme = read("README.txt");
+    for name in json["files"].as_array().unwrap() {
+        let name = name.as_str().unwrap();
+        assert!(file(name).is_file(), "{name}");
+        assert!(
+            name == "README.txt" || readme.contains(name),
+            "no {name} in:\n{readme}"
+        );
+    }
+    assert!(
+        readme.starts_with("Lidar of Acme, for a test machine"),
+        "{readme}"
+    );
+    assert!(
+        readme.contains("-p Acme.Lidar.Frames 0x10000000008 5 -ets\r\n"),
+        "{readme}"
+    );
+    assert!(read("install.cmd").contains(r"-HardwareId 'Root\lidar'"));
+    assert!(read("uninstall.ps1").contains(r"@('Root\lidar')"));
+    assert!(read("lidar.inf").contains("KmdfLibraryVersion = 1.33"));
+    assert_eq!(
+        attributes(&read("lidar.man"), "event", "value"),
+        ["20", "30"]
+    );
+    assert_eq!(
+        attributes(&read("lidar.wprp"), "EventProvider", "Name").len(),
+        4
+    );
+
+    // osslsigncode accepts the image and the catalog, and finds the image in the catalog.
+    let pem = file("certificate.pem");
+    let openssl = Command::new("openssl")
+        .args(["x509", "-inform", "DER", "-in"])
+        .arg(file("lidar.cer"))
+        .arg("-out")
+        .arg(&pem)
+        .output()
+        .unwrap();
+    assert!(openssl.status.success());
+    let verify = |arguments: &[&Path]| {
+        let output = Command::new("osslsigncode")
+            .args(["verify", "-CAfile"])
+            .arg(&pem)
+            .args(arguments)
+            .output()
+            .unwrap();
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    };
+    let (image, catalog) = (file("lidar.sys"), file("lidar.cat"));
+    for arguments in [
+        vec![Path::new("-in"), &image],
+        vec![Path::new("-in"), &catalog],
+        vec![Path::new("-catalog"), &catalog, Path::new("-in"), &image],
+    ] {
+        let (is_sound, said) = verify(&arguments);
+        assert!(is_sound, "{arguments:?}: {said}");
+    }
+    let mut changed = fs::read(&image).unwrap();
+    changed[0x800] ^= 1;
+    fs::write(&image, changed).unwrap();
+    let (is_sound, _) = verify(&[Path::new("-catalog"), &catalog, Path::new("-in"), &image]);
+    assert!(!is_sound);
+
+    // The image that was built describes itself: without its source, its resources are enough.
+    own.change(EVENTS, "#[wdk_etw::provider(", "#[other(");
+    let printed = own.succeed(&["recipes"]);
+    assert!(printed.contains("tracing.md"), "{printed}");
+    let text = own.text("tracing.md");
+    assert!(
+        text.contains("from target/etw/x64/release/lidar.sys"),
+        "{text}"
+    );
+    assert!(text.contains("Acme.Lidar.Frames"), "{text}");
+    assert!(
+        text.contains("| 0x8000000008") || text.contains("0x10000000008"),
+        "{text}"
+    );
+    own.succeed(&["inf", "check"]);
+}
+
+/// Unpacks an archive, whose files are in one folder.
+fn unpack(archive: &Path) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut zip = zip::ZipArchive::new(fs::File::open(archive).unwrap()).unwrap();
+    for at in 0..zip.len() {
+        let mut entry = zip.by_index(at).unwrap();
+        let name = entry
+            .name()
+            .unwrap()
+            .strip_prefix("lidar/")
+            .unwrap()
+            .to_owned();
+        let mut data = Vec::new();
+        entry.read_to_end(&mut data).unwrap();
+        fs::write(folder.path().join(name), data).unwrap();
+    }
+    folder
+}

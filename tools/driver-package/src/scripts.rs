@@ -1,0 +1,209 @@
+//! The scripts and the README of a package for a test machine, filled in for its driver.
+
+/// The driver of a package.
+#[derive(Clone, Copy, Debug)]
+pub struct Installed<'a> {
+    /// The driver's description.
+    pub description: &'a str,
+    /// The INF file's name.
+    pub inf: &'a str,
+    /// The image's name.
+    pub image: &'a str,
+    /// The catalog's name.
+    pub catalog: &'a str,
+    /// The certificate's name.
+    pub certificate: &'a str,
+    /// The devices' hardware ids.
+    pub hardware_ids: &'a [String],
+    /// The other files of the package, and what they are.
+    pub files: &'a [(String, String)],
+    /// The commands that trace the driver, one in each line.
+    pub trace: &'a str,
+    /// More about the driver, or an empty string.
+    pub notes: &'a str,
+    /// The oldest Windows that the package is for.
+    pub oldest: &'a str,
+    /// The architecture, as inf2cat names it: `X64` or `ARM64`.
+    pub system: &'a str,
+}
+
+/// A file of a package: its name and its text, with Unix line endings.
+pub type Script = (&'static str, String);
+
+/// Returns whether a device with a hardware id exists only where a program makes it.
+fn is_made(id: &str) -> bool {
+    let start = id.get(..5);
+    start.is_some_and(|start| start.eq_ignore_ascii_case("root\\"))
+}
+
+impl Installed<'_> {
+    /// Returns the scripts and the README.
+    #[must_use]
+    pub fn files(&self) -> Vec<Script> {
+        let fill = |template: &str| self.fill(template);
+        let mut files = vec![
+            ("README.txt", fill(include_str!("scripts/README.txt"))),
+            ("prepare.cmd", fill(include_str!("scripts/prepare.cmd"))),
+            ("install.cmd", fill(include_str!("scripts/install.cmd"))),
+            ("uninstall.cmd", fill(include_str!("scripts/uninstall.cmd"))),
+            ("restore.cmd", fill(include_str!("scripts/restore.cmd"))),
+            ("uninstall.ps1", fill(include_str!("scripts/uninstall.ps1"))),
+        ];
+        if self.made().is_some() {
+            let device = fill(include_str!("scripts/device.ps1"));
+            files.push(("device.ps1", device));
+        }
+        files
+    }
+
+    /// Returns the hardware id of the device that the installation makes.
+    fn made(&self) -> Option<&str> {
+        let mut ids = self.hardware_ids.iter().map(String::as_str);
+        ids.find(|id| is_made(id))
+    }
+
+    fn fill(&self, template: &str) -> String {
+        let inf = self.inf;
+        let install = self.made().map_or_else(
+            || format!("pnputil /add-driver \"{inf}\" /install || exit /b 1"),
+            |id| {
+                let id = powershell(id);
+                format!(
+                    "powershell -NoProfile -ExecutionPolicy Bypass -File device.ps1 -Inf \"{inf}\" \
+                     -HardwareId {id} || exit /b 1"
+                )
+            },
+        );
+        let made = if self.made().is_some() {
+            " and creates its device"
+        } else {
+            ""
+        };
+        let ids: Vec<String> = self.hardware_ids.iter().map(|id| powershell(id)).collect();
+        let mut trace = String::new();
+        for line in self.trace.lines() {
+            trace.extend(["    ", line, "\n"]);
+        }
+        if !trace.is_empty() {
+            trace = format!("Then trace the driver:\n\n{trace}\n");
+        }
+        let notes = match self.notes.trim_end() {
+            "" => String::new(),
+            notes => format!("{notes}\n\n"),
+        };
+        let mut list = vec![
+            (
+                self.image.to_owned(),
+                "the driver, signed with the test certificate".to_owned(),
+            ),
+            (
+                self.inf.to_owned(),
+                "the installation instructions for Windows".to_owned(),
+            ),
+            (
+                self.catalog.to_owned(),
+                "the signed hashes of the driver and the INF file".to_owned(),
+            ),
+            (
+                self.certificate.to_owned(),
+                "the test certificate".to_owned(),
+            ),
+        ];
+        list.extend(self.files.iter().cloned());
+        if self.made().is_some() {
+            let what = "used by install.cmd: creates the device".to_owned();
+            list.push(("device.ps1".to_owned(), what));
+        }
+        let what = "used by uninstall.cmd: removes devices and the driver".to_owned();
+        list.push(("uninstall.ps1".to_owned(), what));
+        let width = list.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        let list: Vec<String> = list
+            .iter()
+            .map(|(name, what)| format!("    {name:width$}   {what}"))
+            .collect();
+        // Scripts for the command prompt have Windows line endings in some checkouts.
+        template
+            .replace("\r\n", "\n")
+            .replace("@DESCRIPTION@", self.description)
+            .replace("@OLDEST@", self.oldest)
+            .replace("@INF@", self.inf)
+            .replace("@CATALOG@", self.catalog)
+            .replace("@CERTIFICATE@", self.certificate)
+            .replace("@INSTALL@", &install)
+            .replace("@MADE@", made)
+            .replace("@HARDWARE_IDS@", &ids.join(", "))
+            .replace("@INF_LITERAL@", &powershell(self.inf))
+            .replace("@TRACE_SECTION@", &trace)
+            .replace("@SYSTEM@", self.system)
+            .replace("@NOTES@", &notes)
+            .replace("@FILES@", &list.join("\n"))
+    }
+}
+
+/// Returns a string as a PowerShell literal.
+fn powershell(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(hardware_ids: &[String]) -> Vec<Script> {
+        let installed = Installed {
+            description: "Contoso sensor",
+            inf: "sensor.inf",
+            image: "sensor.sys",
+            catalog: "sensor.cat",
+            certificate: "sensor.cer",
+            hardware_ids,
+            files: &[("sensor.pdb".to_owned(), "symbols".to_owned())],
+            trace: "one\ntwo",
+            notes: "",
+            oldest: "Windows 10 2004",
+            system: "X64",
+        };
+        installed.files()
+    }
+
+    #[test]
+    fn every_place_is_filled() {
+        for ids in [[r"Root\Sensor".to_owned()], [r"USB\VID_1&PID_2".to_owned()]] {
+            for (name, text) in files(&ids) {
+                for place in text.split('@').skip(1) {
+                    let is_name = |one: &char| one.is_ascii_uppercase() || *one == '_';
+                    let word: String = place.chars().take_while(is_name).collect();
+                    assert!(word.len() < 3, "{name}: @{word}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_device_is_made_where_there_is_no_hardware() {
+        let made = files(&[r"root\Sensor".to_owned()]);
+        let (_, install) = &made[2];
+        assert!(install.contains(r"-HardwareId 'root\Sensor'"), "{install}");
+        assert!(made.iter().any(|(name, _)| *name == "device.ps1"));
+        let found = files(&[r"USB\VID_1&PID_2".to_owned()]);
+        assert!(
+            found[2]
+                .1
+                .contains("pnputil /add-driver \"sensor.inf\" /install")
+        );
+        assert!(found.iter().all(|(name, _)| *name != "device.ps1"));
+        assert!(!found[0].1.contains("device.ps1"), "{}", found[0].1);
+    }
+
+    #[test]
+    fn the_readme_lists_the_files_and_the_commands() {
+        let (_, readme) = &files(&[r"Root\Sensor".to_owned()])[0];
+        for part in [
+            "    one\n    two\n",
+            "sensor.pdb      symbols\n",
+            "Contoso sensor, for",
+        ] {
+            assert!(readme.contains(part), "no {part:?} in:\n{readme}");
+        }
+    }
+}

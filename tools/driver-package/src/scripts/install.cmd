@@ -1,0 +1,5 @@
+@echo off
+rem Run from an elevated prompt: installs the driver@MADE@.
+setlocal
+cd /d "%~dp0"
+@INSTALL@

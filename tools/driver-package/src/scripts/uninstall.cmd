@@ -1,0 +1,5 @@
+@echo off
+rem Run from an elevated prompt: removes the driver's devices and the driver.
+setlocal
+cd /d "%~dp0"
+powershell -NoProfile -ExecutionPolicy Bypass -File uninstall.ps1 || exit /b 1
