@@ -63,7 +63,10 @@ mod services;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing {
-    pub use crate::services::etw::traits::{CheckedTraits, check_traits};
+    pub use crate::{
+        ground::unwind::{End, MAX_FRAMES, Registers, Table, walk},
+        services::etw::traits::{CheckedTraits, check_traits},
+    };
 }
 
 pub use etl_file::{ClockType, Guid};
