@@ -10,9 +10,11 @@ use crate::text::sentence;
 const IMAGE: u64 = 0x1_4000_0000;
 /// The address of the stack.
 const STACK: u64 = 0x7000_0000;
-/// The size of the input's head: the offset of the instruction in the image (16 bits), the number
-/// of the stack's words (8 bits), whether the instruction follows a call (8 bits), and the exception
-/// directory's offset and size (16 bits each). The stack and the image follow.
+/// The size of the input's head.
+///
+/// It has the offset of the instruction in the image (16 bits), the number of the stack's words (8
+/// bits), whether the instruction follows a call (8 bits), and the exception directory's offset and
+/// size (16 bits each). The stack and the image follow.
 pub const HEAD: usize = 8;
 /// The most words that a frame can take: each of 32 chained entries has at most 255 codes, and an
 /// epilogue pops fewer.
