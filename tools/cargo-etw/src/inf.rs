@@ -33,11 +33,16 @@ impl Driver {
     /// an INF file must match.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     pub fn examine(&self) -> Result<inf::Driver> {
-        use etw_testkernel::Kernel;
+        let kernel = etw_testkernel::Kernel::new();
+        // After an error, the driver may still be loaded.
+        self.examine_in(&kernel)
+            .inspect_err(|_| kernel.leave_behind())
+    }
 
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    fn examine_in(&self, kernel: &etw_testkernel::Kernel) -> Result<inf::Driver> {
         let service = self.service()?;
         let provider = manifest::provider(&self.declaration)?;
-        let kernel = Kernel::new();
         let loaded = kernel
             .load_as(&self.image, &service)
             .with_context(|| format!("cannot load {}", self.image.display()))?;
