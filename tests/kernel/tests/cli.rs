@@ -4,27 +4,11 @@
 
 mod common;
 
-use std::{fs, path::Path, process::Command};
+use std::process::Command;
 
 use etl_file::Trace;
 
-/// Runs `testkernel run` with the sample driver. Returns whether it succeeded, and its output.
-fn run(folder: &Path, script: &str, arguments: &[&str]) -> (bool, String) {
-    let file = folder.join("script.txt");
-    fs::write(&file, script).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
-        .arg("run")
-        .arg(common::sample())
-        .arg("--script")
-        .arg(&file)
-        .arg("--etl")
-        .arg(folder.join("out.etl"))
-        .args(arguments)
-        .output()
-        .unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(said).unwrap())
-}
+use crate::common::run;
 
 const SCRIPT: &str = r#"
 # One client.

@@ -154,6 +154,18 @@ impl Kernel {
         controller::targets_of(&self.runner().system().etw, session)
     }
 
+    /// Returns the parameters with which a session enables a provider or group. A provider that the
+    /// session would enable when it registers has the parameters of
+    /// [`Self::enable_every_provider`].
+    #[must_use]
+    pub fn parameters_of(
+        &self,
+        session: SessionHandle,
+        target: Target,
+    ) -> Option<EnableParameters> {
+        controller::parameters_of(&self.runner().system().etw, session, target)
+    }
+
     /// Disables a provider or group for a session (`EnableTraceEx2`).
     ///
     /// # Errors

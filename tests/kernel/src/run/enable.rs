@@ -3,7 +3,10 @@
 use anyhow::{Result, anyhow, bail};
 use etl_file::Guid;
 
-use crate::services::etw::{controller::EnableParameters, state::Target};
+use crate::{
+    harness::script::provider,
+    services::etw::{controller::EnableParameters, state::Target},
+};
 
 /// A provider or group to enable, as a command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,16 +54,8 @@ impl Enabled {
         }
         Ok(Self {
             name: name.to_owned(),
-            target: target(guid(name)?),
+            target: target(provider(name).map_err(|why| anyhow!(why))?),
             parameters,
         })
     }
-}
-
-/// Parses a GUID, or computes the GUID of a provider name.
-fn guid(text: &str) -> Result<Guid> {
-    if let Ok(guid) = text.parse() {
-        return Ok(guid);
-    }
-    Guid::of_name(text).map_err(|why| anyhow!("`{text}`: {why}"))
 }

@@ -17,7 +17,7 @@ use crate::{
         driver::Driver,
         kernel::{Kernel, Statistics},
         recording::{RecordedEvent, Recording},
-        script::{Done, Observer, Script},
+        script::{Done, Observer, Script, Setting},
     },
     services::etw::{
         controller::EnableParameters,
@@ -84,6 +84,8 @@ impl Run {
             notes: self.notes,
             ..KernelConfig::default()
         });
+        // What is left after an error is a finding.
+        kernel.leave_behind();
         let recording = Recording::start(
             &kernel,
             SessionConfig::to_file(&self.session, &self.etl),
@@ -172,15 +174,24 @@ impl Run {
         recording: &Recording,
         player: &mut Player<'_>,
     ) -> Vec<Finding> {
+        let setting = Setting {
+            kernel,
+            service: &self.service,
+            recording,
+            clients: self.clients,
+        };
+        if let Some(script) = &self.script
+            && let Err(error) = script.prepare(setting, player)
+        {
+            return Finding::of_step(error);
+        }
         let load = format!("load {} as {}", self.image.display(), self.service);
         player.starts(0, &load);
         let driver = match kernel.load_as(&self.image, &self.service) {
             Ok(driver) => driver,
             Err(error) => return Finding::of_error(error),
         };
-        if let Err(error) = player.step(&load, recording) {
-            return Finding::of_error(error);
-        }
+        player.done(&Done::sentence(&load));
         let mut findings = Vec::new();
         if !driver.unprovided_imports().is_empty() {
             let names = driver.unprovided_imports().join(", ");
@@ -194,7 +205,7 @@ impl Run {
         }
         let result = match self.script(&driver, &mut findings) {
             Ok(script) => script
-                .run(kernel, &driver, recording, self.clients, player)
+                .run(setting, &driver, player)
                 .map_err(Finding::of_step),
             Err(error) => Err(Finding::of_error(error)),
         };
@@ -316,12 +327,7 @@ struct Player<'a> {
 impl Player<'_> {
     /// Passes on a step that is not of a script, and its events.
     fn step(&mut self, step: &str, recording: &Recording) -> Result<(), crate::KernelError> {
-        self.done(&Done {
-            line: 0,
-            client: 0,
-            step: step.to_owned(),
-            completion: None,
-        });
+        self.done(&Done::sentence(step));
         for event in recording.take()? {
             self.event(&event);
         }

@@ -285,6 +285,34 @@ pub fn targets_of(runtime: &EtwRuntime, session: SessionHandle) -> Vec<Target> {
     runtime.etw().targets_of(session.0)
 }
 
+/// Returns the parameters with which a session enables a target, or would when it registers.
+pub fn parameters_of(
+    runtime: &EtwRuntime,
+    session: SessionHandle,
+    target: Target,
+) -> Option<EnableParameters> {
+    let etw = runtime.etw();
+    let sessions = etw.enable_infos.get(&target);
+    let info = sessions
+        .and_then(|sessions| sessions.get(&session.0))
+        .or_else(|| match target {
+            Target::Provider(_) => etw.every_provider.get(&session.0),
+            Target::Group(_) => None,
+        })?;
+    Some(EnableParameters {
+        level: info.enable_info.level,
+        match_any: info.enable_info.match_any,
+        match_all: info.enable_info.match_all,
+        ignore_keyword_0: info.enable_info.ignore_keyword_0,
+        source: None,
+        filter: info.filter.clone(),
+        events: (*info.events).clone(),
+        exclude_in_private: info.exclude_in_private,
+        stack_walk: info.stack_walk,
+        only_processes: Vec::new(),
+    })
+}
+
 /// Disables a target for a session.
 pub fn disable(
     context: &Context,
