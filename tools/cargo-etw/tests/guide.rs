@@ -15,7 +15,6 @@
 
 use std::{
     env, fs,
-    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
     time::Instant,
@@ -122,7 +121,6 @@ struct Machine {
     here: PathBuf,
     /// The checkout's target folder.
     target: PathBuf,
-    cargo_home: Option<PathBuf>,
 }
 
 impl Machine {
@@ -133,7 +131,6 @@ impl Machine {
             here: folder.path().to_owned(),
             folder,
             target: target.to_owned(),
-            cargo_home: None,
         }
     }
 
@@ -168,9 +165,6 @@ impl Machine {
             .env("CARGO_TERM_COLOR", "never")
             .env("WDK_ETW", root())
             .env("WDK_ETW_URL", self.url());
-        if let Some(home) = &self.cargo_home {
-            shell.env("CARGO_HOME", home);
-        }
         shell
     }
 
@@ -183,17 +177,19 @@ impl Machine {
         self.target.join("guide/wdk-etw")
     }
 
-    /// Makes a repository of the checkout's files as they are now, and a folder for cargo in which
-    /// nothing is fetched from it yet. The folder's registry is that of this machine.
-    fn make_repository(&mut self) {
+    /// Makes a repository of the checkout's files as they are now. Its place and, for the same files,
+    /// its commit are always the same, so that cargo does not keep many copies of it.
+    fn make_repository(&self) {
+        const DATE: &str = "2026-01-01T00:00:00Z";
         let repository = self.repository();
-        let folder = repository.parent().unwrap();
-        let _ = fs::remove_dir_all(folder);
+        let _ = fs::remove_dir_all(&repository);
         let git = |folder: &Path, arguments: &[&str]| {
             let output = Command::new("git")
                 .current_dir(folder)
                 .args(["-c", "user.name=guide", "-c", "user.email=guide@localhost"])
                 .args(arguments)
+                .env("GIT_AUTHOR_DATE", DATE)
+                .env("GIT_COMMITTER_DATE", DATE)
                 .output()
                 .unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
@@ -218,18 +214,6 @@ impl Machine {
         git(&repository, &["init", "--quiet", "--initial-branch=main"]);
         git(&repository, &["add", "--all", "--force"]);
         git(&repository, &["commit", "--quiet", "--message=guide"]);
-        let home = folder.join("cargo-home");
-        fs::create_dir_all(&home).unwrap();
-        let usual = || env::home_dir().unwrap().join(".cargo");
-        let usual = env::var_os("CARGO_HOME").map_or_else(usual, PathBuf::from);
-        fs::create_dir_all(usual.join("registry")).unwrap();
-        symlink(usual.join("registry"), home.join("registry")).unwrap();
-        for name in ["config.toml", "credentials.toml"] {
-            if usual.join(name).exists() {
-                symlink(usual.join(name), home.join(name)).unwrap();
-            }
-        }
-        self.cargo_home = Some(home);
     }
 
     /// Runs a script, and returns its output.
