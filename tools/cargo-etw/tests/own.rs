@@ -310,8 +310,6 @@ fn the_recipes_have_every_provider() {
     );
     assert!(text.contains(&all), "no {all:?} in:\n{text}");
     // The profiles refer to providers that the file defines.
-    let mut names = attributes(&profile, "EventProvider", "Name");
-    names.dedup();
     let defined = attributes(&profile, "EventProvider", "Id");
     assert_eq!(defined.len(), 4, "{profile}");
     for used in attributes(&profile, "EventProviderId", "Value") {

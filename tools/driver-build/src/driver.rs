@@ -11,9 +11,10 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::{
+    link,
     process::{line, output_of},
-    standin::{Standin, VERSIONS},
-    toolchain::{Machine, Toolchain},
+    standin::{MACROS, Standin, VERSIONS},
+    toolchain::{Machine, Toolchain, rustflags},
 };
 
 /// A build profile of a driver.
@@ -172,16 +173,19 @@ impl Driver {
     ) -> Result<Image> {
         let folder = self.target.join("etw");
         let lock = self.workspace.join("Cargo.lock");
-        let standin = Standin::write(&folder.join("standin"), &lock)?;
-        self.check_versions(toolchain, &standin)?;
+        let standin_folder = folder.join("standin");
+        let standin = Standin::write(&standin_folder, &lock)?;
+        let metadata = self.check_versions(toolchain, &standin)?;
         let built_in = folder.join("build");
         standin.forget_old_functions(&built_in)?;
         let mut cargo = toolchain.build(&self.workspace, &built_in)?;
         // wdk-build refuses the dynamic C runtime; the author's workspace need not say so.
         let target = toolchain.target();
-        cargo.arg(format!(
-            "--config=target.{target}.rustflags=[\"-Ctarget-feature=+crt-static\"]"
-        ));
+        let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+        // Wherever the target folder is, the stand-ins have the names that they have by default.
+        flags.push(link::remap(&standin_folder, "target/etw/standin"));
+        flags.extend(outside(&metadata, &self.workspace));
+        cargo.arg(rustflags(target, &flags));
         standin
             .replace(&mut cargo)
             .arg("--manifest-path")
@@ -216,9 +220,9 @@ impl Driver {
         copy_image(&self.image, from, to)
     }
 
-    /// Fails if cargo does not take the stand-ins, because the driver needs other versions of the
-    /// WDK's crates.
-    fn check_versions(&self, toolchain: &Toolchain, standin: &Standin) -> Result<()> {
+    /// Returns the metadata of the build's packages. Fails if cargo does not take the stand-ins,
+    /// because the driver needs other versions of the WDK's crates.
+    fn check_versions(&self, toolchain: &Toolchain, standin: &Standin) -> Result<Value> {
         let mut cargo = toolchain.rust().cargo();
         cargo
             .current_dir(&self.workspace)
@@ -237,8 +241,31 @@ impl Driver {
         );
         let metadata = serde_json::from_slice(&output.stdout)
             .with_context(|| format!("cannot read the output of: {}", line(&cargo)))?;
-        check_replaced(&self.package, &metadata)
+        check_replaced(&self.package, &metadata)?;
+        Ok(metadata)
     }
+}
+
+/// Returns the compiler's options that give the packages outside the workspace, which path
+/// dependencies name, the same folder on every machine.
+fn outside(metadata: &Value, workspace: &Path) -> Vec<String> {
+    let mut packages: Vec<(&Path, &str)> = list(&metadata["packages"])
+        .filter(|package| package["source"].is_null())
+        .filter_map(|package| {
+            let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
+            Some((folder, package["name"].as_str()?))
+        })
+        .filter(|(folder, _)| !folder.starts_with(workspace))
+        // The stand-ins have names of their own.
+        .filter(|(_, name)| VERSIONS.iter().all(|(known, _)| known != name))
+        .filter(|(_, name)| *name != MACROS)
+        .collect();
+    // rustc takes the last option that fits: that of the package, not of one around it.
+    packages.sort_by_key(|(folder, _)| folder.as_os_str().len());
+    packages
+        .iter()
+        .map(|(folder, name)| link::remap(folder, &format!("packages/{name}")))
+        .collect()
 }
 
 /// The error for a workspace without a driver.
@@ -567,6 +594,25 @@ mod tests {
         );
         let error = check_replaced("d", &metadata(&[])).unwrap_err().to_string();
         assert!(error.contains("add wdk-sys 0.5"), "{error}");
+    }
+
+    #[test]
+    fn packages_outside_the_workspace_have_the_same_folders_everywhere() {
+        let package = |name: &str, folder: &str, source: &Value| json!({ "name": name, "manifest_path": format!("{folder}/Cargo.toml"), "source": source });
+        let metadata = json!({ "packages": [
+            package("inner", "/home/me/lib/inner", &Value::Null),
+            package("lib", "/home/me/lib", &Value::Null),
+            package("driver", "/home/me/driver", &Value::Null),
+            package("wdk-sys", "/home/me/driver/target/etw/standin/wdk-sys", &Value::Null),
+            package("syn", "/home/me/.cargo/registry/src/x/syn-2", &json!("registry+x")),
+        ] });
+        assert_eq!(
+            outside(&metadata, Path::new("/home/me/driver")),
+            [
+                "--remap-path-prefix=/home/me/lib=packages/lib",
+                "--remap-path-prefix=/home/me/lib/inner=packages/inner"
+            ]
+        );
     }
 
     #[test]

@@ -17,6 +17,9 @@ const MANIFEST: &str = "Cargo.toml";
 /// The versions of the published crates that the stand-ins replace.
 pub const VERSIONS: [(&str, &str); 2] = [("wdk-build", "0.6"), ("wdk-sys", "0.5")];
 
+/// The crate of the stand-in for wdk-sys's macros.
+pub const MACROS: &str = "wdk-sys-macros";
+
 /// The minor versions of KMDF 1 that the stand-ins have.
 pub const KMDF_VERSIONS: [u32; 2] = [31, 33];
 
