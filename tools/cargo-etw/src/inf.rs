@@ -110,10 +110,7 @@ fn new(matches: &ArgMatches) -> Result<()> {
     );
     let image = &driver.driver.image;
     let hardware_id = optional(matches, "hardware-id")?.unwrap_or_else(|| format!("Root\\{image}"));
-    let company = match optional(matches, "company")? {
-        Some(company) => company,
-        None => company(&driver),
-    };
+    let company = optional(matches, "company")?.unwrap_or_else(|| company(&driver));
     let text = New {
         image,
         hardware_id: &hardware_id,
@@ -227,7 +224,7 @@ pub fn expected(
             }
         }
         Err(error) => {
-            eprintln!("warning: the INF file is not compared with the running driver: {error:#}")
+            eprintln!("warning: the INF file is not compared with the running driver: {error:#}");
         }
     }
     Ok(expected)

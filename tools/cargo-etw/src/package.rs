@@ -340,15 +340,10 @@ fn made(
     now: Timestamp,
 ) -> Result<Made> {
     let name = &driver.driver.image;
-    let folder = match optional(matches, "certificate")? {
-        Some(folder) => folder,
-        None => driver.driver.target.join("etw/certificate"),
-    };
+    let folder: Option<PathBuf> = optional(matches, "certificate")?;
+    let folder = folder.unwrap_or_else(|| driver.driver.target.join("etw/certificate"));
     let certificate_name: String = required(matches, "certificate-name")?;
-    let about = match optional(matches, "description")? {
-        Some(about) => about,
-        None => description(driver),
-    };
+    let about = optional(matches, "description")?.unwrap_or_else(|| description(driver));
     let catalog_name = parsed.value("Version", "CatalogFile");
     let catalog_name = catalog_name
         .context("the INF file names no catalog")?
@@ -423,7 +418,7 @@ fn descriptions(
 fn trace(driver: &AtHand) -> Result<String> {
     let declarations = driver.declarations()?;
     let providers = declarations.iter().flat_map(|one| &one.providers);
-    let mut lines = String::new();
+    let mut lines = Vec::new();
     let session = driver.driver.image.trim_end_matches("_driver");
     for (number, provider) in providers.map(Traced::declared).enumerate() {
         let start = if number == 0 {
@@ -442,16 +437,16 @@ fn trace(driver: &AtHand) -> Result<String> {
         } else {
             format!("{{{}}}", provider.guid)
         };
-        lines += &format!("logman {start} -p {name} {mask:#x} {level} -ets\n");
+        lines.push(format!("logman {start} -p {name} {mask:#x} {level} -ets"));
     }
     if !lines.is_empty() {
-        lines += &format!(
-            "rem Use the device.\n\
-             logman stop {session} -ets\n\
-             tracerpt {session}.etl -o {session}.xml -of XML -lr\n"
-        );
+        lines.push("rem Use the device.".to_owned());
+        lines.push(format!("logman stop {session} -ets"));
+        lines.push(format!(
+            "tracerpt {session}.etl -o {session}.xml -of XML -lr"
+        ));
     }
-    Ok(lines)
+    Ok(lines.join("\n"))
 }
 
 /// Returns the files of the archive: texts first, then the driver's, then additional ones.
@@ -464,14 +459,9 @@ fn files(
 ) -> Result<Vec<(String, Vec<u8>)>> {
     let texts: Vec<PathBuf> = several(matches, "text");
     let files: Vec<PathBuf> = several(matches, "file");
-    let about = match optional(matches, "description")? {
-        Some(about) => about,
-        None => description(driver),
-    };
-    let notes = match optional::<PathBuf>(matches, "notes")? {
-        Some(path) => read_text(&path)?,
-        None => String::new(),
-    };
+    let about = optional(matches, "description")?.unwrap_or_else(|| description(driver));
+    let notes: Option<PathBuf> = optional(matches, "notes")?;
+    let notes = notes.map_or_else(|| Ok(String::new()), |path| read_text(&path))?;
     let mut listed = vec![(made.symbols.0.clone(), "symbols".to_owned())];
     listed.extend(
         made.others

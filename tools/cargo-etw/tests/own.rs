@@ -310,8 +310,6 @@ fn the_recipes_have_every_provider() {
     );
     assert!(text.contains(&all), "no {all:?} in:\n{text}");
     // The profiles refer to providers that the file defines.
-    let mut names = attributes(&profile, "EventProvider", "Name");
-    names.dedup();
     let defined = attributes(&profile, "EventProvider", "Id");
     assert_eq!(defined.len(), 4, "{profile}");
     for used in attributes(&profile, "EventProviderId", "Value") {
@@ -447,6 +445,23 @@ fn the_package_is_the_drivers() {
         4
     );
 
+    // The symbols have the author's files as the workspace has them, and no folder of this machine.
+    let symbols = fs::read(file("lidar.pdb")).unwrap();
+    let has = |text: &str| {
+        symbols
+            .windows(text.len())
+            .any(|bytes| bytes == text.as_bytes())
+    };
+    assert!(has(r"C:\src\source\telemetry\events.rs"));
+    assert!(has(r"packages\wdk-etw\src\"));
+    for folder in [
+        own.folder.path().to_owned(),
+        root(),
+        std::env::home_dir().unwrap(),
+    ] {
+        assert!(!has(folder.to_str().unwrap()), "{}", folder.display());
+    }
+
     // osslsigncode accepts the image and the catalog, and finds the image in the catalog.
     let pem = file("certificate.pem");
     let openssl = Command::new("openssl")
@@ -495,10 +510,45 @@ fn the_package_is_the_drivers() {
     );
     assert!(text.contains("Acme.Lidar.Frames"), "{text}");
     assert!(
-        text.contains("| 0x8000000008") || text.contains("0x10000000008"),
+        text.contains("| all keywords | `0x10000000008` |"),
         "{text}"
     );
     own.succeed(&["inf", "check"]);
+    own.change(EVENTS, "#[other(", "#[wdk_etw::provider(");
+    a_routine_of_a_static_library_links_and_is_named(&own);
+}
+
+/// Checks that a driver that calls a routine of a static library of the WDK is built, and that the
+/// stand-in kernel names the routine when it is called.
+fn a_routine_of_a_static_library_links_and_is_named(own: &Own) {
+    own.change(
+        "Cargo.toml",
+        "wdk-sys = \"0.5\"",
+        "wdk-sys = { version = \"0.5\", features = [\"usb\"] }",
+    );
+    own.change(
+        "source/driver.rs",
+        "    emit!(frames::opened(NtStatus(status)));",
+        "    let mut usb = ptr::null_mut();\n    \
+         // SAFETY: the routine is called to see its name.\n    \
+         let status = status + unsafe {\n        \
+         wdk_sys::usb::USBD_CreateHandle(\n            \
+         ptr::null_mut(), ptr::null_mut(), 0x602, 0, &raw mut usb)\n    };\n    \
+         emit!(frames::opened(NtStatus(status)));",
+    );
+    own.succeed(&["build", "--release"]);
+    let output = own.etw_in(".", &["inf", "check"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("usbdex.lib!USBD_CreateHandle was called"),
+        "{said}"
+    );
+    assert!(said.contains("source/driver.rs:"), "{said}");
+    // The file itself is sound.
+    assert!(output.status.success(), "{said}");
+    let output = own.etw_in(".", &["package"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("uses routines of usbdex.lib"), "{said}");
 }
 
 /// Unpacks an archive, whose files are in one folder.

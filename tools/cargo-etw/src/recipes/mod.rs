@@ -145,19 +145,19 @@ fn providers(
         driver.map_or_else(|| path.display().to_string(), |driver| driver.named(path))
     };
     if let Some(path) = optional::<PathBuf>(matches, "declaration")? {
-        let declared = wdk_etw_build::declared(&path)?;
-        let providers = declared.iter().map(Traced::declared).collect();
+        let found = wdk_etw_build::declared(&path)?;
+        let providers = found.iter().map(Traced::declared).collect();
         return Ok((providers, path.display().to_string()));
     }
     if image.is_none()
         && let Some(driver) = driver
     {
         let declarations = driver.declarations()?;
-        let names: Vec<String> = declarations.iter().map(|one| named(&one.path)).collect();
-        let declared = declarations.iter().flat_map(|one| &one.providers);
-        let providers: Vec<Traced> = declared.map(Traced::declared).collect();
+        let files: Vec<String> = declarations.iter().map(|one| named(&one.path)).collect();
+        let found = declarations.iter().flat_map(|one| &one.providers);
+        let providers: Vec<Traced> = found.map(Traced::declared).collect();
         if !providers.is_empty() {
-            return Ok((providers, names.join(", ")));
+            return Ok((providers, files.join(", ")));
         }
     }
     let built = driver.and_then(AtHand::image);

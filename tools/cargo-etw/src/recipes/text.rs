@@ -53,7 +53,7 @@ impl Recipes {
             if number > 0 {
                 writeln!(out)?;
             }
-            self.values(provider, providers.len() > 1, &mut out)?;
+            values(provider, providers.len() > 1, &mut out)?;
             tables(provider, &mut out)?;
         }
         writeln!(
@@ -91,31 +91,6 @@ impl Recipes {
              Commands for an elevated prompt on Windows, {installed}. The commands follow the \
              tools' documentation;\nthis project has not run them yet.\n",
             self.command, self.source
-        )
-    }
-
-    /// Writes a provider's values.
-    fn values(&self, provider: &Traced, has_others: bool, out: &mut String) -> fmt::Result {
-        let Traced { name, guid, .. } = provider;
-        if has_others {
-            writeln!(out, "## The provider {name}\n")?;
-        }
-        writeln!(
-            out,
-            "| | |\n|---|---|\n\
-             | provider | `{name}` |\n\
-             | its GUID | `{{{guid}}}` |"
-        )?;
-        if let Some(group) = &provider.group {
-            writeln!(out, "| its group's GUID | `{{{group}}}` |")?;
-        }
-        let level = provider.highest_level();
-        writeln!(
-            out,
-            "| all keywords | `{:#x}` |\n\
-             | highest level used | {level} ({}) |\n",
-            provider.everything(),
-            level_name(level)
         )
     }
 
@@ -414,6 +389,31 @@ fn groups(providers: &[Traced]) -> Vec<(&str, u8)> {
         }
     }
     groups
+}
+
+/// Writes a provider's values.
+fn values(provider: &Traced, has_others: bool, out: &mut String) -> fmt::Result {
+    let Traced { name, guid, .. } = provider;
+    if has_others {
+        writeln!(out, "## The provider {name}\n")?;
+    }
+    writeln!(
+        out,
+        "| | |\n|---|---|\n\
+         | provider | `{name}` |\n\
+         | its GUID | `{{{guid}}}` |"
+    )?;
+    if let Some(group) = &provider.group {
+        writeln!(out, "| its group's GUID | `{{{group}}}` |")?;
+    }
+    let level = provider.highest_level();
+    writeln!(
+        out,
+        "| all keywords | `{:#x}` |\n\
+         | highest level used | {level} ({}) |\n",
+        provider.everything(),
+        level_name(level)
+    )
 }
 
 /// Writes tables of the provider's keywords and levels.

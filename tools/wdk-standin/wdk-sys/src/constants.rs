@@ -3,6 +3,7 @@
 #[cfg(not(feature = "suppress-wdk-linking"))]
 pub use crate::driver_entry::globals::*;
 pub use crate::generated::base::constants::*;
+pub use crate::version::WdfMinimumVersionRequired;
 
 #[cfg(feature = "gpio")]
 pub use crate::generated::gpio::constants::*;

@@ -48,6 +48,7 @@ mod support;
 #[cfg(feature = "test-stubs")]
 pub mod test_stubs;
 mod types;
+mod version;
 pub mod wdf;
 
 /// Functions of ntifs.h and ntddk.h.

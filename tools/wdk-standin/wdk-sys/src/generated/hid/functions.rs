@@ -23,15 +23,6 @@ unsafe extern "C" {
     pub fn HidD_SetFeature(HidDeviceObject: HANDLE, ReportBuffer: PVOID, ReportBufferLength: ULONG) -> BOOLEAN;
     pub fn HidD_SetNumInputBuffers(HidDeviceObject: HANDLE, NumberBuffers: ULONG) -> BOOLEAN;
     pub fn HidD_SetOutputReport(HidDeviceObject: HANDLE, ReportBuffer: PVOID, ReportBufferLength: ULONG) -> BOOLEAN;
-    #[must_use]
-    pub fn VhfAsyncOperationComplete(VhfOperationHandle: VHFOPERATIONHANDLE, CompletionStatus: NTSTATUS) -> NTSTATUS;
-    #[must_use]
-    pub fn VhfCreate(VhfConfig: PVHF_CONFIG, VhfHandle: *mut VHFHANDLE) -> NTSTATUS;
-    pub fn VhfDelete(VhfHandle: VHFHANDLE, Wait: BOOLEAN);
-    #[must_use]
-    pub fn VhfReadReportSubmit(VhfHandle: VHFHANDLE, HidTransferPacket: PHID_XFER_PACKET) -> NTSTATUS;
-    #[must_use]
-    pub fn VhfStart(VhfHandle: VHFHANDLE) -> NTSTATUS;
 }
 #[cfg_attr(
     all(target_os = "windows", not(any(test, feature = "suppress-wdk-linking"))),
@@ -105,4 +96,19 @@ unsafe extern "C" {
     pub fn HidP_UsageAndPageListDifference(PreviousUsageList: PUSAGE_AND_PAGE, CurrentUsageList: PUSAGE_AND_PAGE, BreakUsageList: PUSAGE_AND_PAGE, MakeUsageList: PUSAGE_AND_PAGE, UsageListLength: ULONG) -> NTSTATUS;
     #[must_use]
     pub fn HidP_UsageListDifference(PreviousUsageList: PUSAGE, CurrentUsageList: PUSAGE, BreakUsageList: PUSAGE, MakeUsageList: PUSAGE, UsageListLength: ULONG) -> NTSTATUS;
+}
+#[cfg_attr(
+    all(target_os = "windows", not(any(test, feature = "suppress-wdk-linking"))),
+    link(name = "vhfkm.lib", kind = "raw-dylib", modifiers = "+verbatim")
+)]
+unsafe extern "C" {
+    #[must_use]
+    pub fn VhfAsyncOperationComplete(VhfOperationHandle: VHFOPERATIONHANDLE, CompletionStatus: NTSTATUS) -> NTSTATUS;
+    #[must_use]
+    pub fn VhfCreate(VhfConfig: PVHF_CONFIG, VhfHandle: *mut VHFHANDLE) -> NTSTATUS;
+    pub fn VhfDelete(VhfHandle: VHFHANDLE, Wait: BOOLEAN);
+    #[must_use]
+    pub fn VhfReadReportSubmit(VhfHandle: VHFHANDLE, HidTransferPacket: PHID_XFER_PACKET) -> NTSTATUS;
+    #[must_use]
+    pub fn VhfStart(VhfHandle: VHFHANDLE) -> NTSTATUS;
 }

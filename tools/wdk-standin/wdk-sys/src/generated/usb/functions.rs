@@ -3,6 +3,23 @@
 
 use crate::types::*;
 
+#[cfg_attr(
+    all(target_os = "windows", not(any(test, feature = "suppress-wdk-linking"))),
+    link(name = "usbd.sys", kind = "raw-dylib", modifiers = "+verbatim")
+)]
+unsafe extern "C" {
+    pub fn USBD_CreateConfigurationRequestEx(ConfigurationDescriptor: PUSB_CONFIGURATION_DESCRIPTOR, InterfaceList: PUSBD_INTERFACE_LIST_ENTRY) -> PURB;
+    pub fn USBD_GetInterfaceLength(InterfaceDescriptor: PUSB_INTERFACE_DESCRIPTOR, BufferEnd: PUCHAR) -> ULONG;
+    #[must_use]
+    pub fn USBD_GetPdoRegistryParameter(PhysicalDeviceObject: PDEVICE_OBJECT, Parameter: PVOID, ParameterLength: ULONG, KeyName: PWSTR, KeyNameLength: ULONG) -> NTSTATUS;
+    pub fn USBD_ParseConfigurationDescriptorEx(ConfigurationDescriptor: PUSB_CONFIGURATION_DESCRIPTOR, StartPosition: PVOID, InterfaceNumber: LONG, AlternateSetting: LONG, InterfaceClass: LONG, InterfaceSubClass: LONG, InterfaceProtocol: LONG) -> PUSB_INTERFACE_DESCRIPTOR;
+    pub fn USBD_ParseDescriptors(DescriptorBuffer: PVOID, TotalLength: ULONG, StartPosition: PVOID, DescriptorType: LONG) -> PUSB_COMMON_DESCRIPTOR;
+    pub fn USBD_ValidateConfigurationDescriptor(ConfigDesc: PUSB_CONFIGURATION_DESCRIPTOR, BufferLength: ULONG, Level: USHORT, Offset: *mut PUCHAR, Tag: ULONG) -> USBD_STATUS;
+}
+#[cfg_attr(
+    all(target_os = "windows", not(any(test, feature = "suppress-wdk-linking"))),
+    link(name = "usbdex.lib", kind = "raw-dylib", modifiers = "+verbatim")
+)]
 unsafe extern "C" {
     pub fn USBD_AssignUrbToIoStackLocation(USBDHandle: USBD_HANDLE, IoStackLocation: PIO_STACK_LOCATION, Urb: PURB);
     pub fn USBD_BuildRegisterCompositeDevice(USBDHandle: USBD_HANDLE, CapabilityFlags: COMPOSITE_DEVICE_CAPABILITIES, FunctionCount: ULONG, RegisterCompositeDevice: PREGISTER_COMPOSITE_DEVICE);
@@ -21,17 +38,4 @@ unsafe extern "C" {
     #[must_use]
     pub fn USBD_UrbAllocate(USBDHandle: USBD_HANDLE, Urb: *mut PURB) -> NTSTATUS;
     pub fn USBD_UrbFree(USBDHandle: USBD_HANDLE, Urb: PURB);
-}
-#[cfg_attr(
-    all(target_os = "windows", not(any(test, feature = "suppress-wdk-linking"))),
-    link(name = "usbd.sys", kind = "raw-dylib", modifiers = "+verbatim")
-)]
-unsafe extern "C" {
-    pub fn USBD_CreateConfigurationRequestEx(ConfigurationDescriptor: PUSB_CONFIGURATION_DESCRIPTOR, InterfaceList: PUSBD_INTERFACE_LIST_ENTRY) -> PURB;
-    pub fn USBD_GetInterfaceLength(InterfaceDescriptor: PUSB_INTERFACE_DESCRIPTOR, BufferEnd: PUCHAR) -> ULONG;
-    #[must_use]
-    pub fn USBD_GetPdoRegistryParameter(PhysicalDeviceObject: PDEVICE_OBJECT, Parameter: PVOID, ParameterLength: ULONG, KeyName: PWSTR, KeyNameLength: ULONG) -> NTSTATUS;
-    pub fn USBD_ParseConfigurationDescriptorEx(ConfigurationDescriptor: PUSB_CONFIGURATION_DESCRIPTOR, StartPosition: PVOID, InterfaceNumber: LONG, AlternateSetting: LONG, InterfaceClass: LONG, InterfaceSubClass: LONG, InterfaceProtocol: LONG) -> PUSB_INTERFACE_DESCRIPTOR;
-    pub fn USBD_ParseDescriptors(DescriptorBuffer: PVOID, TotalLength: ULONG, StartPosition: PVOID, DescriptorType: LONG) -> PUSB_COMMON_DESCRIPTOR;
-    pub fn USBD_ValidateConfigurationDescriptor(ConfigDesc: PUSB_CONFIGURATION_DESCRIPTOR, BufferLength: ULONG, Level: USHORT, Offset: *mut PUCHAR, Tag: ULONG) -> USBD_STATUS;
 }
