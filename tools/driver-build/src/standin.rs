@@ -16,8 +16,9 @@ const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/standin.rs")
 /// The manifest of the stand-ins' workspace.
 const MANIFEST: &str = "Cargo.toml";
 
-/// The published crates that the stand-ins replace: the names, the versions, and the stand-ins'
-/// folders. Drivers that Microsoft's template makes have wdk-build 0.5, beside the 0.6 of wdk-sys;
+/// The published crates that the stand-ins replace.
+///
+/// Drivers that Microsoft's template makes have wdk-build 0.5, beside the 0.6 of wdk-sys;
 /// what build scripts use of both is the same.
 pub const REPLACED: [Replaced; 3] = [
     Replaced {
