@@ -10,15 +10,17 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Command};
-use driver_package::inf::{self, Finding, Framework, Inf, New, Provider, Severity, Stamp};
+use driver_package::{
+    archive,
+    inf::{self, Finding, Framework, Inf, New, Provider, Severity, Stamp},
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use wdk_etw_schema::Encoding;
 
 use crate::{
-    arguments::{file, flag, message_format, optional, optional_file, path, required, text},
     at_hand::{self, AtHand},
-    is_json,
+    options::{file, flag, is_json, message_format, optional, optional_file, path, required, text},
     progress::step,
 };
 
@@ -121,7 +123,8 @@ fn new(matches: &ArgMatches) -> Result<()> {
         providers: &providers(&driver, None)?.unwrap_or_default(),
         sddl: SDDL,
     };
-    let text = text.text()?;
+    // Windows' tools want its line ends.
+    let text = archive::windows_lines(&text.text()?);
     fs::write(&out, text).with_context(|| format!("cannot write {}", out.display()))?;
     println!("{}", out.display());
     Ok(())

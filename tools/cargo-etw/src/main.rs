@@ -9,6 +9,7 @@ mod completions;
 mod doctor;
 mod inf;
 mod manifest;
+mod options;
 mod package;
 mod progress;
 mod recipes;
@@ -20,7 +21,7 @@ use anyhow::{Result, bail};
 use clap::ArgMatches;
 use driver_build::link;
 
-use crate::arguments::{optional, required};
+use crate::options::{optional, required};
 
 fn main() -> ExitCode {
     // rustc runs this program as the linker while it builds a driver.
@@ -58,7 +59,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
         ("recipes", matches) => recipes::run(matches),
         ("package", matches) => package::run(matches),
         ("doctor", matches) => doctor::run(matches),
-        ("completions", matches) => completions::run(matches),
+        ("completions", matches) => completions::run(matches, &arguments::command()),
         (other, _) => bail!("`cargo etw` has no command {other}"),
     }
 }
@@ -71,11 +72,6 @@ fn words() -> Vec<OsString> {
         words.insert(words.len().min(1), "etw".into());
     }
     words
-}
-
-/// Returns whether a command's result is to be JSON.
-fn is_json(matches: &ArgMatches) -> Result<bool> {
-    Ok(required::<String>(matches, "message-format")? == "json")
 }
 
 /// Returns the subcommand, which clap requires.

@@ -22,10 +22,10 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde_json::json;
 
 use crate::{
-    arguments::{message_format, optional, path, required, several, text},
     at_hand::{self, AtHand, Declaration},
     inf::{check_text, description, driver_version, expected, framework, stamped},
-    is_json, manifest,
+    manifest,
+    options::{is_json, message_format, optional, path, required, several, text},
     progress::step,
     recipes::{Traced, profile_of},
 };
@@ -348,7 +348,7 @@ fn made(
     let catalog_name = catalog_name
         .context("the INF file names no catalog")?
         .to_owned();
-    let inf = (format!("{name}.inf"), text.as_bytes().to_vec());
+    let inf = (format!("{name}.inf"), archive::windows_lines(text));
     let sys = format!("{name}.sys");
     let (signed, catalog, certificate) = step("Signing the driver and its catalog", || {
         let certificate = Certificate::find_or_make(&folder, &certificate_name)?;

@@ -218,6 +218,8 @@ fn the_inf_file_is_written_and_checked() {
     let printed = own.succeed(&["inf", "new"]);
     assert!(printed.trim().ends_with("/lidar.inx"), "{printed}");
     let text = own.text("lidar.inx");
+    assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
+    let text = text.replace("\r\n", "\n");
     for line in [
         "%Device% = Device_Install,Root\\lidar\n",
         "Company                = \"Acme Robotics\"\n",
@@ -462,7 +464,31 @@ fn the_package_is_the_drivers() {
         assert!(!has(folder.to_str().unwrap()), "{}", folder.display());
     }
 
-    // osslsigncode accepts the image and the catalog, and finds the image in the catalog.
+    are_signed(unpacked.path());
+
+    // The image that was built describes itself: without its source, its resources are enough.
+    own.change(EVENTS, "#[wdk_etw::provider(", "#[other(");
+    let printed = own.succeed(&["recipes"]);
+    assert!(printed.contains("tracing.md"), "{printed}");
+    let text = own.text("tracing.md");
+    assert!(
+        text.contains("from target/etw/x64/release/lidar.sys"),
+        "{text}"
+    );
+    assert!(text.contains("Acme.Lidar.Frames"), "{text}");
+    assert!(
+        text.contains("| all keywords | `0x10000000008` |"),
+        "{text}"
+    );
+    own.succeed(&["inf", "check"]);
+    own.change(EVENTS, "#[other(", "#[wdk_etw::provider(");
+    a_routine_of_a_static_library_links_and_is_named(&own);
+}
+
+/// Checks with osslsigncode that the image and the catalog are signed, and that the catalog has the
+/// image.
+fn are_signed(folder: &Path) {
+    let file = |name: &str| folder.join(name);
     let pem = file("certificate.pem");
     let openssl = Command::new("openssl")
         .args(["x509", "-inform", "DER", "-in"])
@@ -498,24 +524,6 @@ fn the_package_is_the_drivers() {
     fs::write(&image, changed).unwrap();
     let (is_sound, _) = verify(&[Path::new("-catalog"), &catalog, Path::new("-in"), &image]);
     assert!(!is_sound);
-
-    // The image that was built describes itself: without its source, its resources are enough.
-    own.change(EVENTS, "#[wdk_etw::provider(", "#[other(");
-    let printed = own.succeed(&["recipes"]);
-    assert!(printed.contains("tracing.md"), "{printed}");
-    let text = own.text("tracing.md");
-    assert!(
-        text.contains("from target/etw/x64/release/lidar.sys"),
-        "{text}"
-    );
-    assert!(text.contains("Acme.Lidar.Frames"), "{text}");
-    assert!(
-        text.contains("| all keywords | `0x10000000008` |"),
-        "{text}"
-    );
-    own.succeed(&["inf", "check"]);
-    own.change(EVENTS, "#[other(", "#[wdk_etw::provider(");
-    a_routine_of_a_static_library_links_and_is_named(&own);
 }
 
 /// Checks that a driver that calls a routine of a static library of the WDK is built, and that the
