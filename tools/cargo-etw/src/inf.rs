@@ -206,8 +206,8 @@ pub fn expected(
     };
     let Some(image) = image else {
         eprintln!(
-            "note: the driver's image is not there, so its security descriptor is not compared; \
-             `cargo etw build` builds it"
+            "note: there is no image for x64 to load, so the device's security descriptor is not \
+             compared; `cargo etw build` builds one"
         );
         return Ok(expected);
     };

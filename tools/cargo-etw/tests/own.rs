@@ -401,6 +401,14 @@ fn completions_know_the_commands() {
 fn the_package_is_the_drivers() {
     let own = Own::new();
     own.succeed(&["inf", "new"]);
+    // The package has every file that the INF file lists, and the catalog their hashes.
+    own.change(
+        "lidar.inx",
+        "[SourceDisksFiles]\r\n",
+        "[SourceDisksFiles]\r\nlidar.bin = 1,,\r\n",
+    );
+    own.change("lidar.inx", "[Files]\r\n", "[Files]\r\nlidar.bin\r\n");
+    fs::write(own.path("lidar.bin"), "firmware").unwrap();
     let output = own.etw_in(".", &["package", "--message-format", "json"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -446,6 +454,13 @@ fn the_package_is_the_drivers() {
         attributes(&read("lidar.wprp"), "EventProvider", "Name").len(),
         4
     );
+
+    assert_eq!(read("lidar.bin"), "firmware");
+    let catalog = fs::read(file("lidar.cat")).unwrap();
+    // The member's tag is the SHA-1 of "firmware", in UTF-16.
+    let tag = "9BCF18E4B22C0710ED69D3E91FB8285B936CDEA7".to_owned();
+    let tag: Vec<u8> = tag.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert!(catalog.windows(tag.len()).any(|bytes| bytes == tag));
 
     // The symbols have the author's files as the workspace has them, and no folder of this machine.
     let symbols = fs::read(file("lidar.pdb")).unwrap();
