@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
 
-use crate::arguments::{self, required};
+use crate::options::required;
 
 /// The program's name, which shells complete.
 const PROGRAM: &str = "cargo-etw";
@@ -62,10 +62,9 @@ pub fn command() -> Command {
         )
 }
 
-/// Writes the completions.
-pub fn run(matches: &ArgMatches) -> Result<()> {
+/// Writes the completions of the command line `whole`.
+pub fn run(matches: &ArgMatches, whole: &Command) -> Result<()> {
     let shell: Shell = required(matches, "shell")?;
-    let whole = arguments::command();
     let etw = whole
         .find_subcommand("etw")
         .ok_or_else(|| anyhow!("the command line has no command etw"))?;

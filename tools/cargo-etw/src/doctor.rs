@@ -14,9 +14,8 @@ use driver_build::{
 use serde_json::{Value, json};
 
 use crate::{
-    arguments::message_format,
     at_hand::{self, AtHand},
-    is_json,
+    options::{is_json, message_format},
     progress::step,
 };
 

@@ -10,15 +10,17 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Command};
-use driver_package::inf::{self, Finding, Framework, Inf, New, Provider, Severity, Stamp};
+use driver_package::{
+    archive,
+    inf::{self, Finding, Framework, Inf, New, Provider, Severity, Stamp},
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use wdk_etw_schema::Encoding;
 
 use crate::{
-    arguments::{file, flag, message_format, optional, optional_file, path, required, text},
     at_hand::{self, AtHand},
-    is_json,
+    options::{file, flag, is_json, message_format, optional, optional_file, path, required, text},
     progress::step,
 };
 
@@ -121,7 +123,8 @@ fn new(matches: &ArgMatches) -> Result<()> {
         providers: &providers(&driver, None)?.unwrap_or_default(),
         sddl: SDDL,
     };
-    let text = text.text()?;
+    // Windows' tools want its line ends.
+    let text = archive::windows_lines(&text.text()?);
     fs::write(&out, text).with_context(|| format!("cannot write {}", out.display()))?;
     println!("{}", out.display());
     Ok(())
@@ -203,8 +206,8 @@ pub fn expected(
     };
     let Some(image) = image else {
         eprintln!(
-            "note: the driver's image is not there, so its security descriptor is not compared; \
-             `cargo etw build` builds it"
+            "note: there is no image for x64 to load, so the device's security descriptor is not \
+             compared; `cargo etw build` builds one"
         );
         return Ok(expected);
     };

@@ -23,11 +23,11 @@ use wdk_etw_build::{
 use wdk_etw_schema::Encoding;
 
 use crate::{
-    arguments::{
-        file, flag, message_format, optional, optional_file, path, required, text, written_by,
-    },
     at_hand::{self, AtHand, Declaration},
-    is_json,
+    options::{
+        file, flag, is_json, message_format, optional, optional_file, path, required, text,
+        written_by,
+    },
 };
 
 /// The image name for a manifest whose image name does not matter.

@@ -218,6 +218,8 @@ fn the_inf_file_is_written_and_checked() {
     let printed = own.succeed(&["inf", "new"]);
     assert!(printed.trim().ends_with("/lidar.inx"), "{printed}");
     let text = own.text("lidar.inx");
+    assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
+    let text = text.replace("\r\n", "\n");
     for line in [
         "%Device% = Device_Install,Root\\lidar\n",
         "Company                = \"Acme Robotics\"\n",
@@ -399,6 +401,14 @@ fn completions_know_the_commands() {
 fn the_package_is_the_drivers() {
     let own = Own::new();
     own.succeed(&["inf", "new"]);
+    // The package has every file that the INF file lists, and the catalog their hashes.
+    own.change(
+        "lidar.inx",
+        "[SourceDisksFiles]\r\n",
+        "[SourceDisksFiles]\r\nlidar.bin = 1,,\r\n",
+    );
+    own.change("lidar.inx", "[Files]\r\n", "[Files]\r\nlidar.bin\r\n");
+    fs::write(own.path("lidar.bin"), "firmware").unwrap();
     let output = own.etw_in(".", &["package", "--message-format", "json"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -445,6 +455,13 @@ fn the_package_is_the_drivers() {
         4
     );
 
+    assert_eq!(read("lidar.bin"), "firmware");
+    let catalog = fs::read(file("lidar.cat")).unwrap();
+    // The member's tag is the SHA-1 of "firmware", in UTF-16.
+    let tag = "9BCF18E4B22C0710ED69D3E91FB8285B936CDEA7".to_owned();
+    let tag: Vec<u8> = tag.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert!(catalog.windows(tag.len()).any(|bytes| bytes == tag));
+
     // The symbols have the author's files as the workspace has them, and no folder of this machine.
     let symbols = fs::read(file("lidar.pdb")).unwrap();
     let has = |text: &str| {
@@ -462,7 +479,31 @@ fn the_package_is_the_drivers() {
         assert!(!has(folder.to_str().unwrap()), "{}", folder.display());
     }
 
-    // osslsigncode accepts the image and the catalog, and finds the image in the catalog.
+    are_signed(unpacked.path());
+
+    // The image that was built describes itself: without its source, its resources are enough.
+    own.change(EVENTS, "#[wdk_etw::provider(", "#[other(");
+    let printed = own.succeed(&["recipes"]);
+    assert!(printed.contains("tracing.md"), "{printed}");
+    let text = own.text("tracing.md");
+    assert!(
+        text.contains("from target/etw/x64/release/lidar.sys"),
+        "{text}"
+    );
+    assert!(text.contains("Acme.Lidar.Frames"), "{text}");
+    assert!(
+        text.contains("| all keywords | `0x10000000008` |"),
+        "{text}"
+    );
+    own.succeed(&["inf", "check"]);
+    own.change(EVENTS, "#[other(", "#[wdk_etw::provider(");
+    a_routine_of_a_static_library_links_and_is_named(&own);
+}
+
+/// Checks with osslsigncode that the image and the catalog are signed, and that the catalog has the
+/// image.
+fn are_signed(folder: &Path) {
+    let file = |name: &str| folder.join(name);
     let pem = file("certificate.pem");
     let openssl = Command::new("openssl")
         .args(["x509", "-inform", "DER", "-in"])
@@ -498,24 +539,6 @@ fn the_package_is_the_drivers() {
     fs::write(&image, changed).unwrap();
     let (is_sound, _) = verify(&[Path::new("-catalog"), &catalog, Path::new("-in"), &image]);
     assert!(!is_sound);
-
-    // The image that was built describes itself: without its source, its resources are enough.
-    own.change(EVENTS, "#[wdk_etw::provider(", "#[other(");
-    let printed = own.succeed(&["recipes"]);
-    assert!(printed.contains("tracing.md"), "{printed}");
-    let text = own.text("tracing.md");
-    assert!(
-        text.contains("from target/etw/x64/release/lidar.sys"),
-        "{text}"
-    );
-    assert!(text.contains("Acme.Lidar.Frames"), "{text}");
-    assert!(
-        text.contains("| all keywords | `0x10000000008` |"),
-        "{text}"
-    );
-    own.succeed(&["inf", "check"]);
-    own.change(EVENTS, "#[other(", "#[wdk_etw::provider(");
-    a_routine_of_a_static_library_links_and_is_named(&own);
 }
 
 /// Checks that a driver that calls a routine of a static library of the WDK is built, and that the

@@ -1,13 +1,43 @@
 //! The instructions for tracing, as Markdown.
 
-use std::{fmt, fmt::Write as _, path::Path};
+use std::{
+    fmt,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
 use super::{
-    Recipes,
     profile::{SELECTED_LEVEL, profiles},
     provider::{Event, Traced, level_name},
 };
 use etw_wire::winmeta;
+
+/// The settings for one driver's tracing instructions.
+#[derive(Debug)]
+pub struct Recipes {
+    /// The files that describe the providers, for the comments.
+    pub source: String,
+    /// The Markdown file for the instructions.
+    pub text: PathBuf,
+    /// The Windows Performance Recorder profile.
+    pub profile: PathBuf,
+    /// The folder that paths in the text are relative to.
+    pub folder: PathBuf,
+    /// The driver's file name.
+    pub image: String,
+    /// The name of sessions and trace files.
+    pub session: String,
+    /// The text's title.
+    pub title: Option<String>,
+    /// A Markdown link to the installation instructions.
+    pub guide: Option<String>,
+    /// The driver's own tracing program.
+    pub client: Option<String>,
+    /// The command that reads `.etl` files.
+    pub reader: String,
+    /// The command that the files name as their generator.
+    pub command: String,
+}
 
 /// Returns the link from one file to another.
 fn link(from: &Path, to: &Path) -> String {
@@ -45,8 +75,14 @@ fn of(provider: &Traced, providers: &[Traced]) -> String {
 }
 
 impl Recipes {
+    /// Returns a file's path relative to the workspace, with slashes.
+    fn named(&self, path: &Path) -> String {
+        let path = path.strip_prefix(&self.folder).unwrap_or(path);
+        path.display().to_string().replace('\\', "/")
+    }
+
     /// Returns the Markdown text.
-    pub(super) fn text(&self, providers: &[Traced]) -> Result<String, fmt::Error> {
+    pub fn text(&self, providers: &[Traced]) -> Result<String, fmt::Error> {
         let mut out = String::new();
         self.head(providers, &mut out)?;
         for (number, provider) in providers.iter().enumerate() {
