@@ -11,9 +11,10 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::{
+    link,
     process::{line, output_of},
-    standin::{CRATES_IO, REPLACED, Replaced, Standin},
-    toolchain::{Machine, Toolchain},
+    standin::{CRATES_IO, MACROS, REPLACED, Replaced, Standin},
+    toolchain::{Machine, Toolchain, rustflags},
 };
 
 /// A build profile of a driver.
@@ -172,16 +173,19 @@ impl Driver {
     ) -> Result<Image> {
         let folder = self.target.join("etw");
         let lock = self.workspace.join("Cargo.lock");
-        let mut standin = Standin::write(&folder.join("standin"), &lock)?;
-        self.replace_all(toolchain, &mut standin)?;
+        let standin_folder = folder.join("standin");
+        let mut standin = Standin::write(&standin_folder, &lock)?;
+        let metadata = self.replace_all(toolchain, &mut standin)?;
         let built_in = folder.join("build");
         standin.forget_old_functions(&built_in)?;
         let mut cargo = toolchain.build(&self.workspace, &built_in)?;
         // wdk-build refuses the dynamic C runtime; the author's workspace need not say so.
         let target = toolchain.target();
-        cargo.arg(format!(
-            "--config=target.{target}.rustflags=[\"-Ctarget-feature=+crt-static\"]"
-        ));
+        let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+        // Wherever the target folder is, the stand-ins have the names that they have by default.
+        flags.push(link::remap(&standin_folder, "target/etw/standin"));
+        flags.extend(outside(&metadata, &self.workspace));
+        cargo.arg(rustflags(target, &flags));
         standin
             .replace(&mut cargo)
             .env(MANIFEST, self.workspace.join("Cargo.toml"))
@@ -217,13 +221,13 @@ impl Driver {
         copy_image(&self.image, from, to)
     }
 
-    /// Makes cargo take the stand-ins for all of the driver's WDK crates; fails if the driver needs
-    /// versions that have no stand-ins.
-    fn replace_all(&self, toolchain: &Toolchain, standin: &mut Standin) -> Result<()> {
+    /// Makes cargo take the stand-ins for all of the driver's WDK crates, and returns the metadata of
+    /// the build's packages. Fails if the driver needs versions that have no stand-ins.
+    fn replace_all(&self, toolchain: &Toolchain, standin: &mut Standin) -> Result<Value> {
         let metadata = self.resolve(toolchain, standin)?;
         let others = others(&self.package, &metadata, standin)?;
         if others.is_empty() {
-            return Ok(());
+            return Ok(metadata);
         }
         for other in &others {
             let Some((source, one)) = other.stand_in() else {
@@ -233,7 +237,7 @@ impl Driver {
         }
         let metadata = self.resolve(toolchain, standin)?;
         match self::others(&self.package, &metadata, standin)?.first() {
-            None => Ok(()),
+            None => Ok(metadata),
             Some(other) => bail!("{}", other.refusal(&self.package)),
         }
     }
@@ -305,6 +309,28 @@ impl Other {
 /// The environment variable by which the stand-in for wdk-build finds the driver's workspace, which
 /// it would look for above the target folder, by a lock file that need not exist.
 const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
+
+/// Returns the compiler's options that give the packages outside the workspace, which path
+/// dependencies name, the same folder on every machine.
+fn outside(metadata: &Value, workspace: &Path) -> Vec<String> {
+    let mut packages: Vec<(&Path, &str)> = list(&metadata["packages"])
+        .filter(|package| package["source"].is_null())
+        .filter_map(|package| {
+            let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
+            Some((folder, package["name"].as_str()?))
+        })
+        .filter(|(folder, _)| !folder.starts_with(workspace))
+        // The stand-ins have names of their own.
+        .filter(|(_, name)| REPLACED.iter().all(|one| one.name != *name))
+        .filter(|(_, name)| *name != MACROS)
+        .collect();
+    // rustc takes the last option that fits: that of the package, not of one around it.
+    packages.sort_by_key(|(folder, _)| folder.as_os_str().len());
+    packages
+        .iter()
+        .map(|(folder, name)| link::remap(folder, &format!("packages/{name}")))
+        .collect()
+}
 
 /// The error for a workspace without a driver.
 const NO_DRIVER: &str = "the workspace has no driver: no package has a library of the kind \
@@ -657,6 +683,25 @@ mod tests {
         assert!(refusal.contains("in the folder /w/wdk-build,"), "{refusal}");
         let error = found(&[]).unwrap_err().to_string();
         assert!(error.contains("add wdk-sys 0.5"), "{error}");
+    }
+
+    #[test]
+    fn packages_outside_the_workspace_have_the_same_folders_everywhere() {
+        let package = |name: &str, folder: &str, source: &Value| json!({ "name": name, "manifest_path": format!("{folder}/Cargo.toml"), "source": source });
+        let metadata = json!({ "packages": [
+            package("inner", "/home/me/lib/inner", &Value::Null),
+            package("lib", "/home/me/lib", &Value::Null),
+            package("driver", "/home/me/driver", &Value::Null),
+            package("wdk-sys", "/home/me/driver/target/etw/standin/wdk-sys", &Value::Null),
+            package("syn", "/home/me/.cargo/registry/src/x/syn-2", &json!("registry+x")),
+        ] });
+        assert_eq!(
+            outside(&metadata, Path::new("/home/me/driver")),
+            [
+                "--remap-path-prefix=/home/me/lib=packages/lib",
+                "--remap-path-prefix=/home/me/lib/inner=packages/inner"
+            ]
+        );
     }
 
     #[test]

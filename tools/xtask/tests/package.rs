@@ -108,10 +108,13 @@ fn the_package_contains_the_files_of_its_readme() {
     expected.extend(
         [
             "README.txt",
+            "device.ps1",
             "etw-sample-client.exe",
             "install.cmd",
             "prepare.cmd",
             "restore.cmd",
+            "uninstall.cmd",
+            "uninstall.ps1",
         ]
         .map(str::to_owned),
     );

@@ -21,6 +21,14 @@ const LINKS: &str =
 const ENTRY_LIBRARY: &str = "WdfDriverEntry.lib";
 const NO_ENTRY: &str = "#[cfg(feature = \"suppress-wdk-linking\")]\n";
 
+/// The constant that a driver's metadata set. It is written by hand.
+const MINIMUM_VERSION: &str = "WdfMinimumVersionRequired";
+
+/// The headers whose routines are in a static library of the WDK. A driver imports them as if from a
+/// module of the library's name, so that it links, and the stand-in kernel names a routine that is
+/// called. Windows has no such module.
+const STATIC_LIBRARIES: [(&str, &str); 2] = [("usbdlib.h", "usbdex.lib"), ("vhf.h", "vhfkm.lib")];
+
 /// The kernel's routines whose module the data do not name are in its headers and begin with one
 /// of these. Other routines are declared only, as in the published bindings.
 const KERNEL_PREFIXES: [&str; 9] = ["Ex", "FsRtl", "Io", "Ke", "Mm", "Nt", "Rtl", "Se", "Vsl"];
@@ -30,7 +38,7 @@ const KERNEL_HEADERS: [&str; 3] = ["ntddk.h", "ntifs.h", "wdm.h"];
 pub fn constants(data: &Data, set: &str) -> Result<String, Error> {
     let mut text = String::new();
     for (name, one) in &data.constants {
-        if set_of(name, &one.feature)? != set {
+        if set_of(name, &one.feature)? != set || name == MINIMUM_VERSION {
             continue;
         }
         let first = value(name, one)?;
@@ -139,7 +147,10 @@ fn module<'a>(name: &str, one: &'a Function) -> &'a str {
         None if KERNEL_HEADERS.contains(&one.header.as_str()) && is_kernel_routine(name) => {
             "ntoskrnl.exe"
         }
-        None => "",
+        None => STATIC_LIBRARIES
+            .iter()
+            .find(|(header, _)| *header == one.header)
+            .map_or("", |(_, library)| library),
     }
 }
 

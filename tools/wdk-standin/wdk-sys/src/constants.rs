@@ -18,6 +18,8 @@
               items of every kind, and only unions need unsafe code for their bit fields"
 )]
 
+pub use crate::version::WdfMinimumVersionRequired;
+
 use crate::types::*;
 
 include!("generated/constants.rs");

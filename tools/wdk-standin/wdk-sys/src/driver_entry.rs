@@ -121,7 +121,7 @@ static BIND_INFO: Shared<BindInfo> = Shared(UnsafeCell::new(BindInfo {
     component: COMPONENT.as_ptr(),
     version: Version {
         major: 1,
-        minor: crate::WdfMinimumVersionRequired,
+        minor: crate::version::TARGET,
         // The framework does not read it.
         build: 0,
     },

@@ -33,6 +33,7 @@ mod support;
 pub mod test_stubs;
 #[doc(hidden)]
 mod types;
+mod version;
 pub mod wdf;
 
 #[doc(hidden)]

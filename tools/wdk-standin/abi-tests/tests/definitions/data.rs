@@ -260,7 +260,8 @@ pub fn constants(set: &str) -> BTreeSet<String> {
     let data = read("constants.json");
     let mut lines = BTreeSet::new();
     for (name, one) in entries(&data["constants"]) {
-        if set_of(&one[3]) != set {
+        // A driver's metadata set this one; another test sees that its values are those of the data.
+        if set_of(&one[3]) != set || name == "WdfMinimumVersionRequired" {
             continue;
         }
         let kind = compact(text(&one[0]));
