@@ -1,11 +1,11 @@
 //! The macros that the generated bindings use.
 //!
 //! wdk-sys-generator writes the files in `generated` from the data in `tools/wdk-standin/data`:
-//! `base` is in every build, and the other folders are of the features with their names. They are
-//! included as text, as the published crate includes what bindgen writes: types refer to one
-//! another, so they are one module.
+//! `base` is part of every build, and each other folder belongs to the feature of the same name.
+//! They are included as text, as the published crate includes what bindgen writes: types refer to
+//! one another, so they are one module.
 
-/// Fails to compile if the size, the alignment or a field's offset is not that of the headers.
+/// Fails to compile if the size, the alignment or a field's offset differs from the headers'.
 macro_rules! layout {
     ($name:ident, $size:literal, $align:literal $(, $field:ident = $offset:literal)*) => {
         const _: () = {
@@ -44,7 +44,7 @@ macro_rules! zeroed {
     };
 }
 
-/// Implements the accessors of the bit fields in one unit, and the function that makes the unit.
+/// Implements the accessors of the bit fields in one unit, and the function that creates the unit.
 macro_rules! bits {
     (
         $name:ident $unit:ident $storage:tt $new:ident
@@ -57,7 +57,7 @@ macro_rules! bits {
             $(
                 #[inline]
                 pub fn $get(&self) -> $kind {
-                    // SAFETY: every value of a union's bits is valid for the unit.
+                    // SAFETY: every bit pattern of a union is valid for the unit.
                     let unit = unsafe { &self.$unit };
                     unit.get($offset, $width) as $raw as $kind
                 }
@@ -71,7 +71,7 @@ macro_rules! bits {
 
                 #[inline]
                 pub unsafe fn $get_raw(this: *const Self) -> $kind {
-                    // SAFETY: the caller passes a pointer that can be read.
+                    // SAFETY: the caller passes a pointer that is valid for reads.
                     let unit = unsafe { &raw const (*this).$unit };
                     // SAFETY: as above.
                     let bits = unsafe { __BindgenBitfieldUnit::raw_get(unit, $offset, $width) };
@@ -80,7 +80,7 @@ macro_rules! bits {
 
                 #[inline]
                 pub unsafe fn $set_raw(this: *mut Self, value: $kind) {
-                    // SAFETY: the caller passes a pointer that can be written.
+                    // SAFETY: the caller passes a pointer that is valid for writes.
                     let unit = unsafe { &raw mut (*this).$unit };
                     let bits = value as $raw as u64;
                     // SAFETY: as above.
@@ -98,7 +98,8 @@ macro_rules! bits {
     };
 }
 
-/// Panics, which is a compile error in a constant, if a measure is not that of the headers.
+/// Panics, which is a compile error in a constant, if a size, alignment or offset differs from the
+/// headers'.
 pub const fn same(found: usize, expected: usize, what: &str) {
     assert!(found == expected, "{}", what);
 }
