@@ -55,7 +55,7 @@ fn every_target_has_seeds_and_a_test() {
 }
 
 #[test]
-fn the_seeds_are_written_in_place_of_older_ones() {
+fn the_seeds_replace_older_ones() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("seeds");
     let stale = folder.join("traits").join("stale");

@@ -77,7 +77,7 @@ mod samples {
 
     #[test]
     #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
-    fn an_imported_declaration_makes_the_same_resources() {
+    fn an_imported_declaration_compiles_to_the_same_resources() {
         let folder = tempfile::tempdir().unwrap();
         let files = Files {
             resources: "x.sys",

@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_with_the_prefix_that_the_field_uses() {
+    fn names_are_accepted_with_the_prefixes_that_manifests_use() {
         assert_eq!(OutType::from_name("xs:HexInt64"), Some(OutType::HexInt64));
         assert_eq!(OutType::from_name("win:string"), None);
         assert_eq!(OutType::from_name("HexInt64"), None);

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn values_rise() {
+    fn values_are_in_ascending_order() {
         assert!(LEVELS.is_sorted_by_key(|known| known.value));
         assert!(OPCODES.is_sorted_by_key(|known| known.value));
         assert!(KEYWORDS.is_sorted_by_key(|known| known.value));

@@ -163,7 +163,7 @@ fn traits(trace: &Trace) -> etl_file::decode::ProviderTraits {
 
 // R-T5: custom traits whose value is determined at run time.
 #[test]
-fn every_event_carries_the_registrys_tag() {
+fn every_event_carries_the_tag_from_the_registry() {
     let service = "etw_sample_driver";
     let tagged = World::with(|kernel| kernel.set_parameter(service, TAG_PARAMETER, "lab 7"));
     let found = traits(&tagged.leave());
@@ -183,7 +183,7 @@ fn every_event_carries_the_registrys_tag() {
 }
 
 #[test]
-fn statistics_tell_what_sessions_want_and_what_was_lost() {
+fn statistics_report_the_composite_and_failed_writes() {
     let world = World::new();
     let before = world.statistics();
     assert_eq!(

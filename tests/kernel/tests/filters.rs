@@ -148,7 +148,7 @@ fn a_disallowed_provider_is_not_reached_by_a_group_and_the_list_can_change() {
 
 // R-G4
 #[test]
-fn a_private_session_controls_no_group_and_gets_no_events_of_drivers() {
+fn a_private_session_controls_no_group_and_receives_no_events_from_drivers() {
     let world = World::new();
     let private = |name: &str| {
         let config = SessionConfig {

@@ -90,7 +90,7 @@ fn enabling_the_group_enables_its_member() {
 
 // R-G1
 #[test]
-fn a_group_is_no_provider() {
+fn enabling_a_groups_guid_as_a_provider_has_no_effect() {
     let world = World::new();
     let session = world.session("not a provider");
     let guid: Guid = PROVIDER_GROUP.parse().unwrap();
@@ -101,7 +101,7 @@ fn a_group_is_no_provider() {
 
 // R-G5
 #[test]
-fn group_and_direct_enablement_add_up_and_one_copy_is_recorded() {
+fn enabling_a_provider_and_its_group_records_one_copy() {
     let world = World::new();
     let session = world.session("both");
     world.enable(session, group(), 4, keyword::REQUEST);
@@ -122,7 +122,7 @@ fn group_and_direct_enablement_add_up_and_one_copy_is_recorded() {
 
 // R-G5, R-O10
 #[test]
-fn sessions_that_reach_the_provider_in_different_ways_are_routed_apart() {
+fn sessions_that_enable_the_provider_in_different_ways_are_routed_separately() {
     let world = World::new();
     let by_group = world.session("by group");
     let direct = world.session("direct");

@@ -126,7 +126,7 @@ fn an_already_enabled_provider_is_notified_at_registration() {
 
 // R-O3
 #[test]
-fn zeros_are_spelled_out() {
+fn level_0_and_match_any_0_arrive_as_the_widest_values() {
     let mut world = World::new();
     let driver = world.load();
     let session = world.session("all");

@@ -167,7 +167,7 @@ fn new_files_follow_one_another() {
 
 // R-O12
 #[test]
-fn a_session_in_memory_writes_what_it_holds_when_it_is_asked() {
+fn a_session_in_memory_writes_its_buffers_at_a_flush() {
     let world = World::new();
     let session = world.session("memory.etl", Output::Memory { buffers: 3 });
     let file = world.folder.path().join("memory.etl");
@@ -189,7 +189,7 @@ fn a_session_in_memory_writes_what_it_holds_when_it_is_asked() {
 }
 
 #[test]
-fn sizes_and_names_that_cannot_be_are_refused() {
+fn invalid_sizes_and_names_are_refused() {
     let world = World::new();
     for (file, output, sentence) in [
         ("a.etl", Output::Circular { max_kb: 4 }, "at least 8 KB"),

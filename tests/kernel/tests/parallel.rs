@@ -368,7 +368,7 @@ fn check(everything: &SessionReport, requests: &SessionReport, gone: &[Gone]) {
 
 // R-O10, R-O11, R-E4, R-G3; V29
 #[test]
-fn what_holds_while_everything_happens_at_once() {
+fn invariants_hold_while_everything_runs_at_once() {
     let seconds = std::env::var("WDK_ETW_STRESS_SECONDS").ok();
     let seconds: u64 = seconds.map_or(3, |text| text.parse().expect("a number of seconds"));
     let end = Instant::now() + Duration::from_secs(seconds);
@@ -387,7 +387,7 @@ fn what_holds_while_everything_happens_at_once() {
 }
 
 #[test]
-fn what_holds_in_whatever_order_turns_are_taken() {
+fn invariants_hold_for_every_seed() {
     let seeds = std::env::var("WDK_ETW_SEEDS").ok();
     let seeds: u64 = seeds.map_or(20, |text| text.parse().expect("a number of seeds"));
     let dose = Dose {
@@ -403,7 +403,7 @@ fn what_holds_in_whatever_order_turns_are_taken() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn the_same_seed_repeats_the_run() {
     let dose = Dose {
         requests: 12,
         burst: 5,

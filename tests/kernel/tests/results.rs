@@ -72,7 +72,7 @@ impl World {
 }
 
 #[test]
-fn each_routine_returns_what_is_documented() {
+fn each_routine_returns_the_documented_statuses() {
     let world = World::new(UnspecifiedBehaviour::default());
     world.session(world.config("results"));
     let expected = [
@@ -132,7 +132,7 @@ fn without_a_session_writes_succeed() {
 
 // ETW-1.3.19, ETW-1.3.20
 #[test]
-fn writes_say_why_no_session_can_take_them() {
+fn a_writes_status_says_why_no_session_recorded_it() {
     let world = World::new(UnspecifiedBehaviour::default());
     let session = world.session(world.config("held"));
     world.kernel.hold_writer(session, true).unwrap();
@@ -209,7 +209,7 @@ fn level_zero_arrives_as_255_or_as_0() {
 
 // O2
 #[test]
-fn match_all_counts_without_match_any_or_does_not() {
+fn match_all_applies_without_match_any_or_does_not() {
     for (match_all_without_any, all) in [(true, 6), (false, 0)] {
         let unspecified_behaviour = UnspecifiedBehaviour {
             match_all_without_any,
@@ -272,7 +272,7 @@ fn unregistering_sends_a_disable_or_does_not() {
 
 // O7
 #[test]
-fn how_large_an_event_can_be_is_a_switch() {
+fn the_largest_event_is_configurable() {
     let world = World::new(UnspecifiedBehaviour {
         largest_event: 4000,
         ..UnspecifiedBehaviour::default()
@@ -315,7 +315,7 @@ fn activity_at_dispatch_is_the_interrupted_threads_or_null() {
 
 // O9, V70
 #[test]
-fn groups_count_to_the_eight_or_do_not() {
+fn groups_count_toward_the_limit_of_eight_or_do_not() {
     for group_counts_toward_limit in [false, true] {
         let world = World::new(UnspecifiedBehaviour {
             group_counts_toward_limit,
@@ -370,7 +370,7 @@ fn enabling_a_provider_adds_to_its_group_or_replaces_it() {
 
 // V71
 #[test]
-fn there_are_64_sessions() {
+fn at_most_64_sessions_run() {
     let world = World::new(UnspecifiedBehaviour::default());
     let start = |number: u32| {
         world
@@ -386,7 +386,7 @@ fn there_are_64_sessions() {
 
 // V78, V77
 #[test]
-fn keyword_0_is_one_sessions_to_ignore() {
+fn one_session_can_ignore_keyword_0() {
     let world = World::new(UnspecifiedBehaviour::default());
     let session = |name: &str, ignore_keyword_0| {
         let session = world.kernel.start_session(world.config(name)).unwrap();

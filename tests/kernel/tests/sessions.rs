@@ -124,7 +124,7 @@ fn count(consumer: &Consumer) -> usize {
 
 // R-O10; V75
 #[test]
-fn buffers_are_raised_to_what_processors_need_and_grow_to_their_most() {
+fn buffer_counts_are_raised_to_what_processors_need_and_grow_to_the_maximum() {
     let world = World::new(KernelConfig {
         processors: 4,
         ..KernelConfig::default()
@@ -162,7 +162,7 @@ fn buffers_are_raised_to_what_processors_need_and_grow_to_their_most() {
 }
 
 #[test]
-fn a_flush_timer_writes_what_is_there() {
+fn a_flush_timer_writes_partly_filled_buffers() {
     let world = World::new(KernelConfig::default());
     let session = world.session(SessionConfig {
         flush_timer: Duration::from_secs(2),
@@ -270,7 +270,7 @@ fn an_event_goes_to_all_sessions_or_to_none() {
 }
 
 #[test]
-fn what_an_independent_session_cannot_take_others_do() {
+fn other_sessions_record_what_an_independent_session_cannot() {
     let world = World::new(KernelConfig::default());
     let normal = world.session(world.config("normal"));
     let apart = world.session(SessionConfig {
@@ -312,7 +312,7 @@ fn the_status_of_partial_failures_is_a_setting() {
 }
 
 #[test]
-fn timestamps_count_what_the_session_asked_for() {
+fn timestamps_use_the_sessions_clock_type() {
     let world = World::new(KernelConfig::default());
     let counter = world.session(world.config("counter"));
     let system = world.session(SessionConfig {
@@ -336,7 +336,7 @@ fn timestamps_count_what_the_session_asked_for() {
 
 // R-O12
 #[test]
-fn consumers_get_what_is_flushed_and_what_was_stored_before_them() {
+fn consumers_receive_flushed_buffers_and_those_stored_before_they_attached() {
     let world = World::new(KernelConfig::default());
     let session = world.session(SessionConfig {
         buffer_kb: 4,
@@ -359,7 +359,7 @@ fn consumers_get_what_is_flushed_and_what_was_stored_before_them() {
 }
 
 #[test]
-fn a_store_that_is_full_fails_writes_until_a_consumer_comes() {
+fn a_full_store_fails_writes_until_a_consumer_attaches() {
     let world = World::new(KernelConfig::default());
     let session = world.session(SessionConfig {
         buffer_kb: 4,
@@ -510,7 +510,7 @@ fn a_writer_that_cannot_keep_up_loses_events_that_are_counted() {
 
 // V74, O10
 #[test]
-fn sessions_in_paged_memory_get_nothing_of_drivers() {
+fn sessions_in_paged_memory_receive_no_events_from_drivers() {
     let world = World::new(KernelConfig::default());
     let session = world.session(SessionConfig {
         paged_memory: true,
@@ -557,7 +557,7 @@ fn a_filter_by_process_never_enables_a_driver() {
 }
 
 #[test]
-fn stacks_are_accepted_and_not_captured() {
+fn stack_requests_are_accepted_but_no_stacks_are_captured() {
     let world = World::new(KernelConfig::default());
     let session = world.session(world.config("stacks"));
     let parameters = EnableParameters {
@@ -596,7 +596,7 @@ fn memory_keeps_the_newest_and_never_fails() {
 
 // ETW-6.4.2, ETW-6.4.8
 #[test]
-fn what_excludes_what_is_refused() {
+fn conflicting_modes_are_refused() {
     let world = World::new(KernelConfig::default());
     let base = || world.config("refused");
     for (config, part) in [

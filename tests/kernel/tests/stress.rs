@@ -369,7 +369,7 @@ fn compare(all: &[Recorded], steps: &[Range<u32>], known: &Known, recorded: &[Re
 
 // R-O10, R-G5, R-G3, R-E4, R-O3
 #[test]
-fn no_event_is_lost_and_none_goes_where_it_is_not_wanted() {
+fn each_session_records_exactly_the_events_that_it_enables() {
     let seeds = std::env::var("WDK_ETW_SEEDS").ok();
     let seeds: u64 = seeds.map_or(20, |text| text.parse().expect("a number of seeds"));
     for seed in 0..seeds {

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_values_are_cut_and_say_so() {
+    fn long_values_are_truncated_with_a_count() {
         assert_eq!(shortened("short"), "short");
         let long = "é".repeat(VALUE_LENGTH + 3);
         let kept = "é".repeat(VALUE_LENGTH);

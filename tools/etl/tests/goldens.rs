@@ -319,7 +319,7 @@ fn assert_same(manifest: &str, image: &str, guid: &str, mended: &[u16]) -> usize
 
 #[test]
 #[ignore = "needs published packages; `cargo xtask test` fetches them"]
-fn published_manifests_say_what_their_images_say() {
+fn published_manifests_match_their_images() {
     for package in ["nodejs-bin-16.15.1a4", "nodejs-bin-18.4.0a4"] {
         let manifest = format!("{package}/node_etw_provider.man");
         let image = format!("{package}/node.exe");

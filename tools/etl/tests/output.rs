@@ -113,7 +113,7 @@ fn events_of_several_days_show_the_day() {
 }
 
 #[test]
-fn names_cannot_act_on_a_terminal() {
+fn names_cannot_control_a_terminal() {
     let trace = generated();
     let mut events: Vec<Decoded> = trace
         .events_by_time()

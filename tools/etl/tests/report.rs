@@ -132,7 +132,7 @@ fn hostile() -> Vec<u8> {
 
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
-fn the_contents_of_events_stay_text() {
+fn event_contents_are_shown_as_text() {
     let folder = tempfile::tempdir().unwrap();
     let page = etl_report(folder.path(), &hostile());
     let seen = browse(&page, "");
@@ -151,7 +151,7 @@ fn the_contents_of_events_stay_text() {
 
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
-fn a_hundred_thousand_events_are_drawn_as_far_as_they_are_seen() {
+fn only_visible_rows_of_a_hundred_thousand_events_are_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let header = fixture::header(ClockType::Qpc, 0x10000, 1);
     let (file, _) = fixture::file(header, 100_000, Losses::default());

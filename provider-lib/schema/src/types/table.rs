@@ -402,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_is_whole() {
+    fn every_row_is_complete() {
         for scalar in Scalar::ALL {
             let row = scalar.row();
             assert_ne!(row.codes.tracelogging.0, In::Null, "{}", row.name);

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recursion_is_one_line_and_a_long_backtrace_is_cut() {
+    fn a_recursion_is_one_line_and_a_long_backtrace_is_shortened() {
         let lines = ["a", "b", "b", "b", "a"].map(str::to_owned).to_vec();
         assert_eq!(shortened(lines), ["a", "b (3 times)", "a"]);
         let lines: Vec<_> = (0..100).map(|number| number.to_string()).collect();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_shown_from_the_folder_that_was_built_in() {
+    fn files_are_shown_relative_to_the_build_folder() {
         assert_eq!(shown(r"C:\src\driver\src\queue.rs"), "driver/src/queue.rs");
         assert_eq!(shown(r"D:\work\queue.c"), r"D:\work\queue.c");
         let here = env::current_dir().unwrap().join("src/lib.rs");

@@ -32,7 +32,7 @@ mod tests {
     use super::Restored;
 
     #[test]
-    fn a_cell_has_its_former_value_after_the_scope() {
+    fn a_cell_has_its_previous_value_after_the_scope() {
         let cell = Cell::new(1);
         {
             let _before = Restored::replace(&cell, 2);
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_has_its_former_value_after_a_panic() {
+    fn a_cell_has_its_previous_value_after_a_panic() {
         let cell = Cell::new(1);
         let result = panic::catch_unwind(panic::AssertUnwindSafe(|| {
             let _before = Restored::replace(&cell, 2);

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_tells_its_import() {
+    fn an_address_identifies_its_import() {
         let names = ["a.sys!One", "b.sys!One", "b.sys!Two"].map(str::to_owned);
         let unprovided = Unprovided::new(names.to_vec()).unwrap();
         for name in &names {

@@ -111,7 +111,7 @@ mod tests {
 
     // O2
     #[test]
-    fn match_all_without_match_any_is_a_switch() {
+    fn match_all_without_match_any_is_configurable() {
         let strict = enable_info(4, 0, 2);
         assert!(!strict.wants(4, 1) && strict.wants(4, 3));
         let lax = EnableInfo {
@@ -139,7 +139,7 @@ mod tests {
 
     // R-O3
     #[test]
-    fn zero_level_and_zero_any_are_no_limits() {
+    fn level_0_and_match_any_0_mean_no_limit() {
         let composite = Composite::of([enable_info(0, 0, 0), enable_info(3, 1, 1)]);
         assert_eq!(
             composite,
@@ -153,7 +153,7 @@ mod tests {
 
     // R-K3, R-E8, R-O3
     #[test]
-    fn a_session_wants_what_its_level_and_keywords_let_through() {
+    fn a_session_records_what_its_level_and_keywords_pass() {
         let local_reads = enable_info(4, 1, 3);
         assert!(local_reads.wants(4, 3));
         assert!(!local_reads.wants(4, 1), "a read that is not local");

@@ -167,7 +167,7 @@ mod tests {
 
     // R-O10
     #[test]
-    fn names_are_looked_at_within_the_filters_own_level_and_keywords() {
+    fn names_are_compared_only_within_the_filters_level_and_keywords() {
         let filters = |keep, level, match_any| EventFilters {
             ids: None,
             names: Some(EventNameFilter {
