@@ -1,5 +1,5 @@
-//! Drivers that need more than the stand-in kernel plays: they are loaded, and the first routine
-//! that the kernel does not provide is a bugcheck that names the routine and the driver's line.
+//! Loads drivers that need more than the stand-in kernel provides: the first call to a routine that
+//! the kernel does not provide causes a bugcheck that names the routine and the driver's line.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -7,7 +7,7 @@ mod common;
 
 use etw_testkernel::{Driver, Kernel, KernelError};
 
-/// Adds a device, which must end with a bugcheck, and returns its message.
+/// Adds a device, which must end in a bugcheck, and returns its message.
 fn message_of_adding(driver: &Driver) -> String {
     match driver.add_device() {
         Err(KernelError::BugCheck(bugcheck)) => bugcheck.message,

@@ -70,7 +70,7 @@ fn events(file: &Path) -> Vec<Key> {
         .collect()
 }
 
-/// An enable info of a session.
+/// One enable info of a session.
 #[derive(Clone, Copy)]
 struct Wish {
     level: u8,
@@ -360,7 +360,7 @@ fn check(everything: &SessionReport, requests: &SessionReport, gone: &[Gone]) {
             let mut wishes = session.wishes.iter();
             assert!(
                 wishes.any(|wish| wish.wants(event.1, event.2)),
-                "{event:?} was never wished for"
+                "no enable info of the session passes {event:?}"
             );
         }
     }
@@ -418,5 +418,5 @@ fn the_same_seed_repeats_the_run() {
     };
     let first = run(1);
     assert_eq!(first, run(1));
-    assert_ne!(first, run(2), "another seed is another order");
+    assert_ne!(first, run(2), "another seed gives another order");
 }

@@ -80,22 +80,20 @@ fn each_routine_returns_the_documented_statuses() {
         ("register", NtStatus::SUCCESS),                          // ETW-1.3.3
         ("write without a handle", NtStatus::INVALID_HANDLE),     // ETW-1.3.14
         ("write", NtStatus::SUCCESS),
-        ("write what nobody wants", NtStatus::SUCCESS), // ETW-1.3.13
-        ("write 128 data descriptors", NtStatus::SUCCESS), // ETW-1.1.12
-        ("write 129 data descriptors", NtStatus::INVALID_PARAMETER), // ETW-1.3.15
-        ("write no event", NtStatus::INVALID_PARAMETER), // ETW-1.3.16
-        // V75: with its header of 80 bytes, the first fills a buffer of 4 KB less 72 bytes.
+        ("write an event that no session enables", NtStatus::SUCCESS), // ETW-1.3.13
+        ("write 128 data descriptors", NtStatus::SUCCESS),             // ETW-1.1.12
+        ("write 129 data descriptors", NtStatus::INVALID_PARAMETER),   // ETW-1.3.15
+        ("write no event", NtStatus::INVALID_PARAMETER),               // ETW-1.3.16
+        // V75: the event, with its 80-byte header, fills a buffer of 4 KB, 72 bytes of which are
+        // the buffer's header.
         ("write 3944 bytes", NtStatus::SUCCESS), // ETW-6.2.2
         ("write 3945 bytes", NtStatus::BUFFER_OVERFLOW),
         ("write 8000 bytes", NtStatus::BUFFER_OVERFLOW), // ETW-1.3.18
         ("write 70000 bytes", NtStatus::INTEGER_OVERFLOW), // ETW-1.3.17
         ("set traits without a handle", NtStatus::INVALID_HANDLE), // ETW-1.3.8
-        ("set no traits of a length", NtStatus::INVALID_PARAMETER), // ETW-1.3.10
+        ("set null traits with a length", NtStatus::INVALID_PARAMETER), // ETW-1.3.10
         ("set cut traits", NtStatus::INVALID_PARAMETER), // ETW-4.3.1
-        (
-            "set a class that is not there",
-            NtStatus::INVALID_DEVICE_REQUEST,
-        ), // ETW-1.3.8
+        ("set an unknown class", NtStatus::INVALID_DEVICE_REQUEST), // ETW-1.3.8
         ("track the binary", NtStatus::SUCCESS),
         ("use types by two bytes", NtStatus::INVALID_PARAMETER), // ETW-1.3.11
         ("use types by 2", NtStatus::INVALID_PARAMETER),
@@ -108,10 +106,7 @@ fn each_routine_returns_the_documented_statuses() {
         ("enabled at all", NtStatus(1)), // ETW-1.3.27
         ("event enabled beyond the level", NtStatus(0)),
         ("get an activity", NtStatus::SUCCESS),
-        (
-            "an activity code that is not there",
-            NtStatus::INVALID_PARAMETER,
-        ), // ETW-1.3.28
+        ("an unknown activity code", NtStatus::INVALID_PARAMETER), // ETW-1.3.28
         ("no activity", NtStatus::INVALID_PARAMETER),
         ("unregister without a handle", NtStatus::INVALID_HANDLE), // ETW-1.3.24
         ("unregister", NtStatus::SUCCESS),
@@ -160,7 +155,7 @@ fn every_routine_can_be_made_to_fail_with_any_status() {
         ("EtwUnregister", "unregister without a handle"),
     ] {
         let world = World::new(UnspecifiedBehaviour::default());
-        // The first call of `EtwWriteEx` is the call without a handle.
+        // The first call to `EtwWriteEx` is the call without a handle.
         let after = u32::from(routine == "EtwWriteEx");
         world
             .kernel

@@ -42,7 +42,7 @@ fn names_in_an_image_cannot_control_a_terminal() {
         imports: &[("\u{1b}[2J", &["\n"])],
         ..Image::default()
     };
-    // The list has the names as they are; what prints them escapes them.
+    // The list contains the names unescaped; the code that prints them escapes them.
     assert_eq!(checked(&image.build()).unwrap(), ["\u{1b}[2J!\n"]);
     let mut image = Image {
         code: b"\x1b[2J\0\0\0\0",
@@ -77,7 +77,7 @@ fn modules_that_the_kernel_does_not_know_are_named_too() {
         ],
         ..Image::default()
     };
-    // What HAL.dll exports is the kernel's.
+    // The kernel provides the exports of HAL.dll.
     assert_eq!(
         checked(&image.build()).unwrap(),
         [

@@ -360,11 +360,14 @@ fn compare(all: &[Recorded], steps: &[Range<u32>], known: &Known, recorded: &[Re
         );
         assert!(
             !there || ever,
-            "not wanted: {event:?} in {range:?} of {:?}",
+            "recorded but not enabled: {event:?} in {range:?} of {:?}",
             known.wishes
         );
     }
-    assert!(rest.is_empty(), "not in order, or of nobody: {rest:?}");
+    assert!(
+        rest.is_empty(),
+        "out of order, or not in the trace of the session that records everything: {rest:?}"
+    );
 }
 
 // R-O10, R-G5, R-G3, R-E4, R-O3

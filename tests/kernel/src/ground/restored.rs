@@ -1,8 +1,8 @@
-//! Values of cells that are replaced for the time of a scope.
+//! Cell values that are replaced for the duration of a scope.
 
 use std::cell::Cell;
 
-/// Gives a cell its former value back when it is dropped, also when a panic ends the scope.
+/// Restores a cell's previous value when it is dropped, even if a panic ends the scope.
 #[must_use = "the cell has its new value until this is dropped"]
 pub struct Restored<'a, T: Copy> {
     cell: &'a Cell<T>,

@@ -279,7 +279,7 @@ fn functions(driver: &str) -> Table {
     Table::new(bytes, start, length)
 }
 
-/// Describes unwind information as the foreign reader's script does.
+/// Describes unwind information as the third-party reader's script does.
 fn described(entry: Entry, info: &Info) -> String {
     const NAMES: [&str; 16] = [
         "RAX", "RCX", "RDX", "RBX", "RSP", "RBP", "RSI", "RDI", "R8", "R9", "R10", "R11", "R12",

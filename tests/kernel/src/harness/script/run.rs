@@ -88,7 +88,7 @@ impl Script {
         };
         let result = self.take_all(&mut hands, host, clients);
         let line = self.steps.last().map_or(1, |(line, _)| *line);
-        // The device is removed in any case, and the first error is the one returned.
+        // The device is removed in any case; the first error is returned.
         let put_down = hands.put_down().map_err(|error| ScriptError {
             line,
             problem: error.into(),
@@ -207,7 +207,7 @@ impl Hands {
                     };
                     let tell = &mut |one| with(&done, |done| done.push(one));
                     let result = hands.take_steps(&steps, host, tell);
-                    // The file is closed in any case, and the first error is the one returned.
+                    // The file is closed in any case; the first error is returned.
                     let closed = hands.close().map_err(|error| ScriptError {
                         line,
                         problem: error.into(),
