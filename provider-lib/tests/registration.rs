@@ -183,7 +183,7 @@ fn unregister_waits_for_writes_in_progress() {
         let calls = etw.calls();
         assert!(
             !calls.contains(&Call::Unregister(0x1001)),
-            "the handle went while a write used it"
+            "the handle was released while a write used it"
         );
         // A later write does not wait.
         write(provider);

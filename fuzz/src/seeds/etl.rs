@@ -19,7 +19,7 @@ use crate::etl_round_trip::{Session, Written, check};
 const WRITTEN: usize = 0x1000;
 /// The buffer size of most seeds in bytes, smaller than the writer's minimum.
 const SMALL: usize = 1024;
-/// The buffer size in bytes where one buffer holds many events.
+/// The buffer size in bytes of the seeds whose buffers hold many events.
 const LARGE: usize = 2048;
 /// The size of a buffer's header in bytes.
 const BUFFER_HEADER: usize = 72;

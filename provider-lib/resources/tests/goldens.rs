@@ -103,7 +103,7 @@ fn assert_same(ours: &[u8], theirs: &[u8], what: &str) {
         .position(|(one, other)| one != other);
     assert!(
         ours == theirs,
-        "{what} has {} bytes and {} are made; the first differing one is at {differing:x?}",
+        "{what} has {} bytes, but {} were generated; the first difference is at {differing:x?}",
         theirs.len(),
         ours.len()
     );

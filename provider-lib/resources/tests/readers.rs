@@ -406,7 +406,7 @@ mod samples {
     use super::*;
 
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn third_party_readers_find_the_contents_of_published_manifests() {
         let folder = etw_test_support::sample("mc");
         let mut read = 0;

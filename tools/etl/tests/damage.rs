@@ -42,7 +42,7 @@ fn exercise(trace: &Trace) {
     assert!(!etl_file::table::summary(trace).is_empty());
 }
 
-/// Damages the second buffer, checks that nothing else is lost, and returns the damages that are
+/// Damages the second buffer, checks that nothing else is lost, and returns the damage that is
 /// found.
 fn damage_of(change: impl FnOnce(&mut [u8])) -> Vec<(u64, DamageKind)> {
     let mut file = sample();
@@ -242,7 +242,10 @@ fn every_changed_byte_is_tolerated_and_hides_no_other_buffer() {
         for flip in flips {
             changed[at] = file[at] ^ flip;
             match Trace::parse(&changed) {
-                Err(_) => assert!(at < SIZE, "{at:#x}: only the first buffer is vital"),
+                Err(_) => assert!(
+                    at < SIZE,
+                    "{at:#x}: only damage to the first buffer is fatal"
+                ),
                 Ok(trace) if at >= SIZE => {
                     let buffer = buffer_of(at);
                     let expected = &others[at / SIZE];

@@ -55,7 +55,7 @@ mod samples {
     use super::*;
 
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn decoders_agree_on_a_genuine_trace() {
         let path = etw_test_support::sample("etl/AMSITrace.etl");
         assert_eq!(common::assert_third_party_decoders_agree(&path), 19);

@@ -134,7 +134,7 @@ mod samples {
     use super::*;
 
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn resources_match_their_manifests() {
         let mut compared = 0;
         for entry in fs::read_dir(compiled()).unwrap() {

@@ -190,7 +190,7 @@ mod samples {
     use super::*;
 
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn manifests_of_the_message_compiler_tests_load() {
         let folder = etw_test_support::sample("mc");
         let mut catalog = Catalog::new();

@@ -84,13 +84,13 @@ mod samples {
     use super::*;
 
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn table_of_a_genuine_trace() {
         insta::assert_snapshot!(rendered(&genuine(), &Catalog::new(), None));
     }
 
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn json_of_a_genuine_trace() {
         insta::assert_snapshot!(shortened(&lines(&genuine(), &Catalog::new())));
     }

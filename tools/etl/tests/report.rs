@@ -27,7 +27,7 @@ fn browse(page: &Path, hash: &str) -> String {
     let page = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         page.contains("data-ready=\"yes\""),
-        "the script did not come to its end:\n{}",
+        "the script did not finish:\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
     page
@@ -138,9 +138,12 @@ fn event_contents_are_shown_as_text() {
     let seen = browse(&page, "");
     assert!(
         seen.contains("<title>Event trace</title>"),
-        "a script of the trace ran"
+        "a script from the trace ran"
     );
-    assert!(!seen.contains("<img"), "an element of the trace came alive");
+    assert!(
+        !seen.contains("<img"),
+        "markup from the trace became an element"
+    );
     assert_eq!(seen.matches("<script").count(), 2, "the page's own");
     assert_eq!(attribute(&seen, "data-shown"), "1");
     assert!(

@@ -39,7 +39,10 @@ impl Package {
             env!("CARGO_PKG_VERSION")
         ));
         let file = fs::File::open(&path).unwrap_or_else(|_| {
-            panic!("{} is not there: run `cargo make package`", path.display())
+            panic!(
+                "{} does not exist: run `cargo make package`",
+                path.display()
+            )
         });
         let mut zip = ZipArchive::new(file).unwrap();
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-// R-O5: an id and a version stand for one layout.
+// R-O5: an id and a version denote one layout.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod trace {
     #[keyword]

@@ -1,4 +1,4 @@
-// R-K1, R-K2: a keyword is one of the bits 0 to 47, and only one's.
+// R-K1, R-K2: each keyword is a different bit of 0 to 47.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod trace {
     #[keyword]

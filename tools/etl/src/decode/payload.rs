@@ -1,4 +1,4 @@
-//! Decodes user data by their schema.
+//! Decodes user data by its schema.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
