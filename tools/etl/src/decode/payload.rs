@@ -461,7 +461,7 @@ fn utf16(bytes: &[u8]) -> Result<String, Kind> {
     Ok(String::from_utf16_lossy(&units))
 }
 
-/// Decodes 8-bit text as UTF-8 if it is valid UTF-8. Otherwise takes each byte for a character,
+/// Decodes 8-bit text as UTF-8 if it is valid UTF-8. Otherwise treats each byte as a character,
 /// because the writer's code page is unknown.
 fn eight_bit(bytes: &[u8]) -> String {
     std::str::from_utf8(bytes).map_or_else(
