@@ -179,7 +179,7 @@ impl Driver {
         let built_in = folder.join("build");
         standin.forget_old_functions(&built_in)?;
         let mut cargo = toolchain.build(&self.workspace, &built_in)?;
-        // wdk-build refuses the dynamic C runtime; the author's workspace need not say so.
+        // wdk-build refuses the dynamic C runtime; the author's workspace need not set this.
         let target = toolchain.target();
         let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
         // Wherever the target folder is, the stand-ins have the names that they have by default.
@@ -547,7 +547,7 @@ fn missing_name(message: &Value) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Returns the machine whose name is on a command line.
+/// Returns the machine that a command line names.
 ///
 /// # Errors
 ///
@@ -555,7 +555,7 @@ fn missing_name(message: &Value) -> Option<String> {
 pub fn machine(name: &str) -> Result<Machine> {
     let all = [Machine::X64, Machine::Arm64];
     let found = all.into_iter().find(|machine| machine.name() == name);
-    found.with_context(|| format!("`{name}` is not a machine; expected x64 or arm64"))
+    found.with_context(|| format!("cannot build for `{name}`; expected x64 or arm64"))
 }
 
 #[cfg(test)]

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn later_folders_hide_the_earlier_ones_that_they_lie_in() {
+    fn folders_inside_others_are_remapped_after_them() {
         let home = tempfile::tempdir().unwrap();
         let registry = home.path().join("registry/src/example-1");
         fs::create_dir_all(&registry).unwrap();

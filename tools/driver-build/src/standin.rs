@@ -92,8 +92,9 @@ impl Standin {
         }
     }
 
-    /// Writes the stand-ins to a folder, and prepares a lock file in it: that of the author, with
-    /// whose packages cargo then resolves the stand-ins. The author's own lock file stays as it is.
+    /// Writes the stand-ins to a folder, and prepares a lock file in it: a copy of the author's, so
+    /// that cargo resolves the stand-ins with the author's packages. The author's own lock file is
+    /// not changed.
     ///
     /// # Errors
     ///
@@ -197,8 +198,8 @@ impl Standin {
         manifest.starts_with(&self.folder)
     }
 
-    /// Adds the arguments with which cargo takes the stand-ins in place of the published crates,
-    /// and a lock file of its own, because the packages resolve differently.
+    /// Adds the arguments with which cargo uses the stand-ins in place of the published crates, and
+    /// a separate lock file, because the packages resolve differently.
     pub fn replace<'a>(&self, cargo: &'a mut Command) -> &'a mut Command {
         cargo.args(&self.arguments).arg("-Zlockfile-path")
     }

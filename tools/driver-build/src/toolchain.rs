@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_without_a_route_has_every_reason_and_both_ways_out() {
+    fn the_error_without_a_toolchain_has_every_reason_and_both_remedies() {
         let failures = ["rustup is not installed".to_owned(), "too old".to_owned()];
         let error = no_route("nothing builds for x", "rustup target add x", &failures).to_string();
         for part in [

@@ -24,7 +24,7 @@ pub struct PdbReference {
     pub id: [u8; 16],
 }
 
-/// The symbols of an image. The PDB is read when the first symbol is asked for.
+/// The symbols of an image. The PDB is read when the first symbol is requested.
 #[derive(Default)]
 pub struct Symbols {
     /// The places where the PDB may be, in the order in which they are tried.
@@ -34,9 +34,9 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Creates the symbols of the image at a path. The PDB is the file with the image's name
-    /// beside the image, the file beside it with the name that the linker gave the PDB, or the
-    /// file where the linker put it.
+    /// Creates the symbols of the image at a path. The PDB is looked for beside the image, under
+    /// the image's name and under the name that the linker gave it, and then at the path where the
+    /// linker wrote it.
     pub fn of(image: &Path, reference: Option<&PdbReference>) -> Self {
         let mut places = vec![image.with_extension("pdb")];
         if let Some(reference) = reference {
@@ -86,7 +86,7 @@ fn find(path: &Path, id: Option<[u8; 16]>) -> Option<Arc<Pdb>> {
 impl Pdb {
     /// Parses a file's bytes.
     fn parse(bytes: Vec<u8>) -> Option<Self> {
-        // The parser is another project's, and a damaged file must not end the process.
+        // The parser is a third-party crate, and a damaged file must not end the process.
         catch_unwind(|| {
             let mut pdb = PDB::open(Cursor::new(bytes)).ok()?;
             let id = pdb.pdb_information().ok()?.guid.to_bytes_le();

@@ -16,12 +16,12 @@ fn check(name: &str, minor: u8, more: &str, source: &str) -> (bool, String) {
     );
     fs::write(folder.join("Cargo.toml"), manifest).expect("a manifest");
     fs::write(folder.join("src/lib.rs"), source).expect("a source");
-    // The versions of the dependencies, which are there.
+    // With these versions of the dependencies, which are already downloaded, cargo works offline.
     fs::copy(standin.join("Cargo.lock"), folder.join("Cargo.lock")).expect("a lock file");
     let output = Command::new(env::var_os("CARGO").expect("cargo runs the tests"))
         .args(["check", "--offline", "--quiet"])
         .current_dir(&folder)
-        // The build of the tests has its own.
+        // This build must not use the target folder of the tests.
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("WDK_STANDIN_MANIFEST")
         .output()

@@ -16,7 +16,7 @@ use crate::error::ConfigError;
 /// in the folder of the driver's workspace.
 pub const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
 
-/// The minor versions of KMDF 1 that the stand-ins have.
+/// The minor versions of KMDF 1 that the stand-ins support.
 pub const VERSIONS: [u8; 2] = [31, 33];
 
 /// The oldest minor version that a driver for a newer one can run with, as the WDK's headers check it.
@@ -71,7 +71,7 @@ pub fn manifest() -> Option<PathBuf> {
 /// Reads the configuration of the workspace of a manifest, and the paths of its manifests.
 ///
 /// Dependencies outside the workspace are not read: cargo would have to resolve them, with a lock
-/// file that may not be the one of this build.
+/// file that may differ from this build's.
 pub fn read(manifest: &Path) -> Result<(KmdfConfig, Vec<String>), ConfigError> {
     let failed = |what: String| ConfigError::CargoMetadata {
         manifest: manifest.to_owned(),
@@ -117,7 +117,7 @@ fn configuration(metadata: &Value) -> Result<KmdfConfig, ConfigError> {
     for package in packages(metadata) {
         match &package["metadata"]["wdk"] {
             Value::Null => {}
-            // An empty section marks a driver whose configuration is the workspace's.
+            // An empty section marks a driver that uses the workspace's configuration.
             Value::Object(empty) if empty.is_empty() => {}
             section => {
                 let name = package["name"].as_str().unwrap_or_default();
