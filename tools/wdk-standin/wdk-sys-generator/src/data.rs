@@ -161,7 +161,7 @@ pub struct Alias {
     pub target: String,
     /// True for a re-export instead of a type definition.
     pub is_use: bool,
-    /// The forms of an alias: the elements after the target may be omitted.
+    /// The cargo features that add it.
     pub feature: Vec<String>,
 }
 
