@@ -19,3 +19,4 @@ pub mod seeds;
 mod text;
 pub mod tracelogging;
 pub mod traits;
+pub mod unwind;

@@ -11,8 +11,9 @@ use crate::text::sentence;
 const LARGEST: u32 = 1 << 20;
 
 /// Checks that an image is rejected with a message that names the file, and again at a second
-/// attempt, since the first attempt's mappings have been removed. An image that is not rejected has
-/// the same imports that the kernel does not provide.
+/// attempt, since the first attempt's mappings have been removed.
+///
+/// An image that is not rejected has the same imports that the kernel does not provide.
 ///
 /// # Errors
 /// Fails with the text of the error if the image is rejected.

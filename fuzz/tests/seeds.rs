@@ -16,11 +16,11 @@ use etw_fuzz::{
     script,
     seeds::{self, Seed},
     tracelogging::{self, Described},
-    traits,
+    traits, unwind,
 };
 
 /// The targets, each with the test of its seeds.
-const TESTS: [(&str, fn()); 10] = [
+const TESTS: [(&str, fn()); 11] = [
     ("etl_read", etl_read_seeds),
     ("etl_round_trip", etl_round_trip_seeds),
     ("filter_data", filter_data_seeds),
@@ -31,6 +31,7 @@ const TESTS: [(&str, fn()); 10] = [
     ("script", script_seeds),
     ("tracelogging", tracelogging_seeds),
     ("traits", traits_seeds),
+    ("unwind", unwind_seeds),
 ];
 
 /// The programs that `Cargo.toml` builds with the fuzzer.
@@ -374,6 +375,27 @@ fn traits_seeds() {
             ("name", Ok(named)),
             ("group", Ok(grouped)),
             ("decode_guid_and_custom", Ok(more)),
+        ],
+    );
+}
+
+#[test]
+fn unwind_seeds() {
+    assert_reached(
+        "unwind",
+        unwind::check,
+        &[
+            ("leaf", Ok(2)),
+            ("pushes", Ok(2)),
+            ("frame", Ok(1)),
+            ("chained", Ok(2)),
+            (
+                "endless",
+                Err("continues in too many others, after 1 frames"),
+            ),
+            ("version_3", Err("unknown version 3")),
+            ("outside", Err("is not in the image, after 1 frames")),
+            ("short_stack", Err("the stack cannot be read at 0x")),
         ],
     );
 }

@@ -32,6 +32,7 @@ pub const TARGETS: &[Target] = &[
     ("script", script),
     ("tracelogging", metadata::tracelogging),
     ("traits", metadata::traits),
+    ("unwind", unwind),
 ];
 
 /// Writes the seeds of each target to a separate folder, and replaces the folder's contents.
@@ -124,5 +125,74 @@ fn script() -> Vec<Seed> {
         Seed::new("every_step", SCRIPT),
         Seed::new("bad_second_line", "add-device\nwrit \"x\"\n"),
         Seed::new("windows_lines", "add-device\r\nwrite hex:\r\nremove\r\n"),
+    ]
+}
+
+/// Returns an image with functions, each with its first byte, its end and its unwind information,
+/// and the stack of an instruction in it.
+fn stack(rip: u16, words: &[u64], functions: &[[u32; 3]], infos: &[(usize, &[u8])]) -> Vec<u8> {
+    const DIRECTORY: usize = 0x40;
+    let mut image = vec![0x90; 0x400];
+    for (number, function) in functions.iter().enumerate() {
+        let entry = function.map(u32::to_le_bytes).concat();
+        image[DIRECTORY + 12 * number..][..12].copy_from_slice(&entry);
+    }
+    for (at, info) in infos {
+        image[*at..*at + info.len()].copy_from_slice(info);
+    }
+    let count = u8::try_from(words.len()).expect("it is small");
+    let size = u16::try_from(12 * functions.len()).expect("it is small");
+    let mut bytes = rip.to_le_bytes().to_vec();
+    bytes.extend([count, 0]);
+    bytes.extend(0x40_u16.to_le_bytes());
+    bytes.extend(size.to_le_bytes());
+    bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    bytes.extend(image);
+    bytes
+}
+
+fn unwind() -> Vec<Seed> {
+    const IMAGE: u64 = 0x1_4000_0000;
+    // push rbx; sub rsp, 0x20
+    let pushes: &[u8] = &[1, 5, 2, 0, 5, 0x32, 1, 0x30];
+    // A frame register, rbp, 0x10 above rsp.
+    let framed: &[u8] = &[1, 8, 3, 0x15, 8, 0x03, 5, 0x52, 1, 0x50, 0, 0];
+    // push rsi, of an entry that continues the first function.
+    let mut chained = vec![0x21, 2, 1, 0, 2, 0x60, 0, 0];
+    chained.extend([0x100_u32, 0x140, 0x80].map(u32::to_le_bytes).concat());
+    let mut endless = vec![0x21, 0, 0, 0];
+    endless.extend([0x140_u32, 0x180, 0xA0].map(u32::to_le_bytes).concat());
+    let first = [0x100, 0x140, 0x80];
+    let second = [0x140, 0x180, 0xA0];
+    let words = [0, 0, 0, 0, 7, IMAGE + 0x1F0, 0];
+    vec![
+        Seed::new("leaf", stack(0x200, &[IMAGE + 0x208, 0], &[], &[])),
+        Seed::new("pushes", stack(0x110, &words, &[first], &[(0x80, pushes)])),
+        Seed::new("frame", stack(0x110, &[9; 32], &[first], &[(0x80, framed)])),
+        Seed::new(
+            "chained",
+            stack(
+                0x150,
+                &[6, 0, 0, 0, 0, 7, IMAGE + 0x1F0, 0],
+                &[first, second],
+                &[(0x80, pushes), (0xA0, &chained)],
+            ),
+        ),
+        Seed::new(
+            "endless",
+            stack(0x150, &words, &[first, second], &[(0xA0, &endless)]),
+        ),
+        Seed::new(
+            "version_3",
+            stack(0x110, &words, &[first], &[(0x80, &[3, 0, 0, 0])]),
+        ),
+        Seed::new(
+            "outside",
+            stack(0x110, &words, &[[0x100, 0x140, 0x8000]], &[]),
+        ),
+        Seed::new(
+            "short_stack",
+            stack(0x110, &[1], &[first], &[(0x80, pushes)]),
+        ),
     ]
 }

@@ -29,10 +29,10 @@
 //!
 //! # Layers
 //!
-//! The code is in four folders, each of which depends only on those before it: `ground`
+//! The code is in five folders, each of which depends only on those before it: `ground`
 //! (memory, images, the ABI, IRQLs, the clock), `execution` (stacks, gateways, threads,
-//! schedules, faults), `services` (what a driver can call: pool, ntoskrnl.exe, KMDF, ETW) and
-//! `harness` (what a test can call). Modules inside a folder have no cyclic dependencies.
+//! schedules, faults), `services` (what a driver can call: pool, ntoskrnl.exe, KMDF, ETW),
+//! `harness` (what a test can call) and `run` (what the command lines do). Modules inside a folder have no cyclic dependencies.
 //!
 //! # What it does not do
 //!
@@ -56,13 +56,17 @@ pub struct Guide;
 mod execution;
 mod ground;
 mod harness;
+pub mod run;
 mod services;
 
 /// Access for the fuzz targets. Not part of the public API.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing {
-    pub use crate::services::etw::traits::{CheckedTraits, check_traits};
+    pub use crate::{
+        ground::unwind::{End, MAX_FRAMES, Registers, Table, walk},
+        services::etw::traits::{CheckedTraits, check_traits},
+    };
 }
 
 pub use etl_file::{ClockType, Guid};
@@ -86,6 +90,7 @@ pub use crate::{
         file::File,
         image::{check_image, check_image_bytes},
         kernel::{Kernel, Statistics},
+        recording::{RecordedEvent, Recording},
         request::Request,
         script::{self, Script},
         session::Consumer,

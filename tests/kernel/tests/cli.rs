@@ -4,27 +4,11 @@
 
 mod common;
 
-use std::{fs, path::Path, process::Command};
+use std::process::Command;
 
 use etl_file::Trace;
 
-/// Runs `testkernel run` with the sample driver. Returns whether it succeeded, and its output.
-fn run(folder: &Path, script: &str, arguments: &[&str]) -> (bool, String) {
-    let file = folder.join("script.txt");
-    fs::write(&file, script).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
-        .arg("run")
-        .arg(common::sample())
-        .arg("--script")
-        .arg(&file)
-        .arg("--etl")
-        .arg(folder.join("out.etl"))
-        .args(arguments)
-        .output()
-        .unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(said).unwrap())
-}
+use crate::common::run;
 
 const SCRIPT: &str = r#"
 # One client.
@@ -66,8 +50,24 @@ fn a_script_drives_a_driver_and_leaves_a_trace() {
     let events = trace.events().count();
     assert!(events > 15, "{events}");
     assert!(said.contains(&format!("{events} events in ")), "{said}");
+    // Without a name, everything that registers is enabled.
+    let (good, unnamed) = run(folder.path(), SCRIPT, &[]);
+    assert!(
+        good && unnamed.contains(&format!("{events} events in ")),
+        "{unnamed}"
+    );
+    // Events are shown below their steps.
+    let shown: Vec<&str> = unnamed.lines().map(str::trim_start).collect();
+    let at = shown
+        .iter()
+        .position(|line| line.starts_with("line 5: write of 5 bytes"))
+        .unwrap();
+    assert!(
+        shown[at + 1].contains(" WdkEtw.SampleDriver WriteData [Verbose, Request]"),
+        "{unnamed}"
+    );
     // Enables the group, with a lower level and fewer keywords.
-    let group = ["--group", "WdkEtw.SampleGroup:4:0x1"];
+    let group = ["--group", "WdkEtw.SampleGroup:4:0x1", "--only"];
     let (good, said) = run(folder.path(), SCRIPT, &group);
     assert!(good, "{said}");
     let fewer = Trace::open(folder.path().join("out.etl"))
@@ -98,7 +98,7 @@ fn clients_take_turns_by_the_seed() {
         assert!(good, "{said}");
         let requests: Vec<String> = said
             .lines()
-            .filter(|line| line.contains(", client "))
+            .filter(|line| line.contains(", client ") && line.contains(" ended with "))
             .map(str::to_owned)
             .collect();
         assert_eq!(requests.len(), 3 * 4, "{said}");
@@ -136,7 +136,7 @@ fn errors_are_sentences() {
             &enable,
             "line 4: expected 0xC0000001",
         ),
-        ("", &[], "no provider is enabled"),
+        ("", &["--only"], "no provider is enabled"),
         (
             "",
             &["--enable", "Größe"],
@@ -189,12 +189,12 @@ fn a_driver_crash_is_reported_with_exit_code_1() {
         "{told}"
     );
     assert!(
-        told.contains("newest first:\n    WdfDriverCreate at PASSIVE_LEVEL"),
-        "{told}"
+        said.contains("newest first:\n    WdfDriverCreate at PASSIVE_LEVEL"),
+        "{said}"
     );
     assert!(
-        told.contains("the provider A did not register, and no other did"),
-        "{told}"
+        said.contains("the provider A did not register, and no other did"),
+        "{said}"
     );
 }
 
@@ -202,8 +202,41 @@ fn a_driver_crash_is_reported_with_exit_code_1() {
 fn a_provider_that_does_not_register_is_named_with_the_nearest() {
     let folder = tempfile::tempdir().unwrap();
     let (good, said) = run(folder.path(), "", &["--enable", "WdkEtw.SampelDriver"]);
-    assert!(good, "{said}");
+    assert!(!good, "{said}");
     let expected = "warning: the provider WdkEtw.SampelDriver did not register; registered: \
                     WdkEtw.SampleDriver; the nearest name is WdkEtw.SampleDriver";
     assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn programs_get_an_object_for_each_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--message-format", "json", "--enable", "A"];
+    let (good, said) = run(folder.path(), SCRIPT, &arguments);
+    assert!(!good, "{said}");
+    let lines: Vec<serde_json::Value> = said
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let find = |member: &str, value: &str| {
+        let found = lines.iter().find(|line| line[member] == value);
+        found.unwrap_or_else(|| panic!("{member} is never {value}: {said}"))
+    };
+    let read = find("step", "read of 3 bytes");
+    assert_eq!(
+        (&read["reason"], &read["line"]),
+        (&"step".into(), &7.into())
+    );
+    let completion = &read["completion"];
+    assert_eq!(completion["status"], "0x00000000");
+    assert_eq!(completion["output"], "68656c");
+    let event = find("event", "WriteData");
+    assert_eq!(event["reason"], "event");
+    assert_eq!(event["fields"]["Data"], "68656c6c6f");
+    let finding = find("reason", "finding");
+    assert_eq!(finding["kind"], "warning");
+    let summary = find("reason", "run-summary");
+    assert_eq!(summary["success"], false);
+    let events = lines.iter().filter(|line| line["reason"] == "event");
+    assert_eq!(summary["events"], events.count());
 }

@@ -244,3 +244,53 @@ fn providers_that_registered_are_known_by_name() {
         [(etw_scenarios::provider(), Some(name))]
     );
 }
+
+#[test]
+fn a_session_can_enable_every_provider_that_registers() {
+    let kernel = Kernel::new();
+    let folder = tempfile::tempdir().unwrap();
+    let start = |name: &str| {
+        let file = folder.path().join(format!("{name}.etl"));
+        let config = SessionConfig::to_file(name, file);
+        kernel.start_session(config).unwrap()
+    };
+    let everything = EnableParameters {
+        level: 5,
+        ..EnableParameters::default()
+    };
+    let before = start("before");
+    kernel
+        .enable_every_provider(before, everything.clone())
+        .unwrap();
+    assert_eq!(kernel.targets_of(before), []);
+    // What a session enables itself keeps its parameters.
+    let lower = start("lower");
+    let target = Target::Provider(etw_scenarios::provider());
+    let informational = EnableParameters {
+        level: 4,
+        ..EnableParameters::default()
+    };
+    kernel.enable(lower, target, informational).unwrap();
+    kernel
+        .enable_every_provider(lower, everything.clone())
+        .unwrap();
+    let driver = kernel.load(&common::sample()).unwrap();
+    assert_eq!(kernel.targets_of(before), [target]);
+    // A provider that is registered already is enabled at once.
+    let after = start("after");
+    kernel.enable_every_provider(after, everything).unwrap();
+    assert_eq!(kernel.targets_of(after), [target]);
+    let device = driver.add_device().unwrap();
+    let file = device.open(Identity::SYSTEM).unwrap();
+    file.write(b"x").unwrap();
+    file.close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    let [before, after, lower] =
+        [before, after, lower].map(|session| kernel.stop_session(session).unwrap().events);
+    // The first session alone has the event of the load.
+    assert_eq!(before, after + 1);
+    assert!(lower < after && lower > 0, "{lower} of {after}");
+    // A session that has ended enables nothing.
+    kernel.load(&common::sample()).unwrap().unload().unwrap();
+}

@@ -51,6 +51,13 @@ impl Bench {
         bench
     }
 
+    /// Closes the file, removes the device and unloads the driver.
+    fn leave(self) {
+        self.file.close().unwrap();
+        self.device.remove().unwrap();
+        self.driver.unload().unwrap();
+    }
+
     /// Returns the lines that the driver printed since the last call.
     fn news(&self) -> Vec<String> {
         let lines = lines(&self.kernel);
@@ -132,6 +139,7 @@ fn a_manual_queue_holds_requests_until_they_are_retrieved() {
     assert!(is_pending(&second));
     bench.assert_status(commands::RETRIEVE, NtStatus::SUCCESS);
     assert_eq!(status_of(second), NtStatus::SUCCESS);
+    bench.leave();
 }
 
 #[test]
@@ -143,6 +151,7 @@ fn a_requeued_request_comes_first_again() {
     bench.assert_status(commands::RETRIEVE, NtStatus::SUCCESS);
     assert_eq!(status_of(first), NtStatus::SUCCESS);
     assert!(is_pending(&second));
+    bench.leave();
 }
 
 #[test]
@@ -157,6 +166,7 @@ fn requests_are_retrieved_by_file() {
     assert_eq!(status_of(others), NtStatus::SUCCESS);
     let no_more = NtStatus::NO_MORE_ENTRIES.0.cast_unsigned();
     assert_eq!(numbers(&other, commands::RETRIEVE_OF_FILE), [no_more]);
+    bench.leave();
 }
 
 #[test]
@@ -168,6 +178,7 @@ fn requests_can_be_found_without_being_retrieved() {
     let second = bench.file.start_read(1).unwrap();
     assert_eq!(bench.ask(commands::FIND), [2, no_more]);
     assert!(is_pending(&first) && is_pending(&second));
+    bench.leave();
 }
 
 #[test]
@@ -184,6 +195,7 @@ fn a_stopped_queue_accepts_and_does_not_dispatch() {
     assert_eq!(bench.ask(commands::STATE), [11, 1, 0]);
     bench.assert_status(commands::RETRIEVE, NtStatus::SUCCESS);
     assert_eq!(status_of(read), NtStatus::SUCCESS);
+    bench.leave();
 }
 
 #[test]
@@ -200,6 +212,7 @@ fn a_purged_queue_cancels_what_it_holds_and_accepts_nothing() {
     bench.command(commands::START);
     let read = bench.file.start_read(1).unwrap();
     assert!(is_pending(&read));
+    bench.leave();
 }
 
 #[test]
@@ -213,6 +226,7 @@ fn a_draining_queue_lets_go_of_what_it_holds() {
     bench.assert_status(commands::RETRIEVE, NtStatus::SUCCESS);
     bench.assert_news(&["drained"]);
     assert_eq!(status_of(read), NtStatus::SUCCESS);
+    bench.leave();
 }
 
 #[test]
@@ -224,6 +238,7 @@ fn the_driver_hears_when_a_manual_queue_is_no_longer_empty() {
     let _first = bench.file.start_read(1).unwrap();
     let _second = bench.file.start_read(2).unwrap();
     bench.assert_news(&["read 1", "ready", "read 2"]);
+    bench.leave();
 }
 
 #[test]
@@ -238,6 +253,7 @@ fn a_sequential_queue_presents_one_request_at_a_time() {
     assert!(is_pending(&second));
     bench.command(commands::COMPLETE);
     assert_eq!(status_of(second), NtStatus::SUCCESS);
+    bench.leave();
 }
 
 #[test]
@@ -251,6 +267,8 @@ fn stopping_a_queue_waits_for_what_the_driver_holds() {
     bench.assert_news(&["write 3", "timer at 2", "writes stopped", "write 6"]);
     assert_eq!(status_of(write), NtStatus::SUCCESS);
     assert!(is_pending(&next));
+    bench.command(commands::COMPLETE);
+    bench.leave();
 }
 
 #[test]
@@ -285,6 +303,8 @@ fn a_request_that_waits_can_be_cancelled() {
     assert_eq!(status_of(unseen), NtStatus::CANCELLED);
     assert!(is_pending(&kept));
     assert_eq!(bench.ask(commands::IS_CANCELED), [1]);
+    bench.command(commands::COMPLETE);
+    bench.leave();
 }
 
 #[test]
@@ -300,6 +320,7 @@ fn the_driver_is_called_for_a_request_that_it_made_cancelable() {
     kept.cancel().unwrap();
     bench.assert_news(&[]);
     assert_eq!(status_of(kept), NtStatus::SUCCESS);
+    bench.leave();
 }
 
 #[test]
@@ -314,6 +335,7 @@ fn a_cancelled_request_cannot_be_made_cancelable() {
     bench.assert_news(&[]);
     bench.command(commands::COMPLETE);
     assert_eq!(status_of(kept), NtStatus::SUCCESS);
+    bench.leave();
 }
 
 #[test]
@@ -328,6 +350,7 @@ fn unmarking_a_request_reports_an_earlier_cancellation() {
     bench.assert_status(commands::UNMARK, NtStatus::CANCELLED);
     bench.command(commands::COMPLETE);
     assert_eq!(status_of(kept), NtStatus::SUCCESS);
+    bench.leave();
 }
 
 #[test]
@@ -405,6 +428,7 @@ fn work_items_run_after_the_step_that_queued_them() {
     // The work item was queued twice and ran once.
     bench.assert_news(&["queued", "work at 0, true"]);
     assert_eq!(status_of(request), NtStatus::SUCCESS);
+    bench.leave();
 }
 
 #[test]
@@ -412,6 +436,7 @@ fn flushing_a_work_item_waits_for_it() {
     let bench = Bench::new();
     bench.command(commands::FLUSH_WORK);
     bench.assert_news(&["queued", "work at 0, true", "flushed"]);
+    bench.leave();
 }
 
 #[test]
@@ -437,6 +462,7 @@ fn memory_objects_carry_a_requests_buffers() {
     bench.assert_news(&["past the end c0000023"]);
     let empty = bench.file.device_control(commands::MEMORY, b"", 8).unwrap();
     assert_eq!(empty.status, NtStatus::BUFFER_TOO_SMALL);
+    bench.leave();
 }
 
 #[test]
@@ -458,6 +484,7 @@ fn the_control_code_selects_the_buffering_method() {
     let neither = send(NEITHER, b"stressed");
     assert_eq!(neither.status, NtStatus::INVALID_DEVICE_REQUEST);
     assert_eq!(neither.output, b"");
+    bench.leave();
 }
 
 #[test]
@@ -477,6 +504,7 @@ fn objects_are_cleaned_up_and_destroyed_children_first() {
         "destroy C",
         "destroy A",
     ]);
+    bench.leave();
 }
 
 #[test]
@@ -561,6 +589,7 @@ fn power_managed_queues_hold_what_is_in_them_outside_d0() {
     ]);
     bench.command(commands::COMPLETE);
     assert_eq!(status_of(kept), NtStatus::SUCCESS);
+    bench.leave();
 }
 
 #[test]
@@ -584,6 +613,7 @@ fn a_request_that_is_given_back_when_its_queue_stops_comes_again() {
     ]);
     bench.command(commands::COMPLETE);
     assert_eq!(status_of(kept), NtStatus::SUCCESS);
+    bench.leave();
 }
 
 #[test]
@@ -692,6 +722,8 @@ fn closing_a_file_cancels_what_waits_for_it() {
     );
     assert_eq!(status_of(read), NtStatus::CANCELLED);
     assert!(is_pending(&others));
+    bench.device.remove().unwrap();
+    bench.driver.unload().unwrap();
 }
 
 #[test]
@@ -717,6 +749,7 @@ fn files_have_names_and_a_device() {
             ..
         })
     ));
+    bench.leave();
 }
 
 #[test]

@@ -127,7 +127,9 @@ impl Host for StandIn {
             return Err(host_error("the driver is already loaded"));
         }
         let driver = self.kernel.load(&self.image)?;
-        let device = driver.add_device()?;
+        let device = driver.add_device();
+        // A driver that adds no device is not needed any more; the error is reported.
+        let device = device.inspect_err(|_| self.kernel.leave_behind())?;
         self.driver = Some((driver, device));
         Ok(())
     }
@@ -137,8 +139,8 @@ impl Host for StandIn {
             .driver
             .take()
             .ok_or_else(|| host_error("the driver is not loaded"))?;
-        device.remove()?;
-        Ok(driver.unload()?)
+        let removed = device.remove().and_then(|()| driver.unload());
+        Ok(removed.inspect_err(|_| self.kernel.leave_behind())?)
     }
 
     fn start_session(&mut self, name: &str, room: BufferSpace) -> Result<Session, HostError> {
@@ -282,6 +284,9 @@ impl Host for StandIn {
 
     fn clear(&mut self) -> Result<(), HostError> {
         let result = self.tear_down();
+        if result.is_err() {
+            self.kernel.leave_behind();
+        }
         self.driver = None;
         self.sessions.clear();
         self.files.clear();

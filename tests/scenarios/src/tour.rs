@@ -100,10 +100,20 @@ fn expect_output(what: &'static str, expected: &[u8], got: &Completion) -> Resul
 /// Returns an error if the kernel finds a fault in the driver, or if a response of the driver
 /// differs from its interface.
 pub fn drive(sys: &Path, out: &Path, progress: &mut dyn FnMut(&str)) -> Result<Tour, TourError> {
+    let kernel = Kernel::new();
+    // After an error, the driver is still loaded.
+    drive_in(&kernel, sys, out, progress).inspect_err(|_| kernel.leave_behind())
+}
+
+fn drive_in(
+    kernel: &Kernel,
+    sys: &Path,
+    out: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Tour, TourError> {
     let target = Target::Provider(provider());
     let file = |name: &str| -> PathBuf { out.join(name) };
     let mut verified = Vec::new();
-    let kernel = Kernel::new();
     kernel.set_thread_activity(CLIENT, client_activity());
 
     progress("starting a session that records everything, before the driver is loaded");
@@ -149,7 +159,7 @@ pub fn drive(sys: &Path, out: &Path, progress: &mut dyn FnMut(&str)) -> Result<T
     verified.push("every request was completed once, with the expected bytes and status".into());
 
     progress("running the periodic timer");
-    run_timer(&kernel, &handle)?;
+    run_timer(kernel, &handle)?;
     verified.push(
         "the timer fired at DISPATCH_LEVEL three times in 35 ms, and not at all once it was stopped".into(),
     );

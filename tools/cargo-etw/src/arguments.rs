@@ -3,7 +3,9 @@
 //! Functions build the command line, since clap's derive macros allow lints that this workspace
 //! forbids.
 
-use clap::Command;
+use std::path::PathBuf;
+
+use clap::{Arg, Command, value_parser};
 
 use crate::{
     completions, doctor, inf, manifest,
@@ -18,11 +20,13 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .subcommand(
             Command::new("etw")
-                .about("Build drivers that use wdk-etw, and write their manifests, INF files, tracing instructions and packages")
+                .about("Build and run drivers that use wdk-etw, and write their manifests, INF files, tracing instructions and packages")
                 .version(env!("CARGO_PKG_VERSION"))
                 .subcommand_required(true)
                 .arg_required_else_help(true)
+                .subcommand(new())
                 .subcommand(build())
+                .subcommand(run())
                 .subcommand(manifest::command())
                 .subcommand(inf::command())
                 .subcommand(recipes::command())
@@ -32,16 +36,100 @@ pub fn command() -> Command {
         )
 }
 
+/// Returns the command line of `cargo etw new`.
+fn new() -> Command {
+    let version = |name: &'static str, help: &'static str| {
+        text(name, "NAME", help)
+            .requires("git")
+            .group("version")
+            .value_name(match name {
+                "rev" => "COMMIT",
+                _ => "NAME",
+            })
+    };
+    Command::new("new")
+        .about("Make the folder of a new KMDF driver with an ETW provider and a test")
+        .arg(
+            Arg::new("folder")
+                .help("The folder to make; its name is the package's")
+                .value_name("PATH")
+                .required(true)
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(text(
+            "name",
+            "NAME",
+            "The package's name [default: the folder's name]",
+        ))
+        .arg(text(
+            "provider",
+            "NAME",
+            "The ETW provider's name, of which its GUID is the hash [default: made of the package's \
+             name, such as Contoso.Sensor of contoso-sensor]",
+        ))
+        .arg(
+            path(
+                "path",
+                "FOLDER",
+                "Depend on wdk-etw in a checkout [default: the source that cargo-etw was installed \
+                 from]",
+            )
+            .conflicts_with("git"),
+        )
+        .arg(text("git", "URL", "Depend on wdk-etw in a git repository"))
+        .arg(version("rev", "The commit in the repository"))
+        .arg(version("tag", "The tag in the repository"))
+        .arg(version("branch", "The branch in the repository"))
+}
+
 /// Returns the command line of `cargo etw build`.
 fn build() -> Command {
-    Command::new("build")
+    let command = Command::new("build")
         .about("Build a driver's image (.sys) and symbols (.pdb) without the WDK")
-        .arg(flag("release", "Build with optimizations, as for a release").short('r'))
         .arg(
             text("machine", "MACHINE", "The processor that the driver is for")
                 .default_value("x64")
                 .value_parser(["x64", "arm64"]),
         )
+        .arg(
+            text(
+                "message-format",
+                "FORMAT",
+                "The form of the messages: for people, or cargo's JSON with a message for the image",
+            )
+            .default_value("human")
+            .value_parser(["human", "json"]),
+        );
+    what_to_build(command)
+}
+
+/// Returns the command line of `cargo etw run`.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn run() -> Command {
+    let command = Command::new("run")
+        .about("Build a driver, run it in the stand-in kernel, and show and write its events")
+        .long_about(
+            "Build a driver, run it in the stand-in kernel, and show and write its events.\n\n\
+             Every provider that the driver registers is enabled. The exit code is 1 if anything was \
+             found but notes.",
+        )
+        .arg(
+            path("image", "FILE", "Run this image (.sys) and build nothing")
+                .conflicts_with_all(["package", "manifest-path", "release"]),
+        );
+    etw_testkernel::run::arguments(what_to_build(command))
+}
+
+/// Returns the command line of `cargo etw run` where it cannot run anything.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+fn run() -> Command {
+    Command::new("run").about("Run a driver in the stand-in kernel; needs x86-64 Linux")
+}
+
+/// Adds the arguments that name the driver to build and its profile.
+fn what_to_build(command: Command) -> Command {
+    command
+        .arg(flag("release", "Build with optimizations, as for a release").short('r'))
         .arg(
             text(
                 "package",
@@ -55,15 +143,6 @@ fn build() -> Command {
             "FILE",
             "The Cargo.toml of the driver or of its workspace",
         ))
-        .arg(
-            text(
-                "message-format",
-                "FORMAT",
-                "The form of the messages: for people, or cargo's JSON with a message for the image",
-            )
-            .default_value("human")
-            .value_parser(["human", "json"]),
-        )
 }
 
 #[cfg(test)]

@@ -18,13 +18,11 @@ pub struct Build {
     pub machine: String,
     /// True for the release profile.
     pub is_release: bool,
-    /// `human` or `json`.
-    pub message_format: String,
 }
 
-/// Builds the driver, and prints the paths of its files.
-pub fn run(arguments: &Build) -> Result<()> {
-    let messages = match arguments.message_format.as_str() {
+/// Builds the driver, and prints the paths of its files. `message_format` is `human` or `json`.
+pub fn run(arguments: &Build, message_format: &str) -> Result<()> {
+    let messages = match message_format {
         "human" => Messages::Human,
         "json" => Messages::Json,
         other => bail!("`{other}` is not a message format; expected human or json"),
@@ -38,7 +36,7 @@ pub fn run(arguments: &Build) -> Result<()> {
 }
 
 /// Builds the driver, and returns its files.
-fn build(arguments: &Build, messages: Messages) -> Result<Image> {
+pub fn build(arguments: &Build, messages: Messages) -> Result<Image> {
     let machine = machine(&arguments.machine)?;
     let driver = Driver::find(arguments.manifest.as_deref(), arguments.package.as_deref())?;
     let toolchain = Toolchain::find_or_install(machine)?;

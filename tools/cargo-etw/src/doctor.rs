@@ -8,7 +8,7 @@ use clap::{ArgMatches, Command};
 use driver_build::{
     packages::Program,
     process::{find_program, output_of},
-    standin::{KMDF_VERSIONS, VERSIONS},
+    standin::{KMDF_VERSIONS, REPLACED, Replaced},
     toolchain::{Machine, Rust, Toolchain},
 };
 use serde_json::{Value, json};
@@ -250,9 +250,9 @@ fn framework(driver: &AtHand) -> Finding {
 
 /// Returns the versions of the WDK's crates that the driver uses, if they are supported.
 fn crates(driver: &AtHand) -> Finding {
-    let supported = VERSIONS
-        .map(|(name, version)| format!("{name} {version}"))
-        .join(" and ");
+    let supported = REPLACED
+        .map(|one| format!("{} {}", one.name, one.version))
+        .join(", ");
     let lock = driver.driver.workspace.join("Cargo.lock");
     let Ok(lock) = fs::read_to_string(lock) else {
         let found = Some(format!("no Cargo.lock yet; {supported} are supported"));
@@ -260,8 +260,7 @@ fn crates(driver: &AtHand) -> Finding {
     };
     let found = locked(&lock);
     let is_supported = |name: &str, version: &str| {
-        let known = VERSIONS.iter().find(|(known, _)| *known == name);
-        known.is_none_or(|(_, wanted)| version.starts_with(&format!("{wanted}.")))
+        REPLACED.iter().all(|one| one.name != name) || Replaced::find(name, version).is_some()
     };
     let names = |all: Vec<&(String, String)>| {
         let all: Vec<String> = all

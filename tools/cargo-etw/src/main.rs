@@ -9,10 +9,13 @@ mod completions;
 mod doctor;
 mod inf;
 mod manifest;
+mod new;
 mod options;
 mod package;
 mod progress;
 mod recipes;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod run;
 mod source;
 
 use std::{env, ffi::OsString, process::ExitCode};
@@ -30,7 +33,7 @@ fn main() -> ExitCode {
     }
     let matches = arguments::command().get_matches_from(words());
     match run(&matches) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -38,16 +41,42 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(matches: &ArgMatches) -> Result<()> {
+fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let (_, matches) = subcommand(matches)?;
     match subcommand(matches)? {
-        ("build", matches) => build::run(&build::Build {
-            package: optional(matches, "package")?,
-            manifest: optional(matches, "manifest-path")?,
-            machine: required(matches, "machine")?,
-            is_release: matches.get_flag("release"),
-            message_format: required(matches, "message-format")?,
+        // The one command that succeeds or fails by what it finds.
+        ("run", matches) => run_driver(matches),
+        (name, matches) => run_other(name, matches).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn run_driver(matches: &ArgMatches) -> Result<ExitCode> {
+    run::run(matches)
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+fn run_driver(_: &ArgMatches) -> Result<ExitCode> {
+    bail!("cannot run a driver on this system: the stand-in kernel requires x86-64 Linux")
+}
+
+fn run_other(name: &str, matches: &ArgMatches) -> Result<()> {
+    match (name, matches) {
+        ("new", matches) => new::run(&new::New {
+            folder: required(matches, "folder")?,
+            name: optional(matches, "name")?,
+            provider: optional(matches, "provider")?,
+            source: wdk_etw(matches)?,
         }),
+        ("build", matches) => build::run(
+            &build::Build {
+                package: optional(matches, "package")?,
+                manifest: optional(matches, "manifest-path")?,
+                machine: required(matches, "machine")?,
+                is_release: matches.get_flag("release"),
+            },
+            &required::<String>(matches, "message-format")?,
+        ),
         ("manifest", matches) => {
             let (name, matches) = subcommand(matches)?;
             manifest::run(name, matches)
@@ -72,6 +101,18 @@ fn words() -> Vec<OsString> {
         words.insert(words.len().min(1), "etw".into());
     }
     words
+}
+
+/// Reads the arguments that say where a new driver takes wdk-etw from.
+fn wdk_etw(matches: &ArgMatches) -> Result<new::Wanted> {
+    let rev = optional(matches, "rev")?.map(new::Version::Rev);
+    let tag = optional(matches, "tag")?.map(new::Version::Tag);
+    let branch = optional(matches, "branch")?.map(new::Version::Branch);
+    Ok(new::Wanted {
+        path: optional(matches, "path")?,
+        git: optional(matches, "git")?,
+        version: rev.or(tag).or(branch),
+    })
 }
 
 /// Returns the subcommand, which clap requires.

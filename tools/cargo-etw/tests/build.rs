@@ -1,39 +1,18 @@
 //! Builds a driver in a folder of its own, outside every checkout.
 
+mod common;
+
 use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::Output,
 };
 
 use etw_test_support::root;
 
 /// The files of an author's folder, and their contents.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
-
-/// Writes a driver to a folder: that of the guide, under another name.
-fn driver(folder: &Path) {
-    let guide = root().join("driver/examples/minimal");
-    fs::create_dir(folder.join("src")).unwrap();
-    for name in ["build.rs", "src/lib.rs", "src/trace.rs"] {
-        fs::copy(guide.join(name), folder.join(name)).unwrap();
-    }
-    let library = root().join("provider-lib");
-    let library = library.to_str().unwrap();
-    let manifest = format!(
-        "[package]\nname = \"contoso-sensor\"\nversion = \"3.1.4\"\nedition = \"2024\"\n\
-         [package.metadata.wdk.driver-model]\ndriver-type = \"KMDF\"\nkmdf-version-major = 1\n\
-         target-kmdf-version-minor = 31\n\
-         [lib]\ncrate-type = [\"cdylib\"]\ntest = false\n\
-         [dependencies]\nwdk-alloc = \"0.4\"\nwdk-etw = {{ path = {library:?} }}\nwdk-panic = \"0.5\"\n\
-         wdk-sys = \"0.5\"\n[build-dependencies]\nwdk-build = \"0.6\"\n\
-         [profile.dev]\npanic = \"abort\"\n[profile.release]\npanic = \"abort\"\n"
-    );
-    fs::write(folder.join("Cargo.toml"), manifest).unwrap();
-    // A lock file with the versions that this repository has, which are on this machine.
-    fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
-}
 
 /// Returns the files of a folder outside its target folder.
 fn files(folder: &Path) -> Files {
@@ -53,22 +32,14 @@ fn files(folder: &Path) -> Files {
 }
 
 fn etw(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
-        .current_dir(folder)
-        // cargo sets these variables for tests; an author has none of them.
-        .env_remove("CARGO_TARGET_DIR")
-        .env_remove("CARGO_MANIFEST_DIR")
-        .args(["etw", "build"])
-        .args(arguments)
-        .output()
-        .unwrap()
+    common::etw(folder, "build", arguments)
 }
 
 #[test]
 #[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
 fn a_driver_of_its_own_is_built_and_its_files_stay_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
-    driver(folder.path());
+    common::driver(folder.path());
     let before = files(folder.path());
     let output = etw(folder.path(), &[]);
     let errors = String::from_utf8_lossy(&output.stderr);

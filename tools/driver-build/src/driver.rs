@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     link,
     process::{line, output_of},
-    standin::{MACROS, Standin, VERSIONS},
+    standin::{CRATES_IO, REPLACED, Replaced, Standin},
     toolchain::{Machine, Toolchain, rustflags},
 };
 
@@ -174,8 +174,8 @@ impl Driver {
         let folder = self.target.join("etw");
         let lock = self.workspace.join("Cargo.lock");
         let standin_folder = folder.join("standin");
-        let standin = Standin::write(&standin_folder, &lock)?;
-        let metadata = self.check_versions(toolchain, &standin)?;
+        let mut standin = Standin::write(&standin_folder, &lock)?;
+        let metadata = self.replace_all(toolchain, &mut standin)?;
         let built_in = folder.join("build");
         standin.forget_old_functions(&built_in)?;
         let mut cargo = toolchain.build(&self.workspace, &built_in)?;
@@ -184,10 +184,11 @@ impl Driver {
         let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
         // Wherever the target folder is, the stand-ins have the names that they have by default.
         flags.push(link::remap(&standin_folder, "target/etw/standin"));
-        flags.extend(outside(&metadata, &self.workspace));
+        flags.extend(outside(&metadata, &self.workspace, &standin_folder));
         cargo.arg(rustflags(target, &flags));
         standin
             .replace(&mut cargo)
+            .env(MANIFEST, self.workspace.join("Cargo.toml"))
             .arg("--manifest-path")
             .arg(&self.manifest)
             .args(["--package", &self.package])
@@ -220,9 +221,29 @@ impl Driver {
         copy_image(&self.image, from, to)
     }
 
-    /// Returns the metadata of the build's packages. Fails if cargo does not take the stand-ins,
-    /// because the driver needs other versions of the WDK's crates.
-    fn check_versions(&self, toolchain: &Toolchain, standin: &Standin) -> Result<Value> {
+    /// Makes cargo take the stand-ins for all of the driver's WDK crates; fails if the driver needs
+    /// versions that have no stand-ins. Returns cargo's metadata of the build's packages.
+    fn replace_all(&self, toolchain: &Toolchain, standin: &mut Standin) -> Result<Value> {
+        let metadata = self.resolve(toolchain, standin)?;
+        let others = others(&self.package, &metadata, standin)?;
+        if others.is_empty() {
+            return Ok(metadata);
+        }
+        for other in &others {
+            let Some((source, one)) = other.stand_in() else {
+                bail!("{}", other.refusal(&self.package));
+            };
+            standin.add(&source, one)?;
+        }
+        let metadata = self.resolve(toolchain, standin)?;
+        match self::others(&self.package, &metadata, standin)?.first() {
+            None => Ok(metadata),
+            Some(other) => bail!("{}", other.refusal(&self.package)),
+        }
+    }
+
+    /// Returns cargo's metadata of the driver and its dependencies, with the stand-ins.
+    fn resolve(&self, toolchain: &Toolchain, standin: &Standin) -> Result<Value> {
         let mut cargo = toolchain.rust().cargo();
         cargo
             .current_dir(&self.workspace)
@@ -239,26 +260,22 @@ impl Driver {
             "cargo cannot resolve the driver's dependencies:\n{}",
             String::from_utf8_lossy(&output.stderr).trim_end()
         );
-        let metadata = serde_json::from_slice(&output.stdout)
-            .with_context(|| format!("cannot read the output of: {}", line(&cargo)))?;
-        check_replaced(&self.package, &metadata)?;
-        Ok(metadata)
+        serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("cannot read the output of: {}", line(&cargo)))
     }
 }
 
 /// Returns the compiler's options that give the packages outside the workspace, which path
 /// dependencies name, the same folder on every machine.
-fn outside(metadata: &Value, workspace: &Path) -> Vec<String> {
+fn outside(metadata: &Value, workspace: &Path, standin: &Path) -> Vec<String> {
     let mut packages: Vec<(&Path, &str)> = list(&metadata["packages"])
         .filter(|package| package["source"].is_null())
         .filter_map(|package| {
             let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
             Some((folder, package["name"].as_str()?))
         })
-        .filter(|(folder, _)| !folder.starts_with(workspace))
         // The stand-ins have names of their own.
-        .filter(|(_, name)| VERSIONS.iter().all(|(known, _)| known != name))
-        .filter(|(_, name)| *name != MACROS)
+        .filter(|(folder, _)| !folder.starts_with(workspace) && !folder.starts_with(standin))
         .collect();
     // rustc takes the last option that fits: that of the package, not of one around it.
     packages.sort_by_key(|(folder, _)| folder.as_os_str().len());
@@ -267,6 +284,51 @@ fn outside(metadata: &Value, workspace: &Path) -> Vec<String> {
         .map(|(folder, name)| link::remap(folder, &format!("packages/{name}")))
         .collect()
 }
+
+/// A WDK crate that a driver depends on and that is not a stand-in.
+#[derive(Debug)]
+struct Other {
+    name: String,
+    version: String,
+    /// The crate's source as cargo names it; `None` for a folder.
+    source: Option<String>,
+    manifest: PathBuf,
+}
+
+impl Other {
+    /// Returns the stand-in for the crate, and the source in which it replaces the crate.
+    fn stand_in(&self) -> Option<(String, Replaced)> {
+        let one = Replaced::find(&self.name, &self.version)?;
+        let source = self.source.as_deref()?;
+        // `git+https://…?rev=…#<commit>`
+        let source = source
+            .strip_prefix("git+")
+            .map_or(CRATES_IO, |url| url.split(['?', '#']).next().unwrap_or(url));
+        Some((source.to_owned(), one))
+    }
+
+    /// Says why a driver with this crate cannot be built.
+    fn refusal(&self, driver: &str) -> String {
+        let Self { name, version, .. } = self;
+        if self.source.is_none() && Replaced::find(name, version).is_some() {
+            return format!(
+                "{driver} depends on {name} in the folder {}, which stand-ins cannot replace; depend \
+                 on {name} {version} of crates.io or of a git repository",
+                self.manifest.parent().unwrap_or(&self.manifest).display()
+            );
+        }
+        let all = REPLACED.map(|one| format!("{} {}", one.name, one.version));
+        format!(
+            "{driver} depends on {name} {version}, which has no stand-in; drivers build without the \
+             WDK with {} and the versions of wdk, wdk-alloc and wdk-panic that depend on these",
+            all.join(", ")
+        )
+    }
+}
+
+/// The environment variable by which the stand-in for wdk-build finds the driver's workspace, which
+/// it would look for above the target folder, by a lock file that need not exist.
+const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
 
 /// The error for a workspace without a driver.
 const NO_DRIVER: &str = "the workspace has no driver: no package has a library of the kind \
@@ -392,35 +454,34 @@ fn framework(wdk: &Value) -> Option<Framework> {
     })
 }
 
-/// Fails if a driver's dependencies include the published wdk-sys or wdk-build, or neither.
-fn check_replaced(driver: &str, metadata: &Value) -> Result<()> {
-    let packages = metadata["packages"].as_array().into_iter().flatten();
+/// Returns the WDK crates among a driver's dependencies that are not stand-ins; fails if there are
+/// neither these nor stand-ins.
+fn others(driver: &str, metadata: &Value, standin: &Standin) -> Result<Vec<Other>> {
+    let mut others = Vec::new();
     let mut is_replaced = false;
-    for package in packages {
-        let name = package["name"].as_str().unwrap_or_default();
-        if VERSIONS.iter().all(|(known, _)| *known != name) {
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+        let name = text("name");
+        if REPLACED.iter().all(|one| one.name != name) {
             continue;
         }
-        if package["source"].is_null() {
+        let manifest = PathBuf::from(text("manifest_path"));
+        if standin.contains(&manifest) {
             is_replaced = true;
             continue;
         }
-        bail!(
-            "{driver} depends on {name} {}, which has no stand-in; drivers build without the WDK with \
-             {} and {}",
-            package["version"].as_str().unwrap_or_default(),
-            VERSIONS
-                .map(|(name, version)| format!("{name} {version}"))
-                .join(", "),
-            "the versions of wdk, wdk-alloc and wdk-panic that depend on these",
-        );
+        others.push(Other {
+            name,
+            version: text("version"),
+            source: package["source"].as_str().map(str::to_owned),
+            manifest,
+        });
     }
     ensure!(
-        is_replaced,
-        "{driver} depends on neither wdk-sys nor wdk-build; add wdk-sys {} to its dependencies",
-        VERSIONS[1].1
+        is_replaced || !others.is_empty(),
+        "{driver} depends on neither wdk-sys nor wdk-build; add wdk-sys 0.5 to its dependencies"
     );
-    Ok(())
+    Ok(others)
 }
 
 /// Runs cargo, shows its messages, and adds a note about names that the stand-in lacks.
@@ -579,20 +640,46 @@ mod tests {
 
     #[test]
     fn other_versions_of_the_wdk_crates_are_named_with_those_that_work() {
-        let metadata = |packages: &[Value]| json!({ "packages": packages });
-        let ours = json!({ "name": "wdk-sys", "version": "0.5.2", "source": null });
-        let old = json!({ "name": "wdk-build", "version": "0.3.0", "source": "registry+x" });
-        check_replaced("d", &metadata(std::slice::from_ref(&ours))).unwrap();
-        let error = check_replaced("d", &metadata(&[ours, old]))
-            .unwrap_err()
-            .to_string();
+        let folder = tempfile::tempdir().unwrap();
+        let standin = Standin::write(folder.path(), Path::new("none")).unwrap();
+        let found = |packages: &[Value]| others("d", &json!({ "packages": packages }), &standin);
+        let ours = json!({
+            "name": "wdk-sys", "version": "0.5.2", "source": null,
+            "manifest_path": folder.path().join("wdk-sys/Cargo.toml"),
+        });
+        assert!(found(std::slice::from_ref(&ours)).unwrap().is_empty());
+        let other = |version: &str, source: Value| {
+            let other = json!({
+                "name": "wdk-build", "version": version, "source": source,
+                "manifest_path": "/w/wdk-build/Cargo.toml",
+            });
+            found(&[ours.clone(), other]).unwrap().remove(0)
+        };
+        let old = other("0.3.0", json!("registry+x"));
+        assert!(old.stand_in().is_none());
         assert_eq!(
-            error,
+            old.refusal("d"),
             "d depends on wdk-build 0.3.0, which has no stand-in; drivers build without the WDK with \
-             wdk-build 0.6, wdk-sys 0.5 and the versions of wdk, wdk-alloc and wdk-panic that depend \
-             on these"
+             wdk-build 0.6, wdk-build 0.5, wdk-sys 0.5 and the versions of wdk, wdk-alloc and \
+             wdk-panic that depend on these"
         );
-        let error = check_replaced("d", &metadata(&[])).unwrap_err().to_string();
+        // The versions of Microsoft's template, and crates of a repository, are replaced too.
+        let template = other("0.5.1", json!("registry+x")).stand_in().unwrap();
+        assert_eq!(
+            (template.0.as_str(), template.1.version),
+            ("crates-io", "0.5")
+        );
+        let git = other("0.6.2", json!("git+https://example.com/wdk?rev=1#12"));
+        let git = git.stand_in().unwrap();
+        assert_eq!(
+            (git.0.as_str(), git.1.version),
+            ("https://example.com/wdk", "0.6")
+        );
+        let path = other("0.6.0", Value::Null);
+        assert!(path.stand_in().is_none());
+        let refusal = path.refusal("d");
+        assert!(refusal.contains("in the folder /w/wdk-build,"), "{refusal}");
+        let error = found(&[]).unwrap_err().to_string();
         assert!(error.contains("add wdk-sys 0.5"), "{error}");
     }
 
@@ -603,11 +690,15 @@ mod tests {
             package("inner", "/home/me/lib/inner", &Value::Null),
             package("lib", "/home/me/lib", &Value::Null),
             package("driver", "/home/me/driver", &Value::Null),
-            package("wdk-sys", "/home/me/driver/target/etw/standin/wdk-sys", &Value::Null),
+            package("wdk-sys", "/tmp/target/etw/standin/wdk-sys", &Value::Null),
             package("syn", "/home/me/.cargo/registry/src/x/syn-2", &json!("registry+x")),
         ] });
         assert_eq!(
-            outside(&metadata, Path::new("/home/me/driver")),
+            outside(
+                &metadata,
+                Path::new("/home/me/driver"),
+                Path::new("/tmp/target/etw/standin")
+            ),
             [
                 "--remap-path-prefix=/home/me/lib=packages/lib",
                 "--remap-path-prefix=/home/me/lib/inner=packages/inner"

@@ -1,7 +1,7 @@
 //! The stand-ins for wdk-sys and wdk-build.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -14,11 +14,61 @@ const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/standin.rs")
 /// The manifest of the stand-ins' workspace.
 const MANIFEST: &str = "Cargo.toml";
 
-/// The versions of the published crates that the stand-ins replace.
-pub const VERSIONS: [(&str, &str); 2] = [("wdk-build", "0.6"), ("wdk-sys", "0.5")];
+/// The published crates that the stand-ins replace: the names, the versions, and the stand-ins'
+/// folders.
+///
+/// Drivers that Microsoft's template makes have wdk-build 0.5, beside the 0.6 of wdk-sys;
+/// what build scripts use of both is the same.
+pub const REPLACED: [Replaced; 3] = [
+    Replaced {
+        name: "wdk-build",
+        version: "0.6",
+        folder: "wdk-build",
+    },
+    Replaced {
+        name: "wdk-build",
+        version: "0.5",
+        folder: OLD_BUILD,
+    },
+    Replaced {
+        name: "wdk-sys",
+        version: "0.5",
+        folder: "wdk-sys",
+    },
+];
 
-/// The crate of the stand-in for wdk-sys's macros.
-pub const MACROS: &str = "wdk-sys-macros";
+/// The file with the stand-ins that a driver needs beside the usual ones.
+const ADDED: &str = "added";
+
+/// The folder of the stand-in for wdk-build 0.5, a copy of the other one.
+const OLD_BUILD: &str = "wdk-build-0.5";
+
+/// The newest version of wdk-build 0.5, whose stand-in has its number.
+const OLD_BUILD_VERSION: &str = "0.5.1";
+
+/// A published crate that a stand-in replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// The crate's name.
+    pub name: &'static str,
+    /// Its version, without the patch level.
+    pub version: &'static str,
+    folder: &'static str,
+}
+
+impl Replaced {
+    /// Returns the stand-in for a version of a crate.
+    #[must_use]
+    pub fn find(name: &str, version: &str) -> Option<Self> {
+        REPLACED.into_iter().find(|one| {
+            let rest = version.strip_prefix(one.version);
+            one.name == name && rest.is_some_and(|rest| rest.starts_with('.'))
+        })
+    }
+}
+
+/// The source of published crates, as cargo's configuration names it.
+pub const CRATES_IO: &str = "crates-io";
 
 /// The minor versions of KMDF 1 that the stand-ins have.
 pub const KMDF_VERSIONS: [u32; 2] = [31, 33];
@@ -59,6 +109,10 @@ impl Standin {
             } else {
                 write_if_new(&path, contents)?;
             }
+            if let Some(name) = name.strip_prefix("wdk-build/") {
+                let contents = old_build(name, contents);
+                write_if_new(&folder.join(OLD_BUILD).join(name), &contents)?;
+            }
         }
         let lock = folder.join("lock");
         fs::create_dir_all(&lock).with_context(|| format!("cannot create {}", lock.display()))?;
@@ -66,23 +120,81 @@ impl Standin {
             // After a change of the author's lock file, the packages are resolved from it again.
             let known = lock.join("known");
             if fs::read(&known).ok().as_ref() != Some(&now) {
-                write_if_new(&lock.join("Cargo.lock"), &now)?;
+                write_if_new(&lock.join("Cargo.lock"), &unlocked(&now))?;
                 write_if_new(&known, &now)?;
+                remove(&lock.join(ADDED))?;
             }
         }
-        let path = |key: &str, path: &Path| format!("{key}={}", toml_string(path));
-        let mut arguments = Vec::new();
-        for (name, _) in VERSIONS {
-            arguments.push("--config".to_owned());
-            let key = format!("patch.crates-io.{name}.path");
-            arguments.push(path(&key, &folder.join(name)));
-        }
-        arguments.push("--config".to_owned());
-        arguments.push(path("resolver.lockfile-path", &lock.join("Cargo.lock")));
-        Ok(Self {
+        let lock = toml_string(&lock.join("Cargo.lock").display().to_string());
+        let mut standin = Self {
             folder: folder.to_owned(),
-            arguments,
-        })
+            arguments: vec![
+                "--config".to_owned(),
+                format!("resolver.lockfile-path={lock}"),
+            ],
+        };
+        for one in REPLACED {
+            // cargo warns of a patch that nothing uses.
+            if one.folder != OLD_BUILD {
+                standin.patch(CRATES_IO, one);
+            }
+        }
+        for line in standin.added().lines() {
+            let found = line.split_once(' ').and_then(|(name, source)| {
+                let one = REPLACED.into_iter().find(|one| one.folder == name)?;
+                Some((source, one))
+            });
+            if let Some((source, one)) = found {
+                standin.patch(source, one);
+            }
+        }
+        Ok(standin)
+    }
+
+    /// Returns the stand-ins that were added, each with its source, a line for each.
+    fn added(&self) -> String {
+        let added = fs::read_to_string(self.folder.join("lock").join(ADDED));
+        added.unwrap_or_default()
+    }
+
+    /// Makes cargo take a stand-in in place of a crate from a source: [`CRATES_IO`], or the URL of a
+    /// git repository. Later builds do the same, until the author changes the lock file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder of the stand-ins cannot be written.
+    pub fn add(&mut self, source: &str, one: Replaced) -> Result<()> {
+        let lock = self.folder.join("lock");
+        let added = self.added() + one.folder + " " + source + "\n";
+        write_if_new(&lock.join(ADDED), added.as_bytes())?;
+        // cargo has locked the crate that is replaced.
+        let path = lock.join("Cargo.lock");
+        let now = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        write_if_new(&path, &unlocked(&now))?;
+        self.patch(source, one);
+        Ok(())
+    }
+
+    fn patch(&mut self, source: &str, one: Replaced) {
+        let source = if source == CRATES_IO {
+            source.to_owned()
+        } else {
+            toml_string(source)
+        };
+        // The folder's name tells two versions of a crate apart.
+        let key = format!("patch.{source}.{}", toml_string(one.folder));
+        let path = self.folder.join(one.folder).display().to_string();
+        for (field, value) in [("path", path.as_str()), ("package", one.name)] {
+            self.arguments.push("--config".to_owned());
+            self.arguments
+                .push(format!("{key}.{field}={}", toml_string(value)));
+        }
+    }
+
+    /// Returns whether a manifest is that of a stand-in.
+    #[must_use]
+    pub fn contains(&self, manifest: &Path) -> bool {
+        manifest.starts_with(&self.folder)
     }
 
     /// Adds the arguments with which cargo takes the stand-ins in place of the published crates,
@@ -149,9 +261,53 @@ fn write_if_new(path: &Path, contents: &[u8]) -> Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Returns a path as a TOML string.
-fn toml_string(path: &Path) -> String {
-    let text = path.display().to_string();
+/// Removes a file, if it exists.
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns a lock file without the crates that the stand-ins replace: cargo would keep to an older
+/// version in it, and not take the stand-in.
+fn unlocked(lock: &[u8]) -> Vec<u8> {
+    const START: &str = "[[package]]\n";
+    let lock = String::from_utf8_lossy(lock).replace("\r\n", "\n");
+    let mut blocks = lock.split(START);
+    let mut kept = blocks.next().unwrap_or_default().to_owned();
+    for block in blocks {
+        let is_replaced = REPLACED
+            .iter()
+            .any(|one| block.starts_with(&format!("name = \"{}\"\n", one.name)));
+        if !is_replaced {
+            kept.push_str(START);
+            kept.push_str(block);
+        }
+    }
+    kept.into_bytes()
+}
+
+/// Returns a file of the stand-in for wdk-build 0.5.
+fn old_build(name: &str, contents: &[u8]) -> Vec<u8> {
+    if name != MANIFEST {
+        return contents.to_owned();
+    }
+    let lines = String::from_utf8_lossy(contents);
+    let lines = lines.lines().map(|line| {
+        if line.starts_with("version = ") {
+            format!("version = \"{OLD_BUILD_VERSION}\"\n")
+        } else {
+            format!("{line}\n")
+        }
+    });
+    lines.collect::<String>().into_bytes()
+}
+
+/// Returns a text as a TOML string.
+fn toml_string(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
@@ -166,6 +322,45 @@ mod tests {
             workspace(manifest),
             "[workspace]\nmembers = [\"wdk-build\", \"wdk-sys\", \"wdk-sys-macros\"]\n[x]\ny = []\n"
         );
+    }
+
+    #[test]
+    fn both_versions_of_wdk_build_have_a_stand_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let standin = folder.path().join("standin");
+        Standin::write(&standin, Path::new("none")).unwrap();
+        for one in REPLACED {
+            let manifest = standin.join(one.folder).join(MANIFEST);
+            let manifest = fs::read_to_string(manifest).unwrap();
+            assert!(manifest.contains(&format!("name = \"{}\"", one.name)));
+            let version = format!("\nversion = \"{}.", one.version);
+            assert!(manifest.contains(&version), "{manifest}");
+        }
+        // Stand-ins that a driver needs are added, until the author changes the lock file.
+        let lock = folder.path().join("Cargo.lock");
+        fs::write(&lock, "one").unwrap();
+        let usual = Standin::write(&standin, &lock).unwrap().arguments;
+        let mut added = Standin::write(&standin, &lock).unwrap();
+        added.add("https://example.com/wdk", REPLACED[1]).unwrap();
+        let again = Standin::write(&standin, &lock).unwrap().arguments;
+        assert_eq!(again, added.arguments);
+        let key = r#"patch."https://example.com/wdk"."wdk-build-0.5".package="wdk-build""#;
+        assert!(again.iter().any(|argument| argument == key), "{again:?}");
+        fs::write(&lock, "two").unwrap();
+        let again = Standin::write(&standin, &lock).unwrap().arguments;
+        assert_eq!(again, usual);
+        assert_eq!(Replaced::find("wdk-build", "0.6.0"), Some(REPLACED[0]));
+        assert_eq!(Replaced::find("wdk-build", "0.5.1"), Some(REPLACED[1]));
+        assert_eq!(Replaced::find("wdk-build", "0.4.0"), None);
+        assert_eq!(Replaced::find("wdk-sys", "0.50.0"), None);
+    }
+
+    #[test]
+    fn older_versions_of_the_wdk_crates_are_not_locked() {
+        let package = |name: &str| format!("[[package]]\nname = \"{name}\"\nversion = \"0.5.1\"\n");
+        let lock = ["version = 4\n\n", &package("wdk"), &package("wdk-sys")].concat();
+        let expected = ["version = 4\n\n", &package("wdk")].concat();
+        assert_eq!(unlocked(lock.as_bytes()), expected.as_bytes());
     }
 
     #[test]

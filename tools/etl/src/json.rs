@@ -123,8 +123,9 @@ fn count_others<'a>(others: impl Iterator<Item = &'a Other>) -> BTreeMap<String,
     counts
 }
 
+/// An event as an object: a line of [`write_lines`].
 #[derive(Serialize)]
-struct EventLine<'a> {
+pub struct EventLine<'a> {
     record: &'static str,
     time: FileTime,
     timestamp: i64,
@@ -182,7 +183,9 @@ impl Serialize for FieldsObject<'_> {
 }
 
 impl<'a> EventLine<'a> {
-    fn new(event: &Event, decoded: &'a Decoded) -> Self {
+    /// Returns the object of an event and its decoded form.
+    #[must_use]
+    pub fn new(event: &Event, decoded: &'a Decoded) -> Self {
         let record = &event.record;
         let descriptor = &record.descriptor;
         Self {

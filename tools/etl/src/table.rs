@@ -58,6 +58,31 @@ pub fn render(events: &[Decoded], width: Option<u16>) -> String {
     table.trim_fmt()
 }
 
+/// Formats an event on one line: its time of day, provider, name, level, opcode, keywords, activity
+/// and fields, and its message, if it has one.
+#[must_use]
+pub fn line(event: &Decoded) -> String {
+    let [_, provider, name, level, keyword, opcode, activity, fields] = row(event);
+    let time = event.time.to_string();
+    let mut line = format!("{} {provider} {name} [{level}", time_of_day(&time));
+    let mut add = |part: &str| {
+        line.push_str(", ");
+        line.push_str(part);
+    };
+    if event.descriptor.opcode != 0 {
+        add(&opcode);
+    }
+    if event.descriptor.keyword != 0 {
+        add(&keyword);
+    }
+    line.push(']');
+    for part in [activity, fields].iter().flat_map(|parts| parts.lines()) {
+        line.push(' ');
+        line.push_str(part);
+    }
+    line
+}
+
 /// Returns the day of all events if it is the same.
 fn one_day(events: &[Decoded]) -> Option<String> {
     let day = |event: &Decoded| {

@@ -11,6 +11,7 @@ use super::{
 use crate::ground::{
     irql::Irql,
     memory::{self, BadAddress},
+    restored::Restored,
     rule::Rule,
 };
 
@@ -154,12 +155,12 @@ impl Context {
             self.watch.note_step();
         }
         let state = outermost.then(|| self.host().driver_entered(self));
-        self.depth.set(self.depth.get() + 1);
+        let depth = Restored::replace(&self.depth, self.depth.get() + 1);
         // SAFETY: the address was checked to be in code of a driver that is still mapped;
         // that the routine there keeps the Windows calling convention is the driver's
         // compiler's part. Drivers run on this thread's stack only by this call.
         let result = unsafe { self.stack().call(address, &all) };
-        self.depth.set(self.depth.get() - 1);
+        drop(depth);
         if outermost {
             self.watch.set_inside(false);
         } else {

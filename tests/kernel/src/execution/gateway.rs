@@ -85,7 +85,13 @@ impl Gateways {
 /// Serves a driver's call: creates its context, makes the checks that apply to every call, and
 /// calls the routine. `stack` is the driver's stack pointer, which points to the return address.
 /// `preserved` are the driver's registers at the call.
-extern "win64" fn serve(
+///
+/// # Safety
+///
+/// `stack` must point to the return address in a frame of the current thread's driver, above which
+/// are the arguments that the entry's routine has, and at least four. Gateways, which alone call
+/// this function, make the frame so.
+unsafe extern "win64" fn serve(
     entry: &'static Entry,
     return_address: u64,
     stack: u64,

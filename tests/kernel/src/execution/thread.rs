@@ -23,6 +23,7 @@ use crate::ground::{
     bugcheck::BugCheck,
     irql::Irql,
     memory,
+    restored::Restored,
     rule::Rule,
     unwind::{MAX_FRAMES, Registers},
 };
@@ -210,6 +211,10 @@ impl Thread {
         }
         if self.irql.get() < Irql::DISPATCH_LEVEL {
             self.turn_may_end();
+            // Another thread may have bugchecked in its turn.
+            if self.environment.has_crashed() {
+                park();
+            }
         }
         let call = Call {
             name,
@@ -350,10 +355,8 @@ impl Thread {
 
     /// Runs `body` as another identity.
     pub fn as_identity<R>(&self, identity: Identity, body: impl FnOnce() -> R) -> R {
-        let before = self.identity.replace(identity);
-        let result = body();
-        self.identity.set(before);
-        result
+        let _before = Restored::replace(&self.identity, identity);
+        body()
     }
 
     /// Returns the rule that driver code breaks if it returns at an IRQL different from the one it
@@ -364,10 +367,8 @@ impl Thread {
 
     /// Runs `body`, in which driver code that returns at a different IRQL breaks `rule`.
     pub fn with_irql_rule<R>(&self, rule: Rule, body: impl FnOnce() -> R) -> R {
-        let before = self.irql_rule.replace(rule);
-        let result = body();
-        self.irql_rule.set(before);
-        result
+        let _before = Restored::replace(&self.irql_rule, rule);
+        body()
     }
 
     /// Bugchecks because a driver broke a rule in its present call.

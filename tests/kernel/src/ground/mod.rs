@@ -18,6 +18,7 @@ pub mod loader;
 pub mod lock_order;
 pub mod memory;
 pub mod nearest;
+pub mod restored;
 pub mod rule;
 pub mod signals;
 pub mod status;

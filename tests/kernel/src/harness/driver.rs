@@ -1,6 +1,6 @@
 //! A loaded driver.
 
-use std::{path::Path, sync::Arc};
+use std::{panic::Location, path::Path, sync::Arc};
 
 use super::{device::Device, driver_memory::DriverMemory, error::KernelError, runner::Runner};
 use crate::{
@@ -34,7 +34,9 @@ pub struct Driver {
 
 impl Driver {
     /// Maps an image, binds its imports, and calls its entry point.
+    #[track_caller]
     pub(super) fn load(runner: &Runner, path: &Path, service: &str) -> Result<Self, KernelError> {
+        let loaded_at = Location::caller();
         let image = Arc::new(loader::load(path, &address_of)?);
         runner.system().environment.images.add(Arc::clone(&image));
         let objects = Arc::new(DriverMemory::new(&image, service));
@@ -49,6 +51,9 @@ impl Driver {
         })?;
         if status.is_success() {
             driver.image.discard();
+            if let Some(guard) = runner.guard() {
+                guard.loaded(driver.image.name(), loaded_at);
+            }
             return Ok(driver);
         }
         let violations = driver.forget(None)?;
@@ -84,13 +89,27 @@ impl Driver {
         version_of(&mut framework, self.memory.object.address())
     }
 
+    /// Returns whether the driver can add devices: whether it has an `EvtDriverDeviceAdd`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel has bugchecked.
+    pub fn adds_devices(&self) -> Result<bool, KernelError> {
+        let memory = Arc::clone(&self.memory);
+        Ok(self.runner.kmdf(Identity::SYSTEM, move |context| {
+            pnp::adds_devices(context, memory.object.address())
+        })?)
+    }
+
     /// Offers the driver a device, as the plug-and-play manager does with a root-enumerated device,
     /// and starts it.
     ///
     /// # Errors
     ///
     /// Returns an error if the driver fails to add or start the device.
+    #[track_caller]
     pub fn add_device(&self) -> Result<Device, KernelError> {
+        let added_at = Location::caller();
         let memory = Arc::clone(&self.memory);
         let handle = self.runner.kmdf(Identity::SYSTEM, move |context| {
             pnp::add_device(context, memory.object.address())
@@ -99,6 +118,9 @@ impl Driver {
             routine: "adding the device",
             status,
         })?;
+        if let Some(guard) = self.runner.guard() {
+            guard.added(handle, added_at);
+        }
         Ok(Device::new(&self.runner, handle))
     }
 
@@ -112,6 +134,9 @@ impl Driver {
     pub fn unload(self) -> Result<(), KernelError> {
         let address = self.memory.object.address();
         let name = self.image.name();
+        if let Some(guard) = self.runner.guard() {
+            guard.unloaded(&name);
+        }
         let unloaded = self.runner.kmdf(Identity::SYSTEM, move |context| {
             let object: DriverObject = context.read(address);
             if object.driver_unload == 0 {

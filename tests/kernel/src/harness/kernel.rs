@@ -49,6 +49,11 @@ pub struct Statistics {
 ///
 /// Its handles ([`Driver`], `Device`, [`File`]) can be used from any thread; driver code
 /// runs on the kernel's processors.
+///
+/// A driver that is not unloaded, and a device that is not removed, when the kernel and the last of
+/// its handles are dropped is a panic that names the place where it was loaded or added: what it leaks
+/// was not looked for. After a bugcheck, while the thread panics, and after [`Self::leave_behind`],
+/// there is no panic.
 #[derive(Clone)]
 pub struct Kernel {
     runner: Runner,
@@ -130,6 +135,7 @@ impl Kernel {
     /// Returns an error if the file is not a driver, or if its entry point fails. An import that the
     /// kernel does not provide is a bugcheck when the driver uses it; see
     /// [`Driver::unprovided_imports`].
+    #[track_caller]
     pub fn load(&self, path: &Path) -> Result<Driver, KernelError> {
         let service = path
             .file_stem()
@@ -142,6 +148,7 @@ impl Kernel {
     /// # Errors
     ///
     /// Returns an error in the cases that [`Self::load`] lists.
+    #[track_caller]
     pub fn load_as(&self, path: &Path, service: &str) -> Result<Driver, KernelError> {
         Driver::load(&self.runner, path, service)
     }
@@ -211,6 +218,19 @@ impl Kernel {
             run_timers(&kmdf, until);
         })?;
         Ok(())
+    }
+
+    /// Returns the `FILETIME` of a reading of the performance counter.
+    pub(super) fn file_time(&self, counter: i64) -> i64 {
+        self.runner.system().clock.file_time(counter)
+    }
+
+    /// Accepts drivers and devices that are left when the kernel is dropped, for a program that
+    /// returns an error on the way.
+    pub fn leave_behind(&self) {
+        if let Some(guard) = self.runner.guard() {
+            guard.turn_off();
+        }
     }
 
     /// Returns the counters.

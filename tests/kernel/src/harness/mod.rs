@@ -10,6 +10,8 @@ pub mod error;
 pub mod file;
 pub mod image;
 pub mod kernel;
+pub mod left;
+pub mod recording;
 pub mod request;
 pub mod runner;
 pub mod script;

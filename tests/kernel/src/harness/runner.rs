@@ -10,6 +10,7 @@ use std::{
 
 use crossbeam_channel::Sender;
 
+use super::left::Guard;
 use crate::{
     execution::{
         context::Context,
@@ -34,6 +35,8 @@ pub struct Runner {
     system: Arc<System>,
     jobs: Sender<Job>,
     calls: Arc<AtomicU64>,
+    /// `None` for threads that run a test's work, which may outlive the test's handles for a moment.
+    guard: Option<Arc<Guard>>,
 }
 
 impl Runner {
@@ -55,9 +58,23 @@ impl Runner {
             })
             .expect("a thread can be started");
         Self {
+            guard: Some(Arc::new(Guard::new(&system))),
             system,
             jobs,
             calls: Arc::default(),
+        }
+    }
+
+    /// Returns the guard against drivers and devices that are left behind.
+    pub fn guard(&self) -> Option<&Guard> {
+        self.guard.as_deref()
+    }
+
+    /// Returns a runner that does not keep the kernel alive in the guard's eyes.
+    pub fn without_guard(&self) -> Self {
+        Self {
+            guard: None,
+            ..self.clone()
         }
     }
 
@@ -126,7 +143,7 @@ impl Runner {
         }
         let (answer, result) = crossbeam_channel::bounded(1);
         let stopped = answer.clone();
-        let runner = self.clone();
+        let runner = self.without_guard();
         let sent = self.jobs.send(Box::new(move |thread| {
             // Sending fails only when the caller has stopped waiting, so no result is lost.
             let on_bugcheck = Box::new(move |bugcheck| drop(stopped.send(Err(bugcheck))));

@@ -126,6 +126,46 @@ impl Kernel {
         })??)
     }
 
+    /// Enables every provider that a driver registers for a session: those that are registered, and
+    /// those that register later, as if the session had enabled them before. Windows has no such
+    /// setting; it spares a test the drivers' names.
+    ///
+    /// A target that the session enables itself keeps its parameters. A provider that the session
+    /// disables is enabled again when it registers again. A provider that eight sessions enable is
+    /// not enabled.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the cases that [`Self::enable`] lists.
+    pub fn enable_every_provider(
+        &self,
+        session: SessionHandle,
+        parameters: EnableParameters,
+    ) -> Result<(), KernelError> {
+        Ok(self.runner().etw(Identity::SYSTEM, move |context| {
+            controller::enable_every_provider(context, session, &parameters)
+        })??)
+    }
+
+    /// Returns the providers and groups that a session enables: providers, then groups, each by
+    /// GUID.
+    #[must_use]
+    pub fn targets_of(&self, session: SessionHandle) -> Vec<Target> {
+        controller::targets_of(&self.runner().system().etw, session)
+    }
+
+    /// Returns the parameters with which a session enables a provider or group. A provider that the
+    /// session would enable when it registers has the parameters of
+    /// [`Self::enable_every_provider`].
+    #[must_use]
+    pub fn parameters_of(
+        &self,
+        session: SessionHandle,
+        target: Target,
+    ) -> Option<EnableParameters> {
+        controller::parameters_of(&self.runner().system().etw, session, target)
+    }
+
     /// Disables a provider or group for a session (`EnableTraceEx2`).
     ///
     /// # Errors

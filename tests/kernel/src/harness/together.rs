@@ -50,7 +50,7 @@ impl Kernel {
             } else {
                 0
             };
-            let runner = runner.clone();
+            let runner = runner.without_guard();
             let baton = baton.clone().map(|baton| (baton, number));
             let over = over.clone();
             std::thread::Builder::new()

@@ -2,7 +2,11 @@
 
 #![allow(dead_code, reason = "each test file uses only some of these items")]
 
-use std::path::PathBuf;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// Returns the path of a driver's image built in a profile, `debug` or `release`.
 pub fn driver(profile: &str, name: &str) -> PathBuf {
@@ -39,4 +43,22 @@ pub fn probe() -> PathBuf {
 /// Returns the path of the driver whose device controls select its use of the framework.
 pub fn kmdf() -> PathBuf {
     driver("release", "etw_kmdf_driver.sys")
+}
+
+/// Runs `testkernel run` with the sample driver. Returns whether it succeeded, and its output.
+pub fn run(folder: &Path, script: &str, arguments: &[&str]) -> (bool, String) {
+    let file = folder.join("script.txt");
+    fs::write(&file, script).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+        .arg("run")
+        .arg(sample())
+        .arg("--script")
+        .arg(&file)
+        .arg("--etl")
+        .arg(folder.join("out.etl"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
 }

@@ -1,6 +1,6 @@
 //! Reads the document: its strings, its message table and its providers.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use roxmltree::Node as Xml;
 
@@ -147,6 +147,14 @@ impl<'a, 'i> Reader<'a, 'i> {
             .filter(|channel| !channel.imported)
             .cloned()
             .collect();
+        let mut by_id = HashMap::new();
+        let mut by_name = HashMap::new();
+        for (number, channel) in own.iter().enumerate() {
+            if let Some(id) = channel.id.as_deref() {
+                by_id.entry(id).or_insert(number);
+            }
+            by_name.entry(channel.name.as_str()).or_insert(number);
+        }
         for provider in 0..self.manifest.providers.len() {
             for at in 0..self.manifest.providers[provider].channels.len() {
                 let channel = self.manifest.providers[provider].channels[at].clone();
@@ -163,13 +171,13 @@ impl<'a, 'i> Reader<'a, 'i> {
                     place.message = standard.message;
                     continue;
                 }
-                let found = own.iter().find(|other| {
-                    other.id.as_deref() == Some(id)
-                        || other.name == id
-                        || other.name == channel.name
-                });
-                match found {
-                    Some(found) => place.kind.clone_from(&found.kind),
+                let found = [
+                    by_id.get(id),
+                    by_name.get(id),
+                    by_name.get(channel.name.as_str()),
+                ];
+                match found.into_iter().flatten().min() {
+                    Some(found) => place.kind.clone_from(&own[*found].kind),
                     None => self.object(
                         channel.at,
                         Rule::Unknown {

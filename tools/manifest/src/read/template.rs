@@ -1,6 +1,6 @@
 //! Reads templates: the fields of events, and the XML that shows them.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use etw_wire::{InType, OutType, winmeta};
 use roxmltree::Node as Xml;
@@ -55,27 +55,27 @@ impl<'a, 'i> Reader<'a, 'i> {
         &mut self,
         node: Xml<'a, 'i>,
         provider: &Provider,
-        outer: Option<&[&str]>,
+        outer: Option<(&Fields<'a>, usize)>,
     ) -> Vec<Property> {
         let mode = self.mode;
         let mut properties: Vec<Property> = Vec::new();
         // A count or length that refers to a later field is a mistake, which is reported when all
         // fields are known.
-        let names: Vec<&str> = elements(mode, node)
+        let fields = elements(mode, node)
             .filter(|inner| matches!(name(*inner), "data" | "struct"))
-            .map(|inner| inner.attribute("name").unwrap_or_default())
-            .collect();
+            .map(|inner| inner.attribute("name").unwrap_or_default());
+        let fields = Fields::new(fields);
         for inner in elements(mode, node) {
-            let (before, behind) = names.split_at(properties.len().min(names.len()));
+            let at = properties.len();
             let scope = Scope {
-                before,
-                behind,
-                outer: outer.unwrap_or_default(),
+                fields: &fields,
+                at,
+                outer,
             };
             let kind = match (name(inner), outer) {
                 ("data", _) => self.data(inner, provider),
                 ("struct", None) => {
-                    PropertyKind::Struct(self.properties(inner, provider, Some(before)))
+                    PropertyKind::Struct(self.properties(inner, provider, Some((&fields, at))))
                 }
                 ("UserData", None) => continue,
                 (other, _) => {
@@ -106,7 +106,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         properties
     }
 
-    fn size(&mut self, node: Xml<'a, 'i>, attribute: &'static str, scope: Scope<'_>) -> Size {
+    fn size(&mut self, node: Xml<'a, 'i>, attribute: &'static str, scope: Scope<'_, '_>) -> Size {
         let Some(text) = node.attribute(attribute) else {
             return Size::None;
         };
@@ -186,25 +186,50 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 }
 
-/// The names of the fields to which a size can refer.
-#[derive(Clone, Copy)]
-struct Scope<'a> {
-    before: &'a [&'a str],
-    behind: &'a [&'a str],
-    outer: &'a [&'a str],
+/// The positions of a list's fields by their names, in ascending order.
+struct Fields<'a>(HashMap<&'a str, Vec<usize>>);
+
+impl<'a> Fields<'a> {
+    fn new(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (at, name) in names.enumerate() {
+            places.entry(name).or_default().push(at);
+        }
+        Self(places)
+    }
+
+    /// Returns the last field with a name before the position `end`, and the first one from there
+    /// on.
+    fn around(&self, name: &str, end: usize) -> (Option<usize>, Option<usize>) {
+        let places = self.0.get(name).map(Vec::as_slice).unwrap_or_default();
+        let (before, behind) = places.split_at(places.partition_point(|at| *at < end));
+        (before.last().copied(), behind.first().copied())
+    }
 }
 
-impl Scope<'_> {
+/// The fields to which a size can refer.
+#[derive(Clone, Copy)]
+struct Scope<'a, 'b> {
+    /// The fields of the list that has the size.
+    fields: &'b Fields<'a>,
+    /// The position of the field that has the size.
+    at: usize,
+    /// The template's fields and the structure's position, for a size in a structure.
+    outer: Option<(&'b Fields<'a>, usize)>,
+}
+
+impl Scope<'_, '_> {
     /// Finds the nearest earlier field; failing that, a field to which the size must not refer.
     fn find(self, name: &str) -> Option<Size> {
-        let is_meant = |known: &&str| *known == name;
-        let before = self.before.iter().rposition(is_meant).map(Size::Field);
-        let outer = || self.outer.iter().rposition(is_meant).map(Size::Outer);
-        let behind = || {
-            let at = self.behind.iter().position(is_meant)?;
-            Some(Size::Field(self.before.len() + at))
+        let (before, behind) = self.fields.around(name, self.at);
+        let outer = || {
+            let (fields, end) = self.outer?;
+            fields.around(name, end).0
         };
-        before.or_else(outer).or_else(behind)
+        before
+            .map(Size::Field)
+            .or_else(|| outer().map(Size::Outer))
+            .or_else(|| behind.map(Size::Field))
     }
 }
 

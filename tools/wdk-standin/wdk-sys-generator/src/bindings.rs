@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{
     data::{Change, Constant, Data, Function},
     error::Error,
-    text::{BASE, heading, rust_type, set_of, signature},
+    text::{BASE, feature, rust_type, set_of, signature},
     types::integer,
 };
 
@@ -36,8 +36,7 @@ const KERNEL_HEADERS: [&str; 3] = ["ntddk.h", "ntifs.h", "wdm.h"];
 
 /// Returns the source of a set's constants and of the variables that other modules define.
 pub fn constants(data: &Data, set: &str) -> Result<String, Error> {
-    let mut text = heading("Constants and variables");
-    text += "use crate::types::*;\n\n";
+    let mut text = String::new();
     for (name, one) in &data.constants {
         if set_of(name, &one.feature)? != set || name == MINIMUM_VERSION {
             continue;
@@ -103,7 +102,7 @@ fn value(name: &str, one: &Constant) -> Result<String, Error> {
     })
 }
 
-/// Returns the source of a set's functions.
+/// Returns the source of the module of a set's functions.
 pub fn functions(data: &Data, set: &str) -> String {
     let mut modules: BTreeMap<&str, String> = BTreeMap::new();
     for (name, one) in data.functions.nt.iter().chain(&data.functions.feature) {
@@ -117,12 +116,23 @@ pub fn functions(data: &Data, set: &str) -> String {
         let signature = signature(&one.params, one.variadic, one.ret.as_deref());
         let _ = writeln!(block, "    pub fn {name}{signature};");
     }
-    let mut text = heading("Functions");
-    if !modules.is_empty() {
-        text += "use crate::types::*;\n\n";
-    }
-    text += &blocks(&modules);
-    text
+    let (condition, what, name) = if set == BASE {
+        (String::new(), "ntifs.h and ntddk.h".to_owned(), "ntddk")
+    } else {
+        let feature = feature(set);
+        let condition = format!("#[cfg(feature = \"{feature}\")]\n");
+        (
+            condition,
+            format!("the headers of the feature `{feature}`"),
+            set,
+        )
+    };
+    let items = if modules.is_empty() {
+        "    // The headers declare none.\n".to_owned()
+    } else {
+        format!("use crate::types::*;\n{}", blocks(&modules))
+    };
+    format!("\n/// Functions of {what}.\n{condition}pub mod {name} {{\n{items}}}\n")
 }
 
 /// Returns the module that a routine is imported from, or an empty name if it is declared only.

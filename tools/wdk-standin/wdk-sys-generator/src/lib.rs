@@ -2,7 +2,7 @@
 //!
 //! The data describe the bindings that the published wdk-sys 0.5.2 makes of the WDK's headers.
 //! [`sources`] returns the same items in a shorter form: macros of the stand-in
-//! (`wdk-sys/src/generated.rs`) expand to the layout assertions, the accessors of bit fields and
+//! (`wdk-sys/src/bindings.rs`) expand to the layout assertions, the accessors of bit fields and
 //! the zeroed defaults. The sources are checked in; a test compares them with what this crate
 //! generates.
 
@@ -27,18 +27,19 @@ pub type Sources = BTreeMap<String, String>;
 ///
 /// Returns an error if an entry of the data makes no sense.
 pub fn sources(data: &Data) -> Result<Sources, Error> {
-    let mut sources = Sources::new();
-    sources.insert("framework.rs".to_owned(), types::framework(data)?);
+    let mut types = text::heading("Types");
+    let mut constants = text::heading("Constants and variables");
+    let mut functions = text::heading("Functions");
     for set in std::iter::once(BASE).chain(FEATURES) {
-        sources.insert(format!("{set}/types.rs"), types::types(data, set)?);
-        sources.insert(
-            format!("{set}/constants.rs"),
-            bindings::constants(data, set)?,
-        );
-        sources.insert(
-            format!("{set}/functions.rs"),
-            bindings::functions(data, set),
-        );
+        types += &text::in_set(set, &types::types(data, set)?);
+        constants += &text::in_set(set, &bindings::constants(data, set)?);
+        functions += &bindings::functions(data, set);
     }
-    Ok(sources)
+    let sources = [
+        ("framework.rs", types::framework(data)?),
+        ("types.rs", types),
+        ("constants.rs", constants),
+        ("functions.rs", functions),
+    ];
+    Ok(sources.map(|(name, text)| (name.to_owned(), text)).into())
 }

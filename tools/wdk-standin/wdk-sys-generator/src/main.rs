@@ -20,14 +20,7 @@ fn write() -> Result<(), Error> {
     let folder = standin.join("wdk-sys/src/generated");
     for (name, text) in sources(&Data::read(&standin.join("data"))?)? {
         let path = folder.join(&name);
-        let failed = |source| Error::File {
-            path: path.clone(),
-            source,
-        };
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(failed)?;
-        }
-        fs::write(&path, text).map_err(failed)?;
+        fs::write(&path, text).map_err(|source| Error::File { path, source })?;
         println!("{name}");
     }
     Ok(())

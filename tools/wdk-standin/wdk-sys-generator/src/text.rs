@@ -28,6 +28,19 @@ pub fn heading(what: &str) -> String {
     )
 }
 
+/// Returns items under the condition of their set.
+pub fn in_set(set: &str, items: &str) -> String {
+    if set == BASE || items.is_empty() {
+        return items.to_owned();
+    }
+    format!("\nin_feature! {{\n\"{}\",\n{items}}}\n", feature(set))
+}
+
+/// Returns a set's feature, as Cargo spells it.
+pub fn feature(set: &str) -> String {
+    set.replace('_', "-")
+}
+
 /// Returns a type of the data in Rust's full notation.
 pub fn rust_type(short: &str) -> String {
     let mut text = String::with_capacity(short.len());

@@ -8,7 +8,7 @@ use std::{
 use crate::{
     data::{Change, Composite, Data, DefaultKind, Enumeration, Signature},
     error::Error,
-    text::{BASE, heading, rust_type, set_of, signature},
+    text::{BASE, feature, heading, rust_type, set_of, signature},
 };
 
 /// The enumeration of the framework's functions. wdk-macros looks for it, and for the types of
@@ -32,7 +32,6 @@ const SINCE_33: &str = "#[cfg(kmdf_1_33)]\n";
 /// them.
 pub fn framework(data: &Data) -> Result<String, Error> {
     let mut text = heading("The framework's functions");
-    text += "use crate::types::*;\n\n";
     let functions = data
         .types
         .enumerations
@@ -49,7 +48,7 @@ pub fn framework(data: &Data) -> Result<String, Error> {
         })?;
         let set = set_of(name, &pointer.feature)?;
         if set != BASE {
-            let _ = writeln!(text, "#[cfg(feature = \"{}\")]", set.replace('_', "-"));
+            let _ = writeln!(text, "#[cfg(feature = \"{}\")]", feature(set));
         }
         text += &function_pointer(name, pointer);
     }
@@ -107,10 +106,7 @@ pub fn types(data: &Data, set: &str) -> Result<String, Error> {
             items.insert(name, text);
         }
     }
-    let mut text = heading("Types");
-    text += "use crate::types::*;\n\n";
-    text.extend(items.into_values());
-    Ok(text)
+    Ok(items.into_values().collect())
 }
 
 fn function_pointer(name: &str, pointer: &Signature) -> String {

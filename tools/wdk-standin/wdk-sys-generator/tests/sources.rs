@@ -25,13 +25,7 @@ fn the_sources_are_what_the_data_make() {
              wdk-sys-generator` writes it"
         );
     }
-    let mut checked_in = 1;
-    for set in fs::read_dir(&folder).expect("the sources") {
-        let path = set.expect("an entry").path();
-        if path.is_dir() {
-            checked_in += fs::read_dir(path).expect("a set").count();
-        }
-    }
+    let checked_in = fs::read_dir(&folder).expect("the sources").count();
     assert_eq!(checked_in, made.len(), "files that nothing generates");
 }
 
@@ -79,19 +73,16 @@ fn compile(name: &str, types: &str) -> Result<(), String> {
     let made = sources(&data).expect("the data make sense");
     let sys = standin().join("wdk-sys/src");
     let read = |name: &str| fs::read_to_string(sys.join(name)).expect("a source");
-    let generated = read("generated.rs");
-    let (macros, _) = generated
-        .split_once("pub mod framework;")
-        .expect("the modules");
+    let macros = read("bindings.rs");
     // Documentation comments of the file would not be at the module's start.
     let macros = macros.replace("//!", "//");
     let support = read("support.rs").replace("//!", "//").replace("#![", "#[");
     let (attribute, support) = support.split_once(")]").expect("an attribute");
-    let types = &made["base/types.rs"];
+    let types = &made["types.rs"];
     let crate_source = format!(
         "#![no_std]\n#![allow(warnings)]\n{attribute})]\nmod support {{ {support} }}\n\
-         mod types {{ pub use crate::{{generated::base::*, support::*}}; }}\n\
-         mod generated {{ {macros}\npub mod base {{ {types} }} }}\n"
+         #[macro_use] mod bindings {{ {macros} }}\n\
+         mod types {{ pub use crate::support::*; {types} }}\n"
     );
     let source = folder.join("lib.rs");
     fs::write(&source, crate_source).expect("a source");

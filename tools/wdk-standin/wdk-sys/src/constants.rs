@@ -1,19 +1,25 @@
 //! All constants of the bindings, and the variables that other modules define.
 
-#[cfg(not(feature = "suppress-wdk-linking"))]
-pub use crate::driver_entry::globals::*;
-pub use crate::generated::base::constants::*;
+#![allow(
+    missing_docs,
+    clashing_extern_declarations,
+    dead_code,
+    improper_ctypes,
+    improper_ctypes_definitions,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    unused_imports,
+    unused_unsafe,
+    clippy::all,
+    clippy::nursery,
+    clippy::pedantic,
+    reason = "names, types and documentation are those of the WDK's headers; not every feature has \
+              items of every kind, and only unions need unsafe code for their bit fields"
+)]
+
+use crate::types::*;
+
 pub use crate::version::WdfMinimumVersionRequired;
 
-#[cfg(feature = "gpio")]
-pub use crate::generated::gpio::constants::*;
-#[cfg(feature = "hid")]
-pub use crate::generated::hid::constants::*;
-#[cfg(feature = "parallel-ports")]
-pub use crate::generated::parallel_ports::constants::*;
-#[cfg(feature = "spb")]
-pub use crate::generated::spb::constants::*;
-#[cfg(feature = "storage")]
-pub use crate::generated::storage::constants::*;
-#[cfg(feature = "usb")]
-pub use crate::generated::usb::constants::*;
+include!("generated/constants.rs");

@@ -12,30 +12,14 @@
     reason = "sizes of the WDK's structures fit the fields that hold them"
 )]
 
+#[macro_use]
+mod bindings;
+// Documentation of every item would be that of the WDK's headers.
+#[doc(hidden)]
 mod constants;
 #[cfg(not(feature = "suppress-wdk-linking"))]
 pub mod driver_entry;
-#[rustfmt::skip]
-// Documentation of every item would be that of the WDK's headers.
-#[doc(hidden)]
-#[allow(
-    missing_docs,
-    clashing_extern_declarations,
-    dead_code,
-    improper_ctypes,
-    improper_ctypes_definitions,
-    non_camel_case_types,
-    non_snake_case,
-    non_upper_case_globals,
-    unused_imports,
-    unused_unsafe,
-    clippy::all,
-    clippy::nursery,
-    clippy::pedantic,
-    reason = "names, types and documentation are those of the WDK's headers; not every feature has \
-              items of every kind, and only unions need unsafe code for their bit fields"
-)]
-mod generated;
+mod functions;
 #[cfg(all(target_os = "windows", not(feature = "suppress-wdk-linking")))]
 mod memory;
 #[cfg(all(
@@ -47,58 +31,17 @@ mod stack_probe;
 mod support;
 #[cfg(feature = "test-stubs")]
 pub mod test_stubs;
+#[doc(hidden)]
 mod types;
 mod version;
 pub mod wdf;
 
-/// Functions of ntifs.h and ntddk.h.
-pub mod ntddk {
-    pub use crate::generated::base::functions::*;
-}
-
-/// Functions of the headers for GPIO controllers. These headers declare none.
-#[cfg(feature = "gpio")]
-pub mod gpio {
-    #[allow(unused_imports, reason = "the headers declare no function")]
-    pub use crate::generated::gpio::functions::*;
-}
-
-/// Functions of the headers for human interface devices.
-#[cfg(feature = "hid")]
-pub mod hid {
-    pub use crate::generated::hid::functions::*;
-}
-
-/// Functions of the headers for parallel and serial ports. These headers declare none.
-#[cfg(feature = "parallel-ports")]
-pub mod parallel_ports {
-    #[allow(unused_imports, reason = "the headers declare no function")]
-    pub use crate::generated::parallel_ports::functions::*;
-}
-
-/// Functions of the headers for simple peripheral buses. These headers declare none.
-#[cfg(feature = "spb")]
-pub mod spb {
-    #[allow(unused_imports, reason = "the headers declare no function")]
-    pub use crate::generated::spb::functions::*;
-}
-
-/// Functions of the headers for storage devices.
-#[cfg(feature = "storage")]
-pub mod storage {
-    pub use crate::generated::storage::functions::*;
-}
-
-/// Functions of the headers for USB devices.
-#[cfg(feature = "usb")]
-pub mod usb {
-    pub use crate::generated::usb::functions::*;
-}
-
 #[doc(hidden)]
 pub use wdk_macros as __proc_macros;
 
-pub use crate::{constants::*, types::*};
+#[cfg(not(feature = "suppress-wdk-linking"))]
+pub use crate::driver_entry::globals::*;
+pub use crate::{constants::*, functions::*, types::*};
 
 pub use wdk_sys_macros::call_unsafe_wdf_function_binding;
 

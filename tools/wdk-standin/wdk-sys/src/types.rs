@@ -1,19 +1,24 @@
-//! All types of the bindings.
+//! All types of the bindings, and the framework's functions.
 
-pub use crate::{
-    generated::{base::types::*, framework::*},
-    support::*,
-};
+#![allow(
+    missing_docs,
+    clashing_extern_declarations,
+    dead_code,
+    improper_ctypes,
+    improper_ctypes_definitions,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    unused_imports,
+    unused_unsafe,
+    clippy::all,
+    clippy::nursery,
+    clippy::pedantic,
+    reason = "names, types and documentation are those of the WDK's headers; not every feature has \
+              items of every kind, and only unions need unsafe code for their bit fields"
+)]
 
-#[cfg(feature = "gpio")]
-pub use crate::generated::gpio::types::*;
-#[cfg(feature = "hid")]
-pub use crate::generated::hid::types::*;
-#[cfg(feature = "parallel-ports")]
-pub use crate::generated::parallel_ports::types::*;
-#[cfg(feature = "spb")]
-pub use crate::generated::spb::types::*;
-#[cfg(feature = "storage")]
-pub use crate::generated::storage::types::*;
-#[cfg(feature = "usb")]
-pub use crate::generated::usb::types::*;
+pub use crate::support::*;
+
+include!("generated/types.rs");
+include!("generated/framework.rs");

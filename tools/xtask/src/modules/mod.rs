@@ -42,12 +42,6 @@ const WORKSPACES: [&str; 4] = [
     "tools/bench/image/Cargo.toml",
 ];
 
-/// The crates that still have cycles, and why. Listing a crate without cycles is an error, too.
-const CYCLIC: &[(&str, &str)] = &[(
-    "wdk-sys",
-    "the WDK's headers refer to one another, and the bindings have the published crate's modules",
-)];
-
 /// A crate: a library or a program of a package.
 pub struct Target {
     /// The package's name, and the program's where it differs.
@@ -63,20 +57,13 @@ pub fn check() -> Result<()> {
         let modules = Crate::read(&target.file, &root())
             .with_context(|| format!("cannot read the modules of {}", target.name))?;
         let cycles = shown(&modules);
-        let reason = CYCLIC.iter().find(|(name, _)| *name == target.name);
-        match (cycles.is_empty(), reason) {
-            (true, Some(_)) => problems.push(format!(
-                "{} no longer has a cycle; remove it from the list of crates with cycles in \
-                 tools/xtask/src/modules/mod.rs",
-                target.name
-            )),
-            (false, None) => problems.push(format!(
+        if !cycles.is_empty() {
+            problems.push(format!(
                 "the modules of {} form cycles; move what two modules share to a module below \
                  both:\n{}",
                 target.name,
                 cycles.join("\n")
-            )),
-            (true, None) | (false, Some(_)) => {}
+            ));
         }
     }
     ensure!(problems.is_empty(), "{}", problems.join("\n"));

@@ -4,12 +4,20 @@ use super::super::error::KernelError;
 
 /// The error of a line of a script.
 #[derive(Debug, thiserror::Error)]
-#[error("line {line}: {problem}")]
+#[error("{}{problem}", at(*line))]
 pub struct ScriptError {
-    /// The line's number, from 1.
+    /// The line's number, from 1; 0 if the step is not of a file.
     pub line: usize,
     /// The problem.
     pub problem: Problem,
+}
+
+/// Returns the start of an error in a line.
+fn at(line: usize) -> String {
+    match line {
+        0 => String::new(),
+        _ => format!("line {line}: "),
+    }
 }
 
 /// The problem in a line.
@@ -21,6 +29,27 @@ pub enum Problem {
     /// The step needs an earlier step that is missing.
     #[error("{0}")]
     Order(&'static str),
+    /// No started request has the name.
+    #[error("no request was started as `{name}`{near}; start one with `start REQUEST as {name}`")]
+    NoSuchRequest {
+        /// The name.
+        name: String,
+        /// The nearest name of a started request.
+        near: String,
+    },
+    /// A started request has the name already.
+    #[error("a request was started as `{0}` already; wait for it with `wait {0}` first")]
+    AlreadyStarted(String),
+    /// The driver holds the request.
+    #[error(
+        "the driver has not completed the request and has no work left to run; start it with \
+         `start REQUEST as NAME`, do what completes it, such as `advance`, a request or `cancel NAME`, \
+         and then `wait NAME`"
+    )]
+    Pending,
+    /// No event is as expected.
+    #[error("{0}")]
+    NoSuchEvent(String),
     /// The last request did not end as expected.
     #[error("expected {expected}, but the request ended with {found}")]
     Unexpected {
@@ -31,5 +60,14 @@ pub enum Problem {
     },
     /// The step failed in the kernel, or the kernel bugchecked.
     #[error(transparent)]
-    Kernel(#[from] KernelError),
+    Kernel(KernelError),
+}
+
+impl From<KernelError> for Problem {
+    fn from(error: KernelError) -> Self {
+        match error {
+            KernelError::Pending => Self::Pending,
+            other => Self::Kernel(other),
+        }
+    }
 }

@@ -1,26 +1,44 @@
 //! The execution of a script.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use etl_file::Guid;
+use etl_file::show::Escaped;
 use parking_lot::Mutex;
 
 use super::{
     super::{
-        device::Device, driver::Driver, error::KernelError, file::File, kernel::Kernel,
+        device::Device,
+        driver::Driver,
+        error::KernelError,
+        file::File,
+        kernel::Kernel,
+        recording::{RecordedEvent, Recording},
+        request::Request,
         together::Work,
     },
     error::{Problem, ScriptError},
-    steps::{Script, Step},
+    expectation::Expectation,
+    steps::{Line, Script, Sent, Step},
+    words::did_you_mean,
 };
 use crate::{
     execution::schedule::Schedule,
     ground::status::NtStatus,
-    services::{
-        etw::{controller::SessionHandle, state::Target},
-        kmdf::state::request::Completion,
-    },
+    services::{etw::state::Target, kmdf::state::request::Completion},
 };
+
+/// What a script works with.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The service name that the driver is loaded as.
+    pub service: &'a str,
+    /// The session whose events the script expects and whose filters it changes.
+    pub recording: &'a Recording,
+    /// The clients that run the script.
+    pub clients: Clients,
+}
 
 /// The clients that run a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,105 +54,183 @@ impl Clients {
     pub const ONE: Self = Self { count: 1, seed: 0 };
 }
 
-/// A request that a script made, and its completion.
+/// A step that a script has taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// The number of the script's line.
+    /// The number of the script's line; 0 if the step is not of a file.
     pub line: usize,
-    /// The number of the client that made it, from 1; 0 if there is only one client.
+    /// The number of the client that took it, from 1; 0 if there is only one client.
     pub client: u32,
-    /// The request.
-    pub request: String,
-    /// The request's completion.
-    pub completion: Completion,
+    /// The step, or the request that it sent.
+    pub step: String,
+    /// The request's completion, if the step sent one and waited for it.
+    pub completion: Option<Completion>,
+}
+
+impl Done {
+    /// Returns a step that is not of a file.
+    #[must_use]
+    pub fn sentence(step: &str) -> Self {
+        Self {
+            line: 0,
+            client: 0,
+            step: step.to_owned(),
+            completion: None,
+        }
+    }
 }
 
 impl fmt::Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}", self.line)?;
-        if self.client != 0 {
-            write!(f, ", client {}", self.client)?;
+        if self.line != 0 {
+            write!(f, "line {}", self.line)?;
+            if self.client != 0 {
+                write!(f, ", client {}", self.client)?;
+            }
+            f.write_str(": ")?;
         }
-        write!(
-            f,
-            ": {} ended with {} and {} bytes",
-            self.request, self.completion.status, self.completion.information
-        )
+        write!(f, "{}", Escaped(&self.step))?;
+        if let Some(Completion {
+            status,
+            information,
+            ..
+        }) = &self.completion
+        {
+            write!(f, " ended with {status} and {information} bytes")?;
+        }
+        Ok(())
     }
 }
 
+/// Receives what a script does, as it does it.
+pub trait Observer {
+    /// Called before a step.
+    fn starts(&mut self, line: usize, step: &str);
+
+    /// Called after a step, before its events.
+    fn done(&mut self, done: &Done);
+
+    /// Called for each event of a step.
+    fn event(&mut self, event: &RecordedEvent);
+}
+
 impl Script {
-    /// Runs the script, then closes the file and removes the device that it left open.
+    /// Takes the steps at the start of the script that apply to the driver's entry point:
+    /// `parameter`, `fault` and `filter`. Call this before the driver is loaded.
     ///
-    /// `enabled` lists the targets of `capture-state`. Returns the requests; those of several
-    /// clients are in the order of their completion.
+    /// # Errors
+    ///
+    /// Returns the [`ScriptError`] of the first step that fails.
+    pub fn prepare(
+        &self,
+        setting: Setting<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<(), ScriptError> {
+        let (steps, _) = self.around_the_load();
+        let hands = &mut Hands::default();
+        take_all(steps, hands, Host::of(setting, None, false), observer)
+    }
+
+    /// Passes on the events until now, runs the script's other steps, then closes the file and removes the device that it left open.
+    ///
+    /// The steps of several clients are in the order of their completion, and their events follow.
     ///
     /// # Errors
     ///
     /// Returns the [`ScriptError`] of the first step that fails.
     pub fn run(
         &self,
-        kernel: &Kernel,
+        setting: Setting<'_>,
         driver: &Driver,
-        enabled: &[(SessionHandle, Target)],
-        clients: Clients,
-    ) -> Result<Vec<Done>, ScriptError> {
+        observer: &mut dyn Observer,
+    ) -> Result<(), ScriptError> {
+        let (_, steps) = self.around_the_load();
         let mut hands = Hands::default();
-        let host = Host {
-            kernel,
-            driver: Some(driver),
-            enabled,
-            client: 0,
-        };
-        let result = self.take_all(&mut hands, host, clients);
-        let line = self.steps.last().map_or(1, |(line, _)| *line);
+        let host = Host::of(setting, Some(driver), self.expects_events());
+        // The events of the driver's entry point count as well.
+        let events = take_events(host, 0)?;
+        hands.keep(host, &events, observer);
+        let result = take_all(steps, &mut hands, host, observer);
+        let line = steps.last().map_or(0, |line| line.number);
         // The device is removed in any case, and the first error is the one returned.
         let put_down = hands.put_down().map_err(|error| ScriptError {
             line,
             problem: error.into(),
         });
-        let done = result?;
-        put_down.map(|()| done)
+        result.and(put_down)
     }
+}
 
-    /// Runs the steps.
-    fn take_all(
-        &self,
-        hands: &mut Hands,
-        host: Host<'_>,
-        clients: Clients,
-    ) -> Result<Vec<Done>, ScriptError> {
-        let mut done = Vec::new();
-        let mut rest = self.steps.as_slice();
-        while let Some((first, _)) = rest.split_first() {
-            let alone = clients.count <= 1 || !matches!(first.1, Step::Open(_));
-            let length = if alone {
-                1
-            } else {
-                let close = rest.iter().position(|(_, step)| *step == Step::Close);
-                close.map_or(rest.len(), |at| at + 1)
-            };
-            let (steps, after) = rest.split_at(length);
-            rest = after;
-            if alone {
-                hands.take_steps(steps, host, &mut |one| done.push(one))?;
-            } else {
-                done.extend(hands.share(steps, host, clients)?);
-            }
+/// Runs steps.
+fn take_all(
+    steps: &[Line],
+    hands: &mut Hands,
+    host: Host<'_>,
+    observer: &mut dyn Observer,
+) -> Result<(), ScriptError> {
+    let mut rest = steps;
+    while let Some(first) = rest.first() {
+        let alone = host.clients.count <= 1 || !matches!(first.step, Step::Open(_));
+        let length = if alone {
+            1
+        } else {
+            let close = rest.iter().position(|line| line.step == Step::Close);
+            close.map_or(rest.len(), |at| at + 1)
+        };
+        let (steps, after) = rest.split_at(length);
+        rest = after;
+        observer.starts(first.number, &first.text);
+        let all = if alone {
+            let mut all = Vec::new();
+            hands.take_steps(steps, host, &mut |one| all.push(one))?;
+            all
+        } else {
+            hands.share(steps, host)?
+        };
+        for done in &all {
+            observer.done(done);
         }
-        Ok(done)
+        let events = take_events(host, first.number)?;
+        hands.keep(host, &events, observer);
     }
+    Ok(())
+}
+
+/// Returns the events since the last call.
+fn take_events(host: Host<'_>, line: usize) -> Result<Vec<RecordedEvent>, ScriptError> {
+    host.recording.take().map_err(|error| ScriptError {
+        line,
+        problem: error.into(),
+    })
 }
 
 /// The objects that a client works with.
 #[derive(Clone, Copy)]
 struct Host<'a> {
     kernel: &'a Kernel,
-    /// `None` for clients that share one of the driver's devices.
+    service: &'a str,
+    /// `None` for clients that share one of the driver's devices, and before the load.
     driver: Option<&'a Driver>,
-    enabled: &'a [(SessionHandle, Target)],
+    recording: &'a Recording,
+    clients: Clients,
+    /// Set if a step expects an event.
+    keeps_events: bool,
     /// The client's number, from 1; 0 if there is only one client.
     client: u32,
+}
+
+impl<'a> Host<'a> {
+    const fn of(setting: Setting<'a>, driver: Option<&'a Driver>, keeps_events: bool) -> Self {
+        Self {
+            kernel: setting.kernel,
+            service: setting.service,
+            driver,
+            recording: setting.recording,
+            clients: setting.clients,
+            keeps_events,
+            client: 0,
+        }
+    }
 }
 
 /// The objects that a script has opened.
@@ -143,66 +239,81 @@ struct Hands {
     device: Option<Arc<Device>>,
     file: Option<File>,
     last: Option<Completion>,
+    /// The requests that were started, by name.
+    started: BTreeMap<String, Request>,
+    /// The events since the last expected one.
+    events: Vec<RecordedEvent>,
 }
 
 impl Hands {
+    /// Passes events on, and keeps them for the steps that expect one.
+    fn keep(&mut self, host: Host<'_>, events: &[RecordedEvent], observer: &mut dyn Observer) {
+        for event in events {
+            observer.event(event);
+        }
+        if host.keeps_events {
+            self.events.extend_from_slice(events);
+        }
+    }
+
     /// Runs steps one after another, and passes their requests to `tell`.
     fn take_steps(
         &mut self,
-        steps: &[(usize, Step)],
+        steps: &[Line],
         host: Host<'_>,
         tell: &mut dyn FnMut(Done),
     ) -> Result<(), ScriptError> {
-        for (line, step) in steps {
-            let result = self.take_step(step, host);
+        for line in steps {
+            let result = self.take_step(&line.step, host);
             let request = result.map_err(|problem| ScriptError {
-                line: *line,
+                line: line.number,
                 problem,
             })?;
-            if let (Some(request), Some(completion)) = (request, &self.last) {
-                tell(Done {
-                    line: *line,
-                    client: host.client,
-                    request,
-                    completion: completion.clone(),
-                });
-            }
+            tell(Done {
+                line: line.number,
+                client: host.client,
+                completion: request.as_ref().and_then(|_| self.last.clone()),
+                step: request.unwrap_or_else(|| line.text.clone()),
+            });
         }
         Ok(())
     }
 
     /// Runs steps on several clients, each with a file of its own.
-    fn share(
-        &self,
-        steps: &[(usize, Step)],
-        host: Host<'_>,
-        clients: Clients,
-    ) -> Result<Vec<Done>, ScriptError> {
+    fn share(&self, steps: &[Line], host: Host<'_>) -> Result<Vec<Done>, ScriptError> {
         type Shared<T> = Arc<Mutex<T>>;
         fn with<T, R>(shared: &Shared<T>, body: impl FnOnce(&mut T) -> R) -> R {
             body(&mut shared.lock())
         }
-        let line = steps.first().map_or(1, |(line, _)| *line);
+        let line = steps.first().map_or(0, |line| line.number);
+        let clients = host.clients;
         let done: Shared<Vec<Done>> = Arc::default();
         let failed: Shared<Option<ScriptError>> = Arc::default();
         let work = (1..=clients.count)
             .map(|client| -> Work {
-                let steps: Vec<(usize, Step)> = steps
+                let steps: Vec<Line> = steps
                     .iter()
-                    .filter(|(_, step)| client == 1 || step.is_every_clients())
-                    .map(|(line, step)| (*line, step.clone().of_client(client)))
+                    .filter(|line| client == 1 || line.step.is_every_clients())
+                    .map(|line| Line {
+                        step: line.step.clone().of_client(client),
+                        ..line.clone()
+                    })
                     .collect();
                 let mut hands = Self {
                     device: self.device.clone(),
                     ..Self::default()
                 };
-                let (kernel, enabled) = (host.kernel.clone(), host.enabled.to_vec());
+                let (kernel, recording) = (host.kernel.clone(), host.recording.clone());
+                let (service, keeps_events) = (host.service.to_owned(), host.keeps_events);
                 let (done, failed) = (Arc::clone(&done), Arc::clone(&failed));
                 Box::new(move || {
                     let host = Host {
                         kernel: &kernel,
+                        service: &service,
                         driver: None,
-                        enabled: &enabled,
+                        recording: &recording,
+                        clients,
+                        keeps_events,
                         client,
                     };
                     let tell = &mut |one| with(&done, |done| done.push(one));
@@ -236,7 +347,6 @@ impl Hands {
         let file = self.file.as_ref().ok_or(Problem::Order(
             "the device is not open; open it with `open` first",
         ));
-        let mut request = None;
         match step {
             Step::AddDevice => {
                 let driver = host.driver.filter(|_| device.is_err());
@@ -253,19 +363,36 @@ impl Hands {
                 }
                 self.file = Some(device?.open(*identity)?);
             }
-            Step::Write(data) => {
-                self.last = Some(file?.write(data)?);
-                request = Some(format!("write of {} bytes", data.len()));
+            Step::Send(sent) => {
+                self.last = Some(sent.start(file?)?.finish()?);
+                return Ok(Some(sent.to_string()));
             }
-            Step::Read(length) => {
-                self.last = Some(file?.read(*length)?);
-                request = Some(format!("read of {length} bytes"));
+            Step::Start(sent, name) => {
+                if self.started.contains_key(name) {
+                    return Err(Problem::AlreadyStarted(name.clone()));
+                }
+                let request = sent.start(file?)?;
+                self.started.insert(name.clone(), request);
             }
-            Step::Control(code, input, output) => {
-                self.last = Some(file?.device_control(*code, input, *output)?);
-                request = Some(format!("ioctl 0x{code:x}"));
+            Step::Wait(name) => {
+                let request = self.started.remove(name);
+                let request = request.ok_or_else(|| self.no_such_request(name))?;
+                self.last = Some(request.finish()?);
+                return Ok(Some(format!("request {name}")));
+            }
+            Step::Cancel(name) => {
+                let request = self.started.get(name);
+                let request = request.ok_or_else(|| self.no_such_request(name))?;
+                request.cancel()?;
             }
             Step::Expect(status, data) => self.expect(*status, data.as_deref())?,
+            Step::ExpectEvent(_) if host.client != 0 => {
+                return Err(Problem::Order(
+                    "several clients run the steps between `open` and `close`; expect events after \
+                     `close`",
+                ));
+            }
+            Step::ExpectEvent(wanted) => self.expect_event(wanted)?,
             Step::Close => {
                 file?;
                 self.close()?;
@@ -273,16 +400,55 @@ impl Hands {
             Step::Advance(time) => host.kernel.advance(*time)?,
             Step::PowerCycle => device?.power_cycle()?,
             Step::CaptureState => {
-                for (session, target) in host.enabled {
-                    host.kernel.capture_state(*session, *target, None::<Guid>)?;
+                let session = host.recording.session();
+                for target in host.kernel.targets_of(session) {
+                    host.kernel.capture_state(session, target, None)?;
                 }
+            }
+            Step::Filter(provider, filter) => {
+                let session = host.recording.session();
+                let target = Target::Provider(*provider);
+                let now = host.kernel.parameters_of(session, target);
+                let parameters = filter.apply(&now.unwrap_or_default());
+                host.kernel.enable(session, target, parameters)?;
+            }
+            Step::Fault(fault) => host.kernel.inject(*fault)?,
+            Step::Parameter(name, value) => {
+                host.kernel.set_parameter(host.service, name, value.clone());
             }
             Step::Remove => {
                 device?;
                 self.put_down()?;
             }
+            Step::SurpriseRemove => {
+                device?;
+                let device = self.device.take().and_then(Arc::into_inner);
+                let device = device.ok_or(Problem::Order(
+                    "several clients have the device open; remove it by surprise before `open` or \
+                     after `close`",
+                ))?;
+                device.surprise_remove()?;
+            }
         }
-        Ok(request)
+        Ok(None)
+    }
+
+    fn no_such_request(&self, name: &str) -> Problem {
+        Problem::NoSuchRequest {
+            name: name.to_owned(),
+            near: did_you_mean(name, self.started.keys().map(String::as_str)),
+        }
+    }
+
+    /// Fails unless an event is as expected. The events until that one are not looked at again.
+    fn expect_event(&mut self, wanted: &Expectation) -> Result<(), Problem> {
+        match wanted.find(&self.events) {
+            Some(at) => {
+                self.events.drain(..=at);
+                Ok(())
+            }
+            None => Err(Problem::NoSuchEvent(wanted.complaint(&self.events))),
+        }
     }
 
     fn expect(&self, status: NtStatus, data: Option<&[u8]>) -> Result<(), Problem> {
@@ -315,5 +481,26 @@ impl Hands {
         // The clients that shared the device are done.
         let device = self.device.take().and_then(Arc::into_inner);
         device.map_or(Ok(()), Device::remove)
+    }
+}
+
+impl Sent {
+    /// Sends the request.
+    fn start(&self, file: &File) -> Result<Request, KernelError> {
+        match self {
+            Self::Write(data) => file.start_write(data),
+            Self::Read(length) => file.start_read(*length),
+            Self::Control(code, input, output) => file.start_device_control(*code, input, *output),
+        }
+    }
+}
+
+impl fmt::Display for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Write(data) => write!(f, "write of {} bytes", data.len()),
+            Self::Read(length) => write!(f, "read of {length} bytes"),
+            Self::Control(code, ..) => write!(f, "ioctl 0x{code:x}"),
+        }
     }
 }

@@ -2,40 +2,109 @@
 
 use std::time::Duration;
 
-use etl_file::show::Escaped;
+use etl_file::{Guid, show::Escaped};
 
-use super::error::{Problem, ScriptError};
-use crate::{execution::identity::Identity, ground::status::NtStatus};
+use super::{
+    error::{Problem, ScriptError},
+    expectation::Expectation,
+    filter::Filter,
+    syntax::{STEPS, StepSyntax},
+    words::{bytes, did_you_mean, number, provider, quoted, status, words},
+};
+use crate::{
+    execution::identity::Identity,
+    ground::status::NtStatus,
+    services::{faults::Fault, kmdf::registry::RegistryValue},
+};
+
+/// The most steps of a script after its repetitions.
+const MAX_STEPS: usize = 100_000;
 
 /// A parsed script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    pub(super) steps: Vec<(usize, Step)>,
+    /// The steps, with repeated ones as often as they are repeated.
+    pub(super) steps: Vec<Line>,
+}
+
+/// A line with a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The line's number, from 1; 0 if the step is not of a file.
+    pub number: usize,
+    /// The step as it is written.
+    pub text: String,
+    pub step: Step,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     AddDevice,
     Open(Identity),
-    Write(Vec<u8>),
-    Read(usize),
-    Control(u32, Vec<u8>, usize),
+    Send(Sent),
+    Start(Sent, String),
+    Wait(String),
+    Cancel(String),
     Expect(NtStatus, Option<Vec<u8>>),
+    ExpectEvent(Expectation),
     Close,
     Advance(Duration),
     PowerCycle,
     CaptureState,
+    Filter(Guid, Filter),
+    Fault(Fault),
+    Parameter(String, RegistryValue),
     Remove,
+    SurpriseRemove,
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sent {
+    Write(Vec<u8>),
+    Read(usize),
+    Control(u32, Vec<u8>, usize),
+}
+
+/// The steps between a `repeat` and its `end`.
+struct Repetition {
+    /// The number of the line with `repeat`.
+    line: usize,
+    times: usize,
+    steps: Vec<Line>,
 }
 
 impl Script {
-    /// Returns the script for an unknown driver: it adds a device, power-cycles it and
-    /// removes it.
+    /// The syntax of all steps.
+    pub const STEPS: &'static [StepSyntax] = STEPS;
+
+    /// Returns the script for an unknown driver: it adds a device, takes it out of D0 and back,
+    /// requests the state of the providers, and removes the device.
     #[must_use]
     pub fn life_of_a_device() -> Self {
-        let steps = [Step::AddDevice, Step::PowerCycle, Step::Remove];
+        Self::unnumbered([
+            ("add-device", Step::AddDevice),
+            ("power-cycle", Step::PowerCycle),
+            ("capture-state", Step::CaptureState),
+            ("remove", Step::Remove),
+        ])
+    }
+
+    /// Returns the script for a driver without devices: it requests the state of the providers.
+    #[must_use]
+    pub fn life_without_a_device() -> Self {
+        Self::unnumbered([("capture-state", Step::CaptureState)])
+    }
+
+    /// Returns the script of steps that are not of a file.
+    fn unnumbered<const N: usize>(steps: [(&str, Step); N]) -> Self {
+        let lines = steps.map(|(text, step)| Line {
+            number: 0,
+            text: text.to_owned(),
+            step,
+        });
         Self {
-            steps: steps.into_iter().enumerate().collect(),
+            steps: lines.into(),
         }
     }
 
@@ -46,18 +115,77 @@ impl Script {
     /// Returns the [`ScriptError`] of the first line that is not a valid step.
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
         let mut steps = Vec::new();
+        let mut open: Vec<Repetition> = Vec::new();
         for (at, line) in text.lines().enumerate() {
-            let line_number = at + 1;
-            let refuse = |problem: String| ScriptError {
-                line: line_number,
-                problem: Problem::Syntax(Escaped(&problem).to_string()),
-            };
+            let number = at + 1;
+            let refuse = |problem: String| refuse(number, &problem);
             let words = words(line).map_err(refuse)?;
-            if !words.is_empty() {
-                steps.push((line_number, step(&words).map_err(refuse)?));
+            match words.as_slice() {
+                [] => {}
+                ["repeat", times] => open.push(Repetition {
+                    line: number,
+                    times: super::words::number(times).map_err(refuse)?,
+                    steps: Vec::new(),
+                }),
+                ["end"] => {
+                    let Some(ended) = open.pop() else {
+                        return Err(refuse("`end` has no `repeat` before it".to_owned()));
+                    };
+                    let outer = open.last_mut().map_or(&mut steps, |outer| &mut outer.steps);
+                    let more = ended.steps.len().saturating_mul(ended.times);
+                    if outer.len().saturating_add(more) > MAX_STEPS {
+                        return Err(refuse(format!(
+                            "the script has more than {MAX_STEPS} steps after its repetitions"
+                        )));
+                    }
+                    if more > 0 {
+                        for _ in 0..ended.times {
+                            outer.extend_from_slice(&ended.steps);
+                        }
+                    }
+                }
+                words => {
+                    let line = Line {
+                        number,
+                        text: words.join(" "),
+                        step: step(words).map_err(refuse)?,
+                    };
+                    let inner = open.last_mut().map_or(&mut steps, |inner| &mut inner.steps);
+                    inner.push(line);
+                }
             }
         }
+        if let Some(open) = open.last() {
+            return Err(refuse(open.line, "`repeat` has no `end` after it"));
+        }
         Ok(Self { steps })
+    }
+
+    /// Splits the steps into those that are taken before the driver is loaded (`parameter`, `fault`
+    /// and `filter` at the start of the script) and the others.
+    pub(super) fn around_the_load(&self) -> (&[Line], &[Line]) {
+        let is_before = |line: &Line| {
+            matches!(
+                line.step,
+                Step::Parameter(..) | Step::Fault(_) | Step::Filter(..)
+            )
+        };
+        let first = self.steps.iter().position(|line| !is_before(line));
+        self.steps.split_at(first.unwrap_or(self.steps.len()))
+    }
+
+    /// Returns whether a step expects an event.
+    pub(super) fn expects_events(&self) -> bool {
+        let mut steps = self.steps.iter();
+        steps.any(|line| matches!(line.step, Step::ExpectEvent(_)))
+    }
+}
+
+/// Returns the error of a line.
+fn refuse(line: usize, problem: &str) -> ScriptError {
+    ScriptError {
+        line,
+        problem: Problem::Syntax(Escaped(problem).to_string()),
     }
 }
 
@@ -67,9 +195,10 @@ impl Step {
         matches!(
             self,
             Self::Open(_)
-                | Self::Write(_)
-                | Self::Read(_)
-                | Self::Control(..)
+                | Self::Send(_)
+                | Self::Start(..)
+                | Self::Wait(_)
+                | Self::Cancel(_)
                 | Self::Expect(..)
                 | Self::Close
         )
@@ -87,61 +216,6 @@ impl Step {
     }
 }
 
-/// Splits a line into words; a string in double quotes is one word.
-fn words(line: &str) -> Result<Vec<&str>, String> {
-    let mut words = Vec::new();
-    let mut rest = line.trim_start();
-    while !rest.is_empty() && !rest.starts_with('#') {
-        let end = if let Some(text) = rest.strip_prefix('"') {
-            text.find('"')
-                .map(|end| end + 2)
-                .ok_or_else(|| "a string has no closing quotation mark".to_owned())?
-        } else {
-            rest.find(char::is_whitespace).unwrap_or(rest.len())
-        };
-        let (word, after) = rest.split_at(end);
-        words.push(word);
-        rest = after.trim_start();
-    }
-    Ok(words)
-}
-
-fn number<T: TryFrom<u64>>(word: &str) -> Result<T, String> {
-    let parsed = word
-        .strip_prefix("0x")
-        .map_or_else(|| word.parse(), |digits| u64::from_str_radix(digits, 16));
-    parsed
-        .ok()
-        .and_then(|number| T::try_from(number).ok())
-        .ok_or_else(|| format!("`{word}` is not a number, or is too large here"))
-}
-
-fn bytes(word: &str) -> Result<Vec<u8>, String> {
-    if let Some(text) = word
-        .strip_prefix('"')
-        .and_then(|word| word.strip_suffix('"'))
-    {
-        return Ok(text.as_bytes().to_vec());
-    }
-    let refuse = || format!("`{word}` is not a byte string; write \"text\" or hex:0123AB");
-    let digits = word.strip_prefix("hex:").ok_or_else(refuse)?;
-    if digits.len() % 2 != 0 || !digits.is_ascii() {
-        return Err(refuse());
-    }
-    digits
-        .as_bytes()
-        .chunks(2)
-        .map(|pair| {
-            let pair = str::from_utf8(pair).unwrap_or_default();
-            u8::from_str_radix(pair, 16).map_err(|_| refuse())
-        })
-        .collect()
-}
-
-/// The steps' names for error messages.
-const STEPS: &str = "add-device, open, write, read, ioctl, expect, close, advance, power-cycle, \
-                     capture-state and remove";
-
 fn step(words: &[&str]) -> Result<Step, String> {
     Ok(match words {
         ["add-device"] => Step::AddDevice,
@@ -153,37 +227,105 @@ fn step(words: &[&str]) -> Result<Step, String> {
             process: number(process)?,
             thread: number(thread)?,
         }),
-        ["write", data] => Step::Write(bytes(data)?),
-        ["read", length] => Step::Read(number(length)?),
-        ["ioctl", code] => Step::Control(number(code)?, Vec::new(), 0),
-        ["ioctl", code, one] => bytes(one).map_or_else(
-            |_| Ok::<_, String>(Step::Control(number(code)?, Vec::new(), number(one)?)),
-            |input| Ok(Step::Control(number(code)?, input, 0)),
-        )?,
-        ["ioctl", code, input, output] => {
-            Step::Control(number(code)?, bytes(input)?, number(output)?)
+        ["write" | "read" | "ioctl", _] | ["ioctl", _, _] | ["ioctl", _, _, _] => {
+            Step::Send(sent(words)?)
         }
-        ["expect", status] => Step::Expect(status_of(status)?, None),
-        ["expect", status, data] => Step::Expect(status_of(status)?, Some(bytes(data)?)),
+        ["start", request @ .., "as", name] => Step::Start(sent(request)?, (*name).to_owned()),
+        ["wait", name] => Step::Wait((*name).to_owned()),
+        ["cancel", name] => Step::Cancel((*name).to_owned()),
+        ["expect", wanted] => Step::Expect(status(wanted)?, None),
+        ["expect", wanted, data] => Step::Expect(status(wanted)?, Some(bytes(data)?)),
+        ["expect-event", name, fields @ ..] => Step::ExpectEvent(Expectation::parse(name, fields)?),
         ["close"] => Step::Close,
         ["advance", time] => Step::Advance(Duration::from_millis(number(time)?)),
         ["power-cycle"] => Step::PowerCycle,
         ["capture-state"] => Step::CaptureState,
+        ["filter", name, settings @ ..] => Step::Filter(provider(name)?, Filter::parse(settings)?),
+        ["fault", routine] => Step::Fault(fault(routine, "STATUS_INSUFFICIENT_RESOURCES", "1")?),
+        ["fault", routine, status] => Step::Fault(fault(routine, status, "1")?),
+        ["fault", routine, status, times] => Step::Fault(fault(routine, status, times)?),
+        ["parameter", name, value] => Step::Parameter((*name).to_owned(), registry_value(value)?),
         ["remove"] => Step::Remove,
-        [first, ..] => {
-            return Err(format!(
-                "`{first}` is not a step, or its arguments are wrong; the steps are {STEPS}"
-            ));
-        }
+        ["surprise-remove"] => Step::SurpriseRemove,
+        [first, ..] => return Err(not_a_step(first)),
         [] => return Err("the line has no step".to_owned()),
     })
 }
 
-fn status_of(word: &str) -> Result<NtStatus, String> {
-    if word == "success" {
-        return Ok(NtStatus::SUCCESS);
+/// Returns the error of words that are not a step.
+fn not_a_step(first: &str) -> String {
+    if let Some(known) = STEPS.iter().find(|known| known.name == first) {
+        return format!(
+            "the arguments of `{first}` are wrong; write `{}`",
+            known.form
+        );
     }
-    number::<u32>(word).map(|bits| NtStatus(bits.cast_signed()))
+    let names: Vec<&str> = STEPS.iter().map(|known| known.name).collect();
+    format!(
+        "`{first}` is not a step{}; the steps are {}",
+        did_you_mean(first, names.iter().copied()),
+        names.join(", ")
+    )
+}
+
+/// Parses a request.
+fn sent(words: &[&str]) -> Result<Sent, String> {
+    Ok(match words {
+        ["write", data] => Sent::Write(bytes(data)?),
+        ["read", length] => Sent::Read(number(length)?),
+        ["ioctl", code] => Sent::Control(number(code)?, Vec::new(), 0),
+        ["ioctl", code, one] => bytes(one).map_or_else(
+            |_| Ok::<_, String>(Sent::Control(number(code)?, Vec::new(), number(one)?)),
+            |input| Ok(Sent::Control(number(code)?, input, 0)),
+        )?,
+        ["ioctl", code, input, output] => {
+            Sent::Control(number(code)?, bytes(input)?, number(output)?)
+        }
+        ["write" | "read" | "ioctl", ..] => return Err(not_a_step(words[0])),
+        [first, ..] => {
+            return Err(format!(
+                "`{first}` is not a request{}; the requests are read, write and ioctl",
+                did_you_mean(first, ["read", "write", "ioctl"])
+            ));
+        }
+        [] => return Err(not_a_step("start")),
+    })
+}
+
+/// Parses a fault of a routine.
+fn fault(routine: &str, status: &str, times: &str) -> Result<Fault, String> {
+    let known = Fault::ROUTINES.iter().copied();
+    let Some(routine) = known.clone().find(|known| *known == routine) else {
+        let all: Vec<&str> = known.clone().collect();
+        return Err(format!(
+            "fault injection does not support `{routine}`{}; supported: {}",
+            did_you_mean(routine, known),
+            all.join(", ")
+        ));
+    };
+    let times = number(times)?;
+    if times == 0 {
+        return Err("a fault must occur at least once".to_owned());
+    }
+    Ok(Fault {
+        routine,
+        status: super::words::status(status)?,
+        after: 0,
+        times,
+    })
+}
+
+/// Parses a registry value: a string, bytes or a number.
+fn registry_value(word: &str) -> Result<RegistryValue, String> {
+    if let Some(text) = quoted(word) {
+        return Ok(RegistryValue::Text(text.to_owned()));
+    }
+    if word.starts_with("hex:") {
+        return Ok(RegistryValue::Binary(bytes(word)?));
+    }
+    number(word).map(RegistryValue::Dword).map_err(|_| {
+        format!("`{word}` is not a registry value; write a number, \"text\" or hex:0123AB")
+    })
 }
 
 #[cfg(test)]
@@ -194,19 +336,31 @@ mod tests {
         let mut steps = Script::parse(line)
             .map_err(|error| error.to_string())?
             .steps;
-        Ok(steps.remove(0).1)
+        Ok(steps.remove(0).step)
     }
 
     #[test]
     fn steps_are_read() {
-        assert_eq!(one("write \"a b\" # c"), Ok(Step::Write(b"a b".to_vec())));
-        assert_eq!(one("write hex:00fF"), Ok(Step::Write(vec![0, 0xFF])));
+        assert_eq!(
+            one("write \"a b\" # c"),
+            Ok(Step::Send(Sent::Write(b"a b".to_vec())))
+        );
+        assert_eq!(
+            one("write hex:00fF"),
+            Ok(Step::Send(Sent::Write(vec![0, 0xFF])))
+        );
         assert_eq!(
             one("ioctl 0x22E000 \"x\" 16"),
-            Ok(Step::Control(0x22_E000, b"x".to_vec(), 16))
+            Ok(Step::Send(Sent::Control(0x22_E000, b"x".to_vec(), 16)))
         );
-        assert_eq!(one("ioctl 5 16"), Ok(Step::Control(5, vec![], 16)));
-        assert_eq!(one("ioctl 5 hex:"), Ok(Step::Control(5, vec![], 0)));
+        assert_eq!(
+            one("ioctl 5 16"),
+            Ok(Step::Send(Sent::Control(5, vec![], 16)))
+        );
+        assert_eq!(
+            one("ioctl 5 hex:"),
+            Ok(Step::Send(Sent::Control(5, vec![], 0)))
+        );
         assert_eq!(
             one("expect 0xC0000010"),
             Ok(Step::Expect(NtStatus::INVALID_DEVICE_REQUEST, None))
@@ -222,7 +376,10 @@ mod tests {
     #[test]
     fn what_is_no_step_is_named_with_its_line() {
         for (text, parts) in [
-            ("add-device\nwrit \"x\"", ["line 2", "`writ` is not a step"]),
+            (
+                "add-device\nwrit \"x\"",
+                ["line 2", "`writ` is not a step (did you mean `write`?)"],
+            ),
             ("write \"x", ["line 1", "no closing quotation mark"]),
             (
                 "write hex:123",
@@ -231,17 +388,82 @@ mod tests {
             ("read many", ["line 1", "`many` is not a number"]),
             (
                 "open 1",
-                ["line 1", "`open` is not a step, or its arguments are wrong"],
+                [
+                    "line 1",
+                    "arguments of `open` are wrong; write `open [PROCESS THREAD]`",
+                ],
             ),
             (
                 "ioctl 0x100000000",
                 ["line 1", "not a number, or is too large"],
+            ),
+            (
+                "start wirte \"x\" as w",
+                ["line 1", "did you mean `write`?"],
+            ),
+            ("start read 1", ["line 1", "write `start REQUEST as NAME`"]),
+            ("expect STATUS_CANCELED", ["line 1", "`STATUS_CANCELLED`"]),
+            (
+                "fault WdfDeviceCrate",
+                ["line 1", "did you mean `WdfDeviceCreate`?"],
+            ),
+            ("fault EtwWriteEx 0xC0000001 0", ["line 1", "at least once"]),
+            ("filter A keepids=1", ["line 1", "did you mean `keep-ids`?"]),
+            ("filter A names-level=1", ["line 1", "needs `keep-names`"]),
+            ("filter Größe", ["line 1", "outside ASCII"]),
+            ("filter A data=1:2", ["line 1", "ID:VERSION:BYTES"]),
+            ("parameter P word", ["line 1", "not a registry value"]),
+            ("expect-event E Length", ["line 1", "write FIELD=VALUE"]),
+            ("\nend", ["line 2", "`end` has no `repeat`"]),
+            (
+                "repeat 2\nrepeat 3\nopen\nend",
+                ["line 1", "`repeat` has no `end`"],
+            ),
+            ("repeat x\nend", ["line 1", "`x` is not a number"]),
+            (
+                "repeat 1000\nrepeat 1000\nopen\nend\nend",
+                ["line 5", "more than 100000 steps"],
             ),
             // Quoted control characters cannot affect a terminal.
             ("\u{1b}[2J", ["line 1", r"`\u{1b}[2J` is not a step"]),
         ] {
             let error = Script::parse(text).unwrap_err().to_string();
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        }
+    }
+
+    #[test]
+    fn steps_are_repeated() {
+        let script =
+            Script::parse("repeat 2\nopen\nrepeat 2\nclose\nend\nend\nrepeat 0\nopen\nend");
+        let lines: Vec<usize> = script.unwrap().steps.iter().map(|one| one.number).collect();
+        assert_eq!(lines, [2, 4, 4, 2, 4, 4]);
+    }
+
+    #[test]
+    fn every_documented_step_is_one() {
+        let arguments = |form: &str| {
+            form.replace("REQUEST as NAME", "read 1 as r")
+                .replace("[PROCESS THREAD]", "1 2")
+                .replace("[FIELD=VALUE ...]", "F=\"a b\" G=1")
+                .replace("[STATUS [TIMES]]", "0xC0000017 3")
+                .replace("CODE [BYTES] [LENGTH]", "5 hex:00 8")
+                .replace("[SETTING ...]", "level=4 keep-ids=1,2 data=1:0:hex:00")
+                .replace("ROUTINE", "EtwRegister")
+                .replace("[BYTES]", "\"x\"")
+                .replace("BYTES", "\"x\"")
+                .replace("VALUE", "5")
+                .replace("STATUS", "success")
+                .replace("LENGTH", "1")
+                .replace("MILLISECONDS", "1")
+        };
+        for syntax in STEPS {
+            if ["repeat", "end"].contains(&syntax.name) {
+                continue;
+            }
+            let text = arguments(syntax.form);
+            assert!(one(&text).is_ok(), "{text}: {:?}", one(&text));
+            assert!(syntax.form.starts_with(syntax.name));
         }
     }
 }

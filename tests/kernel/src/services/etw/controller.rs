@@ -1,6 +1,9 @@
 //! The controller, which starts and stops sessions and enables providers.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use etl_file::Guid;
 
@@ -99,6 +102,71 @@ pub fn enable(
     target: Target,
     parameters: &EnableParameters,
 ) -> Result<(), ControlError> {
+    check(parameters)?;
+    let reached = {
+        let mut etw = context.etw();
+        let Some(running) = etw.sessions.get(&session.0) else {
+            return Err(ControlError::NotRunning);
+        };
+        refuse_for_groups(target, &running.session, parameters)?;
+        refuse_paged(&etw, running)?;
+        refuse_the_ninth(&etw, target, session.0)?;
+        // A driver is not a process, so a filter by process does not enable it (ETW-3.5.12).
+        if !parameters.only_processes.is_empty() {
+            etw.forget(target, session.0);
+            return Ok(());
+        }
+        let info = enable_info(&etw, parameters);
+        let sessions = etw.enable_infos.entry(target).or_default();
+        sessions.insert(session.0, info);
+        etw.reached_by(target, session.0)
+    };
+    for handle in reached {
+        let cause = Cause {
+            source: parameters.source.unwrap_or(Guid::NULL),
+            ..Cause::CHANGE
+        };
+        notify(context, handle, cause);
+    }
+    Ok(())
+}
+
+/// Enables every provider for a session: those that are registered, and those that register later,
+/// when they do.
+pub fn enable_every_provider(
+    context: &Context,
+    session: SessionHandle,
+    parameters: &EnableParameters,
+) -> Result<(), ControlError> {
+    check(parameters)?;
+    let registered: BTreeSet<Guid> = {
+        let mut etw = context.etw();
+        let Some(running) = etw.sessions.get(&session.0) else {
+            return Err(ControlError::NotRunning);
+        };
+        refuse_paged(&etw, running)?;
+        if !parameters.only_processes.is_empty() {
+            etw.every_provider.remove(&session.0);
+            return Ok(());
+        }
+        let info = enable_info(&etw, parameters);
+        etw.every_provider.insert(session.0, info);
+        let all = etw.registrations.values().map(|one| one.provider);
+        all.filter(|provider| {
+            let target = Target::Provider(*provider);
+            let sessions = etw.enable_infos.get(&target);
+            sessions.is_none_or(|sessions| !sessions.contains_key(&session.0))
+        })
+        .collect()
+    };
+    for provider in registered {
+        enable(context, session, Target::Provider(provider), parameters)?;
+    }
+    Ok(())
+}
+
+/// Refuses parameters that no target supports.
+fn check(parameters: &EnableParameters) -> Result<(), ControlError> {
     if let Some(filter) = &parameters.filter
         && filter.data.len() + size_of::<EventFilterHeader>() > MAX_FILTER_BYTES
     {
@@ -116,54 +184,36 @@ pub fn enable(
             parameters.only_processes.len()
         )));
     }
-    let reached = {
-        let mut etw = context.etw();
-        let Some(running) = etw.sessions.get(&session.0) else {
-            return Err(ControlError::NotRunning);
-        };
-        refuse_for_groups(target, &running.session, parameters)?;
-        if running.session.config().paged_memory
-            && etw.unspecified.paged_session == PagedSession::CannotEnable
-        {
-            return Err(ControlError::InvalidParameter(
-                "a session in paged memory cannot enable a driver's provider (ETW-6.1.11)"
-                    .to_owned(),
-            ));
-        }
-        refuse_the_ninth(&etw, target, session.0)?;
-        // A driver is not a process, so a filter by process does not enable it (ETW-3.5.12).
-        if !parameters.only_processes.is_empty() {
-            etw.forget(target, session.0);
-            return Ok(());
-        }
-        let all_without_any = etw.unspecified.match_all_without_any;
-        let sessions = etw.enable_infos.entry(target).or_default();
-        sessions.insert(
-            session.0,
-            SessionEnableInfo {
-                enable_info: EnableInfo {
-                    level: parameters.level,
-                    match_any: parameters.match_any,
-                    match_all: parameters.match_all,
-                    ignore_keyword_0: parameters.ignore_keyword_0,
-                    all_without_any,
-                },
-                filter: parameters.filter.clone(),
-                events: Arc::new(parameters.events.clone()),
-                exclude_in_private: parameters.exclude_in_private,
-                stack_walk: parameters.stack_walk,
-            },
-        );
-        etw.reached_by(target, session.0)
-    };
-    for handle in reached {
-        let cause = Cause {
-            source: parameters.source.unwrap_or(Guid::NULL),
-            ..Cause::CHANGE
-        };
-        notify(context, handle, cause);
+    Ok(())
+}
+
+/// Refuses a session in paged memory, if such sessions cannot enable a driver's provider.
+fn refuse_paged(etw: &Etw, running: &RunningSession) -> Result<(), ControlError> {
+    if running.session.config().paged_memory
+        && etw.unspecified.paged_session == PagedSession::CannotEnable
+    {
+        return Err(ControlError::InvalidParameter(
+            "a session in paged memory cannot enable a driver's provider (ETW-6.1.11)".to_owned(),
+        ));
     }
     Ok(())
+}
+
+/// Returns the enable info of parameters.
+fn enable_info(etw: &Etw, parameters: &EnableParameters) -> SessionEnableInfo {
+    SessionEnableInfo {
+        enable_info: EnableInfo {
+            level: parameters.level,
+            match_any: parameters.match_any,
+            match_all: parameters.match_all,
+            ignore_keyword_0: parameters.ignore_keyword_0,
+            all_without_any: etw.unspecified.match_all_without_any,
+        },
+        filter: parameters.filter.clone(),
+        events: Arc::new(parameters.events.clone()),
+        exclude_in_private: parameters.exclude_in_private,
+        stack_walk: parameters.stack_walk,
+    }
 }
 
 /// Refuses a session that would be the ninth to enable a provider (ETW-3.6.1).
@@ -228,6 +278,39 @@ pub fn set_disallow_list(
         notify(context, handle, Cause::CHANGE);
     }
     Ok(())
+}
+
+/// Returns the targets that a session enables.
+pub fn targets_of(runtime: &EtwRuntime, session: SessionHandle) -> Vec<Target> {
+    runtime.etw().targets_of(session.0)
+}
+
+/// Returns the parameters with which a session enables a target, or would when it registers.
+pub fn parameters_of(
+    runtime: &EtwRuntime,
+    session: SessionHandle,
+    target: Target,
+) -> Option<EnableParameters> {
+    let etw = runtime.etw();
+    let sessions = etw.enable_infos.get(&target);
+    let info = sessions
+        .and_then(|sessions| sessions.get(&session.0))
+        .or_else(|| match target {
+            Target::Provider(_) => etw.every_provider.get(&session.0),
+            Target::Group(_) => None,
+        })?;
+    Some(EnableParameters {
+        level: info.enable_info.level,
+        match_any: info.enable_info.match_any,
+        match_all: info.enable_info.match_all,
+        ignore_keyword_0: info.enable_info.ignore_keyword_0,
+        source: None,
+        filter: info.filter.clone(),
+        events: (*info.events).clone(),
+        exclude_in_private: info.exclude_in_private,
+        stack_walk: info.stack_walk,
+        only_processes: Vec::new(),
+    })
 }
 
 /// Disables a target for a session.
@@ -355,13 +438,8 @@ pub fn next_flush(context: &Context) -> Option<i64> {
 fn release(context: &Context, session: u16) {
     let targets: Vec<Target> = {
         let mut etw = context.etw();
-        let mut targets: Vec<Target> = etw
-            .enable_infos
-            .iter()
-            .filter(|(_, sessions)| sessions.contains_key(&session))
-            .map(|(target, _)| *target)
-            .collect();
-        targets.sort_by_key(|target| format!("{target:?}"));
+        etw.every_provider.remove(&session);
+        let targets = etw.targets_of(session);
         for target in &targets {
             etw.forget(*target, session);
         }

@@ -45,6 +45,7 @@ pub fn register(context: &Context, provider: Guid, callback: u64, argument: u64)
                 writes: Arc::default(),
             },
         );
+        etw.enable_for_every_provider(provider);
         let enabled = !etw.enable_infos_of_handle(handle).is_empty();
         (handle, enabled)
     };

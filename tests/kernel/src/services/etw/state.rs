@@ -14,6 +14,7 @@ use etl_file::Guid;
 use super::{
     composite::{Composite, EnableInfo},
     filters::{EventFilters, FilterData},
+    limits::MAX_PER_PROVIDER,
     routes::{Route, TargetSession},
     session::running::Session,
     unspecified::{GroupDenial, UnspecifiedBehaviour},
@@ -104,6 +105,8 @@ pub struct Etw {
     pub sessions_started: u16,
     /// The enable infos of all sessions.
     pub enable_infos: HashMap<Target, BTreeMap<u16, SessionEnableInfo>>,
+    /// The enable infos of the sessions that enable every provider, by the session's id.
+    pub every_provider: BTreeMap<u16, SessionEnableInfo>,
     /// The number of notifications that were delivered.
     pub notifications: u64,
     /// The providers that registered, and their names where traits have them.
@@ -364,6 +367,31 @@ impl Etw {
 }
 
 impl Etw {
+    /// Enables a provider for the sessions that enable every provider, unless they enable it already
+    /// or as many sessions as possible do.
+    pub fn enable_for_every_provider(&mut self, provider: Guid) {
+        for (session, info) in self.every_provider.clone() {
+            if self.sessions_on(provider).len() < MAX_PER_PROVIDER {
+                let sessions = self.enable_infos.entry(Target::Provider(provider));
+                sessions.or_default().entry(session).or_insert(info);
+            }
+        }
+    }
+
+    /// Returns the targets that a session enables: providers, then groups, each by GUID.
+    pub fn targets_of(&self, session: u16) -> Vec<Target> {
+        let infos = self.enable_infos.iter();
+        let mut targets: Vec<Target> = infos
+            .filter(|(_, sessions)| sessions.contains_key(&session))
+            .map(|(target, _)| *target)
+            .collect();
+        targets.sort_by_key(|target| match target {
+            Target::Provider(guid) => (0, *guid),
+            Target::Group(guid) => (1, *guid),
+        });
+        targets
+    }
+
     /// Removes a session's enable info for a target. Returns whether there was one.
     pub fn forget(&mut self, target: Target, session: u16) -> bool {
         let Some(sessions) = self.enable_infos.get_mut(&target) else {

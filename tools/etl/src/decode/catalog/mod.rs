@@ -90,6 +90,14 @@ impl Catalog {
         self.providers.get(&guid).map(Arc::as_ref)
     }
 
+    /// Returns the providers, in no particular order. A provider with a control GUID of its own is
+    /// there once.
+    pub fn providers(&self) -> impl Iterator<Item = &Provider> {
+        let all = self.providers.iter();
+        all.filter(|(guid, provider)| **guid == provider.guid)
+            .map(|(_, provider)| provider.as_ref())
+    }
+
     /// Returns the layout of an event's user data.
     #[must_use]
     pub fn schema(&self, provider: Guid, id: u16, version: u8) -> Option<&Schema> {

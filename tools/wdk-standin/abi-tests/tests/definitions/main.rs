@@ -8,9 +8,9 @@ mod sources;
 
 use std::collections::BTreeSet;
 
-/// The features that add definitions, with the folders of their sources.
+/// The features that add definitions.
 const FEATURES: [&str; 6] = ["gpio", "hid", "parallel_ports", "spb", "storage", "usb"];
-/// The folder of the sources that every build has.
+/// The definitions that every build has.
 const BASE: &str = "base";
 
 /// Text without blanks, and with C's types in short.

@@ -1,26 +1,69 @@
 //! The definitions that the stand-in's generated sources contain.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
+    rc::Rc,
 };
 
 use quote::ToTokens;
 use syn::{
-    Attribute, Expr, Fields, FieldsNamed, ForeignItem, Item, ItemForeignMod, Lit, Meta, UnOp,
-    Visibility,
+    Attribute, Expr, Fields, FieldsNamed, ForeignItem, Item, ItemForeignMod, Lit, LitStr, Meta,
+    Token, UnOp, Visibility, parse::ParseStream,
 };
 
-use crate::compact;
+use crate::{BASE, compact};
 
-fn items(name: &str) -> Vec<Item> {
+/// The items of each set in a file.
+type Sets = BTreeMap<String, Vec<Item>>;
+
+thread_local! {
+    /// The files that the thread has read.
+    static FILES: RefCell<BTreeMap<String, Rc<Sets>>> = RefCell::default();
+}
+
+/// Returns the items of a file: those of a set, if the file has parts for sets.
+fn items(name: &str, set: &str) -> Vec<Item> {
+    let sets = FILES.with_borrow_mut(|files| {
+        let file = files.entry(name.to_owned());
+        Rc::clone(file.or_insert_with(|| Rc::new(read(name))))
+    });
+    sets.get(set).cloned().unwrap_or_default()
+}
+
+fn read(name: &str) -> Sets {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../wdk-sys/src/generated")
         .join(name);
     let text =
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    syn::parse_file(&text).expect("the sources are Rust").items
+    let file = syn::parse_file(&text).expect("the sources are Rust");
+    let mut sets = Sets::new();
+    for item in file.items {
+        match item {
+            Item::Macro(part) if part.mac.path.is_ident("in_feature") => {
+                let (feature, inner) = part.mac.parse_body_with(part_of_feature).expect("items");
+                sets.entry(feature.replace('-', "_"))
+                    .or_default()
+                    .extend(inner);
+            }
+            item => sets.entry(BASE.to_owned()).or_default().push(item),
+        }
+    }
+    sets
+}
+
+/// Parses a feature and its items.
+fn part_of_feature(input: ParseStream<'_>) -> syn::Result<(String, Vec<Item>)> {
+    let feature: LitStr = input.parse()?;
+    input.parse::<Token![,]>()?;
+    let mut items = Vec::new();
+    while !input.is_empty() {
+        items.push(input.parse()?);
+    }
+    Ok((feature.value(), items))
 }
 
 fn tokens(part: &impl ToTokens) -> String {
@@ -139,13 +182,13 @@ fn value(expression: &Expr) -> String {
 
 /// The types of a set.
 pub fn types(set: &str) -> BTreeSet<String> {
-    let items = items(&format!("{set}/types.rs"));
+    let items = items("types.rs", set);
     items.iter().flat_map(lines).collect()
 }
 
 /// The enumeration of the framework's functions, and the types of pointers to them.
 pub fn framework() -> BTreeSet<String> {
-    items("framework.rs").iter().flat_map(lines).collect()
+    items("framework.rs", BASE).iter().flat_map(lines).collect()
 }
 
 /// The values of the enumeration of the framework's functions.
@@ -160,7 +203,7 @@ pub fn function_indices() -> BTreeMap<String, i64> {
 
 /// The constants of a set.
 pub fn constants(set: &str) -> BTreeSet<String> {
-    let items = items(&format!("{set}/constants.rs"));
+    let items = items("constants.rs", set);
     let constants = items.iter().filter_map(|item| match item {
         Item::Const(item) => Some(format!(
             "{}{}: {} = {}",
@@ -187,9 +230,9 @@ fn module(block: &ItemForeignMod) -> String {
     rest.split('"').next().expect("a module").to_owned()
 }
 
-/// Calls `each` with every declaration in a file, and its module.
-fn for_each_declaration(file: &str, mut each: impl FnMut(&ForeignItem, &str)) {
-    for item in items(file) {
+/// Calls `each` with every declaration of foreign items, and its module.
+fn for_each_declaration(items: Vec<Item>, mut each: impl FnMut(&ForeignItem, &str)) {
+    for item in items {
         if let Item::ForeignMod(block) = item {
             let module = module(&block);
             for item in &block.items {
@@ -202,7 +245,7 @@ fn for_each_declaration(file: &str, mut each: impl FnMut(&ForeignItem, &str)) {
 /// The variables of a set.
 pub fn variables(set: &str) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
-    for_each_declaration(&format!("{set}/constants.rs"), |item, module| {
+    for_each_declaration(items("constants.rs", set), |item, module| {
         let ForeignItem::Static(item) = item else {
             panic!("unexpected: {}", tokens(item));
         };
@@ -236,7 +279,7 @@ pub fn variables(set: &str) -> BTreeSet<String> {
 /// The variables that are declared only if the stand-in's entry code, which defines them, is left
 /// out.
 pub fn entry_variables() -> BTreeSet<String> {
-    let blocks = items("base/constants.rs").into_iter();
+    let blocks = items("constants.rs", BASE).into_iter();
     let blocks = blocks.filter_map(|item| match item {
         Item::ForeignMod(block) => {
             let condition = condition(&block.attrs);
@@ -251,10 +294,31 @@ pub fn entry_variables() -> BTreeSet<String> {
     variables.collect()
 }
 
+/// Returns the items of the module of a set's functions.
+fn function_items(set: &str) -> Vec<Item> {
+    let wanted = if set == BASE { "ntddk" } else { set };
+    items("functions.rs", BASE)
+        .into_iter()
+        .find_map(|item| match item {
+            Item::Mod(module) if module.ident == wanted => {
+                let feature = condition(&module.attrs);
+                let expected = if set == BASE {
+                    String::new()
+                } else {
+                    format!("[feature=\"{}\"] ", set.replace('_', "-"))
+                };
+                assert_eq!(feature, expected);
+                module.content.map(|(_, items)| items)
+            }
+            _ => None,
+        })
+        .expect("a module for each set")
+}
+
 /// The functions of a set.
 pub fn functions(set: &str) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
-    for_each_declaration(&format!("{set}/functions.rs"), |item, _| {
+    for_each_declaration(function_items(set), |item, _| {
         let ForeignItem::Fn(item) = item else {
             panic!("unexpected: {}", tokens(item));
         };
@@ -270,8 +334,8 @@ pub fn functions(set: &str) -> BTreeSet<String> {
 /// The module that each function is imported from, or an empty name.
 pub fn modules() -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
-    for set in std::iter::once(crate::BASE).chain(crate::FEATURES) {
-        for_each_declaration(&format!("{set}/functions.rs"), |item, module| {
+    for set in std::iter::once(BASE).chain(crate::FEATURES) {
+        for_each_declaration(function_items(set), |item, module| {
             if let ForeignItem::Fn(item) = item {
                 all.insert(item.sig.ident.to_string(), module.to_owned());
             }

@@ -22,6 +22,13 @@ const D3: u64 = 4;
 /// `WdfPowerDeviceD3Final`: the device is being removed or was never on.
 const D3_FINAL: u64 = 5;
 
+/// Returns whether the driver has an `EvtDriverDeviceAdd`.
+pub fn adds_devices(context: &Context, driver_object: u64) -> bool {
+    driver::handle_of(context, driver_object).is_some_and(|driver| {
+        context.with::<DriverData, _>(driver, |driver| driver.device_add) != 0
+    })
+}
+
 /// Offers the driver a device: calls `EvtDriverDeviceAdd`, then enters D0.
 pub fn add_device(context: &Context, driver_object: u64) -> Result<u64, NtStatus> {
     let Some(driver) = driver::handle_of(context, driver_object) else {

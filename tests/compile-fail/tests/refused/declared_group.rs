@@ -1,6 +1,0 @@
-// R-G1: a group's GUID is whole.
-#[wdk_etw::provider(name = "Contoso.Driver", group = "not a guid at all, but 36 letters....")]
-mod trace {
-}
-
-fn main() {}

@@ -1,6 +1,0 @@
-// R-O2: a GUID is whole.
-#[wdk_etw::provider(name = "Contoso.Driver", guid = "802b686a-519d-5416-5280-4c0ead585fb")]
-mod trace {
-}
-
-fn main() {}

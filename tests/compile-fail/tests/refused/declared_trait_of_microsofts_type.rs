@@ -1,6 +1,0 @@
-// R-T5: custom traits have the types 128 to 255.
-#[wdk_etw::provider(name = "Contoso.Driver", trait_(127, b"x"))]
-mod trace {
-}
-
-fn main() {}

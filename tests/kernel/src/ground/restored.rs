@@ -1,0 +1,54 @@
+//! Values of cells that are replaced for the time of a scope.
+
+use std::cell::Cell;
+
+/// Gives a cell its former value back when it is dropped, also when a panic ends the scope.
+#[must_use = "the cell has its new value until this is dropped"]
+pub struct Restored<'a, T: Copy> {
+    cell: &'a Cell<T>,
+    before: T,
+}
+
+impl<'a, T: Copy> Restored<'a, T> {
+    /// Replaces a cell's value.
+    pub const fn replace(cell: &'a Cell<T>, value: T) -> Self {
+        Self {
+            before: cell.replace(value),
+            cell,
+        }
+    }
+}
+
+impl<T: Copy> Drop for Restored<'_, T> {
+    fn drop(&mut self) {
+        self.cell.set(self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, panic};
+
+    use super::Restored;
+
+    #[test]
+    fn a_cell_has_its_former_value_after_the_scope() {
+        let cell = Cell::new(1);
+        {
+            let _before = Restored::replace(&cell, 2);
+            assert_eq!(cell.get(), 2);
+        }
+        assert_eq!(cell.get(), 1);
+    }
+
+    #[test]
+    fn a_cell_has_its_former_value_after_a_panic() {
+        let cell = Cell::new(1);
+        let result = panic::catch_unwind(panic::AssertUnwindSafe(|| {
+            let _before = Restored::replace(&cell, 2);
+            panic!("the scope ends early");
+        }));
+        assert!(result.is_err());
+        assert_eq!(cell.get(), 1);
+    }
+}

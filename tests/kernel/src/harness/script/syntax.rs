@@ -1,0 +1,102 @@
+//! The steps of scripts, as documents and error messages show them.
+
+/// A step of scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepSyntax {
+    /// The first word.
+    pub name: &'static str,
+    /// The whole step; what is in brackets can be left out.
+    pub form: &'static str,
+    /// What the step does.
+    pub effect: &'static str,
+}
+
+macro_rules! steps {
+    ($($name:literal $form:literal $effect:literal;)*) => {
+        /// The steps of scripts.
+        pub const STEPS: &[StepSyntax] = &[$(StepSyntax {
+            name: $name,
+            form: $form,
+            effect: $effect,
+        },)*];
+    };
+}
+
+steps! {
+    "add-device" "add-device"
+        "adds a device and starts it";
+    "open" "open [PROCESS THREAD]"
+        "opens the device, from a process and a thread with these ids";
+    "write" "write BYTES"
+        "writes to the device, and waits for the completion";
+    "read" "read LENGTH"
+        "reads from the device, and waits for the completion";
+    "ioctl" "ioctl CODE [BYTES] [LENGTH]"
+        "sends a device control with these input bytes and this output length, and waits for the \
+         completion";
+    "start" "start REQUEST as NAME"
+        "sends a request, which is a `read`, `write` or `ioctl` step, and does not wait for the \
+         completion";
+    "wait" "wait NAME"
+        "fails unless the driver has completed a started request, which is the last request then";
+    "cancel" "cancel NAME"
+        "cancels a started request";
+    "expect" "expect STATUS [BYTES]"
+        "fails unless the last request ended with this status and output";
+    "expect-event" "expect-event NAME [FIELD=VALUE ...]"
+        "fails unless an event with this name or id and with these values was written since the \
+         event that the previous `expect-event` found";
+    "close" "close"
+        "closes the device";
+    "advance" "advance MILLISECONDS"
+        "advances the clock; timers that come due fire";
+    "power-cycle" "power-cycle"
+        "takes the device out of D0 and back";
+    "capture-state" "capture-state"
+        "requests the state of all enabled providers and groups";
+    "filter" "filter PROVIDER [SETTING ...]"
+        "enables a provider, by its name or GUID, again with its level and keywords, and with these \
+         filters and settings only";
+    "fault" "fault ROUTINE [STATUS [TIMES]]"
+        "makes the next calls of a routine fail with this status, once if no number is given";
+    "parameter" "parameter NAME VALUE"
+        "sets a value of the service's parameters key in the registry: a number (`REG_DWORD`), a \
+         string (`REG_SZ`) or bytes (`REG_BINARY`)";
+    "remove" "remove"
+        "removes the device";
+    "surprise-remove" "surprise-remove"
+        "removes the device by surprise; an open file stays open";
+    "repeat" "repeat N"
+        "repeats the steps until its `end` this many times";
+    "end" "end"
+        "ends the steps of a `repeat`";
+}
+
+macro_rules! settings {
+    ($($name:literal $form:literal $effect:literal;)*) => {
+        /// The settings of the step `filter`.
+        pub const FILTER_SETTINGS: &[StepSyntax] = &[$(StepSyntax {
+            name: $name,
+            form: $form,
+            effect: $effect,
+        },)*];
+    };
+}
+
+settings! {
+    "level" "level=N" "the highest level of the events to record; 0 for all levels";
+    "any" "any=MASK" "the keywords of which an event needs at least one; 0 for all events";
+    "all" "all=MASK" "the keywords that an event needs, all of them";
+    "keep-ids" "keep-ids=N,..." "records only manifest-based events with these ids";
+    "drop-ids" "drop-ids=N,..." "records no manifest-based events with these ids";
+    "keep-names" "keep-names=NAME,..." "records only TraceLogging events with these names";
+    "drop-names" "drop-names=NAME,..." "records no TraceLogging events with these names";
+    "names-level" "names-level=N" "the highest level of the events that the filter by name examines";
+    "names-any" "names-any=MASK" "the keywords of the events that the filter by name examines";
+    "names-all" "names-all=MASK"
+        "the keywords that the events that the filter by name examines have, all of them";
+    "data" "data=ID:VERSION:BYTES" "filter data for the provider";
+    "processes" "processes=N,..." "enables the provider in these processes only, and so in no driver";
+    "ignore-keyword-0" "ignore-keyword-0" "records no events without keywords";
+    "exclude-private" "exclude-private" "records no events of private browsing";
+}

@@ -1,0 +1,171 @@
+//! What a run finds.
+
+use std::fmt;
+
+use crate::{
+    ground::{
+        bugcheck::{BugCheck, Violation},
+        rule::{Rule, Severity},
+    },
+    harness::{
+        error::KernelError,
+        script::{Problem, ScriptError},
+    },
+};
+
+/// A kind of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The kernel bugchecked.
+    BugCheck,
+    /// The driver left something behind when it was unloaded.
+    Violation,
+    /// A step failed, or the driver could not be loaded.
+    Failure,
+    /// The driver broke a rule, and the kernel continued.
+    Warning,
+    /// A matter of style, or something to know.
+    Note,
+}
+
+impl Kind {
+    /// Returns the name of the kind in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BugCheck => "bugcheck",
+            Self::Violation => "violation",
+            Self::Failure => "failure",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+
+    /// Returns the word before a finding of the kind in text.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::BugCheck | Self::Violation | Self::Failure => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// Something that a run found.
+///
+/// Displayed, the first line has the sentence, and the call stack follows, a frame a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The kind.
+    pub kind: Kind,
+    /// The number of the script's line that was played, if that is known and the step is of a file.
+    pub line: Option<usize>,
+    /// The finding, in a sentence.
+    pub message: String,
+    /// The rule that was broken, if it is one of the verifier's.
+    pub rule: Option<Rule>,
+    /// The number of times that it occurred.
+    pub count: u64,
+    /// The driver's call stack, innermost first.
+    pub stack: Vec<String>,
+    /// A bugcheck's stop code and its parameters.
+    pub code: Option<(u32, [u64; 4])>,
+    /// The last calls into the kernel before a bugcheck, newest first.
+    pub calls: Vec<String>,
+}
+
+impl Finding {
+    /// Returns a finding that is a sentence.
+    #[must_use]
+    pub const fn sentence(kind: Kind, message: String) -> Self {
+        Self {
+            kind,
+            line: None,
+            message,
+            rule: None,
+            count: 1,
+            stack: Vec::new(),
+            code: None,
+            calls: Vec::new(),
+        }
+    }
+
+    /// Returns whether a run with this finding has failed.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        self.kind != Kind::Note
+    }
+
+    /// Returns the finding of a violation.
+    pub(super) fn of_violation(violation: Violation) -> Self {
+        let kind = match violation.rule.severity() {
+            Severity::BugCheck => Kind::Violation,
+            Severity::Warning => Kind::Warning,
+            Severity::Note => Kind::Note,
+        };
+        Self {
+            rule: Some(violation.rule),
+            count: violation.count,
+            stack: violation.stack,
+            ..Self::sentence(kind, violation.message)
+        }
+    }
+
+    /// Returns the finding of a bugcheck.
+    fn of_bugcheck(bugcheck: BugCheck) -> Self {
+        Self {
+            stack: bugcheck.stack,
+            code: Some((bugcheck.code, bugcheck.parameters)),
+            calls: bugcheck.calls,
+            ..Self::sentence(Kind::BugCheck, bugcheck.message)
+        }
+    }
+
+    /// Returns the findings of an error of the kernel.
+    pub(super) fn of_error(error: KernelError) -> Vec<Self> {
+        match error {
+            KernelError::BugCheck(bugcheck) => vec![Self::of_bugcheck(bugcheck)],
+            KernelError::Violations(violations) => {
+                violations.0.into_iter().map(Self::of_violation).collect()
+            }
+            other => vec![Self::sentence(Kind::Failure, other.to_string())],
+        }
+    }
+
+    /// Returns the findings of a step that failed.
+    pub(super) fn of_step(error: ScriptError) -> Vec<Self> {
+        let mut findings = match error.problem {
+            Problem::Kernel(error) => Self::of_error(error),
+            other => vec![Self::sentence(Kind::Failure, other.to_string())],
+        };
+        let line = Some(error.line).filter(|line| *line != 0);
+        for finding in &mut findings {
+            finding.line = line;
+        }
+        findings
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        if let Some((code, _)) = self.code {
+            write!(f, "bugcheck 0x{code:X}: ")?;
+        }
+        f.write_str(&self.message)?;
+        // A bugcheck's message has the number of its rule.
+        if let Some(number) = self.rule.and_then(Rule::number) {
+            write!(f, " [{number}]")?;
+        }
+        if self.count > 1 {
+            write!(f, " ({} times)", self.count)?;
+        }
+        for line in &self.stack {
+            write!(f, "\n    {line}")?;
+        }
+        Ok(())
+    }
+}

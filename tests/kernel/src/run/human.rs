@@ -1,0 +1,116 @@
+//! Output for people.
+
+use std::io::{self, Write};
+
+use etl_file::{show::Escaped, table};
+
+use super::{
+    finding::Finding,
+    play::{Report, Summary},
+};
+use crate::harness::{
+    recording::RecordedEvent,
+    script::{Done, Observer},
+};
+
+/// Writes a run for people: steps and events to one output, findings to another.
+pub struct Human<O, E> {
+    out: O,
+    findings: E,
+    error: Option<io::Error>,
+}
+
+impl<O: Write, E: Write> Human<O, E> {
+    /// Creates a report that writes steps and events to `out`, and findings to `findings`.
+    pub const fn new(out: O, findings: E) -> Self {
+        Self {
+            out,
+            findings,
+            error: None,
+        }
+    }
+
+    /// Ends the report.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first error of an output, unless nobody reads it any more.
+    pub fn finish(self) -> io::Result<()> {
+        check(self.error)
+    }
+
+    fn line(&mut self, line: &str) {
+        keep(&mut self.error, writeln!(self.out, "{line}"));
+    }
+}
+
+/// Keeps the first error.
+pub(super) fn keep(error: &mut Option<io::Error>, result: io::Result<()>) {
+    if let Err(found) = result {
+        error.get_or_insert(found);
+    }
+}
+
+/// Returns an error, unless it is that nobody reads the output.
+pub(super) fn check(error: Option<io::Error>) -> io::Result<()> {
+    match error {
+        Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
+impl<O: Write, E: Write> Observer for Human<O, E> {
+    fn starts(&mut self, _line: usize, _step: &str) {}
+
+    fn done(&mut self, done: &Done) {
+        self.line(&done.to_string());
+    }
+
+    fn event(&mut self, event: &RecordedEvent) {
+        self.line(&format!("    {}", table::line(&event.decoded)));
+    }
+}
+
+impl<O: Write, E: Write> Report for Human<O, E> {
+    fn output(&mut self, line: &str) {
+        self.line(&format!("    driver: {}", Escaped(line)));
+    }
+
+    fn finding(&mut self, finding: &Finding) {
+        let mut lines = vec![format!("{}: {finding}", finding.kind.label())];
+        if !finding.calls.is_empty() {
+            lines.push("The last calls before the bugcheck, newest first:".to_owned());
+            lines.extend(finding.calls.iter().map(|call| format!("    {call}")));
+        }
+        let text = lines.join("\n") + "\n";
+        keep(&mut self.error, self.findings.write_all(text.as_bytes()));
+    }
+
+    fn summary(&mut self, summary: &Summary) {
+        self.line(&format!(
+            "{} kernel calls, {} pool blocks allocated, {} freed, {} enable notifications",
+            summary.statistics.calls,
+            summary.statistics.allocations,
+            summary.statistics.frees,
+            summary.statistics.notifications
+        ));
+        if let Some((what, bytes)) = &summary.peak_stack {
+            self.line(&format!(
+                "peak kernel stack use: {bytes} of 24,576 bytes, in {what}"
+            ));
+        }
+        let file = summary.file.display();
+        self.line(&format!(
+            "{} events in {file}, {} lost",
+            summary.events, summary.events_lost
+        ));
+        self.line(&format!(
+            "To print them: etl dump {file} --image {}",
+            summary.image.display()
+        ));
+        self.line(&format!(
+            "found: {} errors, {} warnings, {} notes",
+            summary.errors, summary.warnings, summary.notes
+        ));
+    }
+}

@@ -1,0 +1,141 @@
+//! Output for programs: one JSON object for each line.
+//!
+//! The member `reason` tells what a line is, as in cargo's messages: `step`, `event` (with the
+//! members that `etl dump --format json` writes), `driver-output`, `finding` or `run-summary`.
+
+use std::io::{self, Write};
+
+use etl_file::json::EventLine;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    finding::Finding,
+    human::{check, keep},
+    play::{Report, Summary},
+};
+use crate::{
+    ground::rule::Rule,
+    harness::{
+        recording::RecordedEvent,
+        script::{Done, Observer},
+    },
+};
+
+/// Writes a run as JSON, one object for each line.
+pub struct Json<O> {
+    out: O,
+    error: Option<io::Error>,
+}
+
+#[derive(Serialize)]
+struct EventMessage<'a> {
+    reason: &'static str,
+    #[serde(flatten)]
+    event: EventLine<'a>,
+}
+
+impl<O: Write> Json<O> {
+    /// Creates a report that writes to `out`.
+    pub const fn new(out: O) -> Self {
+        Self { out, error: None }
+    }
+
+    /// Ends the report.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first error of the output, unless nobody reads it any more.
+    pub fn finish(self) -> io::Result<()> {
+        check(self.error)
+    }
+
+    fn line(&mut self, message: &impl Serialize) {
+        let written = serde_json::to_string(message)
+            .map_err(io::Error::from)
+            .and_then(|text| writeln!(self.out, "{text}"));
+        keep(&mut self.error, written);
+    }
+}
+
+/// Returns a script's line, or null for a step that is not of a file.
+fn line_number(line: usize) -> Option<usize> {
+    Some(line).filter(|line| *line != 0)
+}
+
+impl<O: Write> Observer for Json<O> {
+    fn starts(&mut self, _line: usize, _step: &str) {}
+
+    fn done(&mut self, done: &Done) {
+        let completion = done.completion.as_ref().map(|completion| {
+            json!({
+                "status": format!("0x{:08x}", completion.status.0.cast_unsigned()),
+                "status_name": completion.status.to_string(),
+                "information": completion.information,
+                "output": etl_file::show::Hex(&completion.output).to_string(),
+            })
+        });
+        self.line(&json!({
+            "reason": "step",
+            "line": line_number(done.line),
+            "client": Some(done.client).filter(|client| *client != 0),
+            "step": done.step,
+            "completion": completion,
+        }));
+    }
+
+    fn event(&mut self, event: &RecordedEvent) {
+        self.line(&EventMessage {
+            reason: "event",
+            event: EventLine::new(&event.event, &event.decoded),
+        });
+    }
+}
+
+impl<O: Write> Report for Json<O> {
+    fn output(&mut self, line: &str) {
+        self.line(&json!({ "reason": "driver-output", "text": line }));
+    }
+
+    fn finding(&mut self, finding: &Finding) {
+        let code = finding.code.map(|(code, parameters)| {
+            json!({
+                "code": format!("0x{code:x}"),
+                "parameters": parameters.map(|one| format!("0x{one:x}")),
+            })
+        });
+        self.line(&json!({
+            "reason": "finding",
+            "kind": finding.kind.name(),
+            "line": finding.line,
+            "message": finding.message,
+            "rule": finding.rule.map(|rule| format!("{rule:?}")),
+            "rule_number": finding.rule.and_then(Rule::number),
+            "count": finding.count,
+            "stack": finding.stack,
+            "bugcheck": code,
+            "calls": finding.calls,
+        }));
+    }
+
+    fn summary(&mut self, summary: &Summary) {
+        let stack = summary.peak_stack.as_ref();
+        self.line(&json!({
+            "reason": "run-summary",
+            "success": summary.is_clean(),
+            "image": summary.image,
+            "etl": summary.file,
+            "events": summary.events,
+            "events_lost": summary.events_lost,
+            "errors": summary.errors,
+            "warnings": summary.warnings,
+            "notes": summary.notes,
+            "kernel_calls": summary.statistics.calls,
+            "pool_blocks_allocated": summary.statistics.allocations,
+            "pool_blocks_freed": summary.statistics.frees,
+            "notifications": summary.statistics.notifications,
+            "peak_stack": stack.map(|(_, bytes)| bytes),
+            "peak_stack_routine": stack.map(|(what, _)| what),
+        }));
+    }
+}

@@ -1,0 +1,40 @@
+//! What to run, and how.
+
+use std::path::PathBuf;
+
+use super::enable::Enabled;
+use crate::harness::script::{Clients, Script};
+
+/// A driver to run, and how to run it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The driver's image. A .pdb file beside it provides function names and lines.
+    pub image: PathBuf,
+    /// The driver's service name.
+    pub service: String,
+    /// The script to play, or `None` for the life of a device.
+    pub script: Option<Script>,
+    /// The trace file to write.
+    pub etl: PathBuf,
+    /// The session's name.
+    pub session: String,
+    /// The providers and groups to enable with parameters of their own.
+    pub enabled: Vec<Enabled>,
+    /// True to enable every provider that the driver registers.
+    pub every_provider: bool,
+    /// The clients that play the part of the script on an open device.
+    pub clients: Clients,
+    /// True to guard every pool block.
+    pub special_pool: bool,
+    /// True to report notes about style.
+    pub notes: bool,
+}
+
+/// The form of a command line's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people: steps and events on standard output, findings on standard error.
+    Human,
+    /// One JSON object for each line, on standard output.
+    Json,
+}

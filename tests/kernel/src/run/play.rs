@@ -1,0 +1,378 @@
+//! The course of a run.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use etl_file::{Catalog, image::ImageError, show::Escaped};
+
+use super::{
+    finding::{Finding, Kind},
+    options::Run,
+    progress::Progress,
+};
+use crate::{
+    ground::nearest::nearest,
+    harness::{
+        config::KernelConfig,
+        driver::Driver,
+        kernel::{Kernel, Statistics},
+        recording::{RecordedEvent, Recording},
+        script::{Done, Observer, Script, Setting},
+    },
+    services::etw::{
+        controller::EnableParameters,
+        session::config::{SessionConfig, SessionReport},
+        state::Target,
+    },
+};
+
+/// Receives what happens in a run, as it happens.
+pub trait Report: Observer {
+    /// Called for each line that the driver prints with `DbgPrint`.
+    fn output(&mut self, line: &str);
+
+    /// Called for each finding, errors first, then warnings and notes.
+    fn finding(&mut self, finding: &Finding);
+
+    /// Called at the end.
+    fn summary(&mut self, summary: &Summary);
+}
+
+/// The result of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The driver's image.
+    pub image: PathBuf,
+    /// The trace file.
+    pub file: PathBuf,
+    /// The number of events in the trace file.
+    pub events: u64,
+    /// The number of events that could not be recorded.
+    pub events_lost: u32,
+    /// The kernel's counters.
+    pub statistics: Statistics,
+    /// The peak use of the kernel stack in bytes, and the routine that used it.
+    pub peak_stack: Option<(String, usize)>,
+    /// The number of bugchecks, violations and failures.
+    pub errors: usize,
+    /// The number of warnings.
+    pub warnings: usize,
+    /// The number of notes.
+    pub notes: usize,
+}
+
+impl Summary {
+    /// Returns whether nothing was found but notes.
+    #[must_use]
+    pub const fn is_clean(&self) -> bool {
+        self.errors == 0 && self.warnings == 0
+    }
+}
+
+impl Run {
+    /// Runs the driver, and tells `report` what happens.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the driver cannot be run at all: if the trace file cannot be created, or
+    /// a provider cannot be enabled. What the driver does wrong is a finding.
+    pub fn play(&self, report: &mut dyn Report) -> Result<Summary> {
+        let mut findings = Vec::new();
+        let catalog = self.catalog(&mut findings);
+        let kernel = Kernel::with_config(KernelConfig {
+            special_pool: self.special_pool,
+            notes: self.notes,
+            ..KernelConfig::default()
+        });
+        // What is left after an error is a finding.
+        kernel.leave_behind();
+        let recording = Recording::start(
+            &kernel,
+            SessionConfig::to_file(&self.session, &self.etl),
+            catalog,
+        )?;
+        self.enable(&kernel, &recording)?;
+        let mut player = Player {
+            report,
+            kernel: &kernel,
+            printed: 0,
+            unfinished: String::new(),
+            progress: Progress::new(),
+        };
+        findings.extend(self.drive(&kernel, &recording, &mut player));
+        let described: Vec<(String, etl_file::Guid)> = recording
+            .catalog()
+            .providers()
+            .map(|provider| {
+                let guid = provider.control_guid.unwrap_or(provider.guid);
+                (provider.name.clone(), guid)
+            })
+            .collect();
+        // Whatever failed, the trace so far is finished and named.
+        let (events, traced) = recording.stop()?;
+        for event in &events {
+            player.report.event(event);
+        }
+        player.flush_output();
+        findings.extend(kernel.warnings().into_iter().map(Finding::of_violation));
+        findings.extend(kernel.notes().into_iter().map(Finding::of_violation));
+        findings.extend(self.missing_providers(&kernel, &described));
+        findings.sort_by_key(|finding| match finding.kind {
+            Kind::BugCheck | Kind::Violation | Kind::Failure => 0,
+            Kind::Warning => 1,
+            Kind::Note => 2,
+        });
+        for finding in &findings {
+            report.finding(finding);
+        }
+        let summary = self.summary(&kernel, &traced, &findings);
+        report.summary(&summary);
+        Ok(summary)
+    }
+
+    /// Loads the descriptions of events that the image contains.
+    fn catalog(&self, findings: &mut Vec<Finding>) -> Catalog {
+        let mut catalog = Catalog::new();
+        match catalog.load_image(&self.image) {
+            Ok(skipped) => findings.extend(skipped.into_iter().map(|skipped| {
+                let image = self.image.display();
+                let message = format!("{image}: skipping a part of the resources: {skipped}");
+                Finding::sentence(Kind::Warning, message)
+            })),
+            // TraceLogging events need no resources. What is not an image is refused at its load.
+            Err(
+                ImageError::Missing { .. } | ImageError::Io { .. } | ImageError::Malformed { .. },
+            ) => {}
+            Err(error) => {
+                findings.push(Finding::sentence(Kind::Warning, error.to_string()));
+            }
+        }
+        catalog
+    }
+
+    /// Enables the providers for the session.
+    fn enable(&self, kernel: &Kernel, recording: &Recording) -> Result<()> {
+        for one in &self.enabled {
+            kernel
+                .enable(recording.session(), one.target, one.parameters.clone())
+                .with_context(|| format!("cannot enable {}", one.name))?;
+        }
+        if self.every_provider {
+            let everything = EnableParameters {
+                level: u8::MAX,
+                ..EnableParameters::default()
+            };
+            kernel.enable_every_provider(recording.session(), everything)?;
+        }
+        Ok(())
+    }
+
+    /// Loads the driver, plays the script and unloads the driver. Returns what was found.
+    fn drive(
+        &self,
+        kernel: &Kernel,
+        recording: &Recording,
+        player: &mut Player<'_>,
+    ) -> Vec<Finding> {
+        let setting = Setting {
+            kernel,
+            service: &self.service,
+            recording,
+            clients: self.clients,
+        };
+        if let Some(script) = &self.script
+            && let Err(error) = script.prepare(setting, player)
+        {
+            return Finding::of_step(error);
+        }
+        let load = format!("load {} as {}", self.image.display(), self.service);
+        player.starts(0, &load);
+        let driver = match kernel.load_as(&self.image, &self.service) {
+            Ok(driver) => driver,
+            Err(error) => return Finding::of_error(error),
+        };
+        player.done(&Done::sentence(&load));
+        let mut findings = Vec::new();
+        if !driver.unprovided_imports().is_empty() {
+            let names = driver.unprovided_imports().join(", ");
+            findings.push(Finding::sentence(
+                Kind::Note,
+                format!(
+                    "the stand-in kernel does not provide {}; a call is a bugcheck",
+                    Escaped(&names)
+                ),
+            ));
+        }
+        let result = match self.script(&driver, &mut findings) {
+            Ok(script) => script
+                .run(setting, &driver, player)
+                .map_err(Finding::of_step),
+            Err(error) => Err(Finding::of_error(error)),
+        };
+        let is_whole = result.is_ok();
+        findings.extend(result.err().into_iter().flatten());
+        player.starts(0, "unload");
+        // What the driver leaks is of interest even if a step failed. A bugcheck was reported.
+        match driver.unload() {
+            Ok(()) => {
+                if let Err(error) = player.step("unload", recording) {
+                    findings.extend(Finding::of_error(error));
+                }
+            }
+            Err(error) => {
+                let found = Finding::of_error(error).into_iter();
+                findings.extend(found.filter(|one| is_whole || one.kind == Kind::Violation));
+            }
+        }
+        findings
+    }
+
+    /// Returns the script to play.
+    fn script(
+        &self,
+        driver: &Driver,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Script, crate::KernelError> {
+        if let Some(script) = &self.script {
+            return Ok(script.clone());
+        }
+        if driver.adds_devices()? {
+            return Ok(Script::life_of_a_device());
+        }
+        findings.push(Finding::sentence(
+            Kind::Note,
+            "the driver has no EvtDriverDeviceAdd, so no device is added".to_owned(),
+        ));
+        Ok(Script::life_without_a_device())
+    }
+
+    /// Names the providers that are enabled or described and did not register, and those that did.
+    fn missing_providers(
+        &self,
+        kernel: &Kernel,
+        described: &[(String, etl_file::Guid)],
+    ) -> Vec<Finding> {
+        let registered = kernel.providers();
+        let names: Vec<String> = registered
+            .iter()
+            .map(|(guid, name)| {
+                let described = described.iter().find(|(_, described)| described == guid);
+                let described = described.map(|(name, _)| name.clone());
+                let name = name.clone().or(described);
+                name.unwrap_or_else(|| format!("{{{guid}}}"))
+            })
+            .collect();
+        let is_missing = |wanted| registered.iter().all(|(guid, _)| *guid != wanted);
+        let sentence = |what: String, name: &str| {
+            if names.is_empty() {
+                return format!("{what} did not register, and no other did");
+            }
+            let near = nearest(name, names.iter().map(String::as_str))
+                .map_or_else(String::new, |near| format!("; the nearest name is {near}"));
+            format!(
+                "{what} did not register; registered: {}{near}",
+                names.join(", ")
+            )
+        };
+        let enabled = self.enabled.iter().filter_map(|one| match one.target {
+            Target::Provider(guid) if is_missing(guid) => {
+                let what = format!("the provider {}", one.name);
+                Some(Finding::sentence(Kind::Warning, sentence(what, &one.name)))
+            }
+            _ => None,
+        });
+        let described = described
+            .iter()
+            .filter(|(_, guid)| is_missing(*guid))
+            .map(|(name, _)| {
+                let what = format!("the provider {}, which the image describes,", Escaped(name));
+                Finding::sentence(Kind::Note, sentence(what, name))
+            });
+        enabled.chain(described).collect()
+    }
+
+    fn summary(&self, kernel: &Kernel, traced: &SessionReport, findings: &[Finding]) -> Summary {
+        let count = |label| {
+            let of_kind = findings.iter().filter(|one| one.kind.label() == label);
+            of_kind.count()
+        };
+        Summary {
+            image: self.image.clone(),
+            file: traced.file.clone(),
+            events: traced.events,
+            events_lost: traced.events_lost,
+            statistics: kernel.statistics(),
+            peak_stack: kernel
+                .stack_use()
+                .into_iter()
+                .max_by_key(|(_, bytes)| *bytes),
+            errors: count(Kind::Failure.label()),
+            warnings: count(Kind::Warning.label()),
+            notes: count(Kind::Note.label()),
+        }
+    }
+}
+
+/// Passes what a script does on to a report, with the driver's output, and shows progress.
+struct Player<'a> {
+    report: &'a mut dyn Report,
+    kernel: &'a Kernel,
+    /// The number of pieces of the driver's output that are passed on.
+    printed: usize,
+    /// The last piece, if it has no end of line yet.
+    unfinished: String,
+    progress: Progress,
+}
+
+impl Player<'_> {
+    /// Passes on a step that is not of a script, and its events.
+    fn step(&mut self, step: &str, recording: &Recording) -> Result<(), crate::KernelError> {
+        self.done(&Done::sentence(step));
+        for event in recording.take()? {
+            self.event(&event);
+        }
+        Ok(())
+    }
+
+    /// Passes on the whole lines that the driver has printed.
+    fn output(&mut self) {
+        let printed = self.kernel.debug_output();
+        let new = printed.get(self.printed..).unwrap_or_default();
+        let text = std::mem::take(&mut self.unfinished) + &new.concat();
+        self.printed = printed.len();
+        for line in text.split_inclusive('\n') {
+            match line.strip_suffix('\n') {
+                Some(line) => self.report.output(line.trim_end_matches('\r')),
+                None => line.clone_into(&mut self.unfinished),
+            }
+        }
+    }
+
+    /// Passes on all that the driver has printed.
+    fn flush_output(&mut self) {
+        self.output();
+        if !self.unfinished.is_empty() {
+            self.report.output(&std::mem::take(&mut self.unfinished));
+        }
+    }
+}
+
+impl Observer for Player<'_> {
+    fn starts(&mut self, line: usize, step: &str) {
+        let step = match line {
+            0 => step.to_owned(),
+            _ => format!("line {line}: {step}"),
+        };
+        self.progress.starts(&step);
+        self.report.starts(line, &step);
+    }
+
+    fn done(&mut self, done: &Done) {
+        self.report.done(done);
+        self.output();
+    }
+
+    fn event(&mut self, event: &RecordedEvent) {
+        self.report.event(event);
+    }
+}

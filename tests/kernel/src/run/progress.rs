@@ -1,0 +1,60 @@
+//! Progress of long steps, on standard error.
+
+use std::{
+    io::{self, Write as _},
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{RecvTimeoutError, Sender};
+use etl_file::show::Escaped;
+
+/// The time after which a step is long.
+const LONG: Duration = Duration::from_secs(2);
+
+/// The time between two lines about a long step.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// Writes a line on standard error about each step that takes long.
+pub struct Progress(Option<Sender<String>>);
+
+impl Progress {
+    /// Starts to watch steps.
+    pub fn new() -> Self {
+        let (steps, inbox) = crossbeam_channel::unbounded::<String>();
+        let watch = move || {
+            let mut next = inbox.recv().ok();
+            while let Some(step) = next {
+                let start = Instant::now();
+                let mut wait = LONG;
+                next = loop {
+                    match inbox.recv_timeout(wait) {
+                        Ok(step) => break Some(step),
+                        Err(RecvTimeoutError::Disconnected) => break None,
+                        Err(RecvTimeoutError::Timeout) => {}
+                    }
+                    // A line that nobody reads is not needed.
+                    let _unread = writeln!(
+                        io::stderr(),
+                        "Running {} … {} s",
+                        Escaped(&step),
+                        start.elapsed().as_secs()
+                    );
+                    wait = AGAIN;
+                };
+            }
+        };
+        // Without the thread, only the lines are missing.
+        let started = std::thread::Builder::new()
+            .name("progress".to_owned())
+            .spawn(watch);
+        Self(started.is_ok().then_some(steps))
+    }
+
+    /// Notes that a step starts, and that the one before has ended.
+    pub fn starts(&self, step: &str) {
+        if let Some(steps) = &self.0 {
+            // The thread reads until the sender is gone.
+            let _sent = steps.send(step.to_owned());
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! `cargo etw run`: builds a driver and runs it in the stand-in kernel.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+use clap::ArgMatches;
+use driver_build::driver::Messages;
+use etw_testkernel::run::{self, Format};
+
+use crate::{
+    build::{self, Build},
+    options::optional,
+};
+
+/// Runs the driver. The exit code is 1 if anything was found but notes.
+pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    let format = run::format(matches)?;
+    let (image, etl) = if let Some(image) = optional::<PathBuf>(matches, "image")? {
+        let etl = run::etl_here(&image);
+        (image, etl)
+    } else {
+        let image = build(matches, format)?;
+        let etl = image.with_extension("etl");
+        (image, etl)
+    };
+    let is_clean = run::execute(&run::run(matches, &image, etl)?, format)?;
+    Ok(if is_clean {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Builds the driver, and returns its image.
+fn build(matches: &ArgMatches, format: Format) -> Result<PathBuf> {
+    let arguments = Build {
+        package: optional(matches, "package")?,
+        manifest: optional(matches, "manifest-path")?,
+        machine: "x64".to_owned(),
+        is_release: matches.get_flag("release"),
+    };
+    let messages = match format {
+        Format::Human => Messages::Human,
+        Format::Json => Messages::Json,
+    };
+    Ok(build::build(&arguments, messages)?.sys)
+}

@@ -1,0 +1,45 @@
+//! A driver in a folder of its own, outside every checkout.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use etw_test_support::root;
+
+/// Writes a driver to a folder: that of the guide, under another name.
+pub fn driver(folder: &Path) {
+    let guide = root().join("driver/examples/minimal");
+    fs::create_dir(folder.join("src")).unwrap();
+    for name in ["build.rs", "src/lib.rs", "src/trace.rs"] {
+        fs::copy(guide.join(name), folder.join(name)).unwrap();
+    }
+    let library = root().join("provider-lib");
+    let library = library.to_str().unwrap();
+    let manifest = format!(
+        "[package]\nname = \"contoso-sensor\"\nversion = \"3.1.4\"\nedition = \"2024\"\n\
+         [package.metadata.wdk.driver-model]\ndriver-type = \"KMDF\"\nkmdf-version-major = 1\n\
+         target-kmdf-version-minor = 31\n\
+         [lib]\ncrate-type = [\"cdylib\"]\ntest = false\n\
+         [dependencies]\nwdk-alloc = \"0.4\"\nwdk-etw = {{ path = {library:?} }}\nwdk-panic = \"0.5\"\n\
+         wdk-sys = \"0.5\"\n[build-dependencies]\nwdk-build = \"0.6\"\n\
+         [profile.dev]\npanic = \"abort\"\n[profile.release]\npanic = \"abort\"\n"
+    );
+    fs::write(folder.join("Cargo.toml"), manifest).unwrap();
+    // A lock file with the versions that this repository has, which are on this machine.
+    fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+}
+
+/// Runs a command of `cargo etw` in a folder.
+pub fn etw(folder: &Path, command: &str, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
+        .current_dir(folder)
+        // cargo sets these variables for tests; an author has none of them.
+        .env_remove("CARGO_TARGET_DIR")
+        .env_remove("CARGO_MANIFEST_DIR")
+        .args(["etw", command])
+        .args(arguments)
+        .output()
+        .unwrap()
+}

@@ -1,0 +1,342 @@
+//! Executes docs/your-own-driver.md, command by command, in a fresh folder outside the checkout.
+//!
+//! The info strings of the guide's fenced blocks say what the test does with them:
+//!
+//! - `sh`: a script that must succeed. A `text` block after it has lines that must be in its output, in
+//!   this order, where `…` stands for anything.
+//! - `file=NAME` after the language: a new file. In a `diff`, the changes to one, which `@@` separates.
+//! - `new`, `existing`, `path`, `git`: the block belongs to one route only.
+//!
+//! What the guide does not say is done to save time and to be repeatable: cargo-etw is installed
+//! without optimizations, everything is built in the checkout's target folder, and the packages'
+//! versions are those of the checkout's lock file.
+
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+use std::{
+    env, fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
+
+use etw_test_support::root;
+use tempfile::TempDir;
+
+/// A fenced block of the guide.
+#[derive(Debug)]
+struct Block {
+    line: usize,
+    language: String,
+    /// The words after the language.
+    tags: Vec<String>,
+    text: String,
+}
+
+impl Block {
+    fn file(&self) -> Option<&str> {
+        self.tags.iter().find_map(|tag| tag.strip_prefix("file="))
+    }
+
+    /// Returns whether the block belongs to a route, which consists of these tags.
+    fn is_on(&self, route: &[&str]) -> bool {
+        const ALL: [&str; 4] = ["new", "existing", "path", "git"];
+        self.tags
+            .iter()
+            .filter(|tag| ALL.contains(&tag.as_str()))
+            .all(|tag| route.contains(&tag.as_str()))
+    }
+}
+
+/// Returns the fenced blocks of a Markdown text.
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for (number, line) in text.lines().enumerate() {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(info), None) => {
+                let mut words = info.split(',').map(str::to_owned);
+                open = Some(Block {
+                    line: number + 1,
+                    language: words.next().unwrap_or_default(),
+                    tags: words.collect(),
+                    text: String::new(),
+                });
+            }
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (None, Some(block)) => {
+                block.text.push_str(line);
+                block.text.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block is not closed");
+    blocks
+}
+
+/// Returns whether a line has the parts of a pattern, in this order; `…` separates the parts.
+fn matches(pattern: &str, line: &str) -> bool {
+    let mut rest = line;
+    pattern.split('…').map(str::trim).all(|part| {
+        let found = rest.find(part);
+        if let Some(at) = found {
+            rest = &rest[at + part.len()..];
+        }
+        found.is_some()
+    })
+}
+
+/// Returns the first expected line that the output lacks after those before it.
+fn missing<'a>(expected: &'a str, output: &str) -> Option<&'a str> {
+    let mut lines = output.lines();
+    expected
+        .lines()
+        .find(|pattern| !lines.any(|line| matches(pattern, line)))
+}
+
+/// Applies the changes of a `diff` block to a text.
+fn apply(diff: &str, text: &str) -> Result<String, String> {
+    let mut text = text.to_owned();
+    for change in diff.split("@@\n") {
+        let side = |left_out: char| -> String {
+            let lines = change.lines().filter(|line| !line.starts_with(left_out));
+            lines
+                .map(|line| line.get(1..).unwrap_or_default().to_owned() + "\n")
+                .collect()
+        };
+        let (old, new) = (side('+'), side('-'));
+        if text.matches(&old).count() != 1 {
+            return Err(format!("the text has not exactly one place with:\n{old}"));
+        }
+        text = text.replace(&old, &new);
+    }
+    Ok(text)
+}
+
+/// A folder in which the guide is executed.
+struct Machine {
+    folder: TempDir,
+    /// The current folder.
+    here: PathBuf,
+    /// The checkout's target folder.
+    target: PathBuf,
+    cargo_home: Option<PathBuf>,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+        Self {
+            here: folder.path().to_owned(),
+            folder,
+            target: target.to_owned(),
+            cargo_home: None,
+        }
+    }
+
+    /// Returns a shell whose environment is that of an author.
+    fn shell(&self) -> Command {
+        let mut shell = Command::new("sh");
+        for (name, _) in env::vars_os() {
+            let text = name.to_string_lossy();
+            let is_cargos = text == "CARGO"
+                || [
+                    "CARGO_PKG_",
+                    "CARGO_MANIFEST_",
+                    "CARGO_BIN_",
+                    "CARGO_CRATE_",
+                ]
+                .iter()
+                .any(|prefix| text.starts_with(prefix));
+            if is_cargos {
+                shell.env_remove(name);
+            }
+        }
+        let installed = self.folder.path().join("cargo");
+        let mut path = vec![installed.join("bin")];
+        path.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+        shell
+            .current_dir(&self.here)
+            .env("CARGO_INSTALL_ROOT", installed)
+            .env("PATH", env::join_paths(path).unwrap())
+            .env("CARGO_TARGET_DIR", &self.target)
+            // The same as in the checkout, so that what is built there is used.
+            .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
+            .env("CARGO_TERM_COLOR", "never")
+            .env("WDK_ETW", root())
+            .env("WDK_ETW_URL", self.url());
+        if let Some(home) = &self.cargo_home {
+            shell.env("CARGO_HOME", home);
+        }
+        shell
+    }
+
+    /// Returns the URL of the repository that [`Self::make_repository`] makes.
+    fn url(&self) -> String {
+        format!("file://{}", self.repository().display())
+    }
+
+    fn repository(&self) -> PathBuf {
+        self.target.join("guide/wdk-etw")
+    }
+
+    /// Makes a repository of the checkout's files as they are now, and a folder for cargo in which
+    /// nothing is fetched from it yet. The folder's registry is that of this machine.
+    fn make_repository(&mut self) {
+        let repository = self.repository();
+        let folder = repository.parent().unwrap();
+        let _ = fs::remove_dir_all(folder);
+        let git = |folder: &Path, arguments: &[&str]| {
+            let output = Command::new("git")
+                .current_dir(folder)
+                .args(["-c", "user.name=guide", "-c", "user.email=guide@localhost"])
+                .args(arguments)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "git {arguments:?}: {said}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let list = [
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ];
+        for name in git(&root(), &list).split_terminator('\0') {
+            let (from, to) = (root().join(name), repository.join(name));
+            // A file that was removed is still in git's list.
+            if from.exists() {
+                fs::create_dir_all(to.parent().unwrap()).unwrap();
+                fs::copy(from, to).unwrap();
+            }
+        }
+        git(&repository, &["init", "--quiet", "--initial-branch=main"]);
+        git(&repository, &["add", "--all", "--force"]);
+        git(&repository, &["commit", "--quiet", "--message=guide"]);
+        let home = folder.join("cargo-home");
+        fs::create_dir_all(&home).unwrap();
+        let usual = || env::home_dir().unwrap().join(".cargo");
+        let usual = env::var_os("CARGO_HOME").map_or_else(usual, PathBuf::from);
+        fs::create_dir_all(usual.join("registry")).unwrap();
+        symlink(usual.join("registry"), home.join("registry")).unwrap();
+        for name in ["config.toml", "credentials.toml"] {
+            if usual.join(name).exists() {
+                symlink(usual.join(name), home.join(name)).unwrap();
+            }
+        }
+        self.cargo_home = Some(home);
+    }
+
+    /// Runs a script, and returns its output.
+    fn run(&mut self, script: &str) -> String {
+        let place = self.folder.path().join("place");
+        // An unoptimized program is built already, or soon.
+        let script = script.replace("cargo install ", "cargo install --debug ");
+        let output = self
+            .shell()
+            .arg("-ec")
+            .arg(format!("exec 2>&1\n{script}\npwd > \"$PLACE\""))
+            .env("PLACE", &place)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{script}\n{said}");
+        let here = fs::read_to_string(place).unwrap();
+        self.here = PathBuf::from(here.trim_end());
+        // A new driver has no lock file yet. That of the checkout has the versions that are on this
+        // machine.
+        let lock = self.here.join("Cargo.lock");
+        if self.here.join("Cargo.toml").exists() && !lock.exists() {
+            fs::copy(root().join("Cargo.lock"), lock).unwrap();
+        }
+        said
+    }
+}
+
+/// Executes the guide on a route.
+fn execute(machine: &mut Machine, route: &[&str]) {
+    let path = root().join("docs/your-own-driver.md");
+    let blocks = blocks(&fs::read_to_string(path).unwrap());
+    let blocks: Vec<&Block> = blocks.iter().filter(|block| block.is_on(route)).collect();
+    let mut executed = 0;
+    for (number, block) in blocks.iter().enumerate() {
+        let place = format!("docs/your-own-driver.md:{}", block.line);
+        if let Some(name) = block.file() {
+            let path = machine.here.join(name);
+            let text = if block.language == "diff" {
+                let text = fs::read_to_string(&path).unwrap();
+                apply(&block.text, &text).unwrap_or_else(|error| panic!("{place}: {name}: {error}"))
+            } else {
+                block.text.clone()
+            };
+            fs::write(path, text).unwrap();
+            continue;
+        }
+        if block.language != "sh" {
+            continue;
+        }
+        let start = Instant::now();
+        let output = machine.run(&block.text);
+        let seconds = start.elapsed().as_secs_f32();
+        println!("{place} ({route:?}, {seconds:.1} s)\n{output}");
+        executed += 1;
+        let expected = blocks
+            .get(number + 1)
+            .filter(|next| next.language == "text" && next.file().is_none());
+        if let Some(expected) = expected
+            && let Some(line) = missing(&expected.text, &output)
+        {
+            panic!("{place}: the output lacks the line {line:?}:\n{output}");
+        }
+    }
+    assert!(executed > 4, "{executed} blocks were executed");
+}
+
+#[test]
+#[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
+fn the_guide_is_executed_with_a_new_driver_and_git() {
+    let mut machine = Machine::new();
+    machine.make_repository();
+    execute(&mut machine, &["new", "git"]);
+}
+
+#[test]
+#[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
+fn the_guide_is_executed_with_an_existing_driver_and_a_checkout() {
+    let mut machine = Machine::new();
+    let driver = machine.folder.path().join("fabrikam-meter");
+    let from = root().join("tools/cargo-etw/tests/existing");
+    fs::create_dir_all(driver.join("src")).unwrap();
+    for (name, new) in [
+        ("Cargo.toml.in", "Cargo.toml"),
+        ("build.rs", "build.rs"),
+        ("src/lib.rs", "src/lib.rs"),
+    ] {
+        fs::copy(from.join(name), driver.join(new)).unwrap();
+    }
+    machine.here = driver;
+    execute(&mut machine, &["existing", "path"]);
+}
+
+#[test]
+fn blocks_patterns_and_changes_are_read() {
+    let read = blocks("a\n```sh,new,file=x\nb\n```\nc\n```text\nd\n\n```\n");
+    assert_eq!(read.len(), 2);
+    assert_eq!((read[0].line, read[0].text.as_str()), (2, "b\n"));
+    assert_eq!(read[0].file(), Some("x"));
+    assert!(read[0].is_on(&["new", "git"]) && !read[0].is_on(&["existing", "git"]));
+    assert_eq!(read[1].text, "d\n\n");
+    assert!(matches("load … as x", "load /a b/c as x"));
+    assert!(!matches("as … load", "load /a as x"));
+    assert_eq!(missing("b\nc\n", "a\nb\nc\n"), None);
+    assert_eq!(missing("c\nb\n", "a\nb\nc\n"), Some("b"));
+    let changed = apply(" a\n-b\n+c\n@@\n d\n+e\n", "a\nb\nd\n");
+    assert_eq!(changed.unwrap(), "a\nc\nd\ne\n");
+    assert!(apply(" x\n+y\n", "a\n").is_err());
+    assert!(apply(" a\n+y\n", "a\na\n").is_err());
+}

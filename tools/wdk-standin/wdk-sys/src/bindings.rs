@@ -1,0 +1,113 @@
+//! The macros that the generated bindings use.
+//!
+//! wdk-sys-generator writes the files in `generated` from the data in `tools/wdk-standin/data`. They
+//! are included as text, as the published crate includes what bindgen writes: types refer to one
+//! another, so they are one module.
+
+/// Items of a feature.
+macro_rules! in_feature {
+    ($feature:tt, $($item:item)*) => {
+        $(
+            #[cfg(feature = $feature)]
+            $item
+        )*
+    };
+}
+
+/// Fails to compile if the size, the alignment or a field's offset is not that of the headers.
+macro_rules! layout {
+    ($name:ident, $size:literal, $align:literal $(, $field:ident = $offset:literal)*) => {
+        const _: () = {
+            $crate::bindings::same(
+                size_of::<$name>(),
+                $size,
+                concat!("the size of ", stringify!($name)),
+            );
+            $crate::bindings::same(
+                align_of::<$name>(),
+                $align,
+                concat!("the alignment of ", stringify!($name)),
+            );
+            $(
+                $crate::bindings::same(
+                    ::core::mem::offset_of!($name, $field),
+                    $offset,
+                    concat!("the offset of ", stringify!($name), ".", stringify!($field)),
+                );
+            )*
+        };
+    };
+}
+
+/// Implements `Default` as all bits zero.
+macro_rules! zeroed {
+    ($name:ident) => {
+        impl Default for $name {
+            #[inline]
+            fn default() -> Self {
+                // SAFETY: the type consists of integers, raw pointers, optional function
+                // pointers and arrays of them, for which zero is a valid value.
+                unsafe { ::core::mem::zeroed() }
+            }
+        }
+    };
+}
+
+/// Implements the accessors of the bit fields in one unit, and the function that makes the unit.
+macro_rules! bits {
+    (
+        $name:ident $unit:ident $storage:tt $new:ident
+        $(
+            $get:ident $set:ident $get_raw:ident $set_raw:ident
+            $offset:literal $width:literal {$kind:ty} $raw:ident
+        )*
+    ) => {
+        impl $name {
+            $(
+                #[inline]
+                pub fn $get(&self) -> $kind {
+                    // SAFETY: every value of a union's bits is valid for the unit.
+                    let unit = unsafe { &self.$unit };
+                    unit.get($offset, $width) as $raw as $kind
+                }
+
+                #[inline]
+                pub fn $set(&mut self, value: $kind) {
+                    // SAFETY: as above.
+                    let unit = unsafe { &mut self.$unit };
+                    unit.set($offset, $width, value as $raw as u64);
+                }
+
+                #[inline]
+                pub unsafe fn $get_raw(this: *const Self) -> $kind {
+                    // SAFETY: the caller passes a pointer that can be read.
+                    let unit = unsafe { &raw const (*this).$unit };
+                    // SAFETY: as above.
+                    let bits = unsafe { __BindgenBitfieldUnit::raw_get(unit, $offset, $width) };
+                    bits as $raw as $kind
+                }
+
+                #[inline]
+                pub unsafe fn $set_raw(this: *mut Self, value: $kind) {
+                    // SAFETY: the caller passes a pointer that can be written.
+                    let unit = unsafe { &raw mut (*this).$unit };
+                    let bits = value as $raw as u64;
+                    // SAFETY: as above.
+                    unsafe { __BindgenBitfieldUnit::raw_set(unit, $offset, $width, bits) };
+                }
+            )*
+
+            #[inline]
+            pub fn $new($($get: $kind),*) -> __BindgenBitfieldUnit<$storage> {
+                let mut unit = __BindgenBitfieldUnit::<$storage>::default();
+                $(unit.set($offset, $width, $get as $raw as u64);)*
+                unit
+            }
+        }
+    };
+}
+
+/// Panics, which is a compile error in a constant, if a measure is not that of the headers.
+pub const fn same(found: usize, expected: usize, what: &str) {
+    assert!(found == expected, "{}", what);
+}
