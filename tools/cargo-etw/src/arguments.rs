@@ -3,7 +3,9 @@
 //! Functions build the command line, since clap's derive macros allow lints that this workspace
 //! forbids.
 
-use clap::Command;
+use std::path::PathBuf;
+
+use clap::{Arg, Command, value_parser};
 
 use crate::{
     completions, doctor, inf, manifest,
