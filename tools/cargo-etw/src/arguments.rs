@@ -3,9 +3,7 @@
 //! Functions build the command line, since clap's derive macros allow lints that this workspace
 //! forbids.
 
-use std::path::PathBuf;
-
-use clap::{Arg, Command, value_parser};
+use clap::Command;
 
 use crate::{
     completions, doctor, inf, manifest,
