@@ -240,3 +240,45 @@ fn programs_get_an_object_for_each_line() {
     let events = lines.iter().filter(|line| line["reason"] == "event");
     assert_eq!(summary["events"], events.count());
 }
+
+#[test]
+fn a_driver_that_ends_its_process_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |service: &str, arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+            .arg("run")
+            .arg(common::probe())
+            .args(["--service", service, "--etl"])
+            .arg(folder.path().join("ended.etl"))
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{service}: {output:?}");
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr))
+    };
+    for (service, how) in [
+        ("exit", "ended the process with the exit code 0"),
+        ("kill", "ended the process by the signal SIGKILL"),
+        ("corrupt", "ended the process by the signal SIG"),
+    ] {
+        let (shown, errors) = run(service, &[]);
+        let error = errors.lines().find(|line| line.starts_with("error: "));
+        let error = error.unwrap_or_else(|| panic!("{service}: {errors}"));
+        assert!(error.contains(how), "{error}");
+        let call = "; its last call is ExAllocatePool2 from tests/drivers/probe/src/lib.rs:";
+        assert!(error.contains(call), "{error}");
+        assert!(error.contains("; the step is `load "), "{error}");
+        assert!(shown.contains("0 events in "), "{shown}");
+    }
+    let (shown, _) = run("exit", &["--message-format", "json"]);
+    let lines: Vec<serde_json::Value> = shown
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let [finding, summary] = lines.as_slice() else {
+        panic!("{shown}");
+    };
+    assert_eq!(finding["kind"], "process-ended");
+    assert_eq!(summary["success"], false);
+}

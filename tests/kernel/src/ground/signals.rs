@@ -12,7 +12,7 @@ use nix::{
     sys::signal::{self, SaFlags, SigAction, SigHandler, SigSet, Signal},
 };
 
-use super::{copy, unwind::Registers as General};
+use super::{copy, flight, unwind::Registers as General};
 
 /// The signal by which [`interrupt`] interrupts a thread.
 pub const INTERRUPT: Signal = Signal::SIGVTALRM;
@@ -156,6 +156,7 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         return;
     }
     let (Some((top, resume)), None) = (RESUME.get(), TRAP.get()) else {
+        flight::note_fault(*register(registers, libc::REG_RIP));
         leave_to_others(signal, info, context);
         return;
     };

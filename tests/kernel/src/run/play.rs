@@ -11,7 +11,7 @@ use super::{
     progress::Progress,
 };
 use crate::{
-    ground::nearest::nearest,
+    ground::{flight, nearest::nearest},
     harness::{
         config::KernelConfig,
         driver::Driver,
@@ -49,8 +49,10 @@ pub struct Summary {
     pub events: u64,
     /// The number of events that could not be recorded.
     pub events_lost: u32,
-    /// The kernel's counters.
-    pub statistics: Statistics,
+    /// The number of calls of the kernel.
+    pub calls: u64,
+    /// The kernel's counters, unless the driver ended the process.
+    pub statistics: Option<Statistics>,
     /// The peak use of the kernel stack in bytes, and the routine that used it.
     pub peak_stack: Option<(String, usize)>,
     /// The number of bugchecks, violations and failures.
@@ -118,7 +120,7 @@ impl Run {
         findings.extend(kernel.notes().into_iter().map(Finding::of_violation));
         findings.extend(self.missing_providers(&kernel, &described));
         findings.sort_by_key(|finding| match finding.kind {
-            Kind::BugCheck | Kind::Violation | Kind::Failure => 0,
+            Kind::BugCheck | Kind::Violation | Kind::Ended | Kind::Failure => 0,
             Kind::Warning => 1,
             Kind::Note => 2,
         });
@@ -301,7 +303,8 @@ impl Run {
             file: traced.file.clone(),
             events: traced.events,
             events_lost: traced.events_lost,
-            statistics: kernel.statistics(),
+            calls: kernel.statistics().calls,
+            statistics: Some(kernel.statistics()),
             peak_stack: kernel
                 .stack_use()
                 .into_iter()
@@ -363,6 +366,7 @@ impl Observer for Player<'_> {
             0 => step.to_owned(),
             _ => format!("line {line}: {step}"),
         };
+        flight::note_step(&step);
         self.progress.starts(&step);
         self.report.starts(line, &step);
     }
