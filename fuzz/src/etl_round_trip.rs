@@ -168,9 +168,9 @@ fn as_read(mut header: LogFileHeader) -> LogFileHeader {
 }
 
 /// Returns a valid header that is similar to another.
-fn mended(header: LogFileHeader) -> LogFileHeader {
+fn corrected(header: LogFileHeader) -> LogFileHeader {
     let clean = |name: &str| -> String { name.chars().filter(|c| *c != '\0').take(64).collect() };
-    let mut mended = LogFileHeader {
+    let mut corrected = LogFileHeader {
         buffer_size: 1024 * kib(header.buffer_size),
         processors: header.processors.clamp(1, 4),
         clock: ClockType::from_raw(header.clock.raw() % 3 + 1),
@@ -181,13 +181,13 @@ fn mended(header: LogFileHeader) -> LogFileHeader {
         log_file_name: clean(&header.log_file_name),
         ..header
     };
-    if mended.log_file_mode & log_file_mode::NO_PER_PROCESSOR_BUFFERING != 0 {
-        mended.processors = 1;
+    if corrected.log_file_mode & log_file_mode::NO_PER_PROCESSOR_BUFFERING != 0 {
+        corrected.processors = 1;
     }
-    if mended.clock == ClockType::SystemTime {
-        mended.start_clock = mended.start_time.raw();
+    if corrected.clock == ClockType::SystemTime {
+        corrected.start_clock = corrected.start_time.raw();
     }
-    mended
+    corrected
 }
 
 /// A buffer of the file in the model.
@@ -215,7 +215,7 @@ pub struct Written {
     /// The clock.
     pub clock: ClockType,
     /// True if the session's header was rejected and replaced by a similar valid one.
-    pub mended: bool,
+    pub corrected: bool,
     /// The events in the file.
     pub events: usize,
     /// The events' extended data items.
@@ -240,11 +240,11 @@ pub struct Written {
 pub fn check(session: &Session) -> Written {
     let wanted = session.header.header();
     let refused = LogFile::create(io::Cursor::new(Vec::new()), wanted.clone());
-    let mended_header = refused.is_err();
+    let is_corrected = refused.is_err();
     let header = match refused {
         Ok(_) => wanted,
         Err(WriteError::Header(error)) => {
-            let header = mended(wanted.clone());
+            let header = corrected(wanted.clone());
             assert!(header != wanted, "a valid header is refused: {error}");
             if matches!(error, HeaderError::NamesTooLong { .. }) {
                 let long = wanted.session_name.len() + wanted.log_file_name.len();
@@ -269,7 +269,7 @@ pub fn check(session: &Session) -> Written {
         losses: Losses::default(),
         written: Written {
             clock: header.clock,
-            mended: mended_header,
+            corrected: is_corrected,
             ..Written::default()
         },
     };

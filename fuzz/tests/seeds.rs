@@ -56,7 +56,7 @@ fn every_target_has_seeds_and_a_test() {
 }
 
 #[test]
-fn the_seeds_are_written_in_place_of_older_ones() {
+fn the_seeds_replace_older_ones() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("seeds");
     let stale = folder.join("traits").join("stale");
@@ -180,7 +180,7 @@ fn etl_round_trip_seeds() {
     type Wanted = fn(&Written) -> bool;
     let wanted: [(&str, Wanted); 10] = [
         ("empty", |it| it.events == 0 && it.buffers == 0),
-        ("mended", |it| it.mended && it.events > 0),
+        ("corrected", |it| it.corrected && it.events > 0),
         ("qpc", |it| it.clock == ClockType::Qpc && it.events > 1),
         ("system_time", |it| {
             it.clock == ClockType::SystemTime && it.events > 1

@@ -51,7 +51,7 @@ impl<'a> EventDataDescriptor<'a> {
     #[expect(
         clippy::inline_always,
         clippy::cast_possible_truncation,
-        reason = "the function is two moves; the length is below 65,536"
+        reason = "the function compiles to two moves; the length is below 65,536"
     )]
     pub fn fitting(bytes: &'a [u8]) -> Self {
         // The upper half of the length is 0, and so is the type. The compiler merges both halves
@@ -65,7 +65,7 @@ impl<'a> EventDataDescriptor<'a> {
         }
     }
 
-    /// Refers to a field of a fixed size.
+    /// Refers to a fixed-size field.
     #[must_use]
     pub fn of<T: PlainData>(value: &'a T) -> Self {
         let start = core::ptr::from_ref(value).cast::<u8>();

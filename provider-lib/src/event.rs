@@ -86,9 +86,9 @@ impl EventRef<true> {
     const fn metadata(self) -> &'static [u8] {
         // SAFETY: the pointer is to a whole blob, in which the metadata follows the descriptor.
         let start = unsafe { self.0.cast::<u8>().add(size_of::<EventDescriptor>()) };
-        // SAFETY: `EventBlob::tracelogging` saw that there are two bytes.
+        // SAFETY: `EventBlob::tracelogging` checked that there are two bytes.
         let size = unsafe { start.cast::<[u8; 2]>().read() };
-        // SAFETY: `EventBlob::new` saw that the size is right.
+        // SAFETY: `EventBlob::new` checked that the size is right.
         unsafe { slice::from_raw_parts(start, u16::from_le_bytes(size) as usize) }
     }
 }
@@ -122,7 +122,10 @@ impl Provider {
     #[doc(hidden)]
     #[must_use]
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the function is a single load")]
+    #[expect(
+        clippy::inline_always,
+        reason = "the function compiles to a single load"
+    )]
     pub fn needs_slow_path(&self) -> bool {
         self.state().needs_slow_path()
     }
@@ -168,7 +171,10 @@ impl Write<'_, true> {
     /// Returns the data descriptor of the event metadata.
     #[must_use]
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the function is a single load")]
+    #[expect(
+        clippy::inline_always,
+        reason = "the function compiles to a single load"
+    )]
     pub fn event_metadata(&self) -> EventDataDescriptor<'static> {
         EventDataDescriptor::event_metadata(self.event.metadata())
     }
@@ -178,7 +184,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
     /// Returns the data descriptor of the provider's traits.
     #[must_use]
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the function is two loads")]
+    #[expect(clippy::inline_always, reason = "the function compiles to two loads")]
     pub fn traits(&self) -> EventDataDescriptor<'_> {
         self.provider.traits_descriptor(&self.pass)
     }
@@ -320,7 +326,7 @@ pub const fn count<T>(bytes: &[u8]) -> u16 {
     }
 }
 
-/// Returns the bytes of values in memory.
+/// Returns the bytes of a slice of values, as they are in memory.
 #[must_use]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the function compiles to nothing")]

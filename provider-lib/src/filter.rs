@@ -274,7 +274,7 @@ mod tests {
 
     // R-E6
     #[test]
-    fn hostile_chains_end() {
+    fn iteration_of_a_hostile_chain_ends() {
         let mut runner = proptest::test_runner::TestRunner::deterministic();
         let result = runner.run(&hostile_chain(), |bytes| {
             let data = FilterData {

@@ -110,7 +110,10 @@ impl EnableState {
     /// keywords, or ETW refused the registration's traits. During an update the answer may be the
     /// old one, which is safe because ETW filters again for each session.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the function is a single load")]
+    #[expect(
+        clippy::inline_always,
+        reason = "the function compiles to a single load"
+    )]
     pub fn needs_slow_path(&self) -> bool {
         self.slow_path.load(Ordering::Relaxed) != 0
     }

@@ -267,7 +267,7 @@ mod tests {
 
     // R-T1, R-T2, R-T5, R-C4
     #[test]
-    fn the_worked_example_comes_out() {
+    fn the_worked_example_has_the_documented_bytes() {
         let group = Guid::parse("faaf2f61-9b26-4591-9bb1-b9b8bae2d34c").unwrap();
         let traits = Traits::new("Contoso.Sample", Some(group), &[(128, &[1, 2, 3, 4])]).unwrap();
         let mut expected = std::vec::Vec::from(*b"\x2B\x00Contoso.Sample\x00\x13\x00\x01");

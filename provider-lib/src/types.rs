@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_security_identifier_is_whole() {
+    fn truncated_and_invalid_security_identifiers_are_refused() {
         let system = [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0];
         assert_eq!(Sid::new(&system).map(Sid::as_bytes), Some(&system[..]));
         assert_eq!(Sid::new(&system[..11]), None);

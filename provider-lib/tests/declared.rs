@@ -267,7 +267,7 @@ mod in_manifest {
 
 // R-D2, R-T6
 #[test]
-fn a_provider_that_is_all_in_a_manifest_needs_no_traits() {
+fn a_provider_with_only_manifest_events_needs_no_traits() {
     let etw = turn();
     assert_eq!(in_manifest::register(), Ok(Registered::Complete));
     let classes: Vec<_> = etw
@@ -468,7 +468,7 @@ fn a_hook_writes_the_state() {
 
 // R-O6, R-O7
 #[test]
-fn what_goes_with_an_event_is_passed_on() {
+fn a_writes_options_are_passed_on() {
     let etw = registered();
     let activity = ActivityId::from_guid(Guid::from_bytes([1; 16]));
     let related = ActivityId::from_guid(Guid::from_bytes([2; 16]));
@@ -522,7 +522,7 @@ fn what_goes_with_an_event_is_passed_on() {
 
 // R-O6
 #[test]
-fn an_activity_comes_from_what_the_thread_does() {
+fn an_activity_originates_from_the_threads_activity() {
     let etw = turn();
     assert_eq!(Activity::from_thread().unwrap().related(), None);
     let thread = Guid::from_bytes([3; 16]);
@@ -558,7 +558,7 @@ fn long(characters: usize) -> String {
 
 // Fields that do not fit are truncated, counted and reported.
 #[test]
-fn what_does_not_fit_is_cut_and_flagged() {
+fn fields_that_do_not_fit_are_cut_and_reported() {
     const ROOM: usize = wdk_etw_room();
     let etw = registered();
     let before = trace::PROVIDER.failures().cut();

@@ -99,7 +99,7 @@ fn match_any_zero_means_all_keywords() {
 
 // R-E3
 #[test]
-fn a_notification_replaces_what_was_before() {
+fn a_notification_replaces_the_previous_state() {
     let etw = turn();
     let provider = provider!();
     assert_eq!(provider.register(), Ok(Registered::Complete));
@@ -242,7 +242,7 @@ fn copy_filter(_provider: &Provider, notification: &Notification<'_>) {
 
 // R-E1, R-E6
 #[test]
-fn a_hook_is_shown_the_filters_of_every_session() {
+fn a_hook_receives_every_sessions_filters() {
     const SCHEMATIZED: u32 = 0x8000_0000;
     let etw = turn();
     let provider = provider!(Hooks {

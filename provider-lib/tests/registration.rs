@@ -52,7 +52,7 @@ fn registering_sets_the_traits() {
 
 // R-G2
 #[test]
-fn group_refusal_keeps_the_provider_working() {
+fn a_refused_group_leaves_the_provider_working() {
     let etw = turn();
     let provider = provider!();
     etw.set(|etw| etw.information_status = ACCESS_DENIED);
@@ -139,7 +139,7 @@ fn a_failed_registration_returns_its_cause_and_can_be_retried() {
 }
 
 #[test]
-fn a_failed_unregistration_can_be_tried_again_and_writes_nothing() {
+fn after_a_failed_unregistration_writes_do_nothing_and_it_can_be_retried() {
     let etw = turn();
     let provider = provider!();
     assert_eq!(provider.register(), Ok(Registered::Complete));
@@ -163,7 +163,7 @@ fn a_failed_unregistration_can_be_tried_again_and_writes_nothing() {
 }
 
 #[test]
-fn unregister_waits_for_writes_in_flight() {
+fn unregister_waits_for_writes_in_progress() {
     let etw = turn();
     let provider = provider!();
     assert_eq!(provider.register(), Ok(Registered::Complete));
@@ -183,7 +183,7 @@ fn unregister_waits_for_writes_in_flight() {
         let calls = etw.calls();
         assert!(
             !calls.contains(&Call::Unregister(0x1001)),
-            "the handle went while a write used it"
+            "the handle was released while a write used it"
         );
         // A later write does not wait.
         write(provider);
@@ -229,7 +229,7 @@ fn second_set_traits_is_reported() {
 
 // R-C4, R-T5, R-T7
 #[test]
-fn traits_made_at_run_time_lie_in_non_paged_pool_while_the_registration_lasts() {
+fn run_time_traits_are_in_non_paged_pool_until_unregistration() {
     let etw = turn();
     let provider = provider!();
     let expected = {
@@ -293,7 +293,7 @@ fn a_registration_that_fails_leaves_no_pool_behind() {
 }
 
 #[test]
-fn an_image_is_tracked_if_its_provider_asks() {
+fn an_image_is_tracked_if_its_provider_requests_it() {
     static PROVIDER: Provider = Provider::new(ID, &traits!(NAME)).with_binary_tracking();
     let etw = turn();
     assert_eq!(PROVIDER.register(), Ok(Registered::Complete));
@@ -317,7 +317,7 @@ fn an_image_is_tracked_if_its_provider_asks() {
 // R-C5
 #[cfg(debug_assertions)]
 #[test]
-fn debug_builds_refuse_calls_above_their_ceiling() {
+fn debug_builds_refuse_calls_above_the_highest_irql() {
     let etw = turn();
     let provider = provider!();
     etw.set(|etw| etw.irql = 1);
@@ -344,7 +344,7 @@ fn debug_builds_refuse_calls_above_their_ceiling() {
 }
 
 #[test]
-fn several_providers_and_several_registrations_of_one_guid_stand_side_by_side() {
+fn several_registrations_of_the_same_and_other_guids_are_independent() {
     static FIRST: Provider = Provider::new(ID, &traits!(NAME));
     static SECOND: Provider = Provider::new(ID, &traits!(NAME));
     static OTHER: Provider = Provider::new(guid_of_name!("Other"), &traits!("Other"));

@@ -7,7 +7,7 @@ use wdk_etw::{Guid, TraitsBuffer, TraitsError};
 proptest! {
     // R-T1, R-T2, R-T5, R-C4
     #[test]
-    fn a_blob_reads_back_or_is_refused(
+    fn a_blob_is_read_back_or_refused(
         name in "[^\\x00]{0,60}",
         group: Option<[u8; 16]>,
         custom in prop::collection::vec((any::<u8>(), prop::collection::vec(any::<u8>(), 0..60)), 0..5),

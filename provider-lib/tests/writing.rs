@@ -35,7 +35,7 @@ fn write(options: &WriteOptions) -> Result<(), WriteError> {
 
 // R-D1, R-D2, R-D5, R-O1, R-O5
 #[test]
-fn an_event_is_its_descriptor_and_its_pieces() {
+fn an_event_is_its_descriptor_and_its_data_descriptors() {
     let etw = registered();
     let data = [
         EventDataDescriptor::of(&5_u32),
@@ -132,7 +132,7 @@ fn failures_are_returned_and_counted_by_status() {
 }
 
 #[test]
-fn as_many_pieces_as_etw_takes_are_passed_on() {
+fn as_many_data_descriptors_as_etw_accepts_are_passed_on() {
     let etw = registered();
     let data = [EventDataDescriptor::of(&0_u8); MAX_DATA_DESCRIPTORS];
     assert_eq!(PROVIDER.write(&EVENT, &WriteOptions::new(), &data), Ok(()));

@@ -33,7 +33,7 @@ pub mod keyword {
     pub const TIMER: u64 = 1 << 2;
     /// Loading and unloading of the driver, arrival and removal of the device.
     pub const LIFECYCLE: u64 = 1 << 3;
-    /// Events of bursts.
+    /// The events that a burst writes ([`IOCTL_BURST`](super::IOCTL_BURST)).
     pub const LOAD: u64 = 1 << 4;
     /// Reads of a simulated store, combined with [`LOCAL`] or [`REMOTE`].
     pub const READ: u64 = 1 << 5;

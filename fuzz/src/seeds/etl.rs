@@ -19,7 +19,7 @@ use crate::etl_round_trip::{Session, Written, check};
 const WRITTEN: usize = 0x1000;
 /// The buffer size of most seeds in bytes, smaller than the writer's minimum.
 const SMALL: usize = 1024;
-/// The buffer size in bytes where one buffer holds many events.
+/// The buffer size in bytes of the seeds whose buffers hold many events.
 const LARGE: usize = 2048;
 /// The size of a buffer's header in bytes.
 const BUFFER_HEADER: usize = 72;
@@ -354,20 +354,20 @@ fn refused() -> [Seed; 4] {
 }
 
 /// The name of a property of sessions, and the test for it.
-type Wish = (&'static str, fn(&Written) -> bool);
+type Property = (&'static str, fn(&Written) -> bool);
 
-const SESSIONS: [Wish; 10] = [
+const SESSIONS: [Property; 10] = [
     ("empty", |it| it.events == 0),
-    ("mended", |it| it.mended && it.events > 0),
+    ("corrected", |it| it.corrected && it.events > 0),
     ("qpc", |it| {
-        !it.mended && it.events > 1 && it.clock == ClockType::Qpc
+        !it.corrected && it.events > 1 && it.clock == ClockType::Qpc
     }),
     // The clock and the start must be the same time, as only in a corrected header.
     ("system_time", |it| {
         it.events > 1 && it.clock == ClockType::SystemTime
     }),
     ("cycles", |it| {
-        !it.mended && it.events > 1 && it.clock == ClockType::CpuCycles
+        !it.corrected && it.events > 1 && it.clock == ClockType::CpuCycles
     }),
     ("processors", |it| it.processors > 1 && it.events > 2),
     ("replaced", |it| it.replaced > 0 && it.buffers > 1),

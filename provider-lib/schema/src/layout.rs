@@ -1,9 +1,9 @@
 //! The layout of an event's data: the data descriptors that a write passes to ETW.
 //!
-//! Consecutive fields of a fixed size, and the length before a string or an array, are copied into
-//! one block, which needs one data descriptor. Fields of a variable size and arrays have a data
-//! descriptor of their own, which points to the caller's memory. ETW concatenates the data without
-//! padding, so decoders see no difference, and fewer data descriptors cost less.
+//! Consecutive fixed-size fields, and the length before a string or an array, are copied into one
+//! block, which needs one data descriptor. Variable-size fields and arrays have their own data
+//! descriptors, which point to the caller's memory. ETW concatenates the data without padding, so
+//! decoders see no difference, and fewer data descriptors cost less.
 
 use etw_wire::limits::{
     EVENT_HEADER_SIZE, MAX_DATA_DESCRIPTORS, MAX_EVENT_SIZE, MAX_SID_SIZE, MAX_SOCKADDR_SIZE,
@@ -37,9 +37,9 @@ pub struct Leaf {
 /// The form of a value in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Wire {
-    /// A value of a fixed size.
+    /// A fixed-size value.
     Plain(Scalar, Format),
-    /// A value of a map.
+    /// A value of a map's type.
     Map(Scalar),
     /// An array of a fixed number of values, without a count.
     Fixed(Scalar, u16),

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_text_is_refused_at_its_place() {
+    fn malformed_text_is_refused_at_its_index() {
         assert_eq!(Guid::parse("{4f50731a}"), Err(GuidError::Length(10)));
         let text = "4f50731a-89cf-4782-b3e0-dce8c90476ba";
         for at in 0..text.len() {

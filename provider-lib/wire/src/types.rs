@@ -20,7 +20,7 @@ macro_rules! codes {
         }
 
         impl $type {
-            /// All values, by rising code.
+            /// All values, in ascending order of their codes.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// Returns the value with this code, or `None` for a code that is not documented.
@@ -50,25 +50,25 @@ codes! {
         UnicodeString = 1,
         /// Text of 8-bit characters, terminated by a NUL unless a length is given.
         AnsiString = 2,
-        /// A signed integer of 8 bits.
+        /// An 8-bit signed integer.
         Int8 = 3,
-        /// An unsigned integer of 8 bits.
+        /// An 8-bit unsigned integer.
         UInt8 = 4,
-        /// A signed integer of 16 bits.
+        /// A 16-bit signed integer.
         Int16 = 5,
-        /// An unsigned integer of 16 bits.
+        /// A 16-bit unsigned integer.
         UInt16 = 6,
-        /// A signed integer of 32 bits.
+        /// A 32-bit signed integer.
         Int32 = 7,
-        /// An unsigned integer of 32 bits.
+        /// A 32-bit unsigned integer.
         UInt32 = 8,
-        /// A signed integer of 64 bits.
+        /// A 64-bit signed integer.
         Int64 = 9,
-        /// An unsigned integer of 64 bits.
+        /// A 64-bit unsigned integer.
         UInt64 = 10,
-        /// An IEEE 754 number of 32 bits.
+        /// A 32-bit IEEE 754 number.
         Float = 11,
-        /// An IEEE 754 number of 64 bits.
+        /// A 64-bit IEEE 754 number.
         Double = 12,
         /// A `BOOL`: 32 bits, false if zero.
         Boolean = 13,
@@ -84,9 +84,9 @@ codes! {
         SystemTime = 18,
         /// A security identifier, of the size that its second byte implies.
         Sid = 19,
-        /// An unsigned integer of 32 bits, shown in hexadecimal.
+        /// A 32-bit unsigned integer, shown in hexadecimal.
         HexInt32 = 20,
-        /// An unsigned integer of 64 bits, shown in hexadecimal.
+        /// A 64-bit unsigned integer, shown in hexadecimal.
         HexInt64 = 21,
         /// UTF-16LE text, preceded by a 16-bit count of bytes.
         CountedUnicodeString = 22,
@@ -107,25 +107,25 @@ codes! {
         String = 1,
         /// A date and time.
         DateTime = 2,
-        /// A signed integer of 8 bits.
+        /// An 8-bit signed integer.
         Byte = 3,
-        /// An unsigned integer of 8 bits.
+        /// An 8-bit unsigned integer.
         UnsignedByte = 4,
-        /// A signed integer of 16 bits.
+        /// A 16-bit signed integer.
         Short = 5,
-        /// An unsigned integer of 16 bits.
+        /// A 16-bit unsigned integer.
         UnsignedShort = 6,
-        /// A signed integer of 32 bits.
+        /// A 32-bit signed integer.
         Int = 7,
-        /// An unsigned integer of 32 bits.
+        /// A 32-bit unsigned integer.
         UnsignedInt = 8,
-        /// A signed integer of 64 bits.
+        /// A 64-bit signed integer.
         Long = 9,
-        /// An unsigned integer of 64 bits.
+        /// A 64-bit unsigned integer.
         UnsignedLong = 10,
-        /// A floating-point number of 32 bits.
+        /// A 32-bit floating-point number.
         Float = 11,
-        /// A floating-point number of 64 bits.
+        /// A 64-bit floating-point number.
         Double = 12,
         /// True or false.
         Boolean = 13,
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_with_the_prefix_that_the_field_uses() {
+    fn names_are_accepted_with_the_prefixes_that_manifests_use() {
         assert_eq!(OutType::from_name("xs:HexInt64"), Some(OutType::HexInt64));
         assert_eq!(OutType::from_name("win:string"), None);
         assert_eq!(OutType::from_name("HexInt64"), None);

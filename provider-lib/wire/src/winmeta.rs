@@ -29,7 +29,7 @@ pub struct StandardChannel {
     pub isolation: Option<&'static str>,
 }
 
-/// The levels, by rising value.
+/// The levels, in ascending order.
 pub const LEVELS: &[Standard<u8>] = &[
     standard(0, "LogAlways", "Log Always", "LogAlways"),
     standard(1, "Critical", "Critical", "Critical"),
@@ -39,7 +39,7 @@ pub const LEVELS: &[Standard<u8>] = &[
     standard(5, "Verbose", "Verbose", "Verbose"),
 ];
 
-/// The opcodes, by rising value.
+/// The opcodes, in ascending order.
 pub const OPCODES: &[Standard<u8>] = &[
     standard(0, "Info", "Info", "Info"),
     standard(1, "Start", "Start", "Start"),
@@ -57,7 +57,7 @@ pub const OPCODES: &[Standard<u8>] = &[
 /// The one task.
 pub const TASKS: &[Standard<u16>] = &[standard(0, "None", "None", "None")];
 
-/// The keywords, by rising mask; the first one has no bit.
+/// The keywords, in ascending order of their masks; the first one has no bit.
 pub const KEYWORDS: &[Standard<u64>] = &[
     standard(0, "AnyKeyword", "AnyKeyword", "AnyKeyword"),
     standard(1 << 48, "ResponseTime", "Response Time", "ResponseTime"),
@@ -75,7 +75,7 @@ pub const KEYWORDS: &[Standard<u64>] = &[
     standard(1 << 55, "EventlogClassic", "Classic", "EventlogClassic"),
 ];
 
-/// The channels, by rising value.
+/// The channels, in ascending order.
 pub const CHANNELS: &[StandardChannel] = &[
     channel(0, "TraceClassic", "Debug", None),
     channel(8, "System", "Admin", Some("System")),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn values_rise() {
+    fn values_are_in_ascending_order() {
         assert!(LEVELS.is_sorted_by_key(|known| known.value));
         assert!(OPCODES.is_sorted_by_key(|known| known.value));
         assert!(KEYWORDS.is_sorted_by_key(|known| known.value));

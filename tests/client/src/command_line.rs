@@ -63,8 +63,8 @@ pub fn command() -> Command {
         .subcommand(
             Command::new("disallow")
                 .about(
-                    "Set the providers that a session does not enable through their groups, or \
-                     show them",
+                    "Set or show the providers that a session does not enable through their \
+                     groups",
                 )
                 .arg(session())
                 .arg(

@@ -7,7 +7,7 @@ use windows_sys::Win32::Foundation::{
     ERROR_WMI_INSTANCE_NOT_FOUND, GetLastError,
 };
 
-/// A call of a Windows function failed.
+/// A call to a Windows function failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call} failed: {} (error {code}){}", message(*code), advice(*code))]
 pub struct Win32Error {
@@ -62,7 +62,7 @@ const fn advice(code: u32) -> &'static str {
 /// A command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// A call of a Windows function failed.
+    /// A call to a Windows function failed.
     #[error(transparent)]
     Win32(#[from] Win32Error),
     /// The system has no ETW, and loads no drivers.

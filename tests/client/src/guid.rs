@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_and_back_is_the_same() {
+    fn guids_round_trip() {
         let guid = etw_scenarios::provider();
         assert_eq!(from_windows(&to_windows(guid)), guid);
         assert_eq!(to_windows(guid).data1, 0x802b_686a);

@@ -70,7 +70,7 @@ pub fn require_windows() -> Result<(), Failure> {
     Ok(())
 }
 
-/// True once Ctrl+C was pressed.
+/// Set once Ctrl+C has been pressed.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "system" fn interrupt(_event: u32) -> BOOL {

@@ -167,8 +167,8 @@ impl<'a> Information<'a> {
     }
 }
 
-/// The data of an event that remain to be decoded, and the values that lengths and counts may refer
-/// to.
+/// The data of an event that remains to be decoded, and the values that lengths and counts may
+/// refer to.
 struct Payload<'a> {
     information: &'a Information<'a>,
     rest: &'a [u8],
@@ -303,7 +303,8 @@ fn data(record: &EVENT_RECORD) -> &[u8] {
     if record.UserData.is_null() {
         return &[];
     }
-    // SAFETY: ETW passes a pointer to this many bytes, which are valid as long as the record.
+    // SAFETY: ETW passes a pointer to this many bytes, which are valid for as long as the record
+    // is.
     unsafe { slice::from_raw_parts(record.UserData.cast(), usize::from(record.UserDataLength)) }
 }
 
@@ -313,7 +314,8 @@ fn related(record: &EVENT_RECORD) -> Option<Guid> {
         return None;
     }
     let count = usize::from(record.ExtendedDataCount);
-    // SAFETY: ETW passes a pointer to this many items, which are valid as long as the record.
+    // SAFETY: ETW passes a pointer to this many items, which are valid for as long as the record
+    // is.
     let items = unsafe { slice::from_raw_parts(record.ExtendedData, count) };
     let item = items.iter().find(|item| {
         u32::from(item.ExtType) == EVENT_HEADER_EXT_TYPE_RELATED_ACTIVITYID

@@ -51,7 +51,7 @@ const COMMANDS: [&str; 12] = [
 
 // R-C6
 #[test]
-fn it_helps() {
+fn help_lists_every_command() {
     let help = output_of(&["--help"]);
     for command in COMMANDS {
         assert!(help.contains(command), "{command} is not in: {help}");
@@ -71,7 +71,7 @@ fn it_helps() {
 }
 
 #[test]
-fn it_lists_the_scenarios() {
+fn the_scenarios_are_listed() {
     let list = output_of(&["scenarios", "--list"]);
     for scenario in etw_scenarios::scenarios() {
         assert!(list.contains(scenario.name) && list.contains(scenario.proves));

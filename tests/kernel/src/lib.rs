@@ -36,11 +36,11 @@
 //!
 //! # What it does not do
 //!
-//! The crate is a test double for what a driver, a controller or a consumer can
-//! observe, not an operating system. Time passes only by [`Kernel::advance`], by waits, and
-//! by reading the clock. There are no interrupts, no DMA, no other drivers and no file
-//! systems. A routine that the crate does not provide is refused by name: an import when the
-//! driver is loaded, a framework routine when the driver calls it.
+//! The crate is a test double for what a driver, a controller or a consumer can observe, not an
+//! operating system. Time passes only by [`Kernel::advance`], by waits, and by reading the clock.
+//! There are no interrupts, no DMA, no other drivers and no file systems. A driver may import
+//! routines that the crate does not provide, but the first call to one causes a bugcheck that names
+//! it.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![allow(

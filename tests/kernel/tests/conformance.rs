@@ -29,12 +29,12 @@ fn check(service: &str) -> Vec<Violation> {
 }
 
 #[test]
-fn a_provider_that_understands_is_clean() {
+fn a_provider_that_interprets_notifications_correctly_is_clean() {
     assert_eq!(check("keeps-state"), []);
 }
 
 #[test]
-fn providers_that_misunderstand_are_found_out() {
+fn providers_that_misinterpret_notifications_are_detected() {
     for (service, rule, part) in [
         (
             "v23",
@@ -61,7 +61,7 @@ fn providers_that_misunderstand_are_found_out() {
 
 // V23 to V26 and V50 for this project's library.
 #[test]
-fn the_sample_driver_understands() {
+fn the_sample_driver_interprets_notifications_correctly() {
     let kernel = Kernel::new();
     let driver = kernel.load(&common::sample()).unwrap();
     let device = driver.add_device().unwrap();

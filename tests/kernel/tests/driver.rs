@@ -21,7 +21,7 @@ const CLIENT: Identity = Identity {
 };
 
 /// The driver with its device open, and a session that records all its events.
-struct World {
+struct Fixture {
     kernel: Kernel,
     folder: tempfile::TempDir,
     session: SessionHandle,
@@ -30,7 +30,7 @@ struct World {
     file: File,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         Self::with(|_| ())
     }
@@ -97,11 +97,16 @@ fn named(trace: &Trace, name: &str) -> usize {
 
 #[test]
 fn wake_completes_waits_in_order() {
-    let world = World::new();
-    let wait = || world.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
+    let fixture = Fixture::new();
+    let wait = || {
+        fixture
+            .file
+            .start_device_control(IOCTL_WAIT, &[], 8)
+            .unwrap()
+    };
     let (first, second) = (wait(), wait());
     assert_eq!(first.try_finish().unwrap(), None);
-    assert_eq!(world.control(IOCTL_WAKE, &[], 0).0, NtStatus::SUCCESS);
+    assert_eq!(fixture.control(IOCTL_WAKE, &[], 0).0, NtStatus::SUCCESS);
     let woken = first.finish().unwrap();
     assert_eq!(
         (woken.status, woken.output),
@@ -109,26 +114,32 @@ fn wake_completes_waits_in_order() {
     );
     assert_eq!(second.try_finish().unwrap(), None);
     // A request waits in every power state of the device.
-    world.device.power_cycle().unwrap();
-    assert_eq!(world.control(IOCTL_WAKE, &[], 0).0, NtStatus::SUCCESS);
+    fixture.device.power_cycle().unwrap();
+    assert_eq!(fixture.control(IOCTL_WAKE, &[], 0).0, NtStatus::SUCCESS);
     assert_eq!(second.finish().unwrap().output, 2_u64.to_le_bytes());
-    assert_eq!(world.statistics().woken, 2);
-    world.leave();
+    assert_eq!(fixture.statistics().woken, 2);
+    fixture.leave();
 }
 
 #[test]
 fn waiting_can_be_cancelled_and_ends_its_activity() {
-    let world = World::new();
-    let waits = world.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
+    let fixture = Fixture::new();
+    let waits = fixture
+        .file
+        .start_device_control(IOCTL_WAIT, &[], 8)
+        .unwrap();
     waits.cancel().unwrap();
     assert_eq!(waits.finish().unwrap().status, NtStatus::CANCELLED);
-    let waits = world.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
-    let (kernel, session, folder) = (world.kernel, world.session, world.folder);
+    let waits = fixture
+        .file
+        .start_device_control(IOCTL_WAIT, &[], 8)
+        .unwrap();
+    let (kernel, session, folder) = (fixture.kernel, fixture.session, fixture.folder);
     // Closing a file cancels the file's waiting requests.
-    world.file.close().unwrap();
+    fixture.file.close().unwrap();
     assert_eq!(waits.finish().unwrap().status, NtStatus::CANCELLED);
-    world.device.remove().unwrap();
-    world.driver.unload().unwrap();
+    fixture.device.remove().unwrap();
+    fixture.driver.unload().unwrap();
     let trace = finish(&kernel, session, &folder);
     let catalog = etl_file::Catalog::new();
     let events: Vec<_> = trace
@@ -142,15 +153,21 @@ fn waiting_can_be_cancelled_and_ends_its_activity() {
 
 #[test]
 fn surprise_removal_is_traced_and_cancels_waits() {
-    let world = World::new();
-    let waits = world.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
+    let fixture = Fixture::new();
+    let waits = fixture
+        .file
+        .start_device_control(IOCTL_WAIT, &[], 8)
+        .unwrap();
     let run = [1, 0, 0, 0];
-    assert_eq!(world.control(IOCTL_SET_TIMER, &run, 0).0, NtStatus::SUCCESS);
-    world.device.surprise_remove().unwrap();
+    assert_eq!(
+        fixture.control(IOCTL_SET_TIMER, &run, 0).0,
+        NtStatus::SUCCESS
+    );
+    fixture.device.surprise_remove().unwrap();
     assert_eq!(waits.finish().unwrap().status, NtStatus::CANCELLED);
-    world.file.close().unwrap();
-    world.driver.unload().unwrap();
-    let trace = finish(&world.kernel, world.session, &world.folder);
+    fixture.file.close().unwrap();
+    fixture.driver.unload().unwrap();
+    let trace = finish(&fixture.kernel, fixture.session, &fixture.folder);
     let pulled_out = |event: &&etl_file::Event| event.record.descriptor.id == 7;
     assert_eq!(trace.events().filter(pulled_out).count(), 1);
 }
@@ -163,14 +180,14 @@ fn traits(trace: &Trace) -> etl_file::decode::ProviderTraits {
 
 // R-T5: custom traits whose value is determined at run time.
 #[test]
-fn every_event_carries_the_registrys_tag() {
+fn every_event_carries_the_tag_from_the_registry() {
     let service = "etw_sample_driver";
-    let tagged = World::with(|kernel| kernel.set_parameter(service, TAG_PARAMETER, "lab 7"));
+    let tagged = Fixture::with(|kernel| kernel.set_parameter(service, TAG_PARAMETER, "lab 7"));
     let found = traits(&tagged.leave());
     let tag: Vec<u8> = "lab 7".encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert!(found.others.contains(&(130, tag)), "{:?}", found.others);
     let without = |prepare: &dyn Fn(&Kernel)| {
-        let found = traits(&World::with(|kernel| prepare(kernel)).leave());
+        let found = traits(&Fixture::with(|kernel| prepare(kernel)).leave());
         assert!(
             found.others.iter().all(|(kind, _)| *kind != 130),
             "{:?}",
@@ -183,9 +200,9 @@ fn every_event_carries_the_registrys_tag() {
 }
 
 #[test]
-fn statistics_tell_what_sessions_want_and_what_was_lost() {
-    let world = World::new();
-    let before = world.statistics();
+fn statistics_report_the_composite_and_failed_writes() {
+    let fixture = Fixture::new();
+    let before = fixture.statistics();
     assert_eq!(
         (before.enabled, before.level, before.match_any),
         (1, 5, u64::MAX)
@@ -198,12 +215,18 @@ fn statistics_tell_what_sessions_want_and_what_was_lost() {
         match_all: keyword::LOAD,
         ..EnableParameters::default()
     };
-    world.kernel.enable(world.session, provider, less).unwrap();
-    let after = world.statistics();
+    fixture
+        .kernel
+        .enable(fixture.session, provider, less)
+        .unwrap();
+    let after = fixture.statistics();
     assert_eq!(after.notifications, before.notifications + 1);
     assert_eq!((after.level, after.match_any, after.match_all), (4, 17, 16));
-    world.kernel.disable(world.session, provider, None).unwrap();
-    assert_eq!(world.statistics().enabled, 0);
+    fixture
+        .kernel
+        .disable(fixture.session, provider, None)
+        .unwrap();
+    assert_eq!(fixture.statistics().enabled, 0);
     let all = EnableParameters {
         level: 5,
         ..EnableParameters::default()
@@ -211,18 +234,18 @@ fn statistics_tell_what_sessions_want_and_what_was_lost() {
     let tight = SessionConfig {
         buffer_kb: 4,
         maximum_buffers: 2,
-        ..SessionConfig::to_file("tight", world.folder.path().join("tight.etl"))
+        ..SessionConfig::to_file("tight", fixture.folder.path().join("tight.etl"))
     };
-    let tight = world.kernel.start_session(tight).unwrap();
-    world.kernel.enable(tight, provider, all).unwrap();
-    world.kernel.hold_writer(tight, true).unwrap();
+    let tight = fixture.kernel.start_session(tight).unwrap();
+    fixture.kernel.enable(tight, provider, all).unwrap();
+    fixture.kernel.hold_writer(tight, true).unwrap();
     let burst = Burst {
         count: 200,
         sender: 1,
     };
-    world.control(IOCTL_BURST, burst.as_bytes(), 0);
-    let lost = world.statistics();
+    fixture.control(IOCTL_BURST, burst.as_bytes(), 0);
+    let lost = fixture.statistics();
     assert!(lost.failed_without_memory > 0);
     assert_eq!(lost.failed_without_memory, lost.events_failed);
-    world.leave();
+    fixture.leave();
 }

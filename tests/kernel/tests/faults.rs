@@ -67,7 +67,7 @@ fn a_driver_that_cannot_be_traced_does_its_work() {
 
 // R-C4
 #[test]
-fn a_driver_without_pool_for_its_traits_takes_its_own() {
+fn a_driver_without_pool_for_its_traits_registers_with_the_declared_ones() {
     let (output, events, failed) = with_fault(Fault::next("ExAllocatePool2", NtStatus::NO_MEMORY));
     assert!(
         output.contains("ExAllocatePool2 could not allocate 87 bytes"),
@@ -79,7 +79,7 @@ fn a_driver_without_pool_for_its_traits_takes_its_own() {
 
 // R-O11
 #[test]
-fn writes_that_fail_are_counted_and_the_next_ones_go_on() {
+fn failed_writes_are_counted_and_later_ones_succeed() {
     let good = with_fault(Fault::next("ExAllocatePool2", NtStatus::NO_MEMORY)).1;
     let fault = Fault {
         routine: "EtwWriteEx",

@@ -16,12 +16,12 @@ const CLIENT: Identity = Identity {
     thread: 11,
 };
 
-struct World {
+struct Fixture {
     kernel: Kernel,
     folder: tempfile::TempDir,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         Self {
             kernel: Kernel::new(),
@@ -98,48 +98,51 @@ fn request(device: &Device) {
 // R-G3
 #[test]
 fn a_disallowed_provider_is_not_reached_by_a_group_and_the_list_can_change() {
-    let world = World::new();
-    let (by_group, other) = (world.session("by group"), world.session("other"));
+    let fixture = Fixture::new();
+    let (by_group, other) = (fixture.session("by group"), fixture.session("other"));
     let requests = EnableParameters {
         level: 4,
         match_any: keyword::REQUEST,
         ..EnableParameters::default()
     };
     let list = vec![etw_scenarios::provider()];
-    world
+    fixture
         .kernel
         .set_disallow_list(by_group, list.clone())
         .unwrap();
-    world
+    fixture
         .kernel
         .enable(by_group, group(), requests.clone())
         .unwrap();
-    world
+    fixture
         .kernel
         .enable(other, group(), requests.clone())
         .unwrap();
-    let (driver, device) = world.load();
+    let (driver, device) = fixture.load();
     request(&device);
     // The list is removed while the session runs, and then set again.
-    let before = world.kernel.statistics().notifications;
-    world.kernel.set_disallow_list(by_group, vec![]).unwrap();
-    assert_eq!(world.kernel.statistics().notifications - before, 1);
+    let before = fixture.kernel.statistics().notifications;
+    fixture.kernel.set_disallow_list(by_group, vec![]).unwrap();
+    assert_eq!(fixture.kernel.statistics().notifications - before, 1);
     request(&device);
-    world
+    fixture
         .kernel
         .set_disallow_list(by_group, list.clone())
         .unwrap();
-    world.kernel.set_disallow_list(by_group, list).unwrap();
-    assert_eq!(world.kernel.statistics().notifications - before, 2);
+    fixture.kernel.set_disallow_list(by_group, list).unwrap();
+    assert_eq!(fixture.kernel.statistics().notifications - before, 2);
     request(&device);
     // The list does not apply to a provider that the session enables directly.
-    world.kernel.enable(by_group, provider(), requests).unwrap();
+    fixture
+        .kernel
+        .enable(by_group, provider(), requests)
+        .unwrap();
     request(&device);
     device.remove().unwrap();
     driver.unload().unwrap();
-    assert_eq!(world.recorded(by_group), ["Write", "Write"]);
-    assert_eq!(world.recorded(other), ["Write"; 4]);
-    let gone = world.kernel.set_disallow_list(other, vec![]);
+    assert_eq!(fixture.recorded(by_group), ["Write", "Write"]);
+    assert_eq!(fixture.recorded(other), ["Write"; 4]);
+    let gone = fixture.kernel.set_disallow_list(other, vec![]);
     assert!(matches!(
         gone,
         Err(KernelError::Control(ControlError::NotRunning))
@@ -148,32 +151,32 @@ fn a_disallowed_provider_is_not_reached_by_a_group_and_the_list_can_change() {
 
 // R-G4
 #[test]
-fn a_private_session_controls_no_group_and_gets_no_events_of_drivers() {
-    let world = World::new();
+fn a_private_session_controls_no_group_and_receives_no_events_from_drivers() {
+    let fixture = Fixture::new();
     let private = |name: &str| {
         let config = SessionConfig {
             private: Some(CLIENT.process),
-            ..world.config(name)
+            ..fixture.config(name)
         };
-        world.kernel.start_session(config)
+        fixture.kernel.start_session(config)
     };
     let session = private("private").unwrap();
-    let error = world.refused(session, group(), everything());
+    let error = fixture.refused(session, group(), everything());
     assert!(
         error.contains("a private session cannot enable or disable a group"),
         "{error}"
     );
-    world
+    fixture
         .kernel
         .enable(session, provider(), everything())
         .unwrap();
-    let before = world.kernel.statistics().notifications;
-    let (driver, device) = world.load();
+    let before = fixture.kernel.statistics().notifications;
+    let (driver, device) = fixture.load();
     request(&device);
     device.remove().unwrap();
     driver.unload().unwrap();
-    assert_eq!(world.kernel.statistics().notifications, before);
-    assert_eq!(world.recorded(session), [""; 0]);
+    assert_eq!(fixture.kernel.statistics().notifications, before);
+    assert_eq!(fixture.recorded(session), [""; 0]);
     // R-O8: a process can have four private sessions.
     for name in ["a", "b", "c", "d"] {
         private(name).unwrap();
@@ -188,8 +191,8 @@ fn a_private_session_controls_no_group_and_gets_no_events_of_drivers() {
 // R-G4
 #[test]
 fn filters_by_id_and_name_are_not_for_groups() {
-    let world = World::new();
-    let session = world.session("filters");
+    let fixture = Fixture::new();
+    let session = fixture.session("filters");
     let parameters = EnableParameters {
         events: EventFilters {
             ids: Some(EventIdFilter {
@@ -200,14 +203,14 @@ fn filters_by_id_and_name_are_not_for_groups() {
         },
         ..everything()
     };
-    let error = world.refused(session, group(), parameters);
+    let error = fixture.refused(session, group(), parameters);
     assert!(error.contains("do not apply to groups"), "{error}");
 }
 
 // R-O10
 #[test]
 fn sessions_filter_by_id_and_by_name() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let ids = |keep| EventFilters {
         ids: Some(EventIdFilter {
             keep,
@@ -227,18 +230,18 @@ fn sessions_filter_by_id_and_by_name() {
     };
     let sessions = [ids(true), ids(false), names(true), names(false)].map(|events| {
         let name = format!("{events:?}").replace(|letter: char| !letter.is_alphanumeric(), "");
-        let session = world.session(&name);
+        let session = fixture.session(&name);
         let parameters = EnableParameters {
             events,
             ..everything()
         };
-        world
+        fixture
             .kernel
             .enable(session, provider(), parameters)
             .unwrap();
         session
     });
-    let (driver, device) = world.load();
+    let (driver, device) = fixture.load();
     request(&device);
     device.remove().unwrap();
     driver.unload().unwrap();
@@ -250,7 +253,7 @@ fn sessions_filter_by_id_and_by_name() {
         "FileClosed",
     ];
     let [kept_ids, dropped_ids, kept_names, dropped_names] =
-        sessions.map(|session| world.recorded(session));
+        sessions.map(|session| fixture.recorded(session));
     let ids_of = |recorded: &[String]| -> Vec<String> {
         let ids = recorded.iter().filter(|name| name.parse::<u16>().is_ok());
         ids.cloned().collect()
@@ -282,30 +285,30 @@ fn sessions_filter_by_id_and_by_name() {
 #[test]
 fn a_driver_that_may_not_join_its_group_works_outside_it() {
     for denial in [GroupDenial::SkipsAllTraits, GroupDenial::SkipsGroup] {
-        let world = World::new();
+        let fixture = Fixture::new();
         let guid: Guid = PROVIDER_GROUP.parse().unwrap();
-        world.kernel.deny_group(guid, denial);
-        let (by_group, direct) = (world.session("by group"), world.session("direct"));
-        world
+        fixture.kernel.deny_group(guid, denial);
+        let (by_group, direct) = (fixture.session("by group"), fixture.session("direct"));
+        fixture
             .kernel
             .enable(by_group, group(), everything())
             .unwrap();
-        world
+        fixture
             .kernel
             .enable(direct, provider(), everything())
             .unwrap();
-        let (driver, device) = world.load();
+        let (driver, device) = fixture.load();
         request(&device);
         device.remove().unwrap();
         driver.unload().unwrap();
-        let output = world.kernel.debug_output().concat();
+        let output = fixture.kernel.debug_output().concat();
         assert!(
             output.contains("EtwSetInformation(EventProviderSetTraits) returned")
                 && output.contains("STATUS_ACCESS_DENIED"),
             "{output}"
         );
-        assert_eq!(world.recorded(by_group), [""; 0]);
-        let recorded = world.recorded(direct);
+        assert_eq!(fixture.recorded(by_group), [""; 0]);
+        let recorded = fixture.recorded(direct);
         assert!(recorded.contains(&"Write".to_owned()), "{recorded:?}");
         assert!(recorded.contains(&"1".to_owned()), "{recorded:?}");
     }

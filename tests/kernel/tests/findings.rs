@@ -1,4 +1,4 @@
-//! Reports of bugs name the author's line first, and have the call stack after it.
+//! Tests that reports of bugs name the author's line first, followed by the call stack.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -110,7 +110,8 @@ fn a_recursion_is_one_line_of_the_stack() {
     );
 }
 
-/// Runs the sample driver where page faults are not allowed, which each of its writes ignores.
+/// Runs the sample driver where page faults are not allowed, although its writes do not set the
+/// flag for that.
 fn warnings_of_the_sample() -> Vec<Violation> {
     let kernel = Kernel::new();
     let folder = tempfile::tempdir().unwrap();
@@ -159,7 +160,8 @@ fn a_warning_names_the_event_and_is_counted_for_it() {
         let first = text.lines().next().unwrap();
         let event = format!("event `{event}` of WdkEtw.SampleDriver: EtwWriteEx was called");
         assert!(first.starts_with(&event), "{text}");
-        // Not the library, and not what its macros generate, but the function that calls them.
+        // The place is neither in the library nor in the code that its macros generate, but in the
+        // function that uses the macro.
         assert!(first.contains(&format!(" from {file}")), "{text}");
         assert!(
             first.contains(&format!(" ({function}, etw_sample_driver.sys+0x")),
@@ -204,7 +206,7 @@ fn the_trace_until_a_bugcheck_is_written_and_handed_out() {
     let events = u64::try_from(trace.events().count()).unwrap();
     assert_eq!((report.events, report.file), (events, file));
     assert!(events > 1);
-    // It is stopped once.
+    // The session is stopped only once.
     assert!(matches!(
         kernel.stop_session(session),
         Err(KernelError::Control(_))

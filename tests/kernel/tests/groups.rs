@@ -15,12 +15,12 @@ const CLIENT: Identity = Identity {
     thread: 11,
 };
 
-struct World {
+struct Fixture {
     kernel: Kernel,
     folder: tempfile::TempDir,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         Self {
             kernel: Kernel::new(),
@@ -81,33 +81,33 @@ fn provider() -> Target {
 // R-G1
 #[test]
 fn enabling_the_group_enables_its_member() {
-    let world = World::new();
-    let session = world.session("group");
-    world.enable(session, group(), 4, keyword::REQUEST);
-    world.use_driver();
-    assert_eq!(world.recorded(session), [(4, keyword::REQUEST)]);
+    let fixture = Fixture::new();
+    let session = fixture.session("group");
+    fixture.enable(session, group(), 4, keyword::REQUEST);
+    fixture.use_driver();
+    assert_eq!(fixture.recorded(session), [(4, keyword::REQUEST)]);
 }
 
 // R-G1
 #[test]
-fn a_group_is_no_provider() {
-    let world = World::new();
-    let session = world.session("not a provider");
+fn enabling_a_groups_guid_as_a_provider_has_no_effect() {
+    let fixture = Fixture::new();
+    let session = fixture.session("not a provider");
     let guid: Guid = PROVIDER_GROUP.parse().unwrap();
-    world.enable(session, Target::Provider(guid), 5, 0);
-    world.use_driver();
-    assert_eq!(world.recorded(session), []);
+    fixture.enable(session, Target::Provider(guid), 5, 0);
+    fixture.use_driver();
+    assert_eq!(fixture.recorded(session), []);
 }
 
 // R-G5
 #[test]
-fn group_and_direct_enablement_add_up_and_one_copy_is_recorded() {
-    let world = World::new();
-    let session = world.session("both");
-    world.enable(session, group(), 4, keyword::REQUEST);
-    world.enable(session, provider(), 4, keyword::REQUEST | keyword::POWER);
-    world.use_driver();
-    let recorded = world.recorded(session);
+fn enabling_a_provider_and_its_group_records_one_copy() {
+    let fixture = Fixture::new();
+    let session = fixture.session("both");
+    fixture.enable(session, group(), 4, keyword::REQUEST);
+    fixture.enable(session, provider(), 4, keyword::REQUEST | keyword::POWER);
+    fixture.use_driver();
+    let recorded = fixture.recorded(session);
     let requests = recorded
         .iter()
         .filter(|event| **event == (4, keyword::REQUEST))
@@ -122,14 +122,14 @@ fn group_and_direct_enablement_add_up_and_one_copy_is_recorded() {
 
 // R-G5, R-O10
 #[test]
-fn sessions_that_reach_the_provider_in_different_ways_are_routed_apart() {
-    let world = World::new();
-    let by_group = world.session("by group");
-    let direct = world.session("direct");
-    world.enable(by_group, group(), 5, keyword::REQUEST);
-    world.enable(direct, provider(), 4, keyword::LIFECYCLE);
-    world.use_driver();
-    let by_group = world.recorded(by_group);
+fn sessions_that_enable_the_provider_in_different_ways_are_routed_separately() {
+    let fixture = Fixture::new();
+    let by_group = fixture.session("by group");
+    let direct = fixture.session("direct");
+    fixture.enable(by_group, group(), 5, keyword::REQUEST);
+    fixture.enable(direct, provider(), 4, keyword::LIFECYCLE);
+    fixture.use_driver();
+    let by_group = fixture.recorded(by_group);
     assert!(!by_group.is_empty());
     assert!(
         by_group
@@ -137,5 +137,5 @@ fn sessions_that_reach_the_provider_in_different_ways_are_routed_apart() {
             .all(|(_, keyword)| *keyword == keyword::REQUEST)
     );
     // The driver was loaded, its device was added, and the driver was unloaded.
-    assert_eq!(world.recorded(direct), [(4, keyword::LIFECYCLE); 3]);
+    assert_eq!(fixture.recorded(direct), [(4, keyword::LIFECYCLE); 3]);
 }

@@ -1,5 +1,5 @@
-//! Drivers that need more than the stand-in kernel plays: they are loaded, and the first routine
-//! that the kernel does not provide is a bugcheck that names the routine and the driver's line.
+//! Loads drivers that need more than the stand-in kernel provides: the first call to a routine that
+//! the kernel does not provide causes a bugcheck that names the routine and the driver's line.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -7,7 +7,7 @@ mod common;
 
 use etw_testkernel::{Driver, Kernel, KernelError};
 
-/// Adds a device, which must end with a bugcheck, and returns its message.
+/// Adds a device, which must end in a bugcheck, and returns its message.
 fn message_of_adding(driver: &Driver) -> String {
     match driver.add_device() {
         Err(KernelError::BugCheck(bugcheck)) => bugcheck.message,
@@ -33,7 +33,7 @@ fn assert_names(message: &str, routine: &str, caller: &str) {
 }
 
 #[test]
-fn a_usb_driver_is_loaded_and_stops_at_its_target() {
+fn a_usb_driver_is_loaded_and_bugchecks_where_it_creates_its_target() {
     let kernel = Kernel::new();
     let driver = kernel.load(&common::hardware("usb")).unwrap();
     assert_eq!(
@@ -48,7 +48,7 @@ fn a_usb_driver_is_loaded_and_stops_at_its_target() {
 }
 
 #[test]
-fn a_filter_is_loaded_and_stops_where_it_becomes_one() {
+fn a_filter_driver_is_loaded_and_bugchecks_where_it_calls_wdffdoinitsetfilter() {
     let kernel = Kernel::new();
     let driver = kernel.load(&common::hardware("filter")).unwrap();
     assert_eq!(driver.unprovided_imports(), [""; 0]);
@@ -60,7 +60,7 @@ fn a_filter_is_loaded_and_stops_where_it_becomes_one() {
 }
 
 #[test]
-fn a_call_of_an_import_that_is_not_provided_names_the_routine_and_the_line() {
+fn a_call_to_an_import_that_is_not_provided_names_the_routine_and_the_line() {
     let kernel = Kernel::new();
     let driver = kernel.load(&common::hardware("interrupt")).unwrap();
     assert_eq!(

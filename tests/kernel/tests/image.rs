@@ -308,7 +308,7 @@ fn an_import_that_is_not_provided_is_named_when_it_is_called() {
 }
 
 #[test]
-fn damaged_headers_are_refused_or_loaded_but_never_a_crash() {
+fn damaged_headers_are_refused_or_loaded_and_never_crash() {
     let good = fs::read(common::sample()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.sys");

@@ -199,7 +199,7 @@ fn a_stopped_queue_accepts_and_does_not_dispatch() {
 }
 
 #[test]
-fn a_purged_queue_cancels_what_it_holds_and_accepts_nothing() {
+fn a_purged_queue_cancels_its_requests_and_accepts_none() {
     let bench = Bench::new();
     let read = bench.file.start_read(1).unwrap();
     bench.skip();
@@ -216,7 +216,7 @@ fn a_purged_queue_cancels_what_it_holds_and_accepts_nothing() {
 }
 
 #[test]
-fn a_draining_queue_lets_go_of_what_it_holds() {
+fn a_draining_queue_still_provides_its_requests() {
     let bench = Bench::new();
     let read = bench.file.start_read(1).unwrap();
     bench.skip();
@@ -230,7 +230,7 @@ fn a_draining_queue_lets_go_of_what_it_holds() {
 }
 
 #[test]
-fn the_driver_hears_when_a_manual_queue_is_no_longer_empty() {
+fn the_driver_is_notified_when_a_manual_queue_is_no_longer_empty() {
     let bench = Bench::new();
     bench.assert_status(commands::READY_NOTIFY, NtStatus::SUCCESS);
     bench.assert_status(commands::READY_NOTIFY, NtStatus::INVALID_DEVICE_REQUEST);
@@ -257,7 +257,7 @@ fn a_sequential_queue_presents_one_request_at_a_time() {
 }
 
 #[test]
-fn stopping_a_queue_waits_for_what_the_driver_holds() {
+fn stopping_a_queue_waits_for_the_requests_that_the_driver_holds() {
     let bench = Bench::new();
     let write = bench.file.start_write(b"one").unwrap();
     let next = bench.file.start_write(b"second").unwrap();
@@ -370,7 +370,7 @@ fn completing_a_cancelable_request_is_a_bugcheck() {
 }
 
 #[test]
-fn unmarking_what_is_not_cancelable_is_a_bugcheck() {
+fn unmarking_a_request_that_is_not_cancelable_is_a_bugcheck() {
     let bench = Bench::new();
     let _kept = bench.send(commands::KEEP);
     let bugcheck = bench.stops(commands::UNMARK);
@@ -378,7 +378,7 @@ fn unmarking_what_is_not_cancelable_is_a_bugcheck() {
 }
 
 #[test]
-fn a_forwarded_request_is_no_longer_the_drivers() {
+fn a_forwarded_request_no_longer_belongs_to_the_driver() {
     let bench = Bench::new();
     let kept = bench.send(commands::KEEP);
     bench.assert_status(commands::FORWARD, NtStatus::SUCCESS);
@@ -396,7 +396,7 @@ fn a_forwarded_request_is_no_longer_the_drivers() {
 }
 
 #[test]
-fn a_request_is_not_the_drivers_to_delete() {
+fn a_driver_must_not_delete_a_request() {
     let bugcheck = Bench::new().stops(commands::DELETE);
     assert_says(
         &bugcheck,
@@ -440,7 +440,7 @@ fn flushing_a_work_item_waits_for_it() {
 }
 
 #[test]
-fn a_wait_lock_is_held_by_one() {
+fn a_wait_lock_has_one_owner() {
     const TIMEOUT: u32 = 0x102;
     let bench = Bench::new();
     assert_eq!(bench.ask(commands::WAIT_LOCK), [0, TIMEOUT, TIMEOUT, 0]);
@@ -572,7 +572,7 @@ fn a_device_starts_and_is_removed_in_the_documented_order() {
 }
 
 #[test]
-fn power_managed_queues_hold_what_is_in_them_outside_d0() {
+fn power_managed_queues_hold_their_requests_outside_d0() {
     let bench = Bench::new();
     let kept = bench.send(commands::KEEP);
     bench.skip();
@@ -593,7 +593,7 @@ fn power_managed_queues_hold_what_is_in_them_outside_d0() {
 }
 
 #[test]
-fn a_request_that_is_given_back_when_its_queue_stops_comes_again() {
+fn a_request_that_is_returned_when_its_queue_stops_is_presented_again() {
     let bench = Bench::new();
     let kept = bench
         .file
@@ -617,7 +617,7 @@ fn a_request_that_is_given_back_when_its_queue_stops_comes_again() {
 }
 
 #[test]
-fn a_cancelable_request_is_cancelled_when_its_device_goes() {
+fn a_cancelable_request_is_cancelled_when_its_device_is_removed() {
     let bench = Bench::new();
     let kept = bench.send(commands::KEEP_CANCELABLE);
     bench.file.close().unwrap();
@@ -708,7 +708,7 @@ fn a_device_that_its_driver_declares_failed_is_removed() {
 }
 
 #[test]
-fn closing_a_file_cancels_what_waits_for_it() {
+fn closing_a_file_cancels_its_waiting_requests() {
     let bench = Bench::new();
     let read = bench.file.start_read(1).unwrap();
     let other = bench.device.open(CLIENT).unwrap();

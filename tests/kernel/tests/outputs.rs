@@ -21,12 +21,12 @@ const CLIENT: Identity = Identity {
 /// The number of events that the driver writes.
 const WRITES: u64 = 200;
 
-struct World {
+struct Fixture {
     kernel: Kernel,
     folder: tempfile::TempDir,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         Self {
             kernel: Kernel::new(),
@@ -100,10 +100,10 @@ fn mode(file: &std::path::Path) -> (u32, u32) {
 // R-O12
 #[test]
 fn a_sequential_file_holds_everything() {
-    let world = World::new();
-    let session = world.session("sequential.etl", Output::Sequential { max_kb: None });
-    world.drive(|_| ());
-    let report = world.stop(session);
+    let fixture = Fixture::new();
+    let session = fixture.session("sequential.etl", Output::Sequential { max_kb: None });
+    fixture.drive(|_| ());
+    let report = fixture.stop(session);
     assert_eq!(lengths(&report.file), (1..=WRITES).collect::<Vec<_>>());
     assert_eq!((report.events, report.events_lost), (WRITES, 0));
     assert!(!report.stopped_by_itself);
@@ -113,12 +113,12 @@ fn a_sequential_file_holds_everything() {
 // R-O12, R-O11, R-E2
 #[test]
 fn a_session_stops_when_its_file_has_its_size() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let output = Output::Sequential { max_kb: Some(16) };
-    let session = world.session("limited.etl", output);
+    let session = fixture.session("limited.etl", output);
     let mut notifications = Vec::new();
-    world.drive(|_| notifications.push(world.kernel.statistics().notifications));
-    let report = world.stop(session);
+    fixture.drive(|_| notifications.push(fixture.kernel.statistics().notifications));
+    let report = fixture.stop(session);
     assert!(report.stopped_by_itself);
     let kept = lengths(&report.file);
     assert_eq!(kept, (1..=report.events).collect::<Vec<_>>());
@@ -135,10 +135,10 @@ fn a_session_stops_when_its_file_has_its_size() {
 // R-O12
 #[test]
 fn a_circular_file_holds_the_last_events() {
-    let world = World::new();
-    let session = world.session("circular.etl", Output::Circular { max_kb: 16 });
-    world.drive(|_| ());
-    let report = world.stop(session);
+    let fixture = Fixture::new();
+    let session = fixture.session("circular.etl", Output::Circular { max_kb: 16 });
+    fixture.drive(|_| ());
+    let report = fixture.stop(session);
     let kept = lengths(&report.file);
     let first = kept[0];
     assert!(first > 1, "the oldest events were overwritten");
@@ -151,10 +151,10 @@ fn a_circular_file_holds_the_last_events() {
 // R-O12
 #[test]
 fn new_files_follow_one_another() {
-    let world = World::new();
-    let session = world.session("new-%d.etl", Output::NewFile { max_kb: 12 });
-    world.drive(|_| ());
-    let report = world.stop(session);
+    let fixture = Fixture::new();
+    let session = fixture.session("new-%d.etl", Output::NewFile { max_kb: 12 });
+    fixture.drive(|_| ());
+    let report = fixture.stop(session);
     assert!(report.files.len() > 2, "{:?}", report.files);
     assert!(report.files[1].ends_with("new-2.etl"));
     let all: Vec<_> = report.files.iter().flat_map(|file| lengths(file)).collect();
@@ -167,30 +167,30 @@ fn new_files_follow_one_another() {
 
 // R-O12
 #[test]
-fn a_session_in_memory_writes_what_it_holds_when_it_is_asked() {
-    let world = World::new();
-    let session = world.session("memory.etl", Output::Memory { buffers: 3 });
-    let file = world.folder.path().join("memory.etl");
-    world.drive(|number| {
+fn a_session_in_memory_writes_its_buffers_at_a_flush() {
+    let fixture = Fixture::new();
+    let session = fixture.session("memory.etl", Output::Memory { buffers: 3 });
+    let file = fixture.folder.path().join("memory.etl");
+    fixture.drive(|number| {
         if number == 10 {
             assert!(!file.exists(), "nothing is written by itself");
-            world.kernel.flush_session(session).unwrap();
+            fixture.kernel.flush_session(session).unwrap();
             assert_eq!(lengths(&file), (1..=11).collect::<Vec<_>>());
         }
     });
-    world.kernel.flush_session(session).unwrap();
+    fixture.kernel.flush_session(session).unwrap();
     let kept = lengths(&file);
     assert!(kept[0] > 1);
     assert_eq!(kept, (kept[0]..=WRITES).collect::<Vec<_>>());
     assert_eq!(mode(&file), (log_file_mode::BUFFERING, 0));
-    let report = world.stop(session);
+    let report = fixture.stop(session);
     assert_eq!((report.events, report.events_lost), (WRITES, 0));
     assert_eq!(report.files, [file]);
 }
 
 #[test]
-fn sizes_and_names_that_cannot_be_are_refused() {
-    let world = World::new();
+fn invalid_sizes_and_names_are_refused() {
+    let fixture = Fixture::new();
     for (file, output, sentence) in [
         ("a.etl", Output::Circular { max_kb: 4 }, "at least 8 KB"),
         (
@@ -205,7 +205,7 @@ fn sizes_and_names_that_cannot_be_are_refused() {
             "at least two buffers",
         ),
     ] {
-        let error = world.start(file, output).unwrap_err().to_string();
+        let error = fixture.start(file, output).unwrap_err().to_string();
         assert!(error.contains(sentence), "{error}");
     }
 }

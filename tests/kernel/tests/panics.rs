@@ -195,7 +195,7 @@ fn references(driver: &str) -> BTreeSet<Reference> {
 }
 
 #[test]
-fn no_driver_that_is_shipped_can_panic() {
+fn no_shipped_driver_can_panic() {
     for driver in ["etw_sample_driver", "etw_minimal_driver"] {
         let found = references(driver);
         let (harmless, rest): (Vec<_>, Vec<_>) =
@@ -208,7 +208,7 @@ fn no_driver_that_is_shipped_can_panic() {
 
 /// The probe driver panics on purpose, which proves that the test can fail.
 #[test]
-fn a_driver_that_panics_is_found_out() {
+fn a_driver_that_can_panic_is_detected() {
     let found = references("etw_probe_driver");
     // The two functions have the same code, which the linker keeps once, under either name.
     let is_panic = |one: &Reference| {

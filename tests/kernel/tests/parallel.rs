@@ -70,16 +70,16 @@ fn events(file: &Path) -> Vec<Key> {
         .collect()
 }
 
-/// An enable info of a session.
+/// One enable info of a session.
 #[derive(Clone, Copy)]
-struct Wish {
+struct EnableInfo {
     level: u8,
     any: u64,
     all: u64,
 }
 
-impl Wish {
-    const fn wants(self, level: u8, keyword: u64) -> bool {
+impl EnableInfo {
+    const fn passes(self, level: u8, keyword: u64) -> bool {
         let level = self.level == 0 || level <= self.level;
         let any = self.any == 0 || keyword & self.any != 0;
         level && any && keyword & self.all == self.all
@@ -97,13 +97,13 @@ impl Wish {
 
 /// A stopped session: every enable info that it had, and its file.
 struct Gone {
-    wishes: Vec<Wish>,
+    infos: Vec<EnableInfo>,
     file: PathBuf,
 }
 
 /// The amount of work in a round.
 #[derive(Clone, Copy)]
-struct Dose {
+struct Amount {
     requests: u32,
     burst: u32,
     controls: u32,
@@ -111,8 +111,8 @@ struct Dose {
 }
 
 /// Uses the device.
-fn use_device(file: &File, sender: u32, dose: Dose, mut random: fastrand::Rng) {
-    for _ in 0..dose.requests {
+fn use_device(file: &File, sender: u32, amount: Amount, mut random: fastrand::Rng) {
+    for _ in 0..amount.requests {
         let bytes = vec![7; random.usize(1..40)];
         match random.u8(..6) {
             0 => drop(file.write(&bytes).unwrap()),
@@ -130,7 +130,7 @@ fn use_device(file: &File, sender: u32, dose: Dose, mut random: fastrand::Rng) {
             }
             _ => {
                 let burst = Burst {
-                    count: dose.burst,
+                    count: amount.burst,
                     sender,
                 };
                 let answer = file
@@ -143,17 +143,17 @@ fn use_device(file: &File, sender: u32, dose: Dose, mut random: fastrand::Rng) {
 }
 
 /// Starts, changes and stops sessions.
-fn control(kernel: &Kernel, folder: &Path, dose: Dose, mut random: fastrand::Rng) -> Vec<Gone> {
-    let mut running: Vec<(SessionHandle, Vec<Wish>)> = Vec::new();
+fn control(kernel: &Kernel, folder: &Path, amount: Amount, mut random: fastrand::Rng) -> Vec<Gone> {
+    let mut running: Vec<(SessionHandle, Vec<EnableInfo>)> = Vec::new();
     let mut gone = Vec::new();
-    let stop = |(handle, wishes): (SessionHandle, Vec<Wish>), gone: &mut Vec<Gone>| {
+    let stop = |(handle, infos): (SessionHandle, Vec<EnableInfo>), gone: &mut Vec<Gone>| {
         let report = kernel.stop_session(handle).unwrap();
         gone.push(Gone {
-            wishes,
+            infos,
             file: report.file,
         });
     };
-    for number in 0..dose.controls {
+    for number in 0..amount.controls {
         match random.u8(..8) {
             0 | 1 if running.len() < 5 => {
                 let name = format!("session {number}");
@@ -173,15 +173,15 @@ fn control(kernel: &Kernel, folder: &Path, dose: Dose, mut random: fastrand::Rng
             }
             2..=4 if !running.is_empty() => {
                 let at = random.usize(..running.len());
-                let wish = Wish {
+                let info = EnableInfo {
                     level: random.choice([0, 3, 4, 5]).unwrap(),
                     any: random.choice([0, 1, 8, 16, 17]).unwrap(),
                     all: random.choice([0, 0, 1]).unwrap(),
                 };
                 let target = if random.bool() { provider() } else { group() };
-                let (handle, wishes) = &mut running[at];
-                wishes.push(wish);
-                kernel.enable(*handle, target, wish.parameters()).unwrap();
+                let (handle, infos) = &mut running[at];
+                infos.push(info);
+                kernel.enable(*handle, target, info.parameters()).unwrap();
             }
             5 if !running.is_empty() => {
                 let (handle, _) = running[random.usize(..running.len())];
@@ -207,8 +207,8 @@ fn control(kernel: &Kernel, folder: &Path, dose: Dose, mut random: fastrand::Rng
 }
 
 /// Loads and unloads another driver.
-fn load(kernel: &Kernel, dose: Dose) {
-    for _ in 0..dose.loads {
+fn load(kernel: &Kernel, amount: Amount) {
+    for _ in 0..amount.loads {
         let driver = kernel.load(&common::minimal()).unwrap();
         let device = driver.add_device().unwrap();
         device.remove().unwrap();
@@ -222,7 +222,13 @@ struct Round {
     folder: tempfile::TempDir,
 }
 
-fn constant(kernel: &Kernel, folder: &Path, name: &str, wish: Wish, buffers: u32) -> SessionHandle {
+fn constant(
+    kernel: &Kernel,
+    folder: &Path,
+    name: &str,
+    info: EnableInfo,
+    buffers: u32,
+) -> SessionHandle {
     let config = SessionConfig {
         buffer_kb: 16,
         maximum_buffers: buffers,
@@ -231,7 +237,7 @@ fn constant(kernel: &Kernel, folder: &Path, name: &str, wish: Wish, buffers: u32
     };
     let session = kernel.start_session(config).unwrap();
     kernel
-        .enable(session, provider(), wish.parameters())
+        .enable(session, provider(), info.parameters())
         .unwrap();
     session
 }
@@ -245,20 +251,20 @@ fn open(device: &Device, thread: u32) -> File {
         .unwrap()
 }
 
-const EVERYTHING: Wish = Wish {
+const EVERYTHING: EnableInfo = EnableInfo {
     level: 255,
     any: 0,
     all: 0,
 };
 /// The enable info of the second session that runs for the whole round.
-const REQUESTS: Wish = Wish {
+const REQUESTS: EnableInfo = EnableInfo {
     level: 4,
     any: keyword::REQUEST,
     all: keyword::REQUEST,
 };
 
 /// Runs everything at once, and then checks the results.
-fn round(schedule: Schedule, seed: u64, dose: Dose) -> Round {
+fn round(schedule: Schedule, seed: u64, amount: Amount) -> Round {
     let folder = tempfile::tempdir().unwrap();
     let mut random = fastrand::Rng::with_seed(seed);
     let kernel = Kernel::with_config(KernelConfig {
@@ -277,7 +283,7 @@ fn round(schedule: Schedule, seed: u64, dose: Dose) -> Round {
         let file = open(&device, 100 + sender);
         let random = random.fork();
         work.push(Box::new(move || {
-            use_device(&file, sender, dose, random);
+            use_device(&file, sender, amount, random);
             file.close().unwrap();
         }));
     }
@@ -286,12 +292,12 @@ fn round(schedule: Schedule, seed: u64, dose: Dose) -> Round {
         let (kernel, gone) = (kernel.clone(), Arc::clone(&gone));
         let (folder, random) = (folder.path().to_owned(), random.fork());
         work.push(Box::new(move || {
-            *gone.lock().unwrap() = control(&kernel, &folder, dose, random);
+            *gone.lock().unwrap() = control(&kernel, &folder, amount, random);
         }));
     }
     {
         let kernel = kernel.clone();
-        work.push(Box::new(move || load(&kernel, dose)));
+        work.push(Box::new(move || load(&kernel, amount)));
     }
     kernel.together(schedule, work).unwrap();
     device.remove().unwrap();
@@ -319,7 +325,7 @@ fn check(everything: &SessionReport, requests: &SessionReport, gone: &[Gone]) {
     // The second session recorded exactly the events that it enabled.
     let mut wanted: Vec<&Key> = all
         .iter()
-        .filter(|(_, level, keyword, _)| REQUESTS.wants(*level, *keyword))
+        .filter(|(_, level, keyword, _)| REQUESTS.passes(*level, *keyword))
         .collect();
     let found = events(&requests.file);
     assert_eq!(found.len() as u64, requests.events);
@@ -357,10 +363,10 @@ fn check(everything: &SessionReport, requests: &SessionReport, gone: &[Gone]) {
     for session in gone {
         for event in events(&session.file) {
             assert!(known.contains(&event), "{event:?} is not in all sessions");
-            let mut wishes = session.wishes.iter();
+            let mut infos = session.infos.iter();
             assert!(
-                wishes.any(|wish| wish.wants(event.1, event.2)),
-                "{event:?} was never wished for"
+                infos.any(|info| info.passes(event.1, event.2)),
+                "no enable info of the session passes {event:?}"
             );
         }
     }
@@ -368,11 +374,11 @@ fn check(everything: &SessionReport, requests: &SessionReport, gone: &[Gone]) {
 
 // R-O10, R-O11, R-E4, R-G3; V29
 #[test]
-fn what_holds_while_everything_happens_at_once() {
+fn invariants_hold_while_everything_runs_at_once() {
     let seconds = std::env::var("WDK_ETW_STRESS_SECONDS").ok();
     let seconds: u64 = seconds.map_or(3, |text| text.parse().expect("a number of seconds"));
     let end = Instant::now() + Duration::from_secs(seconds);
-    let dose = Dose {
+    let amount = Amount {
         requests: 60,
         burst: 300,
         controls: 60,
@@ -380,17 +386,17 @@ fn what_holds_while_everything_happens_at_once() {
     };
     let mut rounds = 0;
     while rounds == 0 || Instant::now() < end {
-        round(Schedule::Parallel, rounds, dose);
+        round(Schedule::Parallel, rounds, amount);
         rounds += 1;
     }
     println!("{rounds} rounds");
 }
 
 #[test]
-fn what_holds_in_whatever_order_turns_are_taken() {
+fn invariants_hold_for_every_seed() {
     let seeds = std::env::var("WDK_ETW_SEEDS").ok();
     let seeds: u64 = seeds.map_or(20, |text| text.parse().expect("a number of seeds"));
-    let dose = Dose {
+    let amount = Amount {
         requests: 12,
         burst: 5,
         controls: 25,
@@ -398,25 +404,25 @@ fn what_holds_in_whatever_order_turns_are_taken() {
     };
     for seed in 0..seeds {
         println!("seed {seed}");
-        round(Schedule::Seeded(seed), seed, dose);
+        round(Schedule::Seeded(seed), seed, amount);
     }
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
-    let dose = Dose {
+fn the_same_seed_repeats_the_run() {
+    let amount = Amount {
         requests: 12,
         burst: 5,
         controls: 25,
         loads: 2,
     };
     let run = |seed| {
-        let round = round(Schedule::Seeded(seed), 5, dose);
+        let round = round(Schedule::Seeded(seed), 5, amount);
         let events = events(&round.everything);
         drop(round.folder);
         events
     };
     let first = run(1);
     assert_eq!(first, run(1));
-    assert_ne!(first, run(2), "another seed is another order");
+    assert_ne!(first, run(2), "another seed gives another order");
 }

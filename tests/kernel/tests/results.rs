@@ -31,12 +31,12 @@ fn parameters() -> EnableParameters {
     }
 }
 
-struct World {
+struct Fixture {
     kernel: Kernel,
     folder: tempfile::TempDir,
 }
 
-impl World {
+impl Fixture {
     fn new(unspecified_behaviour: UnspecifiedBehaviour) -> Self {
         Self {
             kernel: Kernel::with_config(KernelConfig {
@@ -72,30 +72,28 @@ impl World {
 }
 
 #[test]
-fn each_routine_returns_what_is_documented() {
-    let world = World::new(UnspecifiedBehaviour::default());
-    world.session(world.config("results"));
+fn each_routine_returns_the_documented_statuses() {
+    let fixture = Fixture::new(UnspecifiedBehaviour::default());
+    fixture.session(fixture.config("results"));
     let expected = [
         ("register without a slot", NtStatus::INVALID_PARAMETER), // ETW-1.3.4
         ("register", NtStatus::SUCCESS),                          // ETW-1.3.3
         ("write without a handle", NtStatus::INVALID_HANDLE),     // ETW-1.3.14
         ("write", NtStatus::SUCCESS),
-        ("write what nobody wants", NtStatus::SUCCESS), // ETW-1.3.13
-        ("write 128 data descriptors", NtStatus::SUCCESS), // ETW-1.1.12
-        ("write 129 data descriptors", NtStatus::INVALID_PARAMETER), // ETW-1.3.15
-        ("write no event", NtStatus::INVALID_PARAMETER), // ETW-1.3.16
-        // V75: with its header of 80 bytes, the first fills a buffer of 4 KB less 72 bytes.
+        ("write an event that no session enables", NtStatus::SUCCESS), // ETW-1.3.13
+        ("write 128 data descriptors", NtStatus::SUCCESS),             // ETW-1.1.12
+        ("write 129 data descriptors", NtStatus::INVALID_PARAMETER),   // ETW-1.3.15
+        ("write no event", NtStatus::INVALID_PARAMETER),               // ETW-1.3.16
+        // V75: the event, with its 80-byte header, fills a buffer of 4 KB, 72 bytes of which are
+        // the buffer's header.
         ("write 3944 bytes", NtStatus::SUCCESS), // ETW-6.2.2
         ("write 3945 bytes", NtStatus::BUFFER_OVERFLOW),
         ("write 8000 bytes", NtStatus::BUFFER_OVERFLOW), // ETW-1.3.18
         ("write 70000 bytes", NtStatus::INTEGER_OVERFLOW), // ETW-1.3.17
         ("set traits without a handle", NtStatus::INVALID_HANDLE), // ETW-1.3.8
-        ("set no traits of a length", NtStatus::INVALID_PARAMETER), // ETW-1.3.10
+        ("set null traits with a length", NtStatus::INVALID_PARAMETER), // ETW-1.3.10
         ("set cut traits", NtStatus::INVALID_PARAMETER), // ETW-4.3.1
-        (
-            "set a class that is not there",
-            NtStatus::INVALID_DEVICE_REQUEST,
-        ), // ETW-1.3.8
+        ("set an unknown class", NtStatus::INVALID_DEVICE_REQUEST), // ETW-1.3.8
         ("track the binary", NtStatus::SUCCESS),
         ("use types by two bytes", NtStatus::INVALID_PARAMETER), // ETW-1.3.11
         ("use types by 2", NtStatus::INVALID_PARAMETER),
@@ -108,10 +106,7 @@ fn each_routine_returns_what_is_documented() {
         ("enabled at all", NtStatus(1)), // ETW-1.3.27
         ("event enabled beyond the level", NtStatus(0)),
         ("get an activity", NtStatus::SUCCESS),
-        (
-            "an activity code that is not there",
-            NtStatus::INVALID_PARAMETER,
-        ), // ETW-1.3.28
+        ("an unknown activity code", NtStatus::INVALID_PARAMETER), // ETW-1.3.28
         ("no activity", NtStatus::INVALID_PARAMETER),
         ("unregister without a handle", NtStatus::INVALID_HANDLE), // ETW-1.3.24
         ("unregister", NtStatus::SUCCESS),
@@ -120,26 +115,26 @@ fn each_routine_returns_what_is_documented() {
         .iter()
         .map(|(what, status)| format!("{what}: {:08X}", status.0.cast_unsigned()))
         .collect();
-    assert_eq!(world.run("results"), expected);
+    assert_eq!(fixture.run("results"), expected);
 }
 
 // ETW-1.3.12
 #[test]
 fn without_a_session_writes_succeed() {
-    let world = World::new(UnspecifiedBehaviour::default());
-    assert_eq!(world.run("until-it-fails"), ["at last: 00000000"]);
+    let fixture = Fixture::new(UnspecifiedBehaviour::default());
+    assert_eq!(fixture.run("until-it-fails"), ["at last: 00000000"]);
 }
 
 // ETW-1.3.19, ETW-1.3.20
 #[test]
-fn writes_say_why_no_session_can_take_them() {
-    let world = World::new(UnspecifiedBehaviour::default());
-    let session = world.session(world.config("held"));
-    world.kernel.hold_writer(session, true).unwrap();
-    assert_eq!(world.run("until-it-fails"), ["at last: C0000017"]);
+fn a_writes_status_says_why_no_session_recorded_it() {
+    let fixture = Fixture::new(UnspecifiedBehaviour::default());
+    let session = fixture.session(fixture.config("held"));
+    fixture.kernel.hold_writer(session, true).unwrap();
+    assert_eq!(fixture.run("until-it-fails"), ["at last: C0000017"]);
 
-    let world = World::new(UnspecifiedBehaviour::default());
-    world.session(SessionConfig {
+    let fixture = Fixture::new(UnspecifiedBehaviour::default());
+    fixture.session(SessionConfig {
         buffer_kb: 4,
         real_time: Some(RealTime {
             max_stored: 1,
@@ -147,7 +142,7 @@ fn writes_say_why_no_session_can_take_them() {
         }),
         ..SessionConfig::to_consumers("stored")
     });
-    assert_eq!(world.run("until-it-fails"), ["at last: C0000188"]);
+    assert_eq!(fixture.run("until-it-fails"), ["at last: C0000188"]);
 }
 
 #[test]
@@ -159,10 +154,10 @@ fn every_routine_can_be_made_to_fail_with_any_status() {
         ("EtwActivityIdControl", "get an activity"),
         ("EtwUnregister", "unregister without a handle"),
     ] {
-        let world = World::new(UnspecifiedBehaviour::default());
-        // The first call of `EtwWriteEx` is the call without a handle.
+        let fixture = Fixture::new(UnspecifiedBehaviour::default());
+        // The first call to `EtwWriteEx` is the call without a handle.
         let after = u32::from(routine == "EtwWriteEx");
-        world
+        fixture
             .kernel
             .inject(Fault {
                 after,
@@ -170,7 +165,7 @@ fn every_routine_can_be_made_to_fail_with_any_status() {
             })
             .unwrap();
         let expected = format!("{line}: C000009A");
-        let printed = world.run("results");
+        let printed = fixture.run("results");
         assert!(printed.contains(&expected), "{routine}: {printed:#?}");
     }
     let unknown = Kernel::new().inject(Fault::next("EtwSing", NtStatus::NO_MEMORY));
@@ -180,13 +175,16 @@ fn every_routine_can_be_made_to_fail_with_any_status() {
 /// Returns the notification lines of a driver that is loaded after the session enabled its
 /// provider.
 fn told(unspecified_behaviour: UnspecifiedBehaviour, parameters: EnableParameters) -> Vec<String> {
-    let world = World::new(unspecified_behaviour);
-    let session = world.kernel.start_session(world.config("told")).unwrap();
-    world
+    let fixture = Fixture::new(unspecified_behaviour);
+    let session = fixture
+        .kernel
+        .start_session(fixture.config("told"))
+        .unwrap();
+    fixture
         .kernel
         .enable(session, provider(), parameters)
         .unwrap();
-    world.run("well-behaved")
+    fixture.run("well-behaved")
 }
 
 // O1
@@ -209,7 +207,7 @@ fn level_zero_arrives_as_255_or_as_0() {
 
 // O2
 #[test]
-fn match_all_counts_without_match_any_or_does_not() {
+fn match_all_applies_without_match_any_or_does_not() {
     for (match_all_without_any, all) in [(true, 6), (false, 0)] {
         let unspecified_behaviour = UnspecifiedBehaviour {
             match_all_without_any,
@@ -230,12 +228,12 @@ fn match_all_counts_without_match_any_or_does_not() {
 #[test]
 fn a_second_set_of_traits_fails_with_a_status_of_choice() {
     for status in [NtStatus::INVALID_PARAMETER, NtStatus::ACCESS_DENIED] {
-        let world = World::new(UnspecifiedBehaviour {
+        let fixture = Fixture::new(UnspecifiedBehaviour {
             second_traits: status,
             ..UnspecifiedBehaviour::default()
         });
         let expected = format!("second traits: {:08X}", status.0.cast_unsigned());
-        assert_eq!(world.run("v31"), [expected]);
+        assert_eq!(fixture.run("v31"), [expected]);
     }
 }
 
@@ -272,16 +270,16 @@ fn unregistering_sends_a_disable_or_does_not() {
 
 // O7
 #[test]
-fn how_large_an_event_can_be_is_a_switch() {
-    let world = World::new(UnspecifiedBehaviour {
+fn the_largest_event_is_configurable() {
+    let fixture = Fixture::new(UnspecifiedBehaviour {
         largest_event: 4000,
         ..UnspecifiedBehaviour::default()
     });
-    world.session(SessionConfig {
+    fixture.session(SessionConfig {
         buffer_kb: 16,
-        ..world.config("large")
+        ..fixture.config("large")
     });
-    let printed = world.run("results");
+    let printed = fixture.run("results");
     assert!(
         printed.contains(&"write 8000 bytes: C0000095".to_owned()),
         "{printed:#?}"
@@ -296,14 +294,16 @@ fn activity_at_dispatch_is_the_interrupted_threads_or_null() {
         (ImplicitActivity::OfTheThread, activity),
         (ImplicitActivity::Null, Guid::NULL),
     ] {
-        let world = World::new(UnspecifiedBehaviour {
+        let fixture = Fixture::new(UnspecifiedBehaviour {
             activity_at_dispatch: choice,
             ..UnspecifiedBehaviour::default()
         });
-        let session = world.session(world.config("activity"));
-        world.kernel.set_thread_activity(Identity::SYSTEM, activity);
-        world.run("v52");
-        let report = world.kernel.stop_session(session).unwrap();
+        let session = fixture.session(fixture.config("activity"));
+        fixture
+            .kernel
+            .set_thread_activity(Identity::SYSTEM, activity);
+        fixture.run("v52");
+        let report = fixture.kernel.stop_session(session).unwrap();
         let trace = Trace::open(&report.file).unwrap();
         let found: Vec<Guid> = trace
             .events()
@@ -315,27 +315,27 @@ fn activity_at_dispatch_is_the_interrupted_threads_or_null() {
 
 // O9, V70
 #[test]
-fn groups_count_to_the_eight_or_do_not() {
+fn groups_count_toward_the_limit_of_eight_or_do_not() {
     for group_counts_toward_limit in [false, true] {
-        let world = World::new(UnspecifiedBehaviour {
+        let fixture = Fixture::new(UnspecifiedBehaviour {
             group_counts_toward_limit,
             ..UnspecifiedBehaviour::default()
         });
-        let driver = world.kernel.load(&common::sample()).unwrap();
+        let driver = fixture.kernel.load(&common::sample()).unwrap();
         let group = Target::Group(PROVIDER_GROUP.parse().unwrap());
         let direct = Target::Provider(etw_scenarios::provider());
         let all = EnableParameters::default();
         let start = |number: u32| {
-            let config = world.config(&format!("session {number}"));
-            world.kernel.start_session(config).unwrap()
+            let config = fixture.config(&format!("session {number}"));
+            fixture.kernel.start_session(config).unwrap()
         };
         for number in 0..8 {
             let session = start(number);
-            world.kernel.enable(session, group, all.clone()).unwrap();
+            fixture.kernel.enable(session, group, all.clone()).unwrap();
         }
         let ninth = start(8);
         for target in [direct, group] {
-            let enabled = world.kernel.enable(ninth, target, all.clone());
+            let enabled = fixture.kernel.enable(ninth, target, all.clone());
             assert_eq!(enabled.is_err(), group_counts_toward_limit);
             if let Err(error) = enabled {
                 assert!(error.to_string().contains("1450"), "{error}");
@@ -349,80 +349,89 @@ fn groups_count_to_the_eight_or_do_not() {
 #[test]
 fn enabling_a_provider_adds_to_its_group_or_replaces_it() {
     for (direct_replaces_group, events) in [(false, 2), (true, 0)] {
-        let world = World::new(UnspecifiedBehaviour {
+        let fixture = Fixture::new(UnspecifiedBehaviour {
             direct_replaces_group,
             ..UnspecifiedBehaviour::default()
         });
-        let session = world.kernel.start_session(world.config("both")).unwrap();
+        let session = fixture
+            .kernel
+            .start_session(fixture.config("both"))
+            .unwrap();
         let target = Target::Group(PROVIDER_GROUP.parse().unwrap());
         let parameters = |level| EnableParameters {
             level,
             ..EnableParameters::default()
         };
-        world.kernel.enable(session, target, parameters(5)).unwrap();
+        fixture
+            .kernel
+            .enable(session, target, parameters(5))
+            .unwrap();
         let target = Target::Provider(etw_scenarios::provider());
-        world.kernel.enable(session, target, parameters(1)).unwrap();
-        let driver = world.kernel.load(&common::sample()).unwrap();
+        fixture
+            .kernel
+            .enable(session, target, parameters(1))
+            .unwrap();
+        let driver = fixture.kernel.load(&common::sample()).unwrap();
         driver.unload().unwrap();
-        assert_eq!(world.kernel.stop_session(session).unwrap().events, events);
+        assert_eq!(fixture.kernel.stop_session(session).unwrap().events, events);
     }
 }
 
 // V71
 #[test]
-fn there_are_64_sessions() {
-    let world = World::new(UnspecifiedBehaviour::default());
+fn at_most_64_sessions_run() {
+    let fixture = Fixture::new(UnspecifiedBehaviour::default());
     let start = |number: u32| {
-        world
+        fixture
             .kernel
             .start_session(SessionConfig::to_consumers(format!("session {number}")))
     };
     let sessions: Vec<_> = (0..64).map(|number| start(number).unwrap()).collect();
     let refused = start(64).unwrap_err().to_string();
     assert!(refused.contains("1450"), "{refused}");
-    world.kernel.stop_session(sessions[3]).unwrap();
+    fixture.kernel.stop_session(sessions[3]).unwrap();
     start(65).unwrap();
 }
 
 // V78, V77
 #[test]
-fn keyword_0_is_one_sessions_to_ignore() {
-    let world = World::new(UnspecifiedBehaviour::default());
+fn one_session_can_ignore_keyword_0() {
+    let fixture = Fixture::new(UnspecifiedBehaviour::default());
     let session = |name: &str, ignore_keyword_0| {
-        let session = world.kernel.start_session(world.config(name)).unwrap();
+        let session = fixture.kernel.start_session(fixture.config(name)).unwrap();
         let parameters = EnableParameters {
             ignore_keyword_0,
             ..EnableParameters::default()
         };
-        world
+        fixture
             .kernel
             .enable(session, provider(), parameters)
             .unwrap();
         session
     };
     let (takes, ignores) = (session("takes", false), session("ignores", true));
-    world.run("v49-keyword");
-    let events = |session| world.kernel.stop_session(session).unwrap().events;
+    fixture.run("v49-keyword");
+    let events = |session| fixture.kernel.stop_session(session).unwrap().events;
     assert_eq!((events(takes), events(ignores)), (1, 0));
 }
 
 /// The enable info of a session: level, match-any and match-all keywords.
-type Wish = (u8, u64, u64);
+type EnableInfo = (u8, u64, u64);
 
 // V72, R-E4, R-O3
 #[test]
 fn every_notification_carries_the_composite() {
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let world = World::new(UnspecifiedBehaviour::default());
-        let driver = world
+        let fixture = Fixture::new(UnspecifiedBehaviour::default());
+        let driver = fixture
             .kernel
             .load_as(&common::probe(), "well-behaved")
             .unwrap();
-        let mut sessions: Vec<(SessionHandle, Option<Wish>)> = (0..4)
+        let mut sessions: Vec<(SessionHandle, Option<EnableInfo>)> = (0..4)
             .map(|number| {
                 let config = SessionConfig::to_consumers(format!("{seed} {number}"));
-                (world.kernel.start_session(config).unwrap(), None)
+                (fixture.kernel.start_session(config).unwrap(), None)
             })
             .collect();
         for step in 0..40 {
@@ -430,51 +439,53 @@ fn every_notification_carries_the_composite() {
                 break;
             }
             let at = random.usize(..sessions.len());
-            let (session, wish) = &mut sessions[at];
-            let was_enabled = wish.is_some();
-            let told_before = world.kernel.statistics().notifications;
+            let (session, info) = &mut sessions[at];
+            let was_enabled = info.is_some();
+            let told_before = fixture.kernel.statistics().notifications;
             match random.u8(..10) {
                 0..6 => {
                     let level = random.u8(..6);
                     let (match_any, match_all) = (random.u64(..8), random.u64(..4));
-                    *wish = Some((level, match_any, match_all));
+                    *info = Some((level, match_any, match_all));
                     let parameters = EnableParameters {
                         level,
                         match_any,
                         match_all,
                         ..EnableParameters::default()
                     };
-                    world
+                    fixture
                         .kernel
                         .enable(*session, provider(), parameters)
                         .unwrap();
                 }
                 6..9 => {
-                    *wish = None;
-                    world.kernel.disable(*session, provider(), None).unwrap();
-                    assert!(was_enabled || told_before == world.kernel.statistics().notifications);
+                    *info = None;
+                    fixture.kernel.disable(*session, provider(), None).unwrap();
+                    assert!(
+                        was_enabled || told_before == fixture.kernel.statistics().notifications
+                    );
                 }
                 _ => {
-                    world.kernel.stop_session(*session).unwrap();
+                    fixture.kernel.stop_session(*session).unwrap();
                     sessions.remove(at);
                 }
             }
-            if world.kernel.statistics().notifications == told_before {
+            if fixture.kernel.statistics().notifications == told_before {
                 continue;
             }
-            let wishes: Vec<_> = sessions.iter().filter_map(|(_, wish)| *wish).collect();
-            let expected = if wishes.is_empty() {
+            let infos: Vec<_> = sessions.iter().filter_map(|(_, info)| *info).collect();
+            let expected = if infos.is_empty() {
                 "code 0 level 0 any 0 all 0 ".to_owned()
             } else {
-                let level = wishes.iter().map(|(level, ..)| match level {
+                let level = infos.iter().map(|(level, ..)| match level {
                     0 => 255,
                     level => *level,
                 });
-                let any = wishes.iter().map(|(_, any, _)| match any {
+                let any = infos.iter().map(|(_, any, _)| match any {
                     0 => u64::MAX,
                     any => *any,
                 });
-                let all = wishes.iter().map(|(.., all)| *all);
+                let all = infos.iter().map(|(.., all)| *all);
                 format!(
                     "code 1 level {} any {:x} all {:x} ",
                     level.max().unwrap(),
@@ -482,7 +493,7 @@ fn every_notification_carries_the_composite() {
                     all.fold(u64::MAX, |a, b| a & b)
                 )
             };
-            let printed = world.kernel.debug_output().concat();
+            let printed = fixture.kernel.debug_output().concat();
             let last = printed.lines().last().unwrap_or_default();
             assert!(
                 last.starts_with(&expected),

@@ -283,7 +283,7 @@ fn each_violation_bugchecks_with_its_rule() {
 }
 
 #[test]
-fn what_is_wrong_and_goes_on_is_kept() {
+fn violations_that_do_not_bugcheck_are_kept_as_warnings() {
     for (service, rule, part) in WARNINGS {
         let found = run(service, KernelConfig::default());
         assert_eq!(found.bugcheck, None, "{service}");
@@ -303,7 +303,7 @@ fn what_is_wrong_and_goes_on_is_kept() {
 }
 
 #[test]
-fn a_driver_that_does_right_is_clean() {
+fn a_correct_driver_is_clean() {
     for service in ["well-behaved", "v51-good", "paged-at-passive"] {
         let found = run(service, KernelConfig::default());
         assert_eq!(found.bugcheck, None, "{service}");
@@ -361,7 +361,7 @@ fn traps(service: &str, config: KernelConfig, code: u32, parts: &[&str]) {
 }
 
 #[test]
-fn pageable_memory_is_out_of_reach_at_dispatch_level() {
+fn pageable_memory_is_inaccessible_at_dispatch_level() {
     let parts = ["read from", "pageable memory", "DISPATCH_LEVEL (2)"];
     traps(
         "paged-pool-at-dispatch",
@@ -379,7 +379,7 @@ fn pageable_memory_is_out_of_reach_at_dispatch_level() {
 }
 
 #[test]
-fn special_pool_shows_what_plain_pool_hides() {
+fn special_pool_detects_what_plain_pool_does_not() {
     let special = KernelConfig {
         special_pool: true,
         ..KernelConfig::default()

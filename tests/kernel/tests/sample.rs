@@ -23,7 +23,7 @@ fn decoded(file: &std::path::Path) -> Vec<Decoded> {
 
 // R-C2, R-C3, R-T7, R-E3, R-O6, R-O10
 #[test]
-fn both_builds_do_what_the_tour_expects_of_them() {
+fn both_builds_pass_the_tour() {
     for profile in ["debug", "release"] {
         let sys = common::driver(profile, "etw_sample_driver.sys");
         let folder = tempfile::tempdir().unwrap();
@@ -95,7 +95,7 @@ fn the_device_is_for_administrators_and_the_system() {
 
 // R-O9
 #[test]
-fn a_driver_that_nobody_traces_makes_no_write() {
+fn a_driver_that_no_session_traces_writes_nothing() {
     let kernel = etw_testkernel::Kernel::new();
     let driver = kernel.load(&common::sample()).unwrap();
     let device = driver.add_device().unwrap();

@@ -24,7 +24,7 @@ const CLIENT: Identity = Identity {
 };
 
 /// A kernel with the sample driver, and a file open on its device.
-struct World {
+struct Fixture {
     kernel: Kernel,
     folder: tempfile::TempDir,
     driver: Driver,
@@ -32,7 +32,7 @@ struct World {
     file: File,
 }
 
-impl World {
+impl Fixture {
     fn new(config: KernelConfig) -> Self {
         let kernel = Kernel::with_config(config);
         let driver = kernel.load(&common::sample()).unwrap();
@@ -124,28 +124,28 @@ fn count(consumer: &Consumer) -> usize {
 
 // R-O10; V75
 #[test]
-fn buffers_are_raised_to_what_processors_need_and_grow_to_their_most() {
-    let world = World::new(KernelConfig {
+fn buffer_counts_are_raised_to_what_processors_need_and_grow_to_the_maximum() {
+    let fixture = Fixture::new(KernelConfig {
         processors: 4,
         ..KernelConfig::default()
     });
-    let session = world.session(SessionConfig {
+    let session = fixture.session(SessionConfig {
         maximum_buffers: 10,
-        ..world.config("grow")
+        ..fixture.config("grow")
     });
-    let before = world.kernel.query_session(session).unwrap();
+    let before = fixture.kernel.query_session(session).unwrap();
     assert_eq!((before.buffers, before.free_buffers), (8, 4));
-    world.kernel.hold_writer(session, true).unwrap();
-    world.burst(1000);
-    let held = world.kernel.query_session(session).unwrap();
+    fixture.kernel.hold_writer(session, true).unwrap();
+    fixture.burst(1000);
+    let held = fixture.kernel.query_session(session).unwrap();
     assert_eq!((held.buffers, held.free_buffers), (10, 0));
     assert!(held.events_lost > 0);
     assert_eq!(held.events + u64::from(held.events_lost), 1000);
-    world.kernel.hold_writer(session, false).unwrap();
-    world.burst(10);
-    let report = world.kernel.stop_session(session).unwrap();
+    fixture.kernel.hold_writer(session, false).unwrap();
+    fixture.burst(10);
+    let report = fixture.kernel.stop_session(session).unwrap();
     assert_eq!(report.events, held.events + 10);
-    assert_eq!(u64::from(report.events_lost), world.failed());
+    assert_eq!(u64::from(report.events_lost), fixture.failed());
     let numbers = numbers(&report.file, 1);
     assert_eq!(numbers.len() as u64, report.events);
     // The kept events are the first ones and the last ten.
@@ -158,42 +158,42 @@ fn buffers_are_raised_to_what_processors_need_and_grow_to_their_most() {
     );
     let trace = Trace::open(&report.file).unwrap();
     assert_eq!(trace.header().events_lost, report.events_lost);
-    world.leave();
+    fixture.leave();
 }
 
 #[test]
-fn a_flush_timer_writes_what_is_there() {
-    let world = World::new(KernelConfig::default());
-    let session = world.session(SessionConfig {
+fn a_flush_timer_writes_partly_filled_buffers() {
+    let fixture = Fixture::new(KernelConfig::default());
+    let session = fixture.session(SessionConfig {
         flush_timer: Duration::from_secs(2),
-        ..world.config("timer")
+        ..fixture.config("timer")
     });
-    world.burst(3);
+    fixture.burst(3);
     let written = |kernel: &Kernel| kernel.query_session(session).unwrap().buffers_written;
-    assert_eq!(written(&world.kernel), 0);
-    world.kernel.advance(Duration::from_millis(1900)).unwrap();
-    assert_eq!(written(&world.kernel), 0);
-    world.kernel.advance(Duration::from_millis(200)).unwrap();
-    assert_eq!(written(&world.kernel), 2, "the header's and one");
-    world.burst(3);
-    world.kernel.advance(Duration::from_secs(10)).unwrap();
+    assert_eq!(written(&fixture.kernel), 0);
+    fixture.kernel.advance(Duration::from_millis(1900)).unwrap();
+    assert_eq!(written(&fixture.kernel), 0);
+    fixture.kernel.advance(Duration::from_millis(200)).unwrap();
+    assert_eq!(written(&fixture.kernel), 2, "the header's and one");
+    fixture.burst(3);
+    fixture.kernel.advance(Duration::from_secs(10)).unwrap();
     assert_eq!(
-        written(&world.kernel),
+        written(&fixture.kernel),
         3,
-        "nothing is written where nothing is"
+        "an empty buffer is not written"
     );
-    let report = world.kernel.stop_session(session).unwrap();
+    let report = fixture.kernel.stop_session(session).unwrap();
     assert_eq!(numbers(&report.file, 1), [0, 1, 2, 0, 1, 2]);
-    world.leave();
+    fixture.leave();
 }
 
 #[test]
 fn a_file_that_cannot_be_written_loses_buffers_that_are_counted() {
-    let world = World::new(KernelConfig::default());
-    let session = world.session(world.config("broken"));
-    world.kernel.fail_writes(session, 2).unwrap();
-    world.burst(500);
-    let report = world.kernel.stop_session(session).unwrap();
+    let fixture = Fixture::new(KernelConfig::default());
+    let session = fixture.session(fixture.config("broken"));
+    fixture.kernel.fail_writes(session, 2).unwrap();
+    fixture.burst(500);
+    let report = fixture.kernel.stop_session(session).unwrap();
     assert_eq!(report.log_buffers_lost, 2);
     assert!(report.events_in_lost_buffers > 0);
     assert_eq!(report.events + report.events_in_lost_buffers, 500);
@@ -206,14 +206,14 @@ fn a_file_that_cannot_be_written_loses_buffers_that_are_counted() {
     let trace = Trace::open(&report.file).unwrap();
     assert_eq!(trace.header().buffers_lost, 2);
     assert_eq!(trace.events().count() as u64, report.events);
-    assert_eq!(world.failed(), 0, "the writes had succeeded");
-    world.leave();
+    assert_eq!(fixture.failed(), 0, "the writes had succeeded");
+    fixture.leave();
 }
 
 /// Three sessions that enable the same events: one with buffers for all events, one with a few
 /// buffers whose writer is held, and one that is independent of other sessions.
 struct Three {
-    world: World,
+    fixture: Fixture,
     roomy: SessionHandle,
     tight: SessionHandle,
     apart: SessionHandle,
@@ -221,22 +221,22 @@ struct Three {
 
 impl Three {
     fn new(unspecified_behaviour: UnspecifiedBehaviour) -> Self {
-        let world = World::new(KernelConfig {
+        let fixture = Fixture::new(KernelConfig {
             unspecified_behaviour,
             ..KernelConfig::default()
         });
-        let roomy = world.session(world.config("roomy"));
-        let tight = world.session(SessionConfig {
+        let roomy = fixture.session(fixture.config("roomy"));
+        let tight = fixture.session(SessionConfig {
             maximum_buffers: 2,
-            ..world.config("tight")
+            ..fixture.config("tight")
         });
-        let apart = world.session(SessionConfig {
+        let apart = fixture.session(SessionConfig {
             independent: true,
-            ..world.config("apart")
+            ..fixture.config("apart")
         });
-        world.kernel.hold_writer(tight, true).unwrap();
+        fixture.kernel.hold_writer(tight, true).unwrap();
         Self {
-            world,
+            fixture,
             roomy,
             tight,
             apart,
@@ -245,9 +245,9 @@ impl Three {
 
     /// Returns the reports of the three sessions, and the number of failed writes.
     fn finish(&self) -> ([SessionReport; 3], u64) {
-        let failed = self.world.failed();
+        let failed = self.fixture.failed();
         let sessions = [self.roomy, self.tight, self.apart];
-        let reports = sessions.map(|session| self.world.kernel.stop_session(session).unwrap());
+        let reports = sessions.map(|session| self.fixture.kernel.stop_session(session).unwrap());
         (reports, failed)
     }
 }
@@ -256,7 +256,7 @@ impl Three {
 #[test]
 fn an_event_goes_to_all_sessions_or_to_none() {
     let three = Three::new(UnspecifiedBehaviour::default());
-    three.world.burst(300);
+    three.fixture.burst(300);
     let ([roomy, tight, apart], failed) = three.finish();
     assert!(tight.events_lost > 0);
     assert_eq!(u64::from(tight.events_lost), failed);
@@ -266,31 +266,31 @@ fn an_event_goes_to_all_sessions_or_to_none() {
     assert_eq!(roomy.events_lost, 0);
     // The independent session records every event.
     assert_eq!((apart.events, apart.events_lost), (300, 0));
-    three.world.leave();
+    three.fixture.leave();
 }
 
 #[test]
-fn what_an_independent_session_cannot_take_others_do() {
-    let world = World::new(KernelConfig::default());
-    let normal = world.session(world.config("normal"));
-    let apart = world.session(SessionConfig {
+fn other_sessions_record_what_an_independent_session_cannot() {
+    let fixture = Fixture::new(KernelConfig::default());
+    let normal = fixture.session(fixture.config("normal"));
+    let apart = fixture.session(SessionConfig {
         independent: true,
         maximum_buffers: 2,
-        ..world.config("apart")
+        ..fixture.config("apart")
     });
-    world.kernel.hold_writer(apart, true).unwrap();
-    world.burst(300);
+    fixture.kernel.hold_writer(apart, true).unwrap();
+    fixture.burst(300);
     assert_eq!(
-        world.failed(),
+        fixture.failed(),
         0,
         "no write fails because of the independent session"
     );
-    let normal = world.kernel.stop_session(normal).unwrap();
+    let normal = fixture.kernel.stop_session(normal).unwrap();
     assert_eq!((normal.events, normal.events_lost), (300, 0));
-    let apart = world.kernel.stop_session(apart).unwrap();
+    let apart = fixture.kernel.stop_session(apart).unwrap();
     assert!(apart.events_lost > 0);
     assert_eq!(apart.events + u64::from(apart.events_lost), 300);
-    world.leave();
+    fixture.leave();
 }
 
 // O6
@@ -302,26 +302,26 @@ fn the_status_of_partial_failures_is_a_setting() {
             every_session_counts_loss: all,
             ..UnspecifiedBehaviour::default()
         });
-        three.world.burst(300);
+        three.fixture.burst(300);
         let ([roomy, tight, apart], failed) = three.finish();
         assert_eq!(failed == 0, success);
         assert_eq!(roomy.events_lost == tight.events_lost, all);
         assert_eq!(apart.events, 300);
-        three.world.leave();
+        three.fixture.leave();
     }
 }
 
 #[test]
-fn timestamps_count_what_the_session_asked_for() {
-    let world = World::new(KernelConfig::default());
-    let counter = world.session(world.config("counter"));
-    let system = world.session(SessionConfig {
+fn timestamps_use_the_sessions_clock_type() {
+    let fixture = Fixture::new(KernelConfig::default());
+    let counter = fixture.session(fixture.config("counter"));
+    let system = fixture.session(SessionConfig {
         clock: ClockType::SystemTime,
-        ..world.config("system")
+        ..fixture.config("system")
     });
-    world.burst(5);
+    fixture.burst(5);
     let [counter, system] = [counter, system].map(|session| {
-        let report = world.kernel.stop_session(session).unwrap();
+        let report = fixture.kernel.stop_session(session).unwrap();
         assert_eq!(numbers(&report.file, 1), [0, 1, 2, 3, 4]);
         Trace::open(&report.file).unwrap()
     });
@@ -331,37 +331,37 @@ fn timestamps_count_what_the_session_asked_for() {
         assert_ne!(one.record.timestamp, other.record.timestamp);
         assert_eq!(one.time, other.time, "the moment is the same");
     }
-    world.leave();
+    fixture.leave();
 }
 
 // R-O12
 #[test]
-fn consumers_get_what_is_flushed_and_what_was_stored_before_them() {
-    let world = World::new(KernelConfig::default());
-    let session = world.session(SessionConfig {
+fn consumers_receive_flushed_buffers_and_those_stored_before_they_attached() {
+    let fixture = Fixture::new(KernelConfig::default());
+    let session = fixture.session(SessionConfig {
         buffer_kb: 4,
         ..SessionConfig::to_consumers("live")
     });
-    world.burst(5);
-    world.kernel.advance(Duration::from_millis(1100)).unwrap();
-    let consumer = world.kernel.open_consumer(session).unwrap();
+    fixture.burst(5);
+    fixture.kernel.advance(Duration::from_millis(1100)).unwrap();
+    let consumer = fixture.kernel.open_consumer(session).unwrap();
     assert_eq!(count(&consumer), 5, "what was stored");
-    world.burst(7);
+    fixture.burst(7);
     assert_eq!(count(&consumer), 0, "delivery is at the flush");
-    world.kernel.advance(Duration::from_millis(1100)).unwrap();
+    fixture.kernel.advance(Duration::from_millis(1100)).unwrap();
     assert_eq!(count(&consumer), 7, "after a second");
     drop(consumer);
-    world.burst(1);
-    let report = world.kernel.stop_session(session).unwrap();
+    fixture.burst(1);
+    let report = fixture.kernel.stop_session(session).unwrap();
     assert_eq!((report.events, report.real_time_buffers_lost), (13, 0));
     assert_eq!(report.files, [] as [std::path::PathBuf; 0]);
-    world.leave();
+    fixture.leave();
 }
 
 #[test]
-fn a_store_that_is_full_fails_writes_until_a_consumer_comes() {
-    let world = World::new(KernelConfig::default());
-    let session = world.session(SessionConfig {
+fn a_full_store_fails_writes_until_a_consumer_attaches() {
+    let fixture = Fixture::new(KernelConfig::default());
+    let session = fixture.session(SessionConfig {
         buffer_kb: 4,
         real_time: Some(RealTime {
             max_stored: 2,
@@ -369,14 +369,14 @@ fn a_store_that_is_full_fails_writes_until_a_consumer_comes() {
         }),
         ..SessionConfig::to_consumers("stored")
     });
-    world.burst(400);
-    let statistics = world.kernel.query_session(session).unwrap();
+    fixture.burst(400);
+    let statistics = fixture.kernel.query_session(session).unwrap();
     assert!(statistics.events_lost > 0);
     assert_eq!(statistics.events + u64::from(statistics.events_lost), 400);
-    assert_eq!(world.failed(), u64::from(statistics.events_lost));
-    let consumer = world.kernel.open_consumer(session).unwrap();
-    world.burst(3);
-    world.kernel.flush_session(session).unwrap();
+    assert_eq!(fixture.failed(), u64::from(statistics.events_lost));
+    let consumer = fixture.kernel.open_consumer(session).unwrap();
+    fixture.burst(3);
+    fixture.kernel.flush_session(session).unwrap();
     let events = consumer.take();
     let lost: Vec<u8> = events
         .iter()
@@ -386,68 +386,68 @@ fn a_store_that_is_full_fails_writes_until_a_consumer_comes() {
     assert_eq!(lost, [32], "that events were lost");
     let real = events.len() - lost.len();
     assert_eq!(real as u64, statistics.events + 3);
-    world.kernel.stop_session(session).unwrap();
-    world.leave();
+    fixture.kernel.stop_session(session).unwrap();
+    fixture.leave();
 }
 
 #[test]
 fn a_consumer_that_does_not_read_loses_buffers_and_the_file_does_not() {
-    let world = World::new(KernelConfig::default());
-    let session = world.session(SessionConfig {
+    let fixture = Fixture::new(KernelConfig::default());
+    let session = fixture.session(SessionConfig {
         real_time: Some(RealTime {
             max_stored: 1,
             max_unread: 2,
         }),
-        ..world.config("both")
+        ..fixture.config("both")
     });
-    let consumer = world.kernel.open_consumer(session).unwrap();
-    world.burst(500);
+    let consumer = fixture.kernel.open_consumer(session).unwrap();
+    fixture.burst(500);
     let read = consumer.take();
-    world.burst(1);
-    world.kernel.flush_session(session).unwrap();
+    fixture.burst(1);
+    fixture.kernel.flush_session(session).unwrap();
     let rest = consumer.take();
     assert_eq!(rest[0].provider, RT_LOST_EVENT);
     assert_eq!(rest[0].descriptor.opcode, 33, "that a buffer was lost");
-    let report = world.kernel.stop_session(session).unwrap();
+    let report = fixture.kernel.stop_session(session).unwrap();
     assert!(report.real_time_buffers_lost > 0);
     assert!(read.len() < 500);
     assert_eq!((report.events, report.events_lost), (501, 0));
     assert_eq!(numbers(&report.file, 1).len(), 501);
-    world.leave();
+    fixture.leave();
 }
 
 /// Sends bursts from several threads at once, and returns the session that records them.
-fn bursts(config: impl FnOnce(&World) -> SessionConfig, each: u32) -> (World, SessionHandle) {
-    let world = World::new(KernelConfig {
+fn bursts(config: impl FnOnce(&Fixture) -> SessionConfig, each: u32) -> (Fixture, SessionHandle) {
+    let fixture = Fixture::new(KernelConfig {
         processors: 4,
         ..KernelConfig::default()
     });
-    let session = world.session(config(&world));
+    let session = fixture.session(config(&fixture));
     let work = (1..=3)
         .map(|sender| -> Work {
             let (process, thread) = (50, 100 + sender);
-            let file = world.device.open(Identity { process, thread }).unwrap();
+            let file = fixture.device.open(Identity { process, thread }).unwrap();
             Box::new(move || {
                 burst(&file, sender, each);
                 file.close().unwrap();
             })
         })
         .collect();
-    world.kernel.together(Schedule::Parallel, work).unwrap();
-    (world, session)
+    fixture.kernel.together(Schedule::Parallel, work).unwrap();
+    (fixture, session)
 }
 
 #[test]
 fn processors_fill_buffers_of_their_own_at_once() {
-    let (world, session) = bursts(
-        |world| SessionConfig {
+    let (fixture, session) = bursts(
+        |fixture| SessionConfig {
             writer_thread: true,
             maximum_buffers: 4000,
-            ..world.config("parallel")
+            ..fixture.config("parallel")
         },
         2000,
     );
-    let report = world.kernel.stop_session(session).unwrap();
+    let report = fixture.kernel.stop_session(session).unwrap();
     assert_eq!((report.events, report.events_lost), (6000, 0));
     let trace = Trace::open(&report.file).unwrap();
     assert_eq!(trace.header().session.processors, 4);
@@ -464,20 +464,20 @@ fn processors_fill_buffers_of_their_own_at_once() {
         let sent = numbers(&report.file, sender);
         assert!(sent.into_iter().eq(0..2000), "of sender {sender}");
     }
-    world.leave();
+    fixture.leave();
 }
 
 #[test]
 fn one_stream_for_all_processors_is_in_order() {
-    let (world, session) = bursts(
-        |world| SessionConfig {
+    let (fixture, session) = bursts(
+        |fixture| SessionConfig {
             per_processor: false,
             maximum_buffers: 4000,
-            ..world.config("one")
+            ..fixture.config("one")
         },
         500,
     );
-    let report = world.kernel.stop_session(session).unwrap();
+    let report = fixture.kernel.stop_session(session).unwrap();
     assert_eq!(report.events, 1500);
     let trace = Trace::open(&report.file).unwrap();
     assert_eq!(trace.header().session.processors, 1);
@@ -486,41 +486,41 @@ fn one_stream_for_all_processors_is_in_order() {
     for sender in 1..=3 {
         assert!(numbers(&report.file, sender).into_iter().eq(0..500));
     }
-    world.leave();
+    fixture.leave();
 }
 
 #[test]
 fn a_writer_that_cannot_keep_up_loses_events_that_are_counted() {
-    let (world, session) = bursts(
-        |world| SessionConfig {
+    let (fixture, session) = bursts(
+        |fixture| SessionConfig {
             writer_thread: true,
             maximum_buffers: 8,
-            ..world.config("slow")
+            ..fixture.config("slow")
         },
         20_000,
     );
-    let report = world.kernel.stop_session(session).unwrap();
+    let report = fixture.kernel.stop_session(session).unwrap();
     assert_eq!(report.events + u64::from(report.events_lost), 60_000);
     let trace = Trace::open(&report.file).unwrap();
     assert_eq!(trace.events().count() as u64, report.events);
     assert_eq!(trace.header().events_lost, report.events_lost);
-    assert_eq!(u64::from(report.events_lost), world.failed());
-    world.leave();
+    assert_eq!(u64::from(report.events_lost), fixture.failed());
+    fixture.leave();
 }
 
 // V74, O10
 #[test]
-fn sessions_in_paged_memory_get_nothing_of_drivers() {
-    let world = World::new(KernelConfig::default());
-    let session = world.session(SessionConfig {
+fn sessions_in_paged_memory_receive_no_events_from_drivers() {
+    let fixture = Fixture::new(KernelConfig::default());
+    let session = fixture.session(SessionConfig {
         paged_memory: true,
-        ..world.config("paged")
+        ..fixture.config("paged")
     });
-    world.burst(5);
-    assert_eq!(world.kernel.stop_session(session).unwrap().events, 0);
-    world.leave();
+    fixture.burst(5);
+    assert_eq!(fixture.kernel.stop_session(session).unwrap().events, 0);
+    fixture.leave();
 
-    let world = World::new(KernelConfig {
+    let fixture = Fixture::new(KernelConfig {
         unspecified_behaviour: UnspecifiedBehaviour {
             paged_session: PagedSession::CannotEnable,
             ..UnspecifiedBehaviour::default()
@@ -529,37 +529,37 @@ fn sessions_in_paged_memory_get_nothing_of_drivers() {
     });
     let config = SessionConfig {
         paged_memory: true,
-        ..world.config("paged")
+        ..fixture.config("paged")
     };
-    let session = world.kernel.start_session(config).unwrap();
+    let session = fixture.kernel.start_session(config).unwrap();
     let target = Target::Provider(etw_scenarios::provider());
-    let refused = world
+    let refused = fixture
         .kernel
         .enable(session, target, EnableParameters::default());
     assert!(refused.unwrap_err().to_string().contains("paged memory"));
-    world.leave();
+    fixture.leave();
 }
 
 // V74
 #[test]
 fn a_filter_by_process_never_enables_a_driver() {
-    let world = World::new(KernelConfig::default());
-    let session = world.session(world.config("pid"));
+    let fixture = Fixture::new(KernelConfig::default());
+    let session = fixture.session(fixture.config("pid"));
     let parameters = EnableParameters {
         only_processes: vec![CLIENT.process],
         ..EnableParameters::default()
     };
     let target = Target::Provider(etw_scenarios::provider());
-    world.kernel.enable(session, target, parameters).unwrap();
-    world.burst(5);
-    assert_eq!(world.kernel.stop_session(session).unwrap().events, 0);
-    world.leave();
+    fixture.kernel.enable(session, target, parameters).unwrap();
+    fixture.burst(5);
+    assert_eq!(fixture.kernel.stop_session(session).unwrap().events, 0);
+    fixture.leave();
 }
 
 #[test]
-fn stacks_are_accepted_and_not_captured() {
-    let world = World::new(KernelConfig::default());
-    let session = world.session(world.config("stacks"));
+fn stack_requests_are_accepted_but_no_stacks_are_captured() {
+    let fixture = Fixture::new(KernelConfig::default());
+    let session = fixture.session(fixture.config("stacks"));
     let parameters = EnableParameters {
         level: 5,
         match_any: keyword::LOAD,
@@ -567,38 +567,38 @@ fn stacks_are_accepted_and_not_captured() {
         ..EnableParameters::default()
     };
     let target = Target::Provider(etw_scenarios::provider());
-    world.kernel.enable(session, target, parameters).unwrap();
-    world.burst(5);
-    let report = world.kernel.stop_session(session).unwrap();
+    fixture.kernel.enable(session, target, parameters).unwrap();
+    fixture.burst(5);
+    let report = fixture.kernel.stop_session(session).unwrap();
     assert_eq!((report.events, report.stacks_not_captured), (5, 5));
-    world.leave();
+    fixture.leave();
 }
 
 // V76
 #[test]
 fn memory_keeps_the_newest_and_never_fails() {
-    let world = World::new(KernelConfig::default());
-    let session = world.session(SessionConfig {
+    let fixture = Fixture::new(KernelConfig::default());
+    let session = fixture.session(SessionConfig {
         output: Output::Memory { buffers: 4 },
-        ..world.config("ring")
+        ..fixture.config("ring")
     });
-    world.burst(2000);
-    assert_eq!(world.failed(), 0);
-    world.kernel.flush_session(session).unwrap();
-    let report = world.kernel.stop_session(session).unwrap();
+    fixture.burst(2000);
+    assert_eq!(fixture.failed(), 0);
+    fixture.kernel.flush_session(session).unwrap();
+    let report = fixture.kernel.stop_session(session).unwrap();
     assert_eq!((report.events, report.events_lost), (2000, 0));
     let kept = numbers(&report.file, 1);
     assert!(kept.len() < 2000);
     let first = 2000 - u32::try_from(kept.len()).unwrap();
     assert!(kept.into_iter().eq(first..2000));
-    world.leave();
+    fixture.leave();
 }
 
 // ETW-6.4.2, ETW-6.4.8
 #[test]
-fn what_excludes_what_is_refused() {
-    let world = World::new(KernelConfig::default());
-    let base = || world.config("refused");
+fn conflicting_modes_are_refused() {
+    let fixture = Fixture::new(KernelConfig::default());
+    let base = || fixture.config("refused");
     for (config, part) in [
         (
             SessionConfig {
@@ -631,11 +631,20 @@ fn what_excludes_what_is_refused() {
             "timestamps",
         ),
     ] {
-        let error = world.kernel.start_session(config).unwrap_err().to_string();
+        let error = fixture
+            .kernel
+            .start_session(config)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(part), "{error}");
     }
-    let file = world.kernel.start_session(base()).unwrap();
-    let error = world.kernel.open_consumer(file).err().unwrap().to_string();
+    let file = fixture.kernel.start_session(base()).unwrap();
+    let error = fixture
+        .kernel
+        .open_consumer(file)
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("does not deliver in real time"), "{error}");
-    world.leave();
+    fixture.leave();
 }

@@ -25,7 +25,7 @@ fn a_small_driver_is_loaded_from_memory() {
 }
 
 #[test]
-fn what_is_refused_is_called_by_the_name_that_was_given() {
+fn errors_name_a_refused_image_as_the_caller_did() {
     let mut bytes = Image::default().build();
     // SizeOfImage
     bytes[OPTIONAL_HEADER + 56..][..4].fill(0);
@@ -37,12 +37,12 @@ fn what_is_refused_is_called_by_the_name_that_was_given() {
 }
 
 #[test]
-fn names_in_an_image_cannot_act_on_a_terminal() {
+fn names_in_an_image_cannot_control_a_terminal() {
     let image = Image {
         imports: &[("\u{1b}[2J", &["\n"])],
         ..Image::default()
     };
-    // The list has the names as they are; what prints them escapes them.
+    // The list contains the names unescaped; the code that prints them escapes them.
     assert_eq!(checked(&image.build()).unwrap(), ["\u{1b}[2J!\n"]);
     let mut image = Image {
         code: b"\x1b[2J\0\0\0\0",
@@ -77,7 +77,7 @@ fn modules_that_the_kernel_does_not_know_are_named_too() {
         ],
         ..Image::default()
     };
-    // What HAL.dll exports is the kernel's.
+    // The kernel provides the exports of HAL.dll.
     assert_eq!(
         checked(&image.build()).unwrap(),
         [
@@ -89,7 +89,7 @@ fn modules_that_the_kernel_does_not_know_are_named_too() {
 }
 
 #[test]
-fn a_small_file_cannot_have_imports_without_end() {
+fn a_small_file_cannot_have_endless_imports() {
     let one: (&str, &[&str]) = ("ntoskrnl.exe", &["DbgPrint"]);
     let many = ["DbgPrint"; 100];
     let mut imports = [one; 200];
@@ -137,7 +137,7 @@ fn mapped() -> u64 {
 }
 
 #[test]
-fn what_a_refused_image_was_mapped_at_is_given_back() {
+fn a_refused_images_mapping_is_released() {
     const SIZE: u32 = 64 << 20;
     let mut bytes = Image::default().build();
     // SizeOfImage, and the address of the first module's name

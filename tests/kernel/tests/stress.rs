@@ -28,16 +28,16 @@ const MARKER: u32 = 0x0022_2000 + 0x0100_0000;
 
 /// A session's enable info for the provider, directly and through its group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Wishes {
+struct EnableInfo {
     direct: Option<(u8, u64, u64)>,
     group: Option<(u8, u64, u64)>,
     disallowed: bool,
 }
 
-impl Wishes {
+impl EnableInfo {
     /// Returns whether the session enables an event (R-E8, R-O3, R-K3, R-G3), independently of the
     /// kernel's code.
-    fn want(&self, level: u8, keyword: u64) -> bool {
+    fn passes(&self, level: u8, keyword: u64) -> bool {
         let group = if self.disallowed { None } else { self.group };
         [self.direct, group]
             .into_iter()
@@ -53,7 +53,7 @@ impl Wishes {
 /// The model of a session: its enable info from each step on.
 struct Known {
     handle: SessionHandle,
-    wishes: Vec<(u32, Wishes)>,
+    infos: Vec<(u32, EnableInfo)>,
     /// The step that stopped the session.
     until: u32,
 }
@@ -127,20 +127,24 @@ impl Run {
     }
 
     /// Changes a session's enable info, in the model and in the kernel.
-    fn wish(&mut self, session: u32, change: impl FnOnce(&mut Wishes)) -> SessionHandle {
+    fn set_enable_info(
+        &mut self,
+        session: u32,
+        change: impl FnOnce(&mut EnableInfo),
+    ) -> SessionHandle {
         let step = self.step;
         let known = self.running.get_mut(&session).unwrap();
-        let mut wishes = known.wishes.last().unwrap().1;
-        change(&mut wishes);
-        known.wishes.push((step, wishes));
+        let mut infos = known.infos.last().unwrap().1;
+        change(&mut infos);
+        known.infos.push((step, infos));
         known.handle
     }
 
     fn enable(&mut self, session: u32, target: Target) {
         let wanted @ (level, match_any, match_all) = self.parameters();
-        let handle = self.wish(session, |wishes| match target {
-            Target::Provider(_) => wishes.direct = Some(wanted),
-            Target::Group(_) => wishes.group = Some(wanted),
+        let handle = self.set_enable_info(session, |infos| match target {
+            Target::Provider(_) => infos.direct = Some(wanted),
+            Target::Group(_) => infos.group = Some(wanted),
         });
         let parameters = EnableParameters {
             level,
@@ -160,7 +164,7 @@ impl Run {
                 let config = SessionConfig::to_file(name, file);
                 let known = Known {
                     handle: self.kernel.start_session(config).unwrap(),
-                    wishes: vec![(self.step, Wishes::default())],
+                    infos: vec![(self.step, EnableInfo::default())],
                     until: u32::MAX,
                 };
                 self.running.insert(self.step, known);
@@ -168,16 +172,16 @@ impl Run {
             (1..=2, Some(session)) => self.enable(session, provider()),
             (3, Some(session)) => self.enable(session, group()),
             (4, Some(session)) => {
-                let handle = self.wish(session, |wishes| wishes.direct = None);
+                let handle = self.set_enable_info(session, |infos| infos.direct = None);
                 self.kernel.disable(handle, provider(), None).unwrap();
             }
             (5, Some(session)) => {
-                let handle = self.wish(session, |wishes| wishes.group = None);
+                let handle = self.set_enable_info(session, |infos| infos.group = None);
                 self.kernel.disable(handle, group(), None).unwrap();
             }
             (6, Some(session)) => {
                 let disallowed = self.random.bool();
-                let handle = self.wish(session, |wishes| wishes.disallowed = disallowed);
+                let handle = self.set_enable_info(session, |infos| infos.disallowed = disallowed);
                 let list = if disallowed {
                     vec![etw_scenarios::provider()]
                 } else {
@@ -337,10 +341,10 @@ fn steps(all: &[Recorded]) -> Vec<Range<u32>> {
 /// Checks that the session recorded every event that it enabled in all of the event's steps, and no
 /// event that it enabled in none of them.
 fn compare(all: &[Recorded], steps: &[Range<u32>], known: &Known, recorded: &[Recorded]) {
-    let wanted_at = |step: u32, event: &Recorded| {
-        let since = known.wishes.iter().rev().find(|(since, _)| *since <= step);
+    let enables_at = |step: u32, event: &Recorded| {
+        let since = known.infos.iter().rev().find(|(since, _)| *since <= step);
         step < known.until
-            && since.is_some_and(|(_, wishes)| wishes.want(event.level, event.keyword))
+            && since.is_some_and(|(_, infos)| infos.passes(event.level, event.keyword))
     };
     let mut rest = recorded;
     for (event, range) in all.iter().zip(steps) {
@@ -350,26 +354,29 @@ fn compare(all: &[Recorded], steps: &[Range<u32>], known: &Known, recorded: &[Re
         }
         // A step may change the enable info while it runs.
         let asked: Vec<bool> = (range.start..range.end.max(range.start + 1))
-            .map(|step| wanted_at(step, event))
+            .map(|step| enables_at(step, event))
             .collect();
         let (always, ever) = (asked.iter().all(|one| *one), asked.iter().any(|one| *one));
         assert!(
             !always || there,
             "lost: {event:?} in {range:?} of {:?}",
-            known.wishes
+            known.infos
         );
         assert!(
             !there || ever,
-            "not wanted: {event:?} in {range:?} of {:?}",
-            known.wishes
+            "recorded but not enabled: {event:?} in {range:?} of {:?}",
+            known.infos
         );
     }
-    assert!(rest.is_empty(), "not in order, or of nobody: {rest:?}");
+    assert!(
+        rest.is_empty(),
+        "out of order, or not in the trace of the session that records everything: {rest:?}"
+    );
 }
 
 // R-O10, R-G5, R-G3, R-E4, R-O3
 #[test]
-fn no_event_is_lost_and_none_goes_where_it_is_not_wanted() {
+fn each_session_records_exactly_the_events_that_it_enables() {
     let seeds = std::env::var("WDK_ETW_SEEDS").ok();
     let seeds: u64 = seeds.map_or(20, |text| text.parse().expect("a number of seeds"));
     for seed in 0..seeds {

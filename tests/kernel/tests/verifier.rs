@@ -201,7 +201,7 @@ fn a_fault_outside_the_driver_names_its_caller() {
 }
 
 #[test]
-fn what_the_processor_cannot_execute_is_a_bugcheck() {
+fn an_invalid_instruction_or_division_is_a_bugcheck() {
     let parts = ["division by zero", "etw_probe_driver::divide"];
     traps("divide", 0x1E, 0xC000_0094, &parts);
     let parts = ["illegal instruction", "etw_probe_driver::illegal"];
@@ -209,7 +209,7 @@ fn what_the_processor_cannot_execute_is_a_bugcheck() {
 }
 
 #[test]
-fn a_stack_that_is_used_up_is_a_bugcheck() {
+fn a_stack_overflow_is_a_bugcheck() {
     let parts = [
         "kernel stack of 24 KiB",
         "etw_probe_driver::use_up_the_stack",

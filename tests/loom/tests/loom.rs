@@ -233,7 +233,7 @@ fn no_write_reaches_a_released_handle() {
 }
 
 #[test]
-fn a_write_across_registrations_uses_the_handle_of_its_time() {
+fn a_write_across_registrations_uses_the_handle_that_is_registered() {
     check(|provider| {
         assert_eq!(provider.register(), Ok(Registered::Complete));
         let writer = thread::spawn(|| write(provider));
@@ -245,7 +245,7 @@ fn a_write_across_registrations_uses_the_handle_of_its_time() {
 }
 
 #[test]
-fn racing_registrations_are_one() {
+fn racing_registrations_register_once() {
     check(|provider| {
         let register = || match provider.register() {
             Ok(Registered::Complete) => 1,
@@ -261,7 +261,7 @@ fn racing_registrations_are_one() {
 }
 
 #[test]
-fn racing_unregistrations_are_one() {
+fn racing_unregistrations_unregister_once() {
     check(|provider| {
         assert_eq!(provider.register(), Ok(Registered::Complete));
         // `EtwUnregister` takes a handle once.

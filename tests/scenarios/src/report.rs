@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn json_holds_everything() {
+    fn json_contains_every_outcome() {
         let mut bytes = Vec::new();
         report().write_json(&mut bytes).unwrap();
         let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_played_is_not_passed() {
+    fn a_report_without_scenarios_does_not_pass() {
         let report = Report {
             outcomes: Vec::new(),
         };

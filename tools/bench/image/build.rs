@@ -3,7 +3,7 @@
 use std::{env, fs, path::PathBuf};
 
 fn main() {
-    // The peer links to a user-mode library of which a driver uses nothing, so an empty library is
+    // The peer links to a user-mode library that a driver does not use, so an empty library is
     // enough.
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     fs::write(folder.join("rpcrt4.lib"), "!<arch>\n").expect("the folder is cargo's");

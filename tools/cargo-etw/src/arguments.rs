@@ -3,34 +3,13 @@
 //! Functions build the command line, since clap's derive macros allow lints that this workspace
 //! forbids.
 
-use std::path::PathBuf;
+use clap::Command;
 
-use anyhow::{Context, Result};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-
-use crate::{completions, doctor, inf, manifest, package, recipes};
-
-/// Returns an argument that is required or has a default.
-pub fn required<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Result<T> {
-    optional(matches, name)?.with_context(|| format!("the argument {name} is missing"))
-}
-
-/// Returns an argument, or `None` if the command line does not have it.
-pub fn optional<T: Clone + Send + Sync + 'static>(
-    matches: &ArgMatches,
-    name: &str,
-) -> Result<Option<T>> {
-    let value = matches.try_get_one::<T>(name).with_context(|| {
-        format!("cannot read the argument {name}: its type is not the declared one")
-    })?;
-    Ok(value.cloned())
-}
-
-/// Returns the values of an argument that may be given several times.
-pub fn several<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Vec<T> {
-    let values = matches.get_many(name);
-    values.into_iter().flatten().cloned().collect()
-}
+use crate::{
+    completions, doctor, inf, manifest,
+    options::{file, flag, path, text},
+    package, recipes,
+};
 
 /// Returns the command line, as cargo starts it: `cargo-etw etw …`.
 pub fn command() -> Command {
@@ -69,11 +48,7 @@ fn new() -> Command {
     Command::new("new")
         .about("Make the folder of a new KMDF driver with an ETW provider and a test")
         .arg(
-            Arg::new("folder")
-                .help("The folder to make; its name is the package's")
-                .value_name("PATH")
-                .required(true)
-                .value_parser(value_parser!(PathBuf)),
+            file("folder", "The folder to make; its name is the package's").value_name("PATH"),
         )
         .arg(text(
             "name",
@@ -162,59 +137,6 @@ fn what_to_build(command: Command) -> Command {
             "FILE",
             "The Cargo.toml of the driver or of its workspace",
         ))
-}
-
-/// Returns a required file argument, by its position.
-pub fn file(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .help(help)
-        .value_name("FILE")
-        .required(true)
-        .value_parser(value_parser!(PathBuf))
-}
-
-/// Returns an optional file argument, by its position.
-pub fn optional_file(name: &'static str, help: &'static str) -> Arg {
-    file(name, help).required(false)
-}
-
-/// Returns a path argument, by its name.
-pub fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    text(name, value, help).value_parser(value_parser!(PathBuf))
-}
-
-/// Returns a string argument, by its name.
-pub fn text(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).help(help).value_name(value)
-}
-
-/// Returns the argument for the command that a written file names as its generator.
-pub fn written_by(usual: &'static str) -> Arg {
-    text(
-        "command",
-        "COMMAND",
-        "The command that the file's first comment names as its generator",
-    )
-    .default_value(usual)
-}
-
-/// Returns the argument for the form of a command's result.
-pub fn message_format() -> Arg {
-    text(
-        "message-format",
-        "FORMAT",
-        "The form of the result: for people, or a JSON message on standard output",
-    )
-    .default_value("human")
-    .value_parser(["human", "json"])
-}
-
-/// Returns an argument without a value.
-pub fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .long(name)
-        .help(help)
-        .action(ArgAction::SetTrue)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use serde_json::Value;
 use wdk_etw_build::declared;
 use wdk_etw_schema::Provider;
 
-use crate::{arguments, source};
+use crate::{options, source};
 
 /// The keys of `[package.metadata.etw]`.
 const KEYS: [&str; 5] = ["declaration", "inf", "manifest", "profile", "recipes"];
@@ -113,14 +113,14 @@ pub struct Declaration {
 pub fn arguments(command: Command) -> Command {
     command
         .arg(
-            arguments::text(
+            options::text(
                 "package",
                 "NAME",
                 "The driver's package; needed where the workspace has several drivers",
             )
             .short('p'),
         )
-        .arg(arguments::path(
+        .arg(options::path(
             "manifest-path",
             "FILE",
             "The Cargo.toml of the driver or of its workspace",
@@ -130,8 +130,8 @@ pub fn arguments(command: Command) -> Command {
 impl AtHand {
     /// Finds the driver that the arguments of [`arguments`] choose.
     pub fn of(matches: &ArgMatches) -> Result<Self> {
-        let manifest: Option<PathBuf> = arguments::optional(matches, "manifest-path")?;
-        let package: Option<String> = arguments::optional(matches, "package")?;
+        let manifest: Option<PathBuf> = options::optional(matches, "manifest-path")?;
+        let package: Option<String> = options::optional(matches, "package")?;
         Self::find(manifest.as_deref(), package.as_deref())
     }
 

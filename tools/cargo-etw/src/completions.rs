@@ -6,23 +6,30 @@ use anyhow::{Context, Result, anyhow};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
 
-use crate::arguments::{self, required};
+use crate::options::required;
 
 /// The program's name, which shells complete.
 const PROGRAM: &str = "cargo-etw";
 
+/// The program's name in the functions of bash.
+const IN_BASH: &str = "cargo_etw";
+
 /// Completes `cargo etw` in bash: cargo's completions for everything else.
 const BASH: &str = r#"
-_cargo_etw_before=$(complete -p cargo 2>/dev/null | sed -n 's/.* -F \([^ ]*\) .*/\1/p')
+_cargo_etw_function() {
+    complete -p "$1" 2>/dev/null | sed -n 's/.* -F \([^ ]*\) .*/\1/p'
+}
+_cargo_etw_own=$(_cargo_etw_function cargo-etw)
+_cargo_etw_before=$(_cargo_etw_function cargo)
 if [[ -z $_cargo_etw_before ]] && declare -F _completion_loader >/dev/null; then
     _completion_loader cargo >/dev/null 2>&1
-    _cargo_etw_before=$(complete -p cargo 2>/dev/null | sed -n 's/.* -F \([^ ]*\) .*/\1/p')
+    _cargo_etw_before=$(_cargo_etw_function cargo)
 fi
 _cargo_with_etw() {
     if [[ ${COMP_WORDS[1]} == etw && $COMP_CWORD -gt 1 ]]; then
         COMP_WORDS=(cargo-etw "${COMP_WORDS[@]:2}")
         COMP_CWORD=$((COMP_CWORD - 1))
-        _cargo-etw cargo-etw "$2" "${COMP_WORDS[COMP_CWORD - 1]}"
+        "$_cargo_etw_own" cargo-etw "$2" "${COMP_WORDS[COMP_CWORD - 1]}"
     elif [[ -n $_cargo_etw_before && $_cargo_etw_before != _cargo_with_etw ]]; then
         "$_cargo_etw_before" "$@"
     fi
@@ -55,22 +62,31 @@ pub fn command() -> Command {
         )
 }
 
-/// Writes the completions.
-pub fn run(matches: &ArgMatches) -> Result<()> {
+/// Writes the completions of the command line `whole`.
+pub fn run(matches: &ArgMatches, whole: &Command) -> Result<()> {
     let shell: Shell = required(matches, "shell")?;
-    let whole = arguments::command();
     let etw = whole
         .find_subcommand("etw")
         .ok_or_else(|| anyhow!("the command line has no command etw"))?;
-    let mut etw = etw.clone().name(PROGRAM).bin_name(PROGRAM);
+    // clap_complete gives the functions of a name with a hyphen different names in one script.
+    let name = if shell == Shell::Bash {
+        IN_BASH
+    } else {
+        PROGRAM
+    };
+    let mut etw = etw.clone().name(name).bin_name(name);
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut etw, PROGRAM, &mut script);
+    clap_complete::generate(shell, &mut etw, name, &mut script);
+    let mut script = String::from_utf8(script).context("the completions are not UTF-8")?;
     match shell {
-        Shell::Bash => script.extend_from_slice(BASH.as_bytes()),
-        Shell::Fish => script.extend_from_slice(FISH.as_bytes()),
+        Shell::Bash => {
+            script = script.replace(&format!(" {name}\n"), &format!(" {PROGRAM}\n"));
+            script.push_str(BASH);
+        }
+        Shell::Fish => script.push_str(FISH),
         _ => {}
     }
     io::stdout()
-        .write_all(&script)
+        .write_all(script.as_bytes())
         .context("cannot write to standard output")
 }

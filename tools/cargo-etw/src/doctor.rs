@@ -14,9 +14,8 @@ use driver_build::{
 use serde_json::{Value, json};
 
 use crate::{
-    arguments::message_format,
     at_hand::{self, AtHand},
-    is_json,
+    options::{is_json, message_format},
     progress::step,
 };
 
@@ -232,29 +231,20 @@ fn framework(driver: &AtHand) -> Finding {
         .map(|minor| format!("1.{minor}"))
         .collect();
     let supported = supported.join(" and ");
-    let (found, remedy) = match driver.driver.framework {
-        None => (
-            None,
-            "add [package.metadata.wdk.driver-model] with driver-type = \"KMDF\", \
-             kmdf-version-major = 1 and target-kmdf-version-minor = 31 to the driver's Cargo.toml"
-                .to_owned(),
-        ),
-        Some(version) => {
-            let known = version.major == 1 && KMDF_VERSIONS.contains(&version.target);
-            let text = format!("{}.{}", version.major, version.target);
-            let text = if version.minimum == version.target {
-                text
-            } else {
-                format!("{text}, at least {}.{}", version.major, version.minimum)
-            };
-            (
-                known.then(|| text.clone()),
-                format!(
-                    "the driver is for KMDF {text}; without the WDK, {supported} are supported"
-                ),
-            )
-        }
+    let Some(version) = driver.driver.framework else {
+        let remedy = "add [package.metadata.wdk.driver-model] with driver-type = \"KMDF\", \
+                      kmdf-version-major = 1 and target-kmdf-version-minor = 31 to the driver's \
+                      Cargo.toml";
+        return Finding::new("KMDF", "build", None, remedy);
     };
+    let mut text = format!("{}.{}", version.major, version.target);
+    if version.minimum != version.target {
+        text = format!("{text}, at least {}.{}", version.major, version.minimum);
+    }
+    let remedy =
+        format!("the driver is for KMDF {text}; without the WDK, {supported} are supported");
+    let is_known = version.major == 1 && KMDF_VERSIONS.contains(&version.target);
+    let found = is_known.then_some(text);
     Finding::new("KMDF", "build", found, &remedy)
 }
 

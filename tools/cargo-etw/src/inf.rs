@@ -10,15 +10,17 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Command};
-use driver_package::inf::{self, Finding, Framework, Inf, New, Provider, Severity, Stamp};
+use driver_package::{
+    archive,
+    inf::{self, Finding, Framework, Inf, New, Provider, Severity, Stamp},
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use wdk_etw_schema::Encoding;
 
 use crate::{
-    arguments::{file, flag, message_format, optional, optional_file, path, required, text},
     at_hand::{self, AtHand},
-    is_json,
+    options::{file, flag, is_json, message_format, optional, optional_file, path, required, text},
     progress::step,
 };
 
@@ -110,10 +112,7 @@ fn new(matches: &ArgMatches) -> Result<()> {
     );
     let image = &driver.driver.image;
     let hardware_id = optional(matches, "hardware-id")?.unwrap_or_else(|| format!("Root\\{image}"));
-    let company = match optional(matches, "company")? {
-        Some(company) => company,
-        None => company(&driver),
-    };
+    let company = optional(matches, "company")?.unwrap_or_else(|| company(&driver));
     let text = New {
         image,
         hardware_id: &hardware_id,
@@ -124,7 +123,8 @@ fn new(matches: &ArgMatches) -> Result<()> {
         providers: &providers(&driver, None)?.unwrap_or_default(),
         sddl: SDDL,
     };
-    let text = text.text()?;
+    // Windows' tools want its line ends.
+    let text = archive::windows_lines(&text.text()?);
     fs::write(&out, text).with_context(|| format!("cannot write {}", out.display()))?;
     println!("{}", out.display());
     Ok(())
@@ -206,8 +206,8 @@ pub fn expected(
     };
     let Some(image) = image else {
         eprintln!(
-            "note: the driver's image is not there, so its security descriptor is not compared; \
-             `cargo etw build` builds it"
+            "note: there is no image for x64 to load, so the device's security descriptor is not \
+             compared; `cargo etw build` builds one"
         );
         return Ok(expected);
     };
@@ -227,7 +227,7 @@ pub fn expected(
             }
         }
         Err(error) => {
-            eprintln!("warning: the INF file is not compared with the running driver: {error:#}")
+            eprintln!("warning: the INF file is not compared with the running driver: {error:#}");
         }
     }
     Ok(expected)

@@ -10,6 +10,7 @@ mod doctor;
 mod inf;
 mod manifest;
 mod new;
+mod options;
 mod package;
 mod progress;
 mod recipes;
@@ -23,7 +24,7 @@ use anyhow::{Result, bail};
 use clap::ArgMatches;
 use driver_build::link;
 
-use crate::arguments::{optional, required};
+use crate::options::{optional, required};
 
 fn main() -> ExitCode {
     // rustc runs this program as the linker while it builds a driver.
@@ -87,7 +88,7 @@ fn run_other(name: &str, matches: &ArgMatches) -> Result<()> {
         ("recipes", matches) => recipes::run(matches),
         ("package", matches) => package::run(matches),
         ("doctor", matches) => doctor::run(matches),
-        ("completions", matches) => completions::run(matches),
+        ("completions", matches) => completions::run(matches, &arguments::command()),
         (other, _) => bail!("`cargo etw` has no command {other}"),
     }
 }
@@ -112,11 +113,6 @@ fn wdk_etw(matches: &ArgMatches) -> Result<new::Wanted> {
         git: optional(matches, "git")?,
         version: rev.or(tag).or(branch),
     })
-}
-
-/// Returns whether a command's result is to be JSON.
-fn is_json(matches: &ArgMatches) -> Result<bool> {
-    Ok(required::<String>(matches, "message-format")? == "json")
 }
 
 /// Returns the subcommand, which clap requires.

@@ -23,11 +23,11 @@ use wdk_etw_build::{
 use wdk_etw_schema::Encoding;
 
 use crate::{
-    arguments::{
-        file, flag, message_format, optional, optional_file, path, required, text, written_by,
-    },
     at_hand::{self, AtHand, Declaration},
-    is_json,
+    options::{
+        file, flag, is_json, message_format, optional, optional_file, path, required, text,
+        written_by,
+    },
 };
 
 /// The image name for a manifest whose image name does not matter.
@@ -199,22 +199,22 @@ pub fn of_declarations(
 /// `manifest write`: writes a driver's manifest from its declaration.
 fn write(matches: &ArgMatches) -> Result<()> {
     let command: String = required(matches, "command")?;
-    let named: Option<PathBuf> = optional(matches, "declaration")?;
+    let declaration: Option<PathBuf> = optional(matches, "declaration")?;
     let out: Option<PathBuf> = optional(matches, "out")?;
     let image: Option<String> = optional(matches, "image")?;
-    let (made, source, out) = match (named, out, image) {
+    let (written, source, out) = match (declaration, out, image) {
         (Some(declaration), Some(out), Some(image)) => {
             let source = declaration.display().to_string();
             (read(&declaration, &image)?, source, out)
         }
-        (named, out, image) => {
+        (declaration, out, image) => {
             let driver = AtHand::of(matches)?;
             let image = image.unwrap_or_else(|| driver.installed());
             let out = match out {
                 Some(out) => out,
                 None => driver.manifest()?,
             };
-            if let Some(path) = named {
+            if let Some(path) = declaration {
                 let source = path.display().to_string();
                 (read(&path, &image)?, source, out)
             } else {
@@ -239,8 +239,8 @@ fn write(matches: &ArgMatches) -> Result<()> {
         "Written by `{command}` from {source}. The provider's other events are self-describing \
          TraceLogging events."
     );
-    let wanted = manifest::write(&made, &comment);
-    if made
+    let wanted = manifest::write(&written, &comment);
+    if written
         .providers
         .iter()
         .all(|provider| provider.events.is_empty())

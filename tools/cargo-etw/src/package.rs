@@ -22,10 +22,10 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde_json::json;
 
 use crate::{
-    arguments::{message_format, optional, path, required, several, text},
     at_hand::{self, AtHand, Declaration},
     inf::{check_text, description, driver_version, expected, framework, stamped},
-    is_json, manifest,
+    manifest,
+    options::{is_json, message_format, optional, path, required, several, text},
     progress::step,
     recipes::{Traced, profile_of},
 };
@@ -142,15 +142,18 @@ impl Architecture {
     }
 }
 
+/// A file's name and contents, and what it is.
+type Extra = (String, Vec<u8>, &'static str);
+
 /// The files of a package that are made for it.
 struct Made {
     inf: (String, Vec<u8>),
     image: (String, Vec<u8>),
     catalog: (String, Vec<u8>),
     certificate: (String, Vec<u8>),
-    symbols: (String, Vec<u8>),
-    /// The manifest and the profile, with what they are.
-    others: Vec<(String, Vec<u8>, &'static str)>,
+    hardware_ids: Vec<String>,
+    /// Files that the INF file lists, the symbols, the manifest and the profile.
+    others: Vec<Extra>,
 }
 
 /// Builds the package.
@@ -186,16 +189,12 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         let parsed = check_text(&inf, &text, &expected)?;
         Ok((text, parsed))
     })?;
-    let hardware_ids = hardware_ids(&parsed);
-    let made = made(
-        matches,
-        &driver,
-        declarations,
-        &image,
-        &hardware_ids,
-        (&text, &parsed),
-        now,
-    )?;
+    let stamped = Stamped {
+        path: &inf,
+        text: &text,
+        parsed: &parsed,
+    };
+    let made = made(matches, &driver, declarations, &image, &stamped, now)?;
     let out = match optional(matches, "out")? {
         Some(out) => out,
         None => driver.driver.target.join("etw/package").join(format!(
@@ -206,7 +205,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         )),
     };
     let files = step("Writing the archive", || {
-        let files = files(matches, &driver, made, &hardware_ids, architecture)?;
+        let files = files(matches, &driver, made, architecture)?;
         let folder = out.parent().unwrap_or_else(|| Path::new("."));
         fs::create_dir_all(folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
@@ -329,50 +328,90 @@ fn hardware_ids(inf: &Inf) -> Vec<String> {
     ids
 }
 
+/// A stamped INF file.
+struct Stamped<'a> {
+    path: &'a Path,
+    text: &'a str,
+    parsed: &'a Inf,
+}
+
+/// Returns the files that an INF file lists besides the driver's image: those on the command line, or
+/// else those beside the INF file.
+fn listed(matches: &ArgMatches, image: &str, inf: &Stamped<'_>) -> Result<Vec<Extra>> {
+    let given: Vec<PathBuf> = several(matches, "file");
+    let mut found: Vec<Extra> = Vec::new();
+    let sections = inf.parsed.sections().iter().filter(|section| {
+        let name = section.name.to_ascii_lowercase();
+        name.split('.').next() == Some("sourcedisksfiles")
+    });
+    for file in sections.flat_map(|section| &section.entries) {
+        let name = file.key.as_deref().unwrap_or_default();
+        let is_known = found
+            .iter()
+            .any(|(known, ..)| known.eq_ignore_ascii_case(name));
+        if name.eq_ignore_ascii_case(image) || is_known {
+            continue;
+        }
+        let has_name = |path: &&PathBuf| path.file_name().is_some_and(|own| own == name);
+        let beside = inf.path.with_file_name(name);
+        let path = given.iter().find(has_name).unwrap_or(&beside);
+        let data = fs::read(path).with_context(|| {
+            format!(
+                "{} line {} lists {name}, but {} cannot be read; name the file with `--file`",
+                inf.path.display(),
+                file.line,
+                path.display()
+            )
+        })?;
+        found.push((name.to_owned(), data, "a file that the INF file lists"));
+    }
+    Ok(found)
+}
+
 /// Signs the image and its catalog, and writes the files that the declaration describes.
 fn made(
     matches: &ArgMatches,
     driver: &AtHand,
     declarations: Vec<Declaration>,
     image: &Path,
-    hardware_ids: &[String],
-    (text, parsed): (&str, &Inf),
+    stamped: &Stamped<'_>,
     now: Timestamp,
 ) -> Result<Made> {
     let name = &driver.driver.image;
-    let folder = match optional(matches, "certificate")? {
-        Some(folder) => folder,
-        None => driver.driver.target.join("etw/certificate"),
-    };
+    let folder: Option<PathBuf> = optional(matches, "certificate")?;
+    let folder = folder.unwrap_or_else(|| driver.driver.target.join("etw/certificate"));
     let certificate_name: String = required(matches, "certificate-name")?;
-    let about = match optional(matches, "description")? {
-        Some(about) => about,
-        None => description(driver),
-    };
-    let catalog_name = parsed.value("Version", "CatalogFile");
+    let about = optional(matches, "description")?.unwrap_or_else(|| description(driver));
+    let catalog_name = stamped.parsed.value("Version", "CatalogFile");
     let catalog_name = catalog_name
         .context("the INF file names no catalog")?
         .to_owned();
-    let inf = (format!("{name}.inf"), text.as_bytes().to_vec());
+    // The INF file keeps its own name.
+    let inf_name = name_of(&stamped.path.with_extension("inf"))?;
+    let inf = (inf_name, archive::windows_lines(stamped.text));
     let sys = format!("{name}.sys");
+    let hardware_ids = hardware_ids(stamped.parsed);
+    let mut others = listed(matches, &sys, stamped)?;
     let (signed, catalog, certificate) = step("Signing the driver and its catalog", || {
         let certificate = Certificate::find_or_make(&folder, &certificate_name)?;
         let signed = folder.join(&sys);
         certificate.sign_image(&about, image, &signed)?;
         let signed = read(&signed)?;
         let machine = machine(&signed, image)?;
+        let mut members = vec![
+            Member {
+                name: &inf.0,
+                data: &inf.1,
+            },
+            Member {
+                name: &sys,
+                data: &signed,
+            },
+        ];
+        members.extend(others.iter().map(|(name, data, _)| Member { name, data }));
         let catalog = Catalog {
-            members: &[
-                Member {
-                    name: &inf.0,
-                    data: &inf.1,
-                },
-                Member {
-                    name: &sys,
-                    data: &signed,
-                },
-            ],
-            hardware_ids,
+            members: &members,
+            hardware_ids: &hardware_ids,
             system: Architecture::of(machine).catalog,
             versions: KERNEL_VERSION,
         };
@@ -382,21 +421,27 @@ fn made(
         Ok((signed, catalog, certificate.to_der()?))
     })?;
     let symbols = image.with_extension("pdb");
+    if symbols.exists() {
+        others.push((format!("{name}.pdb"), read(&symbols)?, "symbols"));
+    } else {
+        eprintln!(
+            "note: {} does not exist, so the package has no symbols",
+            symbols.display()
+        );
+    }
+    others.extend(descriptions(driver, declarations)?);
     Ok(Made {
         inf,
         image: (sys, signed),
         catalog: (catalog_name, catalog),
         certificate: (format!("{name}.cer"), certificate),
-        symbols: (format!("{name}.pdb"), read(&symbols)?),
-        others: descriptions(driver, declarations)?,
+        hardware_ids,
+        others,
     })
 }
 
 /// Returns the manifest, if tools can need one, and the profile for Windows Performance Recorder.
-fn descriptions(
-    driver: &AtHand,
-    declarations: Vec<Declaration>,
-) -> Result<Vec<(String, Vec<u8>, &'static str)>> {
+fn descriptions(driver: &AtHand, declarations: Vec<Declaration>) -> Result<Vec<Extra>> {
     let name = &driver.driver.image;
     let providers = declarations.iter().flat_map(|one| &one.providers);
     let traced: Vec<Traced> = providers.map(Traced::declared).collect();
@@ -423,7 +468,7 @@ fn descriptions(
 fn trace(driver: &AtHand) -> Result<String> {
     let declarations = driver.declarations()?;
     let providers = declarations.iter().flat_map(|one| &one.providers);
-    let mut lines = String::new();
+    let mut lines = Vec::new();
     let session = driver.driver.image.trim_end_matches("_driver");
     for (number, provider) in providers.map(Traced::declared).enumerate() {
         let start = if number == 0 {
@@ -442,16 +487,16 @@ fn trace(driver: &AtHand) -> Result<String> {
         } else {
             format!("{{{}}}", provider.guid)
         };
-        lines += &format!("logman {start} -p {name} {mask:#x} {level} -ets\n");
+        lines.push(format!("logman {start} -p {name} {mask:#x} {level} -ets"));
     }
     if !lines.is_empty() {
-        lines += &format!(
-            "rem Use the device.\n\
-             logman stop {session} -ets\n\
-             tracerpt {session}.etl -o {session}.xml -of XML -lr\n"
-        );
+        lines.push("rem Use the device.".to_owned());
+        lines.push(format!("logman stop {session} -ets"));
+        lines.push(format!(
+            "tracerpt {session}.etl -o {session}.xml -of XML -lr"
+        ));
     }
-    Ok(lines)
+    Ok(lines.join("\n"))
 }
 
 /// Returns the files of the archive: texts first, then the driver's, then additional ones.
@@ -459,27 +504,23 @@ fn files(
     matches: &ArgMatches,
     driver: &AtHand,
     made: Made,
-    hardware_ids: &[String],
     machine: Machine,
 ) -> Result<Vec<(String, Vec<u8>)>> {
     let texts: Vec<PathBuf> = several(matches, "text");
     let files: Vec<PathBuf> = several(matches, "file");
-    let about = match optional(matches, "description")? {
-        Some(about) => about,
-        None => description(driver),
-    };
-    let notes = match optional::<PathBuf>(matches, "notes")? {
-        Some(path) => read_text(&path)?,
-        None => String::new(),
-    };
-    let mut listed = vec![(made.symbols.0.clone(), "symbols".to_owned())];
-    listed.extend(
-        made.others
-            .iter()
-            .map(|(name, _, what)| (name.clone(), (*what).to_owned())),
-    );
+    let about = optional(matches, "description")?.unwrap_or_else(|| description(driver));
+    let notes: Option<PathBuf> = optional(matches, "notes")?;
+    let notes = notes.map_or_else(|| Ok(String::new()), |path| read_text(&path))?;
+    let mut listed: Vec<(String, String)> = made
+        .others
+        .iter()
+        .map(|(name, _, what)| (name.clone(), (*what).to_owned()))
+        .collect();
     for path in &files {
-        listed.push((name_of(path)?, "an additional file".to_owned()));
+        let name = name_of(path)?;
+        if listed.iter().all(|(known, _)| *known != name) {
+            listed.push((name, "an additional file".to_owned()));
+        }
     }
     let framework = framework(driver);
     let installed = Installed {
@@ -488,7 +529,7 @@ fn files(
         image: &made.image.0,
         catalog: &made.catalog.0,
         certificate: &made.certificate.0,
-        hardware_ids,
+        hardware_ids: &made.hardware_ids,
         files: &listed,
         trace: &trace(driver)?,
         notes: &notes,
@@ -515,13 +556,7 @@ fn files(
         .chain(own)
         .map(|(name, text)| (name, archive::windows_lines(&text)))
         .collect();
-    all.extend([
-        made.inf,
-        made.image,
-        made.catalog,
-        made.certificate,
-        made.symbols,
-    ]);
+    all.extend([made.inf, made.image, made.catalog, made.certificate]);
     all.extend(made.others.into_iter().map(|(name, data, _)| (name, data)));
     for path in &files {
         let name = name_of(path)?;

@@ -8,8 +8,8 @@ use driver_build::driver::Messages;
 use etw_testkernel::run::{self, Format};
 
 use crate::{
-    arguments::optional,
     build::{self, Build},
+    options::optional,
 };
 
 /// Runs the driver. The exit code is 1 if anything was found but notes.

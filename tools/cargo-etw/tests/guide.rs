@@ -15,9 +15,9 @@
 
 use std::{
     env, fs,
-    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
+    sync::{Mutex, PoisonError},
     time::Instant,
 };
 
@@ -122,7 +122,6 @@ struct Machine {
     here: PathBuf,
     /// The checkout's target folder.
     target: PathBuf,
-    cargo_home: Option<PathBuf>,
 }
 
 impl Machine {
@@ -133,7 +132,6 @@ impl Machine {
             here: folder.path().to_owned(),
             folder,
             target: target.to_owned(),
-            cargo_home: None,
         }
     }
 
@@ -168,9 +166,6 @@ impl Machine {
             .env("CARGO_TERM_COLOR", "never")
             .env("WDK_ETW", root())
             .env("WDK_ETW_URL", self.url());
-        if let Some(home) = &self.cargo_home {
-            shell.env("CARGO_HOME", home);
-        }
         shell
     }
 
@@ -183,17 +178,19 @@ impl Machine {
         self.target.join("guide/wdk-etw")
     }
 
-    /// Makes a repository of the checkout's files as they are now, and a folder for cargo in which
-    /// nothing is fetched from it yet. The folder's registry is that of this machine.
-    fn make_repository(&mut self) {
+    /// Makes a repository of the checkout's files as they are now. Its place and, for the same files,
+    /// its commit are always the same, so that cargo does not keep many copies of it.
+    fn make_repository(&self) {
+        const DATE: &str = "2026-01-01T00:00:00Z";
         let repository = self.repository();
-        let folder = repository.parent().unwrap();
-        let _ = fs::remove_dir_all(folder);
+        let _ = fs::remove_dir_all(&repository);
         let git = |folder: &Path, arguments: &[&str]| {
             let output = Command::new("git")
                 .current_dir(folder)
                 .args(["-c", "user.name=guide", "-c", "user.email=guide@localhost"])
                 .args(arguments)
+                .env("GIT_AUTHOR_DATE", DATE)
+                .env("GIT_COMMITTER_DATE", DATE)
                 .output()
                 .unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
@@ -218,18 +215,6 @@ impl Machine {
         git(&repository, &["init", "--quiet", "--initial-branch=main"]);
         git(&repository, &["add", "--all", "--force"]);
         git(&repository, &["commit", "--quiet", "--message=guide"]);
-        let home = folder.join("cargo-home");
-        fs::create_dir_all(&home).unwrap();
-        let usual = || env::home_dir().unwrap().join(".cargo");
-        let usual = env::var_os("CARGO_HOME").map_or_else(usual, PathBuf::from);
-        fs::create_dir_all(usual.join("registry")).unwrap();
-        symlink(usual.join("registry"), home.join("registry")).unwrap();
-        for name in ["config.toml", "credentials.toml"] {
-            if usual.join(name).exists() {
-                symlink(usual.join(name), home.join(name)).unwrap();
-            }
-        }
-        self.cargo_home = Some(home);
     }
 
     /// Runs a script, and returns its output.
@@ -258,8 +243,12 @@ impl Machine {
     }
 }
 
+/// Held while the guide is executed: the routes share the target folder.
+static ONE: Mutex<()> = Mutex::new(());
+
 /// Executes the guide on a route.
 fn execute(machine: &mut Machine, route: &[&str]) {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let path = root().join("docs/your-own-driver.md");
     let blocks = blocks(&fs::read_to_string(path).unwrap());
     let blocks: Vec<&Block> = blocks.iter().filter(|block| block.is_on(route)).collect();

@@ -57,17 +57,23 @@ fn a_new_drivers_files_agree_with_each_other() {
         version: "0.1.0.0",
     }
     .apply(&inx);
+    let sddl = "D:P(A;;GA;;;SY)(A;;GA;;;BA)";
+    assert!(read(&made, "driver/src/device.rs").contains(sddl));
     let driver = inf::Driver {
         image: "contoso_sensor.sys".to_owned(),
-        service: "contoso_sensor".to_owned(),
-        hardware_id: r"Root\ContosoSensor".to_owned(),
-        framework: (1, 31),
-        provider: provider.guid.to_string(),
-        provider_name: provider.name,
-        sddl: "D:P(A;;GA;;;SY)(A;;GA;;;BA)".to_owned(),
+        hardware_id: Some(r"Root\ContosoSensor".to_owned()),
+        framework: Some(inf::Framework {
+            major: 1,
+            minimum: 31,
+            target: 31,
+        }),
+        providers: Some(vec![inf::Provider {
+            guid: provider.guid.to_string(),
+            name: provider.name,
+            has_resources: true,
+        }]),
+        sddl: Some(sddl.to_owned()),
     };
-    let device = read(&made, "driver/src/device.rs");
-    assert!(device.contains(&driver.sddl));
     let findings = inf::check(&Inf::read(&stamped).unwrap(), &driver);
     assert!(findings.is_empty(), "{findings:#?}");
     // cargo accepts the manifests.

@@ -218,6 +218,8 @@ fn the_inf_file_is_written_and_checked() {
     let printed = own.succeed(&["inf", "new"]);
     assert!(printed.trim().ends_with("/lidar.inx"), "{printed}");
     let text = own.text("lidar.inx");
+    assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
+    let text = text.replace("\r\n", "\n");
     for line in [
         "%Device% = Device_Install,Root\\lidar\n",
         "Company                = \"Acme Robotics\"\n",
@@ -310,8 +312,6 @@ fn the_recipes_have_every_provider() {
     );
     assert!(text.contains(&all), "no {all:?} in:\n{text}");
     // The profiles refer to providers that the file defines.
-    let mut names = attributes(&profile, "EventProvider", "Name");
-    names.dedup();
     let defined = attributes(&profile, "EventProvider", "Id");
     assert_eq!(defined.len(), 4, "{profile}");
     for used in attributes(&profile, "EventProviderId", "Value") {
@@ -401,6 +401,14 @@ fn completions_know_the_commands() {
 fn the_package_is_the_drivers() {
     let own = Own::new();
     own.succeed(&["inf", "new"]);
+    // The package has every file that the INF file lists, and the catalog their hashes.
+    own.change(
+        "lidar.inx",
+        "[SourceDisksFiles]\r\n",
+        "[SourceDisksFiles]\r\nlidar.bin = 1,,\r\n",
+    );
+    own.change("lidar.inx", "[Files]\r\n", "[Files]\r\nlidar.bin\r\n");
+    fs::write(own.path("lidar.bin"), "firmware").unwrap();
     let output = own.etw_in(".", &["package", "--message-format", "json"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -447,7 +455,55 @@ fn the_package_is_the_drivers() {
         4
     );
 
-    // osslsigncode accepts the image and the catalog, and finds the image in the catalog.
+    assert_eq!(read("lidar.bin"), "firmware");
+    let catalog = fs::read(file("lidar.cat")).unwrap();
+    // The member's tag is the SHA-1 of "firmware", in UTF-16.
+    let tag = "9BCF18E4B22C0710ED69D3E91FB8285B936CDEA7".to_owned();
+    let tag: Vec<u8> = tag.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert!(catalog.windows(tag.len()).any(|bytes| bytes == tag));
+
+    // The symbols have the author's files as the workspace has them, and no folder of this machine.
+    let symbols = fs::read(file("lidar.pdb")).unwrap();
+    let has = |text: &str| {
+        symbols
+            .windows(text.len())
+            .any(|bytes| bytes == text.as_bytes())
+    };
+    assert!(has(r"C:\src\source\telemetry\events.rs"));
+    assert!(has(r"packages\wdk-etw\src\"));
+    for folder in [
+        own.folder.path().to_owned(),
+        root(),
+        std::env::home_dir().unwrap(),
+    ] {
+        assert!(!has(folder.to_str().unwrap()), "{}", folder.display());
+    }
+
+    are_signed(unpacked.path());
+
+    // The image that was built describes itself: without its source, its resources are enough.
+    own.change(EVENTS, "#[wdk_etw::provider(", "#[other(");
+    let printed = own.succeed(&["recipes"]);
+    assert!(printed.contains("tracing.md"), "{printed}");
+    let text = own.text("tracing.md");
+    assert!(
+        text.contains("from target/etw/x64/release/lidar.sys"),
+        "{text}"
+    );
+    assert!(text.contains("Acme.Lidar.Frames"), "{text}");
+    assert!(
+        text.contains("| all keywords | `0x10000000008` |"),
+        "{text}"
+    );
+    own.succeed(&["inf", "check"]);
+    own.change(EVENTS, "#[other(", "#[wdk_etw::provider(");
+    a_routine_of_a_static_library_links_and_is_named(&own);
+}
+
+/// Checks with osslsigncode that the image and the catalog are signed, and that the catalog has the
+/// image.
+fn are_signed(folder: &Path) {
+    let file = |name: &str| folder.join(name);
     let pem = file("certificate.pem");
     let openssl = Command::new("openssl")
         .args(["x509", "-inform", "DER", "-in"])
@@ -483,22 +539,39 @@ fn the_package_is_the_drivers() {
     fs::write(&image, changed).unwrap();
     let (is_sound, _) = verify(&[Path::new("-catalog"), &catalog, Path::new("-in"), &image]);
     assert!(!is_sound);
+}
 
-    // The image that was built describes itself: without its source, its resources are enough.
-    own.change(EVENTS, "#[wdk_etw::provider(", "#[other(");
-    let printed = own.succeed(&["recipes"]);
-    assert!(printed.contains("tracing.md"), "{printed}");
-    let text = own.text("tracing.md");
-    assert!(
-        text.contains("from target/etw/x64/release/lidar.sys"),
-        "{text}"
+/// Checks that a driver that calls a routine of a static library of the WDK is built, and that the
+/// stand-in kernel names the routine when it is called.
+fn a_routine_of_a_static_library_links_and_is_named(own: &Own) {
+    own.change(
+        "Cargo.toml",
+        "wdk-sys = \"0.5\"",
+        "wdk-sys = { version = \"0.5\", features = [\"usb\"] }",
     );
-    assert!(text.contains("Acme.Lidar.Frames"), "{text}");
-    assert!(
-        text.contains("| 0x8000000008") || text.contains("0x10000000008"),
-        "{text}"
+    own.change(
+        "source/driver.rs",
+        "    emit!(frames::opened(NtStatus(status)));",
+        "    let mut usb = ptr::null_mut();\n    \
+         // SAFETY: the routine is called to see its name.\n    \
+         let status = status + unsafe {\n        \
+         wdk_sys::usb::USBD_CreateHandle(\n            \
+         ptr::null_mut(), ptr::null_mut(), 0x602, 0, &raw mut usb)\n    };\n    \
+         emit!(frames::opened(NtStatus(status)));",
     );
-    own.succeed(&["inf", "check"]);
+    own.succeed(&["build", "--release"]);
+    let output = own.etw_in(".", &["inf", "check"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("usbdex.lib!USBD_CreateHandle was called"),
+        "{said}"
+    );
+    assert!(said.contains("source/driver.rs:"), "{said}");
+    // The file itself is sound.
+    assert!(output.status.success(), "{said}");
+    let output = own.etw_in(".", &["package"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("uses routines of usbdex.lib"), "{said}");
 }
 
 /// Unpacks an archive, whose files are in one folder.

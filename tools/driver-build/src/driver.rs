@@ -11,9 +11,10 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::{
+    link,
     process::{line, output_of},
     standin::{CRATES_IO, REPLACED, Replaced, Standin},
-    toolchain::{Machine, Toolchain},
+    toolchain::{Machine, Toolchain, rustflags},
 };
 
 /// A build profile of a driver.
@@ -172,16 +173,19 @@ impl Driver {
     ) -> Result<Image> {
         let folder = self.target.join("etw");
         let lock = self.workspace.join("Cargo.lock");
-        let mut standin = Standin::write(&folder.join("standin"), &lock)?;
-        self.replace_all(toolchain, &mut standin)?;
+        let standin_folder = folder.join("standin");
+        let mut standin = Standin::write(&standin_folder, &lock)?;
+        let metadata = self.replace_all(toolchain, &mut standin)?;
         let built_in = folder.join("build");
         standin.forget_old_functions(&built_in)?;
         let mut cargo = toolchain.build(&self.workspace, &built_in)?;
-        // wdk-build refuses the dynamic C runtime; the author's workspace need not say so.
+        // wdk-build refuses the dynamic C runtime; the author's workspace need not set this.
         let target = toolchain.target();
-        cargo.arg(format!(
-            "--config=target.{target}.rustflags=[\"-Ctarget-feature=+crt-static\"]"
-        ));
+        let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+        // Wherever the target folder is, the stand-ins have the names that they have by default.
+        flags.push(link::remap(&standin_folder, "target/etw/standin"));
+        flags.extend(outside(&metadata, &self.workspace, &standin_folder));
+        cargo.arg(rustflags(target, &flags));
         standin
             .replace(&mut cargo)
             .env(MANIFEST, self.workspace.join("Cargo.toml"))
@@ -217,13 +221,13 @@ impl Driver {
         copy_image(&self.image, from, to)
     }
 
-    /// Makes cargo take the stand-ins for all of the driver's WDK crates; fails if the driver needs
-    /// versions that have no stand-ins.
-    fn replace_all(&self, toolchain: &Toolchain, standin: &mut Standin) -> Result<()> {
+    /// Makes cargo take the stand-ins for all of the driver's WDK crates, and returns the metadata of
+    /// the build's packages. Fails if the driver needs versions that have no stand-ins.
+    fn replace_all(&self, toolchain: &Toolchain, standin: &mut Standin) -> Result<Value> {
         let metadata = self.resolve(toolchain, standin)?;
         let others = others(&self.package, &metadata, standin)?;
         if others.is_empty() {
-            return Ok(());
+            return Ok(metadata);
         }
         for other in &others {
             let Some((source, one)) = other.stand_in() else {
@@ -233,7 +237,7 @@ impl Driver {
         }
         let metadata = self.resolve(toolchain, standin)?;
         match self::others(&self.package, &metadata, standin)?.first() {
-            None => Ok(()),
+            None => Ok(metadata),
             Some(other) => bail!("{}", other.refusal(&self.package)),
         }
     }
@@ -259,6 +263,26 @@ impl Driver {
         serde_json::from_slice(&output.stdout)
             .with_context(|| format!("cannot read the output of: {}", line(&cargo)))
     }
+}
+
+/// Returns the compiler's options that give the packages outside the workspace, which path
+/// dependencies name, the same folder on every machine.
+fn outside(metadata: &Value, workspace: &Path, standin: &Path) -> Vec<String> {
+    let mut packages: Vec<(&Path, &str)> = list(&metadata["packages"])
+        .filter(|package| package["source"].is_null())
+        .filter_map(|package| {
+            let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
+            Some((folder, package["name"].as_str()?))
+        })
+        // The stand-ins have names of their own.
+        .filter(|(folder, _)| !folder.starts_with(workspace) && !folder.starts_with(standin))
+        .collect();
+    // rustc takes the last option that fits: that of the package, not of one around it.
+    packages.sort_by_key(|(folder, _)| folder.as_os_str().len());
+    packages
+        .iter()
+        .map(|(folder, name)| link::remap(folder, &format!("packages/{name}")))
+        .collect()
 }
 
 /// A WDK crate that a driver depends on and that is not a stand-in.
@@ -521,7 +545,7 @@ fn missing_name(message: &Value) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Returns the machine whose name is on a command line.
+/// Returns the machine that a command line names.
 ///
 /// # Errors
 ///
@@ -529,7 +553,7 @@ fn missing_name(message: &Value) -> Option<String> {
 pub fn machine(name: &str) -> Result<Machine> {
     let all = [Machine::X64, Machine::Arm64];
     let found = all.into_iter().find(|machine| machine.name() == name);
-    found.with_context(|| format!("`{name}` is not a machine; expected x64 or arm64"))
+    found.with_context(|| format!("cannot build for `{name}`; expected x64 or arm64"))
 }
 
 #[cfg(test)]
@@ -657,6 +681,29 @@ mod tests {
         assert!(refusal.contains("in the folder /w/wdk-build,"), "{refusal}");
         let error = found(&[]).unwrap_err().to_string();
         assert!(error.contains("add wdk-sys 0.5"), "{error}");
+    }
+
+    #[test]
+    fn packages_outside_the_workspace_have_the_same_folders_everywhere() {
+        let package = |name: &str, folder: &str, source: &Value| json!({ "name": name, "manifest_path": format!("{folder}/Cargo.toml"), "source": source });
+        let metadata = json!({ "packages": [
+            package("inner", "/home/me/lib/inner", &Value::Null),
+            package("lib", "/home/me/lib", &Value::Null),
+            package("driver", "/home/me/driver", &Value::Null),
+            package("wdk-sys", "/tmp/target/etw/standin/wdk-sys", &Value::Null),
+            package("syn", "/home/me/.cargo/registry/src/x/syn-2", &json!("registry+x")),
+        ] });
+        assert_eq!(
+            outside(
+                &metadata,
+                Path::new("/home/me/driver"),
+                Path::new("/tmp/target/etw/standin")
+            ),
+            [
+                "--remap-path-prefix=/home/me/lib=packages/lib",
+                "--remap-path-prefix=/home/me/lib/inner=packages/inner"
+            ]
+        );
     }
 
     #[test]

@@ -217,8 +217,14 @@ pub fn remapped(root: &Path, target: &Path, cargo_home: &Path, sysroot: &Path) -
     );
     folders
         .into_iter()
-        .map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()))
+        .map(|(folder, name)| remap(&folder, name))
         .collect()
+}
+
+/// Returns the compiler's option that gives a folder another name in an image.
+#[must_use]
+pub fn remap(folder: &Path, name: &str) -> String {
+    format!("--remap-path-prefix={}={name}", folder.display())
 }
 
 #[cfg(all(test, unix))]
@@ -279,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn later_folders_hide_the_earlier_ones_that_they_lie_in() {
+    fn folders_inside_others_are_remapped_after_them() {
         let home = tempfile::tempdir().unwrap();
         let registry = home.path().join("registry/src/example-1");
         fs::create_dir_all(&registry).unwrap();

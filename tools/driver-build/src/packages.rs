@@ -59,8 +59,8 @@ fn refusal(installer: Installer, names: &[&str]) -> Option<String> {
             );
         }
         Installer::Missing => {
-            sentence += "this system has no apt-get; install their equivalents, then try again. \
-                         drivers can be built without them where rustup is installed";
+            sentence += "this system has no apt-get; install their equivalents, then try again; \
+                         with rustup, drivers can be built without them";
         }
     }
     Some(sentence)

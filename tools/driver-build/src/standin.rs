@@ -1,7 +1,9 @@
 //! The stand-ins for wdk-sys and wdk-build.
 
 use std::{
-    fs, io,
+    fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    io,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -14,8 +16,7 @@ const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/standin.rs")
 /// The manifest of the stand-ins' workspace.
 const MANIFEST: &str = "Cargo.toml";
 
-/// The published crates that the stand-ins replace: the names, the versions, and the stand-ins'
-/// folders.
+/// The published crates that the stand-ins replace.
 ///
 /// Drivers that Microsoft's template makes have wdk-build 0.5, beside the 0.6 of wdk-sys;
 /// what build scripts use of both is the same.
@@ -78,6 +79,8 @@ pub const KMDF_VERSIONS: [u32; 2] = [31, 33];
 pub struct Standin {
     folder: PathBuf,
     arguments: Vec<String>,
+    /// The folder of the lock file.
+    lock: PathBuf,
 }
 
 impl Standin {
@@ -89,6 +92,7 @@ impl Standin {
         Self {
             folder: folder.to_owned(),
             arguments: vec!["--config".to_owned(), config],
+            lock: folder.join("patched-drivers"),
         }
     }
 
@@ -114,7 +118,7 @@ impl Standin {
                 write_if_new(&folder.join(OLD_BUILD).join(name), &contents)?;
             }
         }
-        let lock = folder.join("lock");
+        let lock = lock_folder(folder, authors_lock);
         fs::create_dir_all(&lock).with_context(|| format!("cannot create {}", lock.display()))?;
         if let Ok(now) = fs::read(authors_lock) {
             // After a change of the author's lock file, the packages are resolved from it again.
@@ -125,13 +129,14 @@ impl Standin {
                 remove(&lock.join(ADDED))?;
             }
         }
-        let lock = toml_string(&lock.join("Cargo.lock").display().to_string());
+        let path = toml_string(&lock.join("Cargo.lock").display().to_string());
         let mut standin = Self {
             folder: folder.to_owned(),
             arguments: vec![
                 "--config".to_owned(),
-                format!("resolver.lockfile-path={lock}"),
+                format!("resolver.lockfile-path={path}"),
             ],
+            lock,
         };
         for one in REPLACED {
             // cargo warns of a patch that nothing uses.
@@ -153,7 +158,7 @@ impl Standin {
 
     /// Returns the stand-ins that were added, each with its source, a line for each.
     fn added(&self) -> String {
-        let added = fs::read_to_string(self.folder.join("lock").join(ADDED));
+        let added = fs::read_to_string(self.lock.join(ADDED));
         added.unwrap_or_default()
     }
 
@@ -164,11 +169,10 @@ impl Standin {
     ///
     /// Fails if the folder of the stand-ins cannot be written.
     pub fn add(&mut self, source: &str, one: Replaced) -> Result<()> {
-        let lock = self.folder.join("lock");
         let added = self.added() + one.folder + " " + source + "\n";
-        write_if_new(&lock.join(ADDED), added.as_bytes())?;
+        write_if_new(&self.lock.join(ADDED), added.as_bytes())?;
         // cargo has locked the crate that is replaced.
-        let path = lock.join("Cargo.lock");
+        let path = self.lock.join("Cargo.lock");
         let now = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         write_if_new(&path, &unlocked(&now))?;
         self.patch(source, one);
@@ -259,6 +263,15 @@ fn write_if_new(path: &Path, contents: &[u8]) -> Result<()> {
         .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| fs::write(path, contents))
         .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Returns the folder for the lock file that is made of an author's: workspaces that share a target
+/// folder have one each.
+fn lock_folder(folder: &Path, authors_lock: &Path) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    authors_lock.hash(&mut hasher);
+    let name = format!("{:016x}", hasher.finish());
+    folder.join("lock").join(name)
 }
 
 /// Removes a file, if it exists.
@@ -368,7 +381,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let authors = folder.path().join("Cargo.lock");
         let standin = folder.path().join("standin");
-        let ours = standin.join("lock/Cargo.lock");
+        let ours = lock_folder(&standin, &authors).join("Cargo.lock");
         // A new driver has no lock file.
         Standin::write(&standin, &authors).unwrap();
         assert!(!ours.exists());
@@ -383,5 +396,11 @@ mod tests {
         Standin::write(&standin, &authors).unwrap();
         assert_eq!(fs::read(&ours).unwrap(), b"two");
         assert_eq!(fs::read(&authors).unwrap(), b"two");
+        // Another workspace with the same target folder has its own.
+        let other = folder.path().join("other/Cargo.lock");
+        assert_ne!(
+            lock_folder(&standin, &other),
+            lock_folder(&standin, &authors)
+        );
     }
 }

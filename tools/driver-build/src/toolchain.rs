@@ -487,11 +487,7 @@ impl Toolchain {
         link::wrap(&mut command, target, &self.linker, &built_in.join("linker"))?;
         let sysroot = self.rust.sysroot().unwrap_or_default();
         let flags = link::remapped(root, built_in, &self.cargo_home, &sysroot);
-        let flags: Vec<String> = flags.iter().map(|flag| toml_string(flag)).collect();
-        command.arg(format!(
-            "--config=target.{target}.rustflags=[{}]",
-            flags.join(", ")
-        ));
+        command.arg(rustflags(target, &flags));
         Ok(command)
     }
 
@@ -511,6 +507,13 @@ impl Toolchain {
 pub fn cargo_home() -> PathBuf {
     let home = || env::home_dir().unwrap_or_default().join(".cargo");
     env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
+}
+
+/// Returns cargo's option that adds options of the compiler for a target.
+#[must_use]
+pub fn rustflags(target: &str, flags: &[String]) -> String {
+    let flags: Vec<String> = flags.iter().map(|flag| toml_string(flag)).collect();
+    format!("--config=target.{target}.rustflags=[{}]", flags.join(", "))
 }
 
 /// Returns a string as a TOML literal.
@@ -538,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_without_a_route_has_every_reason_and_both_ways_out() {
+    fn the_error_without_a_toolchain_has_every_reason_and_both_remedies() {
         let failures = ["rustup is not installed".to_owned(), "too old".to_owned()];
         let error = no_route("nothing builds for x", "rustup target add x", &failures).to_string();
         for part in [

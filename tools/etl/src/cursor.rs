@@ -1,4 +1,4 @@
-//! Reads untrusted bytes without running over their end.
+//! Reads untrusted bytes without reading past their end.
 
 /// A position in a byte slice.
 #[derive(Clone, Copy, Debug)]

@@ -60,7 +60,7 @@ pub struct LogFileHeader {
     /// The clock's reading at the same instant. For
     /// [`ClockType::SystemTime`] it equals `start_time`.
     pub start_clock: i64,
-    /// The time at which the machine started.
+    /// The time at which the system was started (`BootTime`).
     pub boot_time: FileTime,
     /// Bits of [`log_file_mode`].
     pub log_file_mode: u32,

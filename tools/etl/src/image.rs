@@ -1,8 +1,8 @@
 //! The events that an image describes in its resources, which a message compiler writes.
 //!
 //! A driver's `.sys` (or any image, of 64 or 32 bits) holds its providers in the resource
-//! `WEVT_TEMPLATE` and its strings in a message table. The resources contain the same as the
-//! manifest that they were compiled from, except for the symbols of events.
+//! `WEVT_TEMPLATE` and its strings in a message table. The resources contain the same information
+//! as the manifest that they were compiled from, except for the symbols of events.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -85,8 +85,8 @@ pub fn described(path: impl AsRef<Path>) -> Result<Decoded, ImageError> {
 
 impl Catalog {
     /// Loads the events that an image describes in its resources. A provider that is already in the
-    /// catalog is replaced. Returns the damage in parts without which events can be decoded; these
-    /// parts are skipped.
+    /// catalog is replaced. Skips damaged parts that are not needed to decode events, and returns
+    /// their damage.
     ///
     /// # Errors
     /// Fails with [`ImageError`] if the file cannot be read, or if its resources are missing or
@@ -97,9 +97,9 @@ impl Catalog {
         Ok(decoded.skipped)
     }
 
-    /// Adds the providers of the bytes of a `WEVT_TEMPLATE` resource, with the strings of
-    /// the bytes of a message table, which may be empty. Returns the damage in parts without which
-    /// events can be decoded; these parts are skipped.
+    /// Adds the providers of the bytes of a `WEVT_TEMPLATE` resource, with the strings of the bytes
+    /// of a message table, which may be empty. Skips damaged parts that are not needed to decode
+    /// events, and returns their damage.
     ///
     /// # Errors
     /// Fails with [`DecodeError`] if the bytes are malformed; the catalog is then unchanged.

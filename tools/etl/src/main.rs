@@ -291,7 +291,7 @@ impl Input {
             .collect()
     }
 
-    /// Prints the damages and returns a failure code if there are any.
+    /// Prints the damage, and returns a failure code if there is any.
     fn finish(&self) -> ExitCode {
         for damage in self.trace.damages() {
             complain(&format_args!("{}: {damage}", self.file.display()));

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_record_leaves_the_output_alone() {
+    fn a_refused_record_leaves_the_output_unchanged() {
         let mut record = sample();
         record.user_data = vec![1; 70000];
         let mut out = vec![1, 2, 3];

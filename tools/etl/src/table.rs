@@ -205,7 +205,7 @@ fn fields(event: &Decoded) -> String {
         parts.push(format!("({})", Escaped(&problem.to_string())));
     }
     let fields = parts.join(" ");
-    // A message contains the values of the fields in words.
+    // A message contains the values of the fields as text.
     match &event.message {
         Some(message) if fields.is_empty() => shortened(&escaped(message)),
         Some(message) => format!("{}\n{fields}", shortened(&escaped(message))),
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_values_are_cut_and_say_so() {
+    fn long_values_are_truncated_with_a_count() {
         assert_eq!(shortened("short"), "short");
         let long = "é".repeat(VALUE_LENGTH + 3);
         let kept = "é".repeat(VALUE_LENGTH);

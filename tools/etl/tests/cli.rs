@@ -87,7 +87,7 @@ fn json_has_a_line_for_the_header_and_each_event() {
 }
 
 #[test]
-fn damaged_file_is_printed_before_the_complaint() {
+fn damaged_file_is_printed_before_the_error() {
     let sample = sample(|file| {
         let record = file[0x1048..].to_vec();
         let size = usize::from(u16::from_le_bytes([record[0], record[1]]));
@@ -107,7 +107,7 @@ fn damaged_file_is_printed_before_the_complaint() {
 }
 
 #[test]
-fn file_that_is_no_trace_gets_one_sentence() {
+fn a_file_that_is_not_a_trace_causes_one_error_line() {
     let sample = sample(|file| file.truncate(10));
     let output = etl(&["dump", &sample.path]);
     assert_eq!(output.status.code(), Some(1));
@@ -122,7 +122,7 @@ fn file_that_is_no_trace_gets_one_sentence() {
 }
 
 #[test]
-fn missing_files_get_one_sentence() {
+fn missing_files_cause_one_error_line() {
     let output = etl(&["dump", "no-such.etl"]);
     assert_eq!(output.status.code(), Some(1));
     let complaint = text(&output.stderr);
@@ -175,7 +175,7 @@ fn skipped_parts_of_a_manifest_are_reported() {
 }
 
 #[test]
-fn wrong_usage_exits_with_two() {
+fn invalid_usage_exits_with_2() {
     assert_eq!(etl(&[]).status.code(), Some(2));
     assert_eq!(etl(&["dump"]).status.code(), Some(2));
     assert_eq!(etl(&["undump", "x"]).status.code(), Some(2));
@@ -185,7 +185,7 @@ fn wrong_usage_exits_with_two() {
 }
 
 #[test]
-fn reader_that_has_seen_enough_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let header = fixture::header(ClockType::Qpc, 0x1_0000, 1);
     let (file, _) = fixture::file(header, 3000, Losses::default());
     let folder = tempfile::tempdir().unwrap();

@@ -42,7 +42,7 @@ fn exercise(trace: &Trace) {
     assert!(!etl_file::table::summary(trace).is_empty());
 }
 
-/// Damages the second buffer, checks that nothing else is lost, and returns the damages that are
+/// Damages the second buffer, checks that nothing else is lost, and returns the damage that is
 /// found.
 fn damage_of(change: impl FnOnce(&mut [u8])) -> Vec<(u64, DamageKind)> {
     let mut file = sample();
@@ -99,7 +99,7 @@ fn compressed_buffer_is_named_as_such() {
 }
 
 #[test]
-fn bytes_that_are_no_record_end_the_buffer() {
+fn bytes_that_do_not_start_a_record_end_the_buffer() {
     let damages = damage_of(|buffer| put(buffer, 0x48, &[1, 2, 3, 4]));
     let kind = DamageKind::NotARecord {
         marker: 0x0403_0201,
@@ -174,7 +174,7 @@ fn any_number_of_buffers_in_the_header_is_tolerated() {
 }
 
 #[test]
-fn junk_where_memory_had_pointers_is_ignored() {
+fn stale_pointers_in_a_buffer_header_are_ignored() {
     let mut file = sample();
     let whole = Trace::parse(&file).unwrap();
     for start in (0..file.len()).step_by(SIZE) {
@@ -205,7 +205,7 @@ fn recording_that_was_cut_short_is_readable() {
 }
 
 #[test]
-fn every_truncation_keeps_the_whole_buffers() {
+fn every_truncation_keeps_the_complete_buffers() {
     let file = sample();
     let whole = Trace::parse(&file).unwrap();
     for length in 0..file.len() {
@@ -224,7 +224,7 @@ fn every_truncation_keeps_the_whole_buffers() {
 }
 
 #[test]
-fn every_flipped_byte_is_survived_and_hides_no_other_buffer() {
+fn every_changed_byte_is_tolerated_and_hides_no_other_buffer() {
     let file = sample();
     let whole = Trace::parse(&file).unwrap();
     let buffer_of = |at: usize| u32::try_from(at / SIZE).unwrap();
@@ -242,7 +242,10 @@ fn every_flipped_byte_is_survived_and_hides_no_other_buffer() {
         for flip in flips {
             changed[at] = file[at] ^ flip;
             match Trace::parse(&changed) {
-                Err(_) => assert!(at < SIZE, "{at:#x}: only the first buffer is vital"),
+                Err(_) => assert!(
+                    at < SIZE,
+                    "{at:#x}: only damage to the first buffer is fatal"
+                ),
                 Ok(trace) if at >= SIZE => {
                     let buffer = buffer_of(at);
                     let expected = &others[at / SIZE];
@@ -260,7 +263,7 @@ fn every_flipped_byte_is_survived_and_hides_no_other_buffer() {
 }
 
 #[test]
-fn file_that_is_no_trace_is_refused_with_the_offset() {
+fn a_file_that_is_not_a_trace_is_refused_with_the_offset() {
     let refusal = |file: &[u8]| Trace::parse(file).unwrap_err().to_string();
     assert_eq!(
         refusal(b"MZ"),
@@ -303,7 +306,7 @@ fn with_records(records: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn damages_come_in_the_order_of_the_file() {
+fn damage_is_listed_in_the_order_of_the_file() {
     let mut file = sample();
     let last = file.len() - SIZE;
     put(&mut file, last + 72, &[1, 2, 3, 4]);
@@ -386,7 +389,7 @@ fn header_of_a_32_bit_machine_is_read() {
 }
 
 #[test]
-fn events_come_in_the_order_of_time_across_processors() {
+fn events_are_in_order_of_time_across_processors() {
     let (file, written) = fixture::file(
         fixture::header(ClockType::Qpc, 0x1000, 3),
         100,

@@ -55,7 +55,7 @@ mod samples {
     use super::*;
 
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn decoders_agree_on_a_genuine_trace() {
         let path = etw_test_support::sample("etl/AMSITrace.etl");
         assert_eq!(common::assert_third_party_decoders_agree(&path), 19);
@@ -75,7 +75,7 @@ fn i64_at(bytes: &[u8], at: usize) -> i64 {
 }
 
 #[test]
-fn buffer_headers_have_what_no_decoder_checks() {
+fn buffer_header_fields_that_no_decoder_checks_are_correct() {
     let header = fixture::header(ClockType::Qpc, 0x1000, 3);
     let (file, _) = fixture::file(header, 120, LOSSES);
     let trace = etl_file::Trace::parse(&file).unwrap();
@@ -129,7 +129,7 @@ fn buffer_headers_have_what_no_decoder_checks() {
 }
 
 #[test]
-fn header_event_has_what_no_decoder_checks() {
+fn header_event_fields_that_no_decoder_checks_are_correct() {
     let header = fixture::header(ClockType::Qpc, 0x2000, 3);
     let (file, _) = fixture::file(header.clone(), 60, LOSSES);
     let names: Vec<u8> = "Fixture\0C:\\traces\\fixture.etl\0"

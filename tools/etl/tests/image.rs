@@ -134,8 +134,8 @@ mod samples {
     use super::*;
 
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
-    fn resources_say_what_their_manifests_say() {
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
+    fn resources_match_their_manifests() {
         let mut compared = 0;
         for entry in fs::read_dir(compiled()).unwrap() {
             let file = entry.unwrap().file_name().into_string().unwrap();
@@ -348,7 +348,7 @@ fn cut_resources_are_refused() {
 }
 
 #[test]
-fn a_small_resource_cannot_describe_fields_without_end() {
+fn a_small_resource_cannot_describe_endless_fields() {
     /// The number of templates, which share one list of fields.
     const TEMPLATES: u32 = 600;
     const FIELDS: u32 = 600;

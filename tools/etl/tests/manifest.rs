@@ -190,7 +190,7 @@ mod samples {
     use super::*;
 
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn manifests_of_the_message_compiler_tests_load() {
         let folder = etw_test_support::sample("mc");
         let mut catalog = Catalog::new();
@@ -385,7 +385,7 @@ fn malformed_parts_are_skipped_with_line_and_column() {
 }
 
 #[test]
-fn what_is_not_xml_is_refused() {
+fn malformed_xml_is_refused() {
     let mut catalog = Catalog::new();
     let error = catalog.add(&replaced("</maps>", "</map>")).unwrap_err();
     let text = error.to_string();
@@ -405,7 +405,7 @@ fn position_is_that_of_the_attribute() {
 }
 
 #[test]
-fn document_of_another_kind_is_refused() {
+fn a_document_of_another_kind_is_refused() {
     let error = Catalog::new().add("<html/>").unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -416,7 +416,7 @@ fn document_of_another_kind_is_refused() {
 }
 
 #[test]
-fn what_an_error_quotes_cannot_act_on_a_terminal() {
+fn quoted_text_in_errors_cannot_control_a_terminal() {
     let provider = |guid: &str| {
         let text = format!(
             "<instrumentationManifest><instrumentation><events><provider name='p' guid='{guid}'/>\

@@ -43,7 +43,7 @@ fn by_time(trace: &Trace) -> Vec<(FileTime, u16, EventRecord)> {
 }
 
 #[test]
-fn every_event_is_there_in_the_order_of_time() {
+fn every_event_is_merged_in_order_of_time() {
     let losses = |events_lost, buffers_lost| Losses {
         events_lost,
         buffers_lost,
@@ -90,7 +90,7 @@ fn third_party_decoders_read_the_same() {
 }
 
 #[test]
-fn what_cannot_be_merged_whole_is_not_merged() {
+fn traces_that_cannot_be_merged_completely_are_not_merged() {
     let good = trace(ClockType::Qpc, 0, 10, Losses::default());
     let (mut file, _) = fixture::file(
         fixture::header(ClockType::Qpc, 0x1000, 1),
@@ -120,7 +120,7 @@ fn etl(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn the_command_writes_a_file_or_none() {
+fn the_command_writes_a_complete_file_or_none() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (one, two, out) = (path("one.etl"), path("two.etl"), path("out.etl"));

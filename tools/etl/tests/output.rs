@@ -84,13 +84,13 @@ mod samples {
     use super::*;
 
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn table_of_a_genuine_trace() {
         insta::assert_snapshot!(rendered(&genuine(), &Catalog::new(), None));
     }
 
     #[test]
-    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that nobody may publish"]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn json_of_a_genuine_trace() {
         insta::assert_snapshot!(shortened(&lines(&genuine(), &Catalog::new())));
     }
@@ -113,7 +113,7 @@ fn events_of_several_days_show_the_day() {
 }
 
 #[test]
-fn names_cannot_act_on_a_terminal() {
+fn names_cannot_control_a_terminal() {
     let trace = generated();
     let mut events: Vec<Decoded> = trace
         .events_by_time()

@@ -27,7 +27,7 @@ fn browse(page: &Path, hash: &str) -> String {
     let page = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         page.contains("data-ready=\"yes\""),
-        "the script did not come to its end:\n{}",
+        "the script did not finish:\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
     page
@@ -132,15 +132,18 @@ fn hostile() -> Vec<u8> {
 
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
-fn the_contents_of_events_stay_text() {
+fn event_contents_are_shown_as_text() {
     let folder = tempfile::tempdir().unwrap();
     let page = etl_report(folder.path(), &hostile());
     let seen = browse(&page, "");
     assert!(
         seen.contains("<title>Event trace</title>"),
-        "a script of the trace ran"
+        "a script from the trace ran"
     );
-    assert!(!seen.contains("<img"), "an element of the trace came alive");
+    assert!(
+        !seen.contains("<img"),
+        "markup from the trace became an element"
+    );
     assert_eq!(seen.matches("<script").count(), 2, "the page's own");
     assert_eq!(attribute(&seen, "data-shown"), "1");
     assert!(
@@ -151,7 +154,7 @@ fn the_contents_of_events_stay_text() {
 
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
-fn a_hundred_thousand_events_are_drawn_as_far_as_they_are_seen() {
+fn only_visible_rows_of_a_hundred_thousand_events_are_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let header = fixture::header(ClockType::Qpc, 0x10000, 1);
     let (file, _) = fixture::file(header, 100_000, Losses::default());

@@ -118,7 +118,7 @@ fn exercise(trace: &Trace) {
 proptest! {
     // R-O1
     #[test]
-    fn every_record_comes_back(header in header(), records in vec(record(), 0..60)) {
+    fn every_written_record_is_read_back(header in header(), records in vec(record(), 0..60)) {
         let trace = Trace::parse(&write(header.clone(), &records)).unwrap();
         prop_assert_eq!(trace.damages(), []);
         prop_assert_eq!(&trace.header().session, &header);
@@ -128,14 +128,14 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_survived(bytes in vec(any::<u8>(), 0..8192)) {
+    fn arbitrary_bytes_do_not_panic(bytes in vec(any::<u8>(), 0..8192)) {
         if let Ok(trace) = Trace::parse(&bytes) {
             exercise(&trace);
         }
     }
 
     #[test]
-    fn arbitrary_records_in_a_buffer_are_survived(
+    fn arbitrary_records_in_a_buffer_do_not_panic(
         bytes in vec(any::<u8>(), 0..(0x1000 - 72)),
         kinds in vec((0_usize..0x1000 - 80, 0_usize..17), 0..40),
     ) {
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_files_are_survived(
+    fn mutated_files_do_not_panic(
         changes in vec((0_usize..0x4000, any::<u8>()), 1..20),
         length in 0_usize..0x4000,
         cut in any::<bool>(),
@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_metadata_are_survived(
+    fn mutated_metadata_does_not_panic(
         changes in vec((0_usize..200, any::<u8>()), 0..6),
         length in 0_usize..200,
         payload in vec(any::<u8>(), 0..300),
@@ -208,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_metadata_are_survived(
+    fn arbitrary_metadata_does_not_panic(
         body in vec(prop_oneof![Just(0_u8), 0..=0x1F_u8, any::<u8>()], 0..120),
         payload in vec(any::<u8>(), 0..120),
     ) {

@@ -94,7 +94,7 @@ pub enum Change {
     },
 }
 
-/// Describes a field's encoding in words.
+/// Describes a field's encoding.
 fn describe(property: &Property, among: &[Property], provider: &Provider) -> String {
     let size = |size: Size, what: &str| match size {
         Size::None => String::new(),

@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_manifests_can_name_has_a_default() {
+    fn every_type_that_manifests_can_name_has_a_default() {
         for in_type in InType::ALL {
             if let Some(name) = in_type.name() {
                 assert_eq!(in_type_name(*in_type), name);

@@ -25,7 +25,7 @@ fn decoders_read_what_compilers_accept() {
 }
 
 #[test]
-fn decoders_do_not_mind_what_only_compilers_need() {
+fn decoders_ignore_rules_that_only_compilers_need() {
     for (from, to) in [
         ("resourceFileName=\"c.sys\" ", ""),
         ("symbol=\"CONTOSO\" ", ""),
@@ -46,7 +46,7 @@ fn decoders_do_not_mind_what_only_compilers_need() {
 }
 
 #[test]
-fn an_event_goes_with_its_template_and_nothing_else() {
+fn skipping_a_template_skips_only_its_events() {
     let text = replaced("inType=\"win:UInt64\"", "inType=\"win:UInt128\"");
     let (manifest, parts) = skipped(&text);
     let (kind, name) = &parts[0];
@@ -59,7 +59,7 @@ fn an_event_goes_with_its_template_and_nothing_else() {
 }
 
 #[test]
-fn parts_are_counted_and_stand_in_the_order_of_the_file() {
+fn parts_are_counted_and_listed_in_the_order_of_the_file() {
     let text = replaced("value=\"21\"", "value=\"many\"")
         .replace("mask=\"0x2\"", "mask=\"two\"")
         .replace("<event value=\"3\" ", "<event ");
@@ -81,7 +81,7 @@ fn parts_are_counted_and_stand_in_the_order_of_the_file() {
 /// `strTableRef` of eventman.xsd has two forms; mc.exe looks the second one up in a message file,
 /// which neither a compiler nor a decoder has here.
 #[test]
-fn a_text_of_a_message_file_is_not_in_the_manifest() {
+fn a_text_from_a_message_file_is_not_in_the_manifest() {
     for reference in ["$(mc.CONTOSO_NAME)", "$(MC.CONTOSO_NAME)"] {
         let text = replaced("$(string.Provider)", reference);
         let failures = read(&text).unwrap_err();
@@ -127,7 +127,7 @@ fn a_member_may_be_counted_by_a_field_before_its_structure() {
 }
 
 #[test]
-fn a_document_that_is_no_manifest_is_refused() {
+fn a_document_that_is_not_a_manifest_is_refused() {
     assert!(matches!(
         read_lenient("<a>").unwrap_err().rule,
         Rule::Xml(_)
@@ -217,7 +217,7 @@ fn long_manifests_are_read_in_proportionate_time() {
 }
 
 #[test]
-fn decoders_do_not_mind_where_the_namespace_starts() {
+fn decoders_ignore_where_the_namespace_starts() {
     const NAMESPACE: &str = " xmlns=\"http://schemas.microsoft.com/win/2004/08/events\"";
     let text = replaced(NAMESPACE, "").replacen("<events>", &format!("<events{NAMESPACE}>"), 1);
     let (manifest, parts) = skipped(&text);
@@ -243,7 +243,7 @@ fn a_provider_that_is_not_read_is_reported_and_an_empty_manifest_is_not() {
 }
 
 #[test]
-fn decoders_do_not_mind_types_without_a_prefix() {
+fn decoders_accept_types_without_a_prefix() {
     let text = replaced("inType=\"win:UInt64\"", "inType=\"UInt64\"").replacen(
         "outType=\"win:HexInt64\"",
         "outType=\"HexInt64\"",

@@ -18,7 +18,7 @@ fn encode(manifest: &Manifest, version: Version) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn what_is_written_is_read_and_makes_the_same_resources_again() {
+fn written_resources_are_read_and_compile_to_the_same_resources() {
     // Resources do not contain the white space of `UserData`, but the templates' GUIDs depend on
     // it.
     let manifest = read(
@@ -102,7 +102,7 @@ fn shared_levels(providers: u32, levels: u32, one_header: bool) -> Vec<u8> {
 }
 
 #[test]
-fn providers_cannot_bring_the_same_list_without_end() {
+fn providers_cannot_repeat_the_same_list_endlessly() {
     let read = |bytes: &[u8]| decode(bytes, &[]).map(|read| read.manifest.providers.len());
     assert_eq!(read(&shared_levels(1, 100, true)), Ok(1));
     assert_eq!(read(&shared_levels(2, 100, false)), Ok(2));
@@ -118,7 +118,7 @@ fn providers_cannot_bring_the_same_list_without_end() {
 
 /// Other compilers write tokens that this reader does not support.
 #[test]
-fn damage_that_decoders_need_not_mind_is_skipped() {
+fn damage_that_decoders_can_ignore_is_skipped() {
     let (templates, messages) = encode(&read(SOUND).unwrap(), Version::V5);
     let whole = decode(&templates, &messages).unwrap().manifest;
     let whole = &whole.providers[0];

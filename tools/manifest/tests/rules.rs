@@ -5,14 +5,14 @@ use etw_manifest as manifest;
 const SOUND: &str = include_str!("fixture/sound.man");
 
 #[test]
-fn the_sound_one_is_sound() {
+fn the_unmodified_manifest_is_valid() {
     let manifest = manifest::read(SOUND).unwrap();
     assert_eq!(manifest.providers.len(), 1);
     assert_eq!(manifest.translations.len(), 1);
 }
 
 #[test]
-fn what_is_written_makes_the_same_resources() {
+fn a_written_manifest_compiles_to_the_same_resources() {
     use etw_manifest::resources::{Version, message_table, wevt_template};
     for (from, to) in [
         ("", ""),
@@ -56,7 +56,7 @@ fn repeat(count: usize, text: impl Fn(usize) -> String) -> String {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "there are many rules")]
-fn each_rule_is_kept() {
+fn each_broken_rule_is_reported() {
     let many_fields = repeat(100, |number| {
         format!("<data name=\"F{number}\" inType=\"win:UInt8\"/>")
     });
@@ -596,7 +596,7 @@ fn each_rule_is_kept() {
 }
 
 #[test]
-fn errors_say_where() {
+fn errors_have_the_line_and_column() {
     for (from, to, behind) in [
         ("value=\"21\"", "value=\"7\"", "value=\"".len()),
         ("channel=\"D\"", "channel=\"X\"", "channel=\"".len()),
@@ -613,7 +613,7 @@ fn errors_say_where() {
 }
 
 #[test]
-fn what_an_event_brings_with_it_stands_where_the_event_does() {
+fn definitions_that_an_event_adds_have_the_events_place() {
     // `win:None` has the number that this task takes.
     let text = SOUND.replace("name=\"Pnp\" value=\"2\"", "name=\"Pnp\" value=\"0\"");
     let line = text
@@ -626,7 +626,7 @@ fn what_an_event_brings_with_it_stands_where_the_event_does() {
 }
 
 #[test]
-fn errors_do_nothing_to_terminals() {
+fn errors_cannot_control_a_terminal() {
     let text = SOUND.replace("channel=\"D\"", "channel=\"\u{9b}D\u{202e}\"");
     let failures = manifest::read(&text).unwrap_err().to_string();
     assert!(failures.contains("\"\\u{9b}D\\u{202e}\""), "{failures}");
@@ -659,7 +659,7 @@ fn another_document_is_refused() {
 }
 
 #[test]
-fn the_17th_provider_needs_ids_of_its_own() {
+fn the_17th_provider_needs_explicit_ids() {
     let providers = repeat(17, |number| {
         format!(
             "<provider name=\"P{number}\" guid=\"{{11111111-2222-3333-4444-{number:012}}}\" \
@@ -684,7 +684,7 @@ fn the_17th_provider_needs_ids_of_its_own() {
 }
 
 #[test]
-fn what_the_resources_have_no_part_for_is_kept() {
+fn attributes_without_a_place_in_the_resources_are_kept() {
     for (from, to) in [
         (
             "symbol=\"CONTOSO\"",

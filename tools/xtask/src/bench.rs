@@ -245,22 +245,22 @@ fn verdict(row: &Row) -> (String, &'static str) {
 
 fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
     let mut text = String::from(
-        "# What an event costs\n\n\
-         Written by `cargo xtask bench --write`, which executes the compiled Windows code under a CPU \
-         emulator\nand counts the image's own instructions; what the kernel does in the call is \
-         not in it.\n\n\
-         The event: `ReadComplete`, level 4, keyword 2, a status (32 bits), a number of bytes (64 \
-         bits)\nand a string of 12 bytes, no activity; provider `Contoso.Driver`. A *difference* is \
-         a function\nwith the event minus the same function without it, so register allocation in \
-         the rest of the\nfunction is in it, and it depends on the function. There are four. *Five \
-         arguments* calls a routine\nbefore the event and another after it, with five arguments, \
-         the event's values among them; its\nframe has room for a fifth argument in any case. *Four \
-         arguments* does the same with four, all in\nregisters. *A request* has the values in a \
-         structure that it is passed, and the status from the\ncall before. *Leaf* only computes. \
-         The goals are\nabout the first, and the leaf's instructions. Stack is what comes on top of the same function without the\nevent. *An event more* is an \
-         eighth of what eight events with the same types of fields add to the\nimage. The peer is \
-         the published crate `tracelogging` 1.2.4 with `kernel_mode`, built and run the\nsame way \
-         in the same run.\n\n",
+        "# What an event costs\n\nWritten by `cargo xtask bench --write`, which executes the \
+         compiled Windows code under a CPU emulator\nand counts the image's own instructions; the \
+         kernel's work in the call is not included.\n\nThe event: `ReadComplete`, level 4, keyword \
+         2, a status (32 bits), a number of bytes (64 bits)\nand a string of 12 bytes, no \
+         activity; provider `Contoso.Driver`. A *difference* is a function\nwith the event minus \
+         the same function without it, so it includes the changes of register allocation\nin the \
+         rest of the function, and depends on the function. There are four. *Five arguments* \
+         calls\nroutines with five arguments before and after the event, and passes the event's \
+         values among them;\nits frame always has space for a fifth argument. *Four arguments* \
+         does the same with four, all in\nregisters. *A request* receives the values in a \
+         structure, and the status from the preceding call.\n*Leaf* only computes. The goals apply \
+         to the first function, and to the leaf's instructions. Stack is\nthe difference from the \
+         stack of the same function without the event. *An event more* is an eighth of\nwhat eight \
+         events with the same types of fields add to the image. The peer is the published \
+         crate\n`tracelogging` 1.2.4 with `kernel_mode`, built and run the same way in the same \
+         run.\n\n",
     );
     let version = toolchain.rust().version().unwrap_or_default();
     let version = version.split(" (").next().unwrap_or_default();
@@ -287,13 +287,14 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
         )?;
     }
     text.push_str(
-        "\nWhat the shape of a caller costs, any event in it costs: a caller whose own calls have \
-         four\narguments gets room for a fifth, and one that has the values in memory has to load \
-         them. A provider\nall of whose events are in a manifest does without traits, and the last \
-         row is about its record; the\nrecord with traits is that of a provider that needs them, \
-         for a group for instance.\n\nThe peer hands over a handle that another processor may \
-         just be releasing; keeping it costs the\nthree instructions above. Its code is in line, \
-         at the price of bytes for each event and of the\ncaller's stack.\n",
+        "\nThe form of a caller has a cost for every event in it: a caller whose own calls have \
+         four arguments\nneeds space for a fifth, and a caller that has the values in memory has \
+         to load them. A provider whose\nevents are all in a manifest needs no traits, and the \
+         last row is about its record; the record with\ntraits is that of a provider that needs \
+         them, for example because it is in a group.\n\nThe peer passes a handle that another \
+         processor may be releasing at that moment; keeping the handle\ncosts the three \
+         instructions above. The peer's code is inlined, at the cost of bytes for each event\nand \
+         of the caller's stack.\n",
     );
     Ok((text, missed))
 }
@@ -330,15 +331,16 @@ fn throughput_table(measured: &Value) -> String {
     let rate = |name: &str| measured[name].as_f64().unwrap_or(0.0) / 1e6;
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
     format!(
-        "\n# How fast the stand-in kernel takes events\n\nFrom the sample driver's burst into a \
-         session's file, with a thread that writes the file, on the\nmachine of {processors} \
-         processors that ran this last; the best of three runs each. The goal is a million\na \
-         second from each thread, where there are processors for the threads and the writer.\n\n\
+        "\n# Throughput of the stand-in kernel\n\nFrom the sample driver's burst into a session's \
+         file, with a thread that writes the file, on a machine\nwith {processors} processors; the \
+         best of three runs each. The goal is a million events a second from\neach thread, if \
+         there are processors for the threads and the writer.\n\n\
          | | |\n|---|--:|\n\
          | one thread, millions of events a second | {:.2} |\n\
          | two threads, millions of events a second in all | {:.2} |\n\
-         | events that were lost, all of them counted | {} |\n\
-         | cost of an event in a file of ten times the size, the writer in line | {:.2} times |\n",
+         | lost events, all of them counted | {} |\n\
+         | cost of an event in a file of ten times the size, written without a writer thread | {:.2} \
+         times |\n",
         rate("one"),
         rate("two"),
         measured["lost"],

@@ -17,9 +17,9 @@ use crate::{
     progress::{step, step_with_output},
 };
 
-/// The most memory that a target may use, in MiB; a larger use is a finding.
+/// The maximum memory that a target may use, in MiB; a larger use is a finding.
 const MAX_MEMORY: u32 = 2048;
-/// The most seconds that one input may take; a longer run is a finding.
+/// The maximum number of seconds for one input; a longer run is a finding.
 const LONGEST: u32 = 20;
 /// The target that `cargo fuzz` builds for; sanitizers need it by name.
 const HOST: &str = "x86_64-unknown-linux-gnu";

@@ -245,7 +245,7 @@ impl Package {
         Ok(())
     }
 
-    /// Downloads a crate by a package that depends on it, and copies the files.
+    /// Downloads a crate through a package that depends on it, and copies the files.
     fn fetch_crate(&self, scratch: &Path, to: &Path) -> Result<()> {
         let manifest = scratch.join("Cargo.toml");
         let (name, version) = (self.name, self.version);

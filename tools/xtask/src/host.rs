@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_known_of_every_chore_what_it_needs() {
+    fn every_command_has_its_requirement() {
         let mut known: Vec<&str> = CHORES.iter().map(|(name, _)| *name).collect();
         let command = crate::command_line();
         let mut chores: Vec<&str> = command

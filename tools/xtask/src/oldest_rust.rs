@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_crates_that_drivers_use_take_the_workspaces_version() {
+    fn the_crates_that_drivers_use_inherit_the_workspaces_rust_version() {
         let oldest = oldest().unwrap();
         assert!(oldest.starts_with("1."), "{oldest}");
         for folder in [

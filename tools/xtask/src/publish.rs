@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_package_of_the_checkout_holds_what_belongs_to_it() {
+    fn every_package_of_the_checkout_has_exactly_its_files() {
         check_contents(&published().unwrap()).unwrap();
     }
 
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_key_is_lacking() {
+    fn an_empty_key_counts_as_missing() {
         let package = serde_json::json!({
             "categories": ["no-std"],
             "description": "",

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_built_is_no_file_of_the_repository() {
+    fn build_output_is_not_listed() {
         let folder = tempfile::tempdir().unwrap();
         for file in [
             "a.rs",

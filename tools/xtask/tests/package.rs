@@ -39,7 +39,10 @@ impl Package {
             env!("CARGO_PKG_VERSION")
         ));
         let file = fs::File::open(&path).unwrap_or_else(|_| {
-            panic!("{} is not there: run `cargo make package`", path.display())
+            panic!(
+                "{} does not exist: run `cargo make package`",
+                path.display()
+            )
         });
         let mut zip = ZipArchive::new(file).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -108,10 +111,13 @@ fn the_package_contains_the_files_of_its_readme() {
     expected.extend(
         [
             "README.txt",
+            "device.ps1",
             "etw-sample-client.exe",
             "install.cmd",
             "prepare.cmd",
             "restore.cmd",
+            "uninstall.cmd",
+            "uninstall.ps1",
         ]
         .map(str::to_owned),
     );
@@ -181,7 +187,7 @@ fn the_driver_is_signed_and_changes_are_noticed() {
 
 #[test]
 #[ignore = "needs the package"]
-fn the_image_is_the_drivers_with_a_version_and_a_checksum() {
+fn the_image_is_the_driver_with_a_version_and_a_checksum() {
     let package = Package::unpack();
     let script = "import pefile, sys\n\
                   pe = pefile.PE(sys.argv[1])\n\
@@ -272,7 +278,7 @@ fn the_inf_is_the_drivers() {
 
 #[test]
 #[ignore = "needs the package"]
-fn the_manifest_and_the_profile_are_the_providers() {
+fn the_manifest_and_the_profile_match_the_provider() {
     let package = Package::unpack();
     let provider = "802b686a-519d-5416-5280-4c0ead585fbb";
     for extension in ["man", "wprp"] {

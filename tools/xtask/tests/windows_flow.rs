@@ -122,7 +122,7 @@ fn no_step_of_the_windows_workflow_swallows_a_failing_command() {
             .collect();
         assert!(
             script.iter().any(|line| line.contains("$LASTEXITCODE")),
-            "more than one command, and no look at their exit codes:\n{}",
+            "more than one command, and their exit codes are not checked:\n{}",
             script.join("\n")
         );
     }

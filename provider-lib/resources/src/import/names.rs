@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_such_as_rust_has() {
+    fn names_are_valid_in_rust() {
         for (name, expected) in [
             ("ReadComplete", "read_complete"),
             ("E_ONE_1", "e_one_1"),

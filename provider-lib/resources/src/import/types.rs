@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_can_have_what_lies_in_memory_as_in_the_event() {
+    fn arrays_can_have_elements_whose_memory_is_their_encoding() {
         for declared in Scalar::ALL {
             let name: TokenStream = declared.name().parse().unwrap();
             let is_in_memory = matches!(declared.row().representation, Representation::Memory(_));

@@ -14,7 +14,7 @@ use Representation::{
     Terminated,
 };
 
-/// The conversion of a value to the bytes that an event has of it.
+/// The conversion of a value to its bytes in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Representation {
     /// Its bytes in memory; the value is their number. The type has no padding.
@@ -325,7 +325,7 @@ field_types! {
 }
 
 impl Scalar {
-    /// Returns the name that a declaration has for the type.
+    /// Returns the type's name in declarations.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
@@ -402,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_is_whole() {
+    fn every_row_is_complete() {
         for scalar in Scalar::ALL {
             let row = scalar.row();
             assert_ne!(row.codes.tracelogging.0, In::Null, "{}", row.name);

@@ -1,7 +1,7 @@
 //! A driver of a device with registers and an interrupt, which sends what the device reports to
 //! another device.
 //!
-//! Tests see that the driver compiles without the WDK, and that the stand-in kernel names what it
+//! Tests check that the driver compiles without the WDK, and that the stand-in kernel names what it
 //! does not provide.
 
 #![no_std]

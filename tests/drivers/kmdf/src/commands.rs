@@ -35,7 +35,7 @@ pub const KEEP: u32 = control(12);
 pub const RELEASE: u32 = control(13);
 /// Completes the kept request as it is.
 pub const COMPLETE: u32 = control(14);
-/// Reports if the kept request is cancelled.
+/// Reports whether the kept request is cancelled.
 pub const IS_CANCELED: u32 = control(15);
 /// Makes the kept request uncancelable and returns the status.
 pub const UNMARK: u32 = control(16);
@@ -55,7 +55,7 @@ pub const MEMORY: u32 = control(22);
 pub const OBJECTS: u32 = control(23);
 /// Creates an object, takes a reference, deletes the object, and releases the reference.
 pub const REFERENCES: u32 = control(24);
-/// Prints the name of the sender's file and if it is open on the driver's device.
+/// Prints the name of the sender's file, and whether it is open on the driver's device.
 pub const FILE: u32 = control(25);
 /// Reports that the device has failed.
 pub const FAIL: u32 = control(26);

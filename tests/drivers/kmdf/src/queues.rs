@@ -133,7 +133,7 @@ extern "C" fn canceled(request: WDFREQUEST) {
     complete(request, STATUS_CANCELLED);
 }
 
-/// Keeps the kept request although it was cancelled.
+/// Does not complete the kept request, although it was cancelled.
 extern "C" fn canceled_and_kept(_request: WDFREQUEST) {
     wdk::println!("canceled and kept");
 }

@@ -30,12 +30,12 @@ const SET_ID: u32 = 2;
 const CREATE_ID: u32 = 3;
 const CREATE_SET_ID: u32 = 5;
 
-/// The registration, which the driver ends at unload.
+/// The registration; the driver unregisters it when it is unloaded.
 static HANDLE: AtomicU64 = AtomicU64::new(0);
-/// A pointer that an enable callback keeps and must not keep.
+/// A pointer that an enable callback must not keep, but keeps.
 static KEPT: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
-/// The activity of events that have an activity.
+/// The activity id of the events that have one.
 const ACTIVITY: GUID = GUID {
     Data1: 0x1234_5678,
     Data2: 1,
@@ -278,7 +278,7 @@ fn let_go(lock: WDFWAITLOCK) {
 }
 
 callback! {
-    /// V21: takes a lock that is held over `EtwUnregister`.
+    /// V21: acquires a lock that is held during a call to `EtwUnregister`.
     fn takes_a_lock(_call) {
         let lock = LOCK.load(Ordering::Relaxed).cast();
         hold(lock);
@@ -333,7 +333,7 @@ callback! {
         let mut header = ptr::with_exposed_provenance::<u8>(filter.Ptr as usize);
         loop {
             let field = header.wrapping_add(NEXT_OFFSET).cast::<[u8; 4]>();
-            // SAFETY: violated on purpose: the fault is to assume that the chain ends.
+            // SAFETY: violated on purpose: the fault is the assumption that the chain ends.
             let next = u32::from_le_bytes(unsafe { field.read() });
             if next == 0 {
                 return;
@@ -420,7 +420,7 @@ fn prints_results() {
     say("write", write(slot, &[DataDescriptor::of(&[1])]));
     let silent = EVENT_DESCRIPTOR { Level: 5, ..EVENT };
     say(
-        "write what nobody wants",
+        "write an event that no session enables",
         write_all(&silent, &Rest::with(slot), &[]),
     );
     let descriptor = DataDescriptor::of(&TRAITS);
@@ -453,9 +453,9 @@ fn prints_results() {
     say("set traits without a handle", set(0, SET_TRAITS, &TRAITS));
     // SAFETY: violated on purpose: a length without an address is refused.
     let status = unsafe { EtwSetInformation(slot, SET_TRAITS, null, 4) };
-    say("set no traits of a length", status);
+    say("set null traits with a length", status);
     say("set cut traits", set(slot, SET_TRAITS, &TRAITS[..3]));
-    say("set a class that is not there", set(slot, 9, &[1]));
+    say("set an unknown class", set(slot, 9, &[1]));
     say("track the binary", set(slot, 0, &[]));
     say(
         "use types by two bytes",
@@ -480,10 +480,7 @@ fn prints_results() {
     say("event enabled beyond the level", i32::from(enabled));
     let mut activity = ACTIVITY;
     say("get an activity", control(GET_ID, &raw mut activity));
-    say(
-        "an activity code that is not there",
-        control(6, &raw mut activity),
-    );
+    say("an unknown activity code", control(6, &raw mut activity));
     say("no activity", control(CREATE_ID, ptr::null_mut()));
     // SAFETY: the routine accepts any handle, and fails for this handle.
     say("unregister without a handle", unsafe { EtwUnregister(0) });

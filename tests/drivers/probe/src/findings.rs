@@ -104,7 +104,7 @@ fn write_from_user_space() {
     let mut data = [0x1_0000_u64, 8];
     let data = data.as_mut_ptr().cast();
     let none = ptr::null();
-    // SAFETY: violated on purpose: the data are at a user's address.
+    // SAFETY: violated on purpose: the data is at a user-mode address.
     let written = unsafe { EtwWriteEx(handle, &raw const event, 0, 0, none, none, 1, data) }; // BUG: user-pointer
     black_box((status, written));
     // SAFETY: the handle was registered above.

@@ -11,7 +11,7 @@
 )]
 #![allow(
     clippy::missing_const_for_fn,
-    reason = "nothing here is for the compiler to run"
+    reason = "the functions must run in the driver, not in the compiler"
 )]
 
 extern crate alloc;

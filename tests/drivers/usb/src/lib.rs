@@ -1,6 +1,6 @@
 //! A driver of a USB device: it selects the device's configuration and reads from its first pipe.
 //!
-//! Tests see that the driver compiles without the WDK, and that the stand-in kernel names what it
+//! Tests check that the driver compiles without the WDK, and that the stand-in kernel names what it
 //! does not provide.
 
 #![no_std]

@@ -41,7 +41,7 @@ impl Context {
         Self::new(Rc::clone(thread), thread.last_call())
     }
 
-    /// Returns the present call.
+    /// Returns the current call.
     pub const fn call(&self) -> Call {
         self.call
     }
@@ -162,9 +162,9 @@ impl Context {
         let depth = Restored::replace(&self.depth, self.depth.get() + 1);
         // What raised the IRQL before is not what this call leaves raised.
         let raises = self.raises.take();
-        // SAFETY: the address was checked to be in code of a driver that is still mapped;
-        // that the routine there keeps the Windows calling convention is the driver's
-        // compiler's part. Drivers run on this thread's stack only by this call.
+        // SAFETY: the address was checked to be in code of a driver that is still mapped. The
+        // driver's compiler makes the routine follow the Windows calling convention. Only this call
+        // runs driver code on this thread's stack.
         let result = unsafe { self.stack().call(address, &all) };
         drop(depth);
         if outermost {
@@ -257,7 +257,7 @@ impl Context {
         )
     }
 
-    /// Returns the rule that a bad pointer to the present call breaks.
+    /// Returns the rule that a bad pointer in the current call breaks.
     pub fn rule_for_addresses(&self) -> Rule {
         Rule::pointer_of(self.call.name)
     }

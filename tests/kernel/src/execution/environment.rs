@@ -16,7 +16,7 @@ pub struct Environment {
     pub images: Images,
     /// The paged memory.
     pub paged: Arena,
-    /// The processor time that driver code may use without a call of the kernel.
+    /// The processor time that driver code may use without calling the kernel.
     pub time_limit: Duration,
     /// Set if threads run at the same time, so that none may close pageable memory.
     parallel: AtomicBool,

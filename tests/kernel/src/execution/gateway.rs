@@ -1,10 +1,9 @@
 //! The gateways from the driver into the kernel.
 //!
-//! Every routine that a driver can call is reached through a gateway: a few instructions,
-//! generated once per process, that leave the driver's stack and pass the routine to
-//! [`serve`]. [`serve`] alone makes the checks that apply to every call (the IRQL limit, the
-//! thread's call history), and creates the call's context, which the routine receives with its
-//! arguments.
+//! Every routine that a driver can call is reached through a gateway: a few instructions, generated
+//! once per process, that leave the driver's stack and pass the routine to [`serve`]. Only
+//! [`serve`] makes the checks that apply to every call (the IRQL limit, the thread's call history),
+//! and creates the call's context, which the routine receives with its arguments.
 
 use std::{collections::HashMap, ffi::c_void, num::NonZeroUsize, ptr::NonNull, rc::Rc};
 
@@ -31,8 +30,8 @@ pub struct Entry {
     pub serve: Box<dyn Fn(Context, [u64; MAX_ARGUMENTS]) -> u64 + Send + Sync>,
 }
 
-/// The module, name and address of a routine that compilers call implicitly, such as `memcpy`.
-/// It has no gateway, no IRQL limit, and no place in a thread's history.
+/// The module, name and address of a routine that compilers call implicitly, such as `memcpy`. It
+/// has no gateway, no IRQL limit, and no entry in a thread's call history.
 pub type BareRoutine = (&'static str, &'static str, u64);
 
 /// The gateways of a table of routines.
@@ -88,9 +87,9 @@ impl Gateways {
 ///
 /// # Safety
 ///
-/// `stack` must point to the return address in a frame of the current thread's driver, above which
-/// are the arguments that the entry's routine has, and at least four. Gateways, which alone call
-/// this function, make the frame so.
+/// `stack` must point to the return address in a frame of the current thread's driver. The
+/// arguments that the entry's routine has, and at least four, must be above it. Only gateways call
+/// this function, and they set up the frame this way.
 unsafe extern "win64" fn serve(
     entry: &'static Entry,
     return_address: u64,
@@ -119,8 +118,8 @@ unsafe extern "win64" fn serve(
         .take(entry.arity)
         .zip((stack + 8..).step_by(8))
     {
-        // SAFETY: the caller's frame has room for four arguments above the return address,
-        // which the gateway has filled, and those that the routine has beyond four follow.
+        // SAFETY: the caller's frame has home space for four arguments above the return address,
+        // which the gateway has filled; the arguments beyond four, if the routine has more, follow.
         *argument = unsafe { (place as *const u64).read() };
     }
     let result = (entry.serve)(Context::new(Rc::clone(&thread), call), arguments);
@@ -128,15 +127,14 @@ unsafe extern "win64" fn serve(
     result
 }
 
-/// Assembles a gateway. Its instructions store the register arguments where the calling
-/// convention has room for them, before the others, leave the driver's stack for the one that
-/// this program's code runs on, and call [`serve`] with the routine's entry, the return
-/// address, the driver's stack pointer, and the registers by which a stack walk finds the driver's
-/// frames. The code is position-independent.
+/// Assembles a gateway. Its instructions store the register arguments in their home space, before
+/// the other arguments, leave the driver's stack for the one that this program's code runs on, and
+/// call [`serve`] with the routine's entry, the return address, the driver's stack pointer, and the
+/// registers by which a stack walk finds the driver's frames. The code is position-independent.
 fn assemble(entry: &'static Entry) -> Vec<u8> {
-    /// Room for the callee's register arguments.
+    /// The home space of the callee's register arguments.
     const SHADOW: i32 = 0x20;
-    /// Room for [`Preserved`].
+    /// The space for [`Preserved`].
     const PRESERVED: i32 = 0x40;
     const { assert!(size_of::<Preserved>() == 0x40, "the gateways store it") };
     let range = i32::try_from(stack::RANGE).unwrap_or(i32::MAX);
@@ -146,7 +144,7 @@ fn assemble(entry: &'static Entry) -> Vec<u8> {
         for (place, register) in [(8, rcx), (0x10, rdx), (0x18, r8), (0x20, r9)] {
             a.mov(qword_ptr(rsp + place), register)?;
         }
-        // r10: the driver's stack pointer; r11: the end of the range that its stack is in.
+        // r10: the driver's stack pointer; r11: the end of the range that contains its stack.
         a.mov(r10, rsp)?;
         a.mov(r11, rsp)?;
         a.and(r11, -range)?;
@@ -207,7 +205,7 @@ fn place(code: &[Vec<u8>]) -> Vec<u64> {
         // SAFETY: the mapping is writable, and its blocks do not overlap.
         unsafe { to.copy_from_nonoverlapping(NonNull::from(block.as_slice()).cast(), block.len()) };
     }
-    // SAFETY: the mapping is ours, whole, and nothing writes to it any more.
+    // SAFETY: this function owns the whole mapping, and nothing writes to it any more.
     unsafe {
         mprotect(
             mapping,

@@ -34,7 +34,7 @@ impl<C> Clone for Routine<C> {
 
 impl<C> Copy for Routine<C> {}
 
-/// The most parameters of any routine.
+/// The largest number of parameters of a routine.
 pub const MAX_ARGUMENTS: usize = 8;
 
 impl<C> Routine<C> {

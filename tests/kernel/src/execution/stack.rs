@@ -30,7 +30,7 @@ const MAPPED: usize = 2 * RANGE;
 const UNUSED: u64 = 0xA5A5_A5A5_A5A5_A5A5;
 
 // The routine in rdi, eight arguments at rsi, the range's end in rdx. The Windows calling
-// convention preserves all registers that the caller's does.
+// convention preserves every register that the caller's convention preserves.
 global_asm!(
     ".globl etw_testkernel_call",
     "etw_testkernel_call:",
@@ -174,7 +174,7 @@ impl Stack {
     ///
     /// # Safety
     ///
-    /// The address is that of a routine that keeps the Windows calling convention, and this
+    /// The address is that of a routine that follows the Windows calling convention, and this
     /// thread's driver code runs on this stack and no other.
     pub unsafe fn call(&self, routine: u64, arguments: &[u64; 8]) -> u64 {
         // SAFETY: the caller guarantees the routine and its arguments, and the range's end is this

@@ -31,10 +31,10 @@ use crate::ground::{
 /// The number of a thread's last calls that a bugcheck reports.
 const HISTORY: usize = 16;
 
-/// The stop code of driver code that runs for ever below `DISPATCH_LEVEL`.
+/// The stop code of driver code that runs forever below `DISPATCH_LEVEL`.
 pub(super) const THREAD_STUCK_IN_DEVICE_DRIVER: u32 = 0xEA;
 
-/// The most frames of backtraces that are kept for later, such as those of allocations.
+/// The maximum number of frames in a stored backtrace, such as that of an allocation.
 const SHORT: usize = 24;
 
 /// A callback that notifies a job's waiter of a bugcheck.
@@ -42,7 +42,7 @@ pub type OnBugCheck = Box<dyn FnOnce(BugCheck)>;
 
 /// The service functions that threads call.
 pub trait Host: Any + Send + Sync {
-    /// Returns the known defect of an address.
+    /// Returns the reason that an address is invalid, if it is known.
     fn finding(&self, address: u64) -> Option<Finding>;
 
     /// Runs the work that waited for a thread's IRQL to fall below `DISPATCH_LEVEL`.
@@ -80,7 +80,7 @@ pub struct Thread {
     /// The calls since the last entry into driver code that raised the IRQL and are in effect, each
     /// higher than the one before.
     pub(super) raises: RefCell<Vec<Raise>>,
-    /// The number of nested calls of driver code.
+    /// The number of nested calls to driver code.
     pub(super) depth: Cell<u32>,
     /// The rule that driver code breaks by returning at a different IRQL.
     irql_rule: Cell<Rule>,
@@ -110,8 +110,8 @@ thread_local! {
 ///
 /// # Panics
 ///
-/// Panics if driver code enters the kernel on a thread that is not a kernel's, which no driver
-/// can cause.
+/// Panics if driver code enters the kernel on a thread that does not belong to a kernel, which no
+/// driver can cause.
 pub fn current() -> Rc<Thread> {
     try_current().expect("driver code runs on the kernel's threads only")
 }
@@ -193,7 +193,7 @@ impl Thread {
         &self.stack
     }
 
-    /// Returns a return address in words.
+    /// Describes a return address.
     pub fn place(&self, return_address: u64) -> String {
         self.environment.images.place(return_address)
     }
@@ -310,7 +310,7 @@ impl Thread {
 
     fn walk(&self, registers: Registers, is_return: bool, limit: usize, to: &mut Backtrace) {
         let read = |address: u64| {
-            // Driver code has no other stack, and nothing else is to be read.
+            // Driver code has no other stack, and nothing else may be read.
             self.stack
                 .contains(address)
                 .then(|| memory::read(address).ok())
@@ -321,7 +321,7 @@ impl Thread {
         to.extend(frames.into_iter().map(Step::Code));
     }
 
-    /// Puts a backtrace into words.
+    /// Describes a backtrace.
     pub fn explain(&self, backtrace: &Backtrace) -> Explained {
         self.environment.images.explain(backtrace)
     }
@@ -383,7 +383,7 @@ impl Thread {
         body()
     }
 
-    /// Bugchecks because a driver broke a rule in its present call.
+    /// Bugchecks because a driver broke a rule in its current call.
     pub fn stop(&self, rule: Rule, sentence: String) -> ! {
         self.stop_at(rule, sentence, &self.backtrace())
     }

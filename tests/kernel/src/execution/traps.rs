@@ -34,8 +34,8 @@ const EXCEPTION_NOT_HANDLED: u32 = 0x1E;
 /// `DRIVER_IRQL_NOT_LESS_OR_EQUAL`.
 const IRQL_NOT_LESS_OR_EQUAL: u32 = 0xD1;
 
-/// `UNEXPECTED_KERNEL_MODE_TRAP`, and its parameter for a fault that the remaining stack has no
-/// room to report.
+/// `UNEXPECTED_KERNEL_MODE_TRAP`, and its parameter for a fault that the remaining stack is too
+/// small to report.
 const UNEXPECTED_KERNEL_MODE_TRAP: u32 = 0x7F;
 const DOUBLE_FAULT: u64 = 8;
 
@@ -179,8 +179,9 @@ fn origin(thread: &Thread, registers: Registers) -> (Backtrace, String) {
         let place = thread.explain(&backtrace).place;
         return (backtrace, place);
     }
-    // A jump to nowhere, or a routine such as memcpy that was given a bad address: the first
-    // return address in a driver on the stack is the driver's part.
+    // The fault is outside the driver: after a jump to a bad address, or in a routine such as
+    // memcpy that was given one. The report names the first return address on the stack that is in
+    // a driver.
     let caller = (0..64).find_map(|word| {
         let at = registers.rsp().wrapping_add(8 * word);
         let address = memory::read::<u64>(at).ok()?;

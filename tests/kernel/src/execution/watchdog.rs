@@ -1,9 +1,9 @@
 //! The watchdog, which ends driver code that does not return.
 //!
-//! A thread of its own looks at the threads that run driver code. One that has used its limit of
-//! processor time without a call of the kernel gets a signal, by which it continues in
-//! [`super::traps`]. One that calls the kernel again and again is stopped in such a call. The limit
-//! is processor time, so a slow machine does not stop a driver.
+//! The watchdog thread checks the threads that run driver code. If a thread has used its limit of
+//! processor time without calling the kernel, the watchdog sends it a signal, after which it
+//! continues in [`super::traps`]. If a thread keeps calling the kernel, it is stopped in one of
+//! those calls. The limit is processor time, so a slow machine does not stop a driver.
 
 use std::{
     mem::MaybeUninit,
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::ground::signals::Interruption;
 
-/// The time between two looks.
+/// The interval between two checks.
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// The number of limits that a driver may use if it calls the kernel meanwhile.
@@ -49,7 +49,7 @@ struct Watched {
     steps: AtomicU64,
     /// The number of times that driver code was entered from outside.
     entries: AtomicU64,
-    /// The number of the entry whose next call of the kernel must end the driver, or 0.
+    /// The number of the entry whose next call to the kernel must end the driver, or 0.
     over: AtomicU64,
 }
 
@@ -61,7 +61,8 @@ impl Watch {
     pub fn over_this_thread(limit: Duration) -> Self {
         static STARTED: Once = Once::new();
         STARTED.call_once(|| {
-            // Without a watchdog, a driver that loops is the only thing that is not reported.
+            // Without a watchdog, the only fault that goes unreported is a driver that loops
+            // forever.
             let started = std::thread::Builder::new()
                 .name("watchdog".to_owned())
                 .spawn(look);
@@ -132,7 +133,7 @@ fn increment(number: &AtomicU64) {
     number.store(next, Ordering::Relaxed);
 }
 
-/// Looks at the threads for ever.
+/// Checks the threads forever.
 fn look() {
     loop {
         std::thread::sleep(PERIOD);

@@ -207,8 +207,8 @@ abi! {
         automatic_serialization as "AutomaticSerialization": u8,
         reserved_1: [u8; 7],
     }
-    /// Two words of parameters' union stand for the members that requests of
-    /// the kinds served here have.
+    /// Of the union `Parameters`, two words are declared, which hold the members that the supported
+    /// kinds of requests use.
     RequestParameters as "_WDF_REQUEST_PARAMETERS" {
         size as "Size": u16,
         minor_function as "MinorFunction": u8,
@@ -225,7 +225,7 @@ abi! {
         task as "Task": u16,
         keyword as "Keyword": u64,
     }
-    /// The last four bytes are Type, Reserved1 and Reserved2 in one.
+    /// The last four bytes combine Type, Reserved1 and Reserved2.
     EventDataDescriptor as "_EVENT_DATA_DESCRIPTOR" {
         pointer as "Ptr": u64,
         size as "Size": u32,

@@ -1,10 +1,10 @@
-//! Backtraces: the calls that led to a finding, as addresses and in words.
+//! Backtraces: the calls that led to a finding, as addresses and as text.
 
 use std::{env, path::Path};
 
 use super::{culprit::Source, unwind::Frame};
 
-/// A step of a backtrace, outside the steps before it.
+/// A step of a backtrace, outside the preceding step: its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A place in a driver.
@@ -16,13 +16,13 @@ pub enum Step {
 /// A backtrace, from the innermost step.
 pub type Backtrace = Vec<Step>;
 
-/// A backtrace in words.
+/// A backtrace as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explained {
     /// The place that a finding names: the innermost one in the author's code, or else the
     /// innermost one.
     pub place: String,
-    /// All places, from the innermost, each a line.
+    /// All places, from the innermost, one per line.
     pub lines: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Place {
         }
     }
 
-    /// Describes a place in a library: the image first, since the line is not one to mend.
+    /// Describes a place in a library: the image first, since the bug is not on that line.
     pub fn of_library(&self) -> String {
         match (self.line(), self.source.function.as_str()) {
             (Some(line), function) => format!("{} ({function} at {line})", self.at),
@@ -85,10 +85,10 @@ impl Place {
     }
 }
 
-/// Returns a file's path as it is printed: as the PDB has it, or relative to the folder that was
-/// built in or to the current folder, if the file is inside.
+/// Returns a file's path as it is printed: as the PDB has it, or relative to the build folder or to
+/// the current folder, if the file is inside.
 fn shown(file: &str) -> String {
-    /// The folder that reproducible builds write in place of the one that they were made in.
+    /// The folder that reproducible builds write in place of the build folder.
     const BUILT_IN: &str = r"C:\src\";
     if let Some(inside) = file.strip_prefix(BUILT_IN) {
         return inside.replace('\\', "/");
@@ -100,11 +100,11 @@ fn shown(file: &str) -> String {
     relative.unwrap_or_else(|| file.to_owned())
 }
 
-/// The most lines of a backtrace that are kept from its start and from its end.
+/// The number of lines that are kept from the start and from the end of a long backtrace.
 const KEPT: (usize, usize) = (32, 16);
 
-/// Shortens the lines of a backtrace: equal neighbours, as of a recursion, become one line, and
-/// the middle of a long one is left out.
+/// Shortens the lines of a backtrace: equal adjacent lines, as recursion produces, become one line,
+/// and the middle of a long backtrace is omitted.
 pub fn shortened(lines: Vec<String>) -> Vec<String> {
     let mut counted: Vec<(String, usize)> = Vec::new();
     for line in lines {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recursion_is_one_line_and_a_long_backtrace_is_cut() {
+    fn a_recursion_is_one_line_and_a_long_backtrace_is_shortened() {
         let lines = ["a", "b", "b", "b", "a"].map(str::to_owned).to_vec();
         assert_eq!(shortened(lines), ["a", "b (3 times)", "a"]);
         let lines: Vec<_> = (0..100).map(|number| number.to_string()).collect();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_shown_from_the_folder_that_was_built_in() {
+    fn files_are_shown_relative_to_the_build_folder() {
         assert_eq!(shown(r"C:\src\driver\src\queue.rs"), "driver/src/queue.rs");
         assert_eq!(shown(r"D:\work\queue.c"), r"D:\work\queue.c");
         let here = env::current_dir().unwrap().join("src/lib.rs");

@@ -6,7 +6,7 @@ use super::{irql::Irql, rule::Rule};
 
 /// A bugcheck: a fault after which the kernel cannot continue.
 ///
-/// Displayed, the first line has the sentence, and the call stack follows, a frame a line.
+/// `Display` writes the sentence on the first line, then the call stack, one frame per line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("bugcheck 0x{code:X}: {message}{}", Indented(stack))]
 pub struct BugCheck {

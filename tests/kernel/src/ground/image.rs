@@ -85,7 +85,7 @@ impl Image {
         &self.unprovided
     }
 
-    /// Returns whether an address lies in the image.
+    /// Returns whether an address is in the image.
     pub fn contains(&self, address: u64) -> bool {
         address
             .checked_sub(self.base())

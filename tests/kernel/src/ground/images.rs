@@ -58,8 +58,8 @@ impl Images {
     }
 
     /// Walks a stack from the innermost frame, whose registers are given, while its frames are in
-    /// drivers. `is_return` tells that the first instruction is the one after a call. `read` reads
-    /// eight bytes of the stack.
+    /// drivers. `is_return` is true if the first instruction follows a call. `read` reads eight
+    /// bytes of the stack.
     pub fn walk(
         &self,
         registers: Registers,
@@ -91,7 +91,7 @@ impl Images {
             .map_or_else(Vec::new, |image| image.places(frame))
     }
 
-    /// Puts a backtrace into words.
+    /// Describes a backtrace.
     pub fn explain(&self, backtrace: &Backtrace) -> Explained {
         let mut lines = Vec::new();
         let mut places = Vec::new();

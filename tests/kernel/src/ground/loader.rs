@@ -3,7 +3,7 @@
 //! The loader maps an image at an address that the operating system chooses, relocates it, binds
 //! its imports to the kernel's gateways, and protects its sections according to their headers, so
 //! that a driver that writes to its constants or executes its data faults as it would on Windows.
-//! Imports that the kernel does not provide are bound to addresses of which each access faults, so
+//! Imports that the kernel does not provide are bound to addresses that fault on every access, so
 //! that the driver runs until it uses one.
 
 use std::{
@@ -38,12 +38,12 @@ use super::{
 /// The largest image in bytes. The limit keeps a damaged header from exhausting memory.
 const MAX_IMAGE_BYTES: usize = 256 << 20;
 
-/// The most imports of an image. Modules may share one list of names, so a small file could
-/// have any number of imports. The largest drivers have some thousands.
+/// The maximum number of imports of an image. Modules may share one list of names, so a small file
+/// could have any number of imports. The largest drivers have a few thousand.
 const MAX_IMPORTS: usize = 16_384;
 
-/// The most bytes of an import's name or of a module's name. All imports of a file may share
-/// one long name.
+/// The maximum length in bytes of an import's name or of a module's name. All imports of a file may
+/// share one long name.
 const MAX_NAME_BYTES: usize = 4096;
 
 /// The error of loading a file as a driver.

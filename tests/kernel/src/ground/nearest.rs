@@ -1,4 +1,4 @@
-//! The known name that is nearest to one that is not known.
+//! Finds the known name that is nearest to an unknown one.
 
 /// Returns the candidate that the fewest edits turn into `name`, without regard to case, if they
 /// are few enough for a misspelling.

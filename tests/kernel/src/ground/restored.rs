@@ -1,8 +1,8 @@
-//! Values of cells that are replaced for the time of a scope.
+//! Cell values that are replaced for the duration of a scope.
 
 use std::cell::Cell;
 
-/// Gives a cell its former value back when it is dropped, also when a panic ends the scope.
+/// Restores a cell's previous value when it is dropped, even if a panic ends the scope.
 #[must_use = "the cell has its new value until this is dropped"]
 pub struct Restored<'a, T: Copy> {
     cell: &'a Cell<T>,
@@ -32,7 +32,7 @@ mod tests {
     use super::Restored;
 
     #[test]
-    fn a_cell_has_its_former_value_after_the_scope() {
+    fn a_cell_has_its_previous_value_after_the_scope() {
         let cell = Cell::new(1);
         {
             let _before = Restored::replace(&cell, 2);
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_has_its_former_value_after_a_panic() {
+    fn a_cell_has_its_previous_value_after_a_panic() {
         let cell = Cell::new(1);
         let result = panic::catch_unwind(panic::AssertUnwindSafe(|| {
             let _before = Restored::replace(&cell, 2);

@@ -35,7 +35,7 @@ pub struct PdbReference {
     pub id: [u8; 16],
 }
 
-/// The symbols of an image. The PDB is read when the first symbol is asked for.
+/// The symbols of an image. The PDB is read when the first symbol is requested.
 #[derive(Default)]
 pub struct Symbols {
     /// The places where the PDB may be, in the order in which they are tried.
@@ -45,9 +45,9 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Creates the symbols of the image at a path. The PDB is the file with the image's name
-    /// beside the image, the file beside it with the name that the linker gave the PDB, or the
-    /// file where the linker put it.
+    /// Creates the symbols of the image at a path. The PDB is looked for beside the image, under
+    /// the image's name and under the name that the linker gave it, and then at the path where the
+    /// linker wrote it.
     pub fn of(image: &Path, reference: Option<&PdbReference>) -> Self {
         let mut places = vec![image.with_extension("pdb")];
         if let Some(reference) = reference {

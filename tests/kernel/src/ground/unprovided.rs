@@ -1,13 +1,13 @@
 //! The imports of an image that the stand-in kernel does not provide.
 //!
-//! Each has an address of its own in pages that cannot be accessed. A driver that calls the routine
-//! or reads the variable faults there, and the address tells which import it used.
+//! Each has its own address range in pages that cannot be accessed. A driver that calls the routine
+//! or reads the variable faults there, and the address identifies the import.
 
 use std::{ffi::c_void, num::NonZeroUsize, ptr::NonNull};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// The bytes of addresses of an import. A variable may be a structure.
+/// The size in bytes of an import's address range. A variable may be a structure.
 const SPACING: usize = 64;
 
 /// The imports, sorted, and the pages of their addresses.
@@ -36,7 +36,7 @@ impl Drop for Pages {
 }
 
 impl Unprovided {
-    /// Returns the bytes of addresses that a number of imports takes.
+    /// Returns the size in bytes of the address ranges of a number of imports.
     pub const fn size(count: usize) -> usize {
         count * SPACING
     }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_tells_its_import() {
+    fn an_address_identifies_its_import() {
         let names = ["a.sys!One", "b.sys!One", "b.sys!Two"].map(str::to_owned);
         let unprovided = Unprovided::new(names.to_vec()).unwrap();
         for name in &names {

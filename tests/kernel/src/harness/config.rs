@@ -12,7 +12,7 @@ pub struct KernelConfig {
     /// The number of processors, 1 to 64. All but the first run only the work passed to
     /// `Kernel::together`.
     pub processors: u16,
-    /// The choices for behaviour of ETW that is not documented.
+    /// The choices for unspecified behaviour of ETW.
     pub unspecified_behaviour: UnspecifiedBehaviour,
     /// Places each block of non-paged pool directly before inaccessible memory, and makes it
     /// inaccessible when it is freed.
@@ -22,14 +22,14 @@ pub struct KernelConfig {
     pub hostile_filters: bool,
     /// Keeps notes about style (see `Kernel::notes`).
     pub notes: bool,
-    /// The processor time that driver code may use without a call of the kernel. Code that uses
-    /// more, as an endless loop does, is a bugcheck that names the place. Code that calls the
-    /// kernel meanwhile may use six times as much.
+    /// The processor time that driver code may use without calling the kernel. Code that uses more,
+    /// such as an endless loop, causes a bugcheck that names the place. Code that keeps calling the
+    /// kernel may use six times as much.
     pub time_limit: Duration,
 }
 
 impl Default for KernelConfig {
-    /// Returns a configuration with one processor, the present time and a time limit of 10 seconds.
+    /// Returns a configuration with one processor, the current time and a time limit of 10 seconds.
     fn default() -> Self {
         Self {
             start: SystemTime::now(),

@@ -77,8 +77,8 @@ impl Driver {
 
     /// Returns the imports that the stand-in kernel does not provide, each as `module!name`, sorted.
     ///
-    /// The driver is loaded all the same. The first call of such a routine, or the first use of such
-    /// a variable, is a bugcheck that names it.
+    /// The driver is loaded anyway. The first call to such a routine, or the first use of such a
+    /// variable, causes a bugcheck that names it.
     #[must_use]
     pub fn unprovided_imports(&self) -> &[String] {
         self.image.unprovided().names()

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The description of an opening that failed, and its status.
+/// The description of a failed open, and its status.
 pub(super) type Refused = (&'static str, NtStatus);
 
 /// A file that a process has open on a device.
@@ -25,7 +25,8 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a file with `open`, which returns its handle, or what was refused and its status.
+    /// Opens a file with `open`, which returns its handle, or a description of the failed open and
+    /// its status.
     pub(super) fn open(
         runner: &Runner,
         identity: Identity,

@@ -41,7 +41,7 @@ pub struct Statistics {
     pub frees: u64,
     /// Enable callbacks that were called.
     pub notifications: u64,
-    /// Providers that are registered at present.
+    /// Providers that are currently registered.
     pub registrations: usize,
 }
 
@@ -67,7 +67,7 @@ impl Default for Kernel {
 }
 
 impl Kernel {
-    /// Creates a kernel with one processor, whose clock starts at the present time.
+    /// Creates a kernel with one processor, whose clock starts at the current time.
     #[must_use]
     pub fn new() -> Self {
         Self::with_config(KernelConfig::default())
@@ -132,8 +132,8 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file is not a driver, or if its entry point fails. An import that the
-    /// kernel does not provide is a bugcheck when the driver uses it; see
+    /// Returns an error if the file is not a driver, or if its entry point fails. An import that
+    /// the kernel does not provide causes a bugcheck when the driver uses it; see
     /// [`Driver::unprovided_imports`].
     #[track_caller]
     pub fn load(&self, path: &Path) -> Result<Driver, KernelError> {
@@ -261,8 +261,8 @@ impl Kernel {
         self.runner.system().verifier.kept(false)
     }
 
-    /// Returns the verifier's notes, which are about style: what they name works, but is less
-    /// useful to whoever reads the trace. `KernelConfig::notes` turns them off.
+    /// Returns the verifier's notes, which are about style: the code that they name works, but its
+    /// trace is less useful to readers. `KernelConfig::notes` turns them off.
     #[must_use]
     pub fn notes(&self) -> Vec<Violation> {
         self.runner.system().verifier.kept(true)
@@ -294,7 +294,7 @@ impl Kernel {
             .set(service, name, value.into());
     }
 
-    /// Returns the present value in a service's parameters key.
+    /// Returns the current value in a service's parameters key.
     #[must_use]
     pub fn parameter(&self, service: &str, name: &str) -> Option<RegistryValue> {
         self.runner

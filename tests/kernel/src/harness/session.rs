@@ -49,8 +49,8 @@ impl Kernel {
         })??)
     }
 
-    /// Writes the contents of a session's buffers (`ControlTrace`). For a session in memory,
-    /// writes a file of the buffers that it holds at present.
+    /// Writes the contents of a session's buffers (`ControlTrace`). For a session in memory, writes
+    /// a file of the buffers that it currently holds.
     ///
     /// # Errors
     ///

@@ -21,8 +21,8 @@ enum End {
 }
 
 impl Kernel {
-    /// Runs each work on a thread of its own, and waits until all of them are done. The
-    /// threads can use the kernel as any thread can.
+    /// Runs each work on its own thread, and waits until all of them are done. The threads can use
+    /// the kernel as any thread can.
     ///
     /// # Errors
     ///

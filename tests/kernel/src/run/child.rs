@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use etl_file::Trace;
+use etl_file::{Trace, show::Escaped};
 use nix::{
     errno::Errno,
     sys::{
@@ -38,7 +38,7 @@ const PERIOD: Duration = Duration::from_millis(5);
 
 /// The time after which a process that neither calls the kernel nor takes a step is ended. The
 /// watchdog within the process ends a driver that loops much sooner.
-const MAX_SILENCE: Duration = Duration::from_secs(120);
+const MAX_SILENCE: Duration = Duration::from_mins(2);
 
 /// The end of a process.
 pub enum End {
@@ -150,24 +150,21 @@ impl Ended {
         let Self { how, recorded } = self;
         let place = |address: u64| place(run, recorded, address);
         let image = run.image.file_name().unwrap_or_default();
-        let mut message = format!("{} {how}", image.to_string_lossy());
-        if let Some(place) = recorded.fault.and_then(place) {
-            message += &format!(", in {place}");
-        }
-        match &recorded.last_call {
-            Some((routine, address)) => {
+        let fault = recorded.fault.and_then(place);
+        let fault = fault.map_or_else(String::new, |place| format!(", in {place}"));
+        let mut parts = vec![format!("{} {how}{fault}", image.to_string_lossy())];
+        parts.push(recorded.last_call.as_ref().map_or_else(
+            || "it never called the kernel".to_owned(),
+            |(routine, address)| {
                 let place = place(*address);
                 let place = place.unwrap_or_else(|| format!("0x{address:016X}"));
-                message += &format!("; its last call is {routine} from {place}");
-            }
-            None => message += "; it never called the kernel",
-        }
+                format!("its last call is {routine} from {place}")
+            },
+        ));
         if !recorded.step.is_empty() {
-            message += &format!(
-                "; the step is `{}`",
-                etl_file::show::Escaped(&recorded.step)
-            );
+            parts.push(format!("the step is `{}`", Escaped(&recorded.step)));
         }
+        let message = parts.join("; ");
         report.finding(&Finding::sentence(Kind::Ended, message));
         let trace = Trace::open(&run.etl);
         if let Err(error) = &trace {

@@ -60,7 +60,7 @@ fn functions() -> Value {
     serde_json::from_str(&text).expect("functions.json is JSON")
 }
 
-/// Returns the level that an annotation or a document calls by a name.
+/// Returns the IRQL that an annotation or a document names.
 fn level(name: &str) -> Option<Irql> {
     Some(match name {
         "PASSIVE_LEVEL" => Irql::PASSIVE_LEVEL,
@@ -167,9 +167,9 @@ fn list() -> String {
          A test writes this list from the code: `{RENEW}=1 cargo test --package etw-testkernel \
          --lib provided_routines`.\n\n\
          A driver can call these routines. Each has the parameters of the WDK's headers; the stand-in \
-         kernel compares the\ncaller's IRQL with the highest one here, and some routines have a lower limit \
-         for certain arguments. An import that is\nnot listed, and an entry of the framework's table that is not \
-         listed, is a bugcheck when it is called.\n"
+         kernel compares the\ncaller's IRQL with the highest one that the table lists, and some routines have \
+         a lower limit for certain\narguments. Calling an import, or an entry of the framework's table, that is \
+         not listed causes a bugcheck.\n"
     );
     let mut section =
         |title: &str, rows: &Provided, parameters: &dyn Fn(&str) -> Option<Vec<String>>| {

@@ -8,20 +8,20 @@ use parking_lot::Mutex;
 /// The maximum number of ranges kept after the enable callback that borrowed them returns.
 const REMEMBERED: usize = 256;
 
-/// The memory that is borrowed at present, and recently borrowed memory.
+/// The memory that is currently borrowed, and recently borrowed memory.
 #[derive(Default)]
 pub struct Borrowed(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// The ranges whose calls have returned, with their lengths.
+    /// The addresses and lengths of the ranges that are no longer borrowed.
     over: VecDeque<(u64, u64)>,
-    /// The ends of the filter data that is borrowed at present.
+    /// The ends of the filter data that is currently borrowed.
     ends: Vec<u64>,
 }
 
 impl Borrowed {
-    /// Records that a range's call has returned.
+    /// Records that a range is no longer borrowed, because the call has returned.
     pub fn end(&self, address: u64, length: u64) {
         let mut state = self.0.lock();
         if state.over.len() == REMEMBERED {
@@ -40,7 +40,7 @@ impl Borrowed {
         self.0.lock().ends.retain(|one| *one != end);
     }
 
-    /// Returns whether an address was borrowed and is no longer.
+    /// Returns whether an address was borrowed but no longer is.
     pub fn is_over(&self, address: u64) -> bool {
         let state = self.0.lock();
         let mut over = state.over.iter();

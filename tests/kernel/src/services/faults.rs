@@ -77,7 +77,7 @@ impl Fault {
         "WdfWorkItemCreate",
     ];
 
-    /// The routines at the start of [`Self::ROUTINES`] that look for their faults themselves,
+    /// The routines at the start of [`Self::ROUTINES`], which check for their faults themselves
     /// because their failures have effects.
     const WITH_EFFECTS: usize = 6;
 
@@ -114,8 +114,8 @@ impl Faults {
         self.pending.lock().clear();
     }
 
-    /// Returns the result of a call to a routine that must fail in place of its work, if a fault is
-    /// due and the routine does not look for it itself.
+    /// Returns the result of a call that must fail, if a fault is due and the routine does not
+    /// check for it itself.
     pub fn result_of(&self, routine: &str) -> Option<u64> {
         if !self.any.load(Ordering::Acquire) {
             return None;

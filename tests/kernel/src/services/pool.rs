@@ -114,7 +114,7 @@ impl Pool {
         }
     }
 
-    /// Allocates memory for a thread's present call, and returns its address.
+    /// Allocates memory for a thread's current call, and returns its address.
     pub fn allocate(&self, wanted: Wanted, thread: &Thread, by: Call) -> u64 {
         let fill = if wanted.uninitialized {
             UNINITIALIZED
@@ -148,7 +148,7 @@ impl Pool {
         address
     }
 
-    /// Frees the block at `address` for a thread's present call.
+    /// Frees the block at `address` for a thread's current call.
     pub fn free(&self, address: u64, thread: &Thread, by: Call) -> Result<Tag, FreeError> {
         let backtrace = thread.short_backtrace();
         let mut state = self.state.lock();

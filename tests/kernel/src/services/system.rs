@@ -25,8 +25,8 @@ use crate::{
     ground::{access::Finding, clock::Clock, rule::Rule},
 };
 
-/// The services of a kernel. It creates the services, which do not depend on it, and each call
-/// finds its service through it.
+/// The services of a kernel. This structure creates the services, which do not depend on it; each
+/// call finds its service through it.
 pub struct System {
     /// The environment of the threads.
     pub environment: Arc<Environment>,
@@ -54,7 +54,7 @@ pub struct Checks {
     pub special_pool: bool,
     /// Set to keep notes about style.
     pub notes: bool,
-    /// The processor time that driver code may use without a call of the kernel.
+    /// The processor time that driver code may use without calling the kernel.
     pub time_limit: Duration,
 }
 

@@ -25,10 +25,11 @@ use crate::{
     },
 };
 
-/// The most warnings that are kept, and the most notes; later ones are dropped.
+/// The maximum number of warnings that are kept, and of notes; later ones are dropped.
 const MAX_WARNINGS: usize = 1000;
 
-/// The most time that an enable callback may take. One that takes longer has waited.
+/// The maximum time that an enable callback may take. A callback that takes longer is reported as
+/// blocking.
 const MAX_CALLBACK_TIME: Duration = Duration::from_secs(1);
 
 /// The verifier of a kernel.
@@ -82,7 +83,8 @@ impl Verifier {
         }
     }
 
-    /// Counts a warning that there is already. Returns whether there is one, or no room for more.
+    /// Counts another occurrence of a warning that is already kept. Returns `true` if there is such
+    /// a warning, or if no more warnings can be kept.
     fn is_known(&self, rule: Rule, cause: &Cause) -> bool {
         if rule.severity() == Severity::Note && !self.notes {
             return true;
@@ -97,8 +99,8 @@ impl Verifier {
         true
     }
 
-    /// Keeps a warning about a call, once for each rule and caller. The sentence continues the
-    /// one about the call.
+    /// Keeps a warning about a call, once for each rule and caller. `sentence` completes the
+    /// sentence that names the call.
     pub fn warn(&self, context: &Context, rule: Rule, sentence: impl FnOnce() -> String) {
         let cause = Cause::Call(context.call().return_address);
         if !self.is_known(rule, &cause) {
@@ -174,7 +176,7 @@ impl Verifier {
         local(thread).callbacks.get() > 0
     }
 
-    /// Calls an enable callback by `body`, and bugchecks if it takes too long (ETW-2.14).
+    /// Calls an enable callback through `body`, and bugchecks if it takes too long (ETW-2.14).
     pub fn in_enable_callback(
         &self,
         context: &Context,

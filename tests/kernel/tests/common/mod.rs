@@ -13,7 +13,7 @@ pub fn driver(profile: &str, name: &str) -> PathBuf {
     let path = etw_test_support::drivers(profile).join(name);
     assert!(
         path.exists(),
-        "{} is not there; `cargo xtask test` builds it before it runs the tests",
+        "{} does not exist; `cargo xtask test` builds it before it runs the tests",
         path.display()
     );
     path

@@ -28,8 +28,8 @@ fn panic(_info: &PanicInfo<'_>) -> ! {
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
-    /// Represents any other call of a driver, with five arguments, like the framework's routines
-    /// for a request's buffers.
+    /// Represents another call that a driver makes, with five arguments, like the framework's
+    /// routines for a request's buffers.
     fn Other(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
     /// Represents a second call with five arguments.
     fn Another(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;

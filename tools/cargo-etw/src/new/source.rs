@@ -160,7 +160,7 @@ impl Source {
                 let mut text = format!("{{ git = {}", quoted(url));
                 if let Some(version) = version {
                     let (key, value) = version.parts();
-                    text += &format!(", {key} = {}", quoted(value));
+                    text = format!("{text}, {key} = {}", quoted(value));
                 }
                 Ok(text + " }")
             }
@@ -179,7 +179,7 @@ impl Source {
                 let mut line = format!("cargo install --locked --git {}", shell_word(url));
                 if let Some(version) = version {
                     let (key, value) = version.parts();
-                    line += &format!(" --{key} {}", shell_word(value));
+                    line = format!("{line} --{key} {}", shell_word(value));
                 }
                 line + " cargo-etw"
             }

@@ -94,13 +94,18 @@ fn fill(template: &str, values: &[(&str, String)]) -> Result<String> {
 
 /// Returns the four fields of a GUID as Rust literals.
 fn rust_fields(guid: Guid) -> [String; 4] {
-    let [a, b, c, d, e, f, g, h, last @ ..] = guid.to_bytes();
-    let first = u32::from_le_bytes([a, b, c, d]);
+    // The digits of a GUID in text are in the order of its fields.
+    let digits = guid.to_string().replace('-', "");
+    let field = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
+    let last: Vec<String> = (16..32)
+        .step_by(2)
+        .map(|from| format!("0x{}", field(from, from + 2)))
+        .collect();
     [
-        format!("0x{:04x}_{:04x}", first >> 16, first & 0xFFFF),
-        format!("0x{:04x}", u16::from_le_bytes([e, f])),
-        format!("0x{:04x}", u16::from_le_bytes([g, h])),
-        format!("[{}]", last.map(|byte| format!("0x{byte:02x}")).join(", ")),
+        format!("0x{}_{}", field(0, 4), field(4, 8)),
+        format!("0x{}", field(8, 12)),
+        format!("0x{}", field(12, 16)),
+        format!("[{}]", last.join(", ")),
     ]
 }
 

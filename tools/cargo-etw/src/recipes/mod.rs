@@ -13,38 +13,12 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Command};
 
 use crate::{
-    arguments::{flag, optional, optional_file, path, required, text as text_argument, written_by},
     at_hand::{self, AtHand},
+    options::{flag, optional, optional_file, path, required, text as text_argument, written_by},
 };
 
 pub use self::provider::Traced;
-
-/// The settings for one driver's tracing instructions.
-#[derive(Debug)]
-pub struct Recipes {
-    /// The files that describe the providers, for the comments.
-    source: String,
-    /// The Markdown file for the instructions.
-    text: PathBuf,
-    /// The Windows Performance Recorder profile.
-    profile: PathBuf,
-    /// The folder that paths in the text are relative to.
-    folder: PathBuf,
-    /// The driver's file name.
-    image: String,
-    /// The name of sessions and trace files.
-    session: String,
-    /// The text's title.
-    title: Option<String>,
-    /// A Markdown link to the installation instructions.
-    guide: Option<String>,
-    /// The driver's own tracing program.
-    client: Option<String>,
-    /// The command that reads `.etl` files.
-    reader: String,
-    /// The command that the files name as their generator.
-    command: String,
-}
+use self::text::Recipes;
 
 /// Returns the command line.
 pub fn command() -> Command {
@@ -114,7 +88,10 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     };
     let (providers, source) = providers(matches, driver.as_ref(), image.as_deref())?;
     let recipes = recipes(matches, driver.as_ref(), image.as_deref(), source)?;
-    let [text, profile] = [recipes.text(&providers)?, recipes.profile_text(&providers)?];
+    let [text, profile] = [
+        recipes.text(&providers)?,
+        profile_text(&recipes, &providers)?,
+    ];
     for (path, wanted) in [(&recipes.text, text), (&recipes.profile, profile)] {
         if matches.get_flag("check") {
             let found = fs::read_to_string(path)
@@ -145,19 +122,19 @@ fn providers(
         driver.map_or_else(|| path.display().to_string(), |driver| driver.named(path))
     };
     if let Some(path) = optional::<PathBuf>(matches, "declaration")? {
-        let declared = wdk_etw_build::declared(&path)?;
-        let providers = declared.iter().map(Traced::declared).collect();
+        let found = wdk_etw_build::declared(&path)?;
+        let providers = found.iter().map(Traced::declared).collect();
         return Ok((providers, path.display().to_string()));
     }
     if image.is_none()
         && let Some(driver) = driver
     {
         let declarations = driver.declarations()?;
-        let names: Vec<String> = declarations.iter().map(|one| named(&one.path)).collect();
-        let declared = declarations.iter().flat_map(|one| &one.providers);
-        let providers: Vec<Traced> = declared.map(Traced::declared).collect();
+        let files: Vec<String> = declarations.iter().map(|one| named(&one.path)).collect();
+        let found = declarations.iter().flat_map(|one| &one.providers);
+        let providers: Vec<Traced> = found.map(Traced::declared).collect();
         if !providers.is_empty() {
-            return Ok((providers, names.join(", ")));
+            return Ok((providers, files.join(", ")));
         }
     }
     let built = driver.and_then(AtHand::image);
@@ -215,22 +192,14 @@ fn recipes(
     })
 }
 
-impl Recipes {
-    /// Returns a file's path relative to the workspace, with slashes.
-    fn named(&self, path: &Path) -> String {
-        let path = path.strip_prefix(&self.folder).unwrap_or(path);
-        path.display().to_string().replace('\\', "/")
-    }
-
-    /// Returns the Windows Performance Recorder profile.
-    fn profile_text(&self, providers: &[Traced]) -> Result<String> {
-        let title = match providers {
-            [only] => &only.name,
-            _ => &self.image,
-        };
-        let comment = format!("Written by `{}` from {}.", self.command, self.source);
-        Ok(profile::text(providers, title, &comment)?)
-    }
+/// Returns the Windows Performance Recorder profile.
+fn profile_text(recipes: &Recipes, providers: &[Traced]) -> Result<String> {
+    let title = match providers {
+        [only] => &only.name,
+        _ => &recipes.image,
+    };
+    let comment = format!("Written by `{}` from {}.", recipes.command, recipes.source);
+    Ok(profile::text(providers, title, &comment)?)
 }
 
 /// Returns the profile of a driver's providers, for its package.
@@ -301,7 +270,7 @@ mod tests {
         assert!(text.contains("has no keywords"), "{text}");
         assert!(text.contains("has one profile"), "{text}");
         assert!(!text.contains("rem From now on"), "{text}");
-        let profile = recipes().profile_text(&providers).unwrap();
+        let profile = profile_text(&recipes(), &providers).unwrap();
         assert!(profile.contains("<Keyword Value=\"0x0\"/>"), "{profile}");
     }
 
@@ -332,7 +301,7 @@ mod tests {
         assert!(text.contains("| 17 | 17 | `Y` |"), "{text}");
         assert!(text.contains("except for one event id.\n"), "{text}");
         assert!(text.contains("-EventIdFilter -out 1 7\n"), "{text}");
-        let profile = recipes().profile_text(&providers).unwrap();
+        let profile = profile_text(&recipes(), &providers).unwrap();
         assert!(profile.contains("<Keyword Value=\"0x210\"/>"), "{profile}");
     }
 
@@ -372,7 +341,7 @@ mod tests {
         }
         let add = format!("-Guid '{{{two}}}' -Level 5 -MatchAnyKeyword 0x10000000000");
         assert_eq!(text.matches(&add).count(), 2, "{text}");
-        let profile = recipes().profile_text(&providers).unwrap();
+        let profile = profile_text(&recipes(), &providers).unwrap();
         assert_eq!(profile.matches(two.as_str()).count(), 2, "{profile}");
         assert!(!profile.contains("& "), "{profile}");
     }

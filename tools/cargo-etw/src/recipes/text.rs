@@ -1,13 +1,43 @@
 //! The instructions for tracing, as Markdown.
 
-use std::{fmt, fmt::Write as _, path::Path};
+use std::{
+    fmt,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
 use super::{
-    Recipes,
     profile::{SELECTED_LEVEL, profiles},
     provider::{Event, Traced, level_name},
 };
 use etw_wire::winmeta;
+
+/// The settings for one driver's tracing instructions.
+#[derive(Debug)]
+pub struct Recipes {
+    /// The files that describe the providers, for the comments.
+    pub source: String,
+    /// The Markdown file for the instructions.
+    pub text: PathBuf,
+    /// The Windows Performance Recorder profile.
+    pub profile: PathBuf,
+    /// The folder that paths in the text are relative to.
+    pub folder: PathBuf,
+    /// The driver's file name.
+    pub image: String,
+    /// The name of sessions and trace files.
+    pub session: String,
+    /// The text's title.
+    pub title: Option<String>,
+    /// A Markdown link to the installation instructions.
+    pub guide: Option<String>,
+    /// The driver's own tracing program.
+    pub client: Option<String>,
+    /// The command that reads `.etl` files.
+    pub reader: String,
+    /// The command that the files name as their generator.
+    pub command: String,
+}
 
 /// Returns the link from one file to another.
 fn link(from: &Path, to: &Path) -> String {
@@ -45,15 +75,21 @@ fn of(provider: &Traced, providers: &[Traced]) -> String {
 }
 
 impl Recipes {
+    /// Returns a file's path relative to the workspace, with slashes.
+    fn named(&self, path: &Path) -> String {
+        let path = path.strip_prefix(&self.folder).unwrap_or(path);
+        path.display().to_string().replace('\\', "/")
+    }
+
     /// Returns the Markdown text.
-    pub(super) fn text(&self, providers: &[Traced]) -> Result<String, fmt::Error> {
+    pub fn text(&self, providers: &[Traced]) -> Result<String, fmt::Error> {
         let mut out = String::new();
         self.head(providers, &mut out)?;
         for (number, provider) in providers.iter().enumerate() {
             if number > 0 {
                 writeln!(out)?;
             }
-            self.values(provider, providers.len() > 1, &mut out)?;
+            values(provider, providers.len() > 1, &mut out)?;
             tables(provider, &mut out)?;
         }
         writeln!(
@@ -91,31 +127,6 @@ impl Recipes {
              Commands for an elevated prompt on Windows, {installed}. The commands follow the \
              tools' documentation;\nthis project has not run them yet.\n",
             self.command, self.source
-        )
-    }
-
-    /// Writes a provider's values.
-    fn values(&self, provider: &Traced, has_others: bool, out: &mut String) -> fmt::Result {
-        let Traced { name, guid, .. } = provider;
-        if has_others {
-            writeln!(out, "## The provider {name}\n")?;
-        }
-        writeln!(
-            out,
-            "| | |\n|---|---|\n\
-             | provider | `{name}` |\n\
-             | its GUID | `{{{guid}}}` |"
-        )?;
-        if let Some(group) = &provider.group {
-            writeln!(out, "| its group's GUID | `{{{group}}}` |")?;
-        }
-        let level = provider.highest_level();
-        writeln!(
-            out,
-            "| all keywords | `{:#x}` |\n\
-             | highest level used | {level} ({}) |\n",
-            provider.everything(),
-            level_name(level)
         )
     }
 
@@ -414,6 +425,31 @@ fn groups(providers: &[Traced]) -> Vec<(&str, u8)> {
         }
     }
     groups
+}
+
+/// Writes a provider's values.
+fn values(provider: &Traced, has_others: bool, out: &mut String) -> fmt::Result {
+    let Traced { name, guid, .. } = provider;
+    if has_others {
+        writeln!(out, "## The provider {name}\n")?;
+    }
+    writeln!(
+        out,
+        "| | |\n|---|---|\n\
+         | provider | `{name}` |\n\
+         | its GUID | `{{{guid}}}` |"
+    )?;
+    if let Some(group) = &provider.group {
+        writeln!(out, "| its group's GUID | `{{{group}}}` |")?;
+    }
+    let level = provider.highest_level();
+    writeln!(
+        out,
+        "| all keywords | `{:#x}` |\n\
+         | highest level used | {level} ({}) |\n",
+        provider.everything(),
+        level_name(level)
+    )
 }
 
 /// Writes tables of the provider's keywords and levels.

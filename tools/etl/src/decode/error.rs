@@ -54,7 +54,7 @@ pub enum MetadataError {
     },
 }
 
-/// The error for user data that do not match their schema.
+/// The error for user data that does not match its schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("field `{}` at payload offset {offset}: {kind}", Escaped(field))]
 pub struct PayloadError {

@@ -1,4 +1,4 @@
-//! Decodes user data by their schema.
+//! Decodes user data by its schema.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
@@ -461,7 +461,7 @@ fn utf16(bytes: &[u8]) -> Result<String, Kind> {
     Ok(String::from_utf16_lossy(&units))
 }
 
-/// Decodes 8-bit text as UTF-8 if it is valid UTF-8. Otherwise takes each byte for a character,
+/// Decodes 8-bit text as UTF-8 if it is valid UTF-8. Otherwise treats each byte as a character,
 /// because the writer's code page is unknown.
 fn eight_bit(bytes: &[u8]) -> String {
     std::str::from_utf8(bytes).map_or_else(

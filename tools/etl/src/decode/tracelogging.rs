@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_28_bits_from_the_top() {
+    fn tags_have_28_bits_most_significant_first() {
         let event = |tags: &[u8]| {
             let size = u8::try_from(tags.len() + 4).unwrap();
             let blob = [&[size, 0], tags, b"E\0"].concat();

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn trait_that_runs_over_the_end_is_located() {
+    fn a_trait_that_extends_past_the_end_is_located() {
         let blob = b"\x08\0A\0\x05\0\x80x";
         assert_eq!(
             ProviderTraits::parse(blob),

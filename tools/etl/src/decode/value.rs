@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_stays_on_one_line_and_cannot_act_on_a_terminal() {
+    fn text_stays_on_one_line_and_cannot_control_a_terminal() {
         let value = Value::Text("a\n\u{1b}[2J \u{202e}é".to_owned());
         assert_eq!(value.to_string(), r#""a\n\u{1b}[2J \u{202e}é""#);
     }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_one_name_are_all_there() {
+    fn fields_with_the_same_name_are_all_shown() {
         let member = |value| ("x".into(), Value::UInt(value));
         let value = Value::Struct(vec![member(1), member(2)]);
         assert_eq!(serde_json::to_string(&value).unwrap(), r#"{"x":1,"x#2":2}"#);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_makes_no_name_that_another_field_has() {
+    fn an_added_number_never_produces_another_fields_name() {
         let members = ["x", "x", "x#2", "x"].into_iter().zip(1..);
         let members = members.map(|(name, value)| (name.into(), Value::UInt(value)));
         let value = Value::Struct(members.collect());

@@ -1,4 +1,4 @@
-//! Errors and damages of files.
+//! Errors of files, and damage in them.
 
 use std::io;
 

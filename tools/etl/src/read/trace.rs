@@ -94,7 +94,7 @@ impl Trace {
         &self.records
     }
 
-    /// Returns the damages, in the order of the file.
+    /// Returns the damaged parts, in the order of the file.
     #[must_use]
     pub fn damages(&self) -> &[Damage] {
         &self.damages

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn full_buffer_refuses_and_stays_as_it_is() {
+    fn a_full_buffer_refuses_and_is_unchanged() {
         let mut buffer = Buffer::new(72 + 2 * 88, 0);
         buffer.try_append(&record(1, 8)).unwrap();
         buffer.try_append(&record(2, 8)).unwrap();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_buffer_is_as_new() {
+    fn a_cleared_buffer_is_like_a_new_one() {
         let mut buffer = Buffer::new(0x1000, 5);
         buffer.try_append(&record(1, 8)).unwrap();
         assert!(!buffer.is_empty());

@@ -79,7 +79,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             }
         }
         let mut providers = events.iter().flat_map(|it| named(mode, *it, "provider"));
-        // Without a provider in its place, there is none, or it is where it is not read.
+        // No provider was found: there is none, or it is in a place where providers are not read.
         let is_elsewhere = || {
             root.descendants()
                 .any(|it| it.tag_name().name() == "provider")

@@ -4,7 +4,7 @@ use std::iter;
 
 use crate::model::Position;
 
-/// Finds the lines and columns of offsets, also in very long lines.
+/// Finds the lines and columns of offsets, efficiently even in very long lines.
 pub struct Lines {
     /// The offsets of the text's lines.
     starts: Vec<usize>,

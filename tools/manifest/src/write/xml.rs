@@ -89,7 +89,7 @@ impl Writer<'_> {
         self.event(XmlEvent::Empty(tag(name, attributes)));
     }
 
-    /// Keeps the next tag on the line, by empty character data.
+    /// Keeps the next tag on the line, by writing empty character data.
     pub fn stay_on_line(&mut self) {
         self.event(XmlEvent::Text(BytesText::from_escaped("")));
     }
@@ -100,7 +100,7 @@ impl Writer<'_> {
     }
 }
 
-/// Takes the result of writing to memory, which cannot fail.
+/// Checks the result of writing to memory, which cannot fail.
 pub fn written(result: &io::Result<()>) {
     debug_assert!(result.is_ok(), "{result:?}");
 }

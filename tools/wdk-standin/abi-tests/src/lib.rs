@@ -1,4 +1,4 @@
-//! Tests of the wdk-sys stand-in: its sources are compared with data on the WDK's headers, and its
-//! entry code runs with a simulated loader.
+//! Tests of the wdk-sys stand-in: they compare its sources with data on the WDK's headers, and run
+//! its entry code with a simulated loader.
 //!
 //! The comparison does not share code with wdk-sys-generator, which wrote the sources.

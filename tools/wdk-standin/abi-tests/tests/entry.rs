@@ -108,7 +108,7 @@ fn run(play: Play) -> (NTSTATUS, Vec<&'static str>) {
         MaximumLength: 10,
         Buffer: text.as_mut_ptr(),
     };
-    // SAFETY: both live for the call.
+    // SAFETY: both outlive the call.
     let status = unsafe { FxDriverEntry(&raw mut driver, &raw const path) };
     log("loaded");
     if status >= 0
@@ -136,7 +136,7 @@ fn a_driver_is_bound_before_its_entry_and_unbound_after_its_unload() {
 }
 
 #[test]
-fn an_unload_routine_that_is_not_displaced_stays() {
+fn an_unload_routine_is_hooked_only_on_request() {
     assert_eq!(
         run(Play::default()),
         (0, vec!["bind", "entry", "loaded", "driver's unload"])
@@ -144,7 +144,7 @@ fn an_unload_routine_that_is_not_displaced_stays() {
 }
 
 #[test]
-fn a_failed_binding_ends_it() {
+fn a_failed_binding_skips_the_drivers_entry() {
     let play = Play {
         bind: -5,
         ..Play::default()
@@ -179,12 +179,12 @@ fn without_a_driver_object_nothing_is_bound() {
         MaximumLength: 10,
         ..UNICODE_STRING::default()
     };
-    // SAFETY: the path lives for the call, and a null driver object is allowed.
+    // SAFETY: the path outlives the call, and a null driver object is allowed.
     let status = unsafe { FxDriverEntry(ptr::null_mut(), &raw const path) };
     assert_eq!((status, PLAY.take().log), (0, vec!["entry"]));
 }
 
 #[test]
-fn the_function_count_holds_from_the_start() {
+fn the_function_count_is_initialized_statically() {
     assert_eq!(wdk_sys::wdf::__private::get_wdf_function_count(), 458);
 }

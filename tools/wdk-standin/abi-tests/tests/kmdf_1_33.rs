@@ -3,25 +3,25 @@
 use std::{env, fs, path::Path, process::Command};
 
 /// Checks a package with these metadata and this source, and returns cargo's messages.
-fn check(name: &str, minor: u8, source: &str) -> (bool, String) {
+fn check(name: &str, minor: u8, more: &str, source: &str) -> (bool, String) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let standin = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     fs::create_dir_all(folder.join("src")).expect("a folder");
     let manifest = format!(
         "[package]\nname = \"newer-driver\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
          [package.metadata.wdk.driver-model]\ndriver-type = \"KMDF\"\nkmdf-version-major = 1\n\
-         target-kmdf-version-minor = {minor}\n\n\
+         target-kmdf-version-minor = {minor}\n{more}\n\
          [dependencies]\nwdk-sys.path = '{}'\n\n[workspace]\n",
         standin.join("wdk-sys").display()
     );
     fs::write(folder.join("Cargo.toml"), manifest).expect("a manifest");
     fs::write(folder.join("src/lib.rs"), source).expect("a source");
-    // The versions of the dependencies, which are there.
+    // With these versions of the dependencies, which are already downloaded, cargo works offline.
     fs::copy(standin.join("Cargo.lock"), folder.join("Cargo.lock")).expect("a lock file");
     let output = Command::new(env::var_os("CARGO").expect("cargo runs the tests"))
         .args(["check", "--offline", "--quiet"])
         .current_dir(&folder)
-        // The build of the tests has its own.
+        // This build must not use the target folder of the tests.
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("WDK_STANDIN_MANIFEST")
         .output()
@@ -35,6 +35,7 @@ fn a_manifest_selects_kmdf_1_33() {
     let (succeeded, messages) = check(
         "kmdf-1-33",
         33,
+        "",
         "#![no_std]\n\
          use wdk_sys::{WDF_POWER_FRAMEWORK_SETTINGS, WdfMinimumVersionRequired};\n\
          use wdk_sys::_WDF_DEVICE_POWER_POLICY_STATE::WdfDevStatePwrPolNull;\n\
@@ -46,8 +47,23 @@ fn a_manifest_selects_kmdf_1_33() {
 }
 
 #[test]
+fn a_manifest_names_the_oldest_version() {
+    let (succeeded, messages) = check(
+        "kmdf-1-33-on-1-31",
+        33,
+        "minimum-kmdf-version-minor = 31\n",
+        "#![no_std]\n\
+         use wdk_sys::WdfMinimumVersionRequired;\n\
+         use wdk_sys::_WDF_DEVICE_POWER_POLICY_STATE::WdfDevStatePwrPolNull;\n\
+         const _: () = assert!(WdfMinimumVersionRequired == 31);\n\
+         const _: () = assert!(WdfDevStatePwrPolNull == 1472);\n",
+    );
+    assert!(succeeded, "{messages}");
+}
+
+#[test]
 fn a_version_that_the_stand_in_does_not_have_is_named() {
-    let (succeeded, messages) = check("kmdf-1-15", 15, "#![no_std]\n");
+    let (succeeded, messages) = check("kmdf-1-15", 15, "", "#![no_std]\n");
     assert!(!succeeded);
     assert!(
         messages.contains("newer-driver is configured for KMDF 1.15")

@@ -30,7 +30,7 @@ pub enum ConfigError {
     /// The manifests have different configurations.
     #[error("a workspace can have one WDK configuration, but its manifests have several: {0}")]
     SeveralConfigurations(String),
-    /// A section is not one that wdk-build knows.
+    /// A section that wdk-build does not recognize.
     #[error("metadata.wdk of {owner}: {what}")]
     Metadata {
         /// The package, or the workspace.
@@ -38,7 +38,7 @@ pub enum ConfigError {
         /// The defect.
         what: String,
     },
-    /// The stand-ins do not have the driver model or its version.
+    /// The stand-ins do not support the driver model or its version.
     #[error("{owner} is configured for {found}; without the WDK, KMDF 1.31 and 1.33 are supported")]
     Unsupported {
         /// The package, or the workspace.
@@ -48,7 +48,7 @@ pub enum ConfigError {
     },
 }
 
-/// A build script that returns the error prints it in this notation, so it is the sentence.
+/// A build script that returns the error prints its `Debug` form, so that form is the sentence too.
 impl fmt::Debug for ConfigError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)

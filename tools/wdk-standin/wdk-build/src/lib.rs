@@ -2,8 +2,8 @@
 //!
 //! The crate provides the functions that the build scripts of the published wdk, wdk-alloc,
 //! wdk-panic and of drivers call: they set the `cfg` that selects the driver model, and the link
-//! options of a KMDF driver. The version of KMDF is read from the manifests, as by the published
-//! crate. The crate does not look for a WDK and does not run bindgen.
+//! options of a KMDF driver. The version of KMDF is read from the manifests, as the published crate
+//! does. The crate does not look for a WDK and does not run bindgen.
 
 mod error;
 mod metadata;

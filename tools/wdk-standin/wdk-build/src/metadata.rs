@@ -16,8 +16,11 @@ use crate::error::ConfigError;
 /// in the folder of the driver's workspace.
 pub const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
 
-/// The minor versions of KMDF 1 that the stand-ins have.
+/// The minor versions of KMDF 1 that the stand-ins support.
 pub const VERSIONS: [u8; 2] = [31, 33];
+
+/// The oldest minor version that a driver for a newer one can run with, as the WDK's headers check it.
+const OLDEST_MINIMUM: u8 = 25;
 
 /// The version of KMDF that a driver is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,8 +29,7 @@ pub struct KmdfConfig {
     pub kmdf_version_major: u8,
     /// The minor version.
     pub target_kmdf_version_minor: u8,
-    /// The oldest minor version that the driver runs on, if it is not the target. The stand-ins do
-    /// not use it.
+    /// The oldest minor version that the driver runs with, if it is not the target.
     pub minimum_kmdf_version_minor: Option<u8>,
 }
 
@@ -69,7 +71,7 @@ pub fn manifest() -> Option<PathBuf> {
 /// Reads the configuration of the workspace of a manifest, and the paths of its manifests.
 ///
 /// Dependencies outside the workspace are not read: cargo would have to resolve them, with a lock
-/// file that may not be the one of this build.
+/// file that may differ from this build's.
 pub fn read(manifest: &Path) -> Result<(KmdfConfig, Vec<String>), ConfigError> {
     let failed = |what: String| ConfigError::CargoMetadata {
         manifest: manifest.to_owned(),
@@ -115,7 +117,7 @@ fn configuration(metadata: &Value) -> Result<KmdfConfig, ConfigError> {
     for package in packages(metadata) {
         match &package["metadata"]["wdk"] {
             Value::Null => {}
-            // An empty section marks a driver whose configuration is the workspace's.
+            // An empty section marks a driver that uses the workspace's configuration.
             Value::Object(empty) if empty.is_empty() => {}
             section => {
                 let name = package["name"].as_str().unwrap_or_default();
@@ -202,6 +204,14 @@ fn driver_model(section: &Value, owner: &str) -> Result<KmdfConfig, ConfigError>
             found: config.to_string(),
         });
     }
+    let target = config.target_kmdf_version_minor;
+    if let Some(minimum) = config.minimum_kmdf_version_minor
+        && !(OLDEST_MINIMUM..=target).contains(&minimum)
+    {
+        return Err(invalid(format!(
+            "minimum-kmdf-version-minor is {minimum}; expected {OLDEST_MINIMUM} to {target}, the target"
+        )));
+    }
     Ok(config)
 }
 
@@ -264,6 +274,26 @@ mod tests {
         let wdm = json!({ "driver-model": { "driver-type": "WDM" } });
         let error = configuration(&json!({ "packages": [package(&wdm)] })).unwrap_err();
         assert!(error.to_string().contains("WDM"), "{error}");
+    }
+
+    #[test]
+    fn the_oldest_version_is_read_and_checked() {
+        let minimum = |value: u8| {
+            let mut section = kmdf(33);
+            section["driver-model"]["minimum-kmdf-version-minor"] = json!(value);
+            json!({ "packages": [package(&section)] })
+        };
+        let found = configuration(&minimum(31)).unwrap();
+        assert_eq!(found.minimum_kmdf_version_minor, Some(31));
+        for wrong in [23, 35] {
+            let found = message(&minimum(wrong));
+            assert!(
+                found.contains(&format!(
+                    "minimum-kmdf-version-minor is {wrong}; expected 25 to 33"
+                )),
+                "{found}"
+            );
+        }
     }
 
     #[test]

@@ -11,15 +11,23 @@ use crate::{
     types::integer,
 };
 
-/// The condition under which the linker gets the modules that routines are imported from.
+/// The condition under which routines are linked to the modules that export them.
 const LINKS: &str =
     "all(target_os = \"windows\", not(any(test, feature = \"suppress-wdk-linking\")))";
 
-/// The library whose variables the entry code of the stand-in defines, and the condition under which
-/// it does not. Symbols that Rust code defines by their names are exported from a driver, so the
-/// entry code's are Rust's own.
+/// The library whose variables the stand-in's entry code defines, and the condition under which it
+/// does not. A driver would export variables that Rust code defines under fixed names, so the entry
+/// code's names are mangled.
 const ENTRY_LIBRARY: &str = "WdfDriverEntry.lib";
 const NO_ENTRY: &str = "#[cfg(feature = \"suppress-wdk-linking\")]\n";
+
+/// The constant that a driver's metadata set. It is written by hand.
+const MINIMUM_VERSION: &str = "WdfMinimumVersionRequired";
+
+/// The headers whose routines are in a static library of the WDK. A driver imports them as if from a
+/// module of the library's name, so that it links, and the stand-in kernel names a routine that is
+/// called. Windows has no such module.
+const STATIC_LIBRARIES: [(&str, &str); 2] = [("usbdlib.h", "usbdex.lib"), ("vhf.h", "vhfkm.lib")];
 
 /// The kernel's routines whose module the data do not name are in its headers and begin with one
 /// of these. Other routines are declared only, as in the published bindings.
@@ -30,7 +38,7 @@ const KERNEL_HEADERS: [&str; 3] = ["ntddk.h", "ntifs.h", "wdm.h"];
 pub fn constants(data: &Data, set: &str) -> Result<String, Error> {
     let mut text = String::new();
     for (name, one) in &data.constants {
-        if set_of(name, &one.feature)? != set {
+        if set_of(name, &one.feature)? != set || name == MINIMUM_VERSION {
             continue;
         }
         let first = value(name, one)?;
@@ -50,7 +58,8 @@ pub fn constants(data: &Data, set: &str) -> Result<String, Error> {
         if set_of(name, &one.feature)? != set {
             continue;
         }
-        // A static library would have to be linked, as by the published bindings.
+        // Variables of a static library are declared without a module, as in the published
+        // bindings: the driver would have to link the library.
         let module = one
             .from
             .as_deref()
@@ -130,7 +139,7 @@ pub fn functions(data: &Data, set: &str) -> String {
 /// Returns the module that a routine is imported from, or an empty name if it is declared only.
 fn module<'a>(name: &str, one: &'a Function) -> &'a str {
     match one.dll.as_deref() {
-        // Windows exports it from both since version 2004; ntoskrnl.lib comes first.
+        // Since Windows 10 2004, both modules export it; ntoskrnl.lib is linked first.
         _ if name == "KeQueryPerformanceCounter" => "ntoskrnl.exe",
         // The name as import libraries spell it.
         Some("hal.dll") => "HAL.dll",
@@ -139,12 +148,15 @@ fn module<'a>(name: &str, one: &'a Function) -> &'a str {
         None if KERNEL_HEADERS.contains(&one.header.as_str()) && is_kernel_routine(name) => {
             "ntoskrnl.exe"
         }
-        None => "",
+        None => STATIC_LIBRARIES
+            .iter()
+            .find(|(header, _)| *header == one.header)
+            .map_or("", |(_, library)| library),
     }
 }
 
-/// Returns true if a name is one of the kernel's parts and a word: `SeAccessCheck`, not
-/// `SetContextAttributesW`.
+/// Returns true if a name is a kernel prefix followed by a capitalized word: `SeAccessCheck`, but
+/// not `SetContextAttributesW`.
 fn is_kernel_routine(name: &str) -> bool {
     KERNEL_PREFIXES.iter().any(|prefix| {
         name.strip_prefix(prefix)
@@ -181,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernel_routines_are_told_by_their_names() {
+    fn kernel_routines_are_recognized_by_their_names() {
         assert!(is_kernel_routine("IoTryQueueWorkItem"));
         assert!(is_kernel_routine("SeAccessCheckFromStateEx"));
         assert!(!is_kernel_routine("SetContextAttributesW"));

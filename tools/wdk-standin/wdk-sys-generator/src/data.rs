@@ -1,4 +1,4 @@
-//! The data on the WDK's headers, as its files have them. `tools/wdk-standin/data/README.md`
+//! The data on the WDK's headers, in the form of its files. `tools/wdk-standin/data/README.md`
 //! describes every entry.
 
 use std::{collections::BTreeMap, fs, path::Path};
@@ -205,22 +205,22 @@ pub struct Signature {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Change {
-    /// A static has another symbol.
+    /// A static with a different symbol.
     Static {
         /// The symbol.
         link_name: String,
     },
-    /// A constant has another value.
+    /// A constant with a different value.
     Const {
         /// The value.
         value: i64,
     },
-    /// Values of an enumeration differ.
+    /// An enumeration with different values.
     Enum {
         /// The values by name.
         changed_values: Map<String, Value>,
     },
-    /// A structure has another layout.
+    /// A structure with a different layout.
     Struct {
         /// Its size in bytes.
         size: u64,
@@ -229,7 +229,7 @@ pub enum Change {
         /// Names, types and offsets of the fields.
         fields: Vec<(String, String, u64)>,
     },
-    /// A helper of the headers does more; the bindings do not contain it.
+    /// An initialization helper (`WDF_*_INIT`) with different code; the bindings do not contain it.
     Init {},
 }
 
@@ -245,7 +245,7 @@ pub struct Constant {
     pub feature: Vec<String>,
 }
 
-/// The forms of a constant: the words after the value may be left out.
+/// The forms of a constant: the elements after the value may be omitted.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum ConstantEntry {
@@ -298,7 +298,7 @@ pub struct Function {
     /// The header that declares it.
     #[serde(default)]
     pub header: String,
-    /// True if it takes more arguments than its parameters.
+    /// True if it is variadic.
     #[serde(default)]
     pub variadic: bool,
     /// True if the result must be used.

@@ -21,7 +21,7 @@ pub enum Error {
         /// The parser's error.
         source: serde_json::Error,
     },
-    /// An entry of the data makes no sense.
+    /// An entry of the data is invalid.
     #[error("{name}: {what}")]
     Entry {
         /// The entry.

@@ -1,9 +1,9 @@
 //! Generates the sources in `wdk-sys/src/generated` from the data in `tools/wdk-standin/data`.
 //!
-//! The data describe the bindings that the published wdk-sys 0.5.2 makes of the WDK's headers.
-//! [`sources`] returns the same items in a shorter form: macros of the stand-in
-//! (`wdk-sys/src/bindings.rs`) expand to the layout assertions, the accessors of bit fields and
-//! the zeroed defaults. The sources are checked in; a test compares them with what this crate
+//! The data describe the bindings that the published wdk-sys 0.5.2 generates from the WDK's
+//! headers. [`sources`] returns the same items in a shorter form: macros of the stand-in
+//! (`wdk-sys/src/bindings.rs`) expand to the layout assertions, the accessors of bit fields and the
+//! zeroed defaults. The sources are checked in; a test compares them with what this crate
 //! generates.
 
 mod bindings;
@@ -25,7 +25,7 @@ pub type Sources = BTreeMap<String, String>;
 ///
 /// # Errors
 ///
-/// Returns an error if an entry of the data makes no sense.
+/// Returns an error if an entry of the data is invalid.
 pub fn sources(data: &Data) -> Result<Sources, Error> {
     let mut types = text::heading("Types");
     let mut constants = text::heading("Constants and variables");

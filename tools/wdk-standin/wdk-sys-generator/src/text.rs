@@ -1,11 +1,11 @@
-//! The parts of the generated text that all sources have.
+//! Text that all generated sources share.
 
 use crate::error::Error;
 
 /// The features that add items, as the data spell them.
 pub const FEATURES: [&str; 6] = ["gpio", "hid", "parallel_ports", "spb", "storage", "usb"];
 
-/// The name of the set of items that every build has.
+/// The name of the set of items that are part of every build.
 pub const BASE: &str = "base";
 
 /// Returns the set that an item with these features belongs to.
@@ -45,7 +45,7 @@ pub fn feature(set: &str) -> String {
 pub fn rust_type(short: &str) -> String {
     let mut text = String::with_capacity(short.len());
     let mut word = String::new();
-    // A blank after the end makes the loop finish the last word.
+    // The trailing space makes the loop finish the last word.
     for one in short.chars().chain([' ']) {
         if one.is_alphanumeric() || one == '_' {
             word.push(one);
@@ -70,7 +70,7 @@ pub fn rust_type(short: &str) -> String {
     text
 }
 
-/// Returns parameters and a result as in a function's declaration.
+/// Formats parameters and a result as in a function's declaration.
 pub fn signature(params: &[Vec<String>], variadic: bool, ret: Option<&str>) -> String {
     let mut all: Vec<String> = params
         .iter()
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_written_in_full() {
+    fn types_are_expanded() {
         for (short, full) in [
             ("PVOID", "PVOID"),
             ("*mut c_void", "*mut ::core::ffi::c_void"),

@@ -11,12 +11,12 @@ use crate::{
     text::{BASE, feature, heading, rust_type, set_of, signature},
 };
 
-/// The enumeration of the framework's functions. wdk-macros looks for it, and for the types of
-/// pointers to the functions, in one file.
+/// The enumeration of the framework's functions. wdk-macros looks for it, and for the function
+/// pointer types, in one file.
 const FUNCTIONS: &str = "_WDFFUNCENUM";
 
-/// The fields that bindgen makes up and asserts nothing about.
-const MADE_UP: [&str; 5] = [
+/// The prefixes of fields that bindgen generates and asserts nothing about.
+const BINDGEN_PREFIXES: [&str; 5] = [
     "__bindgen_anon_",
     "__bindgen_padding_",
     "_bindgen_align",
@@ -28,8 +28,8 @@ const MADE_UP: [&str; 5] = [
 const BEFORE_33: &str = "#[cfg(not(kmdf_1_33))]\n";
 const SINCE_33: &str = "#[cfg(kmdf_1_33)]\n";
 
-/// Returns the source of the framework's functions: their enumeration, and the types of pointers to
-/// them.
+/// Returns the source of the framework's functions: their enumeration and their function pointer
+/// types.
 pub fn framework(data: &Data) -> Result<String, Error> {
     let mut text = heading("The framework's functions");
     let functions = data
@@ -55,7 +55,7 @@ pub fn framework(data: &Data) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Returns the names of the types of pointers to the framework's functions.
+/// Returns the names of the framework's function pointer types.
 fn framework_pointers(data: &Data) -> BTreeSet<&str> {
     let functions = data.functions.kmdf.values();
     functions.filter_map(|one| one.pfn.as_deref()).collect()
@@ -142,7 +142,7 @@ fn enumeration(data: &Data, name: &str, one: &Enumeration) -> Result<String, Err
     Ok(text)
 }
 
-/// Returns a number of the data.
+/// Returns an integer from the data.
 pub fn integer(name: &str, value: &serde_json::Value) -> Result<i128, Error> {
     value
         .as_i64()
@@ -210,7 +210,10 @@ fn composite(keyword: &str, name: &str, one: &Composite, condition: &str) -> Res
             one.size, one.align
         );
         for (field, _, offset) in &one.fields {
-            if !MADE_UP.iter().any(|prefix| field.starts_with(prefix)) {
+            if !BINDGEN_PREFIXES
+                .iter()
+                .any(|prefix| field.starts_with(prefix))
+            {
                 let _ = write!(text, ", {field} = {offset}");
             }
         }

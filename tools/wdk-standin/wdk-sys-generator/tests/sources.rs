@@ -1,4 +1,4 @@
-//! Tests that the checked-in sources are what the data make, and that wrong data do not compile.
+//! Tests that the checked-in sources are up to date, and that wrong data do not compile.
 
 use std::{
     env, fs,
@@ -13,16 +13,16 @@ fn standin() -> PathBuf {
 }
 
 #[test]
-fn the_sources_are_what_the_data_make() {
+fn the_checked_in_sources_are_up_to_date() {
     let data = Data::read(&standin().join("data")).expect("the data are readable");
     let folder = standin().join("wdk-sys/src/generated");
-    let made = sources(&data).expect("the data make sense");
+    let made = sources(&data).expect("the data are valid");
     for (name, text) in &made {
         let present = fs::read_to_string(folder.join(name)).unwrap_or_default();
         assert!(
             present == *text,
-            "{name} is stale: `cargo run --manifest-path tools/wdk-standin/Cargo.toml --package \
-             wdk-sys-generator` writes it"
+            "{name} is stale; to regenerate it, run `cargo run --manifest-path \
+             tools/wdk-standin/Cargo.toml --package wdk-sys-generator`"
         );
     }
     let checked_in = fs::read_dir(&folder).expect("the sources").count();
@@ -70,11 +70,11 @@ fn compile(name: &str, types: &str) -> Result<(), String> {
         fs::write(folder.join(file), text).expect("a file");
     }
     let data = Data::read(&folder).expect("the data are readable");
-    let made = sources(&data).expect("the data make sense");
+    let made = sources(&data).expect("the data are valid");
     let sys = standin().join("wdk-sys/src");
     let read = |name: &str| fs::read_to_string(sys.join(name)).expect("a source");
     let macros = read("bindings.rs");
-    // Documentation comments of the file would not be at the module's start.
+    // Inner documentation comments are allowed only at a module's start.
     let macros = macros.replace("//!", "//");
     let support = read("support.rs").replace("//!", "//").replace("#![", "#[");
     let (attribute, support) = support.split_once(")]").expect("an attribute");
@@ -114,7 +114,7 @@ fn correct_data_compile() {
 }
 
 #[test]
-fn every_corrupted_measure_is_a_compile_error() {
+fn every_wrong_size_alignment_or_offset_is_a_compile_error() {
     for (case, (correct, wrong, message)) in [
         ("\"size\": 24", "\"size\": 32", "the size of _PIECE"),
         (

@@ -53,7 +53,7 @@ macro_rules! zeroed {
     };
 }
 
-/// Implements the accessors of the bit fields in one unit, and the function that makes the unit.
+/// Implements the accessors of the bit fields in one unit, and the function that creates the unit.
 macro_rules! bits {
     (
         $name:ident $unit:ident $storage:tt $new:ident
@@ -66,7 +66,7 @@ macro_rules! bits {
             $(
                 #[inline]
                 pub fn $get(&self) -> $kind {
-                    // SAFETY: every value of a union's bits is valid for the unit.
+                    // SAFETY: every bit pattern of a union is valid for the unit.
                     let unit = unsafe { &self.$unit };
                     unit.get($offset, $width) as $raw as $kind
                 }
@@ -80,7 +80,7 @@ macro_rules! bits {
 
                 #[inline]
                 pub unsafe fn $get_raw(this: *const Self) -> $kind {
-                    // SAFETY: the caller passes a pointer that can be read.
+                    // SAFETY: the caller passes a pointer that is valid for reads.
                     let unit = unsafe { &raw const (*this).$unit };
                     // SAFETY: as above.
                     let bits = unsafe { __BindgenBitfieldUnit::raw_get(unit, $offset, $width) };
@@ -89,7 +89,7 @@ macro_rules! bits {
 
                 #[inline]
                 pub unsafe fn $set_raw(this: *mut Self, value: $kind) {
-                    // SAFETY: the caller passes a pointer that can be written.
+                    // SAFETY: the caller passes a pointer that is valid for writes.
                     let unit = unsafe { &raw mut (*this).$unit };
                     let bits = value as $raw as u64;
                     // SAFETY: as above.
@@ -107,7 +107,8 @@ macro_rules! bits {
     };
 }
 
-/// Panics, which is a compile error in a constant, if a measure is not that of the headers.
+/// Panics, which is a compile error in a constant, if a size, alignment or offset differs from the
+/// headers'.
 pub const fn same(found: usize, expected: usize, what: &str) {
     assert!(found == expected, "{}", what);
 }

@@ -20,4 +20,6 @@
 
 use crate::types::*;
 
+pub use crate::version::WdfMinimumVersionRequired;
+
 include!("generated/constants.rs");

@@ -28,7 +28,7 @@ pub mod globals {
     use crate::{_WDFFUNCENUM, BOOLEAN, PWDF_DRIVER_GLOBALS, ULONG, WDF_STRUCT_INFO, WDFFUNC};
 
     /// The number of functions in the table. The bindings use it as the table's length with every
-    /// version of the framework, so it is set from the start.
+    /// version of the framework, so it is initialized statically.
     pub static mut WdfFunctionCount: ULONG = _WDFFUNCENUM::WdfFunctionTableNumEntries as ULONG;
     /// The number of structures whose sizes the framework has set.
     pub static mut WdfStructureCount: ULONG = 0;
@@ -83,8 +83,8 @@ const _: () = {
     assert!(mem::offset_of!(BindInfo, structure_table) == 80);
 };
 
-/// Memory that the entry code shares with the loader and the framework. They use
-/// it only during calls of the entry code, which are sequential, on system threads.
+/// Memory that the entry code shares with the loader and the framework. They use it only while they
+/// serve a call from the entry code; such calls are sequential, on system threads.
 struct Shared<T>(UnsafeCell<T>);
 
 // SAFETY: the system loads and unloads a driver on one thread at a time, and
@@ -121,7 +121,7 @@ static BIND_INFO: Shared<BindInfo> = Shared(UnsafeCell::new(BindInfo {
     component: COMPONENT.as_ptr(),
     version: Version {
         major: 1,
-        minor: crate::WdfMinimumVersionRequired,
+        minor: crate::version::TARGET,
         // The framework does not read it.
         build: 0,
     },
@@ -199,13 +199,13 @@ pub unsafe extern "system" fn FxDriverEntry(
     if !NT_SUCCESS(bound) {
         return bound;
     }
-    // SAFETY: the arguments are the system's; the driver gets the path as it came.
+    // SAFETY: the arguments are the system's; the driver receives the path unchanged.
     let entered = unsafe { DriverEntry(driver_object, registry_path) };
     if !NT_SUCCESS(entered) {
         unbind();
         return entered;
     }
-    // SAFETY: the driver object is the system's, and this its only user now.
+    // SAFETY: the driver object is the system's, and nothing else uses it now.
     unsafe { hook_unload(driver_object) };
     STATUS_SUCCESS
 }
@@ -226,7 +226,7 @@ unsafe fn hook_unload(driver_object: *mut DRIVER_OBJECT) {
     // SAFETY: as above.
     let flags = unsafe { (*public).DriverFlags };
     if displace != 0 {
-        // SAFETY: the driver object is the caller's to give.
+        // SAFETY: the caller guarantees that the driver object is valid.
         let unload = unsafe { &raw mut (*driver_object).DriverUnload };
         // SAFETY: the field is readable.
         if let Some(displaced) = unsafe { unload.read() } {
@@ -245,8 +245,7 @@ unsafe fn hook_unload(driver_object: *mut DRIVER_OBJECT) {
 unsafe extern "C" fn unload_driver(driver_object: PDRIVER_OBJECT) {
     let displaced = DISPLACED_UNLOAD.load(Ordering::Relaxed);
     if !displaced.is_null() && displaced != unload_driver as *mut c_void {
-        // SAFETY: only `hook_unload` stores there, and what it stores is an unload
-        // routine.
+        // SAFETY: only `hook_unload` writes the variable, and the value is an unload routine.
         let displaced = unsafe { mem::transmute::<*mut c_void, Unload>(displaced) };
         // SAFETY: the argument is the system's.
         unsafe { displaced(driver_object) };
@@ -257,7 +256,7 @@ unsafe extern "C" fn unload_driver(driver_object: PDRIVER_OBJECT) {
 extern "C" fn unbind() {
     // SAFETY: the binding set the pointer.
     let public = unsafe { globals::WdfDriverGlobals };
-    // The status is ignored, because the driver is unloaded in any case.
-    // SAFETY: these are what the binding was made with.
+    // The status is ignored, because the driver is unloaded in any case. SAFETY: the arguments are
+    // those of the binding.
     let _status = unsafe { WdfVersionUnbind(REGISTRY_PATH.0.get(), BIND_INFO.0.get(), public) };
 }

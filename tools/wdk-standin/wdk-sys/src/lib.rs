@@ -14,7 +14,7 @@
 
 #[macro_use]
 mod bindings;
-// Documentation of every item would be that of the WDK's headers.
+// Documenting every item would repeat the WDK's headers.
 #[doc(hidden)]
 mod constants;
 #[cfg(not(feature = "suppress-wdk-linking"))]
@@ -33,6 +33,7 @@ mod support;
 pub mod test_stubs;
 #[doc(hidden)]
 mod types;
+mod version;
 pub mod wdf;
 
 #[doc(hidden)]

@@ -1,5 +1,5 @@
-//! `__chkstk`, which functions with a page or more of locals call first. They are most common in
-//! debug builds, where frames are not optimized.
+//! `__chkstk`, which functions with a page or more of locals call first. Such functions are most
+//! common in debug builds, where frames are not optimized.
 //!
 //! The probe touches each page of the frame in order, so that a stack overflow hits the guard page
 //! and not memory beyond it. The WDK's libraries provide it for drivers. Each definition is in its
@@ -17,7 +17,7 @@ global_asm!(
     ".def __chkstk; .scl 2; .type 32; .endef",
     "__chkstk:",
     // R11 descends from the caller's stack pointer to R10, the end of the frame. If the frame is
-    // larger than the address of the stack, R10 is 0, which the loop never reaches without a fault.
+    // larger than the stack's address, R10 is 0, which the loop never reaches without a fault.
     "lea r11, [rsp + 8]",
     "mov r10, r11",
     "sub r10, rax",

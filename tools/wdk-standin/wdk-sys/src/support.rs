@@ -1,5 +1,5 @@
 //! The types that bindgen adds to bindings: bit fields, arrays of unknown length, and opaque parts.
-//! Names and methods are those of bindgen's.
+//! The names and methods are bindgen's.
 
 #![allow(
     non_camel_case_types,
@@ -10,7 +10,7 @@
 
 use core::{fmt, marker::PhantomData, ptr, slice};
 
-/// The bytes of a structure that contain bit fields. Bits count from the lowest of the first byte.
+/// The bytes of a structure that contain bit fields. Bit 0 is the lowest bit of the first byte.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct __BindgenBitfieldUnit<Storage> {
@@ -24,7 +24,7 @@ const fn with_bit(byte: u8, index: usize, value: bool) -> u8 {
 }
 
 impl<Storage> __BindgenBitfieldUnit<Storage> {
-    /// Creates a unit of the given bytes.
+    /// Creates a unit from its bytes.
     #[inline]
     pub const fn new(storage: Storage) -> Self {
         Self { storage }
@@ -46,7 +46,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         *byte = with_bit(*byte, index, value);
     }
 
-    /// Returns the `width` bits from `offset` on.
+    /// Returns the `width` bits that start at `offset`.
     #[inline]
     #[must_use]
     pub const fn get(&self, offset: usize, width: u8) -> u64 {
@@ -59,7 +59,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         value
     }
 
-    /// Sets the `width` bits from `offset` on.
+    /// Sets the `width` bits that start at `offset`.
     #[inline]
     pub const fn set(&mut self, offset: usize, width: u8, value: u64) {
         let mut bit = 0;
@@ -69,14 +69,14 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         }
     }
 
-    /// Returns the `WIDTH` bits from `OFFSET` on.
+    /// Returns the `WIDTH` bits that start at `OFFSET`.
     #[inline]
     #[must_use]
     pub const fn get_const<const OFFSET: usize, const WIDTH: u8>(&self) -> u64 {
         self.get(OFFSET, WIDTH)
     }
 
-    /// Sets the `WIDTH` bits from `OFFSET` on.
+    /// Sets the `WIDTH` bits that start at `OFFSET`.
     #[inline]
     pub const fn set_const<const OFFSET: usize, const WIDTH: u8>(&mut self, value: u64) {
         self.set(OFFSET, WIDTH, value);
@@ -86,7 +86,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
     ///
     /// # Panics
     ///
-    /// Panics if the bit is not one of the unit's.
+    /// Panics if the unit has no such bit.
     ///
     /// # Safety
     ///
@@ -95,9 +95,9 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
     #[must_use]
     pub const unsafe fn raw_get_bit(this: *const Self, index: usize) -> bool {
         assert!(index / 8 < N);
-        // SAFETY: the byte is one of the unit's.
+        // SAFETY: the byte is inside the unit.
         let byte = unsafe { this.cast::<u8>().add(index / 8) };
-        // SAFETY: the caller's pointer can be read.
+        // SAFETY: the caller's pointer is valid for reads.
         let byte = unsafe { byte.read() };
         byte >> (index % 8) & 1 == 1
     }
@@ -106,7 +106,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
     ///
     /// # Panics
     ///
-    /// Panics if the bit is not one of the unit's.
+    /// Panics if the unit has no such bit.
     ///
     /// # Safety
     ///
@@ -114,15 +114,15 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
     #[inline]
     pub const unsafe fn raw_set_bit(this: *mut Self, index: usize, value: bool) {
         assert!(index / 8 < N);
-        // SAFETY: the byte is one of the unit's.
+        // SAFETY: the byte is inside the unit.
         let byte = unsafe { this.cast::<u8>().add(index / 8) };
-        // SAFETY: the caller's pointer can be read.
+        // SAFETY: the caller's pointer is valid for reads.
         let before = unsafe { byte.read() };
-        // SAFETY: the caller's pointer can be written.
+        // SAFETY: the caller's pointer is valid for writes.
         unsafe { byte.write(with_bit(before, index, value)) };
     }
 
-    /// Returns the `width` bits from `offset` on of the unit behind a pointer.
+    /// Returns the `width` bits that start at `offset` in the unit behind a pointer.
     ///
     /// # Safety
     ///
@@ -133,7 +133,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         let mut value = 0;
         let mut bit = 0;
         while bit < width as usize {
-            // SAFETY: the caller's pointer can be read.
+            // SAFETY: the caller's pointer is valid for reads.
             let is_set = unsafe { Self::raw_get_bit(this, offset + bit) };
             value |= (is_set as u64) << bit;
             bit += 1;
@@ -141,7 +141,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         value
     }
 
-    /// Sets the `width` bits from `offset` on of the unit behind a pointer.
+    /// Sets the `width` bits that start at `offset` in the unit behind a pointer.
     ///
     /// # Safety
     ///
@@ -150,13 +150,13 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
     pub const unsafe fn raw_set(this: *mut Self, offset: usize, width: u8, value: u64) {
         let mut bit = 0;
         while bit < width as usize {
-            // SAFETY: the caller's pointer can be read and written.
+            // SAFETY: the caller's pointer is valid for reads and writes.
             unsafe { Self::raw_set_bit(this, offset + bit, value >> bit & 1 == 1) };
             bit += 1;
         }
     }
 
-    /// Returns the `WIDTH` bits from `OFFSET` on of the unit behind a pointer.
+    /// Returns the `WIDTH` bits that start at `OFFSET` in the unit behind a pointer.
     ///
     /// # Safety
     ///
@@ -166,11 +166,11 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
     pub const unsafe fn raw_get_const<const OFFSET: usize, const WIDTH: u8>(
         this: *const Self,
     ) -> u64 {
-        // SAFETY: the caller's pointer can be read.
+        // SAFETY: the caller's pointer is valid for reads.
         unsafe { Self::raw_get(this, OFFSET, WIDTH) }
     }
 
-    /// Sets the `WIDTH` bits from `OFFSET` on of the unit behind a pointer.
+    /// Sets the `WIDTH` bits that start at `OFFSET` in the unit behind a pointer.
     ///
     /// # Safety
     ///
@@ -180,12 +180,12 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         this: *mut Self,
         value: u64,
     ) {
-        // SAFETY: the caller's pointer can be read and written.
+        // SAFETY: the caller's pointer is valid for reads and writes.
         unsafe { Self::raw_set(this, OFFSET, WIDTH, value) };
     }
 }
 
-/// The array of unknown length at the end of a structure.
+/// A flexible array member: the array of unknown length at the end of a structure.
 #[repr(C)]
 #[derive(Default)]
 pub struct __IncompleteArrayField<T>(PhantomData<T>, [T; 0]);
@@ -215,11 +215,12 @@ impl<T> __IncompleteArrayField<T> {
     ///
     /// # Safety
     ///
-    /// The structure must be followed by `len` elements, and have been borrowed with them.
+    /// The structure must be followed by `len` elements, and the pointer that the reference was
+    /// made from must be valid for all of them.
     #[inline]
     #[must_use]
     pub const unsafe fn as_slice(&self, len: usize) -> &[T] {
-        // SAFETY: the caller vouches for the elements.
+        // SAFETY: the caller guarantees the elements.
         unsafe { slice::from_raw_parts(self.as_ptr(), len) }
     }
 
@@ -230,7 +231,7 @@ impl<T> __IncompleteArrayField<T> {
     /// As for [`Self::as_slice`].
     #[inline]
     pub const unsafe fn as_mut_slice(&mut self, len: usize) -> &mut [T] {
-        // SAFETY: the caller vouches for the elements.
+        // SAFETY: the caller guarantees the elements.
         unsafe { slice::from_raw_parts_mut(self.as_mut_ptr(), len) }
     }
 }
@@ -241,7 +242,7 @@ impl<T> fmt::Debug for __IncompleteArrayField<T> {
     }
 }
 
-/// A member of a union that is a structure in the bindings, because its members cannot be copied.
+/// A member of a union that is a structure in the bindings, because its members are not `Copy`.
 #[repr(C)]
 pub struct __BindgenUnionField<T>(PhantomData<T>);
 
@@ -261,7 +262,7 @@ impl<T> __BindgenUnionField<T> {
     #[inline]
     #[must_use]
     pub const unsafe fn as_ref(&self) -> &T {
-        // SAFETY: the caller vouches for the value.
+        // SAFETY: the caller guarantees the value.
         unsafe { &*ptr::from_ref(self).cast() }
     }
 
@@ -272,7 +273,7 @@ impl<T> __BindgenUnionField<T> {
     /// The union must contain a valid value of the type.
     #[inline]
     pub const unsafe fn as_mut(&mut self) -> &mut T {
-        // SAFETY: the caller vouches for the value.
+        // SAFETY: the caller guarantees the value.
         unsafe { &mut *ptr::from_mut(self).cast() }
     }
 }

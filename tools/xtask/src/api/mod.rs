@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reachable_is_listed_without_bodies_and_private_parts() {
+    fn reachable_items_are_listed_without_bodies_and_private_parts() {
         let found = api(&[
             (
                 "lib.rs",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_macros_make_are_listed_with_the_call() {
+    fn names_that_macros_define_are_listed_with_the_call() {
         let found = api(&[
             (
                 "lib.rs",

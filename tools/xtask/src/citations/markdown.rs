@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_those_that_are_said_to_be_in_a_file() {
+    fn items_are_those_that_a_document_says_are_in_a_file() {
         let text = "[`A`](a.rs), `b`, `c::D` and\n`e` in [f.rs](g/f.rs). `h` with [i](i.rs).\n\n\
                     | `j` in [k](k.rs) | `l` | [m](m.rs) |\n|---|---|---|\n";
         let found: Vec<_> = items(text)

@@ -267,12 +267,12 @@ mod tests {
     }
 
     #[test]
-    fn the_checkout_cites_and_links_what_is_there() {
+    fn every_citation_and_link_of_the_checkout_resolves() {
         check().unwrap();
     }
 
     #[test]
-    fn what_is_defined_can_be_cited() {
+    fn defined_ids_can_be_cited() {
         let source =
             "// Short (ETW-2.14).\n/// ETW-2.15: may write; V04.\nfn f() { g(\"V04\"); }\n";
         assert_eq!(problems_of(&[("src/lib.rs", source)]), [""; 0]);

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_re_export_is_no_edge_and_is_followed() {
+    fn a_re_export_is_followed_and_is_not_an_edge() {
         let a = "use crate::B;\npub struct A(B);\n";
         assert_acyclic(&[
             (
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_with_what_is_within_them_form_no_cycle_either() {
+    fn cycles_between_modules_with_their_children_are_found() {
         let found = cycles(&[
             ("lib.rs", "mod a;\nmod b;\n"),
             ("a/mod.rs", "mod one;\nmod two;\npub use one::f;\n"),

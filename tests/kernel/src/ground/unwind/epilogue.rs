@@ -1,16 +1,16 @@
-//! Epilogues, which unwind themselves: the rest of one is executed in place of the prologue's
-//! reversal.
+//! Epilogues: if a function is in its epilogue, the walk executes the rest of it instead of
+//! reversing the prologue.
 
 use super::registers::{RSP, Registers};
 
-/// The most instructions of an epilogue that are looked at: one that frees locals, a pop of each
-/// register, and the return.
+/// The maximum number of instructions of an epilogue that are examined: one that frees locals, a
+/// pop of each register, and the return.
 const MAX_INSTRUCTIONS: usize = 20;
 
 /// Executes the rest of an epilogue that starts with `code`. Returns the registers of the caller,
 /// or `None` if the code is not the rest of an epilogue.
 ///
-/// `is_own` tells whether an offset from the start of `code` is in the same function; a jump to
+/// `is_own` returns whether an offset from the start of `code` is in the same function; a jump to
 /// another function is a tail call.
 pub fn leave(
     code: &[u8],

@@ -15,10 +15,11 @@ pub use self::{
     table::{End, Table},
 };
 
-/// The most frames of a walk. A kernel stack has room for more frames only if they are empty.
+/// The maximum number of frames in a walk. Only empty frames would fit on a kernel stack in a
+/// larger number.
 pub const MAX_FRAMES: usize = 1024;
 
-/// A frame of a stack, outside the frames before it.
+/// A frame of a stack, outside the preceding frame: its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The instruction's address.
@@ -29,9 +30,9 @@ pub struct Frame {
 
 /// Walks a stack from the innermost frame, whose registers are given.
 ///
-/// `is_return` tells that the first frame's instruction is the one after a call. `unwind` replaces
-/// a frame's registers by those of its caller, or returns [`End::Left`] with the frame's address if
-/// that is not in an image.
+/// `is_return` is true if the first frame's instruction follows a call. `unwind` replaces a frame's
+/// registers by those of its caller, or returns [`End::Left`] with the frame's address if that is
+/// not in an image.
 pub fn walk(
     mut registers: Registers,
     mut is_return: bool,

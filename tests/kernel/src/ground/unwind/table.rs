@@ -1,4 +1,4 @@
-//! An image's functions and the way from one of their instructions to the caller.
+//! An image's functions, and the step from an instruction to the function's caller.
 
 use super::{
     epilogue,
@@ -6,10 +6,10 @@ use super::{
     registers::Registers,
 };
 
-/// The most entries that continue one another.
+/// The maximum number of entries in a chain.
 const MAX_CHAIN: usize = 32;
 
-/// The reason that a walk ends.
+/// The reason that a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum End {
     /// The caller is not in an image.
@@ -107,7 +107,7 @@ impl Table {
             let start = offset.checked_sub(count)?;
             self.image.get(start..offset)
         };
-        // The ways to call: relative, through [rip + disp32], and through a register or memory.
+        // The forms of a call: relative, through [rip + disp32], and through a register or memory.
         let is_relative = before(5).is_some_and(|code| code.first() == Some(&0xE8));
         is_relative
             || (2..=7).any(
@@ -117,8 +117,8 @@ impl Table {
 
     /// Replaces the registers at an instruction of the image by those of the function's caller.
     ///
-    /// `base` is the image's address. `is_return` tells that the instruction is the one after a
-    /// call, which may be past the function's end. `read` reads eight bytes of the stack.
+    /// `base` is the image's address. `is_return` is true if the instruction follows a call; it may
+    /// then be past the function's end. `read` reads eight bytes of the stack.
     pub fn unwind(
         &self,
         base: u64,
@@ -162,8 +162,8 @@ impl Table {
         Ok(())
     }
 
-    /// Reverses a prologue, of which an instruction `position` bytes after the function's start has
-    /// executed a part. Returns whether a machine frame gave the caller's registers.
+    /// Reverses the part of a prologue that has run at the instruction `position` bytes after the
+    /// function's start. Returns whether a machine frame provided the caller's registers.
     fn reverse(
         &self,
         entry: Entry,
@@ -210,7 +210,7 @@ impl Table {
                 return Ok(false);
             };
             info = self.info(next)?;
-            // The prologue of the entry that this one continues has run as a whole.
+            // The prologue of the entry that this one continues has run completely.
             position = u32::MAX;
         }
         Err(Malformed::Chain(entry.info).into())

@@ -105,7 +105,7 @@ fn a_machine_frame_has_the_registers() {
 }
 
 #[test]
-fn a_frame_register_says_where_the_frame_is() {
+fn a_frame_register_locates_the_frame() {
     // push rbp; sub rsp, 0x40; lea rbp, [rsp+0x20]. Later the function lowers rsp by more.
     let table = image(&[], &[1, 10, 3, 0x25, 10, 0x03, 5, 0x72, 1, 0x50]);
     let mut registers = at(0x30);
@@ -123,7 +123,7 @@ fn a_frame_register_says_where_the_frame_is() {
 }
 
 #[test]
-fn the_rest_of_an_epilogue_is_executed() {
+fn the_rest_of_an_epilogue_is_executed_instead() {
     let info = [1, 8, 3, 0, 8, 0x42, 2, 0xC0, 1, 0x30];
     // add rsp, 0x28; pop r12; pop rbx; ret
     let code = [0x48, 0x83, 0xC4, 0x28, 0x41, 0x5C, 0x5B, 0xC3];
@@ -279,7 +279,7 @@ fn functions(driver: &str) -> Table {
     Table::new(bytes, start, length)
 }
 
-/// Describes unwind information as the foreign reader's script does.
+/// Describes unwind information as the third-party reader's script does.
 fn described(entry: Entry, info: &Info) -> String {
     const NAMES: [&str; 16] = [
         "RAX", "RCX", "RDX", "RBX", "RSP", "RBP", "RSI", "RDI", "R8", "R9", "R10", "R11", "R12",
@@ -312,7 +312,7 @@ fn described(entry: Entry, info: &Info) -> String {
 
 // The reader is pefile.
 #[test]
-fn a_foreign_reader_finds_the_same_unwind_data() {
+fn a_third_party_reader_finds_the_same_unwind_data() {
     for driver in [
         "etw_sample_driver.sys",
         "etw_probe_driver.sys",

@@ -318,7 +318,7 @@ impl Hands {
                     };
                     let tell = &mut |one| with(&done, |done| done.push(one));
                     let result = hands.take_steps(&steps, host, tell);
-                    // The file is closed in any case, and the first error is the one returned.
+                    // The file is closed in any case; the first error is returned.
                     let closed = hands.close().map_err(|error| ScriptError {
                         line,
                         problem: error.into(),

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_step_is_named_with_its_line() {
+    fn an_invalid_step_is_named_with_its_line() {
         for (text, parts) in [
             (
                 "add-device\nwrit \"x\"",

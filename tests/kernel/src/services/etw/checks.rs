@@ -57,7 +57,7 @@ pub fn handle_in_registration(context: &Context, handle: u64) {
     }
 }
 
-/// A write with its event, about which it warns.
+/// A write and its event, which warnings name.
 pub struct Written<'a> {
     context: &'a Context,
     call: &'a WriteCall,
@@ -75,7 +75,7 @@ impl Deref for Written<'_> {
 }
 
 impl<'a> Written<'a> {
-    /// Combines a call with what it refers to.
+    /// Combines a call with its route, event and data.
     pub const fn new(
         context: &'a Context,
         call: &'a WriteCall,
@@ -223,7 +223,7 @@ pub fn arguments(written: &Written<'_>) {
             "without EVENT_WRITE_FLAG_NO_FAULTING where page faults are not allowed".to_owned()
         });
     }
-    // TraceLogging events have no activity id unless the driver wants one.
+    // TraceLogging events have no activity id unless the driver passes one.
     if call.activity.is_none() && context.irql() >= Irql::DISPATCH_LEVEL && !described {
         written.warn(Rule::ImplicitActivity, || {
             "without an activity id, so the event carries that of an arbitrary thread".to_owned()
@@ -317,7 +317,7 @@ fn descriptor_values(written: &Written<'_>, event: &EventDescriptor) {
     if let Some(what) = what {
         written.warn(Rule::ReservedDescriptorValue, || format!("with {what}"));
     }
-    // A TraceLogging event has no keyword unless the driver wants one.
+    // A TraceLogging event has no keyword unless the driver gives it one.
     if event.keyword == 0 && written.metadata().is_none() {
         written.warn(Rule::NoKeyword, || {
             "with no keyword, so sessions cannot filter it by keyword".to_owned()
@@ -346,7 +346,7 @@ fn description(written: &Written<'_>, metadata: &[u8], gathered: &Content) {
         });
         return;
     }
-    // Parsing takes time, and an error in an event shows early.
+    // Parsing takes time, and a wrong event is noticed in its first writes.
     if !written.should_check_in_detail() {
         return;
     }

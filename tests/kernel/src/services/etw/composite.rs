@@ -47,7 +47,7 @@ impl EnableInfo {
     /// Returns whether the session records an event of this level and keyword (ETW-3.3.1,
     /// ETW-3.4.1, ETW-3.4.7).
     #[must_use]
-    pub const fn wants(self, level: u8, keyword: u64) -> bool {
+    pub const fn passes(self, level: u8, keyword: u64) -> bool {
         if keyword == 0 && self.ignore_keyword_0 {
             return false;
         }
@@ -111,14 +111,14 @@ mod tests {
 
     // O2
     #[test]
-    fn match_all_without_match_any_is_a_switch() {
+    fn match_all_without_match_any_is_configurable() {
         let strict = enable_info(4, 0, 2);
-        assert!(!strict.wants(4, 1) && strict.wants(4, 3));
+        assert!(!strict.passes(4, 1) && strict.passes(4, 3));
         let lax = EnableInfo {
             all_without_any: false,
             ..strict
         };
-        assert!(lax.wants(4, 1));
+        assert!(lax.passes(4, 1));
         assert_eq!(Composite::of([lax]).map(|all| all.match_all), Some(0));
     }
 
@@ -139,7 +139,7 @@ mod tests {
 
     // R-O3
     #[test]
-    fn zero_level_and_zero_any_are_no_limits() {
+    fn level_0_and_match_any_0_mean_no_limit() {
         let composite = Composite::of([enable_info(0, 0, 0), enable_info(3, 1, 1)]);
         assert_eq!(
             composite,
@@ -153,18 +153,18 @@ mod tests {
 
     // R-K3, R-E8, R-O3
     #[test]
-    fn a_session_wants_what_its_level_and_keywords_let_through() {
+    fn a_session_records_what_its_level_and_keywords_pass() {
         let local_reads = enable_info(4, 1, 3);
-        assert!(local_reads.wants(4, 3));
-        assert!(!local_reads.wants(4, 1), "a read that is not local");
-        assert!(!local_reads.wants(5, 3), "too detailed");
-        assert!(local_reads.wants(0, 3), "level 0 passes every level");
-        assert!(local_reads.wants(4, 0), "keyword 0 passes every keyword");
+        assert!(local_reads.passes(4, 3));
+        assert!(!local_reads.passes(4, 1), "a read that is not local");
+        assert!(!local_reads.passes(5, 3), "too detailed");
+        assert!(local_reads.passes(0, 3), "level 0 passes every level");
+        assert!(local_reads.passes(4, 0), "keyword 0 passes every keyword");
         let strict = EnableInfo {
             ignore_keyword_0: true,
             ..local_reads
         };
-        assert!(!strict.wants(4, 0));
-        assert!(strict.wants(4, 3));
+        assert!(!strict.passes(4, 0));
+        assert!(strict.passes(4, 3));
     }
 }

@@ -150,13 +150,13 @@ fn set_information(
 
 /// Returns whether any session would record the event (ETW-1.3.26: never false for an event
 /// that would be recorded).
-fn is_enabled(context: &Context, handle: u64, wants: impl Fn(&EnableInfo) -> bool) -> u64 {
+fn is_enabled(context: &Context, handle: u64, passes: impl Fn(&EnableInfo) -> bool) -> u64 {
     if let Some(route) = context.routes().get(handle) {
         return u64::from(
             route
                 .target_sessions
                 .iter()
-                .any(|target| wants(&target.enable_info)),
+                .any(|target| passes(&target.enable_info)),
         );
     }
     let error = context.etw().registration(handle).err();
@@ -168,12 +168,14 @@ fn is_enabled(context: &Context, handle: u64, wants: impl Fn(&EnableInfo) -> boo
 
 fn etw_event_enabled(context: &Context, handle: u64, descriptor: u64) -> u64 {
     let event: EventDescriptor = context.read(descriptor);
-    is_enabled(context, handle, |one| one.wants(event.level, event.keyword))
+    is_enabled(context, handle, |one| {
+        one.passes(event.level, event.keyword)
+    })
 }
 
 fn etw_provider_enabled(context: &Context, handle: u64, level: u64, keyword: u64) -> u64 {
     let level = (level & 0xFF) as u8;
-    is_enabled(context, handle, |one| one.wants(level, keyword))
+    is_enabled(context, handle, |one| one.passes(level, keyword))
 }
 
 fn etw_write(

@@ -4,9 +4,9 @@
 
 use super::composite::EnableInfo;
 
-/// The most ids that one filter can list (ETW-3.5.9).
+/// The maximum number of ids in one filter (ETW-3.5.9).
 const MAX_IDS: usize = 64;
-/// The most bytes of names in one filter, which is the documented limit of filter data.
+/// The maximum size in bytes of the names in one filter: the documented limit of filter data.
 const MAX_NAME_BYTES: usize = 4096;
 
 /// A filter by event id (`EVENT_FILTER_TYPE_EVENT_ID`). `TraceLogging` events have no ids and
@@ -118,7 +118,7 @@ impl EventFilters {
                     ignore_keyword_0: false,
                     all_without_any: true,
                 };
-                !looked_at.wants(event.level, event.keyword)
+                !looked_at.passes(event.level, event.keyword)
                     || filter.names.iter().any(|listed| listed == name) == filter.keep
             });
         by_id && by_name
@@ -167,7 +167,7 @@ mod tests {
 
     // R-O10
     #[test]
-    fn names_are_looked_at_within_the_filters_own_level_and_keywords() {
+    fn names_are_compared_only_within_the_filters_level_and_keywords() {
         let filters = |keep, level, match_any| EventFilters {
             ids: None,
             names: Some(EventNameFilter {

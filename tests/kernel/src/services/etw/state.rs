@@ -52,7 +52,7 @@ pub struct SessionEnableInfo {
     pub stack_walk: bool,
 }
 
-/// A registration, made by one call of `EtwRegister`.
+/// A registration, made by one call to `EtwRegister`.
 pub struct Registration {
     /// The provider's GUID.
     pub provider: Guid,
@@ -93,7 +93,7 @@ pub struct Etw {
     pub registrations: BTreeMap<u64, Registration>,
     pub released: HashSet<u64>,
     pub issued: u64,
-    /// The values that failed calls of `EtwRegister` left in the handle variables.
+    /// The values that failed calls to `EtwRegister` left in the handle variables.
     pub left_by_failures: HashSet<u64>,
     /// The number of a provider's registrations that ended after a few events.
     pub short_lived: HashMap<Guid, u32>,

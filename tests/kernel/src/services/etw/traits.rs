@@ -12,12 +12,13 @@ use crate::ground::rule::Rule;
 pub struct CheckedTraits {
     /// The provider group that the traits name.
     pub group: Option<Guid>,
-    /// The violations that do not fail the call, each with words that follow "traits".
+    /// The violations that do not fail the call, each with a phrase that follows "traits" in the
+    /// warning.
     pub doubtful: Vec<(Rule, String)>,
 }
 
-/// Checks a blob of traits (R-T1, R-T2, R-T5). An error has the broken rule and words that follow
-/// "traits".
+/// Checks a blob of traits (R-T1, R-T2, R-T5). An error contains the broken rule, and a phrase that
+/// follows "traits" in the warning.
 pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
     const GROUP: u8 = 1;
     /// The recommended maximum: every event carries a copy of the traits (ETW-4.3.4).

@@ -124,7 +124,7 @@ fn interested(
         .filter(|target| {
             filter & instance_bit(target.session.id()) == 0
                 && !(target.exclude_in_private && flags & IN_PRIVATE != 0)
-                && target.enable_info.wants(event.level, event.keyword)
+                && target.enable_info.passes(event.level, event.keyword)
                 && !target.session.is_full()
         })
         .collect()

@@ -491,7 +491,7 @@ mod tests {
     use super::FUNCTIONS;
 
     #[test]
-    fn table_places_are_those_of_the_headers() {
+    fn table_indices_are_those_of_the_headers() {
         let text = etw_test_support::read_headers("functions.json");
         let functions: Value = serde_json::from_str(&text).expect("functions.json is JSON");
         for (index, (name, _)) in FUNCTIONS.iter().enumerate() {

@@ -56,7 +56,7 @@ impl From<Vec<u8>> for RegistryValue {
 }
 
 impl RegistryValue {
-    /// `REG_SZ` and the others.
+    /// The type: `REG_SZ` or another `REG_*` constant.
     const fn kind(&self) -> u32 {
         match self {
             Self::Text(_) => 1,
@@ -67,7 +67,7 @@ impl RegistryValue {
         }
     }
 
-    /// As the registry keeps it.
+    /// The value's bytes, as the registry stores them.
     fn bytes(&self) -> Vec<u8> {
         match self {
             Self::Dword(value) => value.to_le_bytes().to_vec(),
@@ -89,7 +89,7 @@ impl RegistryValue {
 pub struct Parameters(HashMap<String, BTreeMap<String, RegistryValue>>);
 
 impl Parameters {
-    /// Sets a value of a service's.
+    /// Sets a value in a service's parameters key.
     pub fn set(&mut self, service: &str, name: &str, value: RegistryValue) {
         self.0
             .entry(service.to_lowercase())
@@ -97,7 +97,7 @@ impl Parameters {
             .insert(name.to_lowercase(), value);
     }
 
-    /// Returns a value of a service's.
+    /// Returns a value in a service's parameters key.
     pub fn get(&self, service: &str, name: &str) -> Option<RegistryValue> {
         self.0
             .get(&service.to_lowercase())?

@@ -1,5 +1,5 @@
-//! Waits. A wait keeps its processor. Queued work, timers that come due, and other threads can
-//! end a wait.
+//! Waits. A waiting thread keeps its processor. Queued work, timers that come due, and other
+//! threads can end a wait.
 
 use super::{state::framework::Context, timer, work};
 

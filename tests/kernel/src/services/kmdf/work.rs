@@ -11,8 +11,8 @@ pub const WORKER: Identity = Identity {
     thread: 12,
 };
 
-/// The most work that one step runs. A work item that always queues itself again continues
-/// after the next step.
+/// The maximum amount of work that one step runs. A work item that always queues itself again
+/// continues after the next step.
 const PER_STEP: usize = 1000;
 
 /// A routine to run for an object on a system thread.

@@ -1,5 +1,5 @@
-//! The memory routines that compilers call implicitly. They do not count as kernel calls: they
-//! have no gateway, no IRQL limit, and no place in a thread's history.
+//! The memory routines that compilers call implicitly. They do not count as kernel calls: they have
+//! no gateway, no IRQL limit, and no entry in a thread's call history.
 
 /// Returns the routines, each with its address.
 pub fn routines() -> [(&'static str, u64); 5] {

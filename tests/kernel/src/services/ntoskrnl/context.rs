@@ -11,7 +11,7 @@ use super::super::{
 };
 use crate::{execution::context::Context as Execution, ground::clock::Clock};
 
-/// The state of ntoskrnl.exe's routines, ETW aside.
+/// The state of ntoskrnl.exe's routines, except those of ETW.
 pub struct Ntoskrnl {
     pool: Arc<Pool>,
     faults: Arc<Faults>,

@@ -1,5 +1,5 @@
-//! The exports of ntoskrnl.exe, ETW aside.
-//! `docs/reference/kernel-exports.md` has the sources of the usual ones' highest IRQLs.
+//! The exports of ntoskrnl.exe, except those of ETW. `docs/reference/kernel-exports.md` lists the
+//! sources of the common routines' IRQL limits.
 
 use super::{context::Context, pool, print, system};
 use crate::{

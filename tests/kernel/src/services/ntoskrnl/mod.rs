@@ -1,4 +1,4 @@
-//! The routines of ntoskrnl.exe, ETW aside.
+//! The routines of ntoskrnl.exe, except those of ETW.
 
 pub mod bare;
 pub mod context;

@@ -132,7 +132,7 @@ fn out_types_give_integers_their_meaning() {
 }
 
 #[test]
-fn out_type_that_does_not_suit_the_size_is_ignored() {
+fn an_out_type_that_does_not_fit_the_size_is_ignored() {
     assert_eq!(one(InType::UInt8, Presentation::Port, &[7]), Value::UInt(7));
     assert_eq!(
         one(InType::UInt64, Presentation::NtStatus, &[0xFF; 8]),
@@ -354,7 +354,7 @@ fn size_without_its_field_is_an_error() {
 }
 
 #[test]
-fn map_names_a_number() {
+fn a_map_names_a_number() {
     let mapped = Field {
         map: Some(Arc::new(ValueMap {
             bits: false,
@@ -397,7 +397,7 @@ fn error_in_a_structure_names_the_member() {
 }
 
 #[test]
-fn arrays_without_data_do_not_multiply_without_end() {
+fn arrays_without_data_do_not_multiply_without_bound() {
     let mut inner = field("i", InType::Null, Presentation::Default);
     inner.count = Count::Fixed(u16::MAX);
     let mut outer = field("o", InType::Struct, Presentation::Default);
@@ -409,7 +409,7 @@ fn arrays_without_data_do_not_multiply_without_end() {
 }
 
 #[test]
-fn names_in_errors_cannot_act_on_a_terminal() {
+fn names_in_errors_cannot_control_a_terminal() {
     let name = "\u{1b}[2J\n";
     let payload = decode(vec![field(name, InType::Int8, Presentation::Default)], &[]);
     assert_eq!(

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_cannot_bring_the_same_messages_without_end() {
+    fn blocks_cannot_repeat_the_same_messages_endlessly() {
         const BLOCKS: u32 = 100;
         const TEXTS: u32 = 200;
         let texts = ["t"; TEXTS as usize];
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_tables_are_refused_and_end() {
+    fn damaged_tables_never_cause_a_panic_or_a_hang() {
         let good = table(1, &["one", "two"]);
         for length in 0..good.len() {
             assert!(read(&good[..length]).is_err(), "{length}");

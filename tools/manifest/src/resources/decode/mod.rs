@@ -39,7 +39,7 @@ pub struct Decoded {
     pub manifest: Manifest,
     /// The version of the format, 3 or 5.
     pub version: Version,
-    /// Damage in parts that were skipped because events can be decoded without them: queries,
+    /// Damage in parts that were skipped because they are not needed to decode events: queries,
     /// filters, channels, maps and the XML of templates.
     pub skipped: Vec<DecodeError>,
 }
@@ -52,7 +52,7 @@ pub struct Decoded {
 ///
 /// # Errors
 ///
-/// Fails with [`DecodeError`], which contains the inconsistency and its offset.
+/// Fails with a [`DecodeError`] that describes the inconsistency and contains its offset.
 pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeError> {
     let mut manifest = Manifest::default();
     let mut texts: HashMap<u32, TextRef> = HashMap::new();
@@ -82,7 +82,7 @@ pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeE
     for entry in bytes.entries(16, count, 20, "providers")? {
         let guid = Guid::from_bytes(bytes.guid(entry, "provider")?);
         let at = bytes.place(entry + 16, "provider")?;
-        // Each provider has its own lists; the same ones could otherwise be read without end.
+        // Each provider has its own lists; otherwise, the same lists could be read endlessly.
         if !known.insert(at) {
             return Err(DecodeError::Reference {
                 what: "second provider",

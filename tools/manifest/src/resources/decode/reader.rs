@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns `None` for damage in a part without which events can be decoded, and reports it.
+    /// Returns `None` for damage in a part that is not needed to decode events, and reports it.
     /// Exceeded limits are errors even there.
     pub fn tolerate<T>(&mut self, part: Result<T, DecodeError>) -> Result<Option<T>, DecodeError> {
         match part {

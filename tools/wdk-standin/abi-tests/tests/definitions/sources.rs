@@ -186,7 +186,7 @@ pub fn types(set: &str) -> BTreeSet<String> {
     items.iter().flat_map(lines).collect()
 }
 
-/// The enumeration of the framework's functions, and the types of pointers to them.
+/// The enumeration of the framework's functions, and their function pointer types.
 pub fn framework() -> BTreeSet<String> {
     items("framework.rs", BASE).iter().flat_map(lines).collect()
 }
@@ -276,8 +276,8 @@ pub fn variables(set: &str) -> BTreeSet<String> {
     lines
 }
 
-/// The variables that are declared only if the stand-in's entry code, which defines them, is left
-/// out.
+/// The variables that are declared only where the stand-in's entry code, which defines them, is
+/// compiled out.
 pub fn entry_variables() -> BTreeSet<String> {
     let blocks = items("constants.rs", BASE).into_iter();
     let blocks = blocks.filter_map(|item| match item {

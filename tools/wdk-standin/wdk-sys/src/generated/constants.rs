@@ -7163,10 +7163,6 @@ pub const WOF_PROVIDER_FILE: u32 = 2;
 pub const WOF_PROVIDER_WIM: u32 = 1;
 pub const WRITE_DAC: u32 = 262144;
 pub const WRITE_OWNER: u32 = 524288;
-#[cfg(not(kmdf_1_33))]
-pub const WdfMinimumVersionRequired: ULONG = 31;
-#[cfg(kmdf_1_33)]
-pub const WdfMinimumVersionRequired: ULONG = 33;
 pub const XPF_BUS_CHECK_ADDRESS_IO: u32 = 2;
 pub const XPF_BUS_CHECK_ADDRESS_MEMORY: u32 = 0;
 pub const XPF_BUS_CHECK_ADDRESS_OTHER: u32 = 3;

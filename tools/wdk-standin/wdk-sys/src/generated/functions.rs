@@ -3266,15 +3266,6 @@ unsafe extern "C" {
     pub fn HidD_SetFeature(HidDeviceObject: HANDLE, ReportBuffer: PVOID, ReportBufferLength: ULONG) -> BOOLEAN;
     pub fn HidD_SetNumInputBuffers(HidDeviceObject: HANDLE, NumberBuffers: ULONG) -> BOOLEAN;
     pub fn HidD_SetOutputReport(HidDeviceObject: HANDLE, ReportBuffer: PVOID, ReportBufferLength: ULONG) -> BOOLEAN;
-    #[must_use]
-    pub fn VhfAsyncOperationComplete(VhfOperationHandle: VHFOPERATIONHANDLE, CompletionStatus: NTSTATUS) -> NTSTATUS;
-    #[must_use]
-    pub fn VhfCreate(VhfConfig: PVHF_CONFIG, VhfHandle: *mut VHFHANDLE) -> NTSTATUS;
-    pub fn VhfDelete(VhfHandle: VHFHANDLE, Wait: BOOLEAN);
-    #[must_use]
-    pub fn VhfReadReportSubmit(VhfHandle: VHFHANDLE, HidTransferPacket: PHID_XFER_PACKET) -> NTSTATUS;
-    #[must_use]
-    pub fn VhfStart(VhfHandle: VHFHANDLE) -> NTSTATUS;
 }
 #[cfg_attr(
     all(target_os = "windows", not(any(test, feature = "suppress-wdk-linking"))),
@@ -3349,6 +3340,21 @@ unsafe extern "C" {
     #[must_use]
     pub fn HidP_UsageListDifference(PreviousUsageList: PUSAGE, CurrentUsageList: PUSAGE, BreakUsageList: PUSAGE, MakeUsageList: PUSAGE, UsageListLength: ULONG) -> NTSTATUS;
 }
+#[cfg_attr(
+    all(target_os = "windows", not(any(test, feature = "suppress-wdk-linking"))),
+    link(name = "vhfkm.lib", kind = "raw-dylib", modifiers = "+verbatim")
+)]
+unsafe extern "C" {
+    #[must_use]
+    pub fn VhfAsyncOperationComplete(VhfOperationHandle: VHFOPERATIONHANDLE, CompletionStatus: NTSTATUS) -> NTSTATUS;
+    #[must_use]
+    pub fn VhfCreate(VhfConfig: PVHF_CONFIG, VhfHandle: *mut VHFHANDLE) -> NTSTATUS;
+    pub fn VhfDelete(VhfHandle: VHFHANDLE, Wait: BOOLEAN);
+    #[must_use]
+    pub fn VhfReadReportSubmit(VhfHandle: VHFHANDLE, HidTransferPacket: PHID_XFER_PACKET) -> NTSTATUS;
+    #[must_use]
+    pub fn VhfStart(VhfHandle: VHFHANDLE) -> NTSTATUS;
+}
 }
 
 /// Functions of the headers of the feature `parallel-ports`.
@@ -3414,6 +3420,23 @@ unsafe extern "C" {
 #[cfg(feature = "usb")]
 pub mod usb {
 use crate::types::*;
+#[cfg_attr(
+    all(target_os = "windows", not(any(test, feature = "suppress-wdk-linking"))),
+    link(name = "usbd.sys", kind = "raw-dylib", modifiers = "+verbatim")
+)]
+unsafe extern "C" {
+    pub fn USBD_CreateConfigurationRequestEx(ConfigurationDescriptor: PUSB_CONFIGURATION_DESCRIPTOR, InterfaceList: PUSBD_INTERFACE_LIST_ENTRY) -> PURB;
+    pub fn USBD_GetInterfaceLength(InterfaceDescriptor: PUSB_INTERFACE_DESCRIPTOR, BufferEnd: PUCHAR) -> ULONG;
+    #[must_use]
+    pub fn USBD_GetPdoRegistryParameter(PhysicalDeviceObject: PDEVICE_OBJECT, Parameter: PVOID, ParameterLength: ULONG, KeyName: PWSTR, KeyNameLength: ULONG) -> NTSTATUS;
+    pub fn USBD_ParseConfigurationDescriptorEx(ConfigurationDescriptor: PUSB_CONFIGURATION_DESCRIPTOR, StartPosition: PVOID, InterfaceNumber: LONG, AlternateSetting: LONG, InterfaceClass: LONG, InterfaceSubClass: LONG, InterfaceProtocol: LONG) -> PUSB_INTERFACE_DESCRIPTOR;
+    pub fn USBD_ParseDescriptors(DescriptorBuffer: PVOID, TotalLength: ULONG, StartPosition: PVOID, DescriptorType: LONG) -> PUSB_COMMON_DESCRIPTOR;
+    pub fn USBD_ValidateConfigurationDescriptor(ConfigDesc: PUSB_CONFIGURATION_DESCRIPTOR, BufferLength: ULONG, Level: USHORT, Offset: *mut PUCHAR, Tag: ULONG) -> USBD_STATUS;
+}
+#[cfg_attr(
+    all(target_os = "windows", not(any(test, feature = "suppress-wdk-linking"))),
+    link(name = "usbdex.lib", kind = "raw-dylib", modifiers = "+verbatim")
+)]
 unsafe extern "C" {
     pub fn USBD_AssignUrbToIoStackLocation(USBDHandle: USBD_HANDLE, IoStackLocation: PIO_STACK_LOCATION, Urb: PURB);
     pub fn USBD_BuildRegisterCompositeDevice(USBDHandle: USBD_HANDLE, CapabilityFlags: COMPOSITE_DEVICE_CAPABILITIES, FunctionCount: ULONG, RegisterCompositeDevice: PREGISTER_COMPOSITE_DEVICE);
@@ -3432,18 +3455,5 @@ unsafe extern "C" {
     #[must_use]
     pub fn USBD_UrbAllocate(USBDHandle: USBD_HANDLE, Urb: *mut PURB) -> NTSTATUS;
     pub fn USBD_UrbFree(USBDHandle: USBD_HANDLE, Urb: PURB);
-}
-#[cfg_attr(
-    all(target_os = "windows", not(any(test, feature = "suppress-wdk-linking"))),
-    link(name = "usbd.sys", kind = "raw-dylib", modifiers = "+verbatim")
-)]
-unsafe extern "C" {
-    pub fn USBD_CreateConfigurationRequestEx(ConfigurationDescriptor: PUSB_CONFIGURATION_DESCRIPTOR, InterfaceList: PUSBD_INTERFACE_LIST_ENTRY) -> PURB;
-    pub fn USBD_GetInterfaceLength(InterfaceDescriptor: PUSB_INTERFACE_DESCRIPTOR, BufferEnd: PUCHAR) -> ULONG;
-    #[must_use]
-    pub fn USBD_GetPdoRegistryParameter(PhysicalDeviceObject: PDEVICE_OBJECT, Parameter: PVOID, ParameterLength: ULONG, KeyName: PWSTR, KeyNameLength: ULONG) -> NTSTATUS;
-    pub fn USBD_ParseConfigurationDescriptorEx(ConfigurationDescriptor: PUSB_CONFIGURATION_DESCRIPTOR, StartPosition: PVOID, InterfaceNumber: LONG, AlternateSetting: LONG, InterfaceClass: LONG, InterfaceSubClass: LONG, InterfaceProtocol: LONG) -> PUSB_INTERFACE_DESCRIPTOR;
-    pub fn USBD_ParseDescriptors(DescriptorBuffer: PVOID, TotalLength: ULONG, StartPosition: PVOID, DescriptorType: LONG) -> PUSB_COMMON_DESCRIPTOR;
-    pub fn USBD_ValidateConfigurationDescriptor(ConfigDesc: PUSB_CONFIGURATION_DESCRIPTOR, BufferLength: ULONG, Level: USHORT, Offset: *mut PUCHAR, Tag: ULONG) -> USBD_STATUS;
 }
 }

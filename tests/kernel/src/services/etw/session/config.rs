@@ -9,7 +9,7 @@ use super::super::error::ControlError;
 /// The valid buffer sizes in kilobytes. Windows accepts up to 16,384 (ETW-6.3.1), in a file
 /// layout for large buffers that the stand-in kernel does not write.
 const BUFFER_KB: std::ops::RangeInclusive<u32> = 4..=1024;
-/// The most characters of a session name (ETW-6.4.8).
+/// The maximum length of a session name in characters (ETW-6.4.8).
 const MAX_NAME_CHARACTERS: usize = 1024;
 /// The default number of buffers that a session may add to its minimum.
 const SPARE_BUFFERS: u32 = 20;

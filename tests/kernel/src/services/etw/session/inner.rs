@@ -124,7 +124,7 @@ impl Writer {
                 for message in inbox {
                     match message {
                         ToWriter::Full(buffer) => inner.put(buffer),
-                        // The asking thread may have stopped waiting.
+                        // The requesting thread may have stopped waiting.
                         ToWriter::Done(done) => drop(done.send(())),
                     }
                 }

@@ -47,7 +47,8 @@ impl Mailbox {
         unread.deliveries.drain(..).flatten().collect()
     }
 
-    /// Delivers a buffer. Returns whether there was room for it.
+    /// Delivers a buffer. Returns `false` if the consumer already has the maximum number of unread
+    /// buffers.
     fn deliver(&self, mut events: Delivery) -> bool {
         let mut unread = self.0.lock();
         if unread.deliveries.len() >= unread.most {

@@ -49,7 +49,7 @@ pub struct Session {
     to_writer: Option<Sender<ToWriter>>,
 }
 
-/// A reservation of room for an event in a session's buffer.
+/// A reservation of space for an event in a session's buffer.
 pub struct Reservation<'a> {
     session: &'a Session,
     buffer: MutexGuard<'a, Buffer>,
@@ -149,7 +149,7 @@ impl Session {
             .fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reserves room for a record of `size` bytes in a processor's buffer. `may_grow` allows the
+    /// Reserves space for a record of `size` bytes in a processor's buffer. `may_grow` allows the
     /// allocation of a buffer, which is not possible at a high IRQL (ETW-6.3.4).
     pub fn reserve(
         &self,
@@ -361,7 +361,7 @@ impl Session {
 }
 
 impl Reservation<'_> {
-    /// Records an event in the reserved room, with the time of the counter reading `counter`.
+    /// Writes an event into the reserved space. Its timestamp is the counter's reading `counter`.
     pub fn record(mut self, record: &mut EventRecord, counter: i64) -> Result<(), AppendError> {
         let inner = &*self.session.inner;
         record.timestamp = stamp(&inner.config, &inner.clock, counter);

@@ -39,7 +39,7 @@ pub struct Sink {
     pub deliveries: Option<Deliveries>,
     /// Set while the writer is held and no buffers are written.
     pub held: bool,
-    /// The number of next buffers whose writes fail.
+    /// The number of upcoming buffer writes that fail.
     pub failing: u32,
     last_event: i64,
     pub buffers_written: u32,

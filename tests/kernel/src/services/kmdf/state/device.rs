@@ -19,7 +19,7 @@ pub struct DeviceInit {
     pub name: Option<String>,
     pub exclusive: bool,
     pub characteristics: u32,
-    /// The driver that creates the device as a control device.
+    /// The driver, if the device is to be its control device.
     pub control_of: Option<u64>,
 }
 
@@ -97,7 +97,7 @@ impl DeviceData {
         if self.is_reachable() {
             None
         } else if !matches!(self.presence, Presence::Present) {
-            Some("opening the device, which is not there any more,")
+            Some("opening the device, which no longer exists,")
         } else if self.is_control() && !self.is_finished {
             Some("opening the device, for which WdfControlFinishInitializing was not called,")
         } else {

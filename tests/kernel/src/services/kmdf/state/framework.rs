@@ -388,7 +388,7 @@ impl Framework {
     /// oldest first.
     pub fn subtree(&self, root: u64) -> Vec<u64> {
         let mut order = Vec::new();
-        // Each entry has a flag that is set once its children are in the order.
+        // Each entry has a flag that is set once its children are on the stack.
         let mut stack = vec![(root, false)];
         while let Some((handle, entered)) = stack.pop() {
             if entered {

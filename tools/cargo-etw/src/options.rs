@@ -1,0 +1,86 @@
+//! Arguments that commands share, and the values of arguments.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+
+/// Returns an argument that is required or has a default.
+pub fn required<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Result<T> {
+    optional(matches, name)?.with_context(|| format!("the argument {name} is missing"))
+}
+
+/// Returns an argument, or `None` if the command line does not have it.
+pub fn optional<T: Clone + Send + Sync + 'static>(
+    matches: &ArgMatches,
+    name: &str,
+) -> Result<Option<T>> {
+    let value = matches.try_get_one::<T>(name).with_context(|| {
+        format!("cannot read the argument {name}: its type is not the declared one")
+    })?;
+    Ok(value.cloned())
+}
+
+/// Returns the values of an argument that may be given several times.
+pub fn several<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Vec<T> {
+    let values = matches.get_many(name);
+    values.into_iter().flatten().cloned().collect()
+}
+
+/// Returns whether a command's result is to be JSON.
+pub fn is_json(matches: &ArgMatches) -> Result<bool> {
+    Ok(required::<String>(matches, "message-format")? == "json")
+}
+
+/// Returns a required file argument, by its position.
+pub fn file(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .help(help)
+        .value_name("FILE")
+        .required(true)
+        .value_parser(value_parser!(PathBuf))
+}
+
+/// Returns an optional file argument, by its position.
+pub fn optional_file(name: &'static str, help: &'static str) -> Arg {
+    file(name, help).required(false)
+}
+
+/// Returns a path argument, by its name.
+pub fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    text(name, value, help).value_parser(value_parser!(PathBuf))
+}
+
+/// Returns a string argument, by its name.
+pub fn text(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).help(help).value_name(value)
+}
+
+/// Returns the argument for the command that a written file names as its generator.
+pub fn written_by(usual: &'static str) -> Arg {
+    text(
+        "command",
+        "COMMAND",
+        "The command that the file's first comment names as its generator",
+    )
+    .default_value(usual)
+}
+
+/// Returns the argument for the form of a command's result.
+pub fn message_format() -> Arg {
+    text(
+        "message-format",
+        "FORMAT",
+        "The form of the result: for people, or a JSON message on standard output",
+    )
+    .default_value("human")
+    .value_parser(["human", "json"])
+}
+
+/// Returns an argument without a value.
+pub fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .help(help)
+        .action(ArgAction::SetTrue)
+}
