@@ -348,6 +348,7 @@ fn use_a_frame<const SIZE: usize>() -> u64 {
 
 /// `EvtDriverUnload`.
 extern "C" fn unload(_driver: WDFDRIVER) {
+    findings::unload();
     etw::unregister();
     let handle = REGISTRATION.swap(0, Ordering::Relaxed);
     if handle != 0 {

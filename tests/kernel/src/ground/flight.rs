@@ -56,6 +56,8 @@ pub struct Flight {
     image: AtomicU64,
     routine: Text<8>,
     step: Text<32>,
+    /// The symbol file that is being read, or empty.
+    symbols: Text<32>,
 }
 
 /// The state of a recorder, as the watching process reads it.
@@ -71,6 +73,8 @@ pub struct Recorded {
     pub image: u64,
     /// The step that the process was in.
     pub step: String,
+    /// The symbol file that the process was reading.
+    pub symbols: Option<String>,
 }
 
 /// This process's recorder, if another process watches it.
@@ -105,6 +109,18 @@ pub fn note_step(step: &str) {
         flight.step.store(step);
         flight.progress.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Records that `body` reads a symbol file.
+pub fn reading_symbols<R>(file: &str, body: impl FnOnce() -> R) -> R {
+    if let Some(flight) = current() {
+        flight.symbols.store(file);
+    }
+    let result = body();
+    if let Some(flight) = current() {
+        flight.symbols.store("");
+    }
+    result
 }
 
 /// Records the address that a driver's image is loaded at.
@@ -150,6 +166,7 @@ impl Flight {
             fault: (fault != 0).then_some(fault),
             image: self.image.load(Ordering::Relaxed),
             step: self.step.load(),
+            symbols: Some(self.symbols.load()).filter(|file| !file.is_empty()),
         }
     }
 }

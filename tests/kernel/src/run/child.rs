@@ -28,7 +28,7 @@ use crate::{
     ground::{
         flight::{self, Flight, Recorded},
         images::Images,
-        loader,
+        loader, symbols,
     },
     services::exports::address_of,
 };
@@ -133,10 +133,22 @@ fn watch(child: Pid, flight: &Flight) -> Result<End> {
 }
 
 impl Ended {
+    /// If the process ended while it read symbols, reads no more of them from now on. Returns a
+    /// sentence that says so.
+    pub fn give_up_symbols(&self) -> Option<String> {
+        let file = self.recorded.symbols.as_ref()?;
+        symbols::disable();
+        Some(format!(
+            "the symbols in {} cannot be read: the reader {}; remove the file or build it again",
+            etl_file::show::Escaped(file),
+            self.how
+        ))
+    }
+
     /// Reports the end of the process, and the trace until then.
-    pub fn report(self, run: &Run, report: &mut dyn Report) {
+    pub fn report(&self, run: &Run, report: &mut dyn Report) {
         let Self { how, recorded } = self;
-        let place = |address: u64| place(run, &recorded, address);
+        let place = |address: u64| place(run, recorded, address);
         let image = run.image.file_name().unwrap_or_default();
         let fault = recorded.fault.and_then(place);
         let fault = fault.map_or_else(String::new, |place| format!(", in {place}"));

@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use super::{
     child::{self, End},
+    finding::{Finding, Kind},
     human::Human,
     json::Json,
     options::{Format, Run},
@@ -31,16 +32,44 @@ pub fn execute(run: &Run, format: Format) -> Result<bool> {
             false
         })
     };
-    match child::run_in_child(work)? {
-        End::Done(is_clean) => Ok(is_clean),
-        End::Ended(ended) => {
-            with_report(format, |report| {
-                ended.report(run, report);
-                Ok(())
-            })?;
-            Ok(false)
-        }
+    let ended = match in_child(format, "the driver runs again without them", work)? {
+        End::Done(is_clean) => return Ok(is_clean),
+        End::Ended(ended) => ended,
+    };
+    // The report has symbols too.
+    let report = || {
+        let result = with_report(format, |report| {
+            ended.report(run, report);
+            Ok(())
+        });
+        result.is_ok()
+    };
+    match in_child(format, "the report follows without them", report)? {
+        End::Done(_) => {}
+        End::Ended(_) => with_report(format, |report| {
+            ended.report(run, report);
+            Ok(())
+        })?,
     }
+    Ok(false)
+}
+
+/// Does work in a process of its own, and again without symbols if reading them ended the process.
+/// `next` says so.
+fn in_child(format: Format, next: &str, work: impl Fn() -> bool) -> Result<End> {
+    let end = child::run_in_child(&work)?;
+    let End::Ended(ended) = &end else {
+        return Ok(end);
+    };
+    let Some(sentence) = ended.give_up_symbols() else {
+        return Ok(end);
+    };
+    with_report(format, |report| {
+        let message = format!("{sentence}; {next}");
+        report.finding(&Finding::sentence(Kind::Note, message));
+        Ok(())
+    })?;
+    child::run_in_child(&work)
 }
 
 /// Calls `body` with a report that writes in a format.

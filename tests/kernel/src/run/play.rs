@@ -15,6 +15,7 @@ use crate::{
     harness::{
         config::KernelConfig,
         driver::Driver,
+        error::KernelError,
         kernel::{Kernel, Statistics},
         recording::{RecordedEvent, Recording},
         script::{Done, Observer, Script, Setting},
@@ -211,30 +212,27 @@ impl Run {
                 .map_err(Finding::of_step),
             Err(error) => Err(Finding::of_error(error)),
         };
-        let is_whole = result.is_ok();
         findings.extend(result.err().into_iter().flatten());
+        // A kernel that has bugchecked does not unload the driver.
+        let has_crashed = findings.iter().any(|one| one.kind == Kind::BugCheck);
         player.starts(0, "unload");
-        // What the driver leaks is of interest even if a step failed. A bugcheck was reported.
         match driver.unload() {
+            // The error is the bugcheck that is a finding already.
+            Err(KernelError::BugCheck(_)) if has_crashed => {}
             Ok(()) => {
                 if let Err(error) = player.step("unload", recording) {
                     findings.extend(Finding::of_error(error));
                 }
             }
             Err(error) => {
-                let found = Finding::of_error(error).into_iter();
-                findings.extend(found.filter(|one| is_whole || one.kind == Kind::Violation));
+                findings.extend(Finding::of_error(error));
             }
         }
         findings
     }
 
     /// Returns the script to play.
-    fn script(
-        &self,
-        driver: &Driver,
-        findings: &mut Vec<Finding>,
-    ) -> Result<Script, crate::KernelError> {
+    fn script(&self, driver: &Driver, findings: &mut Vec<Finding>) -> Result<Script, KernelError> {
         if let Some(script) = &self.script {
             return Ok(script.clone());
         }
@@ -329,7 +327,7 @@ struct Player<'a> {
 
 impl Player<'_> {
     /// Passes on a step that is not of a script, and its events.
-    fn step(&mut self, step: &str, recording: &Recording) -> Result<(), crate::KernelError> {
+    fn step(&mut self, step: &str, recording: &Recording) -> Result<(), KernelError> {
         self.done(&Done::sentence(step));
         for event in recording.take()? {
             self.event(&event);
