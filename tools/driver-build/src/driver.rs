@@ -1,6 +1,7 @@
 //! Finds the driver in a cargo workspace, and builds its image.
 
 use std::{
+    collections::BTreeSet,
     env, fs,
     io::{self, BufRead as _, BufReader, IsTerminal as _},
     path::{Path, PathBuf},
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     link,
+    missing::missing_names,
     process::{line, output_of},
     standin::{CRATES_IO, REPLACED, Replaced, Standin},
     toolchain::{Machine, Toolchain, rustflags},
@@ -37,7 +39,8 @@ impl Profile {
     }
 }
 
-/// A driver in a cargo workspace: a package with a library of the kind `cdylib`.
+/// A driver in a cargo workspace: a package with a library of the kind `cdylib` and with
+/// `[package.metadata.wdk]` or a dependency on one of the WDK's crates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Driver {
     /// The package's name.
@@ -192,6 +195,8 @@ impl Driver {
             .arg("--manifest-path")
             .arg(&self.manifest)
             .args(["--package", &self.package])
+            // A program of the package is for this machine, if for any.
+            .arg("--lib")
             .args((profile == Profile::Release).then_some("--release"));
         run(&mut cargo, messages)?;
         let from = built_in.join(target).join(profile.folder());
@@ -225,7 +230,7 @@ impl Driver {
     /// the build's packages. Fails if the driver needs versions that have no stand-ins.
     fn replace_all(&self, toolchain: &Toolchain, standin: &mut Standin) -> Result<Value> {
         let metadata = self.resolve(toolchain, standin)?;
-        let others = others(&self.package, &metadata, standin)?;
+        let others = others(self, &metadata, standin)?;
         if others.is_empty() {
             return Ok(metadata);
         }
@@ -236,7 +241,7 @@ impl Driver {
             standin.add(&source, one)?;
         }
         let metadata = self.resolve(toolchain, standin)?;
-        match self::others(&self.package, &metadata, standin)?.first() {
+        match self::others(self, &metadata, standin)?.first() {
             None => Ok(metadata),
             Some(other) => bail!("{}", other.refusal(&self.package)),
         }
@@ -332,7 +337,8 @@ const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
 
 /// The error for a workspace without a driver.
 const NO_DRIVER: &str = "the workspace has no driver: no package has a library of the kind \
-                         `cdylib`; add `[lib] crate-type = [\"cdylib\"]` to the driver's Cargo.toml";
+                         `cdylib` and depends on wdk-sys, wdk or wdk-build; add `[lib] crate-type = \
+                         [\"cdylib\"]` and wdk-sys to the driver's Cargo.toml";
 
 /// Copies an image and its symbols, with the names of a driver's files.
 ///
@@ -377,6 +383,7 @@ fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
     for package in list(&metadata["packages"]) {
         let is_driver = |target: &&Value| list(&target["crate_types"]).any(|kind| kind == "cdylib");
         let library = list(&package["targets"]).find(is_driver);
+        let library = library.filter(|_| is_for_the_wdk(package));
         if let (Some(library), Some(name), Some(manifest)) = (
             library,
             package["name"].as_str(),
@@ -401,6 +408,16 @@ fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
         }
     }
     Ok(drivers)
+}
+
+/// Returns whether a package is built with the WDK's crates; other libraries of the kind `cdylib` are
+/// for programs.
+fn is_for_the_wdk(package: &Value) -> bool {
+    let depends = list(&package["dependencies"])
+        .filter(|one| one["kind"] != "dev")
+        .filter_map(|one| one["name"].as_str())
+        .any(|name| ["wdk", "wdk-build", "wdk-sys"].contains(&name));
+    depends || !package["metadata"]["wdk"].is_null()
 }
 
 /// Returns the elements of a JSON array.
@@ -456,10 +473,10 @@ fn framework(wdk: &Value) -> Option<Framework> {
 
 /// Returns the WDK crates among a driver's dependencies that are not stand-ins; fails if there are
 /// neither these nor stand-ins.
-fn others(driver: &str, metadata: &Value, standin: &Standin) -> Result<Vec<Other>> {
+fn others(driver: &Driver, metadata: &Value, standin: &Standin) -> Result<Vec<Other>> {
     let mut others = Vec::new();
     let mut is_replaced = false;
-    for package in metadata["packages"].as_array().into_iter().flatten() {
+    for package in used_packages(driver, metadata)? {
         let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
         let name = text("name");
         if REPLACED.iter().all(|one| one.name != name) {
@@ -479,9 +496,34 @@ fn others(driver: &str, metadata: &Value, standin: &Standin) -> Result<Vec<Other
     }
     ensure!(
         is_replaced || !others.is_empty(),
-        "{driver} depends on neither wdk-sys nor wdk-build; add wdk-sys 0.5 to its dependencies"
+        "{} depends on neither wdk-sys nor wdk-build; add wdk-sys 0.5 to its dependencies",
+        driver.package
     );
     Ok(others)
+}
+
+/// Returns the packages that a driver's build uses, itself included; the workspace can have others,
+/// which other members use.
+fn used_packages<'a>(driver: &Driver, metadata: &'a Value) -> Result<Vec<&'a Value>> {
+    let packages = || list(&metadata["packages"]);
+    let own = packages()
+        .find(|one| one["manifest_path"].as_str().map(Path::new) == Some(&driver.manifest));
+    let own = own.with_context(|| format!("cargo's metadata has no package {}", driver.package))?;
+    let mut reached = vec![&own["id"]];
+    let mut at = 0;
+    while let Some(&id) = reached.get(at) {
+        at += 1;
+        let node = list(&metadata["resolve"]["nodes"]).find(|node| node["id"] == *id);
+        for dependency in node.into_iter().flat_map(|node| list(&node["deps"])) {
+            let is_built = list(&dependency["dep_kinds"]).any(|one| one["kind"] != "dev");
+            if is_built && !reached.contains(&&dependency["pkg"]) {
+                reached.push(&dependency["pkg"]);
+            }
+        }
+    }
+    Ok(packages()
+        .filter(|one| reached.contains(&&one["id"]))
+        .collect())
 }
 
 /// Runs cargo, shows its messages, and adds a note about names that the stand-in lacks.
@@ -496,12 +538,12 @@ fn run(cargo: &mut Command, messages: Messages) -> Result<()> {
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start: {}", line(cargo)))?;
-    let mut missing = Vec::new();
+    let mut missing = BTreeSet::new();
     if let Some(output) = child.stdout.take() {
         for text in BufReader::new(output).lines() {
             let text = text.context("cannot read cargo's messages")?;
             let message: Value = serde_json::from_str(&text).unwrap_or_default();
-            missing.extend(missing_name(&message));
+            missing.extend(missing_names(&message));
             match messages {
                 Messages::Json => println!("{text}"),
                 Messages::Human => {
@@ -518,31 +560,14 @@ fn run(cargo: &mut Command, messages: Messages) -> Result<()> {
     if status.success() {
         return Ok(());
     }
-    missing.dedup();
     if missing.is_empty() {
         bail!("cargo cannot build the driver ({status})");
     }
     bail!(
         "cargo cannot build the driver ({status}); these names may be ones that the stand-in for \
          wdk-sys lacks although the WDK's headers have them: {}",
-        missing.join(", ")
+        Vec::from_iter(missing).join(", ")
     )
-}
-
-/// Returns the name in an error about a name of wdk-sys that does not exist.
-fn missing_name(message: &Value) -> Option<String> {
-    const UNRESOLVED: [&str; 6] = ["E0412", "E0422", "E0425", "E0432", "E0433", "E0531"];
-    let message = &message["message"];
-    let code = message["code"]["code"].as_str()?;
-    let rendered = message["rendered"].as_str()?;
-    if !UNRESOLVED.contains(&code) || !rendered.contains("wdk_sys") {
-        return None;
-    }
-    // The message has the name between backticks: "cannot find type `X` in crate `wdk_sys`".
-    let text = message["message"].as_str()?;
-    let name = text.split('`').nth(1)?;
-    let name = name.rsplit("::").next()?;
-    Some(name.to_owned())
 }
 
 /// Returns the machine that a command line names.
@@ -553,7 +578,7 @@ fn missing_name(message: &Value) -> Option<String> {
 pub fn machine(name: &str) -> Result<Machine> {
     let all = [Machine::X64, Machine::Arm64];
     let found = all.into_iter().find(|machine| machine.name() == name);
-    found.with_context(|| format!("cannot build for `{name}`; expected x64 or arm64"))
+    found.with_context(|| format!("unknown machine `{name}`; expected x64 or arm64"))
 }
 
 #[cfg(test)]
@@ -568,6 +593,7 @@ mod tests {
                 { "name": "build-script-build", "crate_types": ["bin"] },
                 { "name": name, "crate_types": [kind] },
             ],
+            "dependencies": [{ "name": "wdk-sys", "kind": null }],
         })
     }
 
@@ -639,10 +665,80 @@ mod tests {
     }
 
     #[test]
+    fn a_library_for_programs_is_not_a_driver() {
+        let mut plugin = package("plugin", "cdylib");
+        plugin["dependencies"] = json!([
+            { "name": "windows-sys", "kind": null },
+            { "name": "wdk-sys", "kind": "dev" },
+        ]);
+        let all = [plugin.clone(), package("driver", "cdylib")];
+        assert_eq!(choose(&all, "plugin", None).unwrap(), "driver");
+        assert!(choose(&all, "plugin", Some("plugin")).is_err());
+        // Either mark of a driver is enough.
+        plugin["metadata"] = json!({ "wdk": {} });
+        assert_eq!(choose(&[plugin], "x", None).unwrap(), "plugin");
+    }
+
+    /// Returns the metadata of a package that depends on others.
+    fn resolved(user: &Value, used: &[Value]) -> Value {
+        let mut all: Vec<Value> = used.to_vec();
+        all.push(user.clone());
+        for one in &mut all {
+            one["id"] = one["name"].clone();
+        }
+        let deps: Vec<Value> = used
+            .iter()
+            .map(|one| json!({ "pkg": one["name"], "dep_kinds": [{ "kind": null }] }))
+            .collect();
+        let nodes = json!([{ "id": user["name"], "deps": deps }]);
+        json!({ "packages": all, "resolve": { "nodes": nodes } })
+    }
+
+    #[test]
+    fn the_versions_of_other_members_do_not_matter() {
+        let folder = tempfile::tempdir().unwrap();
+        let standin = Standin::write(folder.path(), Path::new("none")).unwrap();
+        let d = package("d", "cdylib");
+        let driver = drivers(&workspace(std::slice::from_ref(&d)))
+            .unwrap()
+            .remove(0);
+        let path = folder.path().join("wdk-sys/Cargo.toml");
+        let standin_sys = json!({ "name": "wdk-sys", "version": "0.5.2", "manifest_path": path });
+        let old = json!({
+            "id": "wdk-build", "name": "wdk-build", "version": "0.3.0", "source": "registry+x",
+            "manifest_path": "/r/wdk-build/Cargo.toml",
+        });
+        let sibling = json!({ "id": "s", "name": "s", "manifest_path": "/w/s/Cargo.toml" });
+        // An old version that a sibling uses, or that the driver's tests use.
+        let mut metadata = resolved(&d, std::slice::from_ref(&standin_sys));
+        let uses_old = |kind: Value| json!({ "pkg": "wdk-build", "dep_kinds": [{ "kind": kind }] });
+        if let Some(packages) = metadata["packages"].as_array_mut() {
+            packages.extend([old, sibling.clone()]);
+        }
+        let ours = metadata["resolve"]["nodes"][0]["deps"][0].clone();
+        metadata["resolve"]["nodes"][0]["deps"] = json!([ours, uses_old(json!("dev"))]);
+        assert!(others(&driver, &metadata, &standin).unwrap().is_empty());
+        metadata["resolve"]["nodes"][0]["deps"][1] = uses_old(json!("build"));
+        assert_eq!(others(&driver, &metadata, &standin).unwrap().len(), 1);
+        // A driver without wdk-sys beside a sibling with it.
+        let mut metadata = resolved(&d, &[standin_sys, sibling]);
+        let nodes = &mut metadata["resolve"]["nodes"];
+        nodes[0]["deps"] = json!([{ "pkg": "s", "dep_kinds": [{ "kind": "dev" }] }]);
+        let error = others(&driver, &metadata, &standin)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("add wdk-sys 0.5"), "{error}");
+    }
+
+    #[test]
     fn other_versions_of_the_wdk_crates_are_named_with_those_that_work() {
         let folder = tempfile::tempdir().unwrap();
         let standin = Standin::write(folder.path(), Path::new("none")).unwrap();
-        let found = |packages: &[Value]| others("d", &json!({ "packages": packages }), &standin);
+        let d = package("d", "cdylib");
+        let driver = drivers(&workspace(std::slice::from_ref(&d)))
+            .unwrap()
+            .remove(0);
+        let found = |packages: &[Value]| others(&driver, &resolved(&d, packages), &standin);
         let ours = json!({
             "name": "wdk-sys", "version": "0.5.2", "source": null,
             "manifest_path": folder.path().join("wdk-sys/Cargo.toml"),
@@ -704,18 +800,5 @@ mod tests {
                 "--remap-path-prefix=/home/me/lib/inner=packages/inner"
             ]
         );
-    }
-
-    #[test]
-    fn names_that_wdk_sys_lacks_are_found_in_errors() {
-        let message = |code: &str, text: &str, rendered: &str| json!({ "message": { "code": { "code": code }, "message": text, "rendered": rendered } });
-        let found = missing_name(&message(
-            "E0432",
-            "unresolved import `wdk_sys::ntddk::KeFoo`",
-            "use wdk_sys::ntddk::KeFoo;",
-        ));
-        assert_eq!(found.as_deref(), Some("KeFoo"));
-        let own = message("E0425", "cannot find value `x` in this scope", "x");
-        assert_eq!(missing_name(&own), None);
     }
 }

@@ -12,6 +12,7 @@
 
 pub mod driver;
 pub mod link;
+mod missing;
 pub mod packages;
 pub mod process;
 pub mod standin;
