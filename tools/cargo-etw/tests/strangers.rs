@@ -164,3 +164,57 @@ fn drivers_are_built_in_every_layout_with_the_authors_settings() {
         fs::canonicalize(&sys).unwrap()
     );
 }
+
+/// Runs `cargo etw build` with another rustc, and with nothing else of a toolchain but cargo.
+#[cfg(unix)]
+fn with_rustc(version: &str) -> Option<String> {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    // With Debian's toolchain there is nothing to refuse.
+    if Path::new("/usr/bin/cargo").exists() {
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (driver, programs) = (folder.path().join("driver"), folder.path().join("bin"));
+    write(
+        &driver.join("Cargo.toml"),
+        &format!("{DRIVER}[workspace]\n"),
+    );
+    write(&driver.join("src/lib.rs"), LIBRARY);
+    let script = "#!/bin/sh\n[ \"$1\" = --version ] && echo rustc VERSION.0\n";
+    let rustc = programs.join("rustc");
+    write(&rustc, &script.replace("VERSION", version));
+    fs::set_permissions(&rustc, fs::Permissions::from_mode(0o755)).unwrap();
+    symlink(env!("CARGO"), programs.join("cargo")).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
+        .current_dir(&driver)
+        .env("PATH", &programs)
+        .args(["etw", "build"])
+        .output()
+        .unwrap();
+    Some(errors(&output, false))
+}
+
+#[test]
+#[cfg(unix)]
+fn an_old_toolchain_is_refused() {
+    let Some(shown) = with_rustc("1.91") else {
+        return;
+    };
+    assert!(
+        shown.contains("needs Rust 1.95 or later, but rustc is 1.91 here"),
+        "{shown}"
+    );
+    assert!(shown.contains("`cargo +1.95 etw build`"), "{shown}");
+}
+
+#[test]
+#[cfg(unix)]
+fn packages_are_not_installed_without_a_yes() {
+    let Some(shown) = with_rustc("1.95") else {
+        return;
+    };
+    assert!(shown.contains("rustup is not installed"), "{shown}");
+    assert!(shown.contains("`sudo apt-get install"), "{shown}");
+    assert!(shown.contains("`cargo etw build --install`"), "{shown}");
+}
