@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     env, fs,
     io::{self, BufRead as _, BufReader, IsTerminal as _},
-    path::{Path, PathBuf},
+    path::{self, Component, Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -12,11 +12,13 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::{
+    config::Flags,
     link,
     missing::missing_names,
     process::{line, output_of},
+    profile,
     standin::{CRATES_IO, REPLACED, Replaced, Standin},
-    toolchain::{Machine, Toolchain, rustflags},
+    toolchain::{Machine, Toolchain},
 };
 
 /// A build profile of a driver.
@@ -35,6 +37,37 @@ impl Profile {
         match self {
             Self::Debug => "debug",
             Self::Release => "release",
+        }
+    }
+}
+
+/// The options of a build, as cargo has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The name of the profile.
+    pub profile: String,
+    /// cargo's arguments that select features.
+    pub features: Vec<String>,
+    /// True if the author's lock file must be up to date.
+    pub is_locked: bool,
+    /// True if cargo may not use the network.
+    pub is_offline: bool,
+    /// cargo's arguments for the amount of output.
+    pub output: Vec<String>,
+}
+
+impl From<Profile> for Options {
+    fn from(profile: Profile) -> Self {
+        let profile = match profile {
+            Profile::Debug => "dev",
+            Profile::Release => "release",
+        };
+        Self {
+            profile: profile.to_owned(),
+            features: Vec::new(),
+            is_locked: false,
+            is_offline: false,
+            output: Vec::new(),
         }
     }
 }
@@ -161,6 +194,18 @@ impl Driver {
         }
     }
 
+    /// Returns the driver with another target folder.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path is empty or the current folder is unknown.
+    pub fn with_target(mut self, folder: &Path) -> Result<Self> {
+        let absolute = path::absolute(folder)
+            .with_context(|| format!("cannot find the target folder {}", folder.display()))?;
+        self.target = plain(&absolute);
+        Ok(self)
+    }
+
     /// Builds the driver without the WDK. The stand-ins, cargo's output and the image are in the
     /// folder `etw` of the target folder; no other file is changed.
     ///
@@ -174,41 +219,76 @@ impl Driver {
         profile: Profile,
         messages: Messages,
     ) -> Result<Image> {
+        self.build_with(toolchain, &profile.into(), messages)
+    }
+
+    /// Builds the driver like [`Driver::build`], with options of cargo. cargo runs in the current
+    /// folder, whose configuration counts.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Driver::build`], and if an option in the environment is not Unicode.
+    pub fn build_with(
+        &self,
+        toolchain: &Toolchain,
+        options: &Options,
+        messages: Messages,
+    ) -> Result<Image> {
         let folder = self.target.join("etw");
         let lock = self.workspace.join("Cargo.lock");
+        if options.is_locked {
+            // The build has a lock file of its own, in which the stand-ins are.
+            self.resolve(toolchain, options, |cargo| cargo.arg("--locked"))?;
+        }
         let standin_folder = folder.join("standin");
         let mut standin = Standin::write(&standin_folder, &lock)?;
-        let metadata = self.replace_all(toolchain, &mut standin)?;
+        let metadata = self.replace_all(toolchain, options, &mut standin)?;
         let built_in = folder.join("build");
         standin.forget_old_functions(&built_in)?;
-        let mut cargo = toolchain.build(&self.workspace, &built_in)?;
-        // wdk-build refuses the dynamic C runtime; the author's workspace need not set this.
+        let mut cargo = toolchain.build_here(&built_in)?;
         let target = toolchain.target();
-        let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+        let flags = Flags::of_author(toolchain.rust(), target)?;
+        for flag in &flags.left_out {
+            eprintln!(
+                "note: leaving out `{flag}` of the compiler's options in the environment or in cargo's \
+                 configuration: drivers are linked by this program, with a PDB"
+            );
+        }
+        let mut flags = flags.used;
+        flags.extend(toolchain.remapped(&self.workspace, &built_in));
+        // wdk-build refuses the dynamic C runtime; the author's workspace need not set this.
+        flags.push("-Ctarget-feature=+crt-static".to_owned());
         // Wherever the target folder is, the stand-ins have the names that they have by default.
         flags.push(link::remap(&standin_folder, "target/etw/standin"));
         flags.extend(outside(&metadata, &self.workspace, &standin_folder));
-        cargo.arg(rustflags(target, &flags));
+        let manifest = self.workspace.join("Cargo.toml");
+        let symbols = profile::symbols(toolchain.rust(), &manifest, &options.profile)?;
         standin
             .replace(&mut cargo)
-            .env(MANIFEST, self.workspace.join("Cargo.toml"))
+            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+            .env(MANIFEST, manifest)
             .arg("--manifest-path")
             .arg(&self.manifest)
             .args(["--package", &self.package])
             // A program of the package is for this machine, if for any.
             .arg("--lib")
-            .args((profile == Profile::Release).then_some("--release"));
+            .args(["--profile", &options.profile])
+            .args(symbols)
+            .args(&options.features)
+            .args(options.is_offline.then_some("--offline"))
+            .args(&options.output);
         run(&mut cargo, messages)?;
-        let from = built_in.join(target).join(profile.folder());
+        let profile = profile::folder(&options.profile);
+        let from = built_in.join(target).join(profile);
         let machine = toolchain.machine().name();
-        let to = folder.join(machine).join(profile.folder());
+        let to = folder.join(machine).join(profile);
         let image = self.copy(&from, &to)?;
         if messages == Messages::Json {
             let message = json!({
                 "reason": "driver-image",
                 "package": self.package,
                 "machine": machine,
-                "profile": profile.folder(),
+                "profile": profile,
                 "sys": image.sys,
                 "pdb": image.pdb,
             });
@@ -228,8 +308,13 @@ impl Driver {
 
     /// Makes cargo take the stand-ins for all of the driver's WDK crates, and returns the metadata of
     /// the build's packages. Fails if the driver needs versions that have no stand-ins.
-    fn replace_all(&self, toolchain: &Toolchain, standin: &mut Standin) -> Result<Value> {
-        let metadata = self.resolve(toolchain, standin)?;
+    fn replace_all(
+        &self,
+        toolchain: &Toolchain,
+        options: &Options,
+        standin: &mut Standin,
+    ) -> Result<Value> {
+        let metadata = self.resolve(toolchain, options, |cargo| standin.replace(cargo))?;
         let others = others(self, &metadata, standin)?;
         if others.is_empty() {
             return Ok(metadata);
@@ -240,23 +325,29 @@ impl Driver {
             };
             standin.add(&source, one)?;
         }
-        let metadata = self.resolve(toolchain, standin)?;
+        let metadata = self.resolve(toolchain, options, |cargo| standin.replace(cargo))?;
         match self::others(self, &metadata, standin)?.first() {
             None => Ok(metadata),
             Some(other) => bail!("{}", other.refusal(&self.package)),
         }
     }
 
-    /// Returns cargo's metadata of the driver and its dependencies, with the stand-ins.
-    fn resolve(&self, toolchain: &Toolchain, standin: &Standin) -> Result<Value> {
+    /// Returns cargo's metadata of the driver and its dependencies, with more arguments.
+    fn resolve(
+        &self,
+        toolchain: &Toolchain,
+        options: &Options,
+        more: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Result<Value> {
         let mut cargo = toolchain.rust().cargo();
         cargo
-            .current_dir(&self.workspace)
             .args(["metadata", "--format-version", "1"])
             .args(["--filter-platform", toolchain.target()])
             .arg("--manifest-path")
-            .arg(&self.manifest);
-        standin.replace(&mut cargo);
+            .arg(&self.manifest)
+            .args(&options.features)
+            .args(options.is_offline.then_some("--offline"));
+        more(&mut cargo);
         let output = cargo
             .output()
             .with_context(|| format!("cannot start: {}", line(&cargo)))?;
@@ -378,7 +469,7 @@ fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
         let path = metadata[key].as_str().map(PathBuf::from);
         path.with_context(|| format!("cargo's metadata has no {key}"))
     };
-    let (workspace, target) = (path("workspace_root")?, path("target_directory")?);
+    let (workspace, target) = (path("workspace_root")?, plain(&path("target_directory")?));
     let mut drivers = Vec::new();
     for package in list(&metadata["packages"]) {
         let is_driver = |target: &&Value| list(&target["crate_types"]).any(|kind| kind == "cdylib");
@@ -408,6 +499,21 @@ fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
         }
     }
     Ok(drivers)
+}
+
+/// Returns a path without `.` and `..`, as cargo names what is in a folder.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
 }
 
 /// Returns whether a package is built with the WDK's crates; other libraries of the kind `cdylib` are
@@ -665,6 +771,16 @@ mod tests {
     }
 
     #[test]
+    fn a_target_folder_has_the_path_that_cargo_gives_to_what_is_in_it() {
+        let mut metadata = workspace(&[package("d", "cdylib")]);
+        metadata["target_directory"] = json!("/w/driver/../target");
+        let driver = drivers(&metadata).unwrap().remove(0);
+        assert_eq!(driver.target, Path::new("/w/target"));
+        let driver = driver.with_target(Path::new("/w/./d/../out")).unwrap();
+        assert_eq!(driver.target, Path::new("/w/out"));
+    }
+
+    #[test]
     fn a_library_for_programs_is_not_a_driver() {
         let mut plugin = package("plugin", "cdylib");
         plugin["dependencies"] = json!([
@@ -680,17 +796,17 @@ mod tests {
     }
 
     /// Returns the metadata of a package that depends on others.
-    fn resolved(user: &Value, used: &[Value]) -> Value {
-        let mut all: Vec<Value> = used.to_vec();
-        all.push(user.clone());
+    fn resolved(package: &Value, dependencies: &[Value]) -> Value {
+        let mut all: Vec<Value> = dependencies.to_vec();
+        all.push(package.clone());
         for one in &mut all {
             one["id"] = one["name"].clone();
         }
-        let deps: Vec<Value> = used
+        let deps: Vec<Value> = dependencies
             .iter()
             .map(|one| json!({ "pkg": one["name"], "dep_kinds": [{ "kind": null }] }))
             .collect();
-        let nodes = json!([{ "id": user["name"], "deps": deps }]);
+        let nodes = json!([{ "id": package["name"], "deps": deps }]);
         json!({ "packages": all, "resolve": { "nodes": nodes } })
     }
 

@@ -339,8 +339,7 @@ fn old_build(name: &str, contents: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a text as a TOML string.
-#[must_use]
-pub fn toml_string(text: &str) -> String {
+fn toml_string(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
