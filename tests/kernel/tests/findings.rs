@@ -214,6 +214,51 @@ fn the_trace_until_a_bugcheck_is_written_and_handed_out() {
 }
 
 #[test]
+fn a_fault_in_a_memory_routine_names_it_and_its_caller() {
+    let report = report("copy-from-nowhere");
+    let first = report.lines().next().unwrap();
+    assert!(
+        first.contains(" in memcpy, called from tests/drivers/probe/src/lib.rs:"),
+        "{report}"
+    );
+    assert!(
+        first.contains("(etw_probe_driver::copy_from_nowhere, "),
+        "{report}"
+    );
+    assert!(!first.contains("code at 0x"), "{report}");
+}
+
+#[test]
+fn a_return_through_an_overwritten_stack_is_guessed_at() {
+    let report = report("smashed-stack");
+    let first = report.lines().next().unwrap();
+    assert!(
+        first.contains("code at 0x0000004141414141, which no driver code called; "),
+        "{report}"
+    );
+    assert!(
+        first.contains("(a guess from the rest of the stack)"),
+        "{report}"
+    );
+    assert!(report.contains("FxDriverEntry"), "{report}");
+}
+
+#[test]
+fn a_panic_of_a_debug_build_is_called_one() {
+    let driver = common::driver("debug", "etw_probe_driver.sys");
+    let kernel = Kernel::with_config(config());
+    let error = kernel.load_as(&driver, "panic").err().unwrap().to_string();
+    let first = error.lines().next().unwrap();
+    let said = "bugcheck 0x1E: the driver panicked at PASSIVE_LEVEL (0), in \
+                tests/drivers/probe/src/lib.rs:";
+    assert!(first.starts_with(said), "{error}");
+    assert!(
+        first.ends_with("; its panic handler stopped at a breakpoint"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_device_that_cannot_be_opened_says_why() {
     let kernel = Kernel::new();
     let error = kernel.open(r"\\.\Nothing", Identity::SYSTEM).err().unwrap();

@@ -5,10 +5,13 @@
 //! [`trapped`], on another stack, because the thread's own may have overflowed. There it reports
 //! a bugcheck, and never runs again.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
 
 use etl_file::show::Escaped;
-use nix::libc;
+use nix::{
+    libc,
+    sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap},
+};
 
 use super::{
     routine::low_half,
@@ -17,8 +20,9 @@ use super::{
 };
 use crate::ground::{
     access::Finding,
+    arena::PAGE,
     backtrace::Backtrace,
-    fast_fail,
+    bare, fast_fail,
     irql::Irql,
     memory,
     rule::Rule,
@@ -27,7 +31,8 @@ use crate::ground::{
 };
 
 /// The size in bytes of the stack on which a trapped thread reports.
-const REPORT_BYTES: usize = 256 * 1024;
+/// The reader of PDB files runs on it. Unused pages take no memory.
+const REPORT_BYTES: usize = 8 << 20;
 
 /// `KMODE_EXCEPTION_NOT_HANDLED`.
 const EXCEPTION_NOT_HANDLED: u32 = 0x1E;
@@ -54,15 +59,14 @@ const INTEGER_DIVIDE_BY_ZERO: u64 = 0xC000_0094;
 const BREAKPOINT: u64 = 0x8000_0003;
 
 thread_local! {
-    static REPORT_STACK: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static REPORT_STACK: RefCell<Option<ReportStack>> = const { RefCell::new(None) };
 }
 
 /// Turns the faults of this thread into bugchecks from now on.
 pub fn watch_this_thread(thread: &Thread) {
     REPORT_STACK.with_borrow_mut(|stack| {
-        stack.resize(REPORT_BYTES, 0);
-        let top = stack.as_mut_ptr_range().end.addr() as u64;
-        signals::resume_at(top & !0xF, trapped, &thread.stack().addresses());
+        let top = stack.get_or_insert_with(ReportStack::new).top();
+        signals::resume_at(top, trapped, &thread.stack().addresses());
     });
 }
 
@@ -157,7 +161,12 @@ fn report(thread: &Thread, trap: Trap) -> ! {
             )
         }
     };
-    let message = format!("{what} at {irql}, in {place}");
+    let message = if thread.explain(&backtrace).has_panicked {
+        // The panic handler of a debug build starts with a breakpoint.
+        format!("the driver panicked at {irql}, in {place}; its panic handler stopped at a {what}")
+    } else {
+        format!("{what} at {irql}, in {place}")
+    };
     if status == ACCESS_VIOLATION && irql >= Irql::DISPATCH_LEVEL {
         let operation = u64::from(trap.error & 2 != 0);
         let parameters = [trap.address, u64::from(irql.number()), operation, at];
@@ -179,27 +188,91 @@ fn origin(thread: &Thread, registers: Registers) -> (Backtrace, String) {
         let place = thread.explain(&backtrace).place;
         return (backtrace, place);
     }
-    // The fault is outside the driver: after a jump to a bad address, or in a routine such as
-    // memcpy that was given one. The report names the first return address on the stack that is in
-    // a driver.
-    let caller = (0..64).find_map(|word| {
-        let at = registers.rsp().wrapping_add(8 * word);
-        let address = memory::read::<u64>(at).ok()?;
-        images.is_after_call(address).then_some((address, at))
-    });
     let at = registers.rip;
-    let caller = caller.filter(|_| thread.stack().contains(registers.rsp()));
-    let Some((address, stack)) = caller else {
-        let place = format!("code at 0x{at:016X}, which no driver code called");
-        return (thread.backtrace(), place);
+    let word = |address: u64| {
+        let value = memory::read::<u64>(address).ok();
+        value.filter(|_| thread.stack().contains(address))
     };
-    let mut registers = registers;
-    registers.rip = address;
-    registers.set_rsp(stack.wrapping_add(8));
-    let backtrace = thread.backtrace_from(registers, true);
-    let place = thread.explain(&backtrace).place;
-    (
-        backtrace,
-        format!("code at 0x{at:016X}, called from {place}"),
-    )
+    let described = |caller: Registers| {
+        let backtrace = thread.backtrace_from(caller, true);
+        let place = thread.explain(&backtrace).place;
+        (backtrace, place)
+    };
+    // A routine such as memcpy that was given a bad address.
+    if let (Some(name), Some(address)) = (bare::routine_at(at), word(registers.rsp())) {
+        let (backtrace, place) = described(bare::caller(registers, address));
+        return (backtrace, format!("{name}, called from {place}"));
+    }
+    // Returns the caller, if the word at an address is a return address in a driver.
+    let caller = |stack: u64| {
+        let address = word(stack).filter(|address| images.is_after_call(*address))?;
+        let mut caller = registers;
+        caller.rip = address;
+        caller.set_rsp(stack.wrapping_add(8));
+        Some(caller)
+    };
+    // A call to a bad address.
+    if let Some(caller) = caller(registers.rsp()) {
+        let (backtrace, place) = described(caller);
+        return (
+            backtrace,
+            format!("code at 0x{at:016X}, called from {place}"),
+        );
+    }
+    // A return to an overwritten address. The frames above may be intact.
+    let above = (registers.rsp()..thread.stack().top()).step_by(8);
+    if thread.stack().contains(registers.rsp())
+        && let Some(caller) = above.into_iter().find_map(caller)
+    {
+        let (backtrace, place) = described(caller);
+        return (
+            backtrace,
+            format!(
+                "code at 0x{at:016X}, which no driver code called; probably a return address on \
+                 the stack was overwritten, in a function that was called from {place} (a guess \
+                 from the rest of the stack)"
+            ),
+        );
+    }
+    let place = format!("code at 0x{at:016X}, which no driver code called");
+    (thread.backtrace(), place)
+}
+
+/// The stack on which a trapped thread reports, above an inaccessible page.
+struct ReportStack(NonNull<c_void>);
+
+impl ReportStack {
+    fn new() -> Self {
+        let size = NonZeroUsize::new(PAGE + REPORT_BYTES).expect("the size is not zero");
+        // SAFETY: a fresh anonymous mapping aliases nothing.
+        let mapping = unsafe {
+            mmap_anonymous(
+                None,
+                size,
+                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+                MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE,
+            )
+        }
+        .expect("memory for a stack can be mapped");
+        // SAFETY: the page is this stack's, and nothing uses it.
+        unsafe { mprotect(mapping, PAGE, ProtFlags::PROT_NONE) }
+            .expect("the page below a stack can be protected");
+        Self(mapping)
+    }
+
+    /// Returns the address above the stack.
+    fn top(&self) -> u64 {
+        (self.0.addr().get() + PAGE + REPORT_BYTES) as u64
+    }
+}
+
+impl Drop for ReportStack {
+    fn drop(&mut self) {
+        // SAFETY: a thread that reports never ends, so no code runs on the stack.
+        let unmapped = unsafe { munmap(self.0, PAGE + REPORT_BYTES) };
+        debug_assert!(
+            unmapped.is_ok(),
+            "munmap succeeds for the stack's own mapping"
+        );
+    }
 }

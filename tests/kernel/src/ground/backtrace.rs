@@ -24,6 +24,8 @@ pub struct Explained {
     pub place: String,
     /// All places, from the innermost, one per line.
     pub lines: Vec<String>,
+    /// Set if the calls pass the panic handler of a driver in Rust.
+    pub has_panicked: bool,
 }
 
 /// A place of a backtrace.

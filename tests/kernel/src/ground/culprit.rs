@@ -4,6 +4,8 @@
 //! the other frames are recognized: those of known libraries, and the code that macros of known
 //! libraries generate in the author's crate.
 
+use std::path::Path;
+
 /// The crates whose functions are never the author's. Those of `wdk_macros` and `wdk_etw_macros`
 /// are in the crates that use the macros.
 const CRATES: [&str; 15] = [
@@ -75,7 +77,8 @@ pub struct Source {
 }
 
 /// Returns the index of the innermost frame that is the author's. `frames` starts with the
-/// innermost one. A frame whose line is known is preferred.
+/// innermost one. A frame whose line is known is preferred, then one whose file is known. A frame
+/// about which nothing is known may be a library's.
 pub fn culprit(frames: &[Source]) -> Option<usize> {
     let own: Vec<bool> = own(frames);
     let place = |wanted: &dyn Fn(&Source) -> bool| {
@@ -85,7 +88,19 @@ pub fn culprit(frames: &[Source]) -> Option<usize> {
             .position(|(frame, own)| *own && wanted(frame))
     };
     place(&|frame| frame.file.is_some() && frame.line.is_some_and(|line| line != 0))
-        .or_else(|| place(&|_| true))
+        .or_else(|| place(&|frame| frame.file.is_some()))
+        .or_else(|| place(&|frame| !frame.function.is_empty()))
+}
+
+/// Returns the number of frames up to the outermost one of the panic handler, or 0 if the frames do
+/// not pass it. All these frames are the handler's, with or without names.
+pub fn panic_frames(frames: &[Source]) -> usize {
+    let is_handler = |frame: &Source| {
+        let name = without_parameters(&frame.function);
+        name.rsplit("::").next() == Some("rust_begin_unwind") || name.starts_with("wdk_panic::")
+    };
+    let last = frames.iter().rposition(is_handler);
+    last.map_or(0, |last| last + 1)
 }
 
 /// Returns for each frame whether it is the author's.
@@ -195,7 +210,23 @@ fn without_parameters(name: &str) -> String {
 
 /// Returns whether a file belongs to the Rust toolchain, to the WDK, or to a package from a
 /// registry or a repository other than the author's.
-fn is_foreign(file: &str) -> bool {
+pub fn is_foreign(file: &str) -> bool {
+    is_in_a_foreign_folder(file) || is_vendored(file)
+}
+
+/// Returns whether a file is in a package that `cargo vendor` copied, which has a file of checksums.
+fn is_vendored(file: &str) -> bool {
+    /// The folder that reproducible builds write in place of the build folder.
+    const BUILT_IN: &str = r"C:\src\";
+    let inside = file
+        .strip_prefix(BUILT_IN)
+        .map(|file| file.replace('\\', "/"));
+    let file = inside.as_deref().unwrap_or(file);
+    let mut folders = Path::new(file).ancestors().skip(1);
+    folders.any(|folder| folder.join(".cargo-checksum.json").is_file())
+}
+
+fn is_in_a_foreign_folder(file: &str) -> bool {
     /// The folders that `cargo xtask build` and `cargo etw build` write in place of the machine's.
     const WRITTEN: [&str; 2] = ["c:/src/cargo/", "c:/src/rust/"];
     /// Folder names that no author uses.
@@ -357,5 +388,40 @@ mod tests {
         let frames = [source("DriverEntry", ""), source("a::b", "/d/src/a.rs")];
         assert_eq!(culprit(&frames), Some(1));
         assert_eq!(culprit(&frames[..1]), Some(0));
+    }
+
+    #[test]
+    fn a_frame_about_which_nothing_is_known_is_not_the_authors() {
+        let in_a_file = Source {
+            line: None,
+            ..source("", "/d/src/a.rs")
+        };
+        let frames = [source("", ""), source("EvtIoRead", ""), in_a_file];
+        assert_eq!(culprit(&frames), Some(2));
+        assert_eq!(culprit(&frames[..2]), Some(1));
+        assert_eq!(culprit(&frames[..1]), None);
+    }
+
+    #[test]
+    fn the_frames_of_a_panic_end_with_the_handler() {
+        let frames = [
+            source("", ""),
+            source("__rustc::rust_begin_unwind", ""),
+            source("core::panicking::panic_fmt", ""),
+        ];
+        assert_eq!(panic_frames(&frames), 2);
+        assert_eq!(panic_frames(&frames[2..]), 0);
+    }
+
+    #[test]
+    fn a_vendored_crate_is_foreign() {
+        let folder = tempfile::tempdir().unwrap();
+        let vendored = folder.path().join("vendor/spin-1.0");
+        std::fs::create_dir_all(vendored.join("src")).unwrap();
+        std::fs::write(vendored.join(".cargo-checksum.json"), "{}").unwrap();
+        let file = vendored.join("src/mutex.rs");
+        assert!(is_foreign(file.to_str().unwrap()));
+        let own = folder.path().join("vendor/src/mutex.rs");
+        assert!(!is_foreign(own.to_str().unwrap()));
     }
 }

@@ -98,7 +98,7 @@ impl Image {
         registers: &mut Registers,
         is_return: bool,
         read: impl Fn(u64) -> Option<u64>,
-    ) -> Result<(), End> {
+    ) -> Result<bool, End> {
         self.functions
             .unwind(self.base(), registers, is_return, read)
     }
@@ -133,6 +133,16 @@ impl Image {
                 source,
             })
             .collect()
+    }
+
+    /// Returns a sentence about the image's PDB, if it does not have the lines of the author's code.
+    pub fn missing_lines(&self) -> Option<String> {
+        let pdb = self.symbols.without_lines()?;
+        Some(format!(
+            "{pdb} has no line information for {}, so findings name functions only; set \
+             `debug = \"line-tables-only\"` for the profile",
+            self.name()
+        ))
     }
 
     /// Returns an address's offset in this image.

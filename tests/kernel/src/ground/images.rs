@@ -2,44 +2,55 @@
 
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::{
     backtrace::{Backtrace, Explained, Place, Step, shortened},
-    culprit::culprit,
+    culprit::{culprit, panic_frames},
     image::Image,
     unwind::{self, End, Frame, Registers},
 };
 
 /// The loaded images.
 #[derive(Default)]
-pub struct Images(RwLock<Vec<Arc<Image>>>);
+pub struct Images {
+    loaded: RwLock<Vec<Arc<Image>>>,
+    notes: Mutex<Vec<String>>,
+}
 
 impl Images {
     /// Adds an image.
     pub fn add(&self, image: Arc<Image>) {
-        self.0.write().push(image);
+        self.loaded.write().push(image);
     }
 
     /// Removes an image.
     pub fn remove(&self, image: &Arc<Image>) {
-        self.0.write().retain(|loaded| !Arc::ptr_eq(loaded, image));
+        self.loaded
+            .write()
+            .retain(|loaded| !Arc::ptr_eq(loaded, image));
     }
 
     /// Returns the first image that `matches` accepts.
     fn find(&self, matches: impl Fn(&Image) -> bool) -> Option<Arc<Image>> {
-        let images = self.0.read();
+        let images = self.loaded.read();
         images.iter().find(|image| matches(image)).cloned()
     }
 
     /// Returns whether an address is in a loaded driver.
     pub fn contains(&self, address: u64) -> bool {
-        self.0.read().iter().any(|image| image.contains(address))
+        self.loaded
+            .read()
+            .iter()
+            .any(|image| image.contains(address))
     }
 
     /// Returns whether an address is in a pageable section.
     pub fn is_pageable(&self, address: u64) -> bool {
-        self.0.read().iter().any(|image| image.is_pageable(address))
+        self.loaded
+            .read()
+            .iter()
+            .any(|image| image.is_pageable(address))
     }
 
     /// Returns the name of the image that has an address in a discarded section.
@@ -50,7 +61,7 @@ impl Images {
 
     /// Returns the import that an address stands for, if the kernel does not provide it.
     pub fn unprovided_at(&self, address: u64) -> Option<String> {
-        let images = self.0.read();
+        let images = self.loaded.read();
         let mut names = images
             .iter()
             .filter_map(|image| image.unprovided().name_at(address));
@@ -67,7 +78,7 @@ impl Images {
         limit: usize,
         read: impl Fn(u64) -> Option<u64>,
     ) -> Vec<Frame> {
-        let images = self.0.read();
+        let images = self.loaded.read();
         let unwind = |registers: &mut Registers, is_return| {
             let image = images
                 .iter()
@@ -109,8 +120,13 @@ impl Images {
             }
         }
         let sources: Vec<_> = places.iter().map(|place| place.source.clone()).collect();
-        let of_author = culprit(&sources).and_then(|at| places.get(at));
-        let place = match (of_author, places.first()) {
+        let handler = panic_frames(&sources);
+        let of_author = culprit(sources.get(handler..).unwrap_or_default());
+        let of_author = of_author.and_then(|at| places.get(handler + at));
+        if of_author.is_none_or(|place| place.source.line.is_none()) {
+            self.note_missing_lines(backtrace);
+        }
+        let place = match (of_author, places.get(handler).or(places.first())) {
             (Some(place), _) => place.of_author(),
             (None, Some(place)) => place.of_library(),
             (None, None) => backtrace
@@ -124,7 +140,30 @@ impl Images {
         Explained {
             place,
             lines: shortened(lines),
+            has_panicked: handler > 0,
         }
+    }
+
+    /// Notes the images of a backtrace whose PDBs do not have the lines of the author's code.
+    fn note_missing_lines(&self, backtrace: &Backtrace) {
+        for step in backtrace {
+            let Step::Code(frame) = step else {
+                continue;
+            };
+            let image = self.find(|image| image.contains(frame.address));
+            let Some(note) = image.and_then(|image| image.missing_lines()) else {
+                continue;
+            };
+            let mut notes = self.notes.lock();
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+
+    /// Returns the notes on images' symbols, each once.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.lock().clone()
     }
 
     /// Describes the function that starts at an address.
@@ -148,7 +187,12 @@ impl Images {
 
     /// Makes all pageable sections inaccessible, or accessible again.
     pub fn set_pageable_accessible(&self, accessible: bool) {
-        for image in self.0.read().iter().filter(|image| image.has_pageable()) {
+        for image in self
+            .loaded
+            .read()
+            .iter()
+            .filter(|image| image.has_pageable())
+        {
             image.set_pageable_accessible(accessible);
         }
     }

@@ -6,6 +6,7 @@ pub mod abi;
 pub mod access;
 pub mod arena;
 pub mod backtrace;
+pub mod bare;
 pub mod bugcheck;
 pub mod clock;
 pub mod copy;

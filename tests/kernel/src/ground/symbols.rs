@@ -14,9 +14,15 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use pdb_addr2line::{Context, ContextPdbData, TypeFormatterFlags, pdb::PDB};
+use pdb_addr2line::{
+    Context, ContextPdbData, TypeFormatterFlags,
+    pdb::{self, FallibleIterator as _, PDB},
+};
 
-use super::{culprit::Source, flight};
+use super::{
+    culprit::{Source, is_foreign},
+    flight,
+};
 
 /// Set if no PDB is to be read.
 static DISABLED: AtomicBool = AtomicBool::new(false);
@@ -73,6 +79,12 @@ impl Symbols {
             .get_or_init(|| self.places.iter().find_map(|path| find(path, self.id)));
         pdb.as_ref().map_or_else(Vec::new, |pdb| pdb.at(offset))
     }
+
+    /// Returns the path of the PDB that was read, if it has no lines of the author's code.
+    pub fn without_lines(&self) -> Option<&str> {
+        let pdb = self.pdb.get()?.as_ref()?;
+        (!pdb.has_lines).then_some(pdb.path.as_str())
+    }
 }
 
 /// A PDB. It lives as long as the process, so that an image that is loaded many times has its PDB
@@ -80,6 +92,8 @@ impl Symbols {
 struct Pdb {
     path: String,
     id: [u8; 16],
+    /// Set if it has lines of the author's code.
+    has_lines: bool,
     context: Mutex<Context<'static, 'static>>,
 }
 
@@ -115,12 +129,15 @@ impl Pdb {
         catch_unwind(|| {
             let mut pdb = PDB::open(Cursor::new(bytes)).ok()?;
             let id = pdb.pdb_information().ok()?.guid.to_bytes_le();
+            // Only a PDB that is known to have no lines causes a note.
+            let has_lines = has_lines(&mut pdb).unwrap_or(true);
             let data = ContextPdbData::try_from_pdb(pdb).ok()?;
             let flags = TypeFormatterFlags::default() | TypeFormatterFlags::NO_ARGUMENTS;
             let data: &'static _ = Box::leak(Box::new(data));
             Some(Self {
                 path,
                 id,
+                has_lines,
                 context: Mutex::new(data.make_context_with_formatter_flags(flags).ok()?),
             })
         })
@@ -154,4 +171,26 @@ impl Pdb {
 /// Returns a function's name as its author wrote it. Public symbols of Rust have mangled names.
 fn demangled(name: &str) -> String {
     rustc_demangle::try_demangle(name).map_or_else(|_| name.to_owned(), |name| format!("{name:#}"))
+}
+
+/// Returns whether a PDB has line information for a file of the author's.
+fn has_lines(pdb: &mut PDB<'_, Cursor<Vec<u8>>>) -> pdb::Result<bool> {
+    let names = pdb.string_table()?;
+    let information = pdb.debug_information()?;
+    let mut modules = information.modules()?;
+    while let Some(module) = modules.next()? {
+        let Some(info) = pdb.module_info(&module)? else {
+            continue;
+        };
+        let Ok(lines) = info.line_program() else {
+            continue;
+        };
+        let mut files = lines.files();
+        while let Some(file) = files.next()? {
+            if !is_foreign(&names.get(file.name)?.to_string()) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }

@@ -176,7 +176,7 @@ impl Driver {
             let mut violations: Vec<Violation> = leaks
                 .into_iter()
                 .map(|leak| {
-                    let Explained { place, lines } = context.explain(&leak.backtrace);
+                    let Explained { place, lines, .. } = context.explain(&leak.backtrace);
                     let message = format!(
                         "{name} was unloaded without freeing {} bytes of {} pool with the tag \
                              {}, allocated by {} at {} from {place}",

@@ -172,6 +172,11 @@ impl Kernel {
         })
     }
 
+    /// Returns notes on the symbols of drivers' images, such as that there are no lines.
+    pub(crate) fn notes_on_symbols(&self) -> Vec<String> {
+        self.runner.system().environment.images.notes()
+    }
+
     /// Makes a routine fail. Faults of one routine occur in the order of their injection.
     ///
     /// # Errors

@@ -120,6 +120,8 @@ impl Run {
         findings.extend(kernel.warnings().into_iter().map(Finding::of_violation));
         findings.extend(kernel.notes().into_iter().map(Finding::of_violation));
         findings.extend(self.missing_providers(&kernel, &described));
+        let of_symbols = kernel.notes_on_symbols().into_iter();
+        findings.extend(of_symbols.map(|note| Finding::sentence(Kind::Note, note)));
         findings.sort_by_key(|finding| match finding.kind {
             Kind::BugCheck | Kind::Violation | Kind::Ended | Kind::Failure => 0,
             Kind::Warning => 1,

@@ -190,7 +190,9 @@ fn list() -> String {
     section("ntoskrnl.exe", &ntoskrnl(), &export);
     section("WDFLDR.SYS", &wdfldr(), &export);
     section("KMDF's function table", &kmdf(), &entry);
-    let bare = ntoskrnl::bare::routines().map(|(name, _)| name).join(", ");
+    let bare = crate::ground::bare::routines()
+        .map(|(name, _)| name)
+        .join(", ");
     let _ = write!(
         text,
         "\n## Memory routines of compiled code\n\n\

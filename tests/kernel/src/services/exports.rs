@@ -9,20 +9,24 @@ use super::{
     system::System,
     wdfldr,
 };
-use crate::execution::{
-    context::Context,
-    gateway::{Entry, Gateways},
-    routine::Export,
+use crate::{
+    execution::{
+        context::Context,
+        gateway::{Entry, Gateways},
+        routine::Export,
+    },
+    ground::bare,
 };
 
 /// Returns the process's gateways.
 pub fn gateways() -> &'static Gateways {
     static GATEWAYS: OnceLock<Gateways> = OnceLock::new();
     GATEWAYS.get_or_init(|| {
-        let bare = ntoskrnl::bare::routines();
         Gateways::generate(
             entries(),
-            bare.map(|(name, address)| (NTOSKRNL, name, address)).into(),
+            bare::routines()
+                .map(|(name, address)| (NTOSKRNL, name, address))
+                .into(),
             &[NTOSKRNL, wdfldr::MODULE],
         )
     })

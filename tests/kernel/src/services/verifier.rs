@@ -151,7 +151,7 @@ impl Verifier {
         event: Option<&str>,
         sentence: &str,
     ) {
-        let Explained { place, lines } = context.explain(&context.backtrace());
+        let Explained { place, lines, .. } = context.explain(&context.backtrace());
         let call = context.call();
         let event = event.map_or_else(String::new, |event| format!("{event}: "));
         let message = format!(

@@ -77,7 +77,9 @@ pub fn leave(
                 };
             }
             // rex.W jmp through a register or memory
-            [0x48, 0xFF, mode, ..] if mode >> 3 & 7 == 4 => return returned(registers, &read),
+            [0x48..=0x4F, 0xFF, mode, ..] if mode >> 3 & 7 == 4 => {
+                return returned(registers, &read);
+            }
             _ => return None,
         };
         at += length;

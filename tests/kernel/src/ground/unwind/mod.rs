@@ -37,7 +37,7 @@ pub fn walk(
     mut registers: Registers,
     mut is_return: bool,
     limit: usize,
-    unwind: impl Fn(&mut Registers, bool) -> Result<(), End>,
+    unwind: impl Fn(&mut Registers, bool) -> Result<bool, End>,
 ) -> (Vec<Frame>, End) {
     let mut frames = Vec::new();
     loop {
@@ -51,15 +51,17 @@ pub fn walk(
             address: at,
             is_return,
         });
-        if let Err(end) = result {
-            return (frames, end);
-        }
+        let follows_call = match result {
+            Ok(follows_call) => follows_call,
+            Err(end) => return (frames, end),
+        };
         if registers.rsp() <= stack {
             return (frames, End::Backwards(at));
         }
-        if frames.len() >= limit.min(MAX_FRAMES) {
-            return (frames, End::TooMany);
+        let limit = limit.min(MAX_FRAMES);
+        if frames.len() >= limit {
+            return (frames, End::TooMany(limit));
         }
-        is_return = true;
+        is_return = follows_call;
     }
 }

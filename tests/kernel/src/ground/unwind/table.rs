@@ -25,8 +25,8 @@ pub enum End {
     #[error("the stack pointer of the caller of 0x{0:016X} is not above that of its callee")]
     Backwards(u64),
     /// The stack has more frames than are walked.
-    #[error("the stack has more frames")]
-    TooMany,
+    #[error("the stack has more than {0} frames")]
+    TooMany(usize),
 }
 
 /// The functions of an image, by its exception directory.
@@ -125,7 +125,7 @@ impl Table {
         registers: &mut Registers,
         is_return: bool,
         read: impl Fn(u64) -> Option<u64>,
-    ) -> Result<(), End> {
+    ) -> Result<bool, End> {
         let left = End::Left(registers.rip);
         let offset = u32::try_from(registers.rip.checked_sub(base).ok_or(left)?);
         let offset = offset.map_err(|_| left)?;
@@ -140,8 +140,8 @@ impl Table {
             let info = self.info(entry)?;
             if !is_return && position >= u32::from(info.prologue) {
                 let is_own = |to: i64| {
-                    let to = i64::from(offset) + to;
-                    (i64::from(entry.begin)..i64::from(entry.end)).contains(&to)
+                    let to = u32::try_from(i64::from(offset) + to);
+                    to.is_ok_and(|to| self.is_in_function(entry, &info, to))
                 };
                 let code = usize::try_from(offset)
                     .ok()
@@ -150,16 +150,42 @@ impl Table {
                 let frame = info.frame.map(|(register, _)| register);
                 if let Some(caller) = epilogue::leave(code, frame, registers, is_own, &read) {
                     *registers = caller;
-                    return Ok(());
+                    return Ok(true);
                 }
             }
             if self.reverse(entry, info, position, registers, &word)? {
-                return Ok(());
+                return Ok(false);
             }
         }
         registers.rip = word(registers.rsp())?;
         registers.set_rsp(registers.rsp().wrapping_add(8));
-        Ok(())
+        Ok(true)
+    }
+
+    /// Returns whether a jump to an offset stays in the function that an entry is a part of. A jump
+    /// to the function's start is a tail call of itself.
+    fn is_in_function(&self, entry: Entry, info: &Info, to: u32) -> bool {
+        if (entry.begin..entry.end).contains(&to) {
+            return to != entry.begin || info.chained.is_some();
+        }
+        let other = self.find(to).and_then(|other| self.start(other));
+        other.is_some_and(|other| self.start(entry) == Some(other) && other != to)
+    }
+
+    /// Returns the start of the function that an entry is a part of.
+    fn start(&self, mut entry: Entry) -> Option<u32> {
+        for _ in 0..MAX_CHAIN {
+            let next = if entry.info & 1 == 0 {
+                self.info(entry).ok()?.chained
+            } else {
+                Entry::read(&self.image, usize::try_from(entry.info & !1).ok()?)
+            };
+            match next {
+                Some(next) => entry = next,
+                None => return Some(entry.begin),
+            }
+        }
+        None
     }
 
     /// Reverses the part of a prologue that has run at the instruction `position` bytes after the
@@ -172,6 +198,8 @@ impl Table {
         registers: &mut Registers,
         word: &impl Fn(u64) -> Result<u64, End>,
     ) -> Result<bool, End> {
+        // The registers of all chained entries are stored relative to one frame.
+        let mut base = None;
         for _ in 0..MAX_CHAIN {
             let was_executed =
                 |offset: u8| position >= u32::from(info.prologue) || u32::from(offset) <= position;
@@ -181,6 +209,7 @@ impl Table {
                 }
                 _ => registers.rsp(),
             };
+            let base = *base.get_or_insert(frame);
             for code in info.codes.iter().filter(|code| was_executed(code.offset)) {
                 match code.operation {
                     Operation::Push(register) => {
@@ -193,7 +222,7 @@ impl Table {
                     }
                     Operation::SetFrame => registers.set_rsp(frame),
                     Operation::Save { register, offset } => {
-                        let value = word(frame.wrapping_add(u64::from(offset)))?;
+                        let value = word(base.wrapping_add(u64::from(offset)))?;
                         registers.set(register, value);
                     }
                     Operation::SaveXmm { .. } => {}

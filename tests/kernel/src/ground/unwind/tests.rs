@@ -175,6 +175,83 @@ fn chained_entries_are_reversed_too() {
     assert_eq!(end, Err(End::Malformed(Malformed::Chain(0x220))));
 }
 
+/// Returns a table of a part at 0x140 to 0x180 that continues the function at 0x100, with their
+/// unwind information, and with code in the part from 0x20.
+fn with_a_part(function: &[u8], part: &[u8], code: &[u8]) -> Table {
+    let mut bytes = vec![0x90; 0x1000];
+    let mut put = |at: usize, what: &[u8]| bytes[at..at + what.len()].copy_from_slice(what);
+    let entry = |words: [u32; 3]| words.map(u32::to_le_bytes).concat();
+    put(0x160, code);
+    put(0x200, function);
+    put(0x220, part);
+    put(0x220 + part.len(), &entry([0x100, 0x140, 0x200]));
+    put(0x300, &entry([0x100, 0x140, 0x200]));
+    put(0x30C, &entry([0x140, 0x180, 0x220]));
+    Table::new(bytes, 0x300, 24)
+}
+
+#[test]
+fn a_jump_from_a_part_into_its_function_is_no_tail_call() {
+    // push rbp in the function, push rbx in the part.
+    let (function, part) = ([1, 1, 1, 0, 1, 0x50], [1 | 4 << 3, 1, 1, 0, 1, 0x30, 0, 0]);
+    // pop rbx; jmp to an offset in the image
+    let jump = |to: i32| {
+        let mut code = vec![0x5B, 0xE9];
+        code.extend((to - 0x166).to_le_bytes());
+        with_a_part(&function, &part, &code)
+    };
+    // The part's prologue is reversed, and then that of the function.
+    assert_eq!(unwound(&jump(0x120), at(0x60), false), [2, 3, 0, 1, 0xAA]);
+    // Another function, or this one from its start.
+    for to in [0x400, 0x100] {
+        assert_eq!(unwound(&jump(to), at(0x60), false), [1, 2, 0, 0xAA, 0xAA]);
+    }
+}
+
+#[test]
+fn a_tail_call_through_any_register_ends_an_epilogue() {
+    let info = [1, 1, 1, 0, 1, 0x30];
+    for rex in [0x48, 0x49, 0x4A, 0x4B] {
+        let mut function = vec![0x90; 0x20];
+        // pop rbx; jmp rdx or r10
+        function.extend([0x5B, rex, 0xFF, 0xE2]);
+        let table = image(&function, &info);
+        assert_eq!(unwound(&table, at(0x21), false), [0, 1, 0xAA, 0xAA, 0xAA]);
+    }
+}
+
+#[test]
+fn the_registers_of_chained_entries_are_relative_to_one_frame() {
+    // The function stores r12 at its frame + 0x40. The part pushes rbx: what is relative to the
+    // stack pointer is so before that is reversed.
+    let function = [1, 4, 2, 0, 4, 0xC4, 8, 0];
+    let part = [1 | 4 << 3, 1, 1, 0, 1, 0x30, 0, 0];
+    let table = with_a_part(&function, &part, &[]);
+    assert_eq!(unwound(&table, at(0x60), true), [1, 2, 0, 0xAA, 8]);
+}
+
+#[test]
+fn the_instruction_of_a_machine_frame_was_not_called() {
+    let table = image(&[], &[1, 0, 1, 0, 0, 0x0A, 0, 0]);
+    let mut registers = at(0x30);
+    assert_eq!(
+        table.unwind(BASE, &mut registers, true, numbered),
+        Ok(false)
+    );
+    let step = |registers: &mut Registers, is_return| {
+        // rip is the first word and rsp the fourth.
+        table.unwind(BASE, registers, is_return, |address| {
+            match address - STACK {
+                0 => Some(BASE + 0x138),
+                24 => Some(STACK + 0x100),
+                _ => Some(0x1234),
+            }
+        })
+    };
+    let (frames, _) = walk(at(0x30), true, 9, step);
+    assert_eq!((frames[0].is_return, frames[1].is_return), (true, false));
+}
+
 #[test]
 fn a_walk_ends_where_the_stack_does() {
     let table = image(&[], &[1, 1, 1, 0, 1, 0x30, 0, 0]);
@@ -195,14 +272,14 @@ fn a_walk_ends_where_the_stack_does() {
             is_return: true
         }
     );
-    assert_eq!(walk(at(0x30), false, 3, step).1, End::TooMany);
+    assert_eq!(walk(at(0x30), false, 3, step).1, End::TooMany(3));
     // A stack that always returns into the function has a limit, and a stack pointer that falls
     // ends the walk.
     let endless = |registers: &mut Registers, is_return| {
         table.unwind(BASE, registers, is_return, |_| Some(BASE + 0x130))
     };
     let (frames, end) = walk(at(0x30), false, usize::MAX, endless);
-    assert_eq!((frames.len(), end), (MAX_FRAMES, End::TooMany));
+    assert_eq!((frames.len(), end), (MAX_FRAMES, End::TooMany(MAX_FRAMES)));
     let machine = image(&[], &[1, 0, 1, 0, 0, 0x0A, 0, 0]);
     let falling = |registers: &mut Registers, is_return| {
         machine.unwind(BASE, registers, is_return, |_| Some(BASE + 0x130))
@@ -255,7 +332,7 @@ fn damaged_data_ends_a_walk_and_nothing_else() {
         ends[match end {
             End::Malformed(_) => 0,
             End::Unreadable(_) => 1,
-            End::Left(_) | End::Backwards(_) | End::TooMany => 2,
+            End::Left(_) | End::Backwards(_) | End::TooMany(_) => 2,
         }] += 1;
     }
     assert!(ends.iter().all(|count| *count > 4), "{ends:?}");

@@ -221,7 +221,7 @@ pub fn report_left_registered(
     };
     left.into_iter()
         .map(|(handle, registration)| {
-            let Explained { place, lines } = context.explain(&registration.backtrace);
+            let Explained { place, lines, .. } = context.explain(&registration.backtrace);
             let message = format!(
                 "{driver} was unloaded without EtwUnregister for the provider {{{}}}: its \
                      handle 0x{handle:016X} came from {}, called at {} from \

@@ -1,6 +1,5 @@
 //! The routines of ntoskrnl.exe, except those of ETW.
 
-pub mod bare;
 pub mod context;
 pub mod exports;
 pub mod pool;

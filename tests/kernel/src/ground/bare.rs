@@ -1,0 +1,214 @@
+//! The memory routines that compilers call implicitly. They do not count as kernel calls: they
+//! have no gateway, no IRQL limit, and no entry in a thread's call history.
+//!
+//! They are written in assembly language, without a frame, so that a fault in one finds the return
+//! address at the stack pointer, and the caller's rdi and rsi in r10 and r11.
+
+use std::arch::global_asm;
+
+use super::unwind::Registers;
+
+global_asm!(
+    ".globl etw_testkernel_memcpy",
+    ".globl etw_testkernel_memmove",
+    ".globl etw_testkernel_memset",
+    ".globl etw_testkernel_memcmp",
+    ".globl etw_testkernel_strlen",
+    ".globl etw_testkernel_bare_end",
+    "etw_testkernel_memcpy:",
+    "mov r10, rdi",
+    "mov r11, rsi",
+    "mov rax, rcx",
+    "mov rdi, rcx",
+    "mov rsi, rdx",
+    "mov rcx, r8",
+    "rep movsb",
+    "mov rdi, r10",
+    "mov rsi, r11",
+    "ret",
+    "etw_testkernel_memmove:",
+    "mov r10, rdi",
+    "mov r11, rsi",
+    "mov rax, rcx",
+    // Copies forward unless the destination starts within the source.
+    "mov r9, rcx",
+    "sub r9, rdx",
+    "cmp r9, r8",
+    "jb 2f",
+    "mov rdi, rcx",
+    "mov rsi, rdx",
+    "mov rcx, r8",
+    "rep movsb",
+    "mov rdi, r10",
+    "mov rsi, r11",
+    "ret",
+    "2:",
+    "mov r9b, [rdx + r8 - 1]",
+    "mov [rcx + r8 - 1], r9b",
+    "dec r8",
+    "jnz 2b",
+    "ret",
+    "etw_testkernel_memset:",
+    "mov r10, rdi",
+    "mov r11, rsi",
+    "mov r9, rcx",
+    "mov eax, edx",
+    "mov rdi, rcx",
+    "mov rcx, r8",
+    "rep stosb",
+    "mov rdi, r10",
+    "mov rax, r9",
+    "ret",
+    "etw_testkernel_memcmp:",
+    "mov r10, rdi",
+    "mov r11, rsi",
+    "xor r9d, r9d",
+    "2:",
+    "cmp r9, r8",
+    "je 3f",
+    "movzx eax, byte ptr [rcx + r9]",
+    "cmp al, [rdx + r9]",
+    "jne 4f",
+    "inc r9",
+    "jmp 2b",
+    "3:",
+    "xor eax, eax",
+    "ret",
+    "4:",
+    "sbb eax, eax",
+    "or eax, 1",
+    "ret",
+    "etw_testkernel_strlen:",
+    "mov r10, rdi",
+    "mov r11, rsi",
+    "xor eax, eax",
+    "2:",
+    "cmp byte ptr [rcx + rax], 0",
+    "je 3f",
+    "inc rax",
+    "jmp 2b",
+    "3:",
+    "ret",
+    "etw_testkernel_bare_end:",
+);
+
+unsafe extern "C" {
+    fn etw_testkernel_memcpy();
+    fn etw_testkernel_memmove();
+    fn etw_testkernel_memset();
+    fn etw_testkernel_memcmp();
+    fn etw_testkernel_strlen();
+    fn etw_testkernel_bare_end();
+}
+
+/// Returns the routines, each with its address, in the order of their addresses.
+pub fn routines() -> [(&'static str, u64); 5] {
+    [
+        ("memcpy", etw_testkernel_memcpy as *const () as u64),
+        ("memmove", etw_testkernel_memmove as *const () as u64),
+        ("memset", etw_testkernel_memset as *const () as u64),
+        ("memcmp", etw_testkernel_memcmp as *const () as u64),
+        ("strlen", etw_testkernel_strlen as *const () as u64),
+    ]
+}
+
+/// Returns the routine that an instruction's address is in.
+pub fn routine_at(address: u64) -> Option<&'static str> {
+    if address >= etw_testkernel_bare_end as *const () as u64 {
+        return None;
+    }
+    let before = |(_, start): &(&str, u64)| *start <= address;
+    let found = routines().into_iter().rev().find(before);
+    found.map(|(name, _)| name)
+}
+
+/// Returns the caller's registers after the return, from those at an access of a routine.
+/// `return_address` is the word at the stack pointer.
+pub fn caller(mut registers: Registers, return_address: u64) -> Registers {
+    let [rdi, rsi] = [10, 11].map(|saved| registers.get(saved));
+    registers.set(7, rdi);
+    registers.set(6, rsi);
+    registers.rip = return_address;
+    registers.set_rsp(registers.rsp().wrapping_add(8));
+    registers
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cmp::Ordering, mem::transmute};
+
+    use super::*;
+
+    type Memory = extern "win64" fn(*mut u8, *const u8, usize) -> *mut u8;
+    type Set = extern "win64" fn(*mut u8, i32, usize) -> *mut u8;
+    type Compare = extern "win64" fn(*const u8, *const u8, usize) -> i32;
+    type Length = extern "win64" fn(*const u8) -> usize;
+
+    #[test]
+    fn routines_are_found_by_their_code() {
+        for (name, start) in routines() {
+            assert_eq!(routine_at(start), Some(name));
+            assert_eq!(routine_at(start + 6), Some(name));
+        }
+        assert_eq!(routine_at(routines()[0].1 - 1), None);
+        let end = etw_testkernel_bare_end as *const () as u64;
+        assert_eq!(
+            (routine_at(end - 1), routine_at(end)),
+            (Some("strlen"), None)
+        );
+    }
+
+    #[test]
+    fn copies_are_those_of_slices() {
+        // SAFETY: the routines have these parameters.
+        let copy = unsafe { transmute::<*const (), Memory>(etw_testkernel_memcpy as *const ()) };
+        // SAFETY: as above.
+        let shift = unsafe { transmute::<*const (), Memory>(etw_testkernel_memmove as *const ()) };
+        let whole: Vec<u8> = (0..100).collect();
+        for (from, to, count) in [(0, 10, 40), (10, 0, 40), (5, 5, 9), (0, 50, 50), (3, 4, 0)] {
+            let mut expected = whole.clone();
+            expected.copy_within(from..from + count, to);
+            let mut moved = whole.clone();
+            let start = moved.as_mut_ptr();
+            let target = start.wrapping_add(to);
+            assert_eq!(shift(target, start.wrapping_add(from), count), target);
+            assert_eq!(moved, expected);
+        }
+        let mut copied = [0; 100];
+        let target = copied.as_mut_ptr();
+        assert_eq!(copy(target, whole.as_ptr(), 99), target);
+        assert_eq!((&copied[..99], copied[99]), (&whole[..99], 0));
+    }
+
+    #[test]
+    fn the_other_routines_are_those_of_c() {
+        // SAFETY: the routines have these parameters.
+        let set = unsafe { transmute::<*const (), Set>(etw_testkernel_memset as *const ()) };
+        // SAFETY: as above.
+        let compare =
+            unsafe { transmute::<*const (), Compare>(etw_testkernel_memcmp as *const ()) };
+        // SAFETY: as above.
+        let length = unsafe { transmute::<*const (), Length>(etw_testkernel_strlen as *const ()) };
+        let mut bytes = [1_u8; 9];
+        let target = bytes.as_mut_ptr();
+        assert_eq!(set(target, 0x1FE, 8), target);
+        assert_eq!(bytes, [0xFE, 0xFE, 0xFE, 0xFE, 0xFE, 0xFE, 0xFE, 0xFE, 1]);
+        for (one, other, count) in [("abc", "abd", 3), ("abc", "abd", 2), ("\u{7f}", "\0", 1)] {
+            let expected = one.as_bytes()[..count].cmp(&other.as_bytes()[..count]);
+            let found = compare(one.as_ptr(), other.as_ptr(), count).cmp(&0);
+            assert_eq!(found, expected);
+            assert_eq!(
+                compare(other.as_ptr(), one.as_ptr(), count).cmp(&0),
+                expected.reverse()
+            );
+        }
+        assert_eq!(
+            compare([200].as_ptr(), [1].as_ptr(), 1).cmp(&0),
+            Ordering::Greater
+        );
+        assert_eq!(
+            (length(c"".as_ptr().cast()), length(c"four".as_ptr().cast())),
+            (0, 4)
+        );
+    }
+}
