@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::process::Command;
+use std::{fs, io::Cursor, process::Command};
 
 use etl_file::Trace;
 
@@ -181,8 +181,19 @@ fn a_driver_crash_is_reported_with_exit_code_1() {
         said.contains("bugcheck 0x1E") && said.contains("read_null"),
         "{said}"
     );
-    // The trace so far is there, and the last calls are printed.
+    // The trace so far is there, and the last calls are printed and counted.
     let told = String::from_utf8(output.stdout).unwrap();
+    let calls: u64 = told
+        .lines()
+        .find_map(|line| line.split_once(" kernel calls, ")?.0.parse().ok())
+        .unwrap();
+    let (_, listed) = said.split_once("newest first:\n").unwrap();
+    let listed = listed.lines().take_while(|line| line.starts_with("    "));
+    assert_eq!(
+        calls,
+        u64::try_from(listed.count()).unwrap(),
+        "{told}{said}"
+    );
     let trace = folder.path().join("crash.etl");
     assert!(
         told.contains("0 events in ") && Trace::open(trace).is_ok(),
@@ -239,4 +250,137 @@ fn programs_get_an_object_for_each_line() {
     assert_eq!(summary["success"], false);
     let events = lines.iter().filter(|line| line["reason"] == "event");
     assert_eq!(summary["events"], events.count());
+}
+
+#[test]
+fn a_driver_that_ends_its_process_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |service: &str, arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+            .arg("run")
+            .arg(common::probe())
+            .args(["--service", service, "--etl"])
+            .arg(folder.path().join("ended.etl"))
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{service}: {output:?}");
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr))
+    };
+    for (service, how) in [
+        ("exit", "ended the process with the exit code 0"),
+        ("kill", "ended the process by the signal SIGKILL"),
+        ("corrupt", "ended the process by the signal SIG"),
+    ] {
+        let (shown, errors) = run(service, &[]);
+        let error = errors.lines().find(|line| line.starts_with("error: "));
+        let error = error.unwrap_or_else(|| panic!("{service}: {errors}"));
+        assert!(error.contains(how), "{error}");
+        let call = "; its last call is ExAllocatePool2 from tests/drivers/probe/src/lib.rs:";
+        assert!(error.contains(call), "{error}");
+        assert!(error.contains("; the step is `load "), "{error}");
+        assert!(shown.contains("0 events in "), "{shown}");
+    }
+    let (shown, _) = run("exit", &["--message-format", "json"]);
+    let lines: Vec<serde_json::Value> = shown
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let [finding, summary] = lines.as_slice() else {
+        panic!("{shown}");
+    };
+    assert_eq!(finding["kind"], "process-ended");
+    assert_eq!(summary["success"], false);
+}
+
+/// Runs the probe driver as a service, from a folder with its image and the PDB `pdb`.
+fn run_probe_with(pdb: &[u8], service: &str, arguments: &[&str]) -> (String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("etw_probe_driver.sys");
+    fs::copy(common::probe(), &image).unwrap();
+    fs::write(image.with_extension("pdb"), pdb).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+        .arg("run")
+        .arg(&image)
+        .args(["--service", service, "--etl"])
+        .arg(folder.path().join("out.etl"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    [output.stdout, output.stderr]
+        .map(|bytes| String::from_utf8(bytes).unwrap())
+        .into()
+}
+
+/// Returns the PDB with a few other bytes, with which its reader panics at an offset in the image.
+fn pdb_that_panics(offset: u32) -> Vec<u8> {
+    let pdb = fs::read(common::probe().with_extension("pdb")).unwrap();
+    let reads = |bytes: Vec<u8>| {
+        std::panic::catch_unwind(|| {
+            let pdb = pdb_addr2line::pdb::PDB::open(Cursor::new(bytes)).ok()?;
+            let data = pdb_addr2line::ContextPdbData::try_from_pdb(pdb).ok()?;
+            let context = data.make_context().ok()?;
+            let is_found = context.find_frames(offset).ok()?.is_some();
+            Some(is_found)
+        })
+        .map(|found| found == Some(true))
+    };
+    assert!(reads(pdb.clone()).unwrap());
+    let found = (0..20_000).find_map(|seed| {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut bytes = pdb.clone();
+        for _ in 0..8 {
+            let at = random.usize(0..bytes.len());
+            bytes[at] = random.u8(..);
+        }
+        reads(bytes.clone()).is_err().then_some(bytes)
+    });
+    found.unwrap()
+}
+
+#[test]
+fn a_pdb_that_cannot_be_read_loses_no_finding_and_no_event() {
+    let whole = fs::read(common::probe().with_extension("pdb")).unwrap();
+    // The second driver ends its process, so that the report on it reads the PDB.
+    for (service, error) in [
+        ("read-null", "error: bugcheck 0x1E: read from 0x0"),
+        ("kill", "sys ended the process by the signal SIGKILL"),
+    ] {
+        let (_, said) = run_probe_with(&whole, service, &[]);
+        let (_, offset) = said.split_once("etw_probe_driver.sys+0x").unwrap();
+        let (offset, _) = offset.split_once(')').unwrap();
+        let offset = u32::from_str_radix(offset, 16).unwrap();
+        let (told, said) = run_probe_with(&pdb_that_panics(offset), service, &[]);
+        let note = "etw_probe_driver.pdb cannot be read: the reader ended the process by the \
+                    signal SIGABRT; ";
+        assert!(said.contains(note), "{service}: {said}");
+        assert!(said.contains(error), "{service}: {said}");
+        assert!(said.contains("etw_probe_driver.sys+0x"), "{said}");
+        assert!(told.contains("0 events in "), "{told}");
+        assert!(told.contains("found: 1 errors"), "{told}");
+    }
+}
+
+#[test]
+fn a_bugcheck_in_the_unload_after_a_failed_step_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.txt");
+    fs::write(&script, "open").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+        .arg("run")
+        .arg(common::probe())
+        .args(["--service", "unload-fault", "--script"])
+        .arg(script)
+        .arg("--etl")
+        .arg(folder.path().join("unload.etl"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("line 1: there is no device"), "{said}");
+    assert!(
+        said.contains("error: bugcheck 0x1E: read from 0x0"),
+        "{said}"
+    );
 }

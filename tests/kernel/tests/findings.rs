@@ -53,7 +53,7 @@ fn report(service: &str) -> String {
 
 #[test]
 fn the_first_line_of_each_report_has_the_authors_line() {
-    let rows: [(&str, &str); 12] = [
+    let rows: [(&str, &str); 14] = [
         ("leak", "unloaded without freeing 128 bytes"),
         ("forgotten-unregister", "without EtwUnregister"),
         ("pageable-data", "is in pageable memory"),
@@ -64,6 +64,8 @@ fn the_first_line_of_each_report_has_the_authors_line() {
             "KeDelayExecutionThread was called at DISPATCH_LEVEL",
         ),
         ("lock-held", "WdfSpinLockAcquire raised the IRQL from"),
+        ("lock-then-irql", "KfRaiseIrql raised the IRQL from"),
+        ("unload-fault", "read from 0x0000000000000000"),
         ("use-after-free", "that ExFreePool freed"),
         ("overrun", "write to 0x"),
         ("stack-overflow", "the kernel stack of 24 KiB overflowed"),
@@ -83,6 +85,7 @@ fn the_first_line_of_each_report_has_the_authors_line() {
         assert!(stack.contains(&format!("({line})")), "{service}: {report}");
         let outermost = match service {
             "double-completion" => "etw_probe_driver::findings::complete_twice",
+            "unload-fault" => "etw_probe_driver::unload",
             _ => "wdk_sys::driver_entry::FxDriverEntry",
         };
         assert!(stack.contains(outermost), "{service}: {report}");

@@ -17,7 +17,7 @@ use crate::{
     missing::missing_names,
     process::{line, output_of},
     profile,
-    standin::{CRATES_IO, MACROS, REPLACED, Replaced, Standin},
+    standin::{CRATES_IO, REPLACED, Replaced, Standin},
     toolchain::{Machine, Toolchain},
 };
 
@@ -260,7 +260,7 @@ impl Driver {
         flags.push("-Ctarget-feature=+crt-static".to_owned());
         // Wherever the target folder is, the stand-ins have the names that they have by default.
         flags.push(link::remap(&standin_folder, "target/etw/standin"));
-        flags.extend(outside(&metadata, &self.workspace));
+        flags.extend(outside(&metadata, &self.workspace, &standin_folder));
         let manifest = self.workspace.join("Cargo.toml");
         let symbols = profile::symbols(toolchain.rust(), &manifest, &options.profile)?;
         standin
@@ -361,6 +361,26 @@ impl Driver {
     }
 }
 
+/// Returns the compiler's options that give the packages outside the workspace, which path
+/// dependencies name, the same folder on every machine.
+fn outside(metadata: &Value, workspace: &Path, standin: &Path) -> Vec<String> {
+    let mut packages: Vec<(&Path, &str)> = list(&metadata["packages"])
+        .filter(|package| package["source"].is_null())
+        .filter_map(|package| {
+            let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
+            Some((folder, package["name"].as_str()?))
+        })
+        // The stand-ins have names of their own.
+        .filter(|(folder, _)| !folder.starts_with(workspace) && !folder.starts_with(standin))
+        .collect();
+    // rustc takes the last option that fits: that of the package, not of one around it.
+    packages.sort_by_key(|(folder, _)| folder.as_os_str().len());
+    packages
+        .iter()
+        .map(|(folder, name)| link::remap(folder, &format!("packages/{name}")))
+        .collect()
+}
+
 /// A WDK crate that a driver depends on and that is not a stand-in.
 #[derive(Debug)]
 struct Other {
@@ -405,28 +425,6 @@ impl Other {
 /// The environment variable by which the stand-in for wdk-build finds the driver's workspace, which
 /// it would look for above the target folder, by a lock file that need not exist.
 const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
-
-/// Returns the compiler's options that give the packages outside the workspace, which path
-/// dependencies name, the same folder on every machine.
-fn outside(metadata: &Value, workspace: &Path) -> Vec<String> {
-    let mut packages: Vec<(&Path, &str)> = list(&metadata["packages"])
-        .filter(|package| package["source"].is_null())
-        .filter_map(|package| {
-            let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
-            Some((folder, package["name"].as_str()?))
-        })
-        .filter(|(folder, _)| !folder.starts_with(workspace))
-        // The stand-ins have names of their own.
-        .filter(|(_, name)| REPLACED.iter().all(|one| one.name != *name))
-        .filter(|(_, name)| *name != MACROS)
-        .collect();
-    // rustc takes the last option that fits: that of the package, not of one around it.
-    packages.sort_by_key(|(folder, _)| folder.as_os_str().len());
-    packages
-        .iter()
-        .map(|(folder, name)| link::remap(folder, &format!("packages/{name}")))
-        .collect()
-}
 
 /// The error for a workspace without a driver.
 const NO_DRIVER: &str = "the workspace has no driver: no package has a library of the kind \
@@ -904,11 +902,15 @@ mod tests {
             package("inner", "/home/me/lib/inner", &Value::Null),
             package("lib", "/home/me/lib", &Value::Null),
             package("driver", "/home/me/driver", &Value::Null),
-            package("wdk-sys", "/home/me/driver/target/etw/standin/wdk-sys", &Value::Null),
+            package("wdk-sys", "/tmp/target/etw/standin/wdk-sys", &Value::Null),
             package("syn", "/home/me/.cargo/registry/src/x/syn-2", &json!("registry+x")),
         ] });
         assert_eq!(
-            outside(&metadata, Path::new("/home/me/driver")),
+            outside(
+                &metadata,
+                Path::new("/home/me/driver"),
+                Path::new("/tmp/target/etw/standin")
+            ),
             [
                 "--remap-path-prefix=/home/me/lib=packages/lib",
                 "--remap-path-prefix=/home/me/lib/inner=packages/inner"

@@ -71,9 +71,6 @@ impl Replaced {
 /// The source of published crates, as cargo's configuration names it.
 pub const CRATES_IO: &str = "crates-io";
 
-/// The crate of the stand-in for wdk-sys's macros.
-pub const MACROS: &str = "wdk-sys-macros";
-
 /// The minor versions of KMDF 1 that the stand-ins have.
 pub const KMDF_VERSIONS: [u32; 2] = [31, 33];
 

@@ -146,7 +146,7 @@ fn every_mistake_is_found() {
     }
 }
 
-fn new<'a>(providers: &'a [Provider]) -> New<'a> {
+const fn new(providers: &[Provider]) -> New<'_> {
     New {
         image: "contoso_sensor",
         hardware_id: r"USB\VID_0547&PID_1002",

@@ -71,6 +71,10 @@ pub fn forget_old_functions(built_in: &Path) -> Result<()> {
     standin(&root()).forget_old_functions(built_in)
 }
 
+/// The configuration with the drivers' optimization. Cargo finds it in the driver's folder, where the
+/// WDK's flow runs; here, cargo runs in the workspace's.
+const PROFILE: &str = "driver/.cargo/config.toml";
+
 /// Builds a driver from the source in the folder `root`, and returns the folder with its image.
 pub fn compile(
     root: &Path,
@@ -85,6 +89,7 @@ pub fn compile(
     standin
         .replace(&mut command)
         .args(["--locked", "--package", package])
+        .args(["--config", PROFILE])
         .args((profile == Profile::Release).then_some("--release"));
     run_quietly(&mut command)?;
     Ok(built_in.join(toolchain.target()).join(profile.folder()))

@@ -4,7 +4,13 @@
 //! it.
 
 use alloc::boxed::Box;
-use core::{arch::asm, hint::black_box, mem::MaybeUninit, ptr, sync::atomic::AtomicU64};
+use core::{
+    arch::asm,
+    hint::black_box,
+    mem::MaybeUninit,
+    ptr,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 use wdk_sys::{
     LARGE_INTEGER, NT_SUCCESS, NTSTATUS, POOL_FLAG_NON_PAGED, POOL_FLAG_PAGED, PWDFDEVICE_INIT,
@@ -12,7 +18,8 @@ use wdk_sys::{
     WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDRIVER, WDFQUEUE, WDFREQUEST,
     call_unsafe_wdf_function_binding,
     ntddk::{
-        EtwRegister, EtwUnregister, EtwWriteEx, ExAllocatePool2, ExFreePool, KeDelayExecutionThread,
+        EtwRegister, EtwUnregister, EtwWriteEx, ExAllocatePool2, ExFreePool,
+        KeDelayExecutionThread, KfRaiseIrql,
     },
 };
 
@@ -23,7 +30,7 @@ pub const WITH_A_DEVICE: &str = "double-completion";
 
 /// Runs the bug that the service is named after. Returns whether there is one.
 pub fn run(is_service: impl Fn(&str) -> bool) -> bool {
-    let bugs: [(&str, fn()); 12] = [
+    let bugs: [(&str, fn()); 15] = [
         ("leak", leak),
         ("forgotten-unregister", forget_to_unregister),
         ("pageable-data", use_pageable_data),
@@ -36,6 +43,11 @@ pub fn run(is_service: impl Fn(&str) -> bool) -> bool {
         ("stack-overflow", overflow_the_stack),
         ("endless-loop", run_forever),
         ("fast-fail", fail_fast),
+        ("lock-then-irql", raise_after_a_lock),
+        ("smashed-stack", smash_the_stack),
+        ("unload-fault", || {
+            FAULT_IN_UNLOAD.store(true, Ordering::Relaxed);
+        }),
     ];
     let bug = bugs.into_iter().find(|(name, _)| is_service(name));
     if let Some((_, bug)) = bug {
@@ -155,7 +167,7 @@ fn overflow_the_stack() {
         let below = if depth == 0 { 0 } else { deeper(depth + 1) }; // BUG: stack-overflow
         below + black_box(&frame).as_ptr().addr() as u64
     }
-    DEPTH.store(deeper(1), core::sync::atomic::Ordering::Relaxed);
+    DEPTH.store(deeper(1), Ordering::Relaxed);
 }
 
 #[inline(never)]
@@ -169,6 +181,48 @@ fn fail_fast() {
     const STACK_COOKIE: u32 = 2;
     // SAFETY: the instruction ends the system, as a failed check does.
     unsafe { asm!("int 0x29", in("ecx") STACK_COOKIE) }; // BUG: fast-fail
+}
+
+/// Acquires and releases a lock, which lowers the IRQL again, and then raises the IRQL.
+#[inline(never)]
+fn raise_after_a_lock() {
+    const APC_LEVEL: u8 = 1;
+    let lock = raise();
+    // SAFETY: the lock is held.
+    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockRelease, lock) };
+    // SAFETY: violated on purpose: nothing lowers the IRQL.
+    let before = unsafe { KfRaiseIrql(APC_LEVEL) }; // BUG: lock-then-irql
+    black_box(before);
+}
+
+/// Writes over its own frame, its return address and the frames of its callers, and returns.
+#[inline(never)]
+fn smash_the_stack() {
+    // SAFETY: violated on purpose: the frames are not this function's alone.
+    unsafe {
+        asm!(
+            "mov rax, 0x4141414141",
+            "mov ecx, 12",
+            "2:",
+            "mov [rsp + 8 * rcx - 8], rax",
+            "dec ecx",
+            "jnz 2b",
+            "ret",
+            options(noreturn)
+        );
+    }
+}
+
+/// Set if the unload routine has a bug.
+static FAULT_IN_UNLOAD: AtomicBool = AtomicBool::new(false);
+
+/// Has the bug of the unload routine, if the service is named after it.
+pub fn unload() {
+    if FAULT_IN_UNLOAD.load(Ordering::Relaxed) {
+        // SAFETY: violated on purpose: the address is null.
+        let byte = unsafe { ptr::null::<u8>().read_volatile() }; // BUG: unload-fault
+        black_box(byte);
+    }
 }
 
 /// Adds a device whose requests are completed twice.

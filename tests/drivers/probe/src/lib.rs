@@ -128,6 +128,12 @@ pub unsafe extern "system" fn driver_entry(
         REGISTRATION.store(use_a_frame::<LARGE>(), Ordering::Relaxed);
     } else if is_service(path, "frame-beyond-the-stack") {
         REGISTRATION.store(use_a_frame::<BEYOND_THE_STACK>(), Ordering::Relaxed);
+    } else if is_service(path, "exit") {
+        exit();
+    } else if is_service(path, "kill") {
+        kill();
+    } else if is_service(path, "corrupt") {
+        corrupt();
     } else if is_service(path, "panic") {
         panic!("as the service name says");
     } else if !findings::run(|name| is_service(path, name))
@@ -269,6 +275,44 @@ fn illegal() {
     unsafe { core::arch::asm!("ud2") };
 }
 
+/// Ends the process by a system call of Linux, as no code of Windows can: its calls are others.
+#[inline(never)]
+fn exit() {
+    allocate();
+    // SAFETY: violated on purpose: the process does not return.
+    unsafe { core::arch::asm!("syscall", in("rax") 231, in("rdi") 0, options(noreturn)) };
+}
+
+/// Ends the process by a signal that nobody can handle.
+#[inline(never)]
+fn kill() {
+    allocate();
+    let process: u64;
+    // SAFETY: `getpid` has no preconditions.
+    unsafe {
+        core::arch::asm!("syscall", inout("rax") 39_u64 => process, out("rcx") _, out("r11") _);
+    }
+    // SAFETY: violated on purpose: this is the fault.
+    unsafe {
+        core::arch::asm!("syscall", inout("rax") 62_u64 => _, in("rdi") process, in("rsi") 9_u64, out("rcx") _, out("r11") _);
+    }
+}
+
+/// Writes over the memory around the thread's control block, which is the test program's own.
+#[inline(never)]
+fn corrupt() {
+    let block: u64;
+    // SAFETY: the program's threads have their control block's address at its start.
+    unsafe { core::arch::asm!("mov {}, fs:[0]", out(reg) block) };
+    // The block and the program's thread-local variables below it.
+    for word in 0..320_u64 {
+        let at = block.wrapping_add(64).wrapping_sub(word.wrapping_mul(8));
+        // SAFETY: violated on purpose: this is the fault.
+        unsafe { ptr::with_exposed_provenance_mut::<u64>(at as usize).write_volatile(u64::MAX) };
+    }
+    core::hint::black_box(allocate());
+}
+
 /// Calls itself until the stack overflows.
 #[inline(never)]
 fn use_up_the_stack(depth: u64) -> u64 {
@@ -304,6 +348,7 @@ fn use_a_frame<const SIZE: usize>() -> u64 {
 
 /// `EvtDriverUnload`.
 extern "C" fn unload(_driver: WDFDRIVER) {
+    findings::unload();
     etw::unregister();
     let handle = REGISTRATION.swap(0, Ordering::Relaxed);
     if handle != 0 {

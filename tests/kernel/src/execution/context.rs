@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::{
     call::Call,
-    thread::{Thread, park},
+    thread::{Raise, Thread, park},
 };
 use crate::ground::{
     irql::Irql,
@@ -101,9 +101,12 @@ impl Context {
                 ),
             );
         }
-        if from < Irql::DISPATCH_LEVEL && to >= Irql::DISPATCH_LEVEL {
-            self.raised_by
-                .replace((self.call.name, self.short_backtrace()));
+        if to > from {
+            self.raises.borrow_mut().push(Raise {
+                to,
+                routine: self.call.name,
+                backtrace: self.short_backtrace(),
+            });
         }
         self.page(from, to);
         self.irql.replace(to)
@@ -123,6 +126,7 @@ impl Context {
             );
         }
         self.page(self.irql.replace(to), to);
+        self.raises.borrow_mut().retain(|raise| raise.to <= to);
         if to < Irql::DISPATCH_LEVEL {
             self.host().irql_lowered(&self.thread, self.call);
         }
@@ -156,6 +160,8 @@ impl Context {
         }
         let state = outermost.then(|| self.host().driver_entered(self));
         let depth = Restored::replace(&self.depth, self.depth.get() + 1);
+        // What raised the IRQL before is not what this call leaves raised.
+        let raises = self.raises.take();
         // SAFETY: the address was checked to be in code of a driver that is still mapped. The
         // driver's compiler makes the routine follow the Windows calling convention. Only this call
         // runs driver code on this thread's stack.
@@ -170,6 +176,7 @@ impl Context {
         if before != after {
             self.stop_for_irql(what, before, after);
         }
+        self.raises.replace(raises);
         if let Some(state) = state {
             let used = self.stack().take_most_used();
             self.environment().note_stack(what, used);
@@ -181,15 +188,16 @@ impl Context {
     /// Bugchecks because a driver routine returned at another IRQL.
     fn stop_for_irql(&self, what: &str, before: Irql, after: Irql) -> ! {
         let sentence = format!("{what} was called at {before} and returned at {after}");
-        let (raised_by, backtrace) = self.raised_by.borrow().clone();
-        if after < before || backtrace.is_empty() {
+        let raise = self.raises.borrow().last().cloned();
+        let Some(raise) = raise.filter(|raise| after > before && raise.to == after) else {
             self.stop(self.irql_rule(), sentence);
-        }
-        let place = self.explain(&backtrace).place;
+        };
+        let place = self.explain(&raise.backtrace).place;
+        let routine = raise.routine;
         self.stop_at(
             self.irql_rule(),
-            format!("{sentence}; {raised_by} raised the IRQL from {place}, and nothing lowered it"),
-            &backtrace,
+            format!("{sentence}; {routine} raised the IRQL from {place}, and nothing lowered it"),
+            &raise.backtrace,
         )
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -22,6 +22,8 @@ pub struct Environment {
     parallel: AtomicBool,
     has_crashed: AtomicBool,
     crash: Mutex<Option<BugCheck>>,
+    /// The number of calls from drivers into the kernel.
+    calls: AtomicU64,
     /// The peak stack use in bytes, by the name of the called routine.
     stacks: Mutex<BTreeMap<String, usize>>,
 }
@@ -36,6 +38,7 @@ impl Environment {
             parallel: AtomicBool::new(false),
             has_crashed: AtomicBool::new(false),
             crash: Mutex::default(),
+            calls: AtomicU64::new(0),
             stacks: Mutex::default(),
         }
     }
@@ -73,6 +76,16 @@ impl Environment {
     /// Returns the bugcheck, if there was one.
     pub fn crashed(&self) -> Option<BugCheck> {
         self.crash.lock().clone()
+    }
+
+    /// Adds calls from drivers into the kernel.
+    pub fn count_calls(&self, calls: u64) {
+        self.calls.fetch_add(calls, Ordering::Relaxed);
+    }
+
+    /// Returns the number of calls from drivers into the kernel.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
     }
 
     /// Records the stack use of a call to the driver.

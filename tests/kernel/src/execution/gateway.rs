@@ -14,7 +14,7 @@ use iced_x86::code_asm::{
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
 
 use super::{call::Preserved, context::Context, routine::MAX_ARGUMENTS, stack, thread};
-use crate::ground::{irql::Irql, rule::Rule};
+use crate::ground::{flight, irql::Irql, rule::Rule};
 
 /// A routine that a driver can call.
 pub struct Entry {
@@ -96,6 +96,8 @@ unsafe extern "win64" fn serve(
     stack: u64,
     preserved: &Preserved,
 ) -> u64 {
+    // First, since the driver may have corrupted the thread's state.
+    flight::note_call(entry.name, return_address);
     let thread = thread::current();
     let call = thread.enter(entry.name, return_address, stack, *preserved);
     if call.irql > entry.ceiling {

@@ -77,8 +77,9 @@ pub struct Thread {
     stack: Stack,
     /// The watch over the driver code that the thread runs.
     pub(super) watch: Watch,
-    /// The call that raised the IRQL to `DISPATCH_LEVEL` last, and the calls that led to it.
-    pub(super) raised_by: RefCell<(&'static str, Backtrace)>,
+    /// The calls since the last entry into driver code that raised the IRQL and are in effect, each
+    /// higher than the one before.
+    pub(super) raises: RefCell<Vec<Raise>>,
     /// The number of nested calls to driver code.
     pub(super) depth: Cell<u32>,
     /// The rule that driver code breaks by returning at a different IRQL.
@@ -87,6 +88,17 @@ pub struct Thread {
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
     /// Called on a bugcheck, to wake the thread that waits for this thread's job.
     on_bugcheck: RefCell<Option<OnBugCheck>>,
+}
+
+/// A call that raised the IRQL.
+#[derive(Clone)]
+pub(super) struct Raise {
+    /// The IRQL after the call.
+    pub to: Irql,
+    /// The routine.
+    pub routine: &'static str,
+    /// The calls that led to it.
+    pub backtrace: Backtrace,
 }
 
 thread_local! {
@@ -119,7 +131,7 @@ impl Thread {
     ) -> Rc<Self> {
         let thread = Rc::new(Self {
             watch: Watch::over_this_thread(environment.time_limit),
-            raised_by: RefCell::new(("nothing", Backtrace::new())),
+            raises: RefCell::default(),
             environment,
             host,
             id: std::thread::current().id(),
@@ -412,6 +424,7 @@ impl Thread {
                 })
                 .collect(),
         };
+        self.environment.count_calls(self.take_calls());
         self.environment.crash(&bugcheck);
         if let Some(tell) = self.on_bugcheck.take() {
             tell(bugcheck);

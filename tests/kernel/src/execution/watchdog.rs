@@ -17,7 +17,7 @@ use std::{
 use nix::libc;
 use parking_lot::Mutex;
 
-use crate::ground::signals;
+use crate::ground::signals::Interruption;
 
 /// The interval between two checks.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -33,20 +33,24 @@ struct Seen {
     watched: Arc<Watched>,
     /// The number of steps at that time.
     steps: u64,
+    /// The number of entries at that time.
+    entries: u64,
     /// The processor time of the last step, and that of the entry into driver code.
     since: Option<(Duration, Duration)>,
 }
 
 /// A thread that runs driver code.
 struct Watched {
-    thread: libc::pthread_t,
+    interruption: Interruption,
     limit: Duration,
     /// Set while driver code runs, or a routine that it called.
     is_inside: AtomicBool,
     /// The number of times that driver code was entered or left, on any path.
     steps: AtomicU64,
-    /// Set if the next call to the kernel must end the driver.
-    is_over: AtomicBool,
+    /// The number of times that driver code was entered from outside.
+    entries: AtomicU64,
+    /// The number of the entry whose next call to the kernel must end the driver, or 0.
+    over: AtomicU64,
 }
 
 /// The watch over a thread, which ends when this is dropped.
@@ -64,18 +68,18 @@ impl Watch {
                 .spawn(look);
             drop(started);
         });
-        // SAFETY: the function has no preconditions.
-        let thread = unsafe { libc::pthread_self() };
         let watched = Arc::new(Watched {
-            thread,
+            interruption: Interruption::of_this_thread(),
             limit,
             is_inside: AtomicBool::new(false),
             steps: AtomicU64::new(0),
-            is_over: AtomicBool::new(false),
+            entries: AtomicU64::new(0),
+            over: AtomicU64::new(0),
         });
         WATCHED.lock().push(Seen {
             watched: Arc::clone(&watched),
             steps: 0,
+            entries: 0,
             since: None,
         });
         Self(watched)
@@ -88,20 +92,22 @@ impl Watch {
 
     /// Notes that driver code is entered from outside, or left for good.
     pub fn set_inside(&self, inside: bool) {
+        if inside {
+            increment(&self.0.entries);
+        }
         self.0.is_inside.store(inside, Ordering::Relaxed);
         self.note_step();
     }
 
     /// Notes that driver code is entered or left.
     pub fn note_step(&self) {
-        // This thread alone writes the number.
-        let steps = self.0.steps.load(Ordering::Relaxed);
-        self.0.steps.store(steps.wrapping_add(1), Ordering::Relaxed);
+        increment(&self.0.steps);
     }
 
     /// Returns whether the driver has used its time although it calls the kernel.
     pub fn is_over(&self) -> bool {
-        self.0.is_over.load(Ordering::Relaxed)
+        // An earlier entry has returned, however long it took.
+        self.0.over.load(Ordering::Relaxed) == self.0.entries.load(Ordering::Relaxed)
     }
 
     /// Returns the time after which a driver that calls the kernel is stopped.
@@ -116,7 +122,15 @@ impl Drop for Watch {
         WATCHED
             .lock()
             .retain(|seen| !Arc::ptr_eq(&seen.watched, &self.0));
+        // The watch ends on the thread that it watches.
+        Interruption::end();
     }
+}
+
+/// Increments a number that this thread alone writes.
+fn increment(number: &AtomicU64) {
+    let next = number.load(Ordering::Relaxed).wrapping_add(1);
+    number.store(next, Ordering::Relaxed);
 }
 
 /// Checks the threads forever.
@@ -134,27 +148,32 @@ impl Seen {
         let watched = &*self.watched;
         if !watched.is_inside.load(Ordering::Relaxed) {
             self.since = None;
-            watched.is_over.store(false, Ordering::Relaxed);
             return;
         }
-        let Some(now) = processor_time(watched.thread) else {
+        let Some(now) = processor_time(watched.interruption.thread()) else {
             return;
         };
         let steps = watched.steps.load(Ordering::Relaxed);
-        let (mut since_step, since_entry) = self.since.unwrap_or((now, now));
+        let entries = watched.entries.load(Ordering::Relaxed);
+        let (mut since_step, mut since_entry) = self.since.unwrap_or((now, now));
+        if entries != self.entries {
+            // The driver has returned since the last look, and was entered again.
+            since_entry = now;
+        }
         if steps != self.steps {
             since_step = now;
         }
         if now.saturating_sub(since_step) >= watched.limit {
-            signals::interrupt(watched.thread);
+            watched.interruption.interrupt();
             // The signal has no effect in the kernel's own code.
             since_step = now;
         }
         let limit = watched.limit.saturating_mul(WITH_CALLS);
         if now.saturating_sub(since_entry) >= limit {
-            watched.is_over.store(true, Ordering::Relaxed);
+            watched.over.store(entries, Ordering::Relaxed);
         }
         self.steps = steps;
+        self.entries = entries;
         self.since = Some((since_step, since_entry));
     }
 }
@@ -178,4 +197,50 @@ fn processor_time(thread: libc::pthread_t) -> Option<Duration> {
     let time = unsafe { time.assume_init() };
     let seconds = u64::try_from(time.tv_sec).ok()?;
     Some(Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+
+    use super::*;
+
+    /// Uses processor time of this thread.
+    fn work(time: Duration) {
+        // SAFETY: the function has no preconditions.
+        let this = unsafe { libc::pthread_self() };
+        let start = processor_time(this).unwrap();
+        while processor_time(this).unwrap() - start < time {
+            black_box(0);
+        }
+    }
+
+    #[test]
+    fn driver_code_that_returns_each_time_is_not_over() {
+        let limit = Duration::from_millis(40);
+        let watch = Watch::over_this_thread(limit);
+        for _ in 0..60 {
+            watch.set_inside(true);
+            work(limit / 4);
+            assert!(!watch.is_over());
+            watch.set_inside(false);
+        }
+    }
+
+    #[test]
+    fn driver_code_that_calls_and_does_not_return_is_over() {
+        let limit = Duration::from_millis(40);
+        let watch = Watch::over_this_thread(limit);
+        watch.set_inside(true);
+        for _ in 0..60 {
+            work(limit / 4);
+            watch.note_step();
+        }
+        assert!(watch.is_over());
+        // The next entry has time again.
+        watch.set_inside(false);
+        watch.set_inside(true);
+        assert!(!watch.is_over());
+        watch.set_inside(false);
+    }
 }

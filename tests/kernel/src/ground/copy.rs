@@ -24,11 +24,15 @@ unsafe extern "C" {
     fn etw_testkernel_copy_failed();
 }
 
+/// Returns the address of the copying instruction.
+pub fn copying_instruction() -> u64 {
+    etw_testkernel_copy_at as *const () as u64
+}
+
 /// Returns the address at which to continue after a fault of the instruction at `at`, if it is
 /// the copying instruction.
 pub fn after_fault(at: u64) -> Option<u64> {
-    (at == etw_testkernel_copy_at as *const () as u64)
-        .then_some(etw_testkernel_copy_failed as *const () as u64)
+    (at == copying_instruction()).then_some(etw_testkernel_copy_failed as *const () as u64)
 }
 
 /// Copies bytes. Returns `false` if a fault ended the copy early.

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod copy;
 pub mod culprit;
 pub mod fast_fail;
+pub mod flight;
 pub mod image;
 pub mod images;
 pub mod irql;

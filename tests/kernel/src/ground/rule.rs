@@ -21,11 +21,11 @@ pub enum Severity {
 }
 
 macro_rules! rules {
-    ($($(#[$doc:meta])* $name:ident $(= $number:literal)? $severity:ident;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident $(= $number:literal)? $severity:ident;)*) => {
         /// A rule that a driver broke.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Rule {
-            $($(#[$doc])* $name,)*
+            $($(#[doc = $doc])* $name,)*
         }
 
         impl Rule {
@@ -38,6 +38,14 @@ macro_rules! rules {
             pub const fn number(self) -> Option<&'static str> {
                 match self {
                     $(Self::$name => rules!(@number $($number)?),)*
+                }
+            }
+
+            /// Returns what breaks the rule, in a sentence or a part of one.
+            #[must_use]
+            pub const fn description(self) -> &'static str {
+                match self {
+                    $(Self::$name => concat!($($doc),*).trim_ascii(),)*
                 }
             }
 

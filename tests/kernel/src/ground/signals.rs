@@ -3,18 +3,26 @@
 //! The handler handles two kinds of faults. A fault of the copying instruction ([`copy`]) ends
 //! the copy. A fault on a thread that called [`resume_at`] makes the thread continue in the
 //! routine and on the stack that it named. All other faults go to the handler that was
-//! installed before. [`interrupt`] makes a thread continue there without a fault.
+//! installed before. [`Interruption`] makes a thread continue there without a fault.
 
-use std::{cell::Cell, ops::Range, sync::OnceLock};
+use std::{
+    cell::Cell,
+    ops::Range,
+    ptr,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
 use nix::{
     libc,
     sys::signal::{self, SaFlags, SigAction, SigHandler, SigSet, Signal},
 };
 
-use super::{copy, unwind::Registers as General};
+use super::{copy, flight, unwind::Registers as General};
 
-/// The signal by which [`interrupt`] interrupts a thread.
+/// The signal by which [`Interruption`] interrupts a thread.
 pub const INTERRUPT: Signal = Signal::SIGVTALRM;
 
 /// The signals of processor faults, and [`INTERRUPT`].
@@ -26,6 +34,9 @@ const SIGNALS: [Signal; 6] = [
     Signal::SIGTRAP,
     INTERRUPT,
 ];
+
+/// The direction flag.
+const DIRECTION: u64 = 1 << 10;
 
 /// The handlers that were installed before, in the order of [`SIGNALS`].
 static BEFORE: OnceLock<[SigAction; SIGNALS.len()]> = OnceLock::new();
@@ -52,8 +63,68 @@ thread_local! {
     static TRAP: Cell<Option<Trap>> = const { Cell::new(None) };
     /// The top of the stack to continue on, and the routine to continue in.
     static RESUME: Cell<Option<(u64, Resume)>> = const { Cell::new(None) };
-    /// The first and last address of the stack that [`interrupt`] may interrupt.
+    /// The first and last address of the stack that [`Interruption`] may interrupt.
     static INTERRUPTIBLE: Cell<(u64, u64)> = const { Cell::new((1, 0)) };
+    /// The count of this thread's [`Interruption`], or null.
+    static REQUESTED: Cell<*const AtomicU32> = const { Cell::new(ptr::null()) };
+}
+
+/// The way to interrupt the thread that created this value. [`INTERRUPT`] from elsewhere, such as a
+/// timer of the program's, is not an interruption.
+pub struct Interruption {
+    thread: libc::pthread_t,
+    /// The number of signals that the thread has not seen yet.
+    requested: Arc<AtomicU32>,
+}
+
+impl Interruption {
+    /// Creates the interruption of this thread. [`Self::end`] must be called before it is dropped.
+    pub fn of_this_thread() -> Self {
+        let requested = Arc::new(AtomicU32::new(0));
+        REQUESTED.set(Arc::as_ptr(&requested));
+        // SAFETY: the function has no preconditions.
+        let thread = unsafe { libc::pthread_self() };
+        Self { thread, requested }
+    }
+
+    /// Returns the thread.
+    pub const fn thread(&self) -> libc::pthread_t {
+        self.thread
+    }
+
+    /// Makes the thread continue where it would after a fault, if it runs on the stack that it
+    /// named. The thread must not have ended.
+    pub fn interrupt(&self) {
+        self.requested.fetch_add(1, Ordering::AcqRel);
+        // SAFETY: the signal has a handler, since threads that can be interrupted install it, and
+        // the caller guarantees that the thread has not ended.
+        let sent = unsafe { libc::pthread_kill(self.thread, INTERRUPT as libc::c_int) };
+        if sent != 0 {
+            self.requested.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Ends the interruptions of this thread, which created the value.
+    pub fn end() {
+        REQUESTED.set(ptr::null());
+    }
+}
+
+/// Returns whether a signal is an [`Interruption`] of this thread.
+fn is_interruption(signal: libc::c_int, info: *const libc::siginfo_t) -> bool {
+    // SAFETY: the system passes the information that goes with the signal.
+    let code = unsafe { (*info).si_code };
+    let requested = REQUESTED.get();
+    if signal != INTERRUPT as libc::c_int || code != libc::SI_TKILL || requested.is_null() {
+        return false;
+    }
+    // SAFETY: the count lives until the thread has called `Interruption::end`.
+    let requested = unsafe { &*requested };
+    requested
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
+            count.checked_sub(1)
+        })
+        .is_ok()
 }
 
 /// Installs the handler for the process's faults.
@@ -62,7 +133,7 @@ pub fn watch() {
         SIGNALS.map(|signal| {
             let action = SigAction::new(
                 SigHandler::SigAction(handle),
-                SaFlags::SA_SIGINFO | SaFlags::SA_ONSTACK,
+                SaFlags::SA_SIGINFO | SaFlags::SA_ONSTACK | SaFlags::SA_RESTART,
                 SigSet::empty(),
             );
             // SAFETY: the handler touches its arguments and thread-locals without
@@ -74,20 +145,12 @@ pub fn watch() {
 }
 
 /// Makes this thread continue in `resume` after its first fault, on the stack whose top is
-/// at `top`, a multiple of 16. [`interrupt`] makes it continue there too, while it runs on the stack
+/// at `top`, a multiple of 16. [`Interruption`] makes it continue there too, while it runs on the stack
 /// `interruptible`.
 pub fn resume_at(top: u64, resume: Resume, interruptible: &Range<u64>) {
     INTERRUPTIBLE.set((interruptible.start, interruptible.end.saturating_sub(1)));
     RESUME.set(Some((top, resume)));
     watch();
-}
-
-/// Makes a running thread continue where it would after a fault, if it runs on the stack that it
-/// named.
-pub fn interrupt(thread: libc::pthread_t) {
-    // The call fails if the thread has ended.
-    // SAFETY: the signal has a handler, since threads that can be interrupted install it.
-    let _sent = unsafe { libc::pthread_kill(thread, INTERRUPT as libc::c_int) };
 }
 
 /// Returns the fault that this thread had.
@@ -145,17 +208,23 @@ fn register(registers: &mut Registers, number: libc::c_int) -> &mut u64 {
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the system passed it to this handler.
     let registers = unsafe { registers(context) };
-    let at = register(registers, libc::REG_RIP);
-    if let Some(after) = copy::after_fault(*at) {
-        *at = after;
-        return;
-    }
-    let is_interrupt = signal == INTERRUPT as libc::c_int;
+    let is_interrupt = is_interruption(signal, info);
     let (first, last) = INTERRUPTIBLE.get();
     if is_interrupt && !(first..=last).contains(register(registers, libc::REG_RSP)) {
         return;
     }
+    if signal == INTERRUPT as libc::c_int && !is_interrupt {
+        leave_to_others(signal, info, context);
+        return;
+    }
+    let at = register(registers, libc::REG_RIP);
+    // An interruption can find the thread at the copying instruction too, and is not its fault.
+    if let (false, Some(after)) = (is_interrupt, copy::after_fault(*at)) {
+        *at = after;
+        return;
+    }
     let (Some((top, resume)), None) = (RESUME.get(), TRAP.get()) else {
+        flight::note_fault(*register(registers, libc::REG_RIP));
         leave_to_others(signal, info, context);
         return;
     };
@@ -177,6 +246,8 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     // The stack pointer is unaligned as after a call, which pushes a return address.
     *register(registers, libc::REG_RSP) = top - 8;
     *register(registers, libc::REG_RIP) = resume as usize as u64;
+    // The calling convention has the direction flag clear, which the driver may have set.
+    *register(registers, libc::REG_EFL) &= !DIRECTION;
 }
 
 /// Handles a fault as if this module did not exist.
@@ -193,5 +264,62 @@ fn leave_to_others(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mu
             // SAFETY: the default action is always allowed.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::MaybeUninit;
+
+    use super::*;
+
+    /// Returns the information that goes with a signal.
+    fn information(code: libc::c_int) -> libc::siginfo_t {
+        // SAFETY: zeros are valid.
+        let mut info = unsafe { MaybeUninit::<libc::siginfo_t>::zeroed().assume_init() };
+        info.si_code = code;
+        info
+    }
+
+    const SIGNAL: libc::c_int = INTERRUPT as libc::c_int;
+
+    #[test]
+    fn a_signal_from_elsewhere_is_no_interruption() {
+        let [own, of_timer] = [libc::SI_TKILL, libc::SI_KERNEL].map(information);
+        assert!(!is_interruption(SIGNAL, &raw const own));
+        let interruption = Interruption::of_this_thread();
+        assert!(!is_interruption(SIGNAL, &raw const own));
+        interruption.requested.store(1, Ordering::Release);
+        assert!(!is_interruption(SIGNAL, &raw const of_timer));
+        assert!(!is_interruption(libc::SIGSEGV, &raw const own));
+        assert!(is_interruption(SIGNAL, &raw const own));
+        // Each request is for one signal.
+        assert!(!is_interruption(SIGNAL, &raw const own));
+        Interruption::end();
+    }
+
+    #[test]
+    fn an_interruption_does_not_fail_a_copy() {
+        let copying = copy::copying_instruction();
+        let mut context = MaybeUninit::<libc::ucontext_t>::zeroed();
+        let context = context.as_mut_ptr().cast();
+        let interruption = Interruption::of_this_thread();
+        interruption.requested.store(1, Ordering::Release);
+        let after = |signal: libc::c_int, code: libc::c_int| {
+            let mut info = information(code);
+            // SAFETY: zeros are a valid context.
+            let before = unsafe { registers(context) };
+            *register(before, libc::REG_RIP) = copying;
+            handle(signal, &raw mut info, context);
+            // SAFETY: as above.
+            *register(unsafe { registers(context) }, libc::REG_RIP)
+        };
+        assert_eq!(after(SIGNAL, libc::SI_TKILL), copying);
+        // A fault there does.
+        assert_eq!(
+            Some(after(libc::SIGSEGV, libc::SI_KERNEL)),
+            copy::after_fault(copying)
+        );
+        Interruption::end();
     }
 }

@@ -6,14 +6,25 @@ use std::{
     io::Cursor,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::SystemTime,
 };
 
 use parking_lot::Mutex;
 use pdb_addr2line::{Context, ContextPdbData, TypeFormatterFlags, pdb::PDB};
 
-use super::culprit::Source;
+use super::{culprit::Source, flight};
+
+/// Set if no PDB is to be read.
+static DISABLED: AtomicBool = AtomicBool::new(false);
+
+/// Makes this process read no PDB that it has not read yet.
+pub fn disable() {
+    DISABLED.store(true, Ordering::Relaxed);
+}
 
 /// An image's reference to its PDB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +65,9 @@ impl Symbols {
     /// Returns the functions at an offset in the image, the innermost inlined function first, or
     /// an empty list if there is no PDB of the image's build or it does not have the place.
     pub fn at(&self, offset: u32) -> Vec<Source> {
+        if DISABLED.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
         let pdb = self
             .pdb
             .get_or_init(|| self.places.iter().find_map(|path| find(path, self.id)));
@@ -64,6 +78,7 @@ impl Symbols {
 /// A PDB. It lives as long as the process, so that an image that is loaded many times has its PDB
 /// parsed once.
 struct Pdb {
+    path: String,
     id: [u8; 16],
     context: Mutex<Context<'static, 'static>>,
 }
@@ -79,14 +94,24 @@ fn find(path: &Path, id: Option<[u8; 16]>) -> Option<Arc<Pdb>> {
     let mut known = KNOWN.get_or_init(Mutex::default).lock();
     let pdb = known
         .entry(version)
-        .or_insert_with(|| fs::read(path).ok().and_then(Pdb::parse).map(Arc::new));
+        .or_insert_with(|| Pdb::read(path).map(Arc::new));
     pdb.clone().filter(|pdb| id.is_none_or(|id| id == pdb.id))
 }
 
 impl Pdb {
+    /// Reads a file.
+    ///
+    /// The parser is another project's, and a damaged file can make it panic or overflow the stack.
+    /// Where panics do not unwind, or for an overflow, the process ends; the one that watches it
+    /// then runs the driver again without symbols.
+    fn read(path: &Path) -> Option<Self> {
+        let bytes = fs::read(path).ok()?;
+        let path = path.display().to_string();
+        flight::reading_symbols(&path, || Self::parse(path.clone(), bytes))
+    }
+
     /// Parses a file's bytes.
-    fn parse(bytes: Vec<u8>) -> Option<Self> {
-        // The parser is a third-party crate, and a damaged file must not end the process.
+    fn parse(path: String, bytes: Vec<u8>) -> Option<Self> {
         catch_unwind(|| {
             let mut pdb = PDB::open(Cursor::new(bytes)).ok()?;
             let id = pdb.pdb_information().ok()?.guid.to_bytes_le();
@@ -94,6 +119,7 @@ impl Pdb {
             let flags = TypeFormatterFlags::default() | TypeFormatterFlags::NO_ARGUMENTS;
             let data: &'static _ = Box::leak(Box::new(data));
             Some(Self {
+                path,
                 id,
                 context: Mutex::new(data.make_context_with_formatter_flags(flags).ok()?),
             })
@@ -104,19 +130,28 @@ impl Pdb {
 
     fn at(&self, offset: u32) -> Vec<Source> {
         let context = self.context.lock();
-        let found = catch_unwind(AssertUnwindSafe(|| {
-            context.find_frames(offset).ok().flatten()
-        }));
+        let found = flight::reading_symbols(&self.path, || {
+            catch_unwind(AssertUnwindSafe(|| {
+                context.find_frames(offset).ok().flatten()
+            }))
+        });
         found.ok().flatten().map_or_else(Vec::new, |found| {
             found
                 .frames
                 .into_iter()
                 .map(|frame| Source {
-                    function: frame.function.unwrap_or_else(|| "(unnamed)".to_owned()),
+                    function: frame
+                        .function
+                        .map_or_else(String::new, |name| demangled(&name)),
                     file: frame.file.map(std::borrow::Cow::into_owned),
                     line: frame.line,
                 })
                 .collect()
         })
     }
+}
+
+/// Returns a function's name as its author wrote it. Public symbols of Rust have mangled names.
+fn demangled(name: &str) -> String {
+    rustc_demangle::try_demangle(name).map_or_else(|_| name.to_owned(), |name| format!("{name:#}"))
 }

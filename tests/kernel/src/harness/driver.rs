@@ -9,6 +9,7 @@ use crate::{
         abi::DriverObject,
         backtrace::Explained,
         bugcheck::{BugCheck, Violation, Violations},
+        flight,
         image::Image,
         loader,
         rule::Rule,
@@ -39,6 +40,7 @@ impl Driver {
         let loaded_at = Location::caller();
         let image = Arc::new(loader::load(path, &address_of)?);
         runner.system().environment.images.add(Arc::clone(&image));
+        flight::note_image(image.base());
         let objects = Arc::new(DriverMemory::new(&image, service));
         let driver = Self {
             runner: runner.clone(),

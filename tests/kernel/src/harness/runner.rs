@@ -1,12 +1,6 @@
 //! The runner of jobs on a kernel's processor.
 
-use std::{
-    rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{rc::Rc, sync::Arc};
 
 use crossbeam_channel::Sender;
 
@@ -34,7 +28,6 @@ type Job = Box<dyn FnOnce(&Rc<Thread>) + Send>;
 pub struct Runner {
     system: Arc<System>,
     jobs: Sender<Job>,
-    calls: Arc<AtomicU64>,
     /// `None` for threads that run a test's work, which may outlive the test's handles for a moment.
     guard: Option<Arc<Guard>>,
 }
@@ -61,7 +54,6 @@ impl Runner {
             guard: Some(Arc::new(Guard::new(&system))),
             system,
             jobs,
-            calls: Arc::default(),
         }
     }
 
@@ -90,12 +82,12 @@ impl Runner {
 
     /// Returns the number of calls from drivers into the kernel.
     pub fn calls(&self) -> u64 {
-        self.calls.load(Ordering::Relaxed)
+        self.system.environment.calls()
     }
 
     /// Adds the calls that drivers made on a thread.
     pub fn count_calls(&self, thread: &Thread) {
-        self.calls.fetch_add(thread.take_calls(), Ordering::Relaxed);
+        self.system.environment.count_calls(thread.take_calls());
     }
 
     /// Runs a job with the framework's context, as [`Self::run`] does.

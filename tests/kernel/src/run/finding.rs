@@ -20,6 +20,8 @@ pub enum Kind {
     BugCheck,
     /// The driver left something behind when it was unloaded.
     Violation,
+    /// The driver ended the process that it ran in, or corrupted it.
+    Ended,
     /// A step failed, or the driver could not be loaded.
     Failure,
     /// The driver broke a rule, and the kernel continued.
@@ -35,6 +37,7 @@ impl Kind {
         match self {
             Self::BugCheck => "bugcheck",
             Self::Violation => "violation",
+            Self::Ended => "process-ended",
             Self::Failure => "failure",
             Self::Warning => "warning",
             Self::Note => "note",
@@ -45,7 +48,7 @@ impl Kind {
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
-            Self::BugCheck | Self::Violation | Self::Failure => "error",
+            Self::BugCheck | Self::Violation | Self::Ended | Self::Failure => "error",
             Self::Warning => "warning",
             Self::Note => "note",
         }

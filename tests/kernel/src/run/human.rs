@@ -87,13 +87,15 @@ impl<O: Write, E: Write> Report for Human<O, E> {
     }
 
     fn summary(&mut self, summary: &Summary) {
-        self.line(&format!(
-            "{} kernel calls, {} pool blocks allocated, {} freed, {} enable notifications",
-            summary.statistics.calls,
-            summary.statistics.allocations,
-            summary.statistics.frees,
-            summary.statistics.notifications
-        ));
+        if let Some(statistics) = &summary.statistics {
+            self.line(&format!(
+                "{} kernel calls, {} pool blocks allocated, {} freed, {} enable notifications",
+                statistics.calls,
+                statistics.allocations,
+                statistics.frees,
+                statistics.notifications
+            ));
+        }
         if let Some((what, bytes)) = &summary.peak_stack {
             self.line(&format!(
                 "peak kernel stack use: {bytes} of 24,576 bytes, in {what}"

@@ -120,6 +120,7 @@ impl<O: Write> Report for Json<O> {
 
     fn summary(&mut self, summary: &Summary) {
         let stack = summary.peak_stack.as_ref();
+        let statistics = summary.statistics.as_ref();
         self.line(&json!({
             "reason": "run-summary",
             "success": summary.is_clean(),
@@ -130,10 +131,10 @@ impl<O: Write> Report for Json<O> {
             "errors": summary.errors,
             "warnings": summary.warnings,
             "notes": summary.notes,
-            "kernel_calls": summary.statistics.calls,
-            "pool_blocks_allocated": summary.statistics.allocations,
-            "pool_blocks_freed": summary.statistics.frees,
-            "notifications": summary.statistics.notifications,
+            "kernel_calls": summary.calls,
+            "pool_blocks_allocated": statistics.map(|all| all.allocations),
+            "pool_blocks_freed": statistics.map(|all| all.frees),
+            "notifications": statistics.map(|all| all.notifications),
             "peak_stack": stack.map(|(_, bytes)| bytes),
             "peak_stack_routine": stack.map(|(what, _)| what),
         }));

@@ -5,6 +5,7 @@
 //! same for a program that has a [`Report`] of its own.
 
 mod arguments;
+mod child;
 mod enable;
 mod execute;
 mod finding;

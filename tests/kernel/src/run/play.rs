@@ -11,10 +11,11 @@ use super::{
     progress::Progress,
 };
 use crate::{
-    ground::nearest::nearest,
+    ground::{flight, nearest::nearest},
     harness::{
         config::KernelConfig,
         driver::Driver,
+        error::KernelError,
         kernel::{Kernel, Statistics},
         recording::{RecordedEvent, Recording},
         script::{Done, Observer, Script, Setting},
@@ -49,8 +50,10 @@ pub struct Summary {
     pub events: u64,
     /// The number of events that could not be recorded.
     pub events_lost: u32,
-    /// The kernel's counters.
-    pub statistics: Statistics,
+    /// The number of calls of the kernel.
+    pub calls: u64,
+    /// The kernel's counters, unless the driver ended the process.
+    pub statistics: Option<Statistics>,
     /// The peak use of the kernel stack in bytes, and the routine that used it.
     pub peak_stack: Option<(String, usize)>,
     /// The number of bugchecks, violations and failures.
@@ -118,7 +121,7 @@ impl Run {
         findings.extend(kernel.notes().into_iter().map(Finding::of_violation));
         findings.extend(self.missing_providers(&kernel, &described));
         findings.sort_by_key(|finding| match finding.kind {
-            Kind::BugCheck | Kind::Violation | Kind::Failure => 0,
+            Kind::BugCheck | Kind::Violation | Kind::Ended | Kind::Failure => 0,
             Kind::Warning => 1,
             Kind::Note => 2,
         });
@@ -209,30 +212,27 @@ impl Run {
                 .map_err(Finding::of_step),
             Err(error) => Err(Finding::of_error(error)),
         };
-        let is_whole = result.is_ok();
         findings.extend(result.err().into_iter().flatten());
+        // A kernel that has bugchecked does not unload the driver.
+        let has_crashed = findings.iter().any(|one| one.kind == Kind::BugCheck);
         player.starts(0, "unload");
-        // What the driver leaks is of interest even if a step failed. A bugcheck was reported.
         match driver.unload() {
+            // The error is the bugcheck that is a finding already.
+            Err(KernelError::BugCheck(_)) if has_crashed => {}
             Ok(()) => {
                 if let Err(error) = player.step("unload", recording) {
                     findings.extend(Finding::of_error(error));
                 }
             }
             Err(error) => {
-                let found = Finding::of_error(error).into_iter();
-                findings.extend(found.filter(|one| is_whole || one.kind == Kind::Violation));
+                findings.extend(Finding::of_error(error));
             }
         }
         findings
     }
 
     /// Returns the script to play.
-    fn script(
-        &self,
-        driver: &Driver,
-        findings: &mut Vec<Finding>,
-    ) -> Result<Script, crate::KernelError> {
+    fn script(&self, driver: &Driver, findings: &mut Vec<Finding>) -> Result<Script, KernelError> {
         if let Some(script) = &self.script {
             return Ok(script.clone());
         }
@@ -301,7 +301,8 @@ impl Run {
             file: traced.file.clone(),
             events: traced.events,
             events_lost: traced.events_lost,
-            statistics: kernel.statistics(),
+            calls: kernel.statistics().calls,
+            statistics: Some(kernel.statistics()),
             peak_stack: kernel
                 .stack_use()
                 .into_iter()
@@ -326,7 +327,7 @@ struct Player<'a> {
 
 impl Player<'_> {
     /// Passes on a step that is not of a script, and its events.
-    fn step(&mut self, step: &str, recording: &Recording) -> Result<(), crate::KernelError> {
+    fn step(&mut self, step: &str, recording: &Recording) -> Result<(), KernelError> {
         self.done(&Done::sentence(step));
         for event in recording.take()? {
             self.event(&event);
@@ -363,6 +364,7 @@ impl Observer for Player<'_> {
             0 => step.to_owned(),
             _ => format!("line {line}: {step}"),
         };
+        flight::note_step(&step);
         self.progress.starts(&step);
         self.report.starts(line, &step);
     }

@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// The maximum number of warnings that are kept; later ones are dropped.
+/// The maximum number of warnings that are kept, and of notes; later ones are dropped.
 const MAX_WARNINGS: usize = 1000;
 
 /// The maximum time that an enable callback may take. A callback that takes longer is reported as
@@ -44,6 +44,8 @@ pub struct Verifier {
 #[derive(Default)]
 struct Warnings {
     all: Vec<Violation>,
+    /// The number of notes in `all`, which leave room for as many warnings.
+    notes: usize,
     /// The places of the warnings in `all`, by what breaks a rule.
     known: HashMap<(Rule, Cause), usize>,
 }
@@ -89,7 +91,7 @@ impl Verifier {
         }
         let mut warnings = self.warnings.lock();
         let Some(at) = warnings.known.get(&(rule, cause.clone())).copied() else {
-            return warnings.all.len() >= MAX_WARNINGS;
+            return warnings.is_full(rule);
         };
         if let Some(known) = warnings.all.get_mut(at) {
             known.count += 1;
@@ -230,8 +232,29 @@ impl Verifier {
 }
 
 impl Warnings {
+    /// Returns whether there is no room for a warning, or for a note if the rule's are notes.
+    const fn is_full(&self, rule: Rule) -> bool {
+        let count = match rule.severity() {
+            Severity::Note => self.notes,
+            _ => self.all.len() - self.notes,
+        };
+        count >= MAX_WARNINGS
+    }
+
+    /// Adds a warning, or counts it if another thread has added it meanwhile.
     fn add(&mut self, cause: Cause, violation: Violation) {
-        self.known.insert((violation.rule, cause), self.all.len());
+        let key = (violation.rule, cause);
+        if let Some(known) = self.known.get(&key).and_then(|at| self.all.get_mut(*at)) {
+            known.count += violation.count;
+            return;
+        }
+        if self.is_full(violation.rule) {
+            return;
+        }
+        if violation.rule.severity() == Severity::Note {
+            self.notes += 1;
+        }
+        self.known.insert(key, self.all.len());
         self.all.push(violation);
     }
 }
@@ -251,5 +274,45 @@ fn stop_for_lock_order(context: &Context, is_inverted: bool) {
                 context.caller()
             ),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(number: u64) -> (Cause, Violation) {
+        let rule = Rule::ALL.iter().copied();
+        let mut notes = rule.filter(|rule| rule.severity() == Severity::Note);
+        let violation = Violation::new(notes.next().unwrap(), number.to_string(), Vec::new());
+        (Cause::Call(number), violation)
+    }
+
+    #[test]
+    fn notes_leave_room_for_warnings() {
+        let mut warnings = Warnings::default();
+        for number in 0..2000 {
+            let (cause, note) = note(number);
+            warnings.add(cause, note);
+        }
+        assert_eq!(warnings.all.len(), MAX_WARNINGS);
+        let rule = Rule::RegistrationChurn;
+        assert!(!warnings.is_full(rule));
+        warnings.add(Cause::Any, Violation::new(rule, String::new(), Vec::new()));
+        assert_eq!(warnings.all.last().unwrap().rule, rule);
+    }
+
+    #[test]
+    fn two_threads_keep_one_warning() {
+        let mut warnings = Warnings::default();
+        // Both have seen that there is none.
+        for _ in 0..2 {
+            let rule = Rule::RegistrationChurn;
+            warnings.add(
+                Cause::Call(1),
+                Violation::new(rule, String::new(), Vec::new()),
+            );
+        }
+        assert_eq!((warnings.all.len(), warnings.all[0].count), (1, 2));
     }
 }

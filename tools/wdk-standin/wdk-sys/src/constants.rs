@@ -18,8 +18,8 @@
               items of every kind, and only unions need unsafe code for their bit fields"
 )]
 
-pub use crate::version::WdfMinimumVersionRequired;
-
 use crate::types::*;
+
+pub use crate::version::WdfMinimumVersionRequired;
 
 include!("generated/constants.rs");
