@@ -126,7 +126,7 @@ impl Images {
         if of_author.is_none_or(|place| place.source.line.is_none()) {
             self.note_missing_lines(backtrace);
         }
-        let place = match (of_author, places.get(handler).or(places.first())) {
+        let place = match (of_author, places.get(handler).or_else(|| places.first())) {
             (Some(place), _) => place.of_author(),
             (None, Some(place)) => place.of_library(),
             (None, None) => backtrace

@@ -233,7 +233,7 @@ impl Verifier {
 
 impl Warnings {
     /// Returns whether there is no room for a warning, or for a note if the rule's are notes.
-    fn is_full(&self, rule: Rule) -> bool {
+    const fn is_full(&self, rule: Rule) -> bool {
         let count = match rule.severity() {
             Severity::Note => self.notes,
             _ => self.all.len() - self.notes,
