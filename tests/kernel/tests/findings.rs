@@ -262,7 +262,7 @@ fn a_panic_of_a_debug_build_is_called_one() {
 fn a_device_that_cannot_be_opened_says_why() {
     let kernel = Kernel::new();
     let error = kernel.open(r"\\.\Nothing", Identity::SYSTEM).err().unwrap();
-    let said = "opening the path, which is no device's name or symbolic link, returned STATUS_";
+    let said = r"cannot open `\\.\Nothing`: no device has this name or symbolic link (STATUS_";
     assert!(error.to_string().starts_with(said), "{error}");
 }
 
@@ -279,7 +279,8 @@ fn the_framework_fails_where_a_fault_says_so() {
     driver.unload().unwrap();
     let unknown = Fault::next("WdfDeviceCrate", NtStatus::NO_MEMORY);
     let error = kernel.inject(unknown).err().unwrap().to_string();
-    let said = "fault injection does not support WdfDeviceCrate, but does WdfDeviceCreate; ";
+    let said = "fault injection does not support `WdfDeviceCrate`; did you mean \
+                `WdfDeviceCreate`? Supported routines: ";
     assert!(error.starts_with(said), "{error}");
 }
 

@@ -77,7 +77,7 @@ fn a_driver_of_its_own_is_run_and_its_findings_are_told() {
         error.contains("without freeing 64 bytes") && error.contains(&place),
         "{place}: {errors}"
     );
-    assert!(shown.contains("found: 1 errors, 0 warnings"), "{shown}");
+    assert!(shown.contains("found: 1 error, 0 warnings"), "{shown}");
 
     // The image alone, from another folder.
     let elsewhere = tempfile::tempdir().unwrap();

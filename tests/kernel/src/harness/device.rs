@@ -5,7 +5,7 @@ use crate::{
     execution::identity::Identity,
     services::kmdf::{
         device::pnp,
-        file::{create_file, opening},
+        file::{create_file, why_unreachable},
         state::device::sddl,
     },
 };
@@ -42,8 +42,9 @@ impl Device {
     pub fn open_file(&self, name: &str, identity: Identity) -> Result<File, KernelError> {
         let device = self.handle;
         let name = name.to_owned();
-        File::open(&self.runner, identity, move |context| {
-            create_file(context, device, &name).map_err(|status| (opening(context, device), status))
+        File::open(&self.runner, "the device", identity, move |context| {
+            create_file(context, device, &name)
+                .map_err(|status| (why_unreachable(context, device), status))
         })
     }
 

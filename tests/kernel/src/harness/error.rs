@@ -27,6 +27,16 @@ pub enum KernelError {
         /// The status that it returned.
         status: NtStatus,
     },
+    /// A path or a device cannot be opened, whatever the driver does.
+    #[error("cannot open {what}: {why} ({status})")]
+    CannotOpen {
+        /// The path or the device.
+        what: String,
+        /// The reason.
+        why: String,
+        /// The status of the call.
+        status: NtStatus,
+    },
     /// The driver's unload revealed violations.
     #[error(transparent)]
     Violations(#[from] Violations),
@@ -35,9 +45,9 @@ pub enum KernelError {
     Control(#[from] ControlError),
     /// Fault injection does not support the routine.
     #[error(
-        "fault injection does not support {0}{near}; supported: {known}",
+        "fault injection does not support `{0}`{near} Supported routines: {known}",
         near = nearest(.0, Fault::ROUTINES.iter().copied())
-            .map_or_else(String::new, |name| format!(", but does {name}")),
+            .map_or_else(|| ".".to_owned(), |name| format!("; did you mean `{name}`?")),
         known = Fault::ROUTINES.join(", ")
     )]
     NoSuchFault(&'static str),

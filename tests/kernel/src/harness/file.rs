@@ -8,14 +8,15 @@ use crate::{
         file::close_file,
         io::send::submit,
         state::{
+            device::Unreachable,
             framework::Context,
             request::{Completion, IoRequest, RequestKind},
         },
     },
 };
 
-/// The description of a failed open, and its status.
-pub(super) type Refused = (&'static str, NtStatus);
+/// The reason that a device cannot be opened, unless the driver refused, and the status.
+pub(super) type Refused = (Option<Unreachable>, NtStatus);
 
 /// A file that a process has open on a device.
 pub struct File {
@@ -25,16 +26,24 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a file with `open`, which returns its handle, or a description of the failed open and
-    /// its status.
+    /// Opens a file with `open`, which returns its handle. Errors name the file as `what`.
     pub(super) fn open(
         runner: &Runner,
+        what: &str,
         identity: Identity,
         open: impl FnOnce(&Context) -> Result<u64, Refused> + Send + 'static,
     ) -> Result<Self, KernelError> {
-        let handle = runner
-            .kmdf(identity, open)?
-            .map_err(|(routine, status)| KernelError::Status { routine, status })?;
+        let handle = runner.kmdf(identity, open)?.map_err(|(why, status)| {
+            let refused = KernelError::Status {
+                routine: "opening the device",
+                status,
+            };
+            why.map_or(refused, |why| KernelError::CannotOpen {
+                what: what.to_owned(),
+                why: why.to_string(),
+                status,
+            })
+        })?;
         Ok(Self {
             runner: runner.clone(),
             identity,

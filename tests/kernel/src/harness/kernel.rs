@@ -21,9 +21,9 @@ use crate::{
         exports,
         faults::Fault,
         kmdf::{
-            file::{create_file, opening},
+            file::{create_file, why_unreachable},
             registry::{Parameters, RegistryValue},
-            state::device::find_device,
+            state::device::{Unreachable, find_device},
             timer::run_timers,
         },
         system::{Checks, System},
@@ -161,14 +161,14 @@ impl Kernel {
     ///
     /// Returns an error if no device has this name, or if the driver fails the open.
     pub fn open(&self, path: &str, identity: Identity) -> Result<File, KernelError> {
+        let what = format!("`{path}`");
         let path = path.to_owned();
-        File::open(&self.runner, identity, move |context| {
+        File::open(&self.runner, &what, identity, move |context| {
             let found = find_device(context, &path);
-            let (device, name) = found.ok_or((
-                "opening the path, which is no device's name or symbolic link,",
-                NtStatus::OBJECT_NAME_NOT_FOUND,
-            ))?;
-            create_file(context, device, &name).map_err(|status| (opening(context, device), status))
+            let (device, name) =
+                found.ok_or((Some(Unreachable::NoDevice), NtStatus::OBJECT_NAME_NOT_FOUND))?;
+            create_file(context, device, &name)
+                .map_err(|status| (why_unreachable(context, device), status))
         })
     }
 

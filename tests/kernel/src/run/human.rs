@@ -44,6 +44,14 @@ impl<O: Write, E: Write> Human<O, E> {
     }
 }
 
+/// Returns a number with its noun.
+fn counted(number: u64, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
 /// Keeps the first error.
 pub(super) fn keep(error: &mut Option<io::Error>, result: io::Result<()>) {
     if let Err(found) = result {
@@ -89,11 +97,11 @@ impl<O: Write, E: Write> Report for Human<O, E> {
     fn summary(&mut self, summary: &Summary) {
         if let Some(statistics) = &summary.statistics {
             self.line(&format!(
-                "{} kernel calls, {} pool blocks allocated, {} freed, {} enable notifications",
-                statistics.calls,
-                statistics.allocations,
+                "{}, {} allocated, {} freed, {}",
+                counted(statistics.calls, "kernel call"),
+                counted(statistics.allocations, "pool block"),
                 statistics.frees,
-                statistics.notifications
+                counted(statistics.notifications, "enable notification")
             ));
         }
         if let Some((what, bytes)) = &summary.peak_stack {
@@ -103,16 +111,19 @@ impl<O: Write, E: Write> Report for Human<O, E> {
         }
         let file = summary.file.display();
         self.line(&format!(
-            "{} events in {file}, {} lost",
-            summary.events, summary.events_lost
+            "{} in {file}, {} lost",
+            counted(summary.events, "event"),
+            summary.events_lost
         ));
         self.line(&format!(
             "To print them: etl dump {file} --image {}",
             summary.image.display()
         ));
         self.line(&format!(
-            "found: {} errors, {} warnings, {} notes",
-            summary.errors, summary.warnings, summary.notes
+            "found: {}, {}, {}",
+            counted(summary.errors as u64, "error"),
+            counted(summary.warnings as u64, "warning"),
+            counted(summary.notes as u64, "note")
         ));
     }
 }

@@ -267,18 +267,18 @@ impl Run {
         let is_missing = |wanted| registered.iter().all(|(guid, _)| *guid != wanted);
         let sentence = |what: String, name: &str| {
             if names.is_empty() {
-                return format!("{what} did not register, and no other did");
+                return format!("{what} was not registered; the driver registered no provider");
             }
             let near = nearest(name, names.iter().map(String::as_str))
                 .map_or_else(String::new, |near| format!("; the nearest name is {near}"));
             format!(
-                "{what} did not register; registered: {}{near}",
+                "{what} was not registered; registered: {}{near}",
                 names.join(", ")
             )
         };
         let enabled = self.enabled.iter().filter_map(|one| match one.target {
             Target::Provider(guid) if is_missing(guid) => {
-                let what = format!("the provider {}", one.name);
+                let what = format!("provider {}", one.name);
                 Some(Finding::sentence(Kind::Warning, sentence(what, &one.name)))
             }
             _ => None,
@@ -287,7 +287,7 @@ impl Run {
             .iter()
             .filter(|(_, guid)| is_missing(*guid))
             .map(|(name, _)| {
-                let what = format!("the provider {}, which the image describes,", Escaped(name));
+                let what = format!("provider {}, which the image describes,", Escaped(name));
                 Finding::sentence(Kind::Note, sentence(what, name))
             });
         enabled.chain(described).collect()

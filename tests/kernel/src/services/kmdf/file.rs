@@ -8,7 +8,7 @@ use super::{
     },
     object::{self, create},
     state::{
-        device::{DeviceData, device_of, queue_for},
+        device::{DeviceData, Unreachable, device_of, queue_for},
         file::{FileData, is_open},
         framework::{Context, Data, Entries, ObjectRoutine},
         request::{EndedRequests, IoRequest, RequestData, RequestKind},
@@ -40,14 +40,13 @@ impl Data for FileData {
     }
 }
 
-/// Describes the opening of a device that failed.
-pub fn opening(context: &Context, device: u64) -> &'static str {
+/// Returns the reason that nobody can open a device, if there is one.
+pub fn why_unreachable(context: &Context, device: u64) -> Option<Unreachable> {
     let mut framework = context.framework();
     let device = framework.get::<DeviceData>(device);
-    device
-        .ok()
-        .and_then(|device| device.why_unreachable())
-        .unwrap_or("opening the device")
+    device.map_or(Some(Unreachable::Removed), |device| {
+        device.why_unreachable()
+    })
 }
 
 /// Opens a file on a device: calls `EvtDeviceFileCreate` if the driver has it, or else sends a

@@ -34,6 +34,26 @@ impl DeviceInit {
     }
 }
 
+/// The reason that nobody can open a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreachable {
+    /// No device has the path.
+    #[error("no device has this name or symbolic link")]
+    NoDevice,
+    /// The device was removed.
+    #[error("it was removed")]
+    Removed,
+    /// The control device is not finished.
+    #[error("the driver did not call WdfControlFinishInitializing for it")]
+    NotFinished,
+    /// The device has no path.
+    #[error(
+        "it has no interface, symbolic link or name; call WdfDeviceCreateDeviceInterface or \
+         WdfDeviceCreateSymbolicLink in EvtDriverDeviceAdd"
+    )]
+    NoName,
+}
+
 /// The presence of the device's hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
@@ -91,21 +111,16 @@ impl DeviceData {
         self.init.control_of.is_some()
     }
 
-    /// Returns the reason that the device cannot be opened, with what to call. Completes "opening
-    /// the device".
-    pub const fn why_unreachable(&self) -> Option<&'static str> {
+    /// Returns the reason that nobody can open the device, if there is one.
+    pub const fn why_unreachable(&self) -> Option<Unreachable> {
         if self.is_reachable() {
             None
         } else if !matches!(self.presence, Presence::Present) {
-            Some("opening the device, which no longer exists,")
+            Some(Unreachable::Removed)
         } else if self.is_control() && !self.is_finished {
-            Some("opening the device, for which WdfControlFinishInitializing was not called,")
+            Some(Unreachable::NotFinished)
         } else {
-            Some(
-                "opening the device, which has no interface, symbolic link or name (call \
-                 WdfDeviceCreateDeviceInterface or WdfDeviceCreateSymbolicLink in \
-                 EvtDriverDeviceAdd),",
-            )
+            Some(Unreachable::NoName)
         }
     }
 
@@ -203,4 +218,32 @@ pub fn find_device(context: &Context, path: &str) -> Option<(u64, String)> {
 /// Returns the security descriptor that the driver gave a device.
 pub fn sddl(context: &Context, device: u64) -> Option<String> {
     context.with::<DeviceData, _>(device, |device| device.sddl().map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Unreachable;
+
+    #[test]
+    fn each_reason_completes_a_sentence() {
+        let rows = [
+            (
+                Unreachable::NoDevice,
+                "no device has this name or symbolic link",
+            ),
+            (Unreachable::Removed, "it was removed"),
+            (
+                Unreachable::NotFinished,
+                "the driver did not call WdfControlFinishInitializing for it",
+            ),
+            (
+                Unreachable::NoName,
+                "it has no interface, symbolic link or name; call WdfDeviceCreateDeviceInterface \
+                 or WdfDeviceCreateSymbolicLink in EvtDriverDeviceAdd",
+            ),
+        ];
+        for (reason, text) in rows {
+            assert_eq!(reason.to_string(), text);
+        }
+    }
 }
