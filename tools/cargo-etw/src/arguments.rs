@@ -3,7 +3,7 @@
 //! Functions build the command line, since clap's derive macros allow lints that this workspace
 //! forbids.
 
-use clap::Command;
+use clap::{ArgAction, Command};
 
 use crate::{
     completions, doctor, inf, manifest,
@@ -109,7 +109,7 @@ fn run() -> Command {
         )
         .arg(
             path("image", "FILE", "Run this image (.sys) and build nothing")
-                .conflicts_with_all(["package", "manifest-path", "release"]),
+                .conflicts_with_all(OF_BUILD),
         );
     etw_testkernel::run::arguments(what_to_build(command))
 }
@@ -120,10 +120,38 @@ fn run() -> Command {
     Command::new("run").about("Run a driver in the stand-in kernel; needs x86-64 Linux")
 }
 
-/// Adds the arguments that name the driver to build and its profile.
+/// The names of the arguments that say what to build and how.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+const OF_BUILD: [&str; 14] = [
+    "release",
+    "profile",
+    "package",
+    "manifest-path",
+    "target-dir",
+    "features",
+    "all-features",
+    "no-default-features",
+    "locked",
+    "offline",
+    "frozen",
+    "verbose",
+    "quiet",
+    "install",
+];
+
+/// Adds the arguments that name the driver to build, and cargo's options.
 fn what_to_build(command: Command) -> Command {
     command
-        .arg(flag("release", "Build with optimizations, as for a release").short('r'))
+        .arg(
+            flag("release", "Build with optimizations, as for a release")
+                .short('r')
+                .conflicts_with("profile"),
+        )
+        .arg(text(
+            "profile",
+            "NAME",
+            "Build with this profile [default: dev]",
+        ))
         .arg(
             text(
                 "package",
@@ -136,6 +164,45 @@ fn what_to_build(command: Command) -> Command {
             "manifest-path",
             "FILE",
             "The Cargo.toml of the driver or of its workspace",
+        ))
+        .arg(path(
+            "target-dir",
+            "FOLDER",
+            "The folder for what is built [default: cargo's]",
+        ))
+        .arg(
+            text(
+                "features",
+                "FEATURES",
+                "The features to build with, separated by commas or spaces",
+            )
+            .short('F')
+            .action(ArgAction::Append),
+        )
+        .arg(flag("all-features", "Build with all features"))
+        .arg(flag(
+            "no-default-features",
+            "Build without the default features",
+        ))
+        .arg(flag("locked", "Fail if Cargo.lock is not up to date"))
+        .arg(flag("offline", "Use no network"))
+        .arg(flag("frozen", "As with --locked and --offline"))
+        .arg(
+            flag(
+                "verbose",
+                "Show the commands that cargo runs; twice for more",
+            )
+            .short('v')
+            .action(ArgAction::Count),
+        )
+        .arg(
+            flag("quiet", "Show nothing but warnings and errors of the build")
+                .short('q')
+                .conflicts_with("verbose"),
+        )
+        .arg(flag(
+            "install",
+            "Install the packages of the operating system that building needs, without asking",
         ))
 }
 

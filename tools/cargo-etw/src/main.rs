@@ -68,15 +68,7 @@ fn run_other(name: &str, matches: &ArgMatches) -> Result<()> {
             provider: optional(matches, "provider")?,
             source: wdk_etw(matches)?,
         }),
-        ("build", matches) => build::run(
-            &build::Build {
-                package: optional(matches, "package")?,
-                manifest: optional(matches, "manifest-path")?,
-                machine: required(matches, "machine")?,
-                is_release: matches.get_flag("release"),
-            },
-            &required::<String>(matches, "message-format")?,
-        ),
+        ("build", matches) => build::run(matches),
         ("manifest", matches) => {
             let (name, matches) = subcommand(matches)?;
             manifest::run(name, matches)

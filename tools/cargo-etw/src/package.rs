@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgAction, ArgMatches, Command};
 use driver_build::{
     driver::{Messages, Profile},
-    toolchain::{Machine, Toolchain},
+    toolchain::Machine,
 };
 use driver_package::{
     archive,
@@ -23,6 +23,7 @@ use serde_json::json;
 
 use crate::{
     at_hand::{self, AtHand, Declaration},
+    build,
     inf::{check_text, description, driver_version, expected, framework, stamped},
     manifest,
     options::{is_json, message_format, optional, path, required, several, text},
@@ -234,9 +235,7 @@ fn image(matches: &ArgMatches, driver: &AtHand) -> Result<PathBuf> {
     if let Some(image) = optional(matches, "image")? {
         return Ok(image);
     }
-    let toolchain = step("Finding the cross toolchain", || {
-        Toolchain::find_or_install(Machine::X64)
-    })?;
+    let toolchain = build::toolchain(Machine::X64, false)?;
     eprintln!("       Building {}.sys", driver.driver.image);
     let messages = if is_json(matches)? {
         Messages::Json

@@ -4,13 +4,10 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::ArgMatches;
-use driver_build::driver::Messages;
+use driver_build::{driver::Messages, toolchain::Machine};
 use etw_testkernel::run::{self, Format};
 
-use crate::{
-    build::{self, Build},
-    options::optional,
-};
+use crate::{build, options::optional};
 
 /// Runs the driver. The exit code is 1 if anything was found but notes.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
@@ -33,15 +30,9 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
 
 /// Builds the driver, and returns its image.
 fn build(matches: &ArgMatches, format: Format) -> Result<PathBuf> {
-    let arguments = Build {
-        package: optional(matches, "package")?,
-        manifest: optional(matches, "manifest-path")?,
-        machine: "x64".to_owned(),
-        is_release: matches.get_flag("release"),
-    };
     let messages = match format {
         Format::Human => Messages::Human,
         Format::Json => Messages::Json,
     };
-    Ok(build::build(&arguments, messages)?.sys)
+    Ok(build::build(matches, Machine::X64, messages)?.sys)
 }

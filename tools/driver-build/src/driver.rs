@@ -1,9 +1,10 @@
 //! Finds the driver in a cargo workspace, and builds its image.
 
 use std::{
+    collections::BTreeSet,
     env, fs,
     io::{self, BufRead as _, BufReader, IsTerminal as _},
-    path::{Path, PathBuf},
+    path::{self, Component, Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -11,10 +12,13 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::{
+    config::Flags,
     link,
+    missing::missing_names,
     process::{line, output_of},
+    profile,
     standin::{CRATES_IO, REPLACED, Replaced, Standin},
-    toolchain::{Machine, Toolchain, rustflags},
+    toolchain::{Machine, Toolchain},
 };
 
 /// A build profile of a driver.
@@ -37,7 +41,39 @@ impl Profile {
     }
 }
 
-/// A driver in a cargo workspace: a package with a library of the kind `cdylib`.
+/// The options of a build, as cargo has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The name of the profile.
+    pub profile: String,
+    /// cargo's arguments that select features.
+    pub features: Vec<String>,
+    /// True if the author's lock file must be up to date.
+    pub is_locked: bool,
+    /// True if cargo may not use the network.
+    pub is_offline: bool,
+    /// cargo's arguments for the amount of output.
+    pub output: Vec<String>,
+}
+
+impl From<Profile> for Options {
+    fn from(profile: Profile) -> Self {
+        let profile = match profile {
+            Profile::Debug => "dev",
+            Profile::Release => "release",
+        };
+        Self {
+            profile: profile.to_owned(),
+            features: Vec::new(),
+            is_locked: false,
+            is_offline: false,
+            output: Vec::new(),
+        }
+    }
+}
+
+/// A driver in a cargo workspace: a package with a library of the kind `cdylib` and with
+/// `[package.metadata.wdk]` or a dependency on one of the WDK's crates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Driver {
     /// The package's name.
@@ -158,6 +194,18 @@ impl Driver {
         }
     }
 
+    /// Returns the driver with another target folder.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path is empty or the current folder is unknown.
+    pub fn with_target(mut self, folder: &Path) -> Result<Self> {
+        let absolute = path::absolute(folder)
+            .with_context(|| format!("cannot find the target folder {}", folder.display()))?;
+        self.target = plain(&absolute);
+        Ok(self)
+    }
+
     /// Builds the driver without the WDK. The stand-ins, cargo's output and the image are in the
     /// folder `etw` of the target folder; no other file is changed.
     ///
@@ -171,39 +219,76 @@ impl Driver {
         profile: Profile,
         messages: Messages,
     ) -> Result<Image> {
+        self.build_with(toolchain, &profile.into(), messages)
+    }
+
+    /// Builds the driver like [`Driver::build`], with options of cargo. cargo runs in the current
+    /// folder, whose configuration counts.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Driver::build`], and if an option in the environment is not Unicode.
+    pub fn build_with(
+        &self,
+        toolchain: &Toolchain,
+        options: &Options,
+        messages: Messages,
+    ) -> Result<Image> {
         let folder = self.target.join("etw");
         let lock = self.workspace.join("Cargo.lock");
+        if options.is_locked {
+            // The build has a lock file of its own, in which the stand-ins are.
+            self.resolve(toolchain, options, |cargo| cargo.arg("--locked"))?;
+        }
         let standin_folder = folder.join("standin");
         let mut standin = Standin::write(&standin_folder, &lock)?;
-        let metadata = self.replace_all(toolchain, &mut standin)?;
+        let metadata = self.replace_all(toolchain, options, &mut standin)?;
         let built_in = folder.join("build");
         standin.forget_old_functions(&built_in)?;
-        let mut cargo = toolchain.build(&self.workspace, &built_in)?;
-        // wdk-build refuses the dynamic C runtime; the author's workspace need not set this.
+        let mut cargo = toolchain.build_here(&built_in)?;
         let target = toolchain.target();
-        let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+        let flags = Flags::of_author(toolchain.rust(), target)?;
+        for flag in &flags.left_out {
+            eprintln!(
+                "note: leaving out `{flag}` of the compiler's options in the environment or in cargo's \
+                 configuration: drivers are linked by this program, with a PDB"
+            );
+        }
+        let mut flags = flags.used;
+        flags.extend(toolchain.remapped(&self.workspace, &built_in));
+        // wdk-build refuses the dynamic C runtime; the author's workspace need not set this.
+        flags.push("-Ctarget-feature=+crt-static".to_owned());
         // Wherever the target folder is, the stand-ins have the names that they have by default.
         flags.push(link::remap(&standin_folder, "target/etw/standin"));
         flags.extend(outside(&metadata, &self.workspace, &standin_folder));
-        cargo.arg(rustflags(target, &flags));
+        let manifest = self.workspace.join("Cargo.toml");
+        let symbols = profile::symbols(toolchain.rust(), &manifest, &options.profile)?;
         standin
             .replace(&mut cargo)
-            .env(MANIFEST, self.workspace.join("Cargo.toml"))
+            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+            .env(MANIFEST, manifest)
             .arg("--manifest-path")
             .arg(&self.manifest)
             .args(["--package", &self.package])
-            .args((profile == Profile::Release).then_some("--release"));
+            // A program of the package is for this machine, if for any.
+            .arg("--lib")
+            .args(["--profile", &options.profile])
+            .args(symbols)
+            .args(&options.features)
+            .args(options.is_offline.then_some("--offline"))
+            .args(&options.output);
         run(&mut cargo, messages)?;
-        let from = built_in.join(target).join(profile.folder());
+        let profile = profile::folder(&options.profile);
+        let from = built_in.join(target).join(profile);
         let machine = toolchain.machine().name();
-        let to = folder.join(machine).join(profile.folder());
+        let to = folder.join(machine).join(profile);
         let image = self.copy(&from, &to)?;
         if messages == Messages::Json {
             let message = json!({
                 "reason": "driver-image",
                 "package": self.package,
                 "machine": machine,
-                "profile": profile.folder(),
+                "profile": profile,
                 "sys": image.sys,
                 "pdb": image.pdb,
             });
@@ -223,9 +308,14 @@ impl Driver {
 
     /// Makes cargo take the stand-ins for all of the driver's WDK crates, and returns the metadata of
     /// the build's packages. Fails if the driver needs versions that have no stand-ins.
-    fn replace_all(&self, toolchain: &Toolchain, standin: &mut Standin) -> Result<Value> {
-        let metadata = self.resolve(toolchain, standin)?;
-        let others = others(&self.package, &metadata, standin)?;
+    fn replace_all(
+        &self,
+        toolchain: &Toolchain,
+        options: &Options,
+        standin: &mut Standin,
+    ) -> Result<Value> {
+        let metadata = self.resolve(toolchain, options, |cargo| standin.replace(cargo))?;
+        let others = others(self, &metadata, standin)?;
         if others.is_empty() {
             return Ok(metadata);
         }
@@ -235,23 +325,29 @@ impl Driver {
             };
             standin.add(&source, one)?;
         }
-        let metadata = self.resolve(toolchain, standin)?;
-        match self::others(&self.package, &metadata, standin)?.first() {
+        let metadata = self.resolve(toolchain, options, |cargo| standin.replace(cargo))?;
+        match self::others(self, &metadata, standin)?.first() {
             None => Ok(metadata),
             Some(other) => bail!("{}", other.refusal(&self.package)),
         }
     }
 
-    /// Returns cargo's metadata of the driver and its dependencies, with the stand-ins.
-    fn resolve(&self, toolchain: &Toolchain, standin: &Standin) -> Result<Value> {
+    /// Returns cargo's metadata of the driver and its dependencies, with more arguments.
+    fn resolve(
+        &self,
+        toolchain: &Toolchain,
+        options: &Options,
+        more: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Result<Value> {
         let mut cargo = toolchain.rust().cargo();
         cargo
-            .current_dir(&self.workspace)
             .args(["metadata", "--format-version", "1"])
             .args(["--filter-platform", toolchain.target()])
             .arg("--manifest-path")
-            .arg(&self.manifest);
-        standin.replace(&mut cargo);
+            .arg(&self.manifest)
+            .args(&options.features)
+            .args(options.is_offline.then_some("--offline"));
+        more(&mut cargo);
         let output = cargo
             .output()
             .with_context(|| format!("cannot start: {}", line(&cargo)))?;
@@ -332,7 +428,8 @@ const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
 
 /// The error for a workspace without a driver.
 const NO_DRIVER: &str = "the workspace has no driver: no package has a library of the kind \
-                         `cdylib`; add `[lib] crate-type = [\"cdylib\"]` to the driver's Cargo.toml";
+                         `cdylib` and depends on wdk-sys, wdk or wdk-build; add `[lib] crate-type = \
+                         [\"cdylib\"]` and wdk-sys to the driver's Cargo.toml";
 
 /// Copies an image and its symbols, with the names of a driver's files.
 ///
@@ -372,11 +469,12 @@ fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
         let path = metadata[key].as_str().map(PathBuf::from);
         path.with_context(|| format!("cargo's metadata has no {key}"))
     };
-    let (workspace, target) = (path("workspace_root")?, path("target_directory")?);
+    let (workspace, target) = (path("workspace_root")?, plain(&path("target_directory")?));
     let mut drivers = Vec::new();
     for package in list(&metadata["packages"]) {
         let is_driver = |target: &&Value| list(&target["crate_types"]).any(|kind| kind == "cdylib");
         let library = list(&package["targets"]).find(is_driver);
+        let library = library.filter(|_| is_for_the_wdk(package));
         if let (Some(library), Some(name), Some(manifest)) = (
             library,
             package["name"].as_str(),
@@ -401,6 +499,31 @@ fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
         }
     }
     Ok(drivers)
+}
+
+/// Returns a path without `.` and `..`, as cargo names what is in a folder.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// Returns whether a package is built with the WDK's crates; other libraries of the kind `cdylib` are
+/// for programs.
+fn is_for_the_wdk(package: &Value) -> bool {
+    let depends = list(&package["dependencies"])
+        .filter(|one| one["kind"] != "dev")
+        .filter_map(|one| one["name"].as_str())
+        .any(|name| ["wdk", "wdk-build", "wdk-sys"].contains(&name));
+    depends || !package["metadata"]["wdk"].is_null()
 }
 
 /// Returns the elements of a JSON array.
@@ -456,10 +579,10 @@ fn framework(wdk: &Value) -> Option<Framework> {
 
 /// Returns the WDK crates among a driver's dependencies that are not stand-ins; fails if there are
 /// neither these nor stand-ins.
-fn others(driver: &str, metadata: &Value, standin: &Standin) -> Result<Vec<Other>> {
+fn others(driver: &Driver, metadata: &Value, standin: &Standin) -> Result<Vec<Other>> {
     let mut others = Vec::new();
     let mut is_replaced = false;
-    for package in metadata["packages"].as_array().into_iter().flatten() {
+    for package in used_packages(driver, metadata)? {
         let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
         let name = text("name");
         if REPLACED.iter().all(|one| one.name != name) {
@@ -479,9 +602,34 @@ fn others(driver: &str, metadata: &Value, standin: &Standin) -> Result<Vec<Other
     }
     ensure!(
         is_replaced || !others.is_empty(),
-        "{driver} depends on neither wdk-sys nor wdk-build; add wdk-sys 0.5 to its dependencies"
+        "{} depends on neither wdk-sys nor wdk-build; add wdk-sys 0.5 to its dependencies",
+        driver.package
     );
     Ok(others)
+}
+
+/// Returns the packages that a driver's build uses, itself included; the workspace can have others,
+/// which other members use.
+fn used_packages<'a>(driver: &Driver, metadata: &'a Value) -> Result<Vec<&'a Value>> {
+    let packages = || list(&metadata["packages"]);
+    let own = packages()
+        .find(|one| one["manifest_path"].as_str().map(Path::new) == Some(&driver.manifest));
+    let own = own.with_context(|| format!("cargo's metadata has no package {}", driver.package))?;
+    let mut reached = vec![&own["id"]];
+    let mut at = 0;
+    while let Some(&id) = reached.get(at) {
+        at += 1;
+        let node = list(&metadata["resolve"]["nodes"]).find(|node| node["id"] == *id);
+        for dependency in node.into_iter().flat_map(|node| list(&node["deps"])) {
+            let is_built = list(&dependency["dep_kinds"]).any(|one| one["kind"] != "dev");
+            if is_built && !reached.contains(&&dependency["pkg"]) {
+                reached.push(&dependency["pkg"]);
+            }
+        }
+    }
+    Ok(packages()
+        .filter(|one| reached.contains(&&one["id"]))
+        .collect())
 }
 
 /// Runs cargo, shows its messages, and adds a note about names that the stand-in lacks.
@@ -496,12 +644,12 @@ fn run(cargo: &mut Command, messages: Messages) -> Result<()> {
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start: {}", line(cargo)))?;
-    let mut missing = Vec::new();
+    let mut missing = BTreeSet::new();
     if let Some(output) = child.stdout.take() {
         for text in BufReader::new(output).lines() {
             let text = text.context("cannot read cargo's messages")?;
             let message: Value = serde_json::from_str(&text).unwrap_or_default();
-            missing.extend(missing_name(&message));
+            missing.extend(missing_names(&message));
             match messages {
                 Messages::Json => println!("{text}"),
                 Messages::Human => {
@@ -518,31 +666,14 @@ fn run(cargo: &mut Command, messages: Messages) -> Result<()> {
     if status.success() {
         return Ok(());
     }
-    missing.dedup();
     if missing.is_empty() {
         bail!("cargo cannot build the driver ({status})");
     }
     bail!(
         "cargo cannot build the driver ({status}); these names may be ones that the stand-in for \
          wdk-sys lacks although the WDK's headers have them: {}",
-        missing.join(", ")
+        Vec::from_iter(missing).join(", ")
     )
-}
-
-/// Returns the name in an error about a name of wdk-sys that does not exist.
-fn missing_name(message: &Value) -> Option<String> {
-    const UNRESOLVED: [&str; 6] = ["E0412", "E0422", "E0425", "E0432", "E0433", "E0531"];
-    let message = &message["message"];
-    let code = message["code"]["code"].as_str()?;
-    let rendered = message["rendered"].as_str()?;
-    if !UNRESOLVED.contains(&code) || !rendered.contains("wdk_sys") {
-        return None;
-    }
-    // The message has the name between backticks: "cannot find type `X` in crate `wdk_sys`".
-    let text = message["message"].as_str()?;
-    let name = text.split('`').nth(1)?;
-    let name = name.rsplit("::").next()?;
-    Some(name.to_owned())
 }
 
 /// Returns the machine that a command line names.
@@ -553,7 +684,7 @@ fn missing_name(message: &Value) -> Option<String> {
 pub fn machine(name: &str) -> Result<Machine> {
     let all = [Machine::X64, Machine::Arm64];
     let found = all.into_iter().find(|machine| machine.name() == name);
-    found.with_context(|| format!("cannot build for `{name}`; expected x64 or arm64"))
+    found.with_context(|| format!("unknown machine `{name}`; expected x64 or arm64"))
 }
 
 #[cfg(test)]
@@ -568,6 +699,7 @@ mod tests {
                 { "name": "build-script-build", "crate_types": ["bin"] },
                 { "name": name, "crate_types": [kind] },
             ],
+            "dependencies": [{ "name": "wdk-sys", "kind": null }],
         })
     }
 
@@ -639,10 +771,90 @@ mod tests {
     }
 
     #[test]
+    fn a_target_folder_has_the_path_that_cargo_gives_to_what_is_in_it() {
+        let mut metadata = workspace(&[package("d", "cdylib")]);
+        metadata["target_directory"] = json!("/w/driver/../target");
+        let driver = drivers(&metadata).unwrap().remove(0);
+        assert_eq!(driver.target, Path::new("/w/target"));
+        let driver = driver.with_target(Path::new("/w/./d/../out")).unwrap();
+        assert_eq!(driver.target, Path::new("/w/out"));
+    }
+
+    #[test]
+    fn a_library_for_programs_is_not_a_driver() {
+        let mut plugin = package("plugin", "cdylib");
+        plugin["dependencies"] = json!([
+            { "name": "windows-sys", "kind": null },
+            { "name": "wdk-sys", "kind": "dev" },
+        ]);
+        let all = [plugin.clone(), package("driver", "cdylib")];
+        assert_eq!(choose(&all, "plugin", None).unwrap(), "driver");
+        assert!(choose(&all, "plugin", Some("plugin")).is_err());
+        // Either mark of a driver is enough.
+        plugin["metadata"] = json!({ "wdk": {} });
+        assert_eq!(choose(&[plugin], "x", None).unwrap(), "plugin");
+    }
+
+    /// Returns the metadata of a package that depends on others.
+    fn resolved(package: &Value, dependencies: &[Value]) -> Value {
+        let mut all: Vec<Value> = dependencies.to_vec();
+        all.push(package.clone());
+        for one in &mut all {
+            one["id"] = one["name"].clone();
+        }
+        let deps: Vec<Value> = dependencies
+            .iter()
+            .map(|one| json!({ "pkg": one["name"], "dep_kinds": [{ "kind": null }] }))
+            .collect();
+        let nodes = json!([{ "id": package["name"], "deps": deps }]);
+        json!({ "packages": all, "resolve": { "nodes": nodes } })
+    }
+
+    #[test]
+    fn the_versions_of_other_members_do_not_matter() {
+        let folder = tempfile::tempdir().unwrap();
+        let standin = Standin::write(folder.path(), Path::new("none")).unwrap();
+        let d = package("d", "cdylib");
+        let driver = drivers(&workspace(std::slice::from_ref(&d)))
+            .unwrap()
+            .remove(0);
+        let path = folder.path().join("wdk-sys/Cargo.toml");
+        let standin_sys = json!({ "name": "wdk-sys", "version": "0.5.2", "manifest_path": path });
+        let old = json!({
+            "id": "wdk-build", "name": "wdk-build", "version": "0.3.0", "source": "registry+x",
+            "manifest_path": "/r/wdk-build/Cargo.toml",
+        });
+        let sibling = json!({ "id": "s", "name": "s", "manifest_path": "/w/s/Cargo.toml" });
+        // An old version that a sibling uses, or that the driver's tests use.
+        let mut metadata = resolved(&d, std::slice::from_ref(&standin_sys));
+        let uses_old = |kind: Value| json!({ "pkg": "wdk-build", "dep_kinds": [{ "kind": kind }] });
+        if let Some(packages) = metadata["packages"].as_array_mut() {
+            packages.extend([old, sibling.clone()]);
+        }
+        let ours = metadata["resolve"]["nodes"][0]["deps"][0].clone();
+        metadata["resolve"]["nodes"][0]["deps"] = json!([ours, uses_old(json!("dev"))]);
+        assert!(others(&driver, &metadata, &standin).unwrap().is_empty());
+        metadata["resolve"]["nodes"][0]["deps"][1] = uses_old(json!("build"));
+        assert_eq!(others(&driver, &metadata, &standin).unwrap().len(), 1);
+        // A driver without wdk-sys beside a sibling with it.
+        let mut metadata = resolved(&d, &[standin_sys, sibling]);
+        let nodes = &mut metadata["resolve"]["nodes"];
+        nodes[0]["deps"] = json!([{ "pkg": "s", "dep_kinds": [{ "kind": "dev" }] }]);
+        let error = others(&driver, &metadata, &standin)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("add wdk-sys 0.5"), "{error}");
+    }
+
+    #[test]
     fn other_versions_of_the_wdk_crates_are_named_with_those_that_work() {
         let folder = tempfile::tempdir().unwrap();
         let standin = Standin::write(folder.path(), Path::new("none")).unwrap();
-        let found = |packages: &[Value]| others("d", &json!({ "packages": packages }), &standin);
+        let d = package("d", "cdylib");
+        let driver = drivers(&workspace(std::slice::from_ref(&d)))
+            .unwrap()
+            .remove(0);
+        let found = |packages: &[Value]| others(&driver, &resolved(&d, packages), &standin);
         let ours = json!({
             "name": "wdk-sys", "version": "0.5.2", "source": null,
             "manifest_path": folder.path().join("wdk-sys/Cargo.toml"),
@@ -704,18 +916,5 @@ mod tests {
                 "--remap-path-prefix=/home/me/lib/inner=packages/inner"
             ]
         );
-    }
-
-    #[test]
-    fn names_that_wdk_sys_lacks_are_found_in_errors() {
-        let message = |code: &str, text: &str, rendered: &str| json!({ "message": { "code": { "code": code }, "message": text, "rendered": rendered } });
-        let found = missing_name(&message(
-            "E0432",
-            "unresolved import `wdk_sys::ntddk::KeFoo`",
-            "use wdk_sys::ntddk::KeFoo;",
-        ));
-        assert_eq!(found.as_deref(), Some("KeFoo"));
-        let own = message("E0425", "cannot find value `x` in this scope", "x");
-        assert_eq!(missing_name(&own), None);
     }
 }

@@ -10,12 +10,16 @@
 //! - [`packages`] installs packages of the operating system.
 //! - [`process`] runs other programs.
 
+mod config;
 pub mod driver;
 pub mod link;
+mod missing;
 pub mod packages;
 pub mod process;
+mod profile;
 pub mod standin;
 pub mod toolchain;
+mod version;
 
 /// The static libraries of the WDK whose routines the stand-ins import as if from a module, so that a
 /// driver that uses them links. Windows does not load such an image.

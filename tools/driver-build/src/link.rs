@@ -75,15 +75,25 @@ pub fn wrap(cargo: &mut Command, target: &str, linker: &Path, folder: &Path) -> 
 #[must_use]
 pub fn run_if_asked() -> Option<ExitCode> {
     let linker = env::var_os(LINKER)?;
-    Some(
-        match link(&linker, &env::args_os().skip(1).collect::<Vec<_>>()) {
-            Ok(code) => code,
-            Err(error) => {
-                eprintln!("error: {error:#}");
-                ExitCode::FAILURE
-            }
-        },
-    )
+    let mut arguments = env::args_os();
+    // A build script has the variable too, and may run this program for something else.
+    if !is_linker(&arguments.next()?) {
+        return None;
+    }
+    Some(match link(&linker, &arguments.collect::<Vec<_>>()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// Returns whether a program was started under the linker's name.
+fn is_linker(program: &OsStr) -> bool {
+    Path::new(program)
+        .file_stem()
+        .is_some_and(|stem| stem == NAME)
 }
 
 /// A linker's command line with relative names.
@@ -272,6 +282,13 @@ mod tests {
         assert_eq!(plan.out.as_deref(), Some(Path::new("/one/target")));
         let lib = (PathBuf::from("in/2/lib"), PathBuf::from("/home/one/lib"));
         assert_eq!(plan.inputs[2], lib);
+    }
+
+    #[test]
+    fn only_the_linkers_name_makes_this_program_link() {
+        assert!(is_linker(OsStr::new("/t/etw/build/linker/lld-link")));
+        assert!(is_linker(OsStr::new("lld-link.exe")));
+        assert!(!is_linker(OsStr::new("/home/me/.cargo/bin/cargo-etw")));
     }
 
     #[test]

@@ -66,6 +66,23 @@ pub fn run_quietly(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Runs a command, and shows its output on standard error while it runs.
+///
+/// # Errors
+///
+/// Fails with the command line if the command fails.
+pub fn run_shown(command: &mut Command) -> Result<()> {
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(io::stderr())
+        .status()
+        .with_context(|| format!("cannot start: {}", line(command)))?;
+    if !status.success() {
+        bail!("failed ({status}): {}", line(command));
+    }
+    Ok(())
+}
+
 /// Returns a command's output, if the command can be started and succeeds.
 pub fn output_of(command: &mut Command) -> Option<String> {
     let output = command

@@ -220,8 +220,10 @@ impl Standin {
         if fs::read(&known).ok().as_ref() == Some(&now) {
             return Ok(());
         }
-        for profile in ["debug", "release"] {
-            let Ok(builds) = fs::read_dir(built_in.join(profile).join("build")) else {
+        // Each profile has a folder.
+        let profiles = fs::read_dir(built_in).into_iter().flatten().flatten();
+        for profile in profiles {
+            let Ok(builds) = fs::read_dir(profile.path().join("build")) else {
                 continue;
             };
             for build in builds.flatten() {
@@ -235,6 +237,23 @@ impl Standin {
         }
         write_if_new(&known, &now)
     }
+}
+
+/// Returns whether the stand-in for wdk-sys has a name.
+#[must_use]
+pub fn has_name(name: &str) -> bool {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let sources = FILES
+        .iter()
+        .filter(|(path, _)| path.starts_with("wdk-sys/src/"))
+        .filter_map(|(_, contents)| str::from_utf8(contents).ok());
+    !name.is_empty()
+        && sources.into_iter().any(|source| {
+            source.match_indices(name).any(|(at, _)| {
+                let (before, after) = (&source[..at], &source[at + name.len()..]);
+                !before.ends_with(is_part) && !after.starts_with(is_part)
+            })
+        })
 }
 
 /// Returns the manifest of the stand-ins' workspace with the members that are written.
@@ -327,6 +346,15 @@ fn toml_string(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_the_stand_in_are_whole_words() {
+        assert!(has_name("NTSTATUS"));
+        assert!(has_name("KeGetCurrentIrql"));
+        assert!(!has_name("KeGetCurrentIrq"));
+        assert!(!has_name("NoSuchName"));
+        assert!(!has_name(""));
+    }
 
     #[test]
     fn the_workspace_has_the_members_that_are_written() {

@@ -16,7 +16,8 @@ use anyhow::{Context, Result, bail};
 use crate::{
     link,
     packages::{self, Program},
-    process::{find_program, output_of, run_quietly},
+    process::{find_program, output_of, run_quietly, run_shown},
+    version::{self, Version},
 };
 
 /// A processor architecture that drivers are built for.
@@ -48,33 +49,6 @@ impl Machine {
     }
 }
 
-/// A version of the compiler: major and minor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Version(u32, u32);
-
-impl Version {
-    /// Returns the oldest version that builds the project.
-    fn oldest() -> Self {
-        Self::parse(env!("CARGO_PKG_RUST_VERSION")).unwrap_or(Self(1, 95))
-    }
-
-    /// Reads the first two numbers of `1.96.0+dfsg1-1`, or of `rustc 1.96.0 (…)`.
-    fn parse(text: &str) -> Option<Self> {
-        let start = text.find(|letter: char| letter.is_ascii_digit())?;
-        let mut numbers = text[start..].split(|letter: char| !letter.is_ascii_digit());
-        Some(Self(
-            numbers.next()?.parse().ok()?,
-            numbers.next()?.parse().ok()?,
-        ))
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}.{}", self.0, self.1)
-    }
-}
-
 /// A Rust toolchain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rust {
@@ -83,6 +57,13 @@ pub enum Rust {
     /// Debian's rustc-web.
     Debian,
 }
+
+/// The environment variable that allows unstable options and features.
+const BOOTSTRAP: &str = "RUSTC_BOOTSTRAP";
+
+/// Its value that allows what the toolchain allows without it: the value is a list of crates, and no
+/// crate has this name.
+const NO_BOOTSTRAP: &str = "0";
 
 /// Debian's compiler and the source of its libraries.
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
@@ -129,6 +110,16 @@ impl Rust {
             })
     }
 
+    /// Returns the `cfg` options that the compiler sets for a target, a line for each.
+    pub fn cfgs(self, target: &str) -> Vec<String> {
+        let text =
+            output_of(Command::new(self.rustc()).args(["--print", "cfg", "--target", target]));
+        text.unwrap_or_default()
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    }
+
     /// Returns the toolchain's sysroot.
     pub fn sysroot(self) -> Option<PathBuf> {
         output_of(Command::new(self.rustc()).args(["--print", "sysroot"])).map(PathBuf::from)
@@ -155,7 +146,7 @@ impl Rust {
             // These variables would override the flags that this project's builds need.
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
-            .env("RUSTC_BOOTSTRAP", "1");
+            .env(BOOTSTRAP, "1");
         command
     }
 
@@ -311,6 +302,51 @@ fn no_route(what: &str, rustup: &str, failures: &[String]) -> anyhow::Error {
     )
 }
 
+/// The way in which missing parts of the toolchain are installed.
+enum Installation<'a> {
+    /// Without asking; the output of a program is shown only if it fails.
+    Silent,
+    /// With the commands and their progress on standard error, and with packages of the operating
+    /// system if the function returns true for the command.
+    Shown(&'a dyn Fn(&str) -> bool),
+}
+
+impl Installation<'_> {
+    /// Runs rustup on the toolchain that runs cargo.
+    fn rustup(&self, arguments: &[&str]) -> Result<()> {
+        if matches!(self, Self::Silent) || find_program("rustup").is_none() {
+            return rustup(arguments);
+        }
+        let command = format!("rustup {}", arguments.join(" "));
+        eprintln!("  Installing a part of the Rust toolchain: {command}");
+        run_shown(Command::new("rustup").args(arguments))
+    }
+
+    /// Returns whether packages of the operating system may be installed by a command.
+    fn may_install(&self, command: &str) -> bool {
+        match self {
+            Self::Silent => true,
+            Self::Shown(may_install) => {
+                let may = may_install(command);
+                if may {
+                    eprintln!("  Installing packages: {command}");
+                }
+                may
+            }
+        }
+    }
+}
+
+/// Returns the command that installs the packages for a machine that are missing.
+fn apt_command(machine: Machine) -> String {
+    let mut packages = Vec::new();
+    if !Rust::Current.has_libraries(machine.target()) {
+        packages.extend(DEBIAN_PACKAGES);
+    }
+    packages.extend(DEBIAN_LINKER.missing());
+    format!("sudo apt-get install {}", packages.join(" "))
+}
+
 /// The origin of a target's libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Libraries {
@@ -347,11 +383,12 @@ impl Toolchain {
     pub fn find(machine: Machine) -> Option<Self> {
         let target = machine.target();
         let linker = toolchain_linker().or_else(|| DEBIAN_LINKER.path())?;
-        let (rust, libraries) = if Rust::Current.has_libraries(target) {
-            (Rust::Current, Libraries::Installed)
-        } else {
-            (Rust::with_source()?, Libraries::Source)
-        };
+        let (rust, libraries) =
+            if Rust::Current.has_libraries(target) && version::too_old().is_none() {
+                (Rust::Current, Libraries::Installed)
+            } else {
+                (Rust::with_source()?, Libraries::Source)
+            };
         // Debian's compiler is used with Debian's linker, with which it is tested.
         let linker = match rust {
             Rust::Current => linker,
@@ -372,32 +409,60 @@ impl Toolchain {
     ///
     /// Fails if nothing that builds for the machine can be found or installed, with each reason.
     pub fn find_or_install(machine: Machine) -> Result<Self> {
+        Self::provide(machine, &Installation::Silent)
+    }
+
+    /// Returns the toolchain for a machine, and installs what is missing: what rustup has after
+    /// saying so, and packages of the operating system if `may_install` returns true for the command
+    /// that installs them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if nothing that builds for the machine can be found or installed, with each reason.
+    pub fn find_or_ask(machine: Machine, may_install: impl Fn(&str) -> bool) -> Result<Self> {
+        Self::provide(machine, &Installation::Shown(&may_install))
+    }
+
+    fn provide(machine: Machine, installation: &Installation<'_>) -> Result<Self> {
         let target = machine.target();
+        let find = || Self::find(machine);
+        if let Some(found) = find() {
+            return Ok(found);
+        }
+        if let Some(reason) = version::too_old() {
+            bail!(reason);
+        }
         let mut failures = Vec::new();
-        if !Rust::Current.has_libraries(target) {
-            match rustup(&["target", "add", target]) {
-                Ok(()) if Rust::Current.has_libraries(target) => {}
+        let has_libraries = || Rust::Current.has_libraries(target);
+        if !has_libraries() {
+            match installation.rustup(&["target", "add", target]) {
+                Ok(()) if has_libraries() => {}
                 Ok(()) => failures.push(format!(
                     "`rustup target add {target}` succeeds, but rustc does not find the libraries"
                 )),
                 Err(error) => failures.push(format!("{error:#}")),
             }
         }
-        if let Some(found) = Self::find(machine) {
+        if let Some(found) = find() {
             return Ok(found);
         }
-        if !Rust::Current.has_libraries(target)
+        if !has_libraries()
             && toolchain_linker().is_some()
-            && let Err(error) = rustup(&["component", "add", "rust-src"])
+            && let Err(error) = installation.rustup(&["component", "add", "rust-src"])
         {
             failures.push(format!("{error:#}"));
         }
-        if let Some(found) = Self::find(machine) {
+        if let Some(found) = find() {
             return Ok(found);
         }
         // Possibly only the linker is missing.
         let others: Vec<_> = DEBIAN_LINKER.missing().into_iter().collect();
-        let installed = if Rust::Current.has_libraries(target) {
+        let command = apt_command(machine);
+        let installed = if !installation.may_install(&command) {
+            Err(anyhow::anyhow!(
+                "`{command}` was not run; `cargo etw build --install` runs it"
+            ))
+        } else if has_libraries() {
             packages::install(&others)
         } else {
             install_debian(&others)
@@ -406,7 +471,7 @@ impl Toolchain {
             failures.push(format!("{error:#}"));
         }
         failures.dedup();
-        Self::find(machine).ok_or_else(|| {
+        find().ok_or_else(|| {
             no_route(
                 &format!("no Rust toolchain can build for {target}"),
                 &format!("rustup target add {target}"),
@@ -424,12 +489,7 @@ impl Toolchain {
         if !has_libraries && find_program("rustup").is_some() {
             return format!("rustup target add {target}");
         }
-        let mut packages = Vec::new();
-        if !has_libraries {
-            packages.extend(DEBIAN_PACKAGES);
-        }
-        packages.extend(DEBIAN_LINKER.missing());
-        format!("sudo apt-get install {}", packages.join(" "))
+        apt_command(machine)
     }
 
     /// Returns the compiler's toolchain.
@@ -475,26 +535,55 @@ impl Toolchain {
     ///
     /// Fails if the program that rustc runs as the linker cannot be written.
     pub fn build(&self, root: &Path, built_in: &Path) -> Result<Command> {
-        let target = self.target();
+        let mut command = self.build_here(built_in)?;
+        let flags = self.remapped(root, built_in);
+        command
+            .current_dir(root)
+            .arg(rustflags(self.target(), &flags));
+        Ok(command)
+    }
+
+    /// Returns a cargo command that builds into a folder, with the configuration of the current
+    /// folder. The compiler needs the options that [`Toolchain::remapped`] returns.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the program that rustc runs as the linker cannot be written.
+    pub fn build_here(&self, built_in: &Path) -> Result<Command> {
         let mut command = self.rust.cargo();
         command
             .env("CARGO_HOME", &self.cargo_home)
-            .current_dir(root)
             .arg("build")
             .arg("--target-dir")
             .arg(built_in)
             .args(self.build_options());
-        link::wrap(&mut command, target, &self.linker, &built_in.join("linker"))?;
-        let sysroot = self.rust.sysroot().unwrap_or_default();
-        let flags = link::remapped(root, built_in, &self.cargo_home, &sysroot);
-        command.arg(rustflags(target, &flags));
+        link::wrap(
+            &mut command,
+            self.target(),
+            &self.linker,
+            &built_in.join("linker"),
+        )?;
         Ok(command)
+    }
+
+    /// Returns the compiler's options that keep the folders of this machine out of an image.
+    #[must_use]
+    pub fn remapped(&self, root: &Path, built_in: &Path) -> Vec<String> {
+        let sysroot = self.rust.sysroot().unwrap_or_default();
+        link::remapped(root, built_in, &self.cargo_home, &sysroot)
     }
 
     /// Returns the options of `cargo build` for this toolchain.
     fn build_options(&self) -> Vec<String> {
         let mut options = vec![format!("--target={}", self.target())];
-        if self.libraries == Libraries::Source {
+        if self.libraries == Libraries::Installed {
+            // cargo needs the variable for its own options. Build scripts and the compiler do not
+            // see it: crates that ask for unstable features would get them.
+            let authors = env::var(BOOTSTRAP).unwrap_or_else(|_| NO_BOOTSTRAP.to_owned());
+            let authors = toml_string(&authors);
+            options.push(format!("--config=env.{BOOTSTRAP}.value={authors}"));
+            options.push(format!("--config=env.{BOOTSTRAP}.force=true"));
+        } else {
             options.push("-Zbuild-std=core,alloc".to_owned());
             // Without optimization, the crate refers to functions of a C library.
             options.push("--config=profile.dev.package.compiler_builtins.opt-level=2".to_owned());
@@ -510,8 +599,7 @@ pub fn cargo_home() -> PathBuf {
 }
 
 /// Returns cargo's option that adds options of the compiler for a target.
-#[must_use]
-pub fn rustflags(target: &str, flags: &[String]) -> String {
+fn rustflags(target: &str, flags: &[String]) -> String {
     let flags: Vec<String> = flags.iter().map(|flag| toml_string(flag)).collect();
     format!("--config=target.{target}.rustflags=[{}]", flags.join(", "))
 }
@@ -524,21 +612,6 @@ fn toml_string(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn versions_are_read_and_compared_as_numbers() {
-        assert_eq!(
-            Version::parse("rustc 1.95.0 (59807616e)"),
-            Some(Version(1, 95))
-        );
-        assert_eq!(
-            Version::parse("1.96.0+dfsg1-1~deb12u2"),
-            Some(Version(1, 96))
-        );
-        assert_eq!(Version::parse("none"), None);
-        assert!(Version(1, 100) > Version(1, 95));
-        assert!(Version(1, 85) < Version::oldest());
-    }
 
     #[test]
     fn the_error_without_a_toolchain_has_every_reason_and_both_remedies() {

@@ -1,7 +1,7 @@
 //! Runs a driver as the command lines do: loads it, enables its providers, plays a script, shows what
 //! happens, and reports what was found.
 //!
-//! `testkernel run` and `cargo etw run` are [`arguments`] and [`execute`]. [`Run::play`] does the
+//! `testkernel run` and `cargo etw run` are [`arguments()`] and [`execute()`]. [`Run::play`] does the
 //! same for a program that has a [`Report`] of its own.
 
 mod arguments;

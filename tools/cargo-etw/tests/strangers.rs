@@ -1,0 +1,220 @@
+//! Builds drivers in workspaces and with settings that authors have.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use etw_test_support::root;
+
+const DRIVER: &str = r#"
+[package]
+name = "stranger"
+version = "0.1.0"
+edition = "2024"
+[package.metadata.wdk.driver-model]
+driver-type = "KMDF"
+kmdf-version-major = 1
+target-kmdf-version-minor = 31
+[lib]
+crate-type = ["cdylib"]
+test = false
+[features]
+extra = []
+[dependencies]
+wdk-panic = "0.5"
+wdk-sys = "0.5"
+[build-dependencies]
+wdk-build = "0.6"
+"#;
+
+const LIBRARY: &str = r#"#![no_std]
+#[cfg(not(of_config))]
+compile_error!("the author's options are dropped");
+#[cfg(feature = "extra")]
+compile_error!("built with extra");
+extern crate wdk_panic;
+use wdk_sys::{DRIVER_OBJECT, NTSTATUS, PCUNICODE_STRING};
+/// # Safety
+/// Only the kernel calls this function.
+#[unsafe(export_name = "DriverEntry")]
+pub unsafe extern "system" fn driver_entry(
+    _driver: &mut DRIVER_OBJECT,
+    _path: PCUNICODE_STRING,
+) -> NTSTATUS {
+    0
+}
+"#;
+
+const CONFIG: &str = r#"[build]
+rustflags = ["--cfg", "of_config", "--check-cfg", "cfg(of_config)", "-C", "linker=nowhere"]
+"#;
+
+const PROFILE: &str = "[profile.release]\npanic = \"abort\"\n";
+
+/// A build script that runs `cargo etw`, as one that writes a manifest does.
+fn build_script() -> String {
+    let program = env!("CARGO_BIN_EXE_cargo-etw");
+    format!(
+        "fn main() -> Result<(), wdk_build::ConfigError> {{
+            assert_ne!(std::env::var(\"RUSTC_BOOTSTRAP\").as_deref(), Ok(\"1\"));
+            let etw = std::process::Command::new({program:?}).args([\"etw\", \"--version\"]).status();
+            assert!(etw.unwrap().success());
+            wdk_build::configure_wdk_binary_build()
+        }}"
+    )
+}
+
+fn write(path: &Path, contents: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, contents).unwrap();
+}
+
+fn etw(folder: &Path, arguments: &[&str], target: Option<&Path>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-etw"));
+    command
+        .current_dir(folder)
+        .env_remove("CARGO_TARGET_DIR")
+        .env_remove("CARGO_MANIFEST_DIR")
+        .args(["etw", "build", "--release"])
+        .args(arguments);
+    if let Some(target) = target {
+        command.env("CARGO_TARGET_DIR", target);
+    }
+    command.output().unwrap()
+}
+
+#[track_caller]
+fn errors(output: &Output, is_success: bool) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.success(), is_success, "{errors}");
+    errors
+}
+
+#[test]
+#[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
+fn drivers_are_built_in_every_layout_with_the_authors_settings() {
+    let all = tempfile::tempdir().unwrap();
+    let all = all.path();
+    let driver = all.join("driver");
+    write(
+        &all.join("Cargo.toml"),
+        &format!("[workspace]\nmembers = [\"driver\", \"plugin\"]\nresolver = \"3\"\n{PROFILE}"),
+    );
+    fs::copy(root().join("Cargo.lock"), all.join("Cargo.lock")).unwrap();
+    write(&driver.join("Cargo.toml"), DRIVER);
+    write(&driver.join("src/lib.rs"), LIBRARY);
+    write(&driver.join("build.rs"), &build_script());
+    // A program and a library for programs, which are built for the host.
+    write(&driver.join("src/main.rs"), "fn main() {}\n");
+    write(
+        &all.join("plugin/Cargo.toml"),
+        "[package]\nname = \"plugin\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n",
+    );
+    write(&all.join("plugin/src/lib.rs"), "");
+    // Configuration of the folder in which the author runs the command.
+    let config = driver.join(".cargo/config.toml");
+    write(&config, CONFIG);
+
+    // A member of a workspace.
+    let output = etw(&driver, &[], None);
+    let shown = errors(&output, true);
+    assert!(
+        shown.contains("note: leaving out `-C linker=nowhere`"),
+        "{shown}"
+    );
+    let target = all.join("target");
+    let pdb = fs::read(target.join("etw/x64/release/stranger.pdb")).unwrap();
+    let has_lines = pdb.windows(6).any(|bytes| bytes == b"lib.rs");
+    assert!(has_lines, "the PDB has no line numbers");
+
+    // cargo's options.
+    let shown = errors(&etw(&driver, &["--features", "extra"], None), false);
+    assert!(shown.contains("built with extra"), "{shown}");
+    // The lock file of another workspace is not up to date.
+    let shown = errors(&etw(&driver, &["--locked"], None), false);
+    assert!(shown.contains("--locked"), "{shown}");
+
+    // A workspace of its own, no lock file, and a target folder outside it.
+    fs::remove_file(all.join("Cargo.toml")).unwrap();
+    fs::remove_file(all.join("Cargo.lock")).unwrap();
+    let manifest = format!("{DRIVER}[workspace]\n{PROFILE}");
+    write(&driver.join("Cargo.toml"), &manifest);
+    let sys = target.join("etw/x64/release/stranger.sys");
+    fs::remove_file(&sys).unwrap();
+    errors(&etw(&driver, &["--offline"], Some(&target)), true);
+    assert!(sys.exists());
+    assert!(!driver.join("Cargo.lock").exists());
+
+    // A target folder in the configuration, and one on the command line.
+    write(&config, &format!("{CONFIG}target-dir = \"../target\"\n"));
+    fs::remove_file(&sys).unwrap();
+    errors(&etw(&driver, &["--offline", "-q"], None), true);
+    assert!(sys.exists());
+    write(&config, CONFIG);
+    fs::remove_file(&sys).unwrap();
+    let arguments = ["--offline", "--target-dir", "../target"];
+    let output = etw(&driver, &arguments, None);
+    errors(&output, true);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let printed = printed.lines().next().unwrap_or_default();
+    assert_eq!(
+        fs::canonicalize(printed).unwrap(),
+        fs::canonicalize(&sys).unwrap()
+    );
+}
+
+/// Runs `cargo etw build` with another rustc, and with nothing else of a toolchain but cargo.
+#[cfg(unix)]
+fn with_rustc(version: &str) -> Option<String> {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    // With Debian's toolchain there is nothing to refuse.
+    if Path::new("/usr/bin/cargo").exists() {
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (driver, programs) = (folder.path().join("driver"), folder.path().join("bin"));
+    write(
+        &driver.join("Cargo.toml"),
+        &format!("{DRIVER}[workspace]\n"),
+    );
+    write(&driver.join("src/lib.rs"), LIBRARY);
+    let script = "#!/bin/sh\n[ \"$1\" = --version ] && echo rustc VERSION.0\n";
+    let rustc = programs.join("rustc");
+    write(&rustc, &script.replace("VERSION", version));
+    fs::set_permissions(&rustc, fs::Permissions::from_mode(0o755)).unwrap();
+    symlink(env!("CARGO"), programs.join("cargo")).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
+        .current_dir(&driver)
+        .env("PATH", &programs)
+        .args(["etw", "build"])
+        .output()
+        .unwrap();
+    Some(errors(&output, false))
+}
+
+#[test]
+#[cfg(unix)]
+fn an_old_toolchain_is_refused() {
+    let Some(shown) = with_rustc("1.91") else {
+        return;
+    };
+    assert!(
+        shown.contains("needs Rust 1.95 or later, but rustc is 1.91 here"),
+        "{shown}"
+    );
+    assert!(shown.contains("`cargo +1.95 etw build`"), "{shown}");
+}
+
+#[test]
+#[cfg(unix)]
+fn packages_are_not_installed_without_a_yes() {
+    let Some(shown) = with_rustc("1.95") else {
+        return;
+    };
+    assert!(shown.contains("rustup is not installed"), "{shown}");
+    assert!(shown.contains("`sudo apt-get install"), "{shown}");
+    assert!(shown.contains("`cargo etw build --install`"), "{shown}");
+}

@@ -1,0 +1,88 @@
+//! Finds the names in the compiler's errors that the stand-in for wdk-sys lacks.
+
+use serde_json::Value;
+
+use crate::standin::has_name;
+
+/// The errors of names that do not exist.
+const UNRESOLVED: [&str; 6] = ["E0412", "E0422", "E0425", "E0432", "E0433", "E0531"];
+
+/// How wdk-macros begins its error about a function that the framework does not have.
+const NO_FUNCTION: &str = "Failed to find function info for ";
+
+/// Returns the names of wdk-sys in one of cargo's messages that do not exist in the stand-in.
+///
+/// A name that the stand-in has is the author's to import, or is in another module.
+pub fn missing_names(message: &Value) -> Vec<String> {
+    let mut names = unresolved_names(&message["message"]);
+    names.retain(|name| !has_name(name));
+    names
+}
+
+/// Returns the unresolved names of wdk-sys in an error.
+fn unresolved_names(error: &Value) -> Vec<String> {
+    let text = error["message"].as_str().unwrap_or_default();
+    if let Some(name) = text.strip_prefix(NO_FUNCTION) {
+        return vec![name.trim().to_owned()];
+    }
+    let code = error["code"]["code"].as_str().unwrap_or_default();
+    if !UNRESOLVED.contains(&code) {
+        return Vec::new();
+    }
+    let is_of_wdk_sys = |path: &&str| path.split("::").next() == Some("wdk_sys");
+    // The message has each path between backticks.
+    let quoted: Vec<&str> = text.split('`').skip(1).step_by(2).collect();
+    let found: Vec<&str> = match quoted.as_slice() {
+        // "unresolved imports `wdk_sys::X`, `wdk_sys::Y`"
+        [first, ..] if is_of_wdk_sys(first) => quoted.into_iter().filter(is_of_wdk_sys).collect(),
+        // "cannot find type `X` in crate `wdk_sys`"
+        [first, place, ..] if is_of_wdk_sys(place) => vec![first],
+        _ => Vec::new(),
+    };
+    found
+        .into_iter()
+        .filter_map(|path| path.rsplit("::").next())
+        .filter(|name| *name != "wdk_sys")
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(code: &str, text: &str) -> Vec<String> {
+        missing_names(&json!({ "message": {
+            "code": { "code": code }, "message": text, "rendered": format!("{text} wdk_sys"),
+        } }))
+    }
+
+    #[test]
+    fn every_name_that_the_stand_in_lacks_is_found() {
+        let imports = "unresolved imports `wdk_sys::NoOne`, `wdk_sys::ntddk::KeNoTwo`, `other::X`";
+        assert_eq!(found("E0432", imports), ["NoOne", "KeNoTwo"]);
+        let value = "cannot find value `NO_THREE` in crate `wdk_sys`";
+        assert_eq!(found("E0425", value), ["NO_THREE"]);
+        let function = "cannot find function, tuple struct or tuple variant `KeNoFour` in module \
+                        `wdk_sys::ntddk`";
+        assert_eq!(found("E0425", function), ["KeNoFour"]);
+        assert_eq!(
+            found("", "Failed to find function info for WdfNoSuch"),
+            ["WdfNoSuch"]
+        );
+    }
+
+    #[test]
+    fn names_that_exist_and_those_of_the_author_are_not_reported() {
+        // A forgotten import: the compiler suggests `use wdk_sys::NTSTATUS`.
+        assert!(found("E0412", "cannot find type `NTSTATUS` in this scope").is_empty());
+        assert!(found("E0425", "cannot find value `x` in this scope").is_empty());
+        // The name is in another module.
+        assert!(found("E0432", "unresolved import `wdk_sys::ntddk::NTSTATUS`").is_empty());
+        // The driver does not depend on wdk-sys.
+        assert!(found("E0432", "unresolved import `wdk_sys`").is_empty());
+        assert!(found("E0308", "mismatched types `wdk_sys::NoOne`").is_empty());
+    }
+}
