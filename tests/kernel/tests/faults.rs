@@ -98,6 +98,6 @@ fn only_known_routines_can_be_made_to_fail() {
         error
             .unwrap_err()
             .to_string()
-            .contains("fault injection does not support EtwWrote")
+            .contains("fault injection does not support `EtwWrote`")
     );
 }

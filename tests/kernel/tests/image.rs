@@ -39,6 +39,7 @@ const KNOWN_IMPORTS: &[(&str, &str, Windows)] = &[
     ),
     // Debug builds only: the headers for x64 read a register instead, but ntoskrnl.exe exports it.
     ("ntoskrnl.exe", "KeGetCurrentIrql", Windows::BeforeVista),
+    ("ntoskrnl.exe", "KfRaiseIrql", Windows::BeforeVista),
     ("ntoskrnl.exe", "RtlCopyUnicodeString", Windows::BeforeVista),
     ("ntoskrnl.exe", "memcmp", Windows::BeforeVista),
     ("ntoskrnl.exe", "memcpy", Windows::BeforeVista),
