@@ -107,8 +107,11 @@ fn configured(rust: Rust, target: &str) -> Vec<String> {
 
 /// Returns the options of the tables whose expression fits a target.
 fn matching(targets: &Value, target: &str, cfgs: &[Cfg]) -> Vec<String> {
-    let tables = targets.as_object().into_iter().flatten();
+    let mut tables: Vec<(&String, &Value)> = targets.as_object().into_iter().flatten().collect();
+    // Cargo takes them in the order of their names.
+    tables.sort_by_key(|(key, _)| *key);
     tables
+        .into_iter()
         .filter(|(key, _)| {
             let platform = key.parse::<Platform>();
             platform.is_ok_and(|it| matches!(it, Platform::Cfg(_)) && it.matches(target, cfgs))
