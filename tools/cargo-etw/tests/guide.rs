@@ -287,32 +287,6 @@ fn execute(machine: &mut Machine, route: &[&str]) {
 }
 
 #[test]
-#[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
-fn the_guide_is_executed_with_a_new_driver_and_git() {
-    let mut machine = Machine::new();
-    machine.make_repository();
-    execute(&mut machine, &["new", "git"]);
-}
-
-#[test]
-#[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
-fn the_guide_is_executed_with_an_existing_driver_and_a_checkout() {
-    let mut machine = Machine::new();
-    let driver = machine.folder.path().join("fabrikam-meter");
-    let from = root().join("tools/cargo-etw/tests/existing");
-    fs::create_dir_all(driver.join("src")).unwrap();
-    for (name, new) in [
-        ("Cargo.toml.in", "Cargo.toml"),
-        ("build.rs", "build.rs"),
-        ("src/lib.rs", "src/lib.rs"),
-    ] {
-        fs::copy(from.join(name), driver.join(new)).unwrap();
-    }
-    machine.here = driver;
-    execute(&mut machine, &["existing", "path"]);
-}
-
-#[test]
 fn blocks_patterns_and_changes_are_read() {
     let read = blocks("a\n```sh,new,file=x\nb\n```\nc\n```text\nd\n\n```\n");
     assert_eq!(read.len(), 2);
@@ -328,4 +302,35 @@ fn blocks_patterns_and_changes_are_read() {
     assert_eq!(changed.unwrap(), "a\nc\nd\ne\n");
     assert!(apply(" x\n+y\n", "a\n").is_err());
     assert!(apply(" a\n+y\n", "a\na\n").is_err());
+}
+
+/// Tests that build drivers, which `cargo xtask test` runs beside the others.
+mod built_drivers {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
+    fn the_guide_is_executed_with_a_new_driver_and_git() {
+        let mut machine = Machine::new();
+        machine.make_repository();
+        execute(&mut machine, &["new", "git"]);
+    }
+
+    #[test]
+    #[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
+    fn the_guide_is_executed_with_an_existing_driver_and_a_checkout() {
+        let mut machine = Machine::new();
+        let driver = machine.folder.path().join("fabrikam-meter");
+        let from = root().join("tools/cargo-etw/tests/existing");
+        fs::create_dir_all(driver.join("src")).unwrap();
+        for (name, new) in [
+            ("Cargo.toml.in", "Cargo.toml"),
+            ("build.rs", "build.rs"),
+            ("src/lib.rs", "src/lib.rs"),
+        ] {
+            fs::copy(from.join(name), driver.join(new)).unwrap();
+        }
+        machine.here = driver;
+        execute(&mut machine, &["existing", "path"]);
+    }
 }

@@ -396,110 +396,6 @@ fn completions_know_the_commands() {
     assert_eq!(complete("cargo buil"), "cargos-own");
 }
 
-#[test]
-#[ignore = "needs the cross toolchain and the signing tools; `cargo xtask test` runs it"]
-fn the_package_is_the_drivers() {
-    let own = Own::new();
-    own.succeed(&["inf", "new"]);
-    // The package has every file that the INF file lists, and the catalog their hashes.
-    own.change(
-        "lidar.inx",
-        "[SourceDisksFiles]\r\n",
-        "[SourceDisksFiles]\r\nlidar.bin = 1,,\r\n",
-    );
-    own.change("lidar.inx", "[Files]\r\n", "[Files]\r\nlidar.bin\r\n");
-    fs::write(own.path("lidar.bin"), "firmware").unwrap();
-    let output = own.etw_in(".", &["package", "--message-format", "json"]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let printed = String::from_utf8(output.stdout).unwrap();
-    let json: serde_json::Value = serde_json::from_str(printed.lines().last().unwrap()).unwrap();
-    assert_eq!(json["reason"], "driver-package");
-    assert_eq!(json["version"], "3.1.4.0");
-    let archive = Path::new(json["archive"].as_str().unwrap());
-    assert!(
-        archive.ends_with("target/etw/package/lidar-3.1.4-x64.zip"),
-        "{json}"
-    );
-    let unpacked = unpack(archive);
-    let file = |name: &str| unpacked.path().join(name);
-    let read = |name: &str| fs::read_to_string(file(name)).unwrap();
-
-    // The files of the README are those of the archive.
-    let readme = read("README.txt");
-    for name in json["files"].as_array().unwrap() {
-        let name = name.as_str().unwrap();
-        assert!(file(name).is_file(), "{name}");
-        assert!(
-            name == "README.txt" || readme.contains(name),
-            "no {name} in:\n{readme}"
-        );
-    }
-    assert!(
-        readme.starts_with("Lidar of Acme, for a test machine"),
-        "{readme}"
-    );
-    assert!(
-        readme.contains("-p Acme.Lidar.Frames 0x10000000008 5 -ets\r\n"),
-        "{readme}"
-    );
-    assert!(read("install.cmd").contains(r"-HardwareId 'Root\lidar'"));
-    assert!(read("uninstall.ps1").contains(r"@('Root\lidar')"));
-    assert!(read("lidar.inf").contains("KmdfLibraryVersion = 1.33"));
-    assert_eq!(
-        attributes(&read("lidar.man"), "event", "value"),
-        ["20", "30"]
-    );
-    assert_eq!(
-        attributes(&read("lidar.wprp"), "EventProvider", "Name").len(),
-        4
-    );
-
-    assert_eq!(read("lidar.bin"), "firmware");
-    let catalog = fs::read(file("lidar.cat")).unwrap();
-    // The member's tag is the SHA-1 of "firmware", in UTF-16.
-    let tag = "9BCF18E4B22C0710ED69D3E91FB8285B936CDEA7".to_owned();
-    let tag: Vec<u8> = tag.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    assert!(catalog.windows(tag.len()).any(|bytes| bytes == tag));
-
-    // The symbols have the author's files as the workspace has them, and no folder of this machine.
-    let symbols = fs::read(file("lidar.pdb")).unwrap();
-    let has = |text: &str| {
-        symbols
-            .windows(text.len())
-            .any(|bytes| bytes == text.as_bytes())
-    };
-    assert!(has(r"C:\src\source\telemetry\events.rs"));
-    assert!(has(r"packages\wdk-etw\src\"));
-    for folder in [
-        own.folder.path().to_owned(),
-        root(),
-        std::env::home_dir().unwrap(),
-    ] {
-        assert!(!has(folder.to_str().unwrap()), "{}", folder.display());
-    }
-
-    are_signed(unpacked.path());
-
-    // The image that was built describes itself: without its source, its resources are enough.
-    own.change(EVENTS, "#[wdk_etw::provider(", "#[other(");
-    let printed = own.succeed(&["recipes"]);
-    assert!(printed.contains("tracing.md"), "{printed}");
-    let text = own.text("tracing.md");
-    assert!(
-        text.contains("from target/etw/x64/release/lidar.sys"),
-        "{text}"
-    );
-    assert!(text.contains("Acme.Lidar.Frames"), "{text}");
-    assert!(
-        text.contains("| all keywords | `0x10000000008` |"),
-        "{text}"
-    );
-    own.succeed(&["inf", "check"]);
-    own.change(EVENTS, "#[other(", "#[wdk_etw::provider(");
-    a_routine_of_a_static_library_links_and_is_named(&own);
-}
-
 /// Checks with osslsigncode that the image and the catalog are signed, and that the catalog has the
 /// image.
 fn are_signed(folder: &Path) {
@@ -591,4 +487,114 @@ fn unpack(archive: &Path) -> TempDir {
         fs::write(folder.path().join(name), data).unwrap();
     }
     folder
+}
+
+/// Tests that build drivers, which `cargo xtask test` runs beside the others.
+mod built_drivers {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs the cross toolchain and the signing tools; `cargo xtask test` runs it"]
+    fn the_package_is_the_drivers() {
+        let own = Own::new();
+        own.succeed(&["inf", "new"]);
+        // The package has every file that the INF file lists, and the catalog their hashes.
+        own.change(
+            "lidar.inx",
+            "[SourceDisksFiles]\r\n",
+            "[SourceDisksFiles]\r\nlidar.bin = 1,,\r\n",
+        );
+        own.change("lidar.inx", "[Files]\r\n", "[Files]\r\nlidar.bin\r\n");
+        fs::write(own.path("lidar.bin"), "firmware").unwrap();
+        let output = own.etw_in(".", &["package", "--message-format", "json"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let json: serde_json::Value =
+            serde_json::from_str(printed.lines().last().unwrap()).unwrap();
+        assert_eq!(json["reason"], "driver-package");
+        assert_eq!(json["version"], "3.1.4.0");
+        let archive = Path::new(json["archive"].as_str().unwrap());
+        assert!(
+            archive.ends_with("target/etw/package/lidar-3.1.4-x64.zip"),
+            "{json}"
+        );
+        let unpacked = unpack(archive);
+        let file = |name: &str| unpacked.path().join(name);
+        let read = |name: &str| fs::read_to_string(file(name)).unwrap();
+
+        // The files of the README are those of the archive.
+        let readme = read("README.txt");
+        for name in json["files"].as_array().unwrap() {
+            let name = name.as_str().unwrap();
+            assert!(file(name).is_file(), "{name}");
+            assert!(
+                name == "README.txt" || readme.contains(name),
+                "no {name} in:\n{readme}"
+            );
+        }
+        assert!(
+            readme.starts_with("Lidar of Acme, for a test machine"),
+            "{readme}"
+        );
+        assert!(
+            readme.contains("-p Acme.Lidar.Frames 0x10000000008 5 -ets\r\n"),
+            "{readme}"
+        );
+        assert!(read("install.cmd").contains(r"-HardwareId 'Root\lidar'"));
+        assert!(read("uninstall.ps1").contains(r"@('Root\lidar')"));
+        assert!(read("lidar.inf").contains("KmdfLibraryVersion = 1.33"));
+        assert_eq!(
+            attributes(&read("lidar.man"), "event", "value"),
+            ["20", "30"]
+        );
+        assert_eq!(
+            attributes(&read("lidar.wprp"), "EventProvider", "Name").len(),
+            4
+        );
+
+        assert_eq!(read("lidar.bin"), "firmware");
+        let catalog = fs::read(file("lidar.cat")).unwrap();
+        // The member's tag is the SHA-1 of "firmware", in UTF-16.
+        let tag = "9BCF18E4B22C0710ED69D3E91FB8285B936CDEA7".to_owned();
+        let tag: Vec<u8> = tag.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert!(catalog.windows(tag.len()).any(|bytes| bytes == tag));
+
+        // The symbols have the author's files as the workspace has them, and no folder of this machine.
+        let symbols = fs::read(file("lidar.pdb")).unwrap();
+        let has = |text: &str| {
+            symbols
+                .windows(text.len())
+                .any(|bytes| bytes == text.as_bytes())
+        };
+        assert!(has(r"C:\src\source\telemetry\events.rs"));
+        assert!(has(r"packages\wdk-etw\src\"));
+        for folder in [
+            own.folder.path().to_owned(),
+            root(),
+            std::env::home_dir().unwrap(),
+        ] {
+            assert!(!has(folder.to_str().unwrap()), "{}", folder.display());
+        }
+
+        are_signed(unpacked.path());
+
+        // The image that was built describes itself: without its source, its resources are enough.
+        own.change(EVENTS, "#[wdk_etw::provider(", "#[other(");
+        let printed = own.succeed(&["recipes"]);
+        assert!(printed.contains("tracing.md"), "{printed}");
+        let text = own.text("tracing.md");
+        assert!(
+            text.contains("from target/etw/x64/release/lidar.sys"),
+            "{text}"
+        );
+        assert!(text.contains("Acme.Lidar.Frames"), "{text}");
+        assert!(
+            text.contains("| all keywords | `0x10000000008` |"),
+            "{text}"
+        );
+        own.succeed(&["inf", "check"]);
+        own.change(EVENTS, "#[other(", "#[wdk_etw::provider(");
+        a_routine_of_a_static_library_links_and_is_named(&own);
+    }
 }

@@ -92,79 +92,6 @@ fn errors(output: &Output, is_success: bool) -> String {
     errors
 }
 
-#[test]
-#[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
-fn drivers_are_built_in_every_layout_with_the_authors_settings() {
-    let all = tempfile::tempdir().unwrap();
-    let all = all.path();
-    let driver = all.join("driver");
-    write(
-        &all.join("Cargo.toml"),
-        &format!("[workspace]\nmembers = [\"driver\", \"plugin\"]\nresolver = \"3\"\n{PROFILE}"),
-    );
-    fs::copy(root().join("Cargo.lock"), all.join("Cargo.lock")).unwrap();
-    write(&driver.join("Cargo.toml"), DRIVER);
-    write(&driver.join("src/lib.rs"), LIBRARY);
-    write(&driver.join("build.rs"), &build_script());
-    // A program and a library for programs, which are built for the host.
-    write(&driver.join("src/main.rs"), "fn main() {}\n");
-    write(
-        &all.join("plugin/Cargo.toml"),
-        "[package]\nname = \"plugin\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n",
-    );
-    write(&all.join("plugin/src/lib.rs"), "");
-    // Configuration of the folder in which the author runs the command.
-    let config = driver.join(".cargo/config.toml");
-    write(&config, CONFIG);
-
-    // A member of a workspace.
-    let output = etw(&driver, &[], None);
-    let shown = errors(&output, true);
-    assert!(
-        shown.contains("note: leaving out `-C linker=nowhere`"),
-        "{shown}"
-    );
-    let target = all.join("target");
-    let pdb = fs::read(target.join("etw/x64/release/stranger.pdb")).unwrap();
-    let has_lines = pdb.windows(6).any(|bytes| bytes == b"lib.rs");
-    assert!(has_lines, "the PDB has no line numbers");
-
-    // cargo's options.
-    let shown = errors(&etw(&driver, &["--features", "extra"], None), false);
-    assert!(shown.contains("built with extra"), "{shown}");
-    // The lock file of another workspace is not up to date.
-    let shown = errors(&etw(&driver, &["--locked"], None), false);
-    assert!(shown.contains("--locked"), "{shown}");
-
-    // A workspace of its own, no lock file, and a target folder outside it.
-    fs::remove_file(all.join("Cargo.toml")).unwrap();
-    fs::remove_file(all.join("Cargo.lock")).unwrap();
-    let manifest = format!("{DRIVER}[workspace]\n{PROFILE}");
-    write(&driver.join("Cargo.toml"), &manifest);
-    let sys = target.join("etw/x64/release/stranger.sys");
-    fs::remove_file(&sys).unwrap();
-    errors(&etw(&driver, &["--offline"], Some(&target)), true);
-    assert!(sys.exists());
-    assert!(!driver.join("Cargo.lock").exists());
-
-    // A target folder in the configuration, and one on the command line.
-    write(&config, &format!("{CONFIG}target-dir = \"../target\"\n"));
-    fs::remove_file(&sys).unwrap();
-    errors(&etw(&driver, &["--offline", "-q"], None), true);
-    assert!(sys.exists());
-    write(&config, CONFIG);
-    fs::remove_file(&sys).unwrap();
-    let arguments = ["--offline", "--target-dir", "../target"];
-    let output = etw(&driver, &arguments, None);
-    errors(&output, true);
-    let printed = String::from_utf8_lossy(&output.stdout);
-    let printed = printed.lines().next().unwrap_or_default();
-    assert_eq!(
-        fs::canonicalize(printed).unwrap(),
-        fs::canonicalize(&sys).unwrap()
-    );
-}
-
 /// Runs `cargo etw build` with another rustc, and with nothing else of a toolchain but cargo.
 #[cfg(unix)]
 fn with_rustc(version: &str) -> Option<String> {
@@ -217,4 +144,84 @@ fn packages_are_not_installed_without_a_yes() {
     assert!(shown.contains("rustup is not installed"), "{shown}");
     assert!(shown.contains("`sudo apt-get install"), "{shown}");
     assert!(shown.contains("`cargo etw build --install`"), "{shown}");
+}
+
+/// Tests that build drivers, which `cargo xtask test` runs beside the others.
+mod built_drivers {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
+    fn drivers_are_built_in_every_layout_with_the_authors_settings() {
+        let all = tempfile::tempdir().unwrap();
+        let all = all.path();
+        let driver = all.join("driver");
+        write(
+            &all.join("Cargo.toml"),
+            &format!(
+                "[workspace]\nmembers = [\"driver\", \"plugin\"]\nresolver = \"3\"\n{PROFILE}"
+            ),
+        );
+        fs::copy(root().join("Cargo.lock"), all.join("Cargo.lock")).unwrap();
+        write(&driver.join("Cargo.toml"), DRIVER);
+        write(&driver.join("src/lib.rs"), LIBRARY);
+        write(&driver.join("build.rs"), &build_script());
+        // A program and a library for programs, which are built for the host.
+        write(&driver.join("src/main.rs"), "fn main() {}\n");
+        write(
+            &all.join("plugin/Cargo.toml"),
+            "[package]\nname = \"plugin\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n",
+        );
+        write(&all.join("plugin/src/lib.rs"), "");
+        // Configuration of the folder in which the author runs the command.
+        let config = driver.join(".cargo/config.toml");
+        write(&config, CONFIG);
+
+        // A member of a workspace.
+        let output = etw(&driver, &[], None);
+        let shown = errors(&output, true);
+        assert!(
+            shown.contains("note: leaving out `-C linker=nowhere`"),
+            "{shown}"
+        );
+        let target = all.join("target");
+        let pdb = fs::read(target.join("etw/x64/release/stranger.pdb")).unwrap();
+        let has_lines = pdb.windows(6).any(|bytes| bytes == b"lib.rs");
+        assert!(has_lines, "the PDB has no line numbers");
+
+        // cargo's options.
+        let shown = errors(&etw(&driver, &["--features", "extra"], None), false);
+        assert!(shown.contains("built with extra"), "{shown}");
+        // The lock file of another workspace is not up to date.
+        let shown = errors(&etw(&driver, &["--locked"], None), false);
+        assert!(shown.contains("--locked"), "{shown}");
+
+        // A workspace of its own, no lock file, and a target folder outside it.
+        fs::remove_file(all.join("Cargo.toml")).unwrap();
+        fs::remove_file(all.join("Cargo.lock")).unwrap();
+        let manifest = format!("{DRIVER}[workspace]\n{PROFILE}");
+        write(&driver.join("Cargo.toml"), &manifest);
+        let sys = target.join("etw/x64/release/stranger.sys");
+        fs::remove_file(&sys).unwrap();
+        errors(&etw(&driver, &["--offline"], Some(&target)), true);
+        assert!(sys.exists());
+        assert!(!driver.join("Cargo.lock").exists());
+
+        // A target folder in the configuration, and one on the command line.
+        write(&config, &format!("{CONFIG}target-dir = \"../target\"\n"));
+        fs::remove_file(&sys).unwrap();
+        errors(&etw(&driver, &["--offline", "-q"], None), true);
+        assert!(sys.exists());
+        write(&config, CONFIG);
+        fs::remove_file(&sys).unwrap();
+        let arguments = ["--offline", "--target-dir", "../target"];
+        let output = etw(&driver, &arguments, None);
+        errors(&output, true);
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let printed = printed.lines().next().unwrap_or_default();
+        assert_eq!(
+            fs::canonicalize(printed).unwrap(),
+            fs::canonicalize(&sys).unwrap()
+        );
+    }
 }

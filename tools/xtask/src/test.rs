@@ -19,6 +19,10 @@ use crate::{
     publish, reproducible, requirements, sample, standin, windows,
 };
 
+/// The module that tests which build drivers in other folders are in. They take most of their time in
+/// builds that use one processor, and run beside the others.
+const BUILT_DRIVERS: &str = "built_drivers::";
+
 /// The module that tests of unpublished samples are in.
 const SAMPLES: &str = "samples::";
 
@@ -127,23 +131,35 @@ fn at_once<A, B: Send>(
     })
 }
 
+/// Returns the command that tests the default members, with what earlier steps have made.
+fn host_test(arguments: &[&str]) -> Command {
+    let mut command = cargo(&["test", "--locked"]);
+    command
+        .args(arguments)
+        .env("WDK_ETW_PYTHON", ORACLES.python())
+        .env("WDK_ETW_DRIVERS", target().join("drivers"))
+        .env("WDK_ETW_BROWSER", BROWSER.path().unwrap_or_default())
+        .env("WDK_ETW_WINE", client::WINE.path().unwrap_or_default());
+    command
+}
+
 /// Runs the tests of the default members, including those that need earlier steps' results:
 /// drivers, third-party decoders, a browser, the driver package and published packages.
 fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
     let command = |arguments: &[&str]| {
-        let mut command = cargo(&["test", "--locked"]);
-        command
-            .args(arguments)
-            .env("WDK_ETW_PYTHON", ORACLES.python())
-            .env("WDK_ETW_DRIVERS", target().join("drivers"))
-            .env("WDK_ETW_BROWSER", BROWSER.path().unwrap_or_default())
-            .env("WDK_ETW_WINE", client::WINE.path().unwrap_or_default())
-            .env(goldens::VARIABLE, goldens);
+        let mut command = host_test(arguments);
+        command.env(goldens::VARIABLE, goldens);
         command
     };
     let has_samples = env::var_os("WDK_ETW_SAMPLES").is_some();
     step_with_output("Testing the host crates", || {
-        let mut all = command(&["--tests", "--", "--include-ignored"]);
+        let mut all = command(&[
+            "--tests",
+            "--",
+            "--include-ignored",
+            "--skip",
+            BUILT_DRIVERS,
+        ]);
         if !has_samples {
             all.args(["--skip", SAMPLES]);
         }
@@ -175,7 +191,17 @@ fn test_beside(tools: &Tools) -> Result<()> {
     step(
         "Testing that the fuzzer's seeds reach their targets",
         || process::run_for_results(&mut fuzz::seeds_cargo(&["test"])),
-    )
+    )?;
+    step("Testing cargo etw with drivers in other folders", || {
+        let arguments = [
+            "--package",
+            "cargo-etw",
+            "--tests",
+            "--",
+            "--include-ignored",
+        ];
+        process::run_for_results(host_test(&arguments).arg(BUILT_DRIVERS))
+    })
 }
 
 /// Runs every check; with `deep`, also the checks that take longer.
