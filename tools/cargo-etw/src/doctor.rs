@@ -13,10 +13,11 @@ use driver_build::{
 };
 use serde_json::{Value, json};
 
+use driver_build::progress::step;
+
 use crate::{
     at_hand::{self, AtHand},
     options::{is_json, message_format},
-    progress::step,
 };
 
 /// The programs that sign packages.

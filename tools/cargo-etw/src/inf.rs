@@ -18,10 +18,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use wdk_etw_schema::Encoding;
 
+use driver_build::progress::step;
+
 use crate::{
     at_hand::{self, AtHand},
     options::{file, flag, is_json, message_format, optional, optional_file, path, required, text},
-    progress::step,
 };
 
 /// The security descriptor of a new INF file: the system and administrators have full access.

@@ -12,7 +12,6 @@ mod manifest;
 mod new;
 mod options;
 mod package;
-mod progress;
 mod recipes;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod run;

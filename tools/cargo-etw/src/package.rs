@@ -21,13 +21,14 @@ use driver_package::{
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::json;
 
+use driver_build::progress::step;
+
 use crate::{
     at_hand::{self, AtHand, Declaration},
     build,
     inf::{check_text, description, driver_version, expected, framework, stamped},
     manifest,
     options::{is_json, message_format, optional, path, required, several, text},
-    progress::step,
     recipes::{Traced, profile_of},
 };
 

@@ -8,7 +8,7 @@
 //! - [`link`] makes the image independent of the folder and the user that build it. A program that
 //!   uses this crate calls [`link::run_if_asked`] first, because rustc runs it as the linker.
 //! - [`packages`] installs packages of the operating system.
-//! - [`process`] runs other programs.
+//! - [`process`] runs other programs, and [`progress`] shows what is done meanwhile.
 
 mod config;
 pub mod driver;
@@ -17,6 +17,7 @@ mod missing;
 pub mod packages;
 pub mod process;
 mod profile;
+pub mod progress;
 pub mod standin;
 pub mod toolchain;
 mod version;
