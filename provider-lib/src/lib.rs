@@ -86,6 +86,7 @@ mod provider;
 mod rundown;
 mod state;
 mod sync;
+mod text;
 mod traits;
 mod types;
 mod write;
