@@ -282,13 +282,13 @@ macro_rules! emit {
     ($($part:ident)::+ ($($argument:expr),* $(,)?) $(,)?) => {
         if $($part)::+::is_enabled() {
             // The provider counts the failure; `emit!` returns no result.
-            let _result = $($part)::+::write($crate::__macro::Plain, $($argument),*);
+            let __wdk_etw_result = $($part)::+::write($crate::__macro::Plain, $($argument),*);
         }
     };
     ($($part:ident)::+ ($($argument:expr),* $(,)?), $($option:ident = $value:expr),+ $(,)?) => {
         if $($part)::+::is_enabled() {
             // The provider counts the failure; `emit!` returns no result.
-            let _result = $($part)::+::write(
+            let __wdk_etw_result = $($part)::+::write(
                 &$crate::WriteOptions::new()$(.$option($value))+,
                 $($argument),*
             );

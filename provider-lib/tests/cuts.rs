@@ -16,8 +16,6 @@ use wdk_etw::{Registered, UnicodeString, Utf16CStr, emit, event};
 /// Every type of text, in both encodings and inside a structure.
 #[wdk_etw::provider(name = "Test.Cuts")]
 mod trace {
-    use wdk_etw::UnicodeString;
-
     #[structure]
     pub struct Inner<'a> {
         pub text: &'a str,

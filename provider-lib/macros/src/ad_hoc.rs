@@ -69,11 +69,11 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
                 *#metadata,
             );
         #writer
-        let provider: &::wdk_etw::Provider = &#provider;
-        if provider.is_enabled_fast(::wdk_etw::Level(#level), __WDK_ETW_KEYWORD) {
+        let __wdk_etw_provider: &::wdk_etw::Provider = &#provider;
+        if __wdk_etw_provider.is_enabled_fast(::wdk_etw::Level(#level), __WDK_ETW_KEYWORD) {
             // The provider counts the failure; `event!` returns no result.
-            let _status = __wdk_etw_write(
-                provider,
+            let __wdk_etw_status = __wdk_etw_write(
+                __wdk_etw_provider,
                 __WDK_ETW_EVENT.tracelogging(),
                 #options,
                 #(#values,)*

@@ -9,6 +9,7 @@ mod check;
 mod errors;
 mod event;
 mod layout;
+mod message;
 pub mod parse;
 mod provider;
 pub mod tracelogging;

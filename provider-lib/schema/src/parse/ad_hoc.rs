@@ -1,5 +1,7 @@
 //! Events that are declared at their call site, with `event!`.
 
+use std::collections::HashSet;
+
 use etw_wire::winmeta;
 use proc_macro2::{Span, TokenStream};
 use syn::{
@@ -7,7 +9,10 @@ use syn::{
     parse::{ParseStream, Parser as _},
 };
 
-use super::event::{field, level, undeclared, without_keyword, without_level};
+use super::{
+    event::{field, level, undeclared, without_keyword, without_level},
+    words::{Given, item},
+};
 use crate::{Field, FieldType, Level, attribute, check};
 
 /// An event that is declared at its call site: `event!(PROVIDER, "Name", level = Info,
@@ -54,6 +59,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
     let mut event_opcode = 0;
     let mut tag = 0;
     let mut options = Vec::new();
+    let mut given = Given::default();
     let mut fields = Vec::new();
     let mut values = Vec::new();
     while !input.is_empty() {
@@ -71,7 +77,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
                 let written: syn::Type = inside.parse()?;
                 inside.parse::<Token![=]>()?;
                 values.push(inside.parse()?);
-                let field = field(&ident, &written, &attributes)?;
+                let field = field(&ident, &written, &attributes, &HashSet::new())?;
                 if let FieldType::Named(name) = &field.kind {
                     return Err(crate::types::undeclared(name));
                 }
@@ -83,6 +89,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
             continue;
         }
         let word: Ident = input.parse()?;
+        given.once(&word)?;
         input.parse::<Token![=]>()?;
         match word.to_string().as_str() {
             "level" => event_level = Some(level(input)?),
@@ -97,7 +104,8 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
                 }
             }
             "opcode" => {
-                let word: Ident = input.parse()?;
+                const FORM: &str = "write a standard one, such as `opcode = Start`";
+                let word = item(input, "an opcode", FORM)?;
                 event_opcode = winmeta::OPCODES
                     .iter()
                     .find(|known| word == known.ident)

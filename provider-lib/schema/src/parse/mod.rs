@@ -6,6 +6,7 @@ mod items;
 mod module;
 mod settings;
 mod source;
+mod words;
 
 use proc_macro2::TokenStream;
 
@@ -15,7 +16,7 @@ pub use self::{
 };
 use self::{
     event::event,
-    items::put_item,
+    items::{own_types, put_item},
     module::{Entry, Module},
     settings::Settings,
 };
@@ -51,18 +52,20 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Prov
         events: Vec::new(),
         others: Vec::new(),
     };
+    let own = own_types(&module.entries);
     let mut functions = Vec::new();
     for entry in module.entries {
         match entry {
             Entry::Function(function) => functions.push(function),
             Entry::Item(item) => {
-                errors.take(put_item(&mut provider, item));
+                errors.take(put_item(&mut provider, item, &own));
             }
+            Entry::Refused(error) => errors.push(error),
         }
     }
     // Events come last because they refer to the other items.
     for function in functions {
-        if let Some(event) = errors.take(event(&function, &provider)) {
+        if let Some(event) = errors.take(event(&function, &provider, &own)) {
             provider.events.push(event);
         }
     }
