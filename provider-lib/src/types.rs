@@ -219,7 +219,7 @@ impl<'a> Utf16CStr<'a> {
         if start.is_null() {
             return Self(&[]);
         }
-        let mut length = 0_usize;
+        let (mut length, mut last) = (0_usize, 0);
         while length < MAX_UNITS {
             // SAFETY: no earlier unit is a NUL, so the caller guarantees that this one exists.
             let next = unsafe { start.add(length) };
@@ -228,12 +228,16 @@ impl<'a> Utf16CStr<'a> {
             if unit == 0 {
                 break;
             }
-            // The last unit is not a NUL, so another one follows it.
-            // SAFETY: as above.
-            if length == MAX_UNITS - 1 && is_pair(unit, unsafe { next.add(1).read() }) {
-                break;
-            }
+            last = unit;
             length = length.wrapping_add(1);
+        }
+        if length == MAX_UNITS {
+            // SAFETY: no earlier unit is a NUL, so the caller guarantees that this one exists.
+            let next = unsafe { start.add(length) };
+            // SAFETY: the caller guarantees that the unit is readable.
+            if is_pair(last, unsafe { next.read() }) {
+                length = length.wrapping_sub(1);
+            }
         }
         // SAFETY: the loop read all these units.
         Self(unsafe { slice::from_raw_parts(start, length) })

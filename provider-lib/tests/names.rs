@@ -39,13 +39,13 @@ macro_rules! both {
         )]
         pub mod described {
             // The path of a hook is resolved in the module, and so is this function.
-            fn None(_: &::wdk_etw::Provider, _: &::wdk_etw::Notification<'_>) {}
+            const fn None(_: &::wdk_etw::Provider, _: &::wdk_etw::Notification<'_>) {}
             $($items)*
         }
     };
 }
 
-fn ignore(_: &wdk_etw::Provider, _: &wdk_etw::Notification<'_>) {}
+const fn ignore(_: &wdk_etw::Provider, _: &wdk_etw::Notification<'_>) {}
 
 both! {
     // Items with the names of the prelude, of types and of crates, and of local variables in

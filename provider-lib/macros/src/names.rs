@@ -114,16 +114,12 @@ pub fn member(field: &Field) -> syn::Result<TokenStream> {
         return Ok(quote!(&#lifetime [#value]));
     }
     let rust = absolute(kind.row().rust);
-    Ok(match rust.strip_prefix('&') {
-        Some(value) => {
-            let value = parsed(value);
-            quote!(&#lifetime #value)
-        }
-        None => {
-            let path = parsed(rust.strip_suffix("<'_>").unwrap_or(&rust));
-            quote!(#path<#lifetime>)
-        }
-    })
+    if let Some(value) = rust.strip_prefix('&') {
+        let value = parsed(value);
+        return Ok(quote!(&#lifetime #value));
+    }
+    let path = parsed(rust.strip_suffix("<'_>").unwrap_or(&rust));
+    Ok(quote!(#path<#lifetime>))
 }
 
 /// Returns the names of the parameters of an event's functions: the fields' names, so that editors

@@ -68,6 +68,10 @@ pub const OPCODE: &str = "write a standard one, such as `opcode = Start`, or dec
 const CHANNEL: &str = "declare it as `#[channels] enum Channel { #[channel(Operational)] Operational = \
                        16 }`, and write `channel = Operational`";
 
+/// The levels that errors list.
+const LEVELS: &str = "supported: `Critical`, `Error`, `Warning`, `Info`, `Verbose`, `LogAlways`, or a \
+                      number from 16 to 255";
+
 /// Parses the names of an event's keywords.
 fn keywords(input: ParseStream<'_>) -> syn::Result<Vec<Ident>> {
     let mut words = vec![item(input, "a keyword", KEYWORD)?];
@@ -95,16 +99,14 @@ pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
             )),
         };
     }
-    const SUPPORTED: &str = "supported: `Critical`, `Error`, `Warning`, `Info`, `Verbose`, \
-                             `LogAlways`, or a number from 16 to 255";
     let word: Ident = input
         .parse()
-        .map_err(|_| input.error(format!("expected a level; {SUPPORTED}")))?;
+        .map_err(|_| input.error(format!("expected a level; {LEVELS}")))?;
     winmeta::LEVELS
         .iter()
         .find(|known| word == known.ident)
         .map(|known| Level(known.value))
-        .ok_or_else(|| syn::Error::new(word.span(), format!("unknown level `{word}`; {SUPPORTED}")))
+        .ok_or_else(|| syn::Error::new(word.span(), format!("unknown level `{word}`; {LEVELS}")))
 }
 
 impl Parse for EventSettings {
