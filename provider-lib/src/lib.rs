@@ -268,6 +268,7 @@ pub mod __macro {
         Cut, EventBlob, EventRef, Packed, SocketBytes, Write, bytes_of, count, length,
     };
     pub use crate::write::{Options, Plain};
+    pub use core::compile_error;
 }
 
 /// The types that the model checker tests.

@@ -140,7 +140,7 @@ fn events_can_have_more_fields_than_the_compiler_nests_types() {
     assert_eq!(writes[0].data[2].1, expected);
     let schema = Schema::parse_trace_logging(&writes[0].data[1].1).unwrap();
     let payload = schema.decode(&expected, PointerSize::Eight);
-    assert_eq!((payload.error, payload.fields.iter().count()), (None, 300));
+    assert_eq!((payload.error, payload.fields.len()), (None, 300));
     assert_eq!(writes[1].data, [(0, expected[..129].to_vec())]);
     // A length shares a data descriptor with the number before it, and each string has its own.
     assert_eq!(writes[2].data.len(), 128);

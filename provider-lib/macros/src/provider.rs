@@ -354,6 +354,7 @@ impl Writers<'_> {
         let options = Ident::new("options", Span::mixed_site());
         // Errors about the function's arguments show the declaration.
         let call = Ident::new("__wdk_etw_call", ident.span());
+        let emit = Ident::new("__wdk_etw_emit", ident.span());
         let types: Vec<_> = event
             .fields
             .iter()
@@ -385,6 +386,29 @@ impl Writers<'_> {
                         // The provider counts the failure; this function returns no result.
                         let __wdk_etw_result =
                             self::write(::wdk_etw::__macro::Plain, #(#idents),*);
+                    }
+                }
+
+                /// The event with the options of a write. Its method has one argument for each field,
+                /// so that errors about the arguments of `emit!` count only these.
+                #[doc(hidden)]
+                pub struct __WdkEtwWith<O>(O);
+
+                #[doc(hidden)]
+                #[inline(always)]
+                pub fn __wdk_etw_with<O: ::wdk_etw::__macro::Options>(
+                    #options: O,
+                ) -> __WdkEtwWith<O> {
+                    __WdkEtwWith(#options)
+                }
+
+                impl<O: ::wdk_etw::__macro::Options> __WdkEtwWith<O> {
+                    #[inline(always)]
+                    pub fn #emit(
+                        self,
+                        #(#idents: #types),*
+                    ) -> ::core::result::Result<(), ::wdk_etw::WriteError> {
+                        self::write(self.0, #(#idents),*)
                     }
                 }
 

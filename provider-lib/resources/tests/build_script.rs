@@ -45,7 +45,7 @@ fn mistakes_are_reported_with_line_and_column() {
         (
             "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(id = 1, level = Info, \
              keyword = none, message = \"%2\")]\n    fn x(a: u32);\n}",
-            "trace.rs:3:62: the message refers to %2, but the event has one field, %1; add the field",
+            "trace.rs:3:62: column 1 of the message: it refers to %2, but the event has one field, %1",
         ),
         // A mistake that only the manifest's rules reject.
         (

@@ -26,7 +26,7 @@ pub fn check(message: &LitStr, fields: usize) -> syn::Result<()> {
             let column = text.get(..start).map_or(0, |text| text.chars().count()) + 1;
             Err(syn::Error::new(
                 place(message, &text, start, length),
-                format!("{what}, at column {column} of the message"),
+                format!("column {column} of the message: {what}"),
             ))
         };
         at = start + 1 + digits;
@@ -78,15 +78,15 @@ pub fn check(message: &LitStr, fields: usize) -> syn::Result<()> {
 fn missing(number: usize, fields: usize) -> String {
     match fields {
         0 => format!(
-            "the message refers to %{number}, but the event has no fields; add the field, or write \
+            "it refers to %{number}, but the event has no fields; add the field, or write \
              `%%` for a percent sign"
         ),
         1 => format!(
-            "the message refers to %{number}, but the event has one field, %1; add the field, or \
+            "it refers to %{number}, but the event has one field, %1; add the field, or \
              change the number"
         ),
         _ => format!(
-            "the message refers to %{number}, but the event has {fields} fields, %1 to %{fields}; \
+            "it refers to %{number}, but the event has {fields} fields, %1 to %{fields}; \
              add the field, or change the number"
         ),
     }
@@ -136,8 +136,8 @@ mod tests {
             ("%10", 1),
         ] {
             let error = checked(bad, 2).unwrap_err();
-            let end = format!("at column {column} of the message");
-            assert!(error.ends_with(&end), "{bad}: {error}");
+            let start = format!("column {column} of the message: ");
+            assert!(error.starts_with(&start), "{bad}: {error}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use proc_macro2::Span;
+use quote::ToTokens as _;
 use syn::{
     Attribute, Expr, ExprLit, Ident, Lit, Type, TypeArray, TypePath, TypeReference, TypeSlice,
 };
@@ -250,6 +251,13 @@ fn resolve(
                 (None, _) => Err(no_field_type(written)),
             }
         }
+        Type::Slice(_) => Err(syn::Error::new_spanned(
+            written,
+            format!(
+                "a field cannot be a slice without a reference, whose size is not known; write `&{}`",
+                written.to_token_stream().to_string().replace(' ', "")
+            ),
+        )),
         _ => Err(no_field_type(written)),
     }
 }
