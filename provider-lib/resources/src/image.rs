@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use wdk_etw_schema::Provider;
+use wdk_etw_schema::{Configuration, Provider};
 
 use etw_manifest::{
     self as manifest, Failures, Manifest, ManifestError, Position, Rule,
@@ -15,6 +15,7 @@ use etw_manifest::{
 };
 
 use crate::{
+    configuration,
     declaration::{self, Files},
     version::Version,
 };
@@ -153,7 +154,21 @@ pub fn package_folder(path: &Path) -> PathBuf {
 ///
 /// Fails with [`BuildError`], which contains the line and column of each mistake.
 pub fn manifest_of(path: &Path, files: &Files<'_>) -> Result<(Manifest, Vec<PathBuf>), BuildError> {
-    let providers = declared(path)?;
+    manifest_in(path, files, &configuration::of_build_script())
+}
+
+/// Returns the manifest that decodes a source file's providers in a configuration, and the files
+/// that were read, as [`manifest_of`] does.
+///
+/// # Errors
+///
+/// Fails with [`BuildError`], which contains the line and column of each mistake.
+pub fn manifest_in(
+    path: &Path,
+    files: &Files<'_>,
+    configuration: &Configuration,
+) -> Result<(Manifest, Vec<PathBuf>), BuildError> {
+    let providers = declared_in(path, configuration)?;
     let made = declaration::manifest(&providers, files);
     let mut named = providers.iter().map(|provider| &provider.manifest);
     let Some(Some(file)) = named.next() else {
@@ -189,12 +204,24 @@ pub fn manifest_of(path: &Path, files: &Files<'_>) -> Result<(Manifest, Vec<Path
 ///
 /// Fails with [`BuildError::Read`], [`BuildError::Declaration`] or [`BuildError::NoProvider`].
 pub fn declared(path: &Path) -> Result<Vec<Provider>, BuildError> {
+    declared_in(path, &configuration::of_build_script())
+}
+
+/// Reads the providers that a source file declares in a configuration, as [`declared`] does.
+///
+/// # Errors
+///
+/// Fails as [`declared`] does.
+pub fn declared_in(
+    path: &Path,
+    configuration: &Configuration,
+) -> Result<Vec<Provider>, BuildError> {
     let text = read_text(path)?;
     let wrong = |failures| BuildError::Declaration {
         path: path.to_owned(),
         failures,
     };
-    let providers = wdk_etw_schema::parse::source(&text).map_err(|errors| {
+    let providers = wdk_etw_schema::parse::source_in(&text, configuration).map_err(|errors| {
         let errors = errors.into_iter().map(|error| {
             let start = error.span().start();
             ManifestError {
@@ -245,6 +272,7 @@ fn numbers(version: &str) -> Result<[u16; 4], BuildError> {
 pub struct Image {
     version: Version,
     declaration: Option<PathBuf>,
+    configuration: Configuration,
 }
 
 impl Image {
@@ -269,6 +297,7 @@ impl Image {
                 debug: variable("DEBUG")? == "true" && variable("PROFILE")? == "debug",
             },
             declaration: None,
+            configuration: configuration::of_build_script(),
         })
     }
 
@@ -287,6 +316,17 @@ impl Image {
         self
     }
 
+    /// Tells whether an option of `#[cfg(…)]` in the declaration is set that a build script cannot
+    /// know, such as one that it sets itself with `cargo::rustc-cfg`.
+    ///
+    /// The features of the package, the properties of the target and the options in `RUSTFLAGS`
+    /// are known; every other option without this call is an error.
+    #[must_use]
+    pub fn cfg(mut self, name: &str, value: Option<&str>, is_set: bool) -> Self {
+        self.configuration.set(name, value, is_set);
+        self
+    }
+
     /// Writes the resources, and links them into the package's image if its target is Windows.
     ///
     /// # Errors
@@ -300,7 +340,7 @@ impl Image {
                 resources: image,
                 messages: image,
             };
-            let (manifest, read) = manifest_of(path, &files)?;
+            let (manifest, read) = manifest_in(path, &files, &self.configuration)?;
             for path in read {
                 println!("cargo::rerun-if-changed={}", path.display());
             }

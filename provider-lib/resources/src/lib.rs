@@ -18,6 +18,7 @@
 //! The crate `etw-manifest`, re-exported as [`manifest`], reads, checks and writes manifests and
 //! their resources.
 
+pub mod configuration;
 pub mod declaration;
 pub mod image;
 pub mod import;
@@ -26,7 +27,10 @@ pub mod version;
 use std::path::PathBuf;
 
 pub use etw_manifest as manifest;
-pub use image::{BuildError, Image, declared, manifest_of, package_folder};
+pub use image::{
+    BuildError, Image, declared, declared_in, manifest_in, manifest_of, package_folder,
+};
+pub use wdk_etw_schema::Configuration;
 
 /// Adds the resources of the provider that a source file declares to the package's image.
 ///

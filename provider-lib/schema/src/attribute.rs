@@ -1,6 +1,6 @@
 //! The attributes that several items of a declaration can have.
 
-use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitInt, LitStr, ext::IdentExt as _};
+use syn::{Attribute, Expr, ExprLit, Ident, Item, Lit, LitInt, LitStr, ext::IdentExt as _};
 
 /// Returns an identifier without `r#` where it needs none, so that `r#Read` and `Read` are equal.
 pub fn plain(ident: &Ident) -> Ident {
@@ -49,6 +49,24 @@ pub fn only(attributes: &[Attribute], known: &[&str], what: &str) -> syn::Result
         }
     }
     Ok(())
+}
+
+/// Returns the attributes of an item.
+pub fn of_item(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Macro(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Static(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Trait(item) => &item.attrs,
+        Item::Type(item) => &item.attrs,
+        Item::Union(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
 }
 
 /// Returns the name in `#[name = "…"]`.

@@ -8,6 +8,7 @@ use syn::{Ident, Item, ext::IdentExt as _};
 
 use crate::{
     Encoding, Field, FieldType, Layout, Provider, Structure,
+    attribute::of_item as attributes,
     errors::Errors,
     tracelogging::{self, Types},
 };
@@ -133,7 +134,15 @@ fn names_of(item: &Item) -> Vec<(Namespace, &Ident)> {
 /// Checks that all items of the module have different names.
 fn names(provider: &Provider, errors: &mut Errors) {
     use Namespace::{Types, Values};
-    let others = provider.others.iter().flat_map(names_of);
+    // The compiler removes some of the items that have a condition.
+    let others = provider
+        .others
+        .iter()
+        .filter(|item| {
+            let mut attributes = attributes(item).iter();
+            attributes.all(|attribute| !attribute.path().is_ident("cfg"))
+        })
+        .flat_map(names_of);
     // A map is a tuple structure, and an event a function and a module.
     let maps = provider
         .maps

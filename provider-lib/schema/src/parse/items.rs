@@ -37,25 +37,6 @@ pub fn own_types(entries: &[Entry]) -> HashSet<Ident> {
         .collect()
 }
 
-/// Returns the attributes of an item that has a role in the declaration only if it is of another
-/// kind.
-fn attributes(item: &Item) -> &[Attribute] {
-    match item {
-        Item::Const(item) => &item.attrs,
-        Item::Enum(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::Macro(item) => &item.attrs,
-        Item::Mod(item) => &item.attrs,
-        Item::Static(item) => &item.attrs,
-        Item::Struct(item) => &item.attrs,
-        Item::Trait(item) => &item.attrs,
-        Item::Type(item) => &item.attrs,
-        Item::Union(item) => &item.attrs,
-        Item::Use(item) => &item.attrs,
-        _ => &[],
-    }
-}
-
 /// Adds an item of the author's own, unless it has an attribute of a declaration's items.
 fn put_other(provider: &mut Provider, item: Item) -> syn::Result<()> {
     const FORMS: &[(&str, &str)] = &[
@@ -77,7 +58,7 @@ fn put_other(provider: &mut Provider, item: Item) -> syn::Result<()> {
             "`#[event(level = Info, keyword = READ)] pub fn name(field: u32);`",
         ),
     ];
-    for attribute in attributes(&item) {
+    for attribute in attribute::of_item(&item) {
         let path = attribute.path();
         if let Some((name, form)) = FORMS.iter().find(|(name, _)| path.is_ident(name)) {
             return Err(syn::Error::new_spanned(

@@ -1,6 +1,7 @@
 //! The parser of declarations in Rust source.
 
 mod ad_hoc;
+mod configure;
 mod event;
 mod items;
 mod module;
@@ -12,7 +13,8 @@ use proc_macro2::TokenStream;
 
 pub use self::{
     ad_hoc::{AdHoc, ad_hoc},
-    source::source,
+    configure::predicates,
+    source::{source, source_in},
 };
 use self::{
     event::event,
@@ -20,16 +22,22 @@ use self::{
     module::{Entry, Module},
     settings::Settings,
 };
-use crate::{Provider, check, errors::Errors};
+use crate::{Evaluate, Provider, check, errors::Errors};
 
-/// Parses a provider from the arguments of `#[provider(…)]` and the module.
+/// Parses a provider from the arguments of `#[provider(…)]` and the module, in which `configuration`
+/// evaluates `#[cfg(…)]`.
 ///
 /// # Errors
 ///
 /// Returns all errors of the declaration, each at its token.
-pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Provider> {
+pub fn provider(
+    arguments: TokenStream,
+    module: TokenStream,
+    configuration: &dyn Evaluate,
+) -> syn::Result<Provider> {
     let settings: Settings = syn::parse2(arguments)?;
-    let module: Module = syn::parse2(module)?;
+    let mut module: Module = syn::parse2(module)?;
+    configure::configure(&mut module, configuration)?;
     let mut errors = Errors::default();
     let mut provider = Provider {
         guid: settings.guid,
