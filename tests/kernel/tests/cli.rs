@@ -282,6 +282,23 @@ fn a_driver_that_ends_its_process_is_reported() {
         assert!(error.contains("; the step is `load "), "{error}");
         assert!(shown.contains("0 events in "), "{shown}");
     }
+    // What the step wrote and printed before the end is shown, and in the file.
+    for service in ["exit", "kill", "corrupt"] {
+        let service = format!("{service}-after-events");
+        let (shown, _) = run(&service, &[]);
+        let is_event = |line: &&str| line.starts_with("    ") && line.contains(" rest=hex:");
+        assert_eq!(shown.lines().filter(is_event).count(), 200, "{shown}");
+        assert!(
+            shown.contains("    driver: 200 events are written\n"),
+            "{shown}"
+        );
+        assert!(shown.contains("200 events in "), "{shown}");
+        let trace = etl_file::Trace::open(folder.path().join("ended.etl")).unwrap();
+        assert_eq!(trace.damages(), []);
+        assert!(trace.header().end_time.is_some());
+        let data = trace.events().map(|event| event.record.user_data.clone());
+        assert!(data.eq((0..200).map(|byte| vec![byte])), "{service}");
+    }
     let (shown, _) = run("exit", &["--message-format", "json"]);
     let lines: Vec<serde_json::Value> = shown
         .lines()
