@@ -380,6 +380,33 @@ fn a_pdb_that_cannot_be_read_loses_no_finding_and_no_event() {
     }
 }
 
+/// Replaces bytes by as many others, everywhere.
+fn replaced(mut bytes: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    for at in 0..bytes.len() - from.len() {
+        if bytes[at..].starts_with(from) {
+            bytes[at..at + to.len()].copy_from_slice(to);
+        }
+    }
+    bytes
+}
+
+#[test]
+fn a_pdb_without_the_authors_lines_is_noted() {
+    let note = "etw_probe_driver.pdb has no line information for etw_probe_driver.sys, so findings \
+                name functions only; set `debug = \"line-tables-only\"` for the profile";
+    let whole = fs::read(common::probe().with_extension("pdb")).unwrap();
+    let (_, said) = run_probe_with(&whole, "leaked-pool", &[]);
+    assert!(said.contains("tests/drivers/probe/src/lib.rs:"), "{said}");
+    assert!(!said.contains(note), "{said}");
+    // Only the lines of packages are left, as when a profile has `debug = false`.
+    let packages = br"C:\src\cargo\";
+    let without = replaced(whole, br"C:\src\tests\", packages);
+    let without = replaced(without, br"C:\src\tools\", packages);
+    let (_, said) = run_probe_with(&without, "leaked-pool", &[]);
+    assert!(said.contains(note), "{said}");
+}
+
 #[test]
 fn a_bugcheck_in_the_unload_after_a_failed_step_is_reported() {
     let folder = tempfile::tempdir().unwrap();
