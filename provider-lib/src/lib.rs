@@ -53,7 +53,7 @@
 //! - A released handle is never passed to ETW: `unregister` waits for the writes in progress,
 //!   and every later write does nothing.
 //! - Failures are reported: errors name the routine and its `NTSTATUS`, and failed writes are
-//!   counted by status ([`Provider::failures`]).
+//!   counted by status ([`Provider::failures`]). [`Provider::statistics`] returns all counters.
 //!
 //! # What it does not do
 //!
@@ -79,12 +79,14 @@ mod event;
 mod failures;
 mod ffi;
 mod filter;
+mod limit;
 mod notification;
 mod plain;
 mod pool;
 mod provider;
 mod rundown;
 mod state;
+mod statistics;
 mod sync;
 mod traits;
 mod types;
@@ -95,10 +97,12 @@ pub use crate::{
     data::EventDataDescriptor,
     failures::Failures,
     filter::{FilterCopy, FilterData, FilterHeader, SchematizedFilters},
+    limit::RateLimit,
     notification::{Composite, Control, Notification},
     plain::PlainData,
     pool::POOL_TAG,
     provider::{Hook, Hooks, Provider, Refusals, RegisterError, Registered, UnregisterError},
+    statistics::Statistics,
     traits::{Traits, TraitsBuffer, TraitsError},
     types::{
         F32, F64, FileTime, HResult, Luid, Pointer, Port, ProcessId, Sid, SystemTime, ThreadId,
@@ -115,8 +119,9 @@ pub use etw_wire::{
 /// Declares and writes a `TraceLogging` event in one place, if a session enables it.
 ///
 /// The arguments are the provider, the event's name, its `level` and `keyword` (or `keyword =
-/// none`), optionally `opcode`, `tag`, `activity`, `related`, `starts` and `flags`, and the
-/// fields, each with its type and its value. Fields have the types and attributes of a
+/// none`), optionally `opcode`, `tag`, `activity`, `related`, `starts` and `flags`, a rate limit
+/// (`every = 100`, `once` or `limit = …`; see [`RateLimit`]), and the fields, each with its type
+/// and its value. Fields have the types and attributes of a
 /// declaration ([`provider`](macro@provider)), except for maps and structures. The keyword is a
 /// constant expression; [`Keyword::union`] combines several keywords. The values are evaluated
 /// only if a session enables the event.
@@ -156,6 +161,7 @@ pub use wdk_etw_macros::event;
 /// | `encoding = manifest` or `tracelogging` | the default encoding of the provider's events |
 /// | `manifest = "…"` | a manifest, relative to the package's folder, from which `wdk-etw-build` generates the image's resources; it must agree with the declaration |
 /// | `binary_tracking` | [`Provider::with_binary_tracking`] |
+/// | `statistics` | [`Provider::with_statistics`] |
 /// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`]; the path is resolved inside the module |
 ///
 /// ETW adds a provider's traits to each of its events. A provider that needs none (all its
@@ -266,6 +272,7 @@ pub mod __macro {
     pub use crate::event::{
         Cut, EventBlob, EventRef, Packed, SocketBytes, Write, bytes_of, count, length,
     };
+    pub use crate::limit::FirstOption;
     pub use crate::write::{Options, Plain};
 }
 

@@ -11,6 +11,7 @@ use crate::{
     pool::PoolCopy,
     rundown::{Pass, Rundown},
     state::EnableState,
+    statistics::Counters,
     sync::{AtomicU8, AtomicU64, Ordering, const_unless_loom},
 };
 
@@ -220,10 +221,11 @@ pub struct Provider {
     rundown: Rundown,
     phase: AtomicU8,
     handle: AtomicU64,
-    failures: Failures,
+    pub(crate) counters: Counters,
     registration: Shared,
     sets_traits: bool,
     binary_tracking: bool,
+    pub(crate) statistics: bool,
     id: Guid,
     traits: &'static Traits,
     hooks: Hooks,
@@ -240,13 +242,14 @@ impl Provider {
                 rundown: Rundown::new(),
                 phase: AtomicU8::new(UNREGISTERED),
                 handle: AtomicU64::new(0),
-                failures: Failures::new(),
+                counters: Counters::new(),
                 registration: Shared(UnsafeCell::new(Registration {
                     descriptor: EventDataDescriptor::EMPTY,
                     copy: None,
                 })),
                 sets_traits: true,
                 binary_tracking: false,
+                statistics: false,
                 id,
                 traits,
                 hooks: Hooks::NONE,
@@ -390,6 +393,7 @@ impl Provider {
         let sets_traits = self.sets_traits || registration.copy.is_some();
         let refusals = self.configure(handle, sets_traits.then_some(blob));
         self.state.set_traits_refused(refusals.traits.is_some());
+        self.state.set_counts_written(self.statistics);
         self.handle.store(handle, Ordering::Relaxed);
         self.rundown.open();
         self.phase.store(REGISTERED, Ordering::Release);
@@ -539,7 +543,7 @@ impl Provider {
     /// Returns the counters of failed writes.
     #[must_use]
     pub const fn failures(&self) -> &Failures {
-        &self.failures
+        &self.counters.failures
     }
 
     pub(crate) const fn state(&self) -> &EnableState {
@@ -585,10 +589,15 @@ impl Provider {
                 self.state.enable(delivered);
                 (Control::Enable(delivered), self.hooks.on_enable)
             }
-            CAPTURE_STATE => (
-                Control::CaptureState(delivered),
-                self.hooks.on_capture_state,
-            ),
+            CAPTURE_STATE => {
+                if self.statistics {
+                    self.write_statistics();
+                }
+                (
+                    Control::CaptureState(delivered),
+                    self.hooks.on_capture_state,
+                )
+            }
             // Later versions of Windows may send other codes, which do not change the enable
             // state.
             _ => return,

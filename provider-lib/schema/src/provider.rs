@@ -22,6 +22,9 @@ pub struct Provider {
     pub hooks: Hooks,
     /// True if traces record the path of the driver's image (`EventProviderBinaryTrackInfo`).
     pub binary_tracking: bool,
+    /// True if the provider counts its events and writes its counters when a session requests its
+    /// state.
+    pub statistics: bool,
     /// The path of the manifest to generate the image's resources from, relative to the package's
     /// folder. If this is `None`, they come from the declaration.
     pub manifest: Option<String>,

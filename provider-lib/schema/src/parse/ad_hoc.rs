@@ -26,6 +26,8 @@ pub struct AdHoc {
     pub opcode: u8,
     /// The event's tag.
     pub tag: u32,
+    /// The rate limit.
+    pub limit: Option<Limit>,
     /// The options of the write, such as `activity` and `flags`, with their values.
     pub options: Vec<(Ident, Expr)>,
     /// The fields.
@@ -34,6 +36,17 @@ pub struct AdHoc {
     pub values: Vec<Expr>,
     /// The source location of the name.
     pub span: Span,
+}
+
+/// A rate limit.
+#[derive(Debug)]
+pub enum Limit {
+    /// `every = 100`, a constant expression.
+    Every(Expr),
+    /// `once`.
+    Once,
+    /// `limit = LIMIT`, the driver's own limit.
+    Named(Expr),
 }
 
 /// Parses the arguments of `event!`.
@@ -45,6 +58,17 @@ pub fn ad_hoc(tokens: TokenStream) -> syn::Result<AdHoc> {
     parse_ad_hoc.parse2(tokens)
 }
 
+/// Sets the event's rate limit, unless it has one.
+fn set_limit(limit: &mut Option<Limit>, word: &Ident, new: Limit) -> syn::Result<()> {
+    if limit.replace(new).is_some() {
+        return Err(syn::Error::new(
+            word.span(),
+            "an event has one rate limit: `every = …`, `once` or `limit = …`; remove the others",
+        ));
+    }
+    Ok(())
+}
+
 fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
     let provider = input.parse()?;
     input.parse::<Token![,]>()?;
@@ -53,6 +77,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
     let mut keyword = None;
     let mut event_opcode = 0;
     let mut tag = 0;
+    let mut limit = None;
     let mut options = Vec::new();
     let mut fields = Vec::new();
     let mut values = Vec::new();
@@ -83,8 +108,14 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
             continue;
         }
         let word: Ident = input.parse()?;
+        if word == "once" {
+            set_limit(&mut limit, &word, Limit::Once)?;
+            continue;
+        }
         input.parse::<Token![=]>()?;
         match word.to_string().as_str() {
+            "every" => set_limit(&mut limit, &word, Limit::Every(input.parse()?))?,
+            "limit" => set_limit(&mut limit, &word, Limit::Named(input.parse()?))?,
             "level" => event_level = Some(level(input)?),
             "keyword" => {
                 let ahead = input.fork();
@@ -114,8 +145,8 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
                     word.span(),
                     format!(
                         "an event has no argument `{word}`; supported: `level`, `keyword`, \
-                         `opcode`, `tag`, `activity`, `related`, `starts`, `flags`, and the fields \
-                         `{{ field: type = value, … }}`"
+                         `opcode`, `tag`, `activity`, `related`, `starts`, `flags`, `every`, `once`, \
+                         `limit`, and the fields `{{ field: type = value, … }}`"
                     ),
                 ));
             }
@@ -135,6 +166,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
         keyword,
         opcode: event_opcode,
         tag,
+        limit,
         options,
         fields,
         values,

@@ -10,7 +10,7 @@ mod source;
 use proc_macro2::TokenStream;
 
 pub use self::{
-    ad_hoc::{AdHoc, ad_hoc},
+    ad_hoc::{AdHoc, Limit, ad_hoc},
     source::source,
 };
 use self::{
@@ -38,6 +38,7 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Prov
         encoding: settings.encoding,
         hooks: settings.hooks,
         binary_tracking: settings.binary_tracking,
+        statistics: settings.statistics,
         manifest: settings.manifest,
         module: module.ident,
         visibility: module.visibility,
