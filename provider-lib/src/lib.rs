@@ -75,6 +75,7 @@
 
 mod activity;
 mod data;
+mod dump;
 mod event;
 mod failures;
 mod ffi;
@@ -88,6 +89,7 @@ mod rundown;
 mod state;
 mod statistics;
 mod sync;
+mod traced;
 mod traits;
 mod types;
 mod write;
@@ -95,6 +97,7 @@ mod write;
 pub use crate::{
     activity::{Activity, ActivityError, ActivityId, ActivityScope},
     data::EventDataDescriptor,
+    dump::Dump,
     failures::Failures,
     filter::{FilterCopy, FilterData, FilterHeader, SchematizedFilters},
     limit::RateLimit,
@@ -103,6 +106,7 @@ pub use crate::{
     pool::POOL_TAG,
     provider::{Hook, Hooks, Provider, Refusals, RegisterError, Registered, UnregisterError},
     statistics::Statistics,
+    traced::{HasStatus, Traced},
     traits::{Traits, TraitsBuffer, TraitsError},
     types::{
         F32, F64, FileTime, HResult, Luid, Pointer, Port, ProcessId, Sid, SystemTime, ThreadId,
@@ -122,7 +126,7 @@ pub use etw_wire::{
 /// none`), optionally `opcode`, `tag`, `activity`, `related`, `starts` and `flags`, a rate limit
 /// (`every = 100`, `once` or `limit = …`; see [`RateLimit`]), and the fields, each with its type
 /// and its value. Fields have the types and attributes of a
-/// declaration ([`provider`](macro@provider)), except for maps and structures. The keyword is a
+/// declaration ([`provider`](macro@provider)), except for maps and the declaration's structures. The keyword is a
 /// constant expression; [`Keyword::union`] combines several keywords. The values are evaluated
 /// only if a session enables the event.
 ///
@@ -255,6 +259,9 @@ pub use wdk_etw_macros::event;
 /// The field types:
 ///
 #[doc = include_str!("field-types.md")]
+///
+/// [`Dump`] is the type of a field for a range of bytes with its offset, such as part of a buffer or
+/// of a device's registers. It is a structure that the library provides.
 ///
 /// A string or array that does not fit in the event is cut, between characters or elements.
 /// [`Failures::cut`] counts the cuts, and the provider writes an event `FieldCut` before the

@@ -6,14 +6,14 @@ use syn::Ident;
 use wdk_etw_schema::{
     Encoding, Layout,
     parse::{AdHoc, Limit},
-    tracelogging::{self, Types},
+    tracelogging,
 };
 
 use crate::{names, writer::Writer};
 
 /// Generates the event, its check and its write.
 pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
-    let types = Types::default();
+    let types = event.types();
     let metadata = tracelogging::event_metadata(&event.name, event.tag, &event.fields, types)?;
     let layout = Layout::of(
         &event.fields,

@@ -49,7 +49,11 @@ pub fn expand(provider: &Provider) -> syn::Result<TokenStream> {
         }
     });
     let maps = provider.maps.iter().map(map);
-    let structures = provider.structures.iter().map(structure);
+    let structures = provider
+        .structures
+        .iter()
+        .filter(|structure| !structure.in_library)
+        .map(structure);
     let mut writers = Writers {
         provider,
         names: HashMap::new(),

@@ -179,6 +179,8 @@ pub struct Structure {
     pub ident: Ident,
     /// The type's visibility.
     pub visibility: Visibility,
+    /// True if `wdk-etw` has the type, so that no code is generated for it.
+    pub in_library: bool,
     /// The type's generics, which structures with borrowed fields have.
     pub generics: syn::Generics,
     /// The fields.

@@ -7,8 +7,11 @@ use syn::{
     parse::{ParseStream, Parser as _},
 };
 
-use super::event::{field, level, undeclared, without_keyword, without_level};
-use crate::{Field, FieldType, Level, attribute, check};
+use super::{
+    event::{field, level, undeclared, without_keyword, without_level},
+    library,
+};
+use crate::{Field, FieldType, Level, Structure, attribute, check, tracelogging::Types};
 
 /// An event that is declared at its call site: `event!(PROVIDER, "Name", level = Info,
 /// keyword = …, { field: type = value, … })`.
@@ -32,10 +35,23 @@ pub struct AdHoc {
     pub options: Vec<(Ident, Expr)>,
     /// The fields.
     pub fields: Vec<Field>,
+    /// The library's structures that the fields have.
+    pub structures: Vec<Structure>,
     /// The fields' values.
     pub values: Vec<Expr>,
     /// The source location of the name.
     pub span: Span,
+}
+
+impl AdHoc {
+    /// Returns the structures of the event's fields.
+    #[must_use]
+    pub fn types(&self) -> Types<'_> {
+        Types {
+            structures: &self.structures,
+            ..Types::default()
+        }
+    }
 }
 
 /// A rate limit.
@@ -97,9 +113,6 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
                 inside.parse::<Token![=]>()?;
                 values.push(inside.parse()?);
                 let field = field(&ident, &written, &attributes)?;
-                if let FieldType::Named(name) = &field.kind {
-                    return Err(crate::types::undeclared(name));
-                }
                 fields.push(field);
                 if !inside.is_empty() {
                     inside.parse::<Token![,]>()?;
@@ -159,6 +172,14 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
         return Err(without_keyword(name.span()));
     };
     check::fields(&fields)?;
+    let structures = library::of_fields(&mut fields)?;
+    for field in &fields {
+        if let FieldType::Named(name) = &field.kind
+            && !structures.iter().any(|one| one.ident == *name)
+        {
+            return Err(crate::types::undeclared(name));
+        }
+    }
     Ok(AdHoc {
         provider,
         name: attribute::name_of(&name)?,
@@ -169,6 +190,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
         limit,
         options,
         fields,
+        structures,
         values,
         span: name.span(),
     })

@@ -3,6 +3,7 @@
 mod ad_hoc;
 mod event;
 mod items;
+mod library;
 mod module;
 mod settings;
 mod source;
@@ -67,6 +68,7 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Prov
             provider.events.push(event);
         }
     }
+    errors.take(library::complete(&mut provider));
     check::provider(&provider, &mut errors);
     errors.finish(provider)
 }
