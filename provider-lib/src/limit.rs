@@ -55,6 +55,7 @@ impl RateLimit {
         /// Panics if `count` is 0. In a `static`, which is where a limit belongs, that is a compile
         /// error.
         #[must_use]
+        #[track_caller]
         pub const fn every(count: u64) -> Self {
             assert!(
                 count != 0,
