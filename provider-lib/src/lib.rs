@@ -74,6 +74,7 @@
 )]
 
 mod activity;
+mod counters;
 mod data;
 mod dump;
 mod event;

@@ -5,13 +5,13 @@ use core::{cell::UnsafeCell, ffi::c_void, fmt, ptr};
 use crate::{
     Composite, EventDataDescriptor, EventDescriptor, Failures, FilterData, Guid, Keyword, Level,
     NtStatus, Traits, TraitsBuffer,
+    counters::Counters,
     ffi::{self, FilterDescriptor},
     filter::guid_from_raw,
     notification::{Control, Notification},
     pool::PoolCopy,
     rundown::{Pass, Rundown},
     state::EnableState,
-    statistics::Counters,
     sync::{AtomicU8, AtomicU64, Ordering, const_unless_loom},
 };
 
@@ -225,7 +225,8 @@ pub struct Provider {
     registration: Shared,
     sets_traits: bool,
     binary_tracking: bool,
-    pub(crate) statistics: bool,
+    /// Writes the event with the counters, if the provider counts the events that it writes.
+    pub(crate) write_statistics: Option<fn(&Self)>,
     id: Guid,
     traits: &'static Traits,
     hooks: Hooks,
@@ -249,7 +250,7 @@ impl Provider {
                 })),
                 sets_traits: true,
                 binary_tracking: false,
-                statistics: false,
+                write_statistics: None,
                 id,
                 traits,
                 hooks: Hooks::NONE,
@@ -393,7 +394,8 @@ impl Provider {
         let sets_traits = self.sets_traits || registration.copy.is_some();
         let refusals = self.configure(handle, sets_traits.then_some(blob));
         self.state.set_traits_refused(refusals.traits.is_some());
-        self.state.set_counts_written(self.statistics);
+        self.state
+            .set_counts_written(self.write_statistics.is_some());
         self.handle.store(handle, Ordering::Relaxed);
         self.rundown.open();
         self.phase.store(REGISTERED, Ordering::Release);
@@ -590,8 +592,8 @@ impl Provider {
                 (Control::Enable(delivered), self.hooks.on_enable)
             }
             CAPTURE_STATE => {
-                if self.statistics {
-                    self.write_statistics();
+                if let Some(write_statistics) = self.write_statistics {
+                    write_statistics(self);
                 }
                 (
                     Control::CaptureState(delivered),

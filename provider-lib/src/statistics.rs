@@ -1,56 +1,9 @@
 //! A provider's own counters, and the event that carries them.
 
 use crate::{
-    EventDataDescriptor, EventDescriptor, Failures, Keyword, Level, NtStatus, Opcode, Provider,
-    event::EventBlob,
-    failures::STATUSES,
-    sync::{AtomicU64, Ordering, const_unless_loom},
-    write::Plain,
+    Channel, EventDataDescriptor, EventDescriptor, Keyword, Level, NtStatus, Opcode, Provider,
+    event::EventBlob, failures::STATUSES, write::Plain,
 };
-use etw_wire::Channel;
-
-/// A provider's counters. They share no cache line with the enable state's masks, which every
-/// write site reads: counting on one processor must not slow the checks on the others.
-#[repr(align(64))]
-pub struct Counters {
-    pub failures: Failures,
-    written: AtomicU64,
-    dropped: AtomicU64,
-    left_out: AtomicU64,
-}
-
-const _: () = {
-    // The alignment is a cache line's size, so the counters fill whole lines.
-    assert!(align_of::<Counters>() >= 64);
-    assert!(size_of::<Counters>().is_multiple_of(64));
-};
-
-impl Counters {
-    const_unless_loom! {
-        pub const fn new() -> Self {
-            Self {
-                failures: Failures::new(),
-                written: AtomicU64::new(0),
-                dropped: AtomicU64::new(0),
-                left_out: AtomicU64::new(0),
-            }
-        }
-    }
-
-    pub fn count_written(&self) {
-        self.written.fetch_add(1, Ordering::Relaxed);
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub fn count_dropped(&self) {
-        self.dropped.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub fn count_left_out(&self, events: u64) {
-        self.left_out.fetch_add(events, Ordering::Relaxed);
-    }
-}
 
 /// The values of a provider's counters since the driver was loaded.
 ///
@@ -115,7 +68,7 @@ impl Provider {
     /// change, and other providers have no cost.
     #[must_use]
     pub const fn with_statistics(mut self) -> Self {
-        self.statistics = true;
+        self.write_statistics = Some(write_statistics);
         self
     }
 
@@ -123,43 +76,42 @@ impl Provider {
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let counters = &self.counters;
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let failures = &counters.failures;
         Statistics {
-            written: self.statistics.then(|| read(&counters.written)),
+            written: self.write_statistics.map(|_| counters.written()),
             failed: STATUSES.map(|status| (status, failures.with_status(status))),
             failed_otherwise: failures.otherwise(),
             cut: failures.cut(),
-            dropped: read(&counters.dropped),
-            left_out: read(&counters.left_out),
+            dropped: counters.dropped(),
+            left_out: counters.left_out(),
         }
     }
+}
 
-    /// Writes the event `ProviderStatistics`.
-    pub(crate) fn write_statistics(&self) {
-        let Statistics {
-            written,
-            failed,
-            failed_otherwise,
-            cut,
-            dropped,
-            left_out,
-        } = self.statistics();
-        let Some(write) = self.enter_slow(EVENT.tracelogging()) else {
-            return;
-        };
-        let failed = failed.map(|(_, count)| count);
-        let last = [failed_otherwise, cut, dropped, left_out];
-        // The provider counts the failure.
-        let _status = write.finish_slow(
-            &Plain,
-            &[
-                write.traits(),
-                write.event_metadata(),
-                EventDataDescriptor::of(&written.unwrap_or_default()),
-                EventDataDescriptor::of(&failed),
-                EventDataDescriptor::of(&last),
-            ],
-        );
-    }
+/// Writes the event `ProviderStatistics`.
+fn write_statistics(provider: &Provider) {
+    let Statistics {
+        written,
+        failed,
+        failed_otherwise,
+        cut,
+        dropped,
+        left_out,
+    } = provider.statistics();
+    let Some(write) = provider.enter_slow(EVENT.tracelogging()) else {
+        return;
+    };
+    let failed = failed.map(|(_, count)| count);
+    let last = [failed_otherwise, cut, dropped, left_out];
+    // The provider counts the failure.
+    let _status = write.finish_slow(
+        &Plain,
+        &[
+            write.traits(),
+            write.event_metadata(),
+            EventDataDescriptor::of(&written.unwrap_or_default()),
+            EventDataDescriptor::of(&failed),
+            EventDataDescriptor::of(&last),
+        ],
+    );
 }
