@@ -142,7 +142,10 @@ impl Provider {
         &self,
         event: EventRef<HAS_METADATA>,
     ) -> Option<Write<'_, HAS_METADATA>> {
-        let pass = self.rundown().enter()?;
+        let Some(pass) = self.rundown().enter() else {
+            self.counters.count_dropped();
+            return None;
+        };
         Some(Write {
             provider: self,
             event,
@@ -236,7 +239,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
                 Packed(field, Packed(bytes.len() as u64, kept.len() as u64)),
             ),
         );
-        let _counted = self.provider.write_ex(
+        let _counted = self.provider.write_counted(
             &self.pass,
             &notice,
             &Plain,
@@ -265,7 +268,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
             descriptor = descriptor.with_channel(Channel::NONE);
         }
         self.provider
-            .write_ex(&self.pass, &descriptor, options, data)
+            .write_counted(&self.pass, &descriptor, options, data)
     }
 
     /// Writes the event.

@@ -32,7 +32,11 @@ pub fn parameter(field: &Field, outer: &TokenStream) -> TokenStream {
         }
         FieldType::Named(_) => {
             let written = &field.written;
-            quote!(#outer #written)
+            match written {
+                // The library's structures have their whole path.
+                syn::Type::Path(path) if path.path.leading_colon.is_some() => quote!(#written),
+                _ => quote!(#outer #written),
+            }
         }
     }
 }

@@ -60,6 +60,7 @@ pub fn put_item(provider: &mut Provider, item: Item) -> syn::Result<()> {
                 ident: item.ident,
                 visibility: item.vis,
                 generics: item.generics,
+                in_library: false,
                 fields,
             });
         }

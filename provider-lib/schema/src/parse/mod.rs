@@ -3,6 +3,7 @@
 mod ad_hoc;
 mod event;
 mod items;
+mod library;
 mod module;
 mod settings;
 mod source;
@@ -10,7 +11,7 @@ mod source;
 use proc_macro2::TokenStream;
 
 pub use self::{
-    ad_hoc::{AdHoc, ad_hoc},
+    ad_hoc::{AdHoc, Limit, ad_hoc},
     source::source,
 };
 use self::{
@@ -38,6 +39,7 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Prov
         encoding: settings.encoding,
         hooks: settings.hooks,
         binary_tracking: settings.binary_tracking,
+        statistics: settings.statistics,
         manifest: settings.manifest,
         module: module.ident,
         visibility: module.visibility,
@@ -66,6 +68,7 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Prov
             provider.events.push(event);
         }
     }
+    errors.take(library::complete(&mut provider));
     check::provider(&provider, &mut errors);
     errors.finish(provider)
 }

@@ -1,0 +1,128 @@
+//! Providers of library crates that are linked into a driver's image.
+//!
+//! A library's build script cannot add resources to the image of another package. It passes the
+//! path of its declaration on instead, as metadata of its `links` key, and the driver's build
+//! script makes the resources of all declarations.
+
+use std::{env, ffi::OsStr, path::PathBuf};
+
+use crate::image::{BuildError, declared, variable};
+
+/// The key of the metadata, which cargo passes to build scripts as `DEP_<links>_<key>`.
+const KEY: &str = "WDK_ETW_DECLARATIONS";
+
+/// Passes the declaration of a library crate's provider on to the build script of the driver that
+/// links the library, so that [`compile`](crate::compile) adds its resources to the driver's image.
+///
+/// Call this function from the library's build script; the path is relative to the package's
+/// folder. The package needs a `links` key, without which cargo passes nothing on:
+///
+/// ```toml
+/// [package]
+/// name = "contoso-usb"
+/// links = "contoso-usb-etw"
+/// ```
+///
+/// Cargo passes metadata only to packages that depend on the library directly. A library in between
+/// passes on what its own dependencies declare, with this function or, if it has no provider, with
+/// [`export_dependencies`].
+///
+/// ```no_run
+/// // build.rs of the library
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     wdk_etw_build::export("src/trace.rs")?;
+///     Ok(())
+/// }
+/// ```
+///
+/// # Errors
+///
+/// Fails with [`BuildError::NoLinks`] if the package has no `links` key, and with the errors of the
+/// declaration.
+pub fn export(declaration: impl Into<PathBuf>) -> Result<(), BuildError> {
+    let folder = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
+    let path = folder.join(declaration.into());
+    declared(&path)?;
+    println!("cargo::rerun-if-changed={}", path.display());
+    pass_on(vec![path])
+}
+
+/// Passes the declarations of a library's own dependencies on to the driver's build script; see
+/// [`export`].
+///
+/// # Errors
+///
+/// Fails with [`BuildError::NoLinks`] if the package has no `links` key.
+pub fn export_dependencies() -> Result<(), BuildError> {
+    pass_on(Vec::new())
+}
+
+fn pass_on(mut paths: Vec<PathBuf>) -> Result<(), BuildError> {
+    let package = variable("CARGO_PKG_NAME")?;
+    if env::var_os("CARGO_MANIFEST_LINKS").is_none() {
+        return Err(BuildError::NoLinks(package));
+    }
+    paths.extend(of_dependencies());
+    println!("cargo::metadata={KEY}={}", written(&paths)?);
+    Ok(())
+}
+
+/// Returns the paths as the metadata's value.
+fn written(paths: &[PathBuf]) -> Result<String, BuildError> {
+    let unusable = || BuildError::Path(paths.to_vec());
+    let joined = env::join_paths(paths).map_err(|_| unusable())?;
+    joined
+        .into_string()
+        .ok()
+        .filter(|text| !text.contains(['\n', '\r']))
+        .ok_or_else(unusable)
+}
+
+/// Returns the declarations that the dependencies of the package pass on, without duplicates: two
+/// dependencies can pass on the same one.
+pub fn of_dependencies() -> Vec<PathBuf> {
+    let mut values: Vec<_> = env::vars_os()
+        .filter(|(name, _)| is_declarations(name))
+        .collect();
+    // The order of environment variables is unspecified, and builds are reproducible.
+    values.sort();
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for path in values.iter().flat_map(|(_, value)| env::split_paths(value)) {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    paths
+}
+
+fn is_declarations(name: &OsStr) -> bool {
+    name.to_str()
+        .and_then(|name| name.strip_prefix("DEP_"))
+        .and_then(|name| name.strip_suffix(KEY))
+        .is_some_and(|links| links.ends_with('_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_metadata_of_this_key_counts() {
+        for (name, expected) in [
+            ("DEP_CONTOSO_USB_ETW_WDK_ETW_DECLARATIONS", true),
+            ("DEP_WDK_ETW_DECLARATIONS", false),
+            ("DEP_CONTOSO_USB_ETW_INCLUDE", false),
+            ("WDK_ETW_DECLARATIONS", false),
+        ] {
+            assert_eq!(is_declarations(OsStr::new(name)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn paths_survive_the_metadata() {
+        let paths = [PathBuf::from("a b/trace.rs"), PathBuf::from("c/trace.rs")];
+        let text = written(&paths).unwrap();
+        assert!(env::split_paths(&text).eq(paths));
+        assert!(written(&[PathBuf::from("a\nb")]).is_err());
+    }
+}
