@@ -90,6 +90,7 @@ mod rundown;
 mod state;
 mod statistics;
 mod sync;
+mod text;
 mod traced;
 mod traits;
 mod types;
@@ -282,6 +283,7 @@ pub mod __macro {
     };
     pub use crate::limit::FirstOption;
     pub use crate::write::{Options, Plain};
+    pub use core::compile_error;
 }
 
 /// The types that the model checker tests.

@@ -317,7 +317,8 @@ macro_rules! emit {
     ($($part:ident)::+ ($($argument:expr),* $(,)?) $(,)?) => {
         if $($part)::+::is_enabled() {
             // The provider counts the failure; `emit!` returns no result.
-            let _result = $($part)::+::write($crate::__macro::Plain, $($argument),*);
+            let __wdk_etw_result =
+                $($part)::+::__wdk_etw_with($crate::__macro::Plain).__wdk_etw_emit($($argument),*);
         }
     };
     (
@@ -373,10 +374,16 @@ macro_rules! emit {
     ($($part:ident)::+ ($($argument:expr),* $(,)?), $($option:ident = $value:expr),+ $(,)?) => {
         if $($part)::+::is_enabled() {
             // The provider counts the failure; `emit!` returns no result.
-            let _result = $($part)::+::write(
-                &$crate::WriteOptions::new()$(.$option($value))+,
-                $($argument),*
-            );
+            let __wdk_etw_result =
+                $($part)::+::__wdk_etw_with(&$crate::WriteOptions::new()$(.$option($value))+)
+                    .__wdk_etw_emit($($argument),*);
         }
+    };
+    ($($other:tt)*) => {
+        $crate::__macro::compile_error!(
+            "`emit!` takes an event with its fields, and then options: `emit!(trace::read(length))` or \
+             `emit!(trace::read(length), activity = id)`; the options are `activity`, `related`, \
+             `starts`, `flags` and `except_sessions`"
+        )
     };
 }

@@ -16,7 +16,7 @@ use etw_manifest::{
 };
 use serde_json::json;
 use wdk_etw_build::{
-    BuildError,
+    BuildError, Configuration,
     declaration::{self, Files},
     import, manifest_of, manifest_of_all, package_folder,
 };
@@ -172,12 +172,15 @@ pub fn of_declarations(declarations: &[Declaration], image: &str) -> Result<Mani
     if let [only] = declarations {
         return read(&only.path, image);
     }
-    let paths: Vec<_> = declarations.iter().map(|one| one.path.clone()).collect();
+    let sources: Vec<_> = declarations
+        .iter()
+        .map(|one| (one.path.clone(), Configuration::new()))
+        .collect();
     let files = Files {
         resources: image,
         messages: image,
     };
-    let (manifest, _) = manifest_of_all(&paths, &files)?;
+    let (manifest, _) = manifest_of_all(&sources, &files)?;
     Ok(manifest)
 }
 

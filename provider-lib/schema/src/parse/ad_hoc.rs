@@ -1,5 +1,7 @@
 //! Events that are declared at their call site, with `event!`.
 
+use std::collections::HashSet;
+
 use etw_wire::winmeta;
 use proc_macro2::{Span, TokenStream};
 use syn::{
@@ -10,6 +12,7 @@ use syn::{
 use super::{
     event::{field, level, undeclared, without_keyword, without_level},
     library,
+    words::{Given, item},
 };
 use crate::{Field, FieldType, Level, Structure, attribute, check, tracelogging::Types};
 
@@ -95,6 +98,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
     let mut tag = 0;
     let mut limit = None;
     let mut options = Vec::new();
+    let mut given = Given::default();
     let mut fields = Vec::new();
     let mut values = Vec::new();
     while !input.is_empty() {
@@ -112,7 +116,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
                 let written: syn::Type = inside.parse()?;
                 inside.parse::<Token![=]>()?;
                 values.push(inside.parse()?);
-                let field = field(&ident, &written, &attributes)?;
+                let field = field(&ident, &written, &attributes, &HashSet::new())?;
                 fields.push(field);
                 if !inside.is_empty() {
                     inside.parse::<Token![,]>()?;
@@ -121,6 +125,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
             continue;
         }
         let word: Ident = input.parse()?;
+        given.once(&word)?;
         if word == "once" {
             set_limit(&mut limit, &word, Limit::Once)?;
             continue;
@@ -141,7 +146,8 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
                 }
             }
             "opcode" => {
-                let word: Ident = input.parse()?;
+                const FORM: &str = "write a standard one, such as `opcode = Start`";
+                let word = item(input, "an opcode", FORM)?;
                 event_opcode = winmeta::OPCODES
                     .iter()
                     .find(|known| word == known.ident)
