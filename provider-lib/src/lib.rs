@@ -75,6 +75,7 @@
 
 mod activity;
 mod data;
+mod dynamic;
 mod event;
 mod failures;
 mod ffi;
@@ -93,6 +94,7 @@ mod write;
 pub use crate::{
     activity::{Activity, ActivityError, ActivityId, ActivityScope},
     data::EventDataDescriptor,
+    dynamic::{DynamicEvent, EventMetadata, EventMetadataError},
     failures::Failures,
     filter::{FilterCopy, FilterData, FilterHeader, SchematizedFilters},
     notification::{Composite, Control, Notification},
