@@ -85,6 +85,7 @@ mod plain;
 mod pool;
 mod provider;
 mod rundown;
+mod settle;
 mod state;
 mod sync;
 mod traits;
@@ -269,6 +270,12 @@ pub mod __macro {
         Cut, EventBlob, EventRef, Packed, SocketBytes, Write, bytes_of, count, length,
     };
     pub use crate::write::{Options, Plain};
+}
+
+#[doc(hidden)]
+pub mod __facade {
+    //! The functions that `wdk-etw-log` and `wdk-etw-tracing` share. Not a stable interface.
+    pub use crate::settle::settle;
 }
 
 /// The types that the model checker tests.
