@@ -5,7 +5,7 @@ use log::{
     kv::{Error, Key, Value, VisitSource, VisitValue},
 };
 
-use crate::Event;
+use crate::event::Event;
 
 /// Adds the key-value pairs of a record to an event.
 pub fn add(event: &mut Event, record: &Record<'_>) {

@@ -98,31 +98,16 @@
     )
 )]
 
+mod event;
 #[cfg(feature = "kv")]
 mod kv;
 
 use log::{LevelFilter, Log, Metadata, Record, SetLoggerError};
-use wdk_etw::{
-    __facade::settle, DynamicEvent, EventDescriptor, Keyword, Level, Provider, WriteOptions,
-};
+use wdk_etw::{__facade::settle, EventDescriptor, Keyword, Level, Provider, WriteOptions};
 
-/// The size in bytes of the metadata of an event: the names and types of its fields.
-pub const MAX_METADATA: usize = 512;
+use crate::event::Event;
 
-/// The size in bytes of the data of an event: the values of its fields.
-pub const MAX_DATA: usize = 1024;
-
-/// The maximum size in bytes of a text in an event.
-pub const MAX_TEXT: usize = MAX_DATA / 2;
-
-/// The stack in bytes that writing a record uses at most, without the calls of ETW and of the
-/// arguments' `Display` and `Debug` implementations.
-pub const MAX_STACK: usize = 2560;
-
-/// An event in the logger's buffers.
-type Event = DynamicEvent<MAX_METADATA, MAX_DATA>;
-
-const _: () = assert!(size_of::<Event>() + 512 <= MAX_STACK);
+pub use crate::event::{MAX_DATA, MAX_METADATA, MAX_STACK, MAX_TEXT};
 
 /// A logger that writes records as events of a provider.
 #[derive(Clone, Copy)]
