@@ -77,6 +77,7 @@ mod activity;
 mod counters;
 mod data;
 mod dump;
+mod dynamic;
 mod event;
 mod failures;
 mod ffi;
@@ -87,6 +88,7 @@ mod plain;
 mod pool;
 mod provider;
 mod rundown;
+mod settle;
 mod state;
 mod statistics;
 mod sync;
@@ -100,6 +102,7 @@ pub use crate::{
     activity::{Activity, ActivityError, ActivityId, ActivityScope},
     data::EventDataDescriptor,
     dump::Dump,
+    dynamic::{DynamicEvent, EventMetadata, EventMetadataError},
     failures::Failures,
     filter::{FilterCopy, FilterData, FilterHeader, SchematizedFilters},
     limit::RateLimit,
@@ -284,6 +287,12 @@ pub mod __macro {
     pub use crate::limit::FirstOption;
     pub use crate::write::{Options, Plain};
     pub use core::compile_error;
+}
+
+#[doc(hidden)]
+pub mod __facade {
+    //! The functions that `wdk-etw-log` and `wdk-etw-tracing` share. Not a stable interface.
+    pub use crate::settle::settle;
 }
 
 /// The types that the model checker tests.
