@@ -55,7 +55,11 @@ pub fn parameter(field: &Field, outer: &TokenStream) -> TokenStream {
         }
         FieldType::Named(_) => {
             let written = referent(&field.written);
-            quote!(#outer #written)
+            match &written {
+                // The library's structures have their whole path.
+                Type::Path(path) if path.path.leading_colon.is_some() => quote!(#written),
+                _ => quote!(#outer #written),
+            }
         }
     }
 }

@@ -60,7 +60,11 @@ pub fn expand(provider: &Provider) -> syn::Result<TokenStream> {
         }
     });
     let maps = provider.maps.iter().map(map);
-    let structures = provider.structures.iter().map(structure);
+    let structures = provider
+        .structures
+        .iter()
+        .filter(|structure| !structure.in_library)
+        .map(structure);
     let structures = structures.collect::<syn::Result<TokenStream>>()?;
     let mut writers = Writers {
         provider,
@@ -120,6 +124,7 @@ fn registration(provider: &Provider) -> TokenStream {
     let binary_tracking = provider
         .binary_tracking
         .then(|| quote!(.with_binary_tracking()));
+    let statistics = provider.statistics.then(|| quote!(.with_statistics()));
     let doc = format!(" The provider {name}, `{}`.", provider.guid);
     quote! {
         static __WDK_ETW_TRAITS: ::wdk_etw::Traits = ::wdk_etw::traits!(#name #group #(#custom)*);
@@ -136,7 +141,7 @@ fn registration(provider: &Provider) -> TokenStream {
                 on_enable: #on_enable,
                 on_disable: #on_disable,
                 on_capture_state: #on_capture_state,
-            }) #without_traits #binary_tracking;
+            }) #without_traits #binary_tracking #statistics;
 
         /// Registers the provider; see [`::wdk_etw::Provider::register`].
         ///
@@ -445,6 +450,13 @@ impl Writers<'_> {
                         ::wdk_etw::Level(#level),
                         ::wdk_etw::Keyword::from_bits(#keyword),
                     )
+                }
+
+                #[doc(hidden)]
+                #[inline(always)]
+                #[must_use]
+                pub fn __admits(limit: &::wdk_etw::RateLimit) -> bool {
+                    super::PROVIDER.admits(limit)
                 }
 
                 /// Writes the event, or does nothing while the provider is not registered.

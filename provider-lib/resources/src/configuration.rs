@@ -35,6 +35,42 @@ const SEPARATOR: char = '\u{1f}';
 /// target's properties, and the options in `RUSTFLAGS`. Outside a build script nothing is known.
 #[must_use]
 pub fn of_build_script() -> Configuration {
+    let mut configuration = of_target();
+    if env::var_os("CARGO_CFG_TARGET_OS").is_none() {
+        return configuration;
+    }
+    let features = features();
+    // Versions of cargo before 1.85 do not pass the names of features.
+    if !features.is_empty() || !has_features() {
+        put_features(&mut configuration, &features);
+    }
+    configuration
+}
+
+/// Returns the configuration of a library that the build script's package links: these features, and
+/// the target's properties and options in `RUSTFLAGS`, which are the same for both.
+pub(crate) fn of_dependency(features: &[String]) -> Configuration {
+    let mut configuration = of_target();
+    put_features(&mut configuration, features);
+    configuration
+}
+
+/// Returns the features of the build script's package.
+pub(crate) fn features() -> Vec<String> {
+    let features = env::var("CARGO_CFG_FEATURE").unwrap_or_default();
+    let features = features.split(',').filter(|name| !name.is_empty());
+    features.map(str::to_owned).collect()
+}
+
+fn put_features(configuration: &mut Configuration, features: &[String]) {
+    for feature in features {
+        configuration.set("feature", Some(feature), true);
+    }
+    configuration.close("feature");
+}
+
+/// Returns what a build script knows of its target: everything but features.
+fn of_target() -> Configuration {
     let mut configuration = Configuration::new();
     if env::var_os("CARGO_CFG_TARGET_OS").is_none() {
         return configuration;
@@ -43,7 +79,7 @@ pub fn of_build_script() -> Configuration {
         let name = format!("CARGO_CFG_{}", name.to_ascii_uppercase());
         env::var(name).ok()
     };
-    for name in TARGET.iter().chain(&["feature"]) {
+    for name in TARGET {
         match variable(name) {
             Some(values) if ["unix", "windows"].contains(name) => {
                 debug_assert!(values.is_empty(), "the option has no value");
@@ -54,8 +90,6 @@ pub fn of_build_script() -> Configuration {
                     configuration.set(name, Some(value), true);
                 }
             }
-            // Versions of cargo before 1.85 do not pass the names of features.
-            None if *name == "feature" && has_features() => continue,
             None => {}
         }
         configuration.close(name);

@@ -11,9 +11,10 @@ use syn::{
 
 use super::{
     event::{field, level, undeclared, without_keyword, without_level},
+    library,
     words::{Given, item},
 };
-use crate::{Field, FieldType, Level, attribute, check};
+use crate::{Field, FieldType, Level, Structure, attribute, check, tracelogging::Types};
 
 /// An event that is declared at its call site: `event!(PROVIDER, "Name", level = Info,
 /// keyword = …, { field: type = value, … })`.
@@ -31,14 +32,40 @@ pub struct AdHoc {
     pub opcode: u8,
     /// The event's tag.
     pub tag: u32,
+    /// The rate limit.
+    pub limit: Option<Limit>,
     /// The options of the write, such as `activity` and `flags`, with their values.
     pub options: Vec<(Ident, Expr)>,
     /// The fields.
     pub fields: Vec<Field>,
+    /// The library's structures that the fields have.
+    pub structures: Vec<Structure>,
     /// The fields' values.
     pub values: Vec<Expr>,
     /// The source location of the name.
     pub span: Span,
+}
+
+impl AdHoc {
+    /// Returns the structures of the event's fields.
+    #[must_use]
+    pub fn types(&self) -> Types<'_> {
+        Types {
+            structures: &self.structures,
+            ..Types::default()
+        }
+    }
+}
+
+/// A rate limit.
+#[derive(Debug)]
+pub enum Limit {
+    /// `every = 100`, a constant expression.
+    Every(Expr),
+    /// `once`.
+    Once,
+    /// `limit = LIMIT`, the driver's own limit.
+    Named(Expr),
 }
 
 /// Parses the arguments of `event!`.
@@ -50,6 +77,40 @@ pub fn ad_hoc(tokens: TokenStream) -> syn::Result<AdHoc> {
     parse_ad_hoc.parse2(tokens)
 }
 
+/// Sets the event's rate limit, unless it has one.
+fn set_limit(limit: &mut Option<Limit>, word: &Ident, new: Limit) -> syn::Result<()> {
+    if limit.replace(new).is_some() {
+        return Err(syn::Error::new(
+            word.span(),
+            "an event has one rate limit: `every = …`, `once` or `limit = …`; remove the others",
+        ));
+    }
+    Ok(())
+}
+
+/// Parses `{ field: type = value, … }`.
+fn put_fields(
+    input: ParseStream<'_>,
+    fields: &mut Vec<Field>,
+    values: &mut Vec<Expr>,
+) -> syn::Result<()> {
+    let inside;
+    braced!(inside in input);
+    while !inside.is_empty() {
+        let attributes = inside.call(Attribute::parse_outer)?;
+        let ident: Ident = inside.parse()?;
+        inside.parse::<Token![:]>()?;
+        let written: syn::Type = inside.parse()?;
+        inside.parse::<Token![=]>()?;
+        values.push(inside.parse()?);
+        fields.push(field(&ident, &written, &attributes, &HashSet::new())?);
+        if !inside.is_empty() {
+            inside.parse::<Token![,]>()?;
+        }
+    }
+    Ok(())
+}
+
 fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
     let provider = input.parse()?;
     input.parse::<Token![,]>()?;
@@ -58,6 +119,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
     let mut keyword = None;
     let mut event_opcode = 0;
     let mut tag = 0;
+    let mut limit = None;
     let mut options = Vec::new();
     let mut given = Given::default();
     let mut fields = Vec::new();
@@ -68,30 +130,19 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
             break;
         }
         if input.peek(syn::token::Brace) {
-            let inside;
-            braced!(inside in input);
-            while !inside.is_empty() {
-                let attributes = inside.call(Attribute::parse_outer)?;
-                let ident: Ident = inside.parse()?;
-                inside.parse::<Token![:]>()?;
-                let written: syn::Type = inside.parse()?;
-                inside.parse::<Token![=]>()?;
-                values.push(inside.parse()?);
-                let field = field(&ident, &written, &attributes, &HashSet::new())?;
-                if let FieldType::Named(name) = &field.kind {
-                    return Err(crate::types::undeclared(name));
-                }
-                fields.push(field);
-                if !inside.is_empty() {
-                    inside.parse::<Token![,]>()?;
-                }
-            }
+            put_fields(input, &mut fields, &mut values)?;
             continue;
         }
         let word: Ident = input.parse()?;
         given.once(&word)?;
+        if word == "once" {
+            set_limit(&mut limit, &word, Limit::Once)?;
+            continue;
+        }
         input.parse::<Token![=]>()?;
         match word.to_string().as_str() {
+            "every" => set_limit(&mut limit, &word, Limit::Every(input.parse()?))?,
+            "limit" => set_limit(&mut limit, &word, Limit::Named(input.parse()?))?,
             "level" => event_level = Some(level(input)?),
             "keyword" => {
                 let ahead = input.fork();
@@ -122,8 +173,8 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
                     word.span(),
                     format!(
                         "an event has no argument `{word}`; supported: `level`, `keyword`, \
-                         `opcode`, `tag`, `activity`, `related`, `starts`, `flags`, and the fields \
-                         `{{ field: type = value, … }}`"
+                         `opcode`, `tag`, `activity`, `related`, `starts`, `flags`, `every`, `once`, \
+                         `limit`, and the fields `{{ field: type = value, … }}`"
                     ),
                 ));
             }
@@ -136,6 +187,14 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
         return Err(without_keyword(name.span()));
     };
     check::fields(&fields)?;
+    let structures = library::of_fields(&mut fields)?;
+    for field in &fields {
+        if let FieldType::Named(name) = &field.kind
+            && !structures.iter().any(|one| one.ident == *name)
+        {
+            return Err(crate::types::undeclared(name));
+        }
+    }
     Ok(AdHoc {
         provider,
         name: attribute::name_of(&name)?,
@@ -143,8 +202,10 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
         keyword,
         opcode: event_opcode,
         tag,
+        limit,
         options,
         fields,
+        structures,
         values,
         span: name.span(),
     })

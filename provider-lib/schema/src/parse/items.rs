@@ -118,6 +118,7 @@ pub fn put_item(provider: &mut Provider, item: Item, own: &HashSet<Ident>) -> sy
                 ident: attribute::plain(&item.ident),
                 visibility: item.vis,
                 generics: item.generics,
+                in_library: false,
                 fields,
             });
         }

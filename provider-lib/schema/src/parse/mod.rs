@@ -4,6 +4,7 @@ mod ad_hoc;
 mod configure;
 mod event;
 mod items;
+mod library;
 mod module;
 mod settings;
 mod source;
@@ -12,7 +13,7 @@ mod words;
 use proc_macro2::TokenStream;
 
 pub use self::{
-    ad_hoc::{AdHoc, ad_hoc},
+    ad_hoc::{AdHoc, Limit, ad_hoc},
     configure::predicates,
     source::{source, source_in},
 };
@@ -47,6 +48,7 @@ pub fn provider(
         encoding: settings.encoding,
         hooks: settings.hooks,
         binary_tracking: settings.binary_tracking,
+        statistics: settings.statistics,
         manifest: settings.manifest,
         module: module.ident,
         visibility: module.visibility,
@@ -77,6 +79,7 @@ pub fn provider(
             provider.events.push(event);
         }
     }
+    errors.take(library::complete(&mut provider));
     check::provider(&provider, &mut errors);
     errors.finish(provider)
 }

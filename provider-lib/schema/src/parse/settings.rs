@@ -19,6 +19,7 @@ pub struct Settings {
     pub encoding: Option<Encoding>,
     pub hooks: Hooks,
     pub binary_tracking: bool,
+    pub statistics: bool,
     pub manifest: Option<String>,
 }
 
@@ -53,6 +54,7 @@ impl Parse for Settings {
         let mut default_encoding = None;
         let mut hooks = Hooks::default();
         let mut binary_tracking = false;
+        let mut statistics = false;
         let mut manifest: Option<LitStr> = None;
         while !input.is_empty() {
             let word: Ident = input.parse()?;
@@ -62,6 +64,7 @@ impl Parse for Settings {
             match word.to_string().as_str() {
                 "trait_" => custom_trait(input, &mut traits)?,
                 "binary_tracking" => binary_tracking = true,
+                "statistics" => statistics = true,
                 "manifest" => manifest = Some(value(input)?),
                 "name" => name = Some(value(input)?),
                 "guid" => written_guid = Some(guid(&value(input)?)?),
@@ -76,7 +79,8 @@ impl Parse for Settings {
                         format!(
                             "a provider has no argument `{word}`; supported: `name`, `guid`, \
                              `group`, `trait_(type, b\"data\")`, `encoding`, `manifest`, \
-                             `binary_tracking`, `on_enable`, `on_disable`, `on_capture_state`"
+                             `binary_tracking`, `statistics`, `on_enable`, `on_disable`, \
+                             `on_capture_state`"
                         ),
                     ));
                 }
@@ -114,6 +118,7 @@ impl Parse for Settings {
             encoding: default_encoding,
             hooks,
             binary_tracking,
+            statistics,
             manifest: manifest.map(|path| path.value()),
         })
     }
