@@ -367,6 +367,36 @@ pub fn block_of_size<T: PlainData, const SIZE: usize>(block: &T) -> EventDataDes
     EventDataDescriptor::of(block)
 }
 
+/// Returns the number of structures of this size in bytes that are known to fit in an event.
+#[must_use]
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    clippy::cast_possible_truncation,
+    reason = "an event has fewer than 65,536 bytes of data"
+)]
+pub const fn count_of_size<const SIZE: usize>(bytes: &[u8]) -> u16 {
+    match bytes.len().checked_div(SIZE) {
+        Some(count) => count as u16,
+        None => 0,
+    }
+}
+
+/// Returns the bytes of structures whose size the event's layout knows, as they are in memory.
+/// Compiling fails if the target's types have another size.
+#[must_use]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the function compiles to nothing")]
+pub const fn bytes_of_size<T: PlainData, const SIZE: usize>(values: &[T]) -> &[u8] {
+    const {
+        assert!(
+            size_of::<T>() == SIZE,
+            "the structure has another size on this target than in the event's layout"
+        );
+    }
+    bytes_of(values)
+}
+
 /// Returns the bytes of a slice of values, as they are in memory.
 #[must_use]
 #[inline(always)]

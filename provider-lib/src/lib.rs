@@ -324,8 +324,8 @@ pub use wdk_etw_macros::provider;
 pub mod __macro {
     //! The functions and types that the macros' expansions use. Not a stable interface.
     pub use crate::event::{
-        Cut, EventBlob, EventRef, Packed, SocketBytes, Write, block_of_size, bytes_of, count,
-        length,
+        Cut, EventBlob, EventRef, Packed, SocketBytes, Write, block_of_size, bytes_of,
+        bytes_of_size, count, count_of_size, length,
     };
     pub use crate::limit::FirstOption;
     pub use crate::write::{Options, Plain};

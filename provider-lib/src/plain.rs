@@ -21,7 +21,7 @@ macro_rules! plain {
 pub(crate) use plain;
 
 plain!(
-    u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64
+    bool, u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64
 );
 plain!(Guid, NtStatus);
 

@@ -60,24 +60,20 @@ mod trace {
         f293: u8, f294: u8, f295: u8, f296: u8, f297: u8, f298: u8, f299: u8,
     );
 
+    #[structure]
+    pub struct Many {
+        pub f0: u8, pub f1: u8, pub f2: u8, pub f3: u8, pub f4: u8, pub f5: u8, pub f6: u8,
+        pub f7: u8, pub f8: u8, pub f9: u8, pub f10: u8, pub f11: u8, pub f12: u8, pub f13:
+        u8, pub f14: u8, pub f15: u8, pub f16: u8, pub f17: u8, pub f18: u8, pub f19: u8,
+        pub f20: u8, pub f21: u8, pub f22: u8, pub f23: u8, pub f24: u8, pub f25: u8, pub
+        f26: u8, pub f27: u8, pub f28: u8, pub f29: u8, pub f30: u8, pub f31: u8, pub f32:
+        u8, pub f33: u8, pub f34: u8, pub f35: u8, pub f36: u8, pub f37: u8, pub f38: u8,
+        pub f39: u8, pub f40: u8, pub f41: u8, pub f42: u8, pub f43: u8, pub f44: u8, pub
+        f45: u8, pub f46: u8, pub f47: u8, pub f48: u8, pub f49: u8,
+    }
+
     #[event(id = 1, level = Info, keyword = none)]
-    pub fn listed(
-        f0: u8, f1: u8, f2: u8, f3: u8, f4: u8, f5: u8, f6: u8, f7: u8, f8: u8, f9: u8, f10:
-        u8, f11: u8, f12: u8, f13: u8, f14: u8, f15: u8, f16: u8, f17: u8, f18: u8, f19: u8,
-        f20: u8, f21: u8, f22: u8, f23: u8, f24: u8, f25: u8, f26: u8, f27: u8, f28: u8,
-        f29: u8, f30: u8, f31: u8, f32: u8, f33: u8, f34: u8, f35: u8, f36: u8, f37: u8,
-        f38: u8, f39: u8, f40: u8, f41: u8, f42: u8, f43: u8, f44: u8, f45: u8, f46: u8,
-        f47: u8, f48: u8, f49: u8, f50: u8, f51: u8, f52: u8, f53: u8, f54: u8, f55: u8,
-        f56: u8, f57: u8, f58: u8, f59: u8, f60: u8, f61: u8, f62: u8, f63: u8, f64: u8,
-        f65: u8, f66: u8, f67: u8, f68: u8, f69: u8, f70: u8, f71: u8, f72: u8, f73: u8,
-        f74: u8, f75: u8, f76: u8, f77: u8, f78: u8, f79: u8, f80: u8, f81: u8, f82: u8,
-        f83: u8, f84: u8, f85: u8, f86: u8, f87: u8, f88: u8, f89: u8, f90: u8, f91: u8,
-        f92: u8, f93: u8, f94: u8, f95: u8, f96: u8, f97: u8, f98: u8, f99: u8, f100: u8,
-        f101: u8, f102: u8, f103: u8, f104: u8, f105: u8, f106: u8, f107: u8, f108: u8,
-        f109: u8, f110: u8, f111: u8, f112: u8, f113: u8, f114: u8, f115: u8, f116: u8,
-        f117: u8, f118: u8, f119: u8, f120: u8, f121: u8, f122: u8, f123: u8, f124: u8,
-        f125: u8, f126: u8, f127: u8, f128: u8,
-    );
+    pub fn listed(first: Many, second: Many, third: Many);
 
     #[event(id = 2, level = Info, keyword = none)]
     pub fn texts(
@@ -118,15 +114,15 @@ fn events_can_have_more_fields_than_the_compiler_nests_types() {
         3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25,
         26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
     ));
-    emit!(trace::listed(
-        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22,
-        23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
-        44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64,
-        65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81, 82, 83, 84, 85,
-        86, 87, 88, 89, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99, 100, 101, 102, 103, 104,
-        105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 115, 116, 117, 118, 119, 120, 121,
-        122, 123, 124, 125, 126, 127, 128,
-    ));
+    let many = trace::Many {
+        f0: 0, f1: 1, f2: 2, f3: 3, f4: 4, f5: 5, f6: 6, f7: 7, f8: 8, f9: 9, f10: 10, f11:
+        11, f12: 12, f13: 13, f14: 14, f15: 15, f16: 16, f17: 17, f18: 18, f19: 19, f20: 20,
+        f21: 21, f22: 22, f23: 23, f24: 24, f25: 25, f26: 26, f27: 27, f28: 28, f29: 29,
+        f30: 30, f31: 31, f32: 32, f33: 33, f34: 34, f35: 35, f36: 36, f37: 37, f38: 38,
+        f39: 39, f40: 40, f41: 41, f42: 42, f43: 43, f44: 44, f45: 45, f46: 46, f47: 47,
+        f48: 48, f49: 49,
+    };
+    emit!(trace::listed(many, many, many));
     emit!(trace::texts(
         "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x",
         "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x",
@@ -141,7 +137,7 @@ fn events_can_have_more_fields_than_the_compiler_nests_types() {
     let schema = Schema::parse_trace_logging(&writes[0].data[1].1).unwrap();
     let payload = schema.decode(&expected, PointerSize::Eight);
     assert_eq!((payload.error, payload.fields.len()), (None, 300));
-    assert_eq!(writes[1].data, [(0, expected[..129].to_vec())]);
+    assert_eq!(writes[1].data, [(0, expected[..50].repeat(3))]);
     // A length shares a data descriptor with the number before it, and each string has its own.
     assert_eq!(writes[2].data.len(), 128);
     let texts: Vec<u8> = writes[2].data.iter().flat_map(|(_, bytes)| bytes.clone()).collect();

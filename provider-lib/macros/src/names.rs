@@ -53,6 +53,13 @@ pub fn parameter(field: &Field, outer: &TokenStream) -> TokenStream {
                 Shape::Counted => quote!(&[#value]),
             }
         }
+        FieldType::Structures(name, shape) => match shape {
+            Shape::Fixed(count) => {
+                let count = usize::from(*count);
+                quote!(&[#outer #name; #count])
+            }
+            Shape::One | Shape::Counted => quote!(&[#outer #name]),
+        },
         FieldType::Named(_) => {
             let written = referent(&field.written);
             match &written {

@@ -6,7 +6,7 @@ use proc_macro2::{Literal, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::{Ident, Path};
 use wdk_etw_schema::{
-    Encoding, Event, Layout, Map, MapKind, Provider, Structure,
+    Encoding, Event, Layout, Map, MapKind, Provider, Structure, elements,
     tracelogging::{self, Types},
 };
 
@@ -60,11 +60,12 @@ pub fn expand(provider: &Provider) -> syn::Result<TokenStream> {
         }
     });
     let maps = provider.maps.iter().map(map);
+    let elements = elements(provider);
     let structures = provider
         .structures
         .iter()
         .filter(|structure| !structure.in_library)
-        .map(structure);
+        .map(|one| structure(one, elements.contains(&one.ident)));
     let structures = structures.collect::<syn::Result<TokenStream>>()?;
     let mut writers = Writers {
         provider,
@@ -238,7 +239,8 @@ fn map(map: &Map) -> TokenStream {
     }
 }
 
-fn structure(structure: &Structure) -> syn::Result<TokenStream> {
+/// Generates a structure's type. The elements of arrays have no padding.
+fn structure(structure: &Structure, is_element: bool) -> syn::Result<TokenStream> {
     let quiet = quiet();
     let docs_of_structure = docs(&structure.docs);
     let Structure {
@@ -254,13 +256,24 @@ fn structure(structure: &Structure) -> syn::Result<TokenStream> {
         Ok(quote!(#docs pub #ident: #kind,))
     });
     let fields = fields.collect::<syn::Result<TokenStream>>()?;
+    let packed = is_element.then(|| quote!(#[repr(C, packed)]));
+    let plain = is_element.then(|| {
+        quote! {
+            // SAFETY: the structure is packed, and its members have no padding: the declaration
+            // allows only numbers and structures of them.
+            unsafe impl ::wdk_etw::PlainData for #ident {}
+        }
+    });
     Ok(quote! {
         #docs_of_structure
         #quiet
         #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
+        #packed
         #visibility struct #ident #generics {
             #fields
         }
+
+        #plain
     })
 }
 
@@ -412,6 +425,8 @@ impl Writers<'_> {
             .map(|field| names::parameter(field, &quote!(super::)))
             .collect();
         let calls = calls(event, &idents, &types);
+        // The provider's module.
+        let outer = quote!(super);
         let of_module = format!(
             " The descriptor, check and write of the event `{}`.",
             event.name
@@ -446,7 +461,7 @@ impl Writers<'_> {
                 #[inline(always)]
                 #[must_use]
                 pub fn is_enabled() -> ::core::primitive::bool {
-                    super::PROVIDER.is_enabled_fast(
+                    #outer::PROVIDER.is_enabled_fast(
                         ::wdk_etw::Level(#level),
                         ::wdk_etw::Keyword::from_bits(#keyword),
                     )
@@ -456,7 +471,7 @@ impl Writers<'_> {
                 #[inline(always)]
                 #[must_use]
                 pub fn __admits(limit: &::wdk_etw::RateLimit) -> bool {
-                    super::PROVIDER.admits(limit)
+                    #outer::PROVIDER.admits(limit)
                 }
 
                 /// Writes the event, or does nothing while the provider is not registered.
@@ -478,7 +493,7 @@ impl Writers<'_> {
                     #(#idents: #types),*
                 ) -> ::core::result::Result<(), ::wdk_etw::WriteError> {
                     ::wdk_etw::WriteError::check(
-                        super::#writer(__WDK_ETW_EVENT.#kind(), #options, #(#idents),*),
+                        #outer::#writer(__WDK_ETW_EVENT.#kind(), #options, #(#idents),*),
                     )
                 }
             }

@@ -58,7 +58,9 @@ fn in_block(leaf: &Leaf) -> TokenStream {
         },
         // These are never in a block.
         Wire::Fixed(..)
+        | Wire::FixedStructures(..)
         | Wire::Counted(_)
+        | Wire::CountedStructures(_)
         | Wire::Text(_)
         | Wire::Terminated(_)
         | Wire::Sid
@@ -84,9 +86,14 @@ fn bytes(leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
             quote!(::wdk_etw::__macro::bytes_of(#value)),
             units(scalar.size().unwrap_or(1)),
         ),
+        Wire::CountedStructures(size) => (
+            quote!(::wdk_etw::__macro::bytes_of_size::<_, #size>(#value)),
+            units(size),
+        ),
         Wire::Plain(..)
         | Wire::Map(_)
         | Wire::Fixed(..)
+        | Wire::FixedStructures(..)
         | Wire::Sid
         | Wire::CountedIpv6
         | Wire::SocketAddr => return None,
@@ -121,6 +128,10 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
         Wire::Fixed(..) => quote! {
             let #text: &[::core::primitive::u8] = ::wdk_etw::__macro::bytes_of(#value.as_slice());
         },
+        Wire::FixedStructures(size, _) => quote! {
+            let #text: &[::core::primitive::u8] =
+                ::wdk_etw::__macro::bytes_of_size::<_, #size>(#value.as_slice());
+        },
         Wire::Sid => quote!(let #text: &[::core::primitive::u8] = #value.as_bytes();),
         Wire::SocketAddr => {
             let socket = local("s", at);
@@ -134,6 +145,7 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
         | Wire::Map(_)
         | Wire::CountedIpv6
         | Wire::Counted(_)
+        | Wire::CountedStructures(_)
         | Wire::Text(_)
         | Wire::Terminated(_) => TokenStream::new(),
     }
@@ -151,11 +163,15 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
                     let scalar = names::scalar(scalar);
                     quote!(::wdk_etw::__macro::count::<#scalar>(#text))
                 }
+                Wire::CountedStructures(size) => {
+                    quote!(::wdk_etw::__macro::count_of_size::<#size>(#text))
+                }
                 Wire::Text(_) | Wire::SocketAddr => quote!(::wdk_etw::__macro::length(#text)),
                 // The layout puts no length before these.
                 Wire::Plain(..)
                 | Wire::Map(_)
                 | Wire::Fixed(..)
+                | Wire::FixedStructures(..)
                 | Wire::Terminated(_)
                 | Wire::Sid => TokenStream::new(),
             }
@@ -167,7 +183,9 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
             Wire::Plain(..)
             | Wire::Map(_)
             | Wire::Fixed(..)
+            | Wire::FixedStructures(..)
             | Wire::Counted(_)
+            | Wire::CountedStructures(_)
             | Wire::Text(_)
             | Wire::Sid
             | Wire::CountedIpv6

@@ -362,6 +362,15 @@ impl Writer<'_> {
                     let (in_type, out_type) = scalar.manifest(*format);
                     fields.value(&name, (in_type, out_type), *scalar, *shape, at);
                 }
+                FieldType::Structures(ident, shape) => {
+                    if let Some(structure) = self.structure(ident) {
+                        let count = match shape {
+                            Shape::Fixed(count) => Size::Fixed(*count),
+                            Shape::One | Shape::Counted => fields.add_size(&name, "Count", at),
+                        };
+                        self.structure_property(structure, &name, count, provider, fields, at);
+                    }
+                }
                 FieldType::Named(ident) => {
                     let map = provider
                         .maps
@@ -408,6 +417,19 @@ impl Writer<'_> {
             self.fields(&structure.fields, &format!("{name}."), provider, fields);
             return;
         }
+        self.structure_property(structure, name, Size::None, provider, fields, at);
+    }
+
+    /// Adds a structure, or an array of structures if there is a count.
+    fn structure_property(
+        &self,
+        structure: &Structure,
+        name: &str,
+        count: Size,
+        provider: &manifest::Provider,
+        fields: &mut Fields,
+        at: Position,
+    ) {
         let mut members = Fields {
             is_member: true,
             ..Fields::default()
@@ -415,7 +437,7 @@ impl Writer<'_> {
         self.fields(&structure.fields, "", provider, &mut members);
         fields.properties.push(Property {
             name: name.to_owned(),
-            count: Size::None,
+            count,
             length: Size::None,
             kind: PropertyKind::Struct(members.properties),
             others: Vec::new(),

@@ -7,8 +7,9 @@ use proc_macro2::Span;
 use syn::{Ident, Item, ext::IdentExt as _};
 
 use crate::{
-    Encoding, Field, FieldType, Layout, Provider, Structure,
+    Encoding, Field, FieldType, Layout, Provider, Scalar, Shape, Structure,
     attribute::of_item as attributes,
+    elements::element_size,
     errors::Errors,
     tracelogging::{self, Types},
 };
@@ -80,6 +81,15 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
             errors.push(error);
         }
         declared(&structure.fields, provider, errors);
+        for member in &structure.fields {
+            if matches!(member.kind, FieldType::Structures(..)) {
+                errors.push(syn::Error::new_spanned(
+                    &member.written,
+                    "an array of structures must be a field of an event, because a manifest cannot have \
+                     it inside a structure",
+                ));
+            }
+        }
         let mut inner = structure.fields.iter();
         if let Some(field) = inner.find(|field| holds(structure, field, provider, 0)) {
             errors.at(
@@ -219,7 +229,8 @@ fn holds(inner: &Structure, field: &Field, provider: &Provider, depth: usize) ->
                     found.ident == inner.ident
                         || fields.any(|field| holds(inner, field, provider, depth + 1))
                 }),
-            FieldType::Values(..) => false,
+            // A member cannot be an array of structures.
+            FieldType::Values(..) | FieldType::Structures(..) => false,
         }
 }
 
@@ -255,6 +266,21 @@ fn unique<'a, T: std::hash::Hash + Eq + std::fmt::Display>(
 fn declared(fields: &[Field], provider: &Provider, errors: &mut Errors) {
     let types = Types::of(provider);
     for field in fields {
+        if let FieldType::Structures(name, _) = &field.kind {
+            if types.map(name).is_some() {
+                errors.push(syn::Error::new_spanned(
+                    &field.written,
+                    format!(
+                        "an array cannot have elements of the map `{name}`; use an array of numbers, or \
+                         of a structure that has the map"
+                    ),
+                ));
+            } else if let Some(structure) = types.structure(name)
+                && let Err(error) = element_size(structure, types)
+            {
+                errors.push(error);
+            }
+        }
         if let FieldType::Named(name) = &field.kind
             && types.map(name).is_none()
             && types.structure(name).is_none()
@@ -301,9 +327,35 @@ pub fn fields(fields: &[Field]) -> syn::Result<()> {
     Ok(())
 }
 
+/// The maximum number of fields of a manifest's template, which a message refers to as `%1` to `%99`.
+const MAX_TEMPLATE_FIELDS: usize = 99;
+
+/// Returns the number of a field's fields in a manifest's template: a length or a count before a value
+/// is a field of its own.
+const fn template_fields(field: &Field) -> usize {
+    match field.kind {
+        FieldType::Values(Scalar::Bytes | Scalar::SocketAddr, ..)
+        | FieldType::Values(_, _, Shape::Counted)
+        | FieldType::Structures(_, Shape::Counted) => 2,
+        FieldType::Values(..) | FieldType::Structures(..) | FieldType::Named(_) => 1,
+    }
+}
+
 fn events(provider: &Provider, errors: &mut Errors) {
     let mut ids = HashMap::new();
     for event in &provider.events {
+        let count: usize = event.fields.iter().map(template_fields).sum();
+        if event.encoding == Encoding::Manifest && count > MAX_TEMPLATE_FIELDS {
+            errors.at(
+                event.ident.span(),
+                format!(
+                    "the manifest event `{}` has {count} fields, the lengths of slices included, and a \
+                     manifest can have at most {MAX_TEMPLATE_FIELDS}; put some of them into structures, \
+                     split the event, or use `encoding = tracelogging`",
+                    event.ident
+                ),
+            );
+        }
         if let Err(error) = fields(&event.fields) {
             errors.push(error);
         }

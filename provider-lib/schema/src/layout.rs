@@ -12,7 +12,8 @@ use proc_macro2::Span;
 use syn::Ident;
 
 use crate::{
-    Encoding, Field, FieldType, Format, Representation, Scalar, Shape, Text, tracelogging::Types,
+    Encoding, Field, FieldType, Format, Representation, Scalar, Shape, Text,
+    elements::element_size, tracelogging::Types,
 };
 
 /// The maximum size of an event's data in bytes, if the event metadata has at most 256 bytes.
@@ -45,6 +46,10 @@ pub enum Wire {
     Fixed(Scalar, u16),
     /// An array with a count before it.
     Counted(Scalar),
+    /// An array of a fixed number of structures of this size in bytes, without a count.
+    FixedStructures(usize, u16),
+    /// An array of structures of this size in bytes, with a count before it.
+    CountedStructures(usize),
     /// A string or bytes, with a length in bytes before them.
     Text(Text),
     /// A string with a NUL after it.
@@ -75,7 +80,8 @@ impl Wire {
         match self {
             Self::Plain(scalar, _) | Self::Map(scalar) => scalar.size().unwrap_or(0),
             Self::Fixed(scalar, count) => scalar.size().unwrap_or(0) * usize::from(count),
-            Self::Counted(_) | Self::Text(_) => 2,
+            Self::FixedStructures(size, count) => size.saturating_mul(usize::from(count)),
+            Self::Counted(_) | Self::CountedStructures(_) | Self::Text(_) => 2,
             Self::Terminated(text) => text.unit(),
             Self::Sid => MAX_SID_SIZE,
             Self::CountedIpv6 => 18,
@@ -212,6 +218,16 @@ fn put_leaves(
     path.push(field.ident.clone());
     let wire = match &field.kind {
         FieldType::Values(scalar, format, shape) => Some(wire(*scalar, *format, *shape, encoding)),
+        FieldType::Structures(name, shape) => {
+            let structure = types
+                .structure(name)
+                .ok_or_else(|| crate::types::undeclared(name))?;
+            let size = element_size(structure, types)?;
+            Some(match shape {
+                Shape::Fixed(count) => Wire::FixedStructures(size, *count),
+                Shape::One | Shape::Counted => Wire::CountedStructures(size),
+            })
+        }
         FieldType::Named(name) => {
             if let Some(map) = types.map(name) {
                 Some(Wire::Map(map.scalar))
@@ -267,11 +283,11 @@ fn descriptors(leaves: &[Leaf]) -> Vec<DataDescriptor> {
         match leaf.wire {
             Wire::Plain(..) | Wire::Map(_) => block.push(BlockPart::Value(at)),
             Wire::CountedIpv6 => block.extend([BlockPart::Length(at), BlockPart::Value(at)]),
-            Wire::Fixed(..) | Wire::Sid => {
+            Wire::Fixed(..) | Wire::FixedStructures(..) | Wire::Sid => {
                 close(&mut descriptors, &mut block);
                 descriptors.push(DataDescriptor::InPlace(at));
             }
-            Wire::Counted(_) | Wire::Text(_) | Wire::SocketAddr => {
+            Wire::Counted(_) | Wire::CountedStructures(_) | Wire::Text(_) | Wire::SocketAddr => {
                 block.push(BlockPart::Length(at));
                 close(&mut descriptors, &mut block);
                 descriptors.push(DataDescriptor::InPlace(at));

@@ -7,6 +7,7 @@
 mod attribute;
 mod check;
 mod configuration;
+mod elements;
 mod errors;
 mod event;
 mod layout;
@@ -19,6 +20,7 @@ mod types;
 
 pub use attribute::pascal_case;
 pub use configuration::{Configuration, Evaluate, Evaluated};
+pub use elements::elements;
 pub use etw_wire::Guid;
 pub use event::{Encoding, Event, Field, Level};
 pub use layout::{BlockPart, DataDescriptor, Layout, Leaf, MAX_CONTENT, Wire};

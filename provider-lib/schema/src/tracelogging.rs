@@ -101,6 +101,39 @@ const fn codes((in_type, out_type): (InType, TlgOutType)) -> (u8, u8) {
     (in_type.code(), out_type.code())
 }
 
+/// Appends the type of a structure or of an array of structures, and its members.
+fn put_structure(
+    block: &mut Vec<u8>,
+    structure: &Structure,
+    shape: Shape,
+    tag: u32,
+    types: Types<'_>,
+) -> syn::Result<()> {
+    let members = u8::try_from(structure.fields.len())
+        .ok()
+        .filter(|members| (1..=MAX_STRUCT_MEMBERS).contains(members))
+        .ok_or_else(|| {
+            syn::Error::new(
+                structure.ident.span(),
+                format!(
+                    "the structure `{}` has {} fields; a structure in a TraceLogging event can have 1 \
+                     to {MAX_STRUCT_MEMBERS}",
+                    structure.ident,
+                    structure.fields.len()
+                ),
+            )
+        })?;
+    match shape {
+        Shape::One => put_type(block, STRUCTURE, members, tag),
+        Shape::Counted => put_type(block, STRUCTURE | COUNTED, members, tag),
+        Shape::Fixed(count) => {
+            put_type(block, STRUCTURE | FIXED, members, tag);
+            block.extend_from_slice(&count.to_le_bytes());
+        }
+    }
+    put_fields(block, &structure.fields, types)
+}
+
 fn put_fields(block: &mut Vec<u8>, fields: &[Field], types: Types<'_>) -> syn::Result<()> {
     for field in fields {
         put_name(block, &field.name);
@@ -116,6 +149,12 @@ fn put_fields(block: &mut Vec<u8>, fields: &[Field], types: Types<'_>) -> syn::R
                     }
                 }
             }
+            FieldType::Structures(name, shape) => {
+                let structure = types
+                    .structure(name)
+                    .ok_or_else(|| crate::types::undeclared(name))?;
+                put_structure(block, structure, *shape, field.tag, types)?;
+            }
             FieldType::Named(name) => {
                 if let Some(map) = types.map(name) {
                     let format = match map.kind {
@@ -125,22 +164,7 @@ fn put_fields(block: &mut Vec<u8>, fields: &[Field], types: Types<'_>) -> syn::R
                     let (in_type, out_type) = codes(map.scalar.tracelogging(format));
                     put_type(block, in_type, out_type, field.tag);
                 } else if let Some(structure) = types.structure(name) {
-                    let members = u8::try_from(structure.fields.len())
-                        .ok()
-                        .filter(|members| (1..=MAX_STRUCT_MEMBERS).contains(members))
-                        .ok_or_else(|| {
-                            syn::Error::new(
-                                structure.ident.span(),
-                                format!(
-                                    "the structure `{}` has {} fields; a structure in a \
-                                     TraceLogging event can have 1 to {MAX_STRUCT_MEMBERS}",
-                                    structure.ident,
-                                    structure.fields.len()
-                                ),
-                            )
-                        })?;
-                    put_type(block, STRUCTURE, members, field.tag);
-                    put_fields(block, &structure.fields, types)?;
+                    put_structure(block, structure, Shape::One, field.tag, types)?;
                 } else {
                     return Err(crate::types::undeclared(name));
                 }

@@ -43,7 +43,9 @@ fn table() -> String {
     writeln!(
         text,
         "| `[T; 4]`, `&[T]` | an array of fixed or variable length, where `T` is {}; `#[array] \
-         &[u8]` is an array of numbers |\n| types with `#[map]`, `#[bitmap]` or `#[structure]` | \
+         &[u8]` is an array of numbers |\n| `[Extent; 4]`, `&[Extent]` \
+         | an array of structures, as they are in memory; the members are numbers, `bool`, types of \
+         fixed size, maps and structures, and cannot be borrowed |\n| types with `#[map]`, `#[bitmap]` or `#[structure]` | \
          the number; the members in order |",
         repeating.join(", ")
     )

@@ -33,6 +33,8 @@ pub enum FieldType {
     Values(Scalar, Format, Shape),
     /// A type that the declaration contains: a map or a structure.
     Named(Ident),
+    /// An array of a structure that the declaration contains; its shape is not `One`.
+    Structures(Ident, Shape),
 }
 
 /// Returns the names of the table's types, which a declaration's own types cannot have.
@@ -123,7 +125,7 @@ impl FieldType {
     ) -> syn::Result<Self> {
         let resolved = resolve(written, options, own, false)?;
         if let Some(span) = options.array
-            && !matches!(resolved, Ok((_, Shape::Counted)))
+            && !matches!(resolved, Resolved::Values(_, Shape::Counted))
         {
             return Err(syn::Error::new(
                 span,
@@ -132,8 +134,8 @@ impl FieldType {
             ));
         }
         let (scalar, shape) = match resolved {
-            Ok(values) => values,
-            Err(name) => {
+            Resolved::Values(scalar, shape) => (scalar, shape),
+            Resolved::Named(name, shape) => {
                 if let Some(span) = options.format_span {
                     return Err(syn::Error::new(
                         span,
@@ -143,7 +145,10 @@ impl FieldType {
                         ),
                     ));
                 }
-                return Ok(Self::Named(name));
+                return Ok(match shape {
+                    Shape::One => Self::Named(name),
+                    shape => Self::Structures(name, shape),
+                });
             }
         };
         let span = options.format_span.unwrap_or_else(Span::call_site);
@@ -170,14 +175,19 @@ impl FieldType {
     }
 }
 
-/// Returns the scalar and the shape of a type, or the name of a type that the declaration must
-/// contain.
+/// A type of the table or of the declaration, and the number of its values.
+enum Resolved {
+    Values(Scalar, Shape),
+    Named(Ident, Shape),
+}
+
+/// Returns the type that a field has.
 fn resolve(
     written: &Type,
     options: &FieldOptions,
     own: &HashSet<Ident>,
     is_referent: bool,
-) -> syn::Result<Result<(Scalar, Shape), Ident>> {
+) -> syn::Result<Resolved> {
     match written {
         Type::Reference(TypeReference {
             elem,
@@ -185,12 +195,15 @@ fn resolve(
             ..
         }) => match &**elem {
             Type::Slice(TypeSlice { elem, .. }) => {
-                let scalar = element(elem, own)?;
-                Ok(Ok(match (scalar, options.array) {
-                    (Scalar::U8, None) => (Scalar::Bytes, Shape::One),
-                    (Scalar::U16, None) => (Scalar::Utf16, Shape::One),
-                    _ => (scalar, Shape::Counted),
-                }))
+                Ok(match (element(elem, own, Shape::Counted)?, options.array) {
+                    (Resolved::Values(Scalar::U8, _), None) => {
+                        Resolved::Values(Scalar::Bytes, Shape::One)
+                    }
+                    (Resolved::Values(Scalar::U16, _), None) => {
+                        Resolved::Values(Scalar::Utf16, Shape::One)
+                    }
+                    (element, _) => element,
+                })
             }
             other => resolve(other, options, own, true),
         },
@@ -213,7 +226,7 @@ fn resolve(
                     "an array of a fixed length must have 1 to 65,535 elements",
                 ));
             }
-            Ok(Ok((element(elem, own)?, Shape::Fixed(count))))
+            element(elem, own, Shape::Fixed(count))
         }
         Type::Path(TypePath { qself: None, path }) => {
             let Some(last) = path.segments.last() else {
@@ -221,7 +234,7 @@ fn resolve(
             };
             let ident = attribute::plain(&last.ident);
             if path.segments.len() == 1 && own.contains(&ident) {
-                return Ok(Err(ident));
+                return Ok(Resolved::Named(ident, Shape::One));
             }
             let name = ident.to_string();
             match (Scalar::from_name(&name), name.as_str()) {
@@ -234,7 +247,7 @@ fn resolve(
                         ),
                     ))
                 }
-                (Some(scalar), _) => Ok(Ok((scalar, Shape::One))),
+                (Some(scalar), _) => Ok(Resolved::Values(scalar, Shape::One)),
                 (None, "f32" | "f64") => Err(syn::Error::new_spanned(
                     written,
                     format!(
@@ -245,7 +258,7 @@ fn resolve(
                 )),
                 (None, "u128" | "i128" | "char" | "String" | "Vec") => Err(no_field_type(written)),
                 // The path may have a lifetime: structures can borrow.
-                (None, _) if path.segments.len() == 1 => Ok(Err(ident)),
+                (None, _) if path.segments.len() == 1 => Ok(Resolved::Named(ident, Shape::One)),
                 (None, _) => Err(no_field_type(written)),
             }
         }
@@ -260,13 +273,18 @@ fn resolve(
     }
 }
 
-fn element(written: &Type, own: &HashSet<Ident>) -> syn::Result<Scalar> {
+/// Returns the array of a shape with elements of this type.
+fn element(written: &Type, own: &HashSet<Ident>, shape: Shape) -> syn::Result<Resolved> {
     if let Type::Path(TypePath { qself: None, path }) = written
         && let Some(last) = path.segments.last()
-        && !own.contains(&attribute::plain(&last.ident))
-        && let Some(scalar) = Scalar::from_name(&last.ident.to_string())
     {
-        return Ok(scalar);
+        let ident = attribute::plain(&last.ident);
+        if path.segments.len() == 1 && own.contains(&ident) {
+            return Ok(Resolved::Named(ident, shape));
+        }
+        if let Some(scalar) = Scalar::from_name(&ident.to_string()) {
+            return Ok(Resolved::Values(scalar, shape));
+        }
     }
     let names: Vec<_> = Scalar::ALL
         .iter()
@@ -276,7 +294,8 @@ fn element(written: &Type, own: &HashSet<Ident>) -> syn::Result<Scalar> {
     Err(syn::Error::new_spanned(
         written,
         format!(
-            "an array cannot have elements of this type; supported: {}",
+            "an array cannot have elements of this type; supported: {}, and the declaration's \
+             structures of these",
             names.join(", ")
         ),
     ))

@@ -82,11 +82,6 @@ mod messages {
 mod types {
     pub const LENGTH: usize = 4;
 
-    #[map]
-    pub enum Kind {
-        Read = 1,
-    }
-
     #[event(level = Info, keyword = none)]
     pub fn text(name: str);
     #[event(level = Info, keyword = none)]
@@ -98,9 +93,62 @@ mod types {
     #[event(level = Info, keyword = none)]
     pub fn empty(a: [u32; 0]);
     #[event(level = Info, keyword = none)]
-    pub fn kinds(kinds: &[Kind]);
+    pub fn texts(texts: &[&str]);
     #[event(level = Info, keyword = none)]
     pub fn float(a: f32);
+}
+
+// An array's elements are structures without padding, whose members are in memory as in the event.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod elements {
+    #[map]
+    pub enum Kind {
+        Read = 1,
+    }
+
+    #[structure]
+    pub struct Name<'a> {
+        pub length: u32,
+        pub name: &'a str,
+    }
+
+    #[structure]
+    pub struct Place {
+        pub x: u32,
+    }
+
+    #[structure]
+    pub struct Places {
+        pub places: [Place; 2],
+    }
+
+    #[structure]
+    pub struct Hidden {
+        pub address: Pointer,
+    }
+
+    #[structure]
+    pub struct Nothing {}
+
+    #[event(level = Info, keyword = none)]
+    pub fn names(names: &[Name]);
+    #[event(level = Info, keyword = none)]
+    pub fn hidden(hidden: &[Hidden]);
+    #[event(level = Info, keyword = none)]
+    pub fn nothing(nothing: [Nothing; 2]);
+    #[event(level = Info, keyword = none)]
+    pub fn maps(kinds: &[Kind]);
+    #[event(level = Info, keyword = none)]
+    pub fn unknown(unknown: &[Unknown]);
+    #[event(level = Info, keyword = none)]
+    pub fn hex(#[hex] places: &[Place]);
+}
+
+// A manifest's template has 99 fields at most.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod too_many_fields {
+    #[event(id = 1, level = Info, keyword = none)]
+    pub fn many(f0: &[u8], f1: &[u8], f2: &[u8], f3: &[u8], f4: &[u8], f5: &[u8], f6: &[u8], f7: &[u8], f8: &[u8], f9: &[u8], f10: &[u8], f11: &[u8], f12: &[u8], f13: &[u8], f14: &[u8], f15: &[u8], f16: &[u8], f17: &[u8], f18: &[u8], f19: &[u8], f20: &[u8], f21: &[u8], f22: &[u8], f23: &[u8], f24: &[u8], f25: &[u8], f26: &[u8], f27: &[u8], f28: &[u8], f29: &[u8], f30: &[u8], f31: &[u8], f32: &[u8], f33: &[u8], f34: &[u8], f35: &[u8], f36: &[u8], f37: &[u8], f38: &[u8], f39: &[u8], f40: &[u8], f41: &[u8], f42: &[u8], f43: &[u8], f44: &[u8], f45: &[u8], f46: &[u8], f47: &[u8], f48: &[u8], f49: &[u8]);
 }
 
 // A structure's field borrows for a lifetime.

@@ -1,0 +1,90 @@
+//! Structures that are the elements of arrays.
+//!
+//! The elements of an array are written as they are in memory, in one data descriptor, so their
+//! structure has no padding and no members whose bytes in memory differ from those in the event.
+
+use std::collections::HashSet;
+
+use syn::Ident;
+
+use crate::{Field, FieldType, Provider, Representation, Shape, Structure, tracelogging::Types};
+
+/// Returns the size in bytes of an element.
+///
+/// # Errors
+///
+/// Returns an error at the first member that an element cannot have.
+pub fn element_size(structure: &Structure, types: Types<'_>) -> syn::Result<usize> {
+    if structure.fields.is_empty() {
+        return Err(syn::Error::new(
+            structure.ident.span(),
+            format!(
+                "the structure `{}` is the element of an array and has no members; add one",
+                structure.ident
+            ),
+        ));
+    }
+    let mut size = 0;
+    for member in &structure.fields {
+        size += member_size(member, types).ok_or_else(|| {
+            syn::Error::new_spanned(
+                &member.written,
+                format!(
+                    "the structure `{}` is the element of an array, and the bytes of its member `{}` in \
+                     memory differ from those in the event; an element can have numbers, `bool`, \
+                     types such as `Guid` and `NtStatus`, maps, and structures of these",
+                    structure.ident, member.ident
+                ),
+            )
+        })?;
+    }
+    Ok(size)
+}
+
+fn member_size(member: &Field, types: Types<'_>) -> Option<usize> {
+    match &member.kind {
+        FieldType::Values(scalar, _, Shape::One) => match scalar.row().representation {
+            Representation::Memory(_) | Representation::Cast8 | Representation::Cast64 => {
+                scalar.size()
+            }
+            _ => None,
+        },
+        FieldType::Values(..) | FieldType::Structures(..) => None,
+        FieldType::Named(name) => match (types.map(name), types.structure(name)) {
+            (Some(map), _) => map.scalar.size(),
+            (None, Some(inner)) => element_size(inner, types).ok(),
+            (None, None) => None,
+        },
+    }
+}
+
+/// Returns the structures that are elements of arrays, and those inside them.
+#[must_use]
+pub fn elements(provider: &Provider) -> HashSet<&Ident> {
+    let types = Types::of(provider);
+    let mut found = HashSet::new();
+    let fields = provider.events.iter().flat_map(|event| &event.fields);
+    let mut left: Vec<&Ident> = fields
+        .filter_map(|field| match &field.kind {
+            FieldType::Structures(name, _) => Some(name),
+            _ => None,
+        })
+        .collect();
+    while let Some(name) = left.pop() {
+        let Some(structure) = types.structure(name) else {
+            continue;
+        };
+        if found.insert(&structure.ident) {
+            left.extend(
+                structure
+                    .fields
+                    .iter()
+                    .filter_map(|field| match &field.kind {
+                        FieldType::Named(name) => Some(name),
+                        _ => None,
+                    }),
+            );
+        }
+    }
+    found
+}

@@ -1,0 +1,144 @@
+//! Tests arrays of structures, in both encodings.
+
+#![allow(
+    clippy::significant_drop_tightening,
+    reason = "a test's turn lasts as long as the test"
+)]
+
+mod common;
+
+#[path = "../resources/tests/fixture/elements.rs"]
+mod elements;
+
+use std::path::Path;
+
+use common::{ENABLE, Written, turn};
+use elements::trace::{self, Extent, Kind, Place};
+use etl_file::{Catalog, decode::Schema, read::PointerSize};
+use wdk_etw::{Guid, NtStatus, Registered, emit};
+use wdk_etw_build::{
+    declaration::Files,
+    manifest::resources::{Version, message_table, wevt_template},
+    manifest_of,
+};
+
+/// Returns the catalog of the declaration's resources.
+fn catalog() -> Catalog {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("resources/tests/fixture/elements.rs");
+    let files = Files {
+        resources: "x.sys",
+        messages: "x.sys",
+    };
+    let (manifest, _) = manifest_of(&path, &files).unwrap();
+    let templates = wevt_template(&manifest, Version::V5).unwrap();
+    let messages = message_table(&manifest).unwrap().unwrap();
+    let mut catalog = Catalog::new();
+    catalog.add_resources(&templates, &messages).unwrap();
+    catalog
+}
+
+/// Returns an event's fields as text.
+fn decoded(written: &Written, catalog: &Catalog) -> Vec<String> {
+    let data = written.data.iter().filter(|(kind, _)| *kind == 0);
+    let data: Vec<u8> = data.flat_map(|(_, bytes)| bytes.clone()).collect();
+    let metadata = written.data.iter().find(|(kind, _)| *kind == 1);
+    let payload = metadata.map_or_else(
+        || {
+            let provider = etl_file::Guid::from_bytes(trace::ID.to_bytes());
+            let event = catalog.provider(provider).unwrap().event(1, 0).unwrap();
+            event.schema.decode(&data, PointerSize::Eight)
+        },
+        |(_, bytes)| {
+            let schema = Schema::parse_trace_logging(bytes).unwrap();
+            assert_eq!(schema.fields[1].tags, 5);
+            schema.decode(&data, PointerSize::Eight)
+        },
+    );
+    assert_eq!((payload.error, payload.leftover.len()), (None, 0));
+    let fields = payload.fields.iter();
+    fields
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect()
+}
+
+const fn extent(start: u64) -> Extent {
+    Extent {
+        kind: Kind::Write,
+        start,
+        length: 2,
+        place: Place {
+            x: -3,
+            is_here: true,
+        },
+        status: NtStatus(-1),
+        size: 4,
+        id: Guid::from_bytes([5; 16]),
+    }
+}
+
+#[test]
+fn arrays_of_structures_read_back() {
+    let catalog = catalog();
+    let etw = turn();
+    assert_eq!(trace::register(), Ok(Registered::Complete));
+    etw.notify(ENABLE, 255, 0, 0);
+    etw.calls();
+    let few = [extent(1), extent(2)];
+    for many in [
+        vec![],
+        vec![extent(3)],
+        vec![extent(3), extent(4), extent(5)],
+    ] {
+        emit!(trace::listed(&few, &many, extent(6), 7));
+        emit!(trace::described(&few, &many, extent(6), 7));
+        let writes = etw.writes();
+        let described = |start: u64| {
+            format!(
+                "{{Kind=2, Start={start:#x}, Length=2, Place={{X=-3, IsHere=true}}, \
+                 Status=0xffffffff, Size=4, Id=05050505-0505-0505-0505-050505050505}}"
+            )
+        };
+        // A template's structures have no structures in them, and its maps have names.
+        let listed = |start: u64| {
+            described(start)
+                .replace("Kind=2", "Kind=Write(2)")
+                .replace("Place={X=-3, IsHere=true}", "Place.X=-3, Place.IsHere=true")
+        };
+        let all = |one: &dyn Fn(u64) -> String, starts: std::ops::Range<u64>| {
+            starts.map(one).collect::<Vec<_>>().join(", ")
+        };
+        let end = 3 + many.len() as u64;
+        assert_eq!(
+            decoded(&writes[0], &catalog),
+            [
+                format!("Few=[{}]", all(&listed, 1..3)),
+                format!("ManyCount={}", many.len()),
+                format!("Many=[{}]", all(&listed, 3..end)),
+                format!("One={}", listed(6)),
+                "Last=7".to_owned(),
+            ]
+        );
+        assert_eq!(
+            decoded(&writes[1], &catalog),
+            [
+                format!("Few=[{}]", all(&described, 1..3)),
+                format!("Many=[{}]", all(&described, 3..end)),
+                format!("One={}", described(6)),
+                "Last=7".to_owned(),
+            ]
+        );
+        // One data descriptor for each array, whatever its length.
+        assert_eq!((writes[0].data.len(), writes[1].data.len()), (4, 6));
+    }
+    // What does not fit is cut between structures.
+    let many = vec![extent(1); 5_000];
+    emit!(trace::listed(&few, &many, extent(6), 7));
+    let writes = etw.writes();
+    let fields = decoded(&writes[1], &catalog);
+    trace::unregister().unwrap();
+    let size = size_of::<Extent>();
+    assert_eq!(size, 44);
+    let room = 65_535 - 80 - 2_560 - (2 + 3 * size + 1);
+    assert_eq!(fields[1], format!("ManyCount={}", room / size));
+    assert_eq!(fields[4], "Last=7");
+}
