@@ -352,6 +352,21 @@ pub const fn count<T>(bytes: &[u8]) -> u16 {
     }
 }
 
+/// Refers to a block of fixed-size fields, whose size the event's layout knows. Compiling fails if the
+/// target's types have another size, which decoders could not read.
+#[must_use]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the function compiles to two moves")]
+pub fn block_of_size<T: PlainData, const SIZE: usize>(block: &T) -> EventDataDescriptor<'_> {
+    const {
+        assert!(
+            size_of::<T>() == SIZE,
+            "the fields have another size on this target than in the event's layout"
+        );
+    }
+    EventDataDescriptor::of(block)
+}
+
 /// Returns the bytes of a slice of values, as they are in memory.
 #[must_use]
 #[inline(always)]

@@ -73,6 +73,12 @@
     )
 )]
 
+// Fields of the types `usize`, `isize` and `Pointer` have 64 bits.
+const _: () = assert!(
+    size_of::<usize>() <= size_of::<u64>(),
+    "events cannot have integers of this target's size"
+);
+
 mod activity;
 mod counters;
 mod data;
@@ -265,12 +271,48 @@ pub use wdk_etw_macros::event;
 ///
 #[doc = include_str!("field-types.md")]
 ///
+/// `usize`, `isize` and `Pointer` have 64 bits in the event, on x64 and on ARM64. The declaration's own
+/// types take precedence over field types of the same name.
+///
 /// [`Dump`] is the type of a field for a range of bytes with its offset, such as part of a buffer or
 /// of a device's registers. It is a structure that the library provides.
+///
+/// # Encodings
+///
+/// An event is in the manifest or describes itself; both have the same fields. The difference:
+///
+#[doc = include_str!("encodings.md")]
+///
+/// # Conditional compilation
+///
+/// `#[cfg(…)]` and `#[cfg_attr(…)]` apply to the module, its items, the variants of tasks, opcodes,
+/// channels and maps, and the fields of events and structures:
+///
+/// ```
+/// #[wdk_etw::provider(name = "Contoso.Driver")]
+/// mod trace {
+///     #[event(level = Info, keyword = none)]
+///     pub fn read_complete(length: u32, #[cfg(debug_assertions)] #[hex] address: u64);
+///
+///     #[cfg(target_arch = "x86_64")]
+///     #[event(level = Verbose, keyword = none)]
+///     pub fn stepped();
+/// }
+/// ```
+///
+/// An event has only the fields that the configuration has, also where a `message` counts them. The
+/// parts that it does not have are not checked. A driver whose image has decoding resources can use
+/// the conditions that its build script knows: the package's features, the target's properties and
+/// the options in `RUSTFLAGS`. Any other one, such as `debug_assertions`, is an error of the build
+/// script; `wdk_etw_build::Image::cfg` tells it the value of an option that is set elsewhere.
+///
+/// # Fields that do not fit
 ///
 /// A string or array that does not fit in the event is cut, between characters or elements.
 /// [`Failures::cut`] counts the cuts, and the provider writes an event `FieldCut` before the
 /// event, which has the event's id and name, the field's index, and its length before and after.
+///
+/// # Generated items
 ///
 /// The macro generates `PROVIDER`, `ID`, `GROUP`, `register()`, `unregister()`, the keywords and
 /// the types. For each event it generates a function that writes the event, and a module with
@@ -282,7 +324,8 @@ pub use wdk_etw_macros::provider;
 pub mod __macro {
     //! The functions and types that the macros' expansions use. Not a stable interface.
     pub use crate::event::{
-        Cut, EventBlob, EventRef, Packed, SocketBytes, Write, bytes_of, count, length,
+        Cut, EventBlob, EventRef, Packed, SocketBytes, Write, block_of_size, bytes_of, count,
+        length,
     };
     pub use crate::limit::FirstOption;
     pub use crate::write::{Options, Plain};

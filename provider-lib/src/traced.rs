@@ -79,7 +79,7 @@ impl<T, E: HasStatus> Traced for Result<T, E> {
 
 impl Traced for NtStatus {
     #[inline]
-    fn traced(self, write: impl FnOnce(NtStatus)) -> Self {
+    fn traced(self, write: impl FnOnce(Self)) -> Self {
         if !self.is_success() {
             write(self);
         }

@@ -323,7 +323,8 @@ fn helpers_table(measured: &Value) -> String {
     for (name, title) in HELPERS {
         let figures = ["disabled", "left out", "written"]
             .map(|situation| number(measured["helpers"][name][situation].as_f64()));
-        text.push_str(&format!("| {title} | {} |\n", figures.join(" | ")));
+        let row = format!("| {title} | {} |\n", figures.join(" | "));
+        text.push_str(&row);
     }
     text
 }
