@@ -1,4 +1,4 @@
-//! ETW (Event Tracing for Windows) for kernel-mode Rust drivers.
+//! ETW (Event Tracing for Windows) for kernel-mode Rust drivers and, with a feature, for programs.
 //!
 //! A driver declares its provider and its events in one module, registers the provider in
 //! `DriverEntry`, writes events at any IRQL, and unregisters the provider when it is
@@ -55,6 +55,27 @@
 //! - Failures are reported: errors name the routine and its `NTSTATUS`, and failed writes are
 //!   counted by status ([`Provider::failures`]). [`Provider::statistics`] returns all counters.
 //!
+//! # User mode
+//!
+//! With the feature `user-mode`, the crate calls advapi32.dll instead of ntoskrnl.exe, and the same
+//! declarations and macros work in programs, services and UMDF drivers: the state, the hot path and
+//! the interface are the same. The differences:
+//!
+//! - There is no IRQL. What is said about IRQLs and about non-pageable memory does not apply.
+//! - Statuses are those that the kernel's routine returns in the same case. Other Win32 error codes
+//!   become `0xC007` and the code (`NTSTATUS_FROM_WIN32`).
+//! - [`Provider::register_with`] allocates from the process's heap instead of the pool.
+//! - A thread's activity id is that of the process's thread. The kernel has another one for the
+//!   same thread, so pass an activity to a driver in the request.
+//! - A DLL must unregister its providers before it is unloaded.
+//!
+//! One compilation of the crate is for one mode, and cargo compiles a dependency once for all
+//! packages of a build: in a command that builds a driver and a program together, for the same
+//! target, the program's feature would apply to the driver. So build them with separate commands.
+//! The declaration refuses the wrong mode, at compile time, in packages that `wdk-build` configures
+//! as a KMDF, WDM or UMDF driver, and in programs for Windows that lack the feature. The compiler
+//! cannot refuse it in a library crate, which can be part of either.
+//!
 //! # What it does not do
 //!
 //! The crate writes events. It does not start sessions or read traces. It supports x64 and arm64
@@ -89,6 +110,7 @@ mod failures;
 mod ffi;
 mod filter;
 mod limit;
+mod mode;
 mod notification;
 mod plain;
 mod pool;
@@ -328,6 +350,7 @@ pub mod __macro {
         length,
     };
     pub use crate::limit::FirstOption;
+    pub use crate::mode::{USER_MODE, assert_kernel_mode, assert_user_mode};
     pub use crate::write::{Options, Plain};
     pub use core::compile_error;
 }
