@@ -101,8 +101,8 @@ pub use crate::{
     provider::{Hook, Hooks, Provider, Refusals, RegisterError, Registered, UnregisterError},
     traits::{Traits, TraitsBuffer, TraitsError},
     types::{
-        F32, F64, FileTime, HResult, Luid, Pointer, Port, ProcessId, Sid, SystemTime, ThreadId,
-        UnicodeString, Utf16CStr, Win32Error,
+        Bool32, F32, F64, FileTime, HResult, Luid, Pointer, Port, ProcessId, Sid, SystemTime,
+        ThreadId, UnicodeString, Utf16CStr, Win32Error,
     },
     write::{WriteError, WriteFlags, WriteOptions},
 };
@@ -264,7 +264,7 @@ pub use wdk_etw_macros::provider;
 pub mod __macro {
     //! The functions and types that the macros' expansions use. Not a stable interface.
     pub use crate::event::{
-        Cut, EventBlob, EventRef, Packed, SocketBytes, Write, bytes_of, count, length,
+        Cut, EventBlob, EventRef, Packed, SocketBytes, Write, bytes_of, count, first, least, length,
     };
     pub use crate::write::{Options, Plain};
 }

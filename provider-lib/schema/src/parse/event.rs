@@ -15,7 +15,12 @@ use crate::{Encoding, Event, Field, FieldType, Level, Provider, attribute, types
 pub fn field(ident: &Ident, written: &syn::Type, attributes: &[Attribute]) -> syn::Result<Field> {
     let options = FieldOptions::parse(attributes)?;
     let kind = FieldType::parse(written, &options)?;
+    let form = match &kind {
+        FieldType::Values(scalar, format, shape) => options.form.form(*scalar, *format, *shape)?,
+        FieldType::Named(_) => options.form.of_named()?,
+    };
     Ok(Field {
+        form,
         name: options
             .name
             .unwrap_or_else(|| attribute::pascal_case(&ident.to_string())),
@@ -33,6 +38,7 @@ struct EventSettings {
     id: Option<(u16, Span)>,
     version: u8,
     level: Option<Level>,
+    own_level: Option<Ident>,
     keyword: Option<Vec<Ident>>,
     task: Option<Ident>,
     opcode: Option<Ident>,
@@ -62,19 +68,35 @@ pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
         };
     }
     let word: Ident = input.parse()?;
-    winmeta::LEVELS
-        .iter()
-        .find(|known| word == known.ident)
-        .map(|known| Level(known.value))
-        .ok_or_else(|| {
-            syn::Error::new(
-                word.span(),
-                format!(
-                    "unknown level `{word}`; supported: `Critical`, `Error`, `Warning`, `Info`, \
-                     `Verbose`, `LogAlways`, or a number from 16 to 255"
-                ),
-            )
-        })
+    standard_level(&word).ok_or_else(|| unknown_level(&word, &[]))
+}
+
+fn standard_level(word: &Ident) -> Option<Level> {
+    let known = winmeta::LEVELS.iter().find(|known| word == known.ident)?;
+    Some(Level(known.value))
+}
+
+fn unknown_level(word: &Ident, own: &[crate::Named<u8>]) -> syn::Error {
+    let own = own.iter().map(|level| format!("`{}`, ", level.ident));
+    syn::Error::new(
+        word.span(),
+        format!(
+            "unknown level `{word}`; supported: {}`Critical`, `Error`, `Warning`, `Info`, \
+             `Verbose`, `LogAlways`, or a number from 16 to 255",
+            own.collect::<String>()
+        ),
+    )
+}
+
+/// Returns the event's level: a standard one, or one of the provider's by its name.
+fn level_of(settings: &EventSettings, provider: &Provider) -> syn::Result<Option<Level>> {
+    let Some(word) = &settings.own_level else {
+        return Ok(settings.level);
+    };
+    let mut own = provider.levels.iter();
+    own.find(|level| level.ident == *word)
+        .map(|level| Some(Level(level.value)))
+        .ok_or_else(|| unknown_level(word, &provider.levels))
 }
 
 impl Parse for EventSettings {
@@ -89,7 +111,12 @@ impl Parse for EventSettings {
                     settings.id = Some((number.base10_parse()?, number.span()));
                 }
                 "version" => settings.version = input.parse::<LitInt>()?.base10_parse()?,
-                "level" => settings.level = Some(level(input)?),
+                "level" => match input.fork().parse::<Ident>() {
+                    Ok(word) if standard_level(&word).is_none() => {
+                        settings.own_level = Some(input.parse()?);
+                    }
+                    _ => settings.level = Some(level(input)?),
+                },
                 "keyword" => {
                     let words = Punctuated::<Ident, Token![|]>::parse_separated_nonempty(input)?;
                     settings.keyword = Some(words.into_iter().collect());
@@ -161,7 +188,23 @@ fn keyword_bits(words: &[Ident], provider: &Provider) -> syn::Result<u64> {
     Ok(bits)
 }
 
-fn opcode(word: &Ident, provider: &Provider) -> syn::Result<u8> {
+/// Returns the opcodes of a task.
+fn of_task<'a>(
+    task: Option<&Ident>,
+    provider: &'a Provider,
+) -> impl Iterator<Item = &'a crate::Named<u8>> {
+    let lists = provider.task_opcodes.iter();
+    let task = task.cloned();
+    lists
+        .filter(move |list| task.as_ref() == Some(&list.task))
+        .flat_map(|list| &list.opcodes)
+}
+
+/// Returns the value of an opcode: of the event's task, of winmeta.xml, or of the provider.
+fn opcode(word: &Ident, task: Option<&Ident>, provider: &Provider) -> syn::Result<u8> {
+    if let Some(own) = of_task(task, provider).find(|opcode| opcode.ident == *word) {
+        return Ok(own.value);
+    }
     let standard = winmeta::OPCODES.iter().find(|known| word == known.ident);
     let own = provider.opcodes.iter().find(|opcode| opcode.ident == *word);
     standard
@@ -173,7 +216,8 @@ fn opcode(word: &Ident, provider: &Provider) -> syn::Result<u8> {
                 .opcodes
                 .iter()
                 .map(|opcode| opcode.ident.to_string());
-            undeclared("opcode", word, standard.chain(own))
+            let of_task = of_task(task, provider).map(|opcode| opcode.ident.to_string());
+            undeclared("opcode", word, standard.chain(own).chain(of_task))
         })
 }
 
@@ -181,7 +225,7 @@ fn opcode(word: &Ident, provider: &Provider) -> syn::Result<u8> {
 pub fn event(function: &Function, provider: &Provider) -> syn::Result<Event> {
     let ident = &function.signature.ident;
     let settings = settings(function)?;
-    let Some(level) = settings.level else {
+    let Some(level) = level_of(&settings, provider)? else {
         return Err(without_level(ident.span()));
     };
     let Some(words) = &settings.keyword else {
@@ -213,7 +257,7 @@ pub fn event(function: &Function, provider: &Provider) -> syn::Result<Event> {
         opcode: settings
             .opcode
             .as_ref()
-            .map_or(Ok(0), |word| opcode(word, provider))?,
+            .map_or(Ok(0), |word| opcode(word, settings.task.as_ref(), provider))?,
         channel,
         encoding: encoding_of(&settings, ident, provider)?,
         fields: fields(&function.signature)?,

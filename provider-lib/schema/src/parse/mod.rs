@@ -9,6 +9,7 @@ mod source;
 
 use proc_macro2::TokenStream;
 
+pub(crate) use self::event::undeclared;
 pub use self::{
     ad_hoc::{AdHoc, ad_hoc},
     source::source,
@@ -45,6 +46,8 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Prov
         keywords: Vec::new(),
         tasks: Vec::new(),
         opcodes: Vec::new(),
+        task_opcodes: Vec::new(),
+        levels: Vec::new(),
         channels: Vec::new(),
         maps: Vec::new(),
         structures: Vec::new(),

@@ -5,10 +5,12 @@ use syn::{
     Attribute, Expr, ExprLit, Ident, Lit, Type, TypeArray, TypePath, TypeReference, TypeSlice,
 };
 
+pub use self::form::{Block, Counter, Form};
 pub use self::format::Format;
 pub use self::table::{Representation, Row, Scalar, Text};
 use crate::attribute;
 
+mod form;
 mod format;
 mod table;
 
@@ -46,6 +48,7 @@ pub struct FieldOptions {
     pub name: Option<String>,
     pub tag: u32,
     pub docs: Vec<String>,
+    pub form: form::Attributes,
 }
 
 impl FieldOptions {
@@ -55,6 +58,9 @@ impl FieldOptions {
             let Some(word) = attribute.path().get_ident() else {
                 return Err(unknown(attribute));
             };
+            if options.form.take(word, attribute)? {
+                continue;
+            }
             let format = match word.to_string().as_str() {
                 "doc" => {
                     options.docs.extend(attribute::doc(attribute));
@@ -90,7 +96,8 @@ fn unknown(attribute: &Attribute) -> syn::Error {
     syn::Error::new_spanned(
         attribute.path(),
         "a field cannot have this attribute; supported: `hex`, `json`, `xml`, `address`, `array`, \
-         `name = \"…\"` and `tag = 0x…`",
+         `out_type = \"…\"`, `length(…)`, `count(…)`, `counted`, `bytes`, `text`, `name = \"…\"` and \
+         `tag = 0x…`",
     )
 }
 
@@ -122,7 +129,14 @@ impl FieldType {
                  `json` and `xml` to strings that are not NUL-terminated, `address` to `Pointer`",
             ));
         }
-        if shape != Shape::One && !scalar.row().repeats {
+        if shape != Shape::One && scalar == Scalar::Pointer && options.format != Format::Address {
+            return Err(syn::Error::new_spanned(
+                written,
+                "a field cannot be an array of `Pointer` without `#[address]`, because the event \
+                 would contain the addresses; add the attribute to write them",
+            ));
+        }
+        if shape != Shape::One && !scalar.repeats(options.format) {
             return Err(syn::Error::new_spanned(
                 written,
                 format!(
