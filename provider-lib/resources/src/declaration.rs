@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use syn::ext::IdentExt as _;
 use wdk_etw_schema::{
     Counter, Encoding, Event, Field, FieldType, Form, Format, MapKind, Provider, Scalar, Shape,
     Structure,
@@ -151,7 +152,11 @@ impl Writer<'_> {
     fn names(&mut self, provider: &mut manifest::Provider) {
         for task in &self.declaration.tasks {
             let at = position(task.ident.span());
-            let message = self.text(&format!("Task.{}", task.ident), task.name.clone(), at);
+            let message = self.text(
+                &format!("Task.{}", task.ident.unraw()),
+                task.name.clone(),
+                at,
+            );
             provider.tasks.push(manifest::Task {
                 name: xml_name(&task.name),
                 value: task.value,
@@ -162,7 +167,11 @@ impl Writer<'_> {
         }
         for opcode in &self.declaration.opcodes {
             let at = position(opcode.ident.span());
-            let message = self.text(&format!("Opcode.{}", opcode.ident), opcode.name.clone(), at);
+            let message = self.text(
+                &format!("Opcode.{}", opcode.ident.unraw()),
+                opcode.name.clone(),
+                at,
+            );
             provider.opcodes.push(manifest::Opcode {
                 name: xml_name(&opcode.name),
                 value: opcode.value,
@@ -173,7 +182,11 @@ impl Writer<'_> {
         }
         for level in &self.declaration.levels {
             let at = position(level.ident.span());
-            let message = self.text(&format!("Level.{}", level.ident), level.name.clone(), at);
+            let message = self.text(
+                &format!("Level.{}", level.ident.unraw()),
+                level.name.clone(),
+                at,
+            );
             provider.levels.push(manifest::Level {
                 name: xml_name(&level.name),
                 value: level.value,
@@ -191,7 +204,7 @@ impl Writer<'_> {
             let has_message = u8::try_from(provider.tasks[at].value).is_ok();
             for opcode in &list.opcodes {
                 let place = position(opcode.ident.span());
-                let id = format!("Opcode.{}.{}", list.task, opcode.ident);
+                let id = format!("Opcode.{}.{}", list.task.unraw(), opcode.ident.unraw());
                 let message = has_message.then(|| self.text(&id, opcode.name.clone(), place));
                 provider.opcodes.push(manifest::Opcode {
                     name: xml_name(&opcode.name),
@@ -205,7 +218,7 @@ impl Writer<'_> {
         }
         for keyword in &self.declaration.keywords {
             let at = position(keyword.ident.span());
-            let id = format!("Keyword.{}", keyword.ident);
+            let id = format!("Keyword.{}", keyword.ident.unraw());
             let message = self.text(&id, keyword.name.clone(), at);
             provider.keywords.push(manifest::Keyword {
                 name: xml_name(&keyword.name),
@@ -225,7 +238,11 @@ impl Writer<'_> {
                 provider.channels.push(manifest::Channel { at, ..standard });
                 continue;
             }
-            let message = self.text(&format!("Channel.{}", named.ident), named.name.clone(), at);
+            let message = self.text(
+                &format!("Channel.{}", named.ident.unraw()),
+                named.name.clone(),
+                at,
+            );
             // Channel names must be unique in the system.
             let name = if named.name.contains('/') {
                 named.name.clone()
@@ -234,7 +251,7 @@ impl Writer<'_> {
             };
             provider.channels.push(manifest::Channel {
                 name,
-                id: Some(named.ident.to_string()),
+                id: Some(named.ident.unraw().to_string()),
                 kind: channel.kind.clone(),
                 value: named.value,
                 explicit_value: true,
@@ -248,7 +265,7 @@ impl Writer<'_> {
 
     fn maps(&mut self, provider: &mut manifest::Provider) {
         for map in &self.declaration.maps {
-            let name = map.ident.to_string();
+            let name = map.ident.unraw().to_string();
             // Types of several widths can be one map, whose entries they share.
             let known = provider.maps.iter().position(|one| one.name == map.name);
             let mut items =
@@ -258,7 +275,7 @@ impl Writer<'_> {
                     continue;
                 }
                 let at = position(entry.ident.span());
-                let id = format!("Map.{name}.{}", entry.ident);
+                let id = format!("Map.{name}.{}", entry.ident.unraw());
                 items.push(manifest::MapItem {
                     value: entry.value,
                     message: Some(self.text(&id, entry.name.clone(), at)),

@@ -27,7 +27,7 @@ const BUILT_DRIVERS: &str = "built_drivers::";
 const SAMPLES: &str = "samples::";
 
 /// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 9] = [
+const DRIVERS: [((&str, &str), Profile); 10] = [
     (sample::DRIVER, Profile::Debug),
     (sample::DRIVER, Profile::Release),
     (build::PROBE, Profile::Debug),
@@ -36,6 +36,7 @@ const DRIVERS: [((&str, &str), Profile); 9] = [
     (build::USB, Profile::Release),
     (build::FILTER, Profile::Release),
     (build::INTERRUPT, Profile::Release),
+    (build::SEVERAL, Profile::Release),
     (build::MINIMAL, Profile::Release),
 ];
 
@@ -75,6 +76,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
             build::USB,
             build::FILTER,
             build::INTERRUPT,
+            build::SEVERAL,
             build::MINIMAL,
         ] {
             command.args(["--package", package]);
