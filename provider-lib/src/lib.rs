@@ -142,8 +142,8 @@ pub use crate::{
     traced::{HasStatus, Traced},
     traits::{Traits, TraitsBuffer, TraitsError},
     types::{
-        F32, F64, FileTime, HResult, Luid, Pointer, Port, ProcessId, Sid, SystemTime, ThreadId,
-        UnicodeString, Utf16CStr, Win32Error,
+        Bool32, F32, F64, FileTime, HResult, Luid, Pointer, Port, ProcessId, Sid, SystemTime,
+        ThreadId, UnicodeString, Utf16CStr, Win32Error,
     },
     write::{WriteError, WriteFlags, WriteOptions},
 };
@@ -296,6 +296,22 @@ pub use wdk_etw_macros::event;
 /// `usize`, `isize` and `Pointer` have 64 bits in the event, on x64 and on ARM64. The declaration's own
 /// types take precedence over field types of the same name.
 ///
+/// Attributes of a field change what the event says of it, for authors who follow a manifest:
+///
+/// | attribute | effect |
+/// |---|---|
+/// | `#[out_type = "win:HexInt64"]` | the presentation, by its name in manifests; `TraceLogging` has most of them |
+/// | `#[length(u8)]`, `#[count(u32, name = "Entries")]` | the type, and in manifests the name, of the length or count before a string, bytes, a `SocketAddr` or an array; longer values are cut. The length of text in a field of its own counts characters. Manifest events only |
+/// | `#[length(field = size)]`, `#[count(field = count)]` | the length or count is an earlier field, which several values can share; what is written is at most as long as the shortest of them. Manifest events only |
+/// | `#[counted] &[u8]` | bytes that contain their length (`win:CountedBinary`), without a field for it |
+/// | `#[bytes] [u8; 6]`, `#[text] [u16; 8]`, `#[text] [u8; 8]` | bytes or text of a fixed length, not an array. Manifest events only |
+///
+/// A map's `#[name = "…"]` is its name in the manifest. Two maps of different integer types with one
+/// name are one map in the manifest. An entry of a bit map may be a mask of several bits, written in
+/// hexadecimal or with `|`. `#[opcodes(task = Transfer)]` lists the opcodes of a task, `#[levels]`
+/// names the provider's own levels, and a channel with `#[channel(Import)]` is a log of Windows:
+/// System (8), Application (9) or Security (10).
+///
 /// [`Dump`] is the type of a field for a range of bytes with its offset, such as part of a buffer or
 /// of a device's registers. It is a structure that the library provides.
 ///
@@ -347,7 +363,7 @@ pub mod __macro {
     //! The functions and types that the macros' expansions use. Not a stable interface.
     pub use crate::event::{
         Cut, EventBlob, EventRef, Packed, SocketBytes, Write, block_of_size, bytes_of, count,
-        length,
+        first, least, length,
     };
     pub use crate::limit::FirstOption;
     pub use crate::mode::{USER_MODE, assert_kernel_mode, assert_user_mode};

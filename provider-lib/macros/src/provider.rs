@@ -376,7 +376,7 @@ impl Writers<'_> {
             layout
                 .leaves
                 .iter()
-                .map(|leaf| leaf.wire.without_format())
+                .map(|leaf| (leaf.wire.without_format(), leaf.counter, leaf.counted_by))
                 .collect::<Vec<_>>(),
             parameters
                 .iter()
