@@ -4,7 +4,7 @@ use crate::{NtStatus, WriteError};
 
 /// Writes an event if a result is an error, and returns the result unchanged.
 ///
-/// ```
+/// ```no_run
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
 /// # mod trace {
 /// #[event(level = Error, keyword = none)]

@@ -30,6 +30,26 @@ macro_rules! both {
         #[wdk_etw::provider(name = "Test.Names.Listed", encoding = manifest)]
         pub mod listed { $($items)* }
 
+        // Attributes that only manifests have, beside events with the names of types.
+        #[wdk_etw::provider(name = "Test.Names.Formed", encoding = manifest)]
+        pub mod formed {
+            #[event(id = 1, level = Info, keyword = none)]
+            pub fn u8(
+                u8: u16,
+                #[length(u8)] u64: &[u16],
+                #[length(field = u8)] usize: &[u16],
+                #[count(u32)] u16: &[u64],
+            );
+            #[event(id = 2, level = Info, keyword = none)]
+            pub fn u16();
+            #[event(id = 3, level = Info, keyword = none)]
+            pub fn u64();
+            #[event(id = 4, level = Info, keyword = none)]
+            pub fn usize();
+            #[event(id = 5, level = Info, keyword = none)]
+            pub fn u32();
+        }
+
         #[wdk_etw::provider(
             name = "Test.Names.Described",
             group = "2e651177-aeab-5ffc-66e2-144601de7da8",

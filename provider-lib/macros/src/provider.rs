@@ -125,9 +125,12 @@ fn registration(provider: &Provider) -> TokenStream {
     let binary_tracking = provider
         .binary_tracking
         .then(|| quote!(.with_binary_tracking()));
+    let mode = mode();
     let statistics = provider.statistics.then(|| quote!(.with_statistics()));
     let doc = format!(" The provider {name}, `{}`.", provider.guid);
     quote! {
+        #mode
+
         static __WDK_ETW_TRAITS: ::wdk_etw::Traits = ::wdk_etw::traits!(#name #group #(#custom)*);
 
         /// The provider's GUID.
@@ -182,6 +185,29 @@ fn registration(provider: &Provider) -> TokenStream {
             }
             __wdk_etw_provider()
         }
+    }
+}
+
+/// Generates the checks that `wdk-etw` is compiled for the mode in which this package runs.
+/// `wdk-build` sets the names of the drivers' kinds, and cargo a program's name.
+fn mode() -> TokenStream {
+    let is_program = std::env::var_os("CARGO_BIN_NAME").is_some();
+    let program = is_program.then(|| {
+        quote! {
+            #[cfg(windows)]
+            const _: () = ::wdk_etw::__macro::assert_user_mode(::wdk_etw::__macro::USER_MODE);
+        }
+    });
+    quote! {
+        #program
+
+        #[allow(unexpected_cfgs)]
+        const _: () = {
+            #[cfg(any(driver_model__driver_type = "KMDF", driver_model__driver_type = "WDM"))]
+            ::wdk_etw::__macro::assert_kernel_mode(::wdk_etw::__macro::USER_MODE);
+            #[cfg(driver_model__driver_type = "UMDF")]
+            ::wdk_etw::__macro::assert_user_mode(::wdk_etw::__macro::USER_MODE);
+        };
     }
 }
 
@@ -327,6 +353,20 @@ fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream 
     }
 }
 
+/// Generates the function by which `emit!` applies a rate limit.
+fn admits() -> TokenStream {
+    // The provider's module.
+    let outer = quote!(super);
+    quote! {
+        #[doc(hidden)]
+        #[inline(always)]
+        #[must_use]
+        pub fn __admits(limit: &::wdk_etw::RateLimit) -> bool {
+            #outer::PROVIDER.admits(limit)
+        }
+    }
+}
+
 /// The functions that write a provider's events, one for each layout.
 struct Writers<'a> {
     provider: &'a Provider,
@@ -351,7 +391,7 @@ impl Writers<'_> {
             layout
                 .leaves
                 .iter()
-                .map(|leaf| leaf.wire.without_format())
+                .map(|leaf| (leaf.wire.without_format(), leaf.counter, leaf.counted_by))
                 .collect::<Vec<_>>(),
             parameters
                 .iter()
@@ -392,7 +432,7 @@ impl Writers<'_> {
             event.ident.span(),
         )?;
         let writer = self.writer(event, &layout);
-        let quiet = quiet();
+        let (quiet, admits) = (quiet(), admits());
         let Event {
             ident,
             visibility,
@@ -467,12 +507,7 @@ impl Writers<'_> {
                     )
                 }
 
-                #[doc(hidden)]
-                #[inline(always)]
-                #[must_use]
-                pub fn __admits(limit: &::wdk_etw::RateLimit) -> bool {
-                    #outer::PROVIDER.admits(limit)
-                }
+                #admits
 
                 /// Writes the event, or does nothing while the provider is not registered.
                 /// `options` is a `&`[`WriteOptions`](::wdk_etw::WriteOptions).

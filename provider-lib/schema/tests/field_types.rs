@@ -42,10 +42,10 @@ fn table() -> String {
         .collect();
     writeln!(
         text,
-        "| `[T; 4]`, `&[T]` | an array of fixed or variable length, where `T` is {}; `#[array] \
-         &[u8]` is an array of numbers |\n| `[Extent; 4]`, `&[Extent]` \
-         | an array of structures, as they are in memory; the members are numbers, `bool`, types of \
-         fixed size, maps and structures, and cannot be borrowed |\n| types with `#[map]`, `#[bitmap]` or `#[structure]` | \
+        "| `[T; 4]`, `&[T]` | an array of fixed or variable length, where `T` is {}, or [`Pointer`] \
+         with `#[address]`; `#[array] &[u8]` is an array of numbers |\n| `[Extent; 4]`, \
+         `&[Extent]` | an array of structures, as they are in memory; the members are numbers, `bool`, \
+         types of fixed size, maps and structures, and cannot be borrowed |\n| types with `#[map]`, `#[bitmap]` or `#[structure]` | \
          the number; the members in order |",
         repeating.join(", ")
     )

@@ -292,7 +292,7 @@ fn check(matches: &ArgMatches) -> Result<()> {
         };
         let now = match &named {
             Some(path) => from_file(path)?,
-            None => now(&driver, declarations)?,
+            None => now(&driver, &declarations)?,
         };
         (base, now, Some(driver.driver.package))
     };
@@ -343,7 +343,7 @@ fn from_file(path: &Path) -> Result<Compared> {
 }
 
 /// Returns the manifest of the driver's declarations, or else of its image's resources.
-fn now(driver: &AtHand, declarations: Vec<Declaration>) -> Result<Compared> {
+fn now(driver: &AtHand, declarations: &[Declaration]) -> Result<Compared> {
     if declarations.is_empty()
         && let Some(image) = driver.image()
     {
@@ -363,7 +363,7 @@ fn now(driver: &AtHand, declarations: Vec<Declaration>) -> Result<Compared> {
         .collect();
     Ok(Compared {
         name: names.join(", "),
-        manifest: of_declarations(&declarations, ANY_IMAGE)?,
+        manifest: of_declarations(declarations, ANY_IMAGE)?,
     })
 }
 

@@ -8,10 +8,12 @@ use syn::{
     Attribute, Expr, ExprLit, Ident, Lit, Type, TypeArray, TypePath, TypeReference, TypeSlice,
 };
 
+pub use self::form::{Block, Counter, Form};
 pub use self::format::Format;
 pub use self::table::{Representation, Row, Scalar, Text};
 use crate::attribute;
 
+mod form;
 mod format;
 mod table;
 
@@ -51,6 +53,7 @@ pub struct FieldOptions {
     pub name: Option<String>,
     pub tag: u32,
     pub docs: Vec<String>,
+    pub form: form::Attributes,
 }
 
 impl FieldOptions {
@@ -69,6 +72,9 @@ impl FieldOptions {
                     ));
                 }
                 given.push(word);
+            }
+            if options.form.take(word, attribute)? {
+                continue;
             }
             let format = match word.to_string().as_str() {
                 "doc" => {
@@ -112,7 +118,8 @@ fn unknown(attribute: &Attribute) -> syn::Error {
     syn::Error::new_spanned(
         attribute.path(),
         "a field cannot have this attribute; supported: `hex`, `json`, `xml`, `address`, `array`, \
-         `name = \"…\"` and `tag = 0x…`",
+         `out_type = \"…\"`, `length(…)`, `count(…)`, `counted`, `bytes`, `text`, `name = \"…\"` and \
+         `tag = 0x…`",
     )
 }
 
@@ -161,7 +168,14 @@ impl FieldType {
                  `json` and `xml` to strings that are not NUL-terminated, `address` to `Pointer`",
             ));
         }
-        if shape != Shape::One && !scalar.row().repeats {
+        if shape != Shape::One && scalar == Scalar::Pointer && options.format != Format::Address {
+            return Err(syn::Error::new_spanned(
+                written,
+                "a field cannot be an array of `Pointer` without `#[address]`, because the event \
+                 would contain the addresses; add the attribute to write them",
+            ));
+        }
+        if shape != Shape::One && !scalar.repeats(options.format) {
             return Err(syn::Error::new_spanned(
                 written,
                 format!(
