@@ -36,7 +36,10 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Toke
         .map(quote::ToTokens::to_token_stream)
         .chain([rest])
         .collect();
-    expand(&parse::provider(arguments, module, &evaluated)?)
+    let (provider, error) = parse::provider_without_faulty_events(arguments, module, &evaluated)?;
+    let mut expanded = expand(&provider)?;
+    expanded.extend(error.map(|error| error.to_compile_error()));
+    Ok(expanded)
 }
 
 /// Returns whether arguments are those of the second run, and the arguments of the provider.

@@ -40,7 +40,7 @@ pub fn of_build_script() -> Configuration {
         return configuration;
     }
     let features = features();
-    // Versions of cargo before 1.85 do not pass the names of features.
+    // Old versions of cargo do not pass the names of features.
     if !features.is_empty() || !has_features() {
         put_features(&mut configuration, &features);
     }

@@ -7,7 +7,7 @@ use proc_macro2::Span;
 use syn::{Ident, Item, ext::IdentExt as _};
 
 use crate::{
-    Encoding, Field, FieldType, Layout, Map, Provider, Scalar, Shape, Structure,
+    Encoding, Event, Field, FieldType, Layout, Map, Provider, Scalar, Shape, Structure,
     attribute::of_item as attributes,
     elements::element_size,
     errors::Errors,
@@ -475,26 +475,56 @@ fn counters(fields: &[Field], errors: &mut Errors) {
     }
 }
 
+/// Removes the events that have errors of their own, and adds the errors.
+pub fn keep_valid_events(provider: &mut Provider, errors: &mut Errors) {
+    for event in std::mem::take(&mut provider.events) {
+        let mut own = Errors::default();
+        check_event(&event, provider, &mut own);
+        if own.is_empty() {
+            provider.events.push(event);
+        }
+        errors.append(own);
+    }
+}
+
+fn check_event(event: &Event, provider: &Provider, errors: &mut Errors) {
+    let count: usize = event.fields.iter().map(template_fields).sum();
+    if event.encoding == Encoding::Manifest && count > MAX_TEMPLATE_FIELDS {
+        errors.at(
+            event.ident.span(),
+            format!(
+                "the manifest event `{}` has {count} fields, the lengths of slices included, and a \
+                 manifest can have at most {MAX_TEMPLATE_FIELDS}; put some of them into structures, \
+                 split the event, or use `encoding = tracelogging`",
+                event.ident
+            ),
+        );
+    }
+    if let Err(error) = fields(&event.fields) {
+        errors.push(error);
+    }
+    declared(&event.fields, provider, errors);
+    counters(&event.fields, errors);
+    if let Some(field) = event
+        .fields
+        .iter()
+        .find(|field| event.encoding == Encoding::Manifest && field.tag != 0)
+    {
+        errors.at(
+            field.ident.span(),
+            format!(
+                "the field `{}` has a tag, which only TraceLogging events can have; remove the \
+                 tag or use `encoding = tracelogging`",
+                field.ident
+            ),
+        );
+    }
+}
+
+/// Checks that events with ids have different ones.
 fn events(provider: &Provider, errors: &mut Errors) {
     let mut ids = HashMap::new();
     for event in &provider.events {
-        let count: usize = event.fields.iter().map(template_fields).sum();
-        if event.encoding == Encoding::Manifest && count > MAX_TEMPLATE_FIELDS {
-            errors.at(
-                event.ident.span(),
-                format!(
-                    "the manifest event `{}` has {count} fields, the lengths of slices included, and a \
-                     manifest can have at most {MAX_TEMPLATE_FIELDS}; put some of them into structures, \
-                     split the event, or use `encoding = tracelogging`",
-                    event.ident
-                ),
-            );
-        }
-        if let Err(error) = fields(&event.fields) {
-            errors.push(error);
-        }
-        declared(&event.fields, provider, errors);
-        counters(&event.fields, errors);
         // `TraceLogging` events without an id have id 0 and are identified by their names.
         if event.encoding == Encoding::TraceLogging && event.id == 0 {
             continue;
@@ -506,20 +536,6 @@ fn events(provider: &Provider, errors: &mut Errors) {
                     "the event `{}` has id {} and version {}, which the event `{first}` already has; \
                      choose another id or increase the version",
                     event.ident, event.id, event.version
-                ),
-            );
-        }
-        if let Some(field) = event
-            .fields
-            .iter()
-            .find(|field| event.encoding == Encoding::Manifest && field.tag != 0)
-        {
-            errors.at(
-                field.ident.span(),
-                format!(
-                    "the field `{}` has a tag, which only TraceLogging events can have; remove the \
-                     tag or use `encoding = tracelogging`",
-                    field.ident
                 ),
             );
         }

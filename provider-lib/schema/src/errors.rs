@@ -18,6 +18,12 @@ impl Errors {
         self.push(syn::Error::new(span, message));
     }
 
+    pub fn append(&mut self, other: Self) {
+        if let Some(errors) = other.0 {
+            self.push(errors);
+        }
+    }
+
     pub const fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -28,5 +34,9 @@ impl Errors {
 
     pub fn finish<T>(self, value: T) -> syn::Result<T> {
         self.0.map_or(Ok(value), Err)
+    }
+
+    pub fn into_inner(self) -> Option<syn::Error> {
+        self.0
     }
 }

@@ -37,6 +37,21 @@ pub fn provider(
     module: TokenStream,
     configuration: &dyn Evaluate,
 ) -> syn::Result<Provider> {
+    let (provider, error) = provider_without_faulty_events(arguments, module, configuration)?;
+    error.map_or(Ok(provider), Err)
+}
+
+/// Parses a provider as [`provider`] does, and leaves out the events that have errors, which it
+/// returns. So the uses of all other events compile, and the compiler shows no errors about them.
+///
+/// # Errors
+///
+/// Returns all errors of the declaration if one of them is not an event's.
+pub fn provider_without_faulty_events(
+    arguments: TokenStream,
+    module: TokenStream,
+    configuration: &dyn Evaluate,
+) -> syn::Result<(Provider, Option<syn::Error>)> {
     let settings: Settings = syn::parse2(arguments)?;
     let mut module: Module = syn::parse2(module)?;
     configure::configure(&mut module, configuration)?;
@@ -67,22 +82,28 @@ pub fn provider(
     };
     let own = own_types(&module.entries);
     let mut functions = Vec::new();
+    let mut of_events = Errors::default();
     for entry in module.entries {
         match entry {
             Entry::Function(function) => functions.push(function),
             Entry::Item(item) => {
                 errors.take(put_item(&mut provider, item, &own));
             }
-            Entry::Refused(error) => errors.push(error),
+            Entry::Refused(error) => of_events.push(error),
         }
     }
     // Events come last because they refer to the other items.
     for function in functions {
-        if let Some(event) = errors.take(event(&function, &provider, &own)) {
+        if let Some(event) = of_events.take(event(&function, &provider, &own)) {
             provider.events.push(event);
         }
     }
     errors.take(library::complete(&mut provider));
+    check::keep_valid_events(&mut provider, &mut of_events);
     check::provider(&provider, &mut errors);
-    errors.finish(provider)
+    if errors.is_empty() {
+        return Ok((provider, of_events.into_inner()));
+    }
+    of_events.append(errors);
+    of_events.finish((provider, None))
 }
