@@ -212,7 +212,8 @@ impl EtwLogger {
     /// Writes a record. Out of line, so that only records that are written use the stack for it.
     #[inline(never)]
     fn write(&self, record: &Record<'_>, level: Level, keyword: Keyword) {
-        let mut event = Event::new("Log");
+        let mut event = Event::new();
+        event.start("Log");
         event.str("Level", record.level().as_str());
         event.str("Target", record.target());
         if let Some(module) = record.module_path() {

@@ -355,7 +355,8 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         options: &WriteOptions,
         record: &dyn Fn(&mut Fields),
     ) {
-        let mut fields = Fields::new(name, metadata, self.has_file);
+        let mut fields = Fields::new();
+        fields.start(name, metadata, self.has_file);
         record(&mut fields);
         let (level, keyword) = self.target_of(*metadata.level());
         let event = EventDescriptor::new(0, 0, level, keyword).with_opcode(opcode);

@@ -27,7 +27,7 @@ const BUILT_DRIVERS: &str = "built_drivers::";
 const SAMPLES: &str = "samples::";
 
 /// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 9] = [
+const DRIVERS: [((&str, &str), Profile); 10] = [
     (sample::DRIVER, Profile::Debug),
     (sample::DRIVER, Profile::Release),
     (build::PROBE, Profile::Debug),
@@ -37,6 +37,7 @@ const DRIVERS: [((&str, &str), Profile); 9] = [
     (build::FILTER, Profile::Release),
     (build::INTERRUPT, Profile::Release),
     (build::MINIMAL, Profile::Release),
+    (build::FACADES, Profile::Release),
 ];
 
 fn cargo(arguments: &[&str]) -> Command {
@@ -76,11 +77,15 @@ fn check_drivers(tools: &Tools) -> Result<()> {
             build::FILTER,
             build::INTERRUPT,
             build::MINIMAL,
+            build::FACADES,
         ] {
             command.args(["--package", package]);
         }
-        // The library has code for drivers only. Other dependencies are linted elsewhere.
-        command.args(["--package", "wdk-etw", "--no-deps"]);
+        // The libraries have code for drivers only. Other dependencies are linted elsewhere.
+        for library in ["wdk-etw", "wdk-etw-log", "wdk-etw-tracing"] {
+            command.args(["--package", library]);
+        }
+        command.arg("--no-deps");
         let built_in = target().join("driver-lint");
         build::forget_old_functions(&built_in)?;
         with_standin(&mut command)
