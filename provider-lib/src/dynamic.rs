@@ -136,7 +136,7 @@ impl Provider {
         if let Some(cut) = cut {
             self.write_field_cut(&pass, &event, metadata.name, cut);
         }
-        WriteError::check(self.write_ex(
+        WriteError::check(self.write_counted(
             &pass,
             &event,
             &options,

@@ -10,6 +10,7 @@ use core::{ffi::CStr, net::SocketAddr, ptr, slice};
 use crate::{
     Channel, EventDataDescriptor, EventDescriptor, NtStatus, PlainData, Provider,
     rundown::Pass,
+    text,
     write::{Options, Plain},
 };
 
@@ -106,6 +107,8 @@ unsafe impl<A: PlainData + Copy, B: PlainData + Copy> PlainData for Packed<A, B>
 pub enum Cut {
     /// Between UTF-8 characters.
     Characters,
+    /// Between UTF-16 characters: not between the halves of a surrogate pair.
+    Utf16,
     /// Between units of this size in bytes.
     Units(usize),
 }
@@ -142,7 +145,10 @@ impl Provider {
         &self,
         event: EventRef<HAS_METADATA>,
     ) -> Option<Write<'_, HAS_METADATA>> {
-        let pass = self.rundown().enter()?;
+        let Some(pass) = self.rundown().enter() else {
+            self.counters.count_dropped();
+            return None;
+        };
         Some(Write {
             provider: self,
             event,
@@ -211,14 +217,8 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
     #[inline(never)]
     fn cut<'b>(&self, bytes: &'b [u8], room: usize, field: u16, cut: Cut) -> &'b [u8] {
         let end = match cut {
-            Cut::Characters => {
-                let mut end = room;
-                // A character does not begin with a continuation byte.
-                while end > 0 && bytes.get(end).is_some_and(|byte| byte & 0xC0 == 0x80) {
-                    end = end.wrapping_sub(1);
-                }
-                end
-            }
+            Cut::Characters => text::end_of_utf8(bytes, room),
+            Cut::Utf16 => text::end_of_utf16(bytes, room),
             Cut::Units(size) => room
                 .checked_rem(size)
                 .map_or(0, |rest| room.wrapping_sub(rest)),
@@ -251,7 +251,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
             descriptor = descriptor.with_channel(Channel::NONE);
         }
         self.provider
-            .write_ex(&self.pass, &descriptor, options, data)
+            .write_counted(&self.pass, &descriptor, options, data)
     }
 
     /// Writes the event.
@@ -296,7 +296,7 @@ impl Provider {
             event.id(),
             Packed(event.version(), Packed(cut.field, sizes)),
         );
-        let _counted = self.write_ex(
+        let _counted = self.write_counted(
             pass,
             &notice,
             &Plain,

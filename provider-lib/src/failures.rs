@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// The statuses with a counter of their own: those that the ETW documentation lists.
-const STATUSES: [NtStatus; 6] = [
+pub const STATUSES: [NtStatus; 6] = [
     NtStatus::NO_MEMORY,
     NtStatus::BUFFER_OVERFLOW,
     NtStatus::INTEGER_OVERFLOW,
@@ -70,6 +70,11 @@ impl Failures {
     #[must_use]
     pub fn with_status(&self, status: NtStatus) -> u64 {
         self.counter(status).load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of writes that failed with a status without a counter of its own.
+    pub(crate) fn otherwise(&self) -> u64 {
+        self.other.load(Ordering::Relaxed)
     }
 
     /// Returns the number of failed writes.

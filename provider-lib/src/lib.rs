@@ -53,7 +53,7 @@
 //! - A released handle is never passed to ETW: `unregister` waits for the writes in progress,
 //!   and every later write does nothing.
 //! - Failures are reported: errors name the routine and its `NTSTATUS`, and failed writes are
-//!   counted by status ([`Provider::failures`]).
+//!   counted by status ([`Provider::failures`]). [`Provider::statistics`] returns all counters.
 //!
 //! # What it does not do
 //!
@@ -74,12 +74,15 @@
 )]
 
 mod activity;
+mod counters;
 mod data;
+mod dump;
 mod dynamic;
 mod event;
 mod failures;
 mod ffi;
 mod filter;
+mod limit;
 mod notification;
 mod plain;
 mod pool;
@@ -87,7 +90,10 @@ mod provider;
 mod rundown;
 mod settle;
 mod state;
+mod statistics;
 mod sync;
+mod text;
+mod traced;
 mod traits;
 mod types;
 mod write;
@@ -95,13 +101,17 @@ mod write;
 pub use crate::{
     activity::{Activity, ActivityError, ActivityId, ActivityScope},
     data::EventDataDescriptor,
+    dump::Dump,
     dynamic::{DynamicEvent, EventMetadata, EventMetadataError},
     failures::Failures,
     filter::{FilterCopy, FilterData, FilterHeader, SchematizedFilters},
+    limit::RateLimit,
     notification::{Composite, Control, Notification},
     plain::PlainData,
     pool::POOL_TAG,
     provider::{Hook, Hooks, Provider, Refusals, RegisterError, Registered, UnregisterError},
+    statistics::Statistics,
+    traced::{HasStatus, Traced},
     traits::{Traits, TraitsBuffer, TraitsError},
     types::{
         F32, F64, FileTime, HResult, Luid, Pointer, Port, ProcessId, Sid, SystemTime, ThreadId,
@@ -118,9 +128,10 @@ pub use etw_wire::{
 /// Declares and writes a `TraceLogging` event in one place, if a session enables it.
 ///
 /// The arguments are the provider, the event's name, its `level` and `keyword` (or `keyword =
-/// none`), optionally `opcode`, `tag`, `activity`, `related`, `starts` and `flags`, and the
-/// fields, each with its type and its value. Fields have the types and attributes of a
-/// declaration ([`provider`](macro@provider)), except for maps and structures. The keyword is a
+/// none`), optionally `opcode`, `tag`, `activity`, `related`, `starts` and `flags`, a rate limit
+/// (`every = 100`, `once` or `limit = …`; see [`RateLimit`]), and the fields, each with its type
+/// and its value. Fields have the types and attributes of a
+/// declaration ([`provider`](macro@provider)), except for maps and the declaration's structures. The keyword is a
 /// constant expression; [`Keyword::union`] combines several keywords. The values are evaluated
 /// only if a session enables the event.
 ///
@@ -159,6 +170,7 @@ pub use wdk_etw_macros::event;
 /// | `encoding = manifest` or `tracelogging` | the default encoding of the provider's events |
 /// | `manifest = "…"` | a manifest, relative to the package's folder, from which `wdk-etw-build` generates the image's resources; it must agree with the declaration |
 /// | `binary_tracking` | [`Provider::with_binary_tracking`] |
+/// | `statistics` | [`Provider::with_statistics`] |
 /// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`]; the path is resolved inside the module |
 ///
 /// ETW adds a provider's traits to each of its events. A provider that needs none (all its
@@ -253,6 +265,9 @@ pub use wdk_etw_macros::event;
 ///
 #[doc = include_str!("field-types.md")]
 ///
+/// [`Dump`] is the type of a field for a range of bytes with its offset, such as part of a buffer or
+/// of a device's registers. It is a structure that the library provides.
+///
 /// A string or array that does not fit in the event is cut, between characters or elements.
 /// [`Failures::cut`] counts the cuts, and the provider writes an event `FieldCut` before the
 /// event, which has the event's id and name, the field's index, and its length before and after.
@@ -269,7 +284,9 @@ pub mod __macro {
     pub use crate::event::{
         Cut, EventBlob, EventRef, Packed, SocketBytes, Write, bytes_of, count, length,
     };
+    pub use crate::limit::FirstOption;
     pub use crate::write::{Options, Plain};
+    pub use core::compile_error;
 }
 
 #[doc(hidden)]

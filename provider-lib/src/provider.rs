@@ -5,6 +5,7 @@ use core::{cell::UnsafeCell, ffi::c_void, fmt, ptr};
 use crate::{
     Composite, EventDataDescriptor, EventDescriptor, Failures, FilterData, Guid, Keyword, Level,
     NtStatus, Traits, TraitsBuffer,
+    counters::Counters,
     ffi::{self, FilterDescriptor},
     filter::guid_from_raw,
     notification::{Control, Notification},
@@ -220,10 +221,12 @@ pub struct Provider {
     rundown: Rundown,
     phase: AtomicU8,
     handle: AtomicU64,
-    failures: Failures,
+    pub(crate) counters: Counters,
     registration: Shared,
     sets_traits: bool,
     binary_tracking: bool,
+    /// Writes the event with the counters, if the provider counts the events that it writes.
+    pub(crate) write_statistics: Option<fn(&Self)>,
     id: Guid,
     traits: &'static Traits,
     hooks: Hooks,
@@ -240,13 +243,14 @@ impl Provider {
                 rundown: Rundown::new(),
                 phase: AtomicU8::new(UNREGISTERED),
                 handle: AtomicU64::new(0),
-                failures: Failures::new(),
+                counters: Counters::new(),
                 registration: Shared(UnsafeCell::new(Registration {
                     descriptor: EventDataDescriptor::EMPTY,
                     copy: None,
                 })),
                 sets_traits: true,
                 binary_tracking: false,
+                write_statistics: None,
                 id,
                 traits,
                 hooks: Hooks::NONE,
@@ -390,6 +394,8 @@ impl Provider {
         let sets_traits = self.sets_traits || registration.copy.is_some();
         let refusals = self.configure(handle, sets_traits.then_some(blob));
         self.state.set_traits_refused(refusals.traits.is_some());
+        self.state
+            .set_counts_written(self.write_statistics.is_some());
         self.handle.store(handle, Ordering::Relaxed);
         self.rundown.open();
         self.phase.store(REGISTERED, Ordering::Release);
@@ -539,7 +545,7 @@ impl Provider {
     /// Returns the counters of failed writes.
     #[must_use]
     pub const fn failures(&self) -> &Failures {
-        &self.failures
+        &self.counters.failures
     }
 
     pub(crate) const fn state(&self) -> &EnableState {
@@ -585,10 +591,15 @@ impl Provider {
                 self.state.enable(delivered);
                 (Control::Enable(delivered), self.hooks.on_enable)
             }
-            CAPTURE_STATE => (
-                Control::CaptureState(delivered),
-                self.hooks.on_capture_state,
-            ),
+            CAPTURE_STATE => {
+                if let Some(write_statistics) = self.write_statistics {
+                    write_statistics(self);
+                }
+                (
+                    Control::CaptureState(delivered),
+                    self.hooks.on_capture_state,
+                )
+            }
             // Later versions of Windows may send other codes, which do not change the enable
             // state.
             _ => return,

@@ -54,11 +54,14 @@ const MATCH_ALL: u32 = 1;
 /// A reason for the slow path: ETW refused the registration's traits, so manifest events must not
 /// use channel 12, which requires traits.
 const TRAITS_REFUSED: u32 = 2;
+/// A reason for the slow path: the provider counts the events that it writes.
+const COUNTS_WRITTEN: u32 = 4;
 
 /// A provider's enable state.
 pub struct EnableState {
     masks: [AtomicU64; LEVELS],
-    /// The reasons why writes must take the slow path: [`MATCH_ALL`], [`TRAITS_REFUSED`].
+    /// The reasons why writes must take the slow path: [`MATCH_ALL`], [`TRAITS_REFUSED`],
+    /// [`COUNTS_WRITTEN`].
     slow_path: AtomicU32,
     current: AtomicU32,
     slots: [Slot; 2],
@@ -107,7 +110,7 @@ impl EnableState {
     }
 
     /// Returns whether writes must take the slow path, which is rare: sessions have match-all
-    /// keywords, or ETW refused the registration's traits. During an update the answer may be the
+    /// keywords, ETW refused the registration's traits, or the provider counts its events. During an update the answer may be the
     /// old one, which is safe because ETW filters again for each session.
     #[inline(always)]
     #[expect(
@@ -126,6 +129,16 @@ impl EnableState {
     /// Records whether ETW refused the registration's traits.
     pub fn set_traits_refused(&self, refused: bool) {
         self.set_slow_path(TRAITS_REFUSED, refused);
+    }
+
+    /// Returns whether the provider counts the events that it writes.
+    pub fn counts_written(&self) -> bool {
+        self.slow_path.load(Ordering::Relaxed) & COUNTS_WRITTEN != 0
+    }
+
+    /// Sets whether the provider counts the events that it writes.
+    pub fn set_counts_written(&self, counts: bool) {
+        self.set_slow_path(COUNTS_WRITTEN, counts);
     }
 
     fn set_slow_path(&self, reason: u32, needed: bool) {

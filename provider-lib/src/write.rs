@@ -98,6 +98,20 @@ impl WriteOptions {
         self
     }
 
+    /// A rate limit behind other options, which is an error.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn every(self, _count: impl crate::limit::FirstOption) -> Self {
+        self
+    }
+
+    /// A rate limit behind other options, which is an error.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn limit(self, _limit: impl crate::limit::FirstOption) -> Self {
+        self
+    }
+
     /// Excludes the sessions with these bits, which are in the sessions' filter data
     /// ([`FilterHeader::instance_id`](crate::FilterHeader)).
     #[must_use]
@@ -197,7 +211,8 @@ impl Provider {
     /// first. Declare events that are known at compile time
     /// ([`provider`](macro@crate::provider)), or write them with [`event!`](macro@crate::event).
     ///
-    /// The function does nothing and succeeds while the provider is not registered.
+    /// The function does nothing and succeeds while the provider is not registered
+    /// ([`Statistics::dropped`](crate::Statistics)).
     ///
     /// # IRQL
     ///
@@ -213,9 +228,27 @@ impl Provider {
         options: &WriteOptions,
         data: &[EventDataDescriptor<'_>; N],
     ) -> Result<(), WriteError> {
-        self.rundown().enter().map_or(Ok(()), |pass| {
-            WriteError::check(self.write_ex(&pass, event, &options, data))
-        })
+        let Some(pass) = self.rundown().enter() else {
+            self.counters.count_dropped();
+            return Ok(());
+        };
+        WriteError::check(self.write_counted(&pass, event, &options, data))
+    }
+
+    /// Calls `EtwWriteEx`, and counts the event if the provider counts its events.
+    #[inline]
+    pub(crate) fn write_counted<O: Options, const N: usize>(
+        &self,
+        pass: &Pass<'_>,
+        event: &EventDescriptor,
+        options: &O,
+        data: &[EventDataDescriptor<'_>; N],
+    ) -> NtStatus {
+        let status = self.write_ex(pass, event, options, data);
+        if status.is_success() && self.state().counts_written() {
+            self.counters.count_written();
+        }
+        status
     }
 
     /// Calls `EtwWriteEx`, and counts the failure if there is one.
@@ -263,7 +296,8 @@ impl Provider {
 ///
 /// The arguments are evaluated only if a session enables the event. Options can follow the event:
 /// `activity`, `related`, `starts`, `flags` and `except_sessions`, which are the methods of
-/// [`WriteOptions`].
+/// [`WriteOptions`]. A rate limit, which comes before the other options, leaves out occurrences:
+/// `every = 100`, `once` or `limit = …`; see [`RateLimit`](crate::RateLimit).
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -278,6 +312,7 @@ impl Provider {
 /// # fn example(offset: u64, request: ActivityId) {
 /// emit!(trace::read_complete(offset, "disk0"));
 /// emit!(trace::read_complete(offset, "disk0"), activity = request);
+/// emit!(trace::read_complete(offset, "disk0"), every = 100, activity = request);
 /// # }
 /// ```
 ///
@@ -295,16 +330,73 @@ macro_rules! emit {
     ($($part:ident)::+ ($($argument:expr),* $(,)?) $(,)?) => {
         if $($part)::+::is_enabled() {
             // The provider counts the failure; `emit!` returns no result.
-            let _result = $($part)::+::write($crate::__macro::Plain, $($argument),*);
+            let __wdk_etw_result =
+                $($part)::+::__wdk_etw_with($crate::__macro::Plain).__wdk_etw_emit($($argument),*);
         }
+    };
+    (
+        $($part:ident)::+ ($($argument:expr),* $(,)?), every = $count:expr
+        $(, $option:ident = $value:expr)* $(,)?
+    ) => {
+        if $($part)::+::is_enabled() {
+            static LIMIT: $crate::RateLimit = $crate::RateLimit::every($count);
+            $crate::emit!(
+                @limited LIMIT, $($part)::+ ($($argument),*) $(, $option = $value)*
+            );
+        }
+    };
+    (
+        $($part:ident)::+ ($($argument:expr),* $(,)?), once
+        $(, $option:ident = $value:expr)* $(,)?
+    ) => {
+        if $($part)::+::is_enabled() {
+            static LIMIT: $crate::RateLimit = $crate::RateLimit::once();
+            $crate::emit!(
+                @limited LIMIT, $($part)::+ ($($argument),*) $(, $option = $value)*
+            );
+        }
+    };
+    (
+        $($part:ident)::+ ($($argument:expr),* $(,)?), limit = $limit:expr
+        $(, $option:ident = $value:expr)* $(,)?
+    ) => {
+        if $($part)::+::is_enabled() {
+            $crate::emit!(
+                @limited $limit, $($part)::+ ($($argument),*) $(, $option = $value)*
+            );
+        }
+    };
+    (
+        @limited $limit:expr, $($part:ident)::+ ($($argument:expr),*)
+        $(, $option:ident = $value:expr)*
+    ) => {
+        if $($part)::+::__admits(&$limit) {
+            // The provider counts the failure; `emit!` returns no result.
+            let _result = $($part)::+::write(
+                $crate::emit!(@options $($option = $value),*),
+                $($argument),*
+            );
+        }
+    };
+    (@options) => {
+        $crate::__macro::Plain
+    };
+    (@options $($option:ident = $value:expr),+) => {
+        &$crate::WriteOptions::new()$(.$option($value))+
     };
     ($($part:ident)::+ ($($argument:expr),* $(,)?), $($option:ident = $value:expr),+ $(,)?) => {
         if $($part)::+::is_enabled() {
             // The provider counts the failure; `emit!` returns no result.
-            let _result = $($part)::+::write(
-                &$crate::WriteOptions::new()$(.$option($value))+,
-                $($argument),*
-            );
+            let __wdk_etw_result =
+                $($part)::+::__wdk_etw_with(&$crate::WriteOptions::new()$(.$option($value))+)
+                    .__wdk_etw_emit($($argument),*);
         }
+    };
+    ($($other:tt)*) => {
+        $crate::__macro::compile_error!(
+            "`emit!` takes an event with its fields, and then options: `emit!(trace::read(length))` or \
+             `emit!(trace::read(length), activity = id)`; the options are `activity`, `related`, \
+             `starts`, `flags` and `except_sessions`"
+        )
     };
 }

@@ -603,7 +603,7 @@ fn fields_that_do_not_fit_are_cut_and_reported() {
         Value::Text("ReadComplete".to_owned())
     );
     assert!(content(&writes[1]).len() <= ROOM);
-    // Arrays are truncated between elements, and UTF-16 strings between code units.
+    // Arrays are truncated between elements.
     let many = vec![0x0102_i16; 40_000];
     emit!(trace::arrays(&[1, 2, 3], &many, &[], &[], &[0; 6], &[], 1));
     let writes = etw.writes();

@@ -190,9 +190,10 @@ class Machine:
         self.cpu.reg_write(UC_X86_REG_RSP, rsp)
         self.cpu.emu_start(address, END)
 
-    def run(self, name):
+    def run(self, name, status=VALUES[0]):
         """Calls an exported function with the reference event's values."""
-        self.call(self.exports[name], [REQUEST] if name.endswith("_request") else VALUES)
+        values = [status, *VALUES[1:]]
+        self.call(self.exports[name], [REQUEST] if name.endswith("_request") else values)
         return {
             "instructions": self.count,
             "check": None if self.branch is None else self.branch - self.check + 1,
@@ -250,6 +251,31 @@ def sections(path):
     return found
 
 
+def helpers(machine):
+    """Returns the differences in instructions of events with helpers, for each situation."""
+    machine.call(machine.exports["helpers_register"], [])
+
+    def delta(name, writes, status=VALUES[0]):
+        without = machine.run("without_five", status)
+        event = machine.run(name, status)
+        if len(event["writes"]) != writes:
+            sys.exit(f"{name}: {len(event['writes'])} writes, expected {writes}")
+        return event["instructions"] - without["instructions"]
+
+    limits = ["every", "once", "limit"]
+    found = {name: {} for name in [*limits, "counted", "dump", "traced"]}
+    machine.switch(*STATES["disabled"])
+    for name, measured in found.items():
+        measured["disabled"] = delta(f"helper_{name}", 0)
+    machine.switch(*STATES["enabled"])
+    for name, measured in found.items():
+        measured["written"] = delta(f"helper_{name}", 1)
+    for name in limits:
+        found[name]["left out"] = delta(f"helper_{name}", 0)
+    found["traced"]["left out"] = delta("helper_traced", 0, status=0)
+    return found
+
+
 def main():
     machine = Machine(sys.argv[1])
     machine.call(machine.exports["ours_register"], [])
@@ -287,13 +313,14 @@ def main():
                     measured["taken"] = event["taken"]
                     measured["evaluated"] = evaluated
                 states[state][f"{way} {caller}"] = measured
+    measured_helpers = helpers(machine)
     base = sections(sys.argv[1])
     sizes = {}
     for argument in sys.argv[2:]:
         name, path = argument.split("=", 1)
         more = sections(path)
         sizes[name] = {kind: (more[kind] - base[kind]) / 8 for kind in base}
-    json.dump({"states": states, "per event": sizes}, sys.stdout, indent=1)
+    json.dump({"states": states, "per event": sizes, "helpers": measured_helpers}, sys.stdout, indent=1)
 
 
 if __name__ == "__main__":

@@ -5,15 +5,15 @@ use quote::{quote, quote_spanned};
 use syn::Ident;
 use wdk_etw_schema::{
     Encoding, Layout,
-    parse::AdHoc,
-    tracelogging::{self, Types},
+    parse::{AdHoc, Limit},
+    tracelogging,
 };
 
 use crate::{names, writer::Writer};
 
 /// Generates the event, its check and its write.
 pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
-    let types = Types::default();
+    let types = event.types();
     let metadata = tracelogging::event_metadata(&event.name, event.tag, &event.fields, types)?;
     let layout = Layout::of(
         &event.fields,
@@ -38,6 +38,7 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
     let AdHoc {
         provider,
         opcode,
+        limit,
         values,
         ..
     } = event;
@@ -57,6 +58,27 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
             .map(|(name, value)| quote!(.#name(#value)));
         quote!(&::wdk_etw::WriteOptions::new()#(#set)*)
     };
+    let (limit, admits) = match limit {
+        None => (None, None),
+        Some(Limit::Named(limit)) => (
+            None,
+            Some(quote_spanned!(Span::mixed_site() => && __wdk_etw_provider.admits(&#limit))),
+        ),
+        Some(other) => {
+            let value = match other {
+                Limit::Every(count) => quote!(every(#count)),
+                Limit::Once | Limit::Named(_) => quote!(once()),
+            };
+            (
+                Some(quote! {
+                    static __WDK_ETW_LIMIT: ::wdk_etw::RateLimit = ::wdk_etw::RateLimit::#value;
+                }),
+                Some(
+                    quote_spanned!(Span::mixed_site() => && __wdk_etw_provider.admits(&__WDK_ETW_LIMIT)),
+                ),
+            )
+        }
+    };
     Ok(quote_spanned! { Span::mixed_site() => {
         const __WDK_ETW_KEYWORD: ::wdk_etw::Keyword = #keyword;
         static __WDK_ETW_EVENT: ::wdk_etw::__macro::EventBlob<#size> =
@@ -69,11 +91,12 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
                 *#metadata,
             );
         #writer
-        let provider: &::wdk_etw::Provider = &#provider;
-        if provider.is_enabled_fast(::wdk_etw::Level(#level), __WDK_ETW_KEYWORD) {
+        #limit
+        let __wdk_etw_provider: &::wdk_etw::Provider = &#provider;
+        if __wdk_etw_provider.is_enabled_fast(::wdk_etw::Level(#level), __WDK_ETW_KEYWORD) #admits {
             // The provider counts the failure; `event!` returns no result.
-            let _status = __wdk_etw_write(
-                provider,
+            let __wdk_etw_status = __wdk_etw_write(
+                __wdk_etw_provider,
                 __WDK_ETW_EVENT.tracelogging(),
                 #options,
                 #(#values,)*

@@ -13,14 +13,20 @@ use wdk_etw_schema::{
 
 use crate::names;
 
+/// Returns a name that no item of the author has: a constant in scope would make a pattern of a
+/// parameter or a local variable with its name.
+fn reserved(name: &str) -> Ident {
+    format_ident!("__wdk_etw_{name}", span = Span::mixed_site())
+}
+
 /// Returns the name of the function's parameter for a field.
 fn argument(field: usize) -> Ident {
-    format_ident!("a{field}", span = Span::mixed_site())
+    reserved(&format!("a{field}"))
 }
 
 /// Returns the name of a local variable for a leaf or a block.
 fn local(prefix: &str, leaf: usize) -> Ident {
-    format_ident!("{prefix}{leaf}", span = Span::mixed_site())
+    reserved(&format!("{prefix}{leaf}"))
 }
 
 /// Returns the expression for a leaf's value.
@@ -37,8 +43,8 @@ fn in_block(leaf: &Leaf) -> TokenStream {
         Wire::Map(_) => quote!(#value.0),
         Wire::CountedIpv6 => quote!(#value.octets()),
         Wire::Plain(scalar, format) => match scalar.row().representation {
-            Representation::Cast64 => quote!((#value as u64)),
-            Representation::Cast8 => quote!((#value as u8)),
+            Representation::Cast64 => quote!((#value as ::core::primitive::u64)),
+            Representation::Cast8 => quote!((#value as ::core::primitive::u8)),
             Representation::Pointer if format == Format::Address => quote!(#value.address()),
             Representation::Pointer => quote!(#value.hidden()),
             Representation::BigEndian16 => quote!(#value.0.to_be_bytes()),
@@ -64,16 +70,14 @@ fn in_block(leaf: &Leaf) -> TokenStream {
 fn bytes(leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
     let value = value(leaf);
     let characters = quote!(::wdk_etw::__macro::Cut::Characters);
+    let utf16 = quote!(::wdk_etw::__macro::Cut::Utf16);
     let units = |size: usize| quote!(::wdk_etw::__macro::Cut::Units(#size));
     Some(match leaf.wire {
         Wire::Text(text) | Wire::Terminated(text) => match text {
             Text::Str => (quote!(#value.as_bytes()), characters),
             Text::CStr => (quote!(#value.to_bytes()), characters),
-            Text::Utf16 => (quote!(::wdk_etw::__macro::bytes_of(#value)), units(2)),
-            Text::UnicodeString => (
-                quote!(::wdk_etw::__macro::bytes_of(#value.units())),
-                units(2),
-            ),
+            Text::Utf16 => (quote!(::wdk_etw::__macro::bytes_of(#value)), utf16),
+            Text::UnicodeString => (quote!(::wdk_etw::__macro::bytes_of(#value.units())), utf16),
             Text::Bytes => (value, units(1)),
         },
         Wire::Counted(scalar) => (
@@ -103,25 +107,26 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
     let value = value(leaf);
     if let Some((bytes, cut)) = bytes(leaf) {
         if path == Path::Fast {
-            return quote!(let #text: &[u8] = #bytes;);
+            return quote!(let #text: &[::core::primitive::u8] = #bytes;);
         }
+        let (write, room) = (reserved("write"), reserved("room"));
         // An event with more fields than this has too many data descriptors.
         let field = u16::try_from(leaf.field).unwrap_or(u16::MAX);
         return quote! {
-            let #text: &[u8] = write.fit(#bytes, room, #field, #cut);
-            let room = room.wrapping_sub(#text.len());
+            let #text: &[::core::primitive::u8] = #write.fit(#bytes, #room, #field, #cut);
+            let #room = #room.wrapping_sub(#text.len());
         };
     }
     match leaf.wire {
         Wire::Fixed(..) => quote! {
-            let #text: &[u8] = ::wdk_etw::__macro::bytes_of(#value.as_slice());
+            let #text: &[::core::primitive::u8] = ::wdk_etw::__macro::bytes_of(#value.as_slice());
         },
-        Wire::Sid => quote!(let #text: &[u8] = #value.as_bytes();),
+        Wire::Sid => quote!(let #text: &[::core::primitive::u8] = #value.as_bytes();),
         Wire::SocketAddr => {
             let socket = local("s", at);
             quote! {
                 let #socket = ::wdk_etw::__macro::SocketBytes::new(&#value);
-                let #text: &[u8] = #socket.as_bytes();
+                let #text: &[::core::primitive::u8] = #socket.as_bytes();
             }
         }
         // These have a local above, or are in a block.
@@ -171,17 +176,23 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
     }
 }
 
+/// The number of parts from which a block is divided, so that the nesting of its type stays far
+/// below the compiler's `recursion_limit`.
+const DIVIDED: usize = 32;
+
 /// Returns the expression for the parts of a block, without padding between them.
 fn block(parts: &[BlockPart], layout: &Layout) -> TokenStream {
-    match parts {
-        [] => quote!(()),
-        [last] => part(*last, layout),
-        [first, rest @ ..] => {
-            let first = part(*first, layout);
-            let rest = block(rest, layout);
-            quote!(::wdk_etw::__macro::Packed(#first, #rest))
+    let (first, rest) = match parts {
+        [] => return quote!(()),
+        [last] => return part(*last, layout),
+        [first, rest @ ..] if rest.len() < DIVIDED => (part(*first, layout), rest),
+        _ => {
+            let (first, rest) = parts.split_at(parts.len() / 2);
+            (block(first, layout), rest)
         }
-    }
+    };
+    let rest = block(rest, layout);
+    quote!(::wdk_etw::__macro::Packed(#first, #rest))
 }
 
 /// A function that writes the events of one layout.
@@ -201,7 +212,13 @@ impl Writer<'_> {
     /// registers. In all other cases it calls the slow path.
     pub fn expand(&self) -> TokenStream {
         let Self { layout, .. } = self;
-        let provider = self.provider.clone().unwrap_or_else(|| quote!(provider));
+        let by_parameter = reserved("provider");
+        let (event, options) = (reserved("event"), reserved("options"));
+        let (write, room_left) = (reserved("write"), reserved("room"));
+        let provider = self
+            .provider
+            .clone()
+            .unwrap_or_else(|| quote!(#by_parameter));
         let slow_name = format_ident!("{}_slow", self.name);
         let prepare_all = |path| {
             let leaves = layout.leaves.iter().enumerate();
@@ -215,10 +232,10 @@ impl Writer<'_> {
         let slow = self.function(
             &slow_name,
             &quote! {
-                let ::core::option::Option::Some(write) = #provider.enter_slow(event) else {
+                let ::core::option::Option::Some(#write) = #provider.enter_slow(#event) else {
                     return ::wdk_etw::NtStatus::SUCCESS;
                 };
-                let room: usize = #room;
+                let #room_left: ::core::primitive::usize = #room;
                 #prepare_slow
                 #slow_body
             },
@@ -233,16 +250,16 @@ impl Writer<'_> {
         let too_long = lengths
             .split_first()
             .map(|(first, rest)| quote!(|| #first.len() #(.saturating_add(#rest.len()))* > #room));
-        let provider_argument = self.provider.is_none().then(|| quote!(provider,));
+        let provider_argument = self.provider.is_none().then(|| quote!(#by_parameter,));
         let arguments = (0..self.parameters.len()).map(argument);
         let fast = self.function(
             &self.name,
             &quote! {
                 #prepare_fast
                 if #provider.needs_slow_path() #too_long {
-                    return #slow_name(#provider_argument event, options, #(#arguments),*);
+                    return #slow_name(#provider_argument #event, #options, #(#arguments),*);
                 }
-                let ::core::option::Option::Some(write) = #provider.enter(event) else {
+                let ::core::option::Option::Some(#write) = #provider.enter(#event) else {
                     return ::wdk_etw::NtStatus::SUCCESS;
                 };
                 #fast_body
@@ -254,10 +271,11 @@ impl Writer<'_> {
     fn function(&self, name: &Ident, body: &TokenStream) -> TokenStream {
         let parameters = self.parameters;
         let arguments = (0..parameters.len()).map(argument);
-        let provider = self
-            .provider
-            .is_none()
-            .then(|| quote!(provider: &::wdk_etw::Provider,));
+        let provider = self.provider.is_none().then(|| {
+            let provider = reserved("provider");
+            quote!(#provider: &::wdk_etw::Provider,)
+        });
+        let (event, options) = (reserved("event"), reserved("options"));
         let has_metadata = self.encoding == Encoding::TraceLogging;
         quote! {
             #[cold]
@@ -267,8 +285,8 @@ impl Writer<'_> {
             )]
             fn #name<O: ::wdk_etw::__macro::Options>(
                 #provider
-                event: ::wdk_etw::__macro::EventRef<#has_metadata>,
-                options: O,
+                #event: ::wdk_etw::__macro::EventRef<#has_metadata>,
+                #options: O,
                 #(#arguments: #parameters,)*
             ) -> ::wdk_etw::NtStatus {
                 #body
@@ -278,6 +296,7 @@ impl Writer<'_> {
 
     /// Generates the blocks, the data descriptors and the call to ETW.
     fn body(&self, path: Path) -> TokenStream {
+        let (write, options) = (reserved("write"), reserved("options"));
         let mut blocks = TokenStream::new();
         let mut descriptors = Vec::new();
         for (at, descriptor) in self.layout.descriptors.iter().enumerate() {
@@ -295,7 +314,7 @@ impl Writer<'_> {
             }
         }
         let leading = match self.encoding {
-            Encoding::TraceLogging => quote!(write.traits(), write.event_metadata(),),
+            Encoding::TraceLogging => quote!(#write.traits(), #write.event_metadata(),),
             Encoding::Manifest => TokenStream::new(),
         };
         let finish = match path {
@@ -304,7 +323,7 @@ impl Writer<'_> {
         };
         quote! {
             #blocks
-            write.#finish(&options, &[#leading #(#descriptors),*])
+            #write.#finish(&#options, &[#leading #(#descriptors),*])
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use syn::ext::IdentExt as _;
 use wdk_etw_schema::{
     Encoding, Event, Field, FieldType, MapKind, Provider, Scalar, Shape, Structure,
 };
@@ -150,7 +151,11 @@ impl Writer<'_> {
     fn names(&mut self, provider: &mut manifest::Provider) {
         for task in &self.declaration.tasks {
             let at = position(task.ident.span());
-            let message = self.text(&format!("Task.{}", task.ident), task.name.clone(), at);
+            let message = self.text(
+                &format!("Task.{}", task.ident.unraw()),
+                task.name.clone(),
+                at,
+            );
             provider.tasks.push(manifest::Task {
                 name: xml_name(&task.name),
                 value: task.value,
@@ -161,7 +166,11 @@ impl Writer<'_> {
         }
         for opcode in &self.declaration.opcodes {
             let at = position(opcode.ident.span());
-            let message = self.text(&format!("Opcode.{}", opcode.ident), opcode.name.clone(), at);
+            let message = self.text(
+                &format!("Opcode.{}", opcode.ident.unraw()),
+                opcode.name.clone(),
+                at,
+            );
             provider.opcodes.push(manifest::Opcode {
                 name: xml_name(&opcode.name),
                 value: opcode.value,
@@ -172,7 +181,7 @@ impl Writer<'_> {
         }
         for keyword in &self.declaration.keywords {
             let at = position(keyword.ident.span());
-            let id = format!("Keyword.{}", keyword.ident);
+            let id = format!("Keyword.{}", keyword.ident.unraw());
             let message = self.text(&id, keyword.name.clone(), at);
             provider.keywords.push(manifest::Keyword {
                 name: xml_name(&keyword.name),
@@ -188,7 +197,11 @@ impl Writer<'_> {
         for channel in &self.declaration.channels {
             let named = &channel.named;
             let at = position(named.ident.span());
-            let message = self.text(&format!("Channel.{}", named.ident), named.name.clone(), at);
+            let message = self.text(
+                &format!("Channel.{}", named.ident.unraw()),
+                named.name.clone(),
+                at,
+            );
             // Channel names must be unique in the system.
             let name = if named.name.contains('/') {
                 named.name.clone()
@@ -197,7 +210,7 @@ impl Writer<'_> {
             };
             provider.channels.push(manifest::Channel {
                 name,
-                id: Some(named.ident.to_string()),
+                id: Some(named.ident.unraw().to_string()),
                 kind: channel.kind.clone(),
                 value: named.value,
                 explicit_value: true,
@@ -211,11 +224,11 @@ impl Writer<'_> {
 
     fn maps(&mut self, provider: &mut manifest::Provider) {
         for map in &self.declaration.maps {
-            let name = map.ident.to_string();
+            let name = map.ident.unraw().to_string();
             let mut items = Vec::new();
             for entry in &map.entries {
                 let at = position(entry.ident.span());
-                let id = format!("Map.{name}.{}", entry.ident);
+                let id = format!("Map.{name}.{}", entry.ident.unraw());
                 items.push(manifest::MapItem {
                     value: entry.value,
                     message: Some(self.text(&id, entry.name.clone(), at)),
@@ -350,7 +363,10 @@ impl Writer<'_> {
                     fields.value(&name, (in_type, out_type), *scalar, *shape, at);
                 }
                 FieldType::Named(ident) => {
-                    let map = provider.maps.iter().position(|map| *ident == map.name);
+                    let map = provider
+                        .maps
+                        .iter()
+                        .position(|map| ident.unraw() == map.name);
                     if let Some(map) = map {
                         let scalar = self.declaration.maps[map].scalar;
                         let (in_type, out_type) = scalar.manifest(wdk_etw_schema::Format::Default);

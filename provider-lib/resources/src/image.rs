@@ -1,4 +1,4 @@
-//! Writes the resources of a driver's image.
+//! The manifests of declarations.
 
 use std::{
     env, fs, io,
@@ -6,17 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use wdk_etw_schema::Provider;
+use wdk_etw_schema::{Configuration, Provider};
 
 use etw_manifest::{
     self as manifest, Failures, Manifest, ManifestError, Position, Rule,
     compare::{self, Break},
-    printable, res, resources,
+    printable, resources,
 };
 
 use crate::{
+    configuration,
     declaration::{self, Files},
-    version::Version,
 };
 
 /// Reasons why the resources could not be made.
@@ -63,6 +63,48 @@ pub enum BuildError {
     /// The providers of a file do not all name the same manifest, or none.
     #[error("{}: the providers of a file must all name the same manifest, or none", .0.display())]
     Manifests(PathBuf),
+    /// Two files declare providers of the same name or GUID.
+    #[error(
+        "two providers in the image have the {what}: in {first} and in {second}; give one of them \
+         another name or GUID"
+    )]
+    Meeting {
+        /// What they have in common: the name or the GUID.
+        what: String,
+        /// The file and the line of one.
+        first: String,
+        /// The file and the line of the other.
+        second: String,
+    },
+    /// The manifests of two files have different first languages.
+    #[error(
+        "the texts of {} are in {second}, and those of the image's other providers in {first}; an \
+         image has one first language: add a translation to one of the manifests",
+        path.display()
+    )]
+    Cultures {
+        /// The file.
+        path: PathBuf,
+        /// The language of the files before it.
+        first: String,
+        /// The file's language.
+        second: String,
+    },
+    /// The declarations are valid, but not in one image.
+    #[error("the image's providers do not fit in one set of resources: {}", .0.join("; "))]
+    Together(Vec<String>),
+    /// A library's package has no `links` key.
+    #[error(
+        "the package {0} has no `links` key, so cargo does not pass its declaration to the driver's \
+         build script; add `links = \"{0}-etw\"` to [package] in its Cargo.toml"
+    )]
+    NoLinks(String),
+    /// A path cannot be passed to another build script.
+    #[error(
+        "cannot pass the declarations to the driver's build script: a path is not UTF-8, or contains \
+         the separator of path lists: {0:?}"
+    )]
+    Path(Vec<PathBuf>),
     /// A declaration disagrees with its manifest.
     #[error("{}", disagreeing(path, disagreements))]
     Disagreement {
@@ -153,7 +195,21 @@ pub fn package_folder(path: &Path) -> PathBuf {
 ///
 /// Fails with [`BuildError`], which contains the line and column of each mistake.
 pub fn manifest_of(path: &Path, files: &Files<'_>) -> Result<(Manifest, Vec<PathBuf>), BuildError> {
-    let providers = declared(path)?;
+    manifest_in(path, files, &configuration::of_build_script())
+}
+
+/// Returns the manifest that decodes a source file's providers in a configuration, and the files
+/// that were read, as [`manifest_of`] does.
+///
+/// # Errors
+///
+/// Fails with [`BuildError`], which contains the line and column of each mistake.
+pub fn manifest_in(
+    path: &Path,
+    files: &Files<'_>,
+    configuration: &Configuration,
+) -> Result<(Manifest, Vec<PathBuf>), BuildError> {
+    let providers = declared_in(path, configuration)?;
     let made = declaration::manifest(&providers, files);
     let mut named = providers.iter().map(|provider| &provider.manifest);
     let Some(Some(file)) = named.next() else {
@@ -189,12 +245,24 @@ pub fn manifest_of(path: &Path, files: &Files<'_>) -> Result<(Manifest, Vec<Path
 ///
 /// Fails with [`BuildError::Read`], [`BuildError::Declaration`] or [`BuildError::NoProvider`].
 pub fn declared(path: &Path) -> Result<Vec<Provider>, BuildError> {
+    declared_in(path, &configuration::of_build_script())
+}
+
+/// Reads the providers that a source file declares in a configuration, as [`declared`] does.
+///
+/// # Errors
+///
+/// Fails as [`declared`] does.
+pub fn declared_in(
+    path: &Path,
+    configuration: &Configuration,
+) -> Result<Vec<Provider>, BuildError> {
     let text = read_text(path)?;
     let wrong = |failures| BuildError::Declaration {
         path: path.to_owned(),
         failures,
     };
-    let providers = wdk_etw_schema::parse::source(&text).map_err(|errors| {
+    let providers = wdk_etw_schema::parse::source_in(&text, configuration).map_err(|errors| {
         let errors = errors.into_iter().map(|error| {
             let start = error.span().start();
             ManifestError {
@@ -222,102 +290,6 @@ pub fn declared(path: &Path) -> Result<Vec<Provider>, BuildError> {
     }
 }
 
-fn variable(name: &'static str) -> Result<String, BuildError> {
+pub(crate) fn variable(name: &'static str) -> Result<String, BuildError> {
     env::var(name).map_err(|_| BuildError::NoBuildScript(name))
-}
-
-/// Returns the numbers of a package's version; the fourth is 0.
-fn numbers(version: &str) -> Result<[u16; 4], BuildError> {
-    let mut numbers = [0; 4];
-    // A pre-release name and metadata can follow the three parts.
-    let parts = version.split(['-', '+']).next().unwrap_or_default();
-    for (number, part) in numbers.iter_mut().zip(parts.split('.')) {
-        *number = part.parse().map_err(|error| BuildError::Version {
-            version: version.to_owned(),
-            error,
-        })?;
-    }
-    Ok(numbers)
-}
-
-/// The resources of a driver's image.
-#[derive(Clone, Debug)]
-pub struct Image {
-    version: Version,
-    declaration: Option<PathBuf>,
-}
-
-impl Image {
-    /// Returns resources with a version resource that is derived from the package's `Cargo.toml`.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`BuildError::NoBuildScript`] outside a build script, and with
-    /// [`BuildError::Version`] if the version does not fit in a version resource.
-    pub fn of_package() -> Result<Self, BuildError> {
-        let version = variable("CARGO_PKG_VERSION")?;
-        let package = variable("CARGO_PKG_NAME")?;
-        Ok(Self {
-            version: Version {
-                number: numbers(&version)?,
-                version,
-                company: variable("CARGO_PKG_AUTHORS")?.replace(':', ", "),
-                description: variable("CARGO_PKG_DESCRIPTION")?,
-                file: format!("{}.sys", package.replace('-', "_")),
-                product: package,
-                copyright: variable("CARGO_PKG_LICENSE")?,
-                debug: variable("DEBUG")? == "true" && variable("PROFILE")? == "debug",
-            },
-            declaration: None,
-        })
-    }
-
-    /// Changes the content of the version resource.
-    #[must_use]
-    pub fn version(mut self, change: impl FnOnce(&mut Version)) -> Self {
-        change(&mut self.version);
-        self
-    }
-
-    /// Sets the source file that declares the provider, relative to the package's folder. Decoders
-    /// find the provider's events in the image, which has one such resource.
-    #[must_use]
-    pub fn declaration(mut self, path: impl Into<PathBuf>) -> Self {
-        self.declaration = Some(path.into());
-        self
-    }
-
-    /// Writes the resources, and links them into the package's image if its target is Windows.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`BuildError`], which contains the cause.
-    pub fn embed(&self) -> Result<(), BuildError> {
-        let mut all = vec![self.version.resource()?];
-        if let Some(path) = &self.declaration {
-            let image = &self.version.file;
-            let files = Files {
-                resources: image,
-                messages: image,
-            };
-            let (manifest, read) = manifest_of(path, &files)?;
-            for path in read {
-                println!("cargo::rerun-if-changed={}", path.display());
-            }
-            all.extend(resources::resources(&manifest)?);
-        }
-        let resources = res::file(&all)?;
-        let folder = PathBuf::from(variable("OUT_DIR")?);
-        let path = folder.join("resources.res");
-        fs::write(&path, resources).map_err(|error| BuildError::Write {
-            path: path.clone(),
-            error,
-        })?;
-        // Other linkers do not support resources, and builds for other targets are only checked,
-        // not run.
-        if variable("CARGO_CFG_TARGET_ENV")? == "msvc" {
-            println!("cargo::rustc-link-arg-cdylib={}", path.display());
-        }
-        Ok(())
-    }
 }

@@ -15,20 +15,33 @@
 //! Viewer, Windows Performance Analyzer and `wevtutil` decode the driver's events from its image.
 //! `TraceLogging` events do not need the resources.
 //!
+//! A driver can have several providers, in one source file or in several, and library crates can
+//! have providers of their own: see [`Image::declaration`] and [`export`]. The image's resources
+//! have all of them.
+//!
 //! The crate `etw-manifest`, re-exported as [`manifest`], reads, checks and writes manifests and
 //! their resources.
 
+pub mod configuration;
 pub mod declaration;
+mod embed;
 pub mod image;
 pub mod import;
+mod library;
+mod several;
 pub mod version;
 
 use std::path::PathBuf;
 
+pub use embed::Image;
 pub use etw_manifest as manifest;
-pub use image::{BuildError, Image, declared, manifest_of, package_folder};
+pub use image::{BuildError, declared, declared_in, manifest_in, manifest_of, package_folder};
+pub use library::{export, export_dependencies};
+pub use several::manifest_of_all;
+pub use wdk_etw_schema::Configuration;
 
-/// Adds the resources of the provider that a source file declares to the package's image.
+/// Adds the resources of the providers that a source file declares to the package's image, with
+/// those of the libraries that pass on theirs ([`export`]).
 ///
 /// Also adds a version resource that is derived from the package's `Cargo.toml`. Call this function
 /// from a build script; the path is relative to the package's folder.

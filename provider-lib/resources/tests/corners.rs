@@ -142,6 +142,20 @@ fn names_that_rust_already_has_are_replaced() {
 }
 
 #[test]
+fn a_percent_sign_that_stands_for_nothing_is_left_out() {
+    let manifest = read(
+        "<templates><template tid='T'><data name='a' inType='win:UInt32'/></template></templates>\
+         <events><event value='1' template='T' level='win:Error' message='$(string.S)'/></events>",
+        "<string id='S' value='100%% of %1% x, %s%.%n100%'/>",
+    );
+    let (source, _) = imported(&manifest);
+    assert!(
+        source.contains(r#"message = "100%% of %1 x, s.%n100%%""#),
+        "{source}"
+    );
+}
+
+#[test]
 fn texts_cannot_end_their_comments() {
     let text = man("", "<string id='A' value='x&#13;&#10;y \u{202e} z'/>")
         .replace("symbol='P'", "symbol='P' message='$(string.A)'");

@@ -2,11 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use etw_wire::winmeta;
 use proc_macro2::Span;
-use syn::Ident;
+use syn::{Ident, Item, ext::IdentExt as _};
 
 use crate::{
     Encoding, Field, FieldType, Layout, Provider, Structure,
+    attribute::of_item as attributes,
     errors::Errors,
     tracelogging::{self, Types},
 };
@@ -96,28 +98,108 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
     }
 }
 
-/// The names of the items that the macro generates in addition to events and keywords.
+/// The names of the items that the macro generates in addition to those of the declaration.
 const MADE: &[&str] = &["register", "unregister", "PROVIDER", "ID", "GROUP"];
 
-/// Checks that all generated items have different names.
+/// The beginnings of names of generated items that nobody uses by name.
+const HIDDEN: &[&str] = &["__wdk_etw", "__WDK_ETW", "__write_"];
+
+/// The namespace of a name in Rust.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Namespace {
+    Types,
+    Values,
+}
+
+/// Returns the names that the module's own items take. Imports are the compiler's.
+fn names_of(item: &Item) -> Vec<(Namespace, &Ident)> {
+    use Namespace::{Types, Values};
+    match item {
+        Item::Const(item) => vec![(Values, &item.ident)],
+        Item::Enum(item) => vec![(Types, &item.ident)],
+        Item::Fn(item) => vec![(Values, &item.sig.ident)],
+        Item::Mod(item) => vec![(Types, &item.ident)],
+        Item::Static(item) => vec![(Values, &item.ident)],
+        Item::Struct(item) if matches!(item.fields, syn::Fields::Named(_)) => {
+            vec![(Types, &item.ident)]
+        }
+        Item::Struct(item) => vec![(Types, &item.ident), (Values, &item.ident)],
+        Item::Trait(item) => vec![(Types, &item.ident)],
+        Item::Type(item) => vec![(Types, &item.ident)],
+        Item::Union(item) => vec![(Types, &item.ident)],
+        _ => Vec::new(),
+    }
+}
+
+/// Checks that all items of the module have different names.
 fn names(provider: &Provider, errors: &mut Errors) {
-    let events = provider.events.iter().map(|event| &event.ident);
-    let keywords = provider.keywords.iter().map(|keyword| &keyword.ident);
+    use Namespace::{Types, Values};
+    // The compiler removes some of the items that have a condition.
+    let others = provider
+        .others
+        .iter()
+        .filter(|item| {
+            let mut attributes = attributes(item).iter();
+            attributes.all(|attribute| !attribute.path().is_ident("cfg"))
+        })
+        .flat_map(names_of);
+    // A map is a tuple structure, and an event a function and a module.
+    let maps = provider
+        .maps
+        .iter()
+        .flat_map(|map| [(Types, &map.ident), (Values, &map.ident)]);
+    let structures = provider
+        .structures
+        .iter()
+        .map(|structure| (Types, &structure.ident));
+    let events = provider
+        .events
+        .iter()
+        .flat_map(|event| [(Types, &event.ident), (Values, &event.ident)]);
+    let keywords = provider
+        .keywords
+        .iter()
+        .map(|keyword| (Values, &keyword.ident));
+    let all = others
+        .chain(maps)
+        .chain(structures)
+        .chain(events)
+        .chain(keywords);
     let mut seen = HashSet::new();
-    for ident in events.chain(keywords) {
-        if MADE.iter().any(|made| ident == made) {
+    let mut told = HashSet::new();
+    for (namespace, ident) in all {
+        let name = ident.unraw().to_string();
+        let is_made = namespace == Values && MADE.contains(&name.as_str());
+        let is_reserved = is_made || HIDDEN.iter().any(|start| name.starts_with(start));
+        let is_new = seen.insert((namespace, name.clone()));
+        if (is_reserved || !is_new) && told.insert((name, ident.span().start())) {
+            let what = if is_reserved {
+                "is reserved for an item that the macro generates"
+            } else {
+                "is already used in this declaration"
+            };
             errors.at(
                 ident.span(),
-                format!(
-                    "the name `{ident}` is reserved for an item that the macro generates; choose \
-                     another name"
-                ),
+                format!("the name `{ident}` {what}; choose another name"),
             );
-        } else if !seen.insert(ident) {
+        }
+    }
+    for keyword in &provider.keywords {
+        if keyword.ident == "none" {
             errors.at(
-                ident.span(),
+                keyword.ident.span(),
+                "`keyword = none` means no keyword, so a keyword cannot have this name; choose \
+                 another one",
+            );
+        }
+    }
+    for opcode in &provider.opcodes {
+        if winmeta::OPCODES.iter().any(|one| opcode.ident == one.ident) {
+            errors.at(
+                opcode.ident.span(),
                 format!(
-                    "the name `{ident}` is already used in this declaration; choose another name"
+                    "`{}` is a standard opcode, which needs no declaration; choose another name",
+                    opcode.ident
                 ),
             );
         }
@@ -149,7 +231,16 @@ fn unique<'a, T: std::hash::Hash + Eq + std::fmt::Display>(
     errors: &mut Errors,
 ) {
     let mut seen = HashMap::new();
+    let mut names = HashSet::new();
     for (number, span, ident) in entries {
+        // The names of constants are checked with those of other items.
+        if what != "keyword" && !names.insert(ident.to_string()) {
+            errors.at(
+                ident.span(),
+                format!("the {what} `{ident}` is declared twice; rename one of them"),
+            );
+            continue;
+        }
         let message = format!("the {what} `{ident}` has the {value} {number}");
         if let Some(first) = seen.insert(number, ident) {
             errors.at(
@@ -168,15 +259,35 @@ fn declared(fields: &[Field], provider: &Provider, errors: &mut Errors) {
             && types.map(name).is_none()
             && types.structure(name).is_none()
         {
-            errors.push(crate::types::undeclared(name));
+            let mut error = crate::types::undeclared(name);
+            let own = provider.maps.iter().map(|map| &map.ident);
+            let own = own.chain(provider.structures.iter().map(|one| &one.ident));
+            let own: Vec<_> = own.map(|ident| format!("`{ident}`")).collect();
+            if !own.is_empty() {
+                error = syn::Error::new(
+                    error.span(),
+                    format!("{error}; declared: {}", own.join(", ")),
+                );
+            }
+            errors.push(error);
         }
     }
 }
 
 /// Checks that all fields have different names.
 pub fn fields(fields: &[Field]) -> syn::Result<()> {
+    let mut idents = HashSet::new();
     let mut seen = HashSet::new();
     for field in fields {
+        if !idents.insert(field.ident.unraw()) {
+            return Err(syn::Error::new(
+                field.ident.span(),
+                format!(
+                    "another field is already named `{}`; rename one of them",
+                    field.ident
+                ),
+            ));
+        }
         if !seen.insert(&field.name) {
             return Err(syn::Error::new(
                 field.ident.span(),

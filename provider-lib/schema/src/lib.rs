@@ -6,9 +6,11 @@
 
 mod attribute;
 mod check;
+mod configuration;
 mod errors;
 mod event;
 mod layout;
+mod message;
 pub mod parse;
 mod provider;
 pub mod tracelogging;
@@ -16,6 +18,7 @@ mod traits;
 mod types;
 
 pub use attribute::pascal_case;
+pub use configuration::{Configuration, Evaluate, Evaluated};
 pub use etw_wire::Guid;
 pub use event::{Encoding, Event, Field, Level};
 pub use layout::{BlockPart, DataDescriptor, Layout, Leaf, MAX_CONTENT, Wire};

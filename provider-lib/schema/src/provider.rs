@@ -22,6 +22,9 @@ pub struct Provider {
     pub hooks: Hooks,
     /// True if traces record the path of the driver's image (`EventProviderBinaryTrackInfo`).
     pub binary_tracking: bool,
+    /// True if the provider counts its events and writes its counters when a session requests its
+    /// state.
+    pub statistics: bool,
     /// The path of the manifest to generate the image's resources from, relative to the package's
     /// folder. If this is `None`, they come from the declaration.
     pub manifest: Option<String>,
@@ -176,6 +179,8 @@ pub struct Structure {
     pub ident: Ident,
     /// The type's visibility.
     pub visibility: Visibility,
+    /// True if `wdk-etw` has the type, so that no code is generated for it.
+    pub in_library: bool,
     /// The type's generics, which structures with borrowed fields have.
     pub generics: syn::Generics,
     /// The fields.

@@ -282,6 +282,23 @@ fn a_driver_that_ends_its_process_is_reported() {
         assert!(error.contains("; the step is `load "), "{error}");
         assert!(shown.contains("0 events in "), "{shown}");
     }
+    // What the step wrote and printed before the end is shown, and in the file.
+    for service in ["exit", "kill", "corrupt"] {
+        let service = format!("{service}-after-events");
+        let (shown, _) = run(&service, &[]);
+        let is_event = |line: &&str| line.starts_with("    ") && line.contains(" rest=hex:");
+        assert_eq!(shown.lines().filter(is_event).count(), 200, "{shown}");
+        assert!(
+            shown.contains("    driver: 200 events are written\n"),
+            "{shown}"
+        );
+        assert!(shown.contains("200 events in "), "{shown}");
+        let trace = etl_file::Trace::open(folder.path().join("ended.etl")).unwrap();
+        assert_eq!(trace.damages(), []);
+        assert!(trace.header().end_time.is_some());
+        let data = trace.events().map(|event| event.record.user_data.clone());
+        assert!(data.eq((0..200).map(|byte| vec![byte])), "{service}");
+    }
     let (shown, _) = run("exit", &["--message-format", "json"]);
     let lines: Vec<serde_json::Value> = shown
         .lines()
@@ -361,6 +378,33 @@ fn a_pdb_that_cannot_be_read_loses_no_finding_and_no_event() {
         assert!(told.contains("0 events in "), "{told}");
         assert!(told.contains("found: 1 error,"), "{told}");
     }
+}
+
+/// Replaces bytes by as many others, everywhere.
+fn replaced(mut bytes: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    for at in 0..bytes.len() - from.len() {
+        if bytes[at..].starts_with(from) {
+            bytes[at..at + to.len()].copy_from_slice(to);
+        }
+    }
+    bytes
+}
+
+#[test]
+fn a_pdb_without_the_authors_lines_is_noted() {
+    let note = "etw_probe_driver.pdb has no line information for etw_probe_driver.sys, so findings \
+                name functions only; set `debug = \"line-tables-only\"` for the profile";
+    let whole = fs::read(common::probe().with_extension("pdb")).unwrap();
+    let (_, said) = run_probe_with(&whole, "leaked-pool", &[]);
+    assert!(said.contains("tests/drivers/probe/src/lib.rs:"), "{said}");
+    assert!(!said.contains(note), "{said}");
+    // Only the lines of packages are left, as when a profile has `debug = false`.
+    let packages = br"C:\src\cargo\";
+    let without = replaced(whole, br"C:\src\tests\", packages);
+    let without = replaced(without, br"C:\src\tools\", packages);
+    let (_, said) = run_probe_with(&without, "leaked-pool", &[]);
+    assert!(said.contains(note), "{said}");
 }
 
 #[test]

@@ -13,8 +13,8 @@ use std::{
 use loom::{model::Builder, sync::Arc, thread};
 use wdk_etw::{
     __facade::settle,
-    Composite, EventDescriptor, Guid, Keyword, Level, Provider, RegisterError, Registered, Traits,
-    WriteOptions,
+    Composite, EventDescriptor, Guid, Keyword, Level, Provider, RateLimit, RegisterError,
+    Registered, Traits, WriteOptions,
     model::{EnableState, Rundown},
     traits,
 };
@@ -129,6 +129,8 @@ fn a_handle_is_never_used_after_the_rundown_is_closed() {
 /// its own atomics, so this one always has the current value.
 static LIVE: AtomicU64 = AtomicU64::new(0);
 static REGISTRATIONS: AtomicU32 = AtomicU32::new(0);
+/// The number of writes.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
 static TRAITS: Traits = traits!("Test");
 static EVENT: EventDescriptor = EventDescriptor::new(1, 0, Level(4), Keyword::bit::<0>());
 
@@ -209,6 +211,7 @@ extern "system" fn EtwWriteEx(
     _count: u32,
     _data: *const c_void,
 ) -> i32 {
+    WRITTEN.fetch_add(1, Ordering::SeqCst);
     // The handle is valid during the whole call.
     assert_live(handle);
     thread::yield_now();
@@ -299,5 +302,47 @@ fn racing_unregistrations_unregister_once() {
         let _ok_or_busy = provider.unregister();
         other.join().unwrap();
         assert_eq!(LIVE.load(Ordering::SeqCst), 0);
+    });
+}
+
+#[test]
+fn a_rate_limit_admits_each_nth_occurrence_exactly_once() {
+    loom::model(|| {
+        let shared = Arc::new((
+            Provider::new(Guid::NULL, &TRAITS),
+            RateLimit::every(2),
+            RateLimit::once(),
+        ));
+        let count = |shared: &(Provider, RateLimit, RateLimit)| {
+            let admitted = |limit| u32::from(shared.0.admits(limit));
+            (
+                admitted(&shared.1) + admitted(&shared.1),
+                admitted(&shared.2),
+            )
+        };
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || count(&shared))
+        };
+        let here = count(&shared);
+        let other = other.join().unwrap();
+        // Two of four occurrences, and one of two.
+        assert_eq!((here.0 + other.0, here.1 + other.1), (2, 1));
+        assert_eq!((shared.1.left_out(), shared.2.left_out()), (2, 1));
+        // The provider knows those before the last admitted occurrence, and all of the other limit.
+        assert_eq!(shared.0.statistics().left_out, 2);
+    });
+}
+
+#[test]
+fn an_event_is_either_written_or_counted_as_dropped() {
+    check(|provider| {
+        assert_eq!(provider.register(), Ok(Registered::Complete));
+        WRITTEN.store(0, Ordering::SeqCst);
+        let writer = thread::spawn(|| write(provider));
+        provider.unregister().unwrap();
+        writer.join().unwrap();
+        let written = WRITTEN.load(Ordering::SeqCst);
+        assert_eq!(written + provider.statistics().dropped, 1);
     });
 }

@@ -16,9 +16,9 @@ use etw_manifest::{
 };
 use serde_json::json;
 use wdk_etw_build::{
-    BuildError,
+    BuildError, Configuration,
     declaration::{self, Files},
-    import, manifest_of, package_folder,
+    import, manifest_of, manifest_of_all, package_folder,
 };
 use wdk_etw_schema::Encoding;
 
@@ -168,32 +168,20 @@ fn read(path: &Path, image: &str) -> Result<Manifest> {
 }
 
 /// Returns the manifest of a driver's declarations.
-pub fn of_declarations(
-    driver: &AtHand,
-    declarations: Vec<Declaration>,
-    image: &str,
-) -> Result<Manifest> {
-    if let [only] = declarations.as_slice() {
+pub fn of_declarations(declarations: &[Declaration], image: &str) -> Result<Manifest> {
+    if let [only] = declarations {
         return read(&only.path, image);
     }
-    let mut providers = Vec::new();
-    for one in declarations {
-        if let Some(provider) = one.providers.iter().find(|it| it.manifest.is_some()) {
-            bail!(
-                "the provider {} in {} names a manifest, and {} declares providers in other files as \
-                 well; declare all providers of the driver in one file",
-                provider.name,
-                driver.named(&one.path),
-                driver.driver.package
-            );
-        }
-        providers.extend(one.providers);
-    }
+    let sources: Vec<_> = declarations
+        .iter()
+        .map(|one| (one.path.clone(), Configuration::new()))
+        .collect();
     let files = Files {
         resources: image,
         messages: image,
     };
-    Ok(declaration::manifest(&providers, &files))
+    let (manifest, _) = manifest_of_all(&sources, &files)?;
+    Ok(manifest)
 }
 
 /// `manifest write`: writes a driver's manifest from its declaration.
@@ -230,7 +218,7 @@ fn write(matches: &ArgMatches) -> Result<()> {
                     .iter()
                     .map(|one| driver.named(&one.path))
                     .collect();
-                let made = of_declarations(&driver, declarations, &image)?;
+                let made = of_declarations(&declarations, &image)?;
                 (made, names.join(", "), out)
             }
         }
@@ -374,7 +362,7 @@ fn now(driver: &AtHand, declarations: Vec<Declaration>) -> Result<Compared> {
         .collect();
     Ok(Compared {
         name: names.join(", "),
-        manifest: of_declarations(driver, declarations, ANY_IMAGE)?,
+        manifest: of_declarations(&declarations, ANY_IMAGE)?,
     })
 }
 
@@ -483,7 +471,7 @@ fn compile(matches: &ArgMatches) -> Result<()> {
     }
     let driver = AtHand::of(matches)?;
     let out = out.unwrap_or_else(|| driver.driver.target.join("manifest"));
-    let made = of_declarations(&driver, driver.some_declarations()?, &driver.installed())?;
+    let made = of_declarations(&driver.some_declarations()?, &driver.installed())?;
     compile_to(&made, &driver.driver.image, &out, version)
 }
 

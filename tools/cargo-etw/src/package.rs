@@ -447,7 +447,7 @@ fn descriptions(driver: &AtHand, declarations: Vec<Declaration>) -> Result<Vec<E
     let traced: Vec<Traced> = providers.map(Traced::declared).collect();
     let mut files = Vec::new();
     if manifest::has_manifest_events(&declarations) {
-        let made = manifest::of_declarations(driver, declarations, &driver.installed())?;
+        let made = manifest::of_declarations(&declarations, &driver.installed())?;
         let text = etw_manifest::write(&made, "Written by `cargo etw package`.");
         let what = "the provider's manifest, for tools that need one";
         files.push((format!("{name}.man"), text.into_bytes(), what));

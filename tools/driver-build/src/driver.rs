@@ -1,11 +1,9 @@
 //! Finds the driver in a cargo workspace, and builds its image.
 
 use std::{
-    collections::BTreeSet,
     env, fs,
-    io::{self, BufRead as _, BufReader, IsTerminal as _},
     path::{self, Component, Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -13,13 +11,16 @@ use serde_json::{Value, json};
 
 use crate::{
     config::Flags,
+    dependencies::{list, others, outside},
     link,
-    missing::missing_names,
+    messages::run,
     process::{line, output_of},
     profile,
-    standin::{CRATES_IO, REPLACED, Replaced, Standin},
+    standin::Standin,
     toolchain::{Machine, Toolchain},
 };
+
+pub use crate::messages::Messages;
 
 /// A build profile of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,16 +122,6 @@ pub struct Image {
     pub sys: PathBuf,
     /// Its symbols.
     pub pdb: PathBuf,
-}
-
-/// The form in which a build shows the compiler's messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Messages {
-    /// For people, on standard error.
-    Human,
-    /// cargo's JSON messages on standard output, and one with the reason `driver-image` for the
-    /// image.
-    Json,
 }
 
 impl Driver {
@@ -315,7 +306,7 @@ impl Driver {
         standin: &mut Standin,
     ) -> Result<Value> {
         let metadata = self.resolve(toolchain, options, |cargo| standin.replace(cargo))?;
-        let others = others(self, &metadata, standin)?;
+        let others = others(&self.package, &self.manifest, &metadata, standin)?;
         if others.is_empty() {
             return Ok(metadata);
         }
@@ -326,7 +317,7 @@ impl Driver {
             standin.add(&source, one)?;
         }
         let metadata = self.resolve(toolchain, options, |cargo| standin.replace(cargo))?;
-        match self::others(self, &metadata, standin)?.first() {
+        match self::others(&self.package, &self.manifest, &metadata, standin)?.first() {
             None => Ok(metadata),
             Some(other) => bail!("{}", other.refusal(&self.package)),
         }
@@ -358,67 +349,6 @@ impl Driver {
         );
         serde_json::from_slice(&output.stdout)
             .with_context(|| format!("cannot read the output of: {}", line(&cargo)))
-    }
-}
-
-/// Returns the compiler's options that give the packages outside the workspace, which path
-/// dependencies name, the same folder on every machine.
-fn outside(metadata: &Value, workspace: &Path, standin: &Path) -> Vec<String> {
-    let mut packages: Vec<(&Path, &str)> = list(&metadata["packages"])
-        .filter(|package| package["source"].is_null())
-        .filter_map(|package| {
-            let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
-            Some((folder, package["name"].as_str()?))
-        })
-        // The stand-ins have names of their own.
-        .filter(|(folder, _)| !folder.starts_with(workspace) && !folder.starts_with(standin))
-        .collect();
-    // rustc takes the last option that fits: that of the package, not of one around it.
-    packages.sort_by_key(|(folder, _)| folder.as_os_str().len());
-    packages
-        .iter()
-        .map(|(folder, name)| link::remap(folder, &format!("packages/{name}")))
-        .collect()
-}
-
-/// A WDK crate that a driver depends on and that is not a stand-in.
-#[derive(Debug)]
-struct Other {
-    name: String,
-    version: String,
-    /// The crate's source as cargo names it; `None` for a folder.
-    source: Option<String>,
-    manifest: PathBuf,
-}
-
-impl Other {
-    /// Returns the stand-in for the crate, and the source in which it replaces the crate.
-    fn stand_in(&self) -> Option<(String, Replaced)> {
-        let one = Replaced::find(&self.name, &self.version)?;
-        let source = self.source.as_deref()?;
-        // `git+https://…?rev=…#<commit>`
-        let source = source
-            .strip_prefix("git+")
-            .map_or(CRATES_IO, |url| url.split(['?', '#']).next().unwrap_or(url));
-        Some((source.to_owned(), one))
-    }
-
-    /// Says why a driver with this crate cannot be built.
-    fn refusal(&self, driver: &str) -> String {
-        let Self { name, version, .. } = self;
-        if self.source.is_none() && Replaced::find(name, version).is_some() {
-            return format!(
-                "{driver} depends on {name} in the folder {}, which stand-ins cannot replace; depend \
-                 on {name} {version} of crates.io or of a git repository",
-                self.manifest.parent().unwrap_or(&self.manifest).display()
-            );
-        }
-        let all = REPLACED.map(|one| format!("{} {}", one.name, one.version));
-        format!(
-            "{driver} depends on {name} {version}, which has no stand-in; drivers build without the \
-             WDK with {} and the versions of wdk, wdk-alloc and wdk-panic that depend on these",
-            all.join(", ")
-        )
     }
 }
 
@@ -526,11 +456,6 @@ fn is_for_the_wdk(package: &Value) -> bool {
     depends || !package["metadata"]["wdk"].is_null()
 }
 
-/// Returns the elements of a JSON array.
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
-
 /// Returns the libraries of the workspace's packages that a package uses, directly or not.
 fn used_libraries(metadata: &Value, package: &Value) -> Vec<PathBuf> {
     let mut reached = vec![package];
@@ -575,105 +500,6 @@ fn framework(wdk: &Value) -> Option<Framework> {
         target,
         minimum: number("minimum-kmdf-version-minor").unwrap_or(target),
     })
-}
-
-/// Returns the WDK crates among a driver's dependencies that are not stand-ins; fails if there are
-/// neither these nor stand-ins.
-fn others(driver: &Driver, metadata: &Value, standin: &Standin) -> Result<Vec<Other>> {
-    let mut others = Vec::new();
-    let mut is_replaced = false;
-    for package in used_packages(driver, metadata)? {
-        let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
-        let name = text("name");
-        if REPLACED.iter().all(|one| one.name != name) {
-            continue;
-        }
-        let manifest = PathBuf::from(text("manifest_path"));
-        if standin.contains(&manifest) {
-            is_replaced = true;
-            continue;
-        }
-        others.push(Other {
-            name,
-            version: text("version"),
-            source: package["source"].as_str().map(str::to_owned),
-            manifest,
-        });
-    }
-    ensure!(
-        is_replaced || !others.is_empty(),
-        "{} depends on neither wdk-sys nor wdk-build; add wdk-sys 0.5 to its dependencies",
-        driver.package
-    );
-    Ok(others)
-}
-
-/// Returns the packages that a driver's build uses, itself included; the workspace can have others,
-/// which other members use.
-fn used_packages<'a>(driver: &Driver, metadata: &'a Value) -> Result<Vec<&'a Value>> {
-    let packages = || list(&metadata["packages"]);
-    let own = packages()
-        .find(|one| one["manifest_path"].as_str().map(Path::new) == Some(&driver.manifest));
-    let own = own.with_context(|| format!("cargo's metadata has no package {}", driver.package))?;
-    let mut reached = vec![&own["id"]];
-    let mut at = 0;
-    while let Some(&id) = reached.get(at) {
-        at += 1;
-        let node = list(&metadata["resolve"]["nodes"]).find(|node| node["id"] == *id);
-        for dependency in node.into_iter().flat_map(|node| list(&node["deps"])) {
-            let is_built = list(&dependency["dep_kinds"]).any(|one| one["kind"] != "dev");
-            if is_built && !reached.contains(&&dependency["pkg"]) {
-                reached.push(&dependency["pkg"]);
-            }
-        }
-    }
-    Ok(packages()
-        .filter(|one| reached.contains(&&one["id"]))
-        .collect())
-}
-
-/// Runs cargo, shows its messages, and adds a note about names that the stand-in lacks.
-fn run(cargo: &mut Command, messages: Messages) -> Result<()> {
-    let format = match messages {
-        Messages::Human if io::stderr().is_terminal() => "json-diagnostic-rendered-ansi",
-        Messages::Human | Messages::Json => "json",
-    };
-    let mut child = cargo
-        .arg(format!("--message-format={format}"))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot start: {}", line(cargo)))?;
-    let mut missing = BTreeSet::new();
-    if let Some(output) = child.stdout.take() {
-        for text in BufReader::new(output).lines() {
-            let text = text.context("cannot read cargo's messages")?;
-            let message: Value = serde_json::from_str(&text).unwrap_or_default();
-            missing.extend(missing_names(&message));
-            match messages {
-                Messages::Json => println!("{text}"),
-                Messages::Human => {
-                    if let Some(rendered) = message["message"]["rendered"].as_str() {
-                        eprint!("{rendered}");
-                    }
-                }
-            }
-        }
-    }
-    let status = child
-        .wait()
-        .with_context(|| format!("cannot run: {}", line(cargo)))?;
-    if status.success() {
-        return Ok(());
-    }
-    if missing.is_empty() {
-        bail!("cargo cannot build the driver ({status})");
-    }
-    bail!(
-        "cargo cannot build the driver ({status}); these names may be ones that the stand-in for \
-         wdk-sys lacks although the WDK's headers have them: {}",
-        Vec::from_iter(missing).join(", ")
-    )
 }
 
 /// Returns the machine that a command line names.
@@ -793,128 +619,5 @@ mod tests {
         // Either mark of a driver is enough.
         plugin["metadata"] = json!({ "wdk": {} });
         assert_eq!(choose(&[plugin], "x", None).unwrap(), "plugin");
-    }
-
-    /// Returns the metadata of a package that depends on others.
-    fn resolved(package: &Value, dependencies: &[Value]) -> Value {
-        let mut all: Vec<Value> = dependencies.to_vec();
-        all.push(package.clone());
-        for one in &mut all {
-            one["id"] = one["name"].clone();
-        }
-        let deps: Vec<Value> = dependencies
-            .iter()
-            .map(|one| json!({ "pkg": one["name"], "dep_kinds": [{ "kind": null }] }))
-            .collect();
-        let nodes = json!([{ "id": package["name"], "deps": deps }]);
-        json!({ "packages": all, "resolve": { "nodes": nodes } })
-    }
-
-    #[test]
-    fn the_versions_of_other_members_do_not_matter() {
-        let folder = tempfile::tempdir().unwrap();
-        let standin = Standin::write(folder.path(), Path::new("none")).unwrap();
-        let d = package("d", "cdylib");
-        let driver = drivers(&workspace(std::slice::from_ref(&d)))
-            .unwrap()
-            .remove(0);
-        let path = folder.path().join("wdk-sys/Cargo.toml");
-        let standin_sys = json!({ "name": "wdk-sys", "version": "0.5.2", "manifest_path": path });
-        let old = json!({
-            "id": "wdk-build", "name": "wdk-build", "version": "0.3.0", "source": "registry+x",
-            "manifest_path": "/r/wdk-build/Cargo.toml",
-        });
-        let sibling = json!({ "id": "s", "name": "s", "manifest_path": "/w/s/Cargo.toml" });
-        // An old version that a sibling uses, or that the driver's tests use.
-        let mut metadata = resolved(&d, std::slice::from_ref(&standin_sys));
-        let uses_old = |kind: Value| json!({ "pkg": "wdk-build", "dep_kinds": [{ "kind": kind }] });
-        if let Some(packages) = metadata["packages"].as_array_mut() {
-            packages.extend([old, sibling.clone()]);
-        }
-        let ours = metadata["resolve"]["nodes"][0]["deps"][0].clone();
-        metadata["resolve"]["nodes"][0]["deps"] = json!([ours, uses_old(json!("dev"))]);
-        assert!(others(&driver, &metadata, &standin).unwrap().is_empty());
-        metadata["resolve"]["nodes"][0]["deps"][1] = uses_old(json!("build"));
-        assert_eq!(others(&driver, &metadata, &standin).unwrap().len(), 1);
-        // A driver without wdk-sys beside a sibling with it.
-        let mut metadata = resolved(&d, &[standin_sys, sibling]);
-        let nodes = &mut metadata["resolve"]["nodes"];
-        nodes[0]["deps"] = json!([{ "pkg": "s", "dep_kinds": [{ "kind": "dev" }] }]);
-        let error = others(&driver, &metadata, &standin)
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("add wdk-sys 0.5"), "{error}");
-    }
-
-    #[test]
-    fn other_versions_of_the_wdk_crates_are_named_with_those_that_work() {
-        let folder = tempfile::tempdir().unwrap();
-        let standin = Standin::write(folder.path(), Path::new("none")).unwrap();
-        let d = package("d", "cdylib");
-        let driver = drivers(&workspace(std::slice::from_ref(&d)))
-            .unwrap()
-            .remove(0);
-        let found = |packages: &[Value]| others(&driver, &resolved(&d, packages), &standin);
-        let ours = json!({
-            "name": "wdk-sys", "version": "0.5.2", "source": null,
-            "manifest_path": folder.path().join("wdk-sys/Cargo.toml"),
-        });
-        assert!(found(std::slice::from_ref(&ours)).unwrap().is_empty());
-        let other = |version: &str, source: Value| {
-            let other = json!({
-                "name": "wdk-build", "version": version, "source": source,
-                "manifest_path": "/w/wdk-build/Cargo.toml",
-            });
-            found(&[ours.clone(), other]).unwrap().remove(0)
-        };
-        let old = other("0.3.0", json!("registry+x"));
-        assert!(old.stand_in().is_none());
-        assert_eq!(
-            old.refusal("d"),
-            "d depends on wdk-build 0.3.0, which has no stand-in; drivers build without the WDK with \
-             wdk-build 0.6, wdk-build 0.5, wdk-sys 0.5 and the versions of wdk, wdk-alloc and \
-             wdk-panic that depend on these"
-        );
-        // The versions of Microsoft's template, and crates of a repository, are replaced too.
-        let template = other("0.5.1", json!("registry+x")).stand_in().unwrap();
-        assert_eq!(
-            (template.0.as_str(), template.1.version),
-            ("crates-io", "0.5")
-        );
-        let git = other("0.6.2", json!("git+https://example.com/wdk?rev=1#12"));
-        let git = git.stand_in().unwrap();
-        assert_eq!(
-            (git.0.as_str(), git.1.version),
-            ("https://example.com/wdk", "0.6")
-        );
-        let path = other("0.6.0", Value::Null);
-        assert!(path.stand_in().is_none());
-        let refusal = path.refusal("d");
-        assert!(refusal.contains("in the folder /w/wdk-build,"), "{refusal}");
-        let error = found(&[]).unwrap_err().to_string();
-        assert!(error.contains("add wdk-sys 0.5"), "{error}");
-    }
-
-    #[test]
-    fn packages_outside_the_workspace_have_the_same_folders_everywhere() {
-        let package = |name: &str, folder: &str, source: &Value| json!({ "name": name, "manifest_path": format!("{folder}/Cargo.toml"), "source": source });
-        let metadata = json!({ "packages": [
-            package("inner", "/home/me/lib/inner", &Value::Null),
-            package("lib", "/home/me/lib", &Value::Null),
-            package("driver", "/home/me/driver", &Value::Null),
-            package("wdk-sys", "/tmp/target/etw/standin/wdk-sys", &Value::Null),
-            package("syn", "/home/me/.cargo/registry/src/x/syn-2", &json!("registry+x")),
-        ] });
-        assert_eq!(
-            outside(
-                &metadata,
-                Path::new("/home/me/driver"),
-                Path::new("/tmp/target/etw/standin")
-            ),
-            [
-                "--remap-path-prefix=/home/me/lib=packages/lib",
-                "--remap-path-prefix=/home/me/lib/inner=packages/inner"
-            ]
-        );
     }
 }

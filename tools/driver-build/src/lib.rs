@@ -11,8 +11,10 @@
 //! - [`process`] runs other programs, and [`progress`] shows what is done meanwhile.
 
 mod config;
+mod dependencies;
 pub mod driver;
 pub mod link;
+mod messages;
 mod missing;
 pub mod packages;
 pub mod process;

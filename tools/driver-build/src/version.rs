@@ -47,8 +47,9 @@ fn refusal(program: &str, found: Version, reason: Option<&str>) -> String {
     let oldest = Version::oldest();
     let reason = reason.map(|reason| format!(" ({reason})"));
     format!(
-        "building without the WDK needs Rust {oldest} or later, but {program} is {found} here{}; run \
-         `cargo +{oldest} etw build`, or choose a newer toolchain",
+        "building without the WDK needs Rust {oldest} or later, but {program} is {found} here{}; \
+         choose a newer toolchain, or run `rustup toolchain install {oldest}` and `cargo +{oldest} etw \
+         build`",
         reason.unwrap_or_default()
     )
 }
@@ -105,8 +106,8 @@ mod tests {
         assert_eq!(
             refusal("cargo", Version(1, 91), Some(&file)),
             "building without the WDK needs Rust 1.95 or later, but cargo is 1.91 here \
-             (1.91-x86_64-unknown-linux-gnu, overridden by '/w/rust-toolchain.toml'); run `cargo \
-             +1.95 etw build`, or choose a newer toolchain"
+             (1.91-x86_64-unknown-linux-gnu, overridden by '/w/rust-toolchain.toml'); choose a \
+             newer toolchain, or run `rustup toolchain install 1.95` and `cargo +1.95 etw build`"
         );
         assert_eq!(why(active, Some("1.90")), "1.90 is selected");
     }

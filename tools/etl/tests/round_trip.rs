@@ -335,3 +335,63 @@ fn output_that_fails_leaves_the_buffers_before_it() {
     assert_eq!(trace.damages(), []);
     assert_eq!(trace.events().count(), 1);
 }
+
+#[test]
+fn a_file_that_was_cut_short_is_continued() {
+    let record = |timestamp| EventRecord {
+        timestamp,
+        ..EventRecord::default()
+    };
+    let filled = |timestamp| {
+        let mut buffer = Buffer::new(0x1000, 0);
+        buffer.try_append(&record(timestamp)).unwrap();
+        buffer
+    };
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    // The same buffers: at once, and with a stop after each without a call of `finish`.
+    let finish = Finish {
+        events_lost: 3,
+        ..Finish::default()
+    };
+    let start = || LogFile::create(std::io::Cursor::new(Vec::new()), header.clone()).unwrap();
+    let mut whole = start();
+    let mut parts = start().finish(Finish::default()).unwrap();
+    for (timestamp, replaces) in [(1, false), (2, false), (3, true), (4, true), (5, true)] {
+        let trace = Trace::parse(parts.get_ref()).unwrap();
+        let mut part = LogFile::resume(parts, &trace).unwrap();
+        for log in [&mut whole, &mut part] {
+            if replaces {
+                log.replace_oldest(&filled(timestamp), timestamp).unwrap();
+            } else {
+                log.append(&filled(timestamp), timestamp).unwrap();
+            }
+        }
+        parts = part.finish(Finish::default()).unwrap();
+    }
+    let trace = Trace::parse(parts.get_ref()).unwrap();
+    let parts = LogFile::resume(parts, &trace).unwrap().finish(finish);
+    let read = |file: std::io::Cursor<Vec<u8>>| {
+        let trace = Trace::parse(file.get_ref()).unwrap();
+        assert_eq!(trace.damages(), []);
+        let buffers: Vec<_> = trace.buffers().iter().map(|one| one.sequence).collect();
+        let times: Vec<_> = trace.events().map(|one| one.record.timestamp).collect();
+        (trace.header().clone(), buffers, times)
+    };
+    let parts = read(parts.unwrap());
+    assert_eq!(parts, read(whole.finish(finish).unwrap()));
+    assert_eq!(parts.2, [5, 4]);
+}
+
+#[test]
+fn a_file_whose_buffers_moved_is_not_continued() {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let mut bytes = write(header, &[EventRecord::default()]);
+    // The data buffer's size.
+    bytes[0x1000..0x1004].copy_from_slice(&0x800_u32.to_le_bytes());
+    let trace = Trace::parse(&bytes).unwrap();
+    let refused = LogFile::resume(std::io::Cursor::new(bytes), &trace);
+    assert!(
+        matches!(refused, Err(WriteError::NotContinuable)),
+        "{refused:?}"
+    );
+}

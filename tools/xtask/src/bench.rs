@@ -286,6 +286,7 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
             row.what
         )?;
     }
+    text.push_str(&helpers_table(measured));
     text.push_str(
         "\nThe form of a caller has a cost for every event in it: a caller whose own calls have \
          four arguments\nneeds space for a fifth, and a caller that has the values in memory has \
@@ -297,6 +298,34 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
          of the caller's stack.\n",
     );
     Ok((text, missed))
+}
+
+/// The helpers of an event: the name in `count.py`, and the name in the table.
+const HELPERS: [(&str, &str); 6] = [
+    ("every", "`emit!(…, every = 100)`"),
+    ("once", "`emit!(…, once)`"),
+    ("limit", "`emit!(…, limit = LIMIT)`"),
+    ("counted", "a provider with `statistics`"),
+    ("dump", "a `Dump` of 8 bytes instead of the string"),
+    (
+        "traced",
+        "`status.traced(trace::failed)`, an event with the status only",
+    ),
+];
+
+/// Returns the table of what helpers cost. None has a goal: the rows above are the native ones.
+fn helpers_table(measured: &Value) -> String {
+    let mut text = String::from(
+        "\nEvents with a helper, `TraceLogging`, in the caller with five arguments: the difference in \
+         instructions.\n*Left out* is an occurrence that a rate limit leaves out, or a status that \
+         is a success.\n\n| | disabled | left out | written |\n|---|--:|--:|--:|\n",
+    );
+    for (name, title) in HELPERS {
+        let figures = ["disabled", "left out", "written"]
+            .map(|situation| number(measured["helpers"][name][situation].as_f64()));
+        text.push_str(&format!("| {title} | {} |\n", figures.join(" | ")));
+    }
+    text
 }
 
 /// Measures the time in which the stand-in kernel records the sample driver's events to a file.

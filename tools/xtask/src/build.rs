@@ -28,6 +28,9 @@ pub const FILTER: (&str, &str) = ("etw-filter-driver", "etw_filter_driver");
 /// A driver of a device with registers and an interrupt.
 pub const INTERRUPT: (&str, &str) = ("etw-interrupt-driver", "etw_interrupt_driver");
 
+/// A driver with several providers, one of them of a library crate.
+pub const SEVERAL: (&str, &str) = ("etw-several-driver", "etw_several_driver");
+
 /// The guide's driver.
 pub const MINIMAL: (&str, &str) = ("etw-minimal-driver", "etw_minimal_driver");
 

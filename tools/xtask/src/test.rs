@@ -36,6 +36,7 @@ const DRIVERS: [((&str, &str), Profile); 10] = [
     (build::USB, Profile::Release),
     (build::FILTER, Profile::Release),
     (build::INTERRUPT, Profile::Release),
+    (build::SEVERAL, Profile::Release),
     (build::MINIMAL, Profile::Release),
     (build::FACADES, Profile::Release),
 ];
@@ -76,6 +77,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
             build::USB,
             build::FILTER,
             build::INTERRUPT,
+            build::SEVERAL,
             build::MINIMAL,
             build::FACADES,
         ] {

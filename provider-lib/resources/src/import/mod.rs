@@ -451,7 +451,30 @@ fn kind_of_channel(kind: &str) -> Ident {
 /// Converts a message that numbers the template's fields to one that numbers the declaration's
 /// fields.
 fn renumber(message: &str, numbers: &[usize]) -> String {
-    replace_fields(message, |number| {
+    let message = replace_fields(message, |number| {
         numbers.get(number.checked_sub(1)?).copied()
-    })
+    });
+    without_loose_percent_signs(&message)
+}
+
+/// Removes each `%` before a character that it does not change, which a declaration's message cannot
+/// have. Viewers show the same text.
+fn without_loose_percent_signs(message: &str) -> String {
+    let mut out = String::new();
+    let mut characters = message.chars().peekable();
+    while let Some(character) = characters.next() {
+        match (character, characters.peek()) {
+            ('%', Some('%')) => {
+                characters.next();
+                out.push_str("%%");
+            }
+            ('%', Some(after)) if after.is_ascii_digit() || "nrtb!".contains(*after) => {
+                out.push('%');
+            }
+            ('%', Some(_)) => {}
+            ('%', None) => out.push_str("%%"),
+            _ => out.push(character),
+        }
+    }
+    out
 }

@@ -1,5 +1,7 @@
 //! Events that are declared at their call site, with `event!`.
 
+use std::collections::HashSet;
+
 use etw_wire::winmeta;
 use proc_macro2::{Span, TokenStream};
 use syn::{
@@ -7,8 +9,12 @@ use syn::{
     parse::{ParseStream, Parser as _},
 };
 
-use super::event::{field, level, undeclared, without_keyword, without_level};
-use crate::{Field, FieldType, Level, attribute, check};
+use super::{
+    event::{field, level, undeclared, without_keyword, without_level},
+    library,
+    words::{Given, item},
+};
+use crate::{Field, FieldType, Level, Structure, attribute, check, tracelogging::Types};
 
 /// An event that is declared at its call site: `event!(PROVIDER, "Name", level = Info,
 /// keyword = …, { field: type = value, … })`.
@@ -26,14 +32,40 @@ pub struct AdHoc {
     pub opcode: u8,
     /// The event's tag.
     pub tag: u32,
+    /// The rate limit.
+    pub limit: Option<Limit>,
     /// The options of the write, such as `activity` and `flags`, with their values.
     pub options: Vec<(Ident, Expr)>,
     /// The fields.
     pub fields: Vec<Field>,
+    /// The library's structures that the fields have.
+    pub structures: Vec<Structure>,
     /// The fields' values.
     pub values: Vec<Expr>,
     /// The source location of the name.
     pub span: Span,
+}
+
+impl AdHoc {
+    /// Returns the structures of the event's fields.
+    #[must_use]
+    pub fn types(&self) -> Types<'_> {
+        Types {
+            structures: &self.structures,
+            ..Types::default()
+        }
+    }
+}
+
+/// A rate limit.
+#[derive(Debug)]
+pub enum Limit {
+    /// `every = 100`, a constant expression.
+    Every(Expr),
+    /// `once`.
+    Once,
+    /// `limit = LIMIT`, the driver's own limit.
+    Named(Expr),
 }
 
 /// Parses the arguments of `event!`.
@@ -45,6 +77,17 @@ pub fn ad_hoc(tokens: TokenStream) -> syn::Result<AdHoc> {
     parse_ad_hoc.parse2(tokens)
 }
 
+/// Sets the event's rate limit, unless it has one.
+fn set_limit(limit: &mut Option<Limit>, word: &Ident, new: Limit) -> syn::Result<()> {
+    if limit.replace(new).is_some() {
+        return Err(syn::Error::new(
+            word.span(),
+            "an event has one rate limit: `every = …`, `once` or `limit = …`; remove the others",
+        ));
+    }
+    Ok(())
+}
+
 fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
     let provider = input.parse()?;
     input.parse::<Token![,]>()?;
@@ -53,7 +96,9 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
     let mut keyword = None;
     let mut event_opcode = 0;
     let mut tag = 0;
+    let mut limit = None;
     let mut options = Vec::new();
+    let mut given = Given::default();
     let mut fields = Vec::new();
     let mut values = Vec::new();
     while !input.is_empty() {
@@ -71,10 +116,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
                 let written: syn::Type = inside.parse()?;
                 inside.parse::<Token![=]>()?;
                 values.push(inside.parse()?);
-                let field = field(&ident, &written, &attributes)?;
-                if let FieldType::Named(name) = &field.kind {
-                    return Err(crate::types::undeclared(name));
-                }
+                let field = field(&ident, &written, &attributes, &HashSet::new())?;
                 fields.push(field);
                 if !inside.is_empty() {
                     inside.parse::<Token![,]>()?;
@@ -83,8 +125,15 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
             continue;
         }
         let word: Ident = input.parse()?;
+        given.once(&word)?;
+        if word == "once" {
+            set_limit(&mut limit, &word, Limit::Once)?;
+            continue;
+        }
         input.parse::<Token![=]>()?;
         match word.to_string().as_str() {
+            "every" => set_limit(&mut limit, &word, Limit::Every(input.parse()?))?,
+            "limit" => set_limit(&mut limit, &word, Limit::Named(input.parse()?))?,
             "level" => event_level = Some(level(input)?),
             "keyword" => {
                 let ahead = input.fork();
@@ -97,7 +146,8 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
                 }
             }
             "opcode" => {
-                let word: Ident = input.parse()?;
+                const FORM: &str = "write a standard one, such as `opcode = Start`";
+                let word = item(input, "an opcode", FORM)?;
                 event_opcode = winmeta::OPCODES
                     .iter()
                     .find(|known| word == known.ident)
@@ -114,8 +164,8 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
                     word.span(),
                     format!(
                         "an event has no argument `{word}`; supported: `level`, `keyword`, \
-                         `opcode`, `tag`, `activity`, `related`, `starts`, `flags`, and the fields \
-                         `{{ field: type = value, … }}`"
+                         `opcode`, `tag`, `activity`, `related`, `starts`, `flags`, `every`, `once`, \
+                         `limit`, and the fields `{{ field: type = value, … }}`"
                     ),
                 ));
             }
@@ -128,6 +178,14 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
         return Err(without_keyword(name.span()));
     };
     check::fields(&fields)?;
+    let structures = library::of_fields(&mut fields)?;
+    for field in &fields {
+        if let FieldType::Named(name) = &field.kind
+            && !structures.iter().any(|one| one.ident == *name)
+        {
+            return Err(crate::types::undeclared(name));
+        }
+    }
     Ok(AdHoc {
         provider,
         name: attribute::name_of(&name)?,
@@ -135,8 +193,10 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
         keyword,
         opcode: event_opcode,
         tag,
+        limit,
         options,
         fields,
+        structures,
         values,
         span: name.span(),
     })

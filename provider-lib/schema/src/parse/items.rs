@@ -1,8 +1,10 @@
 //! The parser of keywords, tasks, opcodes, channels, maps and structures.
 
+use std::collections::HashSet;
+
 use syn::{Attribute, Expr, ExprLit, Ident, Item, Lit, spanned::Spanned as _};
 
-use super::event::field;
+use super::{event::field, module::Entry};
 use crate::{Channel, Keyword, Map, MapKind, Named, Provider, Scalar, Structure, attribute};
 
 /// Removes the attribute of this name and returns it.
@@ -13,14 +15,71 @@ fn take_attribute(attributes: &mut Vec<Attribute>, name: &str) -> Option<Attribu
     Some(attributes.remove(at))
 }
 
-pub fn put_item(provider: &mut Provider, item: Item) -> syn::Result<()> {
+/// Returns the names of the maps and structures among a module's items. They take precedence over
+/// field types of the same name.
+pub fn own_types(entries: &[Entry]) -> HashSet<Ident> {
+    let has = |attributes: &[Attribute], names: &[&str]| {
+        attributes
+            .iter()
+            .any(|attribute| names.iter().any(|name| attribute.path().is_ident(name)))
+    };
+    entries
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Item(Item::Enum(item)) if has(&item.attrs, &["map", "bitmap"]) => {
+                Some(attribute::plain(&item.ident))
+            }
+            Entry::Item(Item::Struct(item)) if has(&item.attrs, &["structure"]) => {
+                Some(attribute::plain(&item.ident))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// Adds an item of the author's own, unless it has an attribute of a declaration's items.
+fn put_other(provider: &mut Provider, item: Item) -> syn::Result<()> {
+    const FORMS: &[(&str, &str)] = &[
+        (
+            "keyword",
+            "`#[keyword] pub const READ: Keyword = Keyword::bit(0);`",
+        ),
+        ("tasks", "`#[tasks] enum Task { Transfer = 1 }`"),
+        ("opcodes", "`#[opcodes] enum Opcode { Split = 10 }`"),
+        (
+            "channels",
+            "`#[channels] enum Channel { #[channel(Operational)] Operational = 16 }`",
+        ),
+        ("map", "`#[map] pub enum Kind { Read = 1 }`"),
+        ("bitmap", "`#[bitmap] pub enum Flags { Cached = 1 << 0 }`"),
+        ("structure", "`#[structure] pub struct Place { x: u32 }`"),
+        (
+            "event",
+            "`#[event(level = Info, keyword = READ)] pub fn name(field: u32);`",
+        ),
+    ];
+    for attribute in attribute::of_item(&item) {
+        let path = attribute.path();
+        if let Some((name, form)) = FORMS.iter().find(|(name, _)| path.is_ident(name)) {
+            return Err(syn::Error::new_spanned(
+                path,
+                format!("`#[{name}]` does not apply to this item; write {form}"),
+            ));
+        }
+    }
+    provider.others.push(item);
+    Ok(())
+}
+
+/// Adds an item of the module to the provider.
+pub fn put_item(provider: &mut Provider, item: Item, own: &HashSet<Ident>) -> syn::Result<()> {
     match item {
         Item::Const(mut item) => {
             if take_attribute(&mut item.attrs, "keyword").is_some() {
                 provider.keywords.push(keyword(&item)?);
                 return Ok(());
             }
-            provider.others.push(Item::Const(item));
+            put_other(provider, Item::Const(item))?;
         }
         Item::Enum(mut item) => {
             if take_attribute(&mut item.attrs, "tasks").is_some() {
@@ -36,13 +95,12 @@ pub fn put_item(provider: &mut Provider, item: Item) -> syn::Result<()> {
             } else if take_attribute(&mut item.attrs, "bitmap").is_some() {
                 provider.maps.push(map(&mut item, MapKind::Bits)?);
             } else {
-                provider.others.push(Item::Enum(item));
+                put_other(provider, Item::Enum(item))?;
             }
         }
         Item::Struct(mut item) => {
             if take_attribute(&mut item.attrs, "structure").is_none() {
-                provider.others.push(Item::Struct(item));
-                return Ok(());
+                return put_other(provider, Item::Struct(item));
             }
             attribute::only(&item.attrs, &["doc"], "structures")?;
             let mut fields = Vec::new();
@@ -53,17 +111,18 @@ pub fn put_item(provider: &mut Provider, item: Item) -> syn::Result<()> {
                         "the fields of a structure must have names, as in `struct Place { x: u32 }`",
                     ));
                 };
-                fields.push(self::field(ident, &field.ty, &field.attrs)?);
+                fields.push(self::field(ident, &field.ty, &field.attrs, own)?);
             }
             provider.structures.push(Structure {
                 docs: attribute::docs(&item.attrs),
-                ident: item.ident,
+                ident: attribute::plain(&item.ident),
                 visibility: item.vis,
                 generics: item.generics,
+                in_library: false,
                 fields,
             });
         }
-        other => provider.others.push(other),
+        other => put_other(provider, other)?,
     }
     Ok(())
 }
@@ -119,7 +178,7 @@ fn keyword(item: &syn::ItemConst) -> syn::Result<Keyword> {
         }
     }
     Ok(Keyword {
-        ident: item.ident.clone(),
+        ident: attribute::plain(&item.ident),
         name,
         bit: u32::try_from(bit).map_err(|_| refuse())?,
         bit_span: expression.span(),
@@ -137,7 +196,21 @@ fn named<T: TryFrom<u32>>(
     attribute::only(&item.attrs, &["doc"], "enums")?;
     let mut entries = Vec::new();
     for variant in &item.variants {
-        attribute::only(&variant.attrs, &["doc", "name", "channel"], "variants")?;
+        let known: &[&str] = match what {
+            "channel" => &["doc", "name", "channel"],
+            _ => &["doc", "name"],
+        };
+        attribute::only(&variant.attrs, known, "variants")?;
+        if !variant.fields.is_empty() {
+            return Err(syn::Error::new_spanned(
+                &variant.fields,
+                format!(
+                    "the {what} `{0}` has fields; it is a name for a number: `{0} = {1}`",
+                    variant.ident,
+                    range.start()
+                ),
+            ));
+        }
         let refuse = |span| {
             syn::Error::new(
                 span,
@@ -164,7 +237,7 @@ fn named<T: TryFrom<u32>>(
             }
         }
         entries.push(Named {
-            ident: variant.ident.clone(),
+            ident: attribute::plain(&variant.ident),
             name,
             value: number,
             value_span: expression.span(),
@@ -276,7 +349,7 @@ fn map(item: &mut syn::ItemEnum, kind: MapKind) -> syn::Result<Map> {
         }
     }
     Ok(Map {
-        ident: item.ident.clone(),
+        ident: attribute::plain(&item.ident),
         visibility: item.vis.clone(),
         kind,
         scalar,

@@ -7,6 +7,7 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
+use super::words::Given;
 use crate::{Encoding, Guid, Hooks, Trait, attribute};
 
 /// The arguments of `#[provider(…)]`.
@@ -18,6 +19,7 @@ pub struct Settings {
     pub encoding: Option<Encoding>,
     pub hooks: Hooks,
     pub binary_tracking: bool,
+    pub statistics: bool,
     pub manifest: Option<String>,
 }
 
@@ -44,6 +46,7 @@ pub fn encoding(word: &Ident) -> syn::Result<Encoding> {
 
 impl Parse for Settings {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut given = Given::default();
         let mut name: Option<LitStr> = None;
         let mut written_guid = None;
         let mut group = None;
@@ -51,12 +54,17 @@ impl Parse for Settings {
         let mut default_encoding = None;
         let mut hooks = Hooks::default();
         let mut binary_tracking = false;
+        let mut statistics = false;
         let mut manifest: Option<LitStr> = None;
         while !input.is_empty() {
             let word: Ident = input.parse()?;
+            if word != "trait_" {
+                given.once(&word)?;
+            }
             match word.to_string().as_str() {
-                "trait_" => traits.push(custom_trait(input)?),
+                "trait_" => custom_trait(input, &mut traits)?,
                 "binary_tracking" => binary_tracking = true,
+                "statistics" => statistics = true,
                 "manifest" => manifest = Some(value(input)?),
                 "name" => name = Some(value(input)?),
                 "guid" => written_guid = Some(guid(&value(input)?)?),
@@ -71,7 +79,8 @@ impl Parse for Settings {
                         format!(
                             "a provider has no argument `{word}`; supported: `name`, `guid`, \
                              `group`, `trait_(type, b\"data\")`, `encoding`, `manifest`, \
-                             `binary_tracking`, `on_enable`, `on_disable`, `on_capture_state`"
+                             `binary_tracking`, `statistics`, `on_enable`, `on_disable`, \
+                             `on_capture_state`"
                         ),
                     ));
                 }
@@ -109,6 +118,7 @@ impl Parse for Settings {
             encoding: default_encoding,
             hooks,
             binary_tracking,
+            statistics,
             manifest: manifest.map(|path| path.value()),
         })
     }
@@ -119,8 +129,8 @@ fn value<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {
     input.parse()
 }
 
-/// Parses `(128, b"data")`.
-fn custom_trait(input: ParseStream<'_>) -> syn::Result<Trait> {
+/// Parses `(128, b"data")`, and adds it to the provider's custom traits.
+fn custom_trait(input: ParseStream<'_>, traits: &mut Vec<Trait>) -> syn::Result<()> {
     let inside;
     parenthesized!(inside in input);
     let kind: LitInt = inside.parse()?;
@@ -136,7 +146,19 @@ fn custom_trait(input: ParseStream<'_>) -> syn::Result<Trait> {
             .error("a trait has two arguments, its type and its data: `trait_(128, b\"data\")`"));
     }
     match kind.base10_parse() {
-        Ok(number @ 128..) => Ok(Trait { kind: number, data }),
+        Ok(number @ 128..) => {
+            if traits.iter().any(|other| other.kind == number) {
+                return Err(syn::Error::new(
+                    kind.span(),
+                    format!(
+                        "the provider already has a trait of the type {number}; choose another type, \
+                         or join their data"
+                    ),
+                ));
+            }
+            traits.push(Trait { kind: number, data });
+            Ok(())
+        }
         Ok(1) => Err(syn::Error::new(
             kind.span(),
             "trait type 1 is the provider's group; write `group = \"…\"` instead",

@@ -14,8 +14,9 @@ use wdk_sys::{
     POOL_FLAGS, REGHANDLE, WDF_NO_OBJECT_ATTRIBUTES, WDFSPINLOCK, WDFWAITLOCK,
     call_unsafe_wdf_function_binding,
     ntddk::{
-        EtwActivityIdControl, EtwEventEnabled, EtwProviderEnabled, EtwRegister, EtwSetInformation,
-        EtwUnregister, EtwWriteEx, ExAllocatePool2, ExFreePool, KeDelayExecutionThread,
+        DbgPrint, EtwActivityIdControl, EtwEventEnabled, EtwProviderEnabled, EtwRegister,
+        EtwSetInformation, EtwUnregister, EtwWriteEx, ExAllocatePool2, ExFreePool,
+        KeDelayExecutionThread,
     },
 };
 
@@ -142,6 +143,16 @@ fn register(callback: PETWENABLECALLBACK) -> REGHANDLE {
         HANDLE.store(handle, Ordering::Relaxed);
     }
     handle
+}
+
+/// Registers the provider, writes events of one byte each, and prints a line.
+pub fn write_events_and_print() {
+    let handle = register(Some(quiet));
+    for byte in 0..200 {
+        let _status = write(handle, &[DataDescriptor::of(&[byte])]);
+    }
+    // SAFETY: the format is text that ends with a zero and takes no arguments.
+    let _status = unsafe { DbgPrint(c"200 events are written\n".as_ptr()) };
 }
 
 /// Ends the registration, if there is one.

@@ -132,6 +132,15 @@ pub unsafe extern "system" fn driver_entry(
         exit();
     } else if is_service(path, "kill") {
         kill();
+    } else if is_service(path, "exit-after-events") {
+        etw::write_events_and_print();
+        exit();
+    } else if is_service(path, "kill-after-events") {
+        etw::write_events_and_print();
+        kill();
+    } else if is_service(path, "corrupt-after-events") {
+        etw::write_events_and_print();
+        corrupt();
     } else if is_service(path, "corrupt") {
         corrupt();
     } else if is_service(path, "panic") {

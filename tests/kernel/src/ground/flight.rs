@@ -2,9 +2,14 @@
 //! shares.
 //!
 //! A driver that corrupts its process can end it in any way. The process that watches it reads here
-//! which routine the driver called last, from where, and in which step.
+//! which routine the driver called last, from where, and in which step, and the events and the output
+//! that the process had not passed on.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::spool::{Entry, Spool};
 
 /// Text of a fixed size, which one process writes and another reads.
 #[derive(Default)]
@@ -43,8 +48,17 @@ impl<const WORDS: usize> Text<WORDS> {
     }
 }
 
+/// The size of the log of events and output in words: more than a session's buffers hold by default.
+const SPOOL_WORDS: usize = 1 << 19;
+
+/// The kinds of the entries of the log.
+const EVENT: u32 = 1;
+const OUTPUT: u32 = 2;
+
+/// Lets one thread at a time append to the log.
+static APPENDING: Mutex<()> = Mutex::new(());
+
 /// A flight recorder. All zeros are an empty one.
-#[derive(Default)]
 #[repr(C)]
 pub struct Flight {
     is_finished: AtomicBool,
@@ -58,6 +72,20 @@ pub struct Flight {
     step: Text<32>,
     /// The symbol file that is being read, or empty.
     symbols: Text<32>,
+    /// The number of bytes of the driver's output that the process has shown.
+    shown: AtomicU64,
+    spool: Spool<SPOOL_WORDS>,
+}
+
+/// An event that a session has recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpooledEvent {
+    /// The session's number.
+    pub session: u16,
+    /// The processor whose buffer the event is in.
+    pub processor: u16,
+    /// The event's record, as it is in the buffer.
+    pub record: Vec<u8>,
 }
 
 /// The state of a recorder, as the watching process reads it.
@@ -75,6 +103,11 @@ pub struct Recorded {
     pub step: String,
     /// The symbol file that the process was reading.
     pub symbols: Option<String>,
+    /// The most recent events, in the order of their writes. The sessions' files may have some of
+    /// them.
+    pub events: Vec<SpooledEvent>,
+    /// What the driver printed and the process has not shown.
+    pub output: String,
 }
 
 /// This process's recorder, if another process watches it.
@@ -130,6 +163,31 @@ pub fn note_image(base: u64) {
     }
 }
 
+/// Records an event that a session has put in a processor's buffer.
+pub fn note_event(session: u16, processor: u16, record: &[u8]) {
+    let tag = u64::from(session) | u64::from(processor) << 16;
+    append(EVENT, tag, record);
+}
+
+/// Records what a driver printed after `before` bytes of output.
+pub fn note_output(before: u64, text: &str) {
+    append(OUTPUT, before, text.as_bytes());
+}
+
+fn append(kind: u32, tag: u64, bytes: &[u8]) {
+    if let Some(flight) = current() {
+        let _one_at_a_time = APPENDING.lock();
+        flight.spool.append(kind, tag, bytes);
+    }
+}
+
+/// Records that the first `bytes` bytes of the driver's output are shown.
+pub fn note_shown(bytes: u64) {
+    if let Some(flight) = current() {
+        flight.shown.store(bytes, Ordering::Relaxed);
+    }
+}
+
 /// Records the instruction of a fault that ends the process. Safe in a signal handler.
 pub fn note_fault(instruction: u64) {
     if let Some(flight) = current() {
@@ -157,7 +215,27 @@ impl Flight {
     pub fn recorded(&self) -> Recorded {
         let calls = self.calls.load(Ordering::Relaxed);
         let fault = self.fault.load(Ordering::Relaxed);
+        let shown = self.shown.load(Ordering::Relaxed);
+        let mut events = Vec::new();
+        let mut output = Vec::new();
+        for Entry { kind, tag, bytes } in self.spool.entries() {
+            match kind {
+                EVENT => events.push(SpooledEvent {
+                    session: low_16_bits(tag),
+                    processor: low_16_bits(tag >> 16),
+                    record: bytes,
+                }),
+                OUTPUT => {
+                    let skipped = usize::try_from(shown.saturating_sub(tag)).unwrap_or(usize::MAX);
+                    output.extend(bytes.into_iter().skip(skipped));
+                }
+                // The driver corrupted the log.
+                _ => {}
+            }
+        }
         Recorded {
+            events,
+            output: String::from_utf8_lossy(&output).into_owned(),
             calls,
             last_call: (calls > 0).then(|| {
                 let address = self.return_address.load(Ordering::Relaxed);
@@ -169,6 +247,12 @@ impl Flight {
             symbols: Some(self.symbols.load()).filter(|file| !file.is_empty()),
         }
     }
+}
+
+/// Returns the low 16 bits of a number.
+const fn low_16_bits(number: u64) -> u16 {
+    let [low, high, ..] = number.to_le_bytes();
+    u16::from_le_bytes([low, high])
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ pub mod nearest;
 pub mod restored;
 pub mod rule;
 pub mod signals;
+pub mod spool;
 pub mod status;
 pub mod symbols;
 pub mod unprovided;

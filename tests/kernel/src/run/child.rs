@@ -23,6 +23,7 @@ use super::{
     finding::{Finding, Kind},
     options::Run,
     play::{Report, Summary},
+    salvage,
 };
 use crate::{
     ground::{
@@ -164,14 +165,34 @@ impl Ended {
         if !recorded.step.is_empty() {
             parts.push(format!("the step is `{}`", Escaped(&recorded.step)));
         }
-        let message = parts.join("; ");
-        report.finding(&Finding::sentence(Kind::Ended, message));
-        let trace = Trace::open(&run.etl);
+        for line in recorded.output.lines() {
+            report.output(line);
+        }
+        let trace = salvage::complete(&run.etl, &recorded.events).map(|completed| {
+            let salvage::Completed {
+                trace,
+                first,
+                corrupted,
+            } = completed;
+            // Its findings were reported at the start of the run, or are of no use any more.
+            let catalog = run.catalog(&mut Vec::new());
+            for event in salvage::events_from(&trace, first, &catalog) {
+                report.event(&event);
+            }
+            if corrupted > 0 {
+                let message = format!("{corrupted} events that the driver corrupted are left out");
+                report.finding(&Finding::sentence(Kind::Note, message));
+            }
+            trace
+        });
         if let Err(error) = &trace {
-            let message = format!("{} cannot be read: {error}", run.etl.display());
+            let message = format!("the trace {} is incomplete: {error:#}", run.etl.display());
             report.finding(&Finding::sentence(Kind::Note, message));
         }
+        let trace = trace.or_else(|_| Trace::open(&run.etl)).ok();
         let events = trace.as_ref().map_or(0, |trace| trace.events().count());
+        let message = parts.join("; ");
+        report.finding(&Finding::sentence(Kind::Ended, message));
         report.summary(&Summary {
             image: run.image.clone(),
             file: run.etl.clone(),

@@ -14,6 +14,7 @@ mod json;
 mod options;
 mod play;
 mod progress;
+mod salvage;
 
 pub use self::{
     arguments::{arguments, etl_here, format, run},

@@ -99,6 +99,7 @@ impl Run {
             report,
             kernel: &kernel,
             printed: 0,
+            printed_bytes: 0,
             unfinished: String::new(),
             progress: Progress::new(),
         };
@@ -136,7 +137,7 @@ impl Run {
     }
 
     /// Loads the descriptions of events that the image contains.
-    fn catalog(&self, findings: &mut Vec<Finding>) -> Catalog {
+    pub(super) fn catalog(&self, findings: &mut Vec<Finding>) -> Catalog {
         let mut catalog = Catalog::new();
         match catalog.load_image(&self.image) {
             Ok(skipped) => findings.extend(skipped.into_iter().map(|skipped| {
@@ -322,6 +323,8 @@ struct Player<'a> {
     kernel: &'a Kernel,
     /// The number of pieces of the driver's output that are passed on.
     printed: usize,
+    /// The length of those pieces.
+    printed_bytes: u64,
     /// The last piece, if it has no end of line yet.
     unfinished: String,
     progress: Progress,
@@ -343,12 +346,21 @@ impl Player<'_> {
         let new = printed.get(self.printed..).unwrap_or_default();
         let text = std::mem::take(&mut self.unfinished) + &new.concat();
         self.printed = printed.len();
+        self.printed_bytes = self
+            .printed_bytes
+            .saturating_add(new.iter().map(|piece| piece.len() as u64).sum());
         for line in text.split_inclusive('\n') {
             match line.strip_suffix('\n') {
                 Some(line) => self.report.output(line.trim_end_matches('\r')),
                 None => line.clone_into(&mut self.unfinished),
             }
         }
+        self.note_shown();
+    }
+
+    fn note_shown(&self) {
+        let unfinished = self.unfinished.len() as u64;
+        flight::note_shown(self.printed_bytes.saturating_sub(unfinished));
     }
 
     /// Passes on all that the driver has printed.
@@ -356,6 +368,7 @@ impl Player<'_> {
         self.output();
         if !self.unfinished.is_empty() {
             self.report.output(&std::mem::take(&mut self.unfinished));
+            self.note_shown();
         }
     }
 }

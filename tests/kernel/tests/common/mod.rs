@@ -35,6 +35,11 @@ pub fn minimal() -> PathBuf {
     driver("release", "etw_minimal_driver.sys")
 }
 
+/// Returns the path of the driver with several providers.
+pub fn several() -> PathBuf {
+    driver("release", "etw_several_driver.sys")
+}
+
 /// Returns the path of the driver whose service name selects its behaviour.
 pub fn probe() -> PathBuf {
     driver("release", "etw_probe_driver.sys")

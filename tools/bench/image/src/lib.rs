@@ -16,6 +16,7 @@
 #![no_std]
 #![allow(clippy::missing_safety_doc)]
 
+mod helpers;
 mod ours;
 mod peer;
 

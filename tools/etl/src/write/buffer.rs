@@ -35,6 +35,12 @@ pub enum AppendError {
     /// The event cannot be encoded as a record.
     #[error(transparent)]
     Encode(#[from] EncodeError),
+    /// The bytes are not one whole record of an event.
+    #[error("{size} bytes are not an event's record with a header of 64-bit code")]
+    NotARecord {
+        /// The number of bytes.
+        size: usize,
+    },
 }
 
 impl Buffer {
@@ -75,6 +81,22 @@ impl Buffer {
         self.first_timestamp.get_or_insert(record.timestamp);
         self.last_timestamp = Some(record.timestamp);
         Ok(())
+    }
+
+    /// Appends a record that is encoded already, as [`EventRecord::encode`] does it; on error, the
+    /// buffer is unchanged.
+    ///
+    /// # Errors
+    /// Returns [`AppendError::NotARecord`] if the bytes are not such a record, and otherwise the
+    /// errors of [`try_append`](Self::try_append).
+    pub fn try_append_encoded(&mut self, record: &[u8]) -> Result<(), AppendError> {
+        let size = record.len();
+        let parsed = parse(record)
+            .filter(|parsed| parsed.bad_item.is_none())
+            .map(|parsed| parsed.record)
+            .filter(|parsed| parsed.encode().is_ok_and(|encoded| encoded == record))
+            .ok_or(AppendError::NotARecord { size })?;
+        self.try_append(&parsed)
     }
 
     /// Returns the size on disk, including the header.
@@ -230,6 +252,34 @@ mod tests {
             Buffer::new(10, 0).try_append(&record(1, 0)),
             Err(AppendError::NeverFits { capacity: 0, .. })
         ));
+    }
+
+    #[test]
+    fn an_encoded_record_is_appended_as_the_event_is() {
+        let event = EventRecord {
+            extended: vec![crate::ExtendedItem::related_activity(
+                crate::Guid::from_bytes([7; 16]),
+            )],
+            ..record(10, 5)
+        };
+        let mut of_event = Buffer::new(0x1000, 0);
+        of_event.try_append(&event).unwrap();
+        let mut of_bytes = Buffer::new(0x1000, 0);
+        let bytes = event.encode().unwrap();
+        of_bytes.try_append_encoded(&bytes).unwrap();
+        assert_eq!(of_bytes, of_event);
+        for bytes in [
+            &bytes[..bytes.len() - 1],
+            &bytes[..40],
+            &[],
+            &[&bytes[..], &[0]].concat(),
+            &[&[0_u8; 4][..], &bytes[4..]].concat(),
+        ] {
+            let size = bytes.len();
+            let refused = of_bytes.try_append_encoded(bytes);
+            assert_eq!(refused, Err(AppendError::NotARecord { size }));
+            assert_eq!(of_bytes, of_event);
+        }
     }
 
     #[test]

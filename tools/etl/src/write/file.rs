@@ -6,6 +6,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use super::buffer::Buffer;
 use crate::header::{HeaderError, LogFileHeader};
 use crate::layout::{self, file_offset};
+use crate::read::Trace;
 use crate::time::FileTime;
 
 /// A log file could not be written.
@@ -41,6 +42,9 @@ pub enum WriteError {
     /// The file already contains as many buffers as its header can count.
     #[error("the file cannot contain more buffers: its header cannot count them")]
     TooManyBuffers,
+    /// The file is not one whose recording can go on.
+    #[error("the file cannot be continued: its buffers are not those of one session")]
+    NotContinuable,
     /// The output failed.
     #[error("cannot write the log file: {0}")]
     Io(#[from] io::Error),
@@ -117,6 +121,46 @@ impl<W: Write + Seek> LogFile<W> {
             by_age: VecDeque::new(),
             losses: Losses::default(),
             pending_flags: 0,
+        })
+    }
+
+    /// Continues a file whose recording was cut short. `trace` is what [`Trace::open`] reads from
+    /// the file, and `out` is the same file.
+    ///
+    /// # Errors
+    /// Returns [`WriteError::NotContinuable`] if the file's buffers are not those of one session
+    /// that this type could have written.
+    pub fn resume(out: W, trace: &Trace) -> Result<Self, WriteError> {
+        let header = trace.header().session.clone();
+        let mut slots = Vec::new();
+        for (slot, buffer) in (0_u32..).zip(trace.buffers()) {
+            let is_in_its_slot = buffer.offset == u64::from(slot) * u64::from(header.buffer_size);
+            if !is_in_its_slot || buffer.size != header.buffer_size {
+                return Err(WriteError::NotContinuable);
+            }
+            slots.push((buffer.sequence, slot, buffer.flags));
+        }
+        slots.sort_unstable();
+        let (&(sequence, last, flags), buffers) = slots
+            .last()
+            .zip(u32::try_from(slots.len()).ok())
+            .ok_or(WriteError::NotContinuable)?;
+        Ok(Self {
+            out,
+            buffers,
+            next_sequence: sequence.checked_add(1).ok_or(WriteError::NotContinuable)?,
+            last: (last, flags),
+            by_age: slots
+                .iter()
+                .map(|(_, slot, _)| *slot)
+                .filter(|slot| *slot != 0)
+                .collect(),
+            losses: Losses {
+                events_lost: trace.header().events_lost,
+                buffers_lost: trace.header().buffers_lost,
+            },
+            pending_flags: 0,
+            header,
         })
     }
 

@@ -9,7 +9,10 @@ use super::super::{
     kmdf::state::framework::{Context as KmdfContext, Kmdf},
     pool::Pool,
 };
-use crate::{execution::context::Context as Execution, ground::clock::Clock};
+use crate::{
+    execution::context::Context as Execution,
+    ground::{clock::Clock, flight},
+};
 
 /// The state of ntoskrnl.exe's routines, except those of ETW.
 pub struct Ntoskrnl {
@@ -18,7 +21,16 @@ pub struct Ntoskrnl {
     clock: Arc<Clock>,
     /// The framework, whose timers come due during waits.
     kmdf: Arc<Kmdf>,
-    printed: Mutex<Vec<String>>,
+    printed: Mutex<Printed>,
+}
+
+/// What drivers printed.
+#[derive(Default)]
+struct Printed {
+    /// The pieces, oldest first.
+    lines: Vec<String>,
+    /// Their length in bytes.
+    bytes: u64,
 }
 
 impl Ntoskrnl {
@@ -35,7 +47,7 @@ impl Ntoskrnl {
 
     /// Returns the lines that drivers printed, oldest first.
     pub fn printed(&self) -> Vec<String> {
-        self.printed.lock().clone()
+        self.printed.lock().lines.clone()
     }
 }
 
@@ -81,6 +93,9 @@ impl Context {
 
     /// Keeps a line that a driver printed.
     pub fn print(&self, line: String) {
-        self.nt.printed.lock().push(line);
+        let mut printed = self.nt.printed.lock();
+        flight::note_output(printed.bytes, &line);
+        printed.bytes = printed.bytes.saturating_add(line.len() as u64);
+        printed.lines.push(line);
     }
 }

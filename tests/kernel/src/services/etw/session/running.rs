@@ -24,7 +24,7 @@ use super::{
     realtime::Mailbox,
     sink::Sink,
 };
-use crate::ground::clock::Clock;
+use crate::ground::{clock::Clock, flight};
 
 /// The reason that an event cannot be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,7 +187,11 @@ impl Session {
                     return Err(NoRoom::StoreFull);
                 }
             }
-            Err(AppendError::NeverFits { .. } | AppendError::Encode(_)) => {
+            Err(
+                AppendError::NeverFits { .. }
+                | AppendError::Encode(_)
+                | AppendError::NotARecord { .. },
+            ) => {
                 return Err(NoRoom::NeverFits);
             }
         }
@@ -365,7 +369,12 @@ impl Reservation<'_> {
     pub fn record(mut self, record: &mut EventRecord, counter: i64) -> Result<(), AppendError> {
         let inner = &*self.session.inner;
         record.timestamp = stamp(&inner.config, &inner.clock, counter);
+        let before = self.buffer.records().len();
         self.buffer.try_append(record)?;
+        let record = before..before + record.encoded_size();
+        if let Some(record) = self.buffer.records().get(record) {
+            flight::note_event(inner.id, self.buffer.processor(), record);
+        }
         inner.counts.events.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

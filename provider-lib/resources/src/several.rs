@@ -1,0 +1,158 @@
+//! The providers of several source files in one image.
+//!
+//! An image has one `WEVT_TEMPLATE` resource and one message table, so the manifests of all files
+//! become one manifest.
+
+use std::path::{Path, PathBuf};
+
+use etw_manifest::{self as manifest, Manifest, Provider, TextRef, Translation};
+use wdk_etw_schema::Configuration;
+
+use crate::{
+    declaration::Files,
+    image::{BuildError, manifest_in},
+};
+
+/// Returns the manifest that decodes the providers of several source files, each read in its
+/// configuration, and the files that were read; see [`manifest_in`](crate::manifest_in).
+///
+/// # Errors
+///
+/// Fails with [`BuildError`]: with [`BuildError::Meeting`] if two of the files declare providers of
+/// the same name or GUID, which decoders could not tell apart.
+pub fn manifest_of_all(
+    sources: &[(PathBuf, Configuration)],
+    files: &Files<'_>,
+) -> Result<(Manifest, Vec<PathBuf>), BuildError> {
+    let mut all = Manifest::default();
+    let mut read = Vec::new();
+    let mut seen: Vec<(PathBuf, Provider)> = Vec::new();
+    for (number, (path, configuration)) in sources.iter().enumerate() {
+        let (one, of_one) = manifest_in(path, files, configuration)?;
+        read.extend(of_one);
+        for provider in &one.providers {
+            for (other_path, other) in &seen {
+                if let Some(what) = meeting(provider, other) {
+                    return Err(BuildError::Meeting {
+                        what,
+                        first: place(other_path, other),
+                        second: place(path, provider),
+                    });
+                }
+            }
+        }
+        seen.extend(one.providers.iter().map(|it| (path.clone(), it.clone())));
+        if sources.len() == 1 {
+            all = one;
+        } else {
+            append(&mut all, one, number).map_err(|(first, second)| BuildError::Cultures {
+                path: path.clone(),
+                first,
+                second,
+            })?;
+        }
+    }
+    // What no file breaks alone, such as the number of providers with generated message ids.
+    let errors = manifest::check(&all);
+    match errors.first() {
+        Some(_) if sources.len() > 1 => Err(BuildError::Together(
+            errors.iter().map(|error| error.rule.to_string()).collect(),
+        )),
+        _ => Ok((all, read)),
+    }
+}
+
+/// Returns what two providers have in common and must not.
+fn meeting(one: &Provider, other: &Provider) -> Option<String> {
+    // A GUID is derived from the name without its case.
+    if one.name.to_uppercase() == other.name.to_uppercase() {
+        Some(format!("name {}", one.name))
+    } else if one.guid == other.guid {
+        Some(format!("GUID {}", one.guid))
+    } else {
+        None
+    }
+}
+
+fn place(path: &Path, provider: &Provider) -> String {
+    format!("{}:{}", path.display(), provider.at.line)
+}
+
+/// Returns all references of a provider to texts.
+fn references(provider: &mut Provider) -> impl Iterator<Item = &mut Option<TextRef>> {
+    let Provider {
+        message,
+        channels,
+        levels,
+        tasks,
+        opcodes,
+        keywords,
+        maps,
+        filters,
+        events,
+        ..
+    } = provider;
+    std::iter::once(message)
+        .chain(channels.iter_mut().map(|it| &mut it.message))
+        .chain(levels.iter_mut().map(|it| &mut it.message))
+        .chain(tasks.iter_mut().map(|it| &mut it.message))
+        .chain(opcodes.iter_mut().map(|it| &mut it.message))
+        .chain(keywords.iter_mut().map(|it| &mut it.message))
+        .chain(
+            maps.iter_mut()
+                .flat_map(|it| &mut it.items)
+                .map(|it| &mut it.message),
+        )
+        .chain(filters.iter_mut().map(|it| &mut it.message))
+        .chain(events.iter_mut().map(|it| &mut it.message))
+}
+
+/// Appends the providers and texts of a file's manifest. The ids of its texts get its number as a
+/// prefix; winmeta.xml's texts are in the result once. Fails with both languages if the first
+/// languages of the manifests differ.
+fn append(all: &mut Manifest, one: Manifest, number: usize) -> Result<(), (String, String)> {
+    if all.providers.is_empty() {
+        all.culture.clone_from(&one.culture);
+    } else if !one.culture.is_empty() && !all.culture.is_empty() && one.culture != all.culture {
+        return Err((all.culture.clone(), one.culture));
+    } else if all.culture.is_empty() {
+        all.culture.clone_from(&one.culture);
+    }
+    let prefixed = |id: &str| format!("{number}.{id}");
+    let mut moved = Vec::with_capacity(one.texts.len());
+    for mut text in one.texts {
+        let known = all
+            .texts
+            .iter()
+            .position(|other| text.standard && other.standard && other.id == text.id);
+        moved.push(known.unwrap_or_else(|| {
+            if !text.standard {
+                text.id = prefixed(&text.id);
+            }
+            all.texts.push(text);
+            all.texts.len() - 1
+        }));
+    }
+    for mut provider in one.providers {
+        for reference in references(&mut provider) {
+            *reference = reference.and_then(|old| moved.get(old).copied());
+        }
+        all.providers.push(provider);
+    }
+    for translation in one.translations {
+        let texts = translation.texts.into_iter();
+        let texts = texts.map(|(id, value)| (prefixed(&id), value));
+        match all
+            .translations
+            .iter_mut()
+            .find(|it| it.culture == translation.culture)
+        {
+            Some(same) => same.texts.extend(texts),
+            None => all.translations.push(Translation {
+                culture: translation.culture,
+                texts: texts.collect(),
+            }),
+        }
+    }
+    Ok(())
+}

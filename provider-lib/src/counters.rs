@@ -1,0 +1,61 @@
+//! A provider's counters.
+
+use crate::{
+    Failures,
+    sync::{AtomicU64, Ordering, const_unless_loom},
+};
+
+/// A provider's counters. They share no cache line with the enable state's masks, which every
+/// write site reads: counting on one processor must not slow the checks on the others.
+#[repr(align(64))]
+pub struct Counters {
+    pub failures: Failures,
+    written: AtomicU64,
+    dropped: AtomicU64,
+    left_out: AtomicU64,
+}
+
+const _: () = {
+    // The alignment is a cache line's size, so the counters fill whole lines.
+    assert!(align_of::<Counters>() >= 64);
+    assert!(size_of::<Counters>().is_multiple_of(64));
+};
+
+impl Counters {
+    const_unless_loom! {
+        pub const fn new() -> Self {
+            Self {
+                failures: Failures::new(),
+                written: AtomicU64::new(0),
+                dropped: AtomicU64::new(0),
+                left_out: AtomicU64::new(0),
+            }
+        }
+    }
+
+    pub fn count_written(&self) {
+        self.written.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub fn count_dropped(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn count_left_out(&self, events: u64) {
+        self.left_out.fetch_add(events, Ordering::Relaxed);
+    }
+
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub fn left_out(&self) -> u64 {
+        self.left_out.load(Ordering::Relaxed)
+    }
+}

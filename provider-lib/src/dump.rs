@@ -1,0 +1,69 @@
+//! Ranges of bytes in events.
+
+/// A range of bytes with its offset, for a field of an event.
+///
+/// It is a structure of three fields: `Offset`, where the range begins, in hexadecimal; `Size`, the
+/// number of bytes in the whole buffer; and `Bytes`. A declaration and `event!` can use it without
+/// declaring it, in both encodings:
+///
+/// ```
+/// # #[wdk_etw::provider(name = "Contoso.Driver")]
+/// # mod trace {
+/// #[event(level = Verbose, keyword = none)]
+/// pub fn transfer_descriptor(device: u32, descriptor: Dump<'_>);
+/// # }
+/// use wdk_etw::{Dump, emit};
+///
+/// # fn example(descriptor: &[u8]) {
+/// // 64 bytes from offset 0x100, or fewer if the buffer ends before.
+/// emit!(trace::transfer_descriptor(7, Dump::window(descriptor, 0x100, 64)));
+/// # }
+/// ```
+///
+/// Bytes that do not fit in the event are cut and counted, as those of every field are
+/// ([`Failures::cut`](crate::Failures::cut)).
+///
+/// # IRQL
+///
+/// Any. Above `APC_LEVEL` the bytes must be in non-pageable memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dump<'a> {
+    /// The offset of the first byte.
+    pub offset: u64,
+    /// The size of the whole buffer in bytes.
+    pub size: u64,
+    /// The bytes.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Dump<'a> {
+    /// Returns the dump of a whole buffer.
+    #[must_use]
+    pub const fn of(buffer: &'a [u8]) -> Self {
+        Self {
+            offset: 0,
+            size: buffer.len() as u64,
+            bytes: buffer,
+        }
+    }
+
+    /// Returns the dump of the bytes of a buffer from an offset, at most `length` of them. If the
+    /// buffer ends before, there are fewer; if it ends before the offset, there are none.
+    #[must_use]
+    pub fn window(buffer: &'a [u8], offset: usize, length: usize) -> Self {
+        let rest = buffer.get(offset..).unwrap_or_default();
+        Self {
+            offset: offset as u64,
+            size: buffer.len() as u64,
+            bytes: rest.get(..length).unwrap_or(rest),
+        }
+    }
+
+    /// Changes the offset to one that counts from elsewhere, for example from a register's base
+    /// address.
+    #[must_use]
+    pub const fn based_at(mut self, base: u64) -> Self {
+        self.offset = self.offset.wrapping_add(base);
+        self
+    }
+}

@@ -1,0 +1,117 @@
+//! A provider's own counters, and the event that carries them.
+
+use crate::{
+    Channel, EventDataDescriptor, EventDescriptor, Keyword, Level, NtStatus, Opcode, Provider,
+    event::EventBlob, failures::STATUSES, write::Plain,
+};
+
+/// The values of a provider's counters since the driver was loaded.
+///
+/// [`Provider::statistics`] reads one counter after the other. While other processors write events,
+/// the values can belong to slightly different moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Events that `EtwWriteEx` accepted, or `None` if the provider does not count them
+    /// ([`Provider::with_statistics`]). An accepted event is in the trace of every session that
+    /// enables it and has room for it in its buffers.
+    pub written: Option<u64>,
+    /// Writes that failed with each status that the ETW documentation lists.
+    pub failed: [(NtStatus, u64); STATUSES.len()],
+    /// Writes that failed with any other status.
+    pub failed_otherwise: u64,
+    /// Strings, byte strings and arrays that were cut because they did not fit in the event.
+    pub cut: u64,
+    /// Events that were not written because the provider was not registered: while
+    /// [`Provider::register`] or [`Provider::unregister`] ran, or outside a registration.
+    /// `emit!` and `event!` write nothing outside a registration, so their events count only
+    /// during these two functions.
+    pub dropped: u64,
+    /// Events that a rate limit left out; see [`RateLimit`](crate::RateLimit).
+    pub left_out: u64,
+}
+
+impl Statistics {
+    /// Returns the number of failed writes, with any status.
+    #[must_use]
+    pub fn failed_in_total(&self) -> u64 {
+        self.failed
+            .iter()
+            .fold(self.failed_otherwise, |sum, (_, count)| {
+                sum.saturating_add(*count)
+            })
+    }
+}
+
+/// The event's metadata: a structure of the failures by status, in the order of [`STATUSES`], and
+/// the other counters. All fields have 64 bits.
+const METADATA: &[u8; 182] = b"\xB6\0\0ProviderStatistics\0Written\0\x0aFailed\0\x98\x07\
+NoMemory\0\x0aBufferOverflow\0\x0aIntegerOverflow\0\x0aLogFileFull\0\x0aInvalidHandle\0\x0a\
+InvalidParameter\0\x0aOther\0\x0aFieldsCut\0\x0aDroppedWhileUnregistered\0\x0aLeftOut\0\x0a";
+
+/// The event `ProviderStatistics`: level 0 and no keywords, so that it reaches every session that
+/// requests the provider's state.
+static EVENT: EventBlob<{ METADATA.len() }> = EventBlob::new(
+    EventDescriptor::new(0, 0, Level::LOG_ALWAYS, Keyword::NONE)
+        .with_channel(Channel::TRACELOGGING)
+        .with_opcode(Opcode::DC_START),
+    *METADATA,
+);
+
+impl Provider {
+    /// Makes the provider count the events that ETW accepts ([`Statistics::written`]), and write an
+    /// event `ProviderStatistics` when a session requests the provider's state. In a declaration
+    /// the word `statistics` does this.
+    ///
+    /// Writes of such a provider take the slow path, which costs some instructions and an atomic
+    /// addition for each event that is written. The cost of events that are not written does not
+    /// change, and other providers have no cost.
+    #[must_use]
+    pub const fn with_statistics(mut self) -> Self {
+        self.write_statistics = Some(write_statistics);
+        self
+    }
+
+    /// Returns the values of the provider's counters.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let counters = &self.counters;
+        let failures = &counters.failures;
+        Statistics {
+            written: self.write_statistics.map(|_| counters.written()),
+            failed: STATUSES.map(|status| (status, failures.with_status(status))),
+            failed_otherwise: failures.otherwise(),
+            cut: failures.cut(),
+            dropped: counters.dropped(),
+            left_out: counters.left_out(),
+        }
+    }
+}
+
+/// Writes the event `ProviderStatistics`.
+fn write_statistics(provider: &Provider) {
+    let Statistics {
+        written,
+        failed,
+        failed_otherwise,
+        cut,
+        dropped,
+        left_out,
+    } = provider.statistics();
+    let Some(write) = provider.enter_slow(EVENT.tracelogging()) else {
+        return;
+    };
+    let failed = failed.map(|(_, count)| count);
+    let last = [failed_otherwise, cut, dropped, left_out];
+    // The provider counts the failure.
+    let _status = write.finish_slow(
+        &Plain,
+        &[
+            write.traits(),
+            write.event_metadata(),
+            EventDataDescriptor::of(&written.unwrap_or_default()),
+            EventDataDescriptor::of(&failed),
+            EventDataDescriptor::of(&last),
+        ],
+    );
+}

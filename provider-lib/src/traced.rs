@@ -1,0 +1,98 @@
+//! Events for statuses that are errors.
+
+use crate::{NtStatus, WriteError};
+
+/// Writes an event if a result is an error, and returns the result unchanged.
+///
+/// ```
+/// # #[wdk_etw::provider(name = "Contoso.Driver")]
+/// # mod trace {
+/// #[event(level = Error, keyword = none)]
+/// pub fn start_failed(status: NtStatus);
+///
+/// #[event(level = Error, keyword = none)]
+/// pub fn read_failed(offset: u64, status: NtStatus);
+/// # }
+/// use wdk_etw::{NtStatus, Traced as _, emit};
+///
+/// # fn map_registers() -> Result<(), NtStatus> { Ok(()) }
+/// # fn read_at(offset: u64) -> i32 { 0 }
+/// fn start(offset: u64) -> Result<(), NtStatus> {
+///     map_registers().traced(trace::start_failed)?;
+///     // With other fields, and the status of a routine of the WDK:
+///     let status = read_at(offset).traced(|status| emit!(trace::read_failed(offset, status)));
+///     # assert_eq!(status, 0);
+///     Ok(())
+/// }
+/// # start(0).unwrap();
+/// ```
+///
+/// A success costs the comparison that tells it from an error. An error that no session enables
+/// costs the event's check in addition.
+///
+/// # IRQL
+///
+/// Any, as the event that is written.
+pub trait Traced: Sized {
+    /// Passes the status to `write` if this is an error, and returns `self`. An event's function
+    /// with one field, an `NtStatus`, can be `write`.
+    #[must_use = "the function returns the result; the caller must still handle it"]
+    fn traced(self, write: impl FnOnce(NtStatus)) -> Self;
+}
+
+/// An error that has an `NTSTATUS`. A driver can implement it for its own errors.
+pub trait HasStatus {
+    /// Returns the status.
+    fn status(&self) -> NtStatus;
+}
+
+impl HasStatus for NtStatus {
+    #[inline]
+    fn status(&self) -> NtStatus {
+        *self
+    }
+}
+
+/// `NTSTATUS` of the WDK's bindings.
+impl HasStatus for i32 {
+    #[inline]
+    fn status(&self) -> NtStatus {
+        NtStatus(*self)
+    }
+}
+
+impl HasStatus for WriteError {
+    #[inline]
+    fn status(&self) -> NtStatus {
+        self.0
+    }
+}
+
+impl<T, E: HasStatus> Traced for Result<T, E> {
+    #[inline]
+    fn traced(self, write: impl FnOnce(NtStatus)) -> Self {
+        if let Err(error) = &self {
+            write(error.status());
+        }
+        self
+    }
+}
+
+impl Traced for NtStatus {
+    #[inline]
+    fn traced(self, write: impl FnOnce(NtStatus)) -> Self {
+        if !self.is_success() {
+            write(self);
+        }
+        self
+    }
+}
+
+/// `NTSTATUS` of the WDK's bindings.
+impl Traced for i32 {
+    #[inline]
+    fn traced(self, write: impl FnOnce(NtStatus)) -> Self {
+        let _same = NtStatus(self).traced(write);
+        self
+    }
+}

@@ -1,0 +1,174 @@
+//! Tests a provider's own counters.
+
+#![allow(
+    clippy::significant_drop_tightening,
+    reason = "a test's turn lasts as long as the test"
+)]
+
+mod common;
+
+use common::{ACCESS_DENIED, CAPTURE_STATE, ENABLE, NO_MEMORY, Turn, turn};
+use etl_file::{
+    decode::{Schema, Value},
+    read::PointerSize,
+};
+use wdk_etw::{
+    EventDescriptor, Keyword, Level, NtStatus, Opcode, Registered, Statistics, WriteOptions, emit,
+    event,
+};
+
+#[wdk_etw::provider(name = "Test.Statistics", statistics, on_enable = super::on_enable)]
+mod counted {
+    #[event(level = Info, keyword = none)]
+    pub fn text(text: &str);
+
+    #[event(id = 1, level = Info, keyword = none)]
+    pub fn plain(number: u32);
+}
+
+#[wdk_etw::provider(name = "Test.Uncounted")]
+mod uncounted {
+    #[event(level = Info, keyword = none)]
+    pub fn plain(number: u32);
+}
+
+/// Writes an event in each notification.
+fn on_enable(_provider: &wdk_etw::Provider, _notification: &wdk_etw::Notification<'_>) {
+    emit!(counted::plain(0));
+}
+
+static EVENT: EventDescriptor = EventDescriptor::new(9, 0, Level::ERROR, Keyword::NONE);
+
+/// The counters' growth since `before`. They are never reset, and tests share the provider.
+fn growth(before: &Statistics, now: &Statistics) -> (u64, u64, u64, u64) {
+    (
+        now.written.unwrap() - before.written.unwrap(),
+        now.failed_in_total() - before.failed_in_total(),
+        now.cut - before.cut,
+        now.dropped - before.dropped,
+    )
+}
+
+fn registered() -> Turn {
+    let etw = turn();
+    assert_eq!(counted::register(), Ok(Registered::Complete));
+    etw.notify(ENABLE, 5, 0, 0);
+    etw.calls();
+    etw
+}
+
+#[test]
+fn every_accepted_event_is_counted_once() {
+    let etw = registered();
+    let before = counted::PROVIDER.statistics();
+    emit!(counted::plain(1));
+    emit!(counted::text("one"));
+    event!(counted::PROVIDER, "AdHoc", level = Info, keyword = none, { a: u32 = 1 });
+    counted::PROVIDER
+        .write(&EVENT, &WriteOptions::new(), &[])
+        .unwrap();
+    assert_eq!(etw.writes().len(), 4);
+    let now = counted::PROVIDER.statistics();
+    assert_eq!(growth(&before, &now), (4, 0, 0, 0));
+    // The event `FieldCut` is an event too.
+    emit!(counted::text(&"x".repeat(70_000)));
+    assert_eq!(etw.writes().len(), 2);
+    let now = counted::PROVIDER.statistics();
+    assert_eq!(growth(&before, &now), (6, 0, 1, 0));
+    counted::unregister().unwrap();
+}
+
+#[test]
+fn failed_writes_are_counted_by_status_only() {
+    let etw = registered();
+    let before = counted::PROVIDER.statistics();
+    etw.set(|etw| etw.write_status = NO_MEMORY);
+    emit!(counted::plain(1));
+    etw.set(|etw| etw.write_status = ACCESS_DENIED);
+    emit!(counted::plain(1));
+    let now = counted::PROVIDER.statistics();
+    assert_eq!(growth(&before, &now), (0, 2, 0, 0));
+    let no_memory = |statistics: &Statistics| {
+        let mut all = statistics.failed.iter();
+        all.find(|(status, _)| *status == NtStatus::NO_MEMORY)
+            .unwrap()
+            .1
+    };
+    assert_eq!(no_memory(&now) - no_memory(&before), 1);
+    assert_eq!(now.failed_otherwise - before.failed_otherwise, 1);
+    counted::unregister().unwrap();
+}
+
+#[test]
+fn events_in_a_notification_during_registration_are_counted_as_dropped() {
+    let etw = turn();
+    let before = counted::PROVIDER.statistics();
+    etw.set(|etw| etw.enabled_before = Some((5, 0, 0)));
+    assert_eq!(counted::register(), Ok(Registered::Complete));
+    assert_eq!(etw.writes(), []);
+    let now = counted::PROVIDER.statistics();
+    assert_eq!(growth(&before, &now), (0, 0, 0, 1));
+    counted::unregister().unwrap();
+    // Without a registration, only a write that does not check comes this far.
+    emit!(counted::plain(1));
+    let written = counted::PROVIDER.write(&EVENT, &WriteOptions::new(), &[]);
+    assert_eq!(written, Ok(()));
+    let now = counted::PROVIDER.statistics();
+    assert_eq!(growth(&before, &now), (0, 0, 0, 2));
+}
+
+#[test]
+fn a_capture_state_request_writes_the_counters() {
+    let etw = registered();
+    emit!(counted::plain(1));
+    etw.calls();
+    let before = counted::PROVIDER.statistics();
+    etw.notify(CAPTURE_STATE, 5, 0, 0);
+    let writes = etw.writes();
+    let [written] = writes.as_slice() else {
+        panic!("one event is expected: {writes:?}");
+    };
+    assert_eq!(written.event.level(), Level::LOG_ALWAYS);
+    assert_eq!(written.event.opcode(), Opcode::DC_START);
+    let data: Vec<u8> = written.data[2..]
+        .iter()
+        .flat_map(|(_, bytes)| bytes.clone())
+        .collect();
+    let schema = Schema::parse_trace_logging(&written.data[1].1).unwrap();
+    assert_eq!(schema.event_name, "ProviderStatistics");
+    let payload = schema.decode(&data, PointerSize::Eight);
+    assert_eq!(payload.error, None);
+    assert!(payload.leftover.is_empty());
+    let fields = payload.fields.into_iter();
+    let fields: Vec<_> = fields
+        .map(|(name, value)| (name.to_string(), value))
+        .collect();
+    let named = |name: &str, value| (name.to_owned(), Value::UInt(value));
+    assert_eq!(fields[0], named("Written", before.written.unwrap()));
+    let Value::Struct(failed) = &fields[1].1 else {
+        panic!("a structure is expected: {:?}", fields[1]);
+    };
+    assert_eq!(failed.len(), 7);
+    assert_eq!(
+        fields[2..],
+        [
+            named("FieldsCut", before.cut),
+            named("DroppedWhileUnregistered", before.dropped),
+            named("LeftOut", before.left_out),
+        ]
+    );
+    counted::unregister().unwrap();
+}
+
+#[test]
+fn a_provider_without_the_word_counts_no_written_events_and_writes_no_statistics() {
+    let etw = turn();
+    assert_eq!(uncounted::register(), Ok(Registered::Complete));
+    etw.notify(ENABLE, 5, 0, 0);
+    etw.calls();
+    emit!(uncounted::plain(1));
+    etw.notify(CAPTURE_STATE, 5, 0, 0);
+    assert_eq!(etw.writes().len(), 1);
+    assert_eq!(uncounted::PROVIDER.statistics().written, None);
+    uncounted::unregister().unwrap();
+}

@@ -1,0 +1,27 @@
+// Rate limits, dumps and traced results that are written wrong.
+use wdk_etw::{ActivityId, Traced as _, emit, event};
+
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod trace {
+    #[event(level = Info, keyword = none)]
+    pub fn sample(number: u32);
+
+    #[event(level = Error, keyword = none)]
+    pub fn failed_at(offset: u64, status: NtStatus);
+
+    #[event(level = Info, keyword = none)]
+    pub fn dumped(data: Dump<'_>);
+}
+
+fn main() {
+    let activity = ActivityId::default();
+    emit!(trace::sample(1), every = 0);
+    emit!(trace::sample(1), activity = activity, every = 100);
+    emit!(trace::sample(1), limit = 100);
+    event!(trace::PROVIDER, "Two", level = Info, keyword = none, once, every = 2);
+    emit!(trace::dumped(&[1, 2, 3]));
+    let result: Result<(), String> = Ok(());
+    let _same = result.traced(|_status| ());
+    let result: Result<(), i32> = Ok(());
+    let _same = result.traced(trace::failed_at);
+}

@@ -1,0 +1,16 @@
+//! The library's events. Their ids are those of the driver's events too: each provider has its own.
+
+#[wdk_etw::provider(name = "Contoso.Several.Library")]
+pub mod provider {
+    /// Messages.
+    #[keyword]
+    pub const MESSAGE: Keyword = Keyword::bit(0);
+
+    /// The library received a message.
+    #[event(id = 1, level = Info, keyword = MESSAGE, message = "Received %1 bytes.")]
+    pub fn received(length: usize, start: Dump<'_>);
+
+    /// The library refused a message.
+    #[event(id = 2, level = Error, keyword = MESSAGE, message = "Refused: %1.")]
+    pub fn refused(status: NtStatus);
+}

@@ -1,0 +1,212 @@
+//! The most recent entries of a log, in memory that another process shares.
+//!
+//! A process that a driver ends has no time to write its buffers. It appends what it has not written
+//! yet here as well, and the process that watches it reads the entries afterwards.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A ring of entries of any length. All zeros are an empty one.
+///
+/// Positions count words since the first entry; the word at a position is that position modulo the
+/// number of words.
+#[repr(C)]
+pub struct Spool<const WORDS: usize> {
+    /// The position of the oldest whole entry.
+    start: AtomicU64,
+    /// The position after the newest entry.
+    end: AtomicU64,
+    words: [AtomicU64; WORDS],
+}
+
+/// An entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The kind of the entry, as the writer numbers them.
+    pub kind: u32,
+    /// A number that belongs to the entry.
+    pub tag: u64,
+    /// The contents.
+    pub bytes: Vec<u8>,
+}
+
+/// The number of words before the contents: the kind and the length, and the tag.
+const HEADER: u64 = 2;
+
+/// Returns the number of words of an entry with contents of `length` bytes.
+fn words_of(length: u32) -> u64 {
+    HEADER + u64::from(length).div_ceil(8)
+}
+
+/// Returns the low 32 bits of a number.
+const fn low_half(number: u64) -> u32 {
+    let [a, b, c, d, ..] = number.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
+
+impl<const WORDS: usize> Spool<WORDS> {
+    /// Appends an entry, in the place of the oldest ones if there is no other room. An entry that is
+    /// larger than the ring is left out.
+    ///
+    /// One thread at a time may append.
+    pub fn append(&self, kind: u32, tag: u64, bytes: &[u8]) {
+        let Ok(length) = u32::try_from(bytes.len()) else {
+            return;
+        };
+        let size = words_of(length);
+        let capacity = WORDS as u64;
+        if size > capacity {
+            return;
+        }
+        let end = self.end.load(Ordering::Relaxed);
+        let mut start = self.start.load(Ordering::Relaxed);
+        if end.checked_sub(start).is_none_or(|used| used > capacity) {
+            // The positions were corrupted.
+            start = end;
+        }
+        while end.saturating_add(size).saturating_sub(start) > capacity {
+            let (oldest, _) = self.header(start);
+            start = start.saturating_add(words_of(oldest));
+        }
+        // The reader finds whole entries whenever this process ends.
+        self.start.store(start, Ordering::Release);
+        self.store(end, u64::from(length) | u64::from(kind) << 32);
+        self.store(end.saturating_add(1), tag);
+        for (chunk, at) in bytes.chunks(8).zip(end.saturating_add(HEADER)..) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.store(at, u64::from_le_bytes(word));
+        }
+        self.end.store(end.saturating_add(size), Ordering::Release);
+    }
+
+    /// Returns the entries, oldest first. If the ring was corrupted, returns those before the first
+    /// that makes no sense.
+    pub fn entries(&self) -> Vec<Entry> {
+        let end = self.end.load(Ordering::Acquire);
+        let mut at = self.start.load(Ordering::Acquire);
+        let mut entries = Vec::new();
+        if end.checked_sub(at).is_none_or(|used| used > WORDS as u64) {
+            return entries;
+        }
+        while at < end {
+            let (length, kind) = self.header(at);
+            let size = words_of(length);
+            if size > end - at {
+                break;
+            }
+            let mut bytes: Vec<u8> = (at + HEADER..at + size)
+                .flat_map(|at| self.load(at).to_le_bytes())
+                .collect();
+            bytes.truncate(length as usize);
+            entries.push(Entry {
+                kind,
+                tag: self.load(at + 1),
+                bytes,
+            });
+            at += size;
+        }
+        entries
+    }
+
+    /// Returns the length and the kind of the entry at a position.
+    fn header(&self, at: u64) -> (u32, u32) {
+        let word = self.load(at);
+        (low_half(word), low_half(word >> 32))
+    }
+
+    fn word(&self, at: u64) -> Option<&AtomicU64> {
+        let index = usize::try_from(at.checked_rem(WORDS as u64)?).ok()?;
+        self.words.get(index)
+    }
+
+    fn load(&self, at: u64) -> u64 {
+        self.word(at).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    fn store(&self, at: u64, value: u64) {
+        if let Some(word) = self.word(at) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn empty<const WORDS: usize>() -> Spool<WORDS> {
+        Spool {
+            start: AtomicU64::new(0),
+            end: AtomicU64::new(0),
+            words: [const { AtomicU64::new(0) }; WORDS],
+        }
+    }
+
+    fn entry(kind: u32, bytes: &[u8]) -> Entry {
+        Entry {
+            kind,
+            tag: u64::from(kind) << 40,
+            bytes: bytes.to_vec(),
+        }
+    }
+
+    #[test]
+    fn the_newest_entries_that_fit_are_kept_whole() {
+        let spool = empty::<16>();
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut all: Vec<Entry> = Vec::new();
+        for kind in 0..200 {
+            let bytes: Vec<u8> = (0..random.usize(0..60)).map(|_| random.u8(..)).collect();
+            let new = entry(kind, &bytes);
+            spool.append(new.kind, new.tag, &new.bytes);
+            all.push(new);
+            let kept = spool.entries();
+            assert!(!kept.is_empty());
+            assert_eq!(kept, all[all.len() - kept.len()..]);
+            let words = |entries: &[Entry]| -> usize {
+                let sizes = entries
+                    .iter()
+                    .map(|entry| 2 + entry.bytes.len().div_ceil(8));
+                sizes.sum()
+            };
+            assert!(words(&kept) <= 16);
+            // No entry was dropped for nothing.
+            if kept.len() < all.len() {
+                assert!(words(&all[all.len() - kept.len() - 1..]) > 16);
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_larger_than_the_ring_is_left_out() {
+        let spool = empty::<4>();
+        spool.append(1, 0, &[1; 16]);
+        spool.append(2, 0, &[2; 17]);
+        assert_eq!(spool.entries().len(), 1);
+    }
+
+    #[test]
+    fn a_corrupted_ring_yields_what_makes_sense() {
+        let mut random = fastrand::Rng::with_seed(11);
+        for _ in 0..2000 {
+            let spool = empty::<16>();
+            spool.append(1, 0, &[1; 20]);
+            spool.append(2, 0, &[2; 20]);
+            for _ in 0..random.usize(1..4) {
+                let value = if random.bool() {
+                    random.u64(..)
+                } else {
+                    random.u64(..40)
+                };
+                match random.usize(0..18) {
+                    16 => spool.start.store(value, Ordering::Relaxed),
+                    17 => spool.end.store(value, Ordering::Relaxed),
+                    at => spool.words[at].store(value, Ordering::Relaxed),
+                }
+            }
+            assert!(spool.entries().len() <= 8);
+            // The process that corrupted it may go on.
+            spool.append(3, 0, &[3; 20]);
+        }
+    }
+}

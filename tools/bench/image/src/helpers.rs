@@ -1,0 +1,78 @@
+//! This project's events with a helper, in the caller with five arguments.
+
+use wdk_etw::{Dump, NtStatus, RateLimit, Traced as _, emit};
+
+use crate::{another, other, text};
+
+#[wdk_etw::provider(name = "Contoso.Helpers")]
+mod trace {
+    #[keyword]
+    pub const READ: Keyword = Keyword::bit(1);
+
+    #[event(level = Info, keyword = READ)]
+    pub fn read_complete(status: u32, bytes: u64, name: &str);
+
+    #[event(level = Info, keyword = READ)]
+    pub fn failed(status: NtStatus);
+
+    #[event(level = Info, keyword = READ)]
+    pub fn dumped(status: u32, bytes: u64, name: Dump<'_>);
+}
+
+/// The same event of a provider that counts its events.
+#[wdk_etw::provider(name = "Contoso.Counted", statistics)]
+mod counted {
+    #[keyword]
+    pub const READ: Keyword = Keyword::bit(1);
+
+    #[event(level = Info, keyword = READ)]
+    pub fn read_complete(status: u32, bytes: u64, name: &str);
+}
+
+static LIMIT: RateLimit = RateLimit::every(100);
+
+/// Defines a caller.
+macro_rules! caller {
+    ($name:ident: |$status:ident, $bytes:ident, $text:ident| $write:expr) => {
+        #[unsafe(no_mangle)]
+        pub unsafe extern "system" fn $name(
+            $status: u32,
+            $bytes: u64,
+            start: *const u8,
+            length: usize,
+        ) -> u32 {
+            let done = other($status, $bytes, start, length);
+            {
+                // SAFETY: the caller upholds the function's contract.
+                let $text = unsafe { text(start, length) };
+                $write
+            }
+            done ^ another($status, $bytes, start, length)
+        }
+    };
+}
+
+caller!(helper_every: |status, bytes, text| {
+    emit!(trace::read_complete(status, bytes, text), every = 100);
+});
+caller!(helper_once: |status, bytes, text| {
+    emit!(trace::read_complete(status, bytes, text), once);
+});
+caller!(helper_limit: |status, bytes, text| {
+    emit!(trace::read_complete(status, bytes, text), limit = LIMIT);
+});
+caller!(helper_counted: |status, bytes, text| {
+    emit!(counted::read_complete(status, bytes, text));
+});
+caller!(helper_dump: |status, bytes, text| {
+    emit!(trace::dumped(status, bytes, Dump::window(text.as_bytes(), 2, 8)));
+});
+caller!(helper_traced: |status, _bytes, _text| {
+    let _same = NtStatus::from_bits(status).traced(trace::failed);
+});
+
+#[unsafe(no_mangle)]
+pub extern "system" fn helpers_register() {
+    let _result = trace::register();
+    let _result = counted::register();
+}

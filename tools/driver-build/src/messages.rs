@@ -1,0 +1,66 @@
+//! The messages of a build.
+
+use std::{
+    collections::BTreeSet,
+    io::{self, BufRead as _, BufReader, IsTerminal as _},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::{missing::missing_names, process::line};
+
+/// The form in which a build shows the compiler's messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Messages {
+    /// For people, on standard error.
+    Human,
+    /// cargo's JSON messages on standard output, and one with the reason `driver-image` for the
+    /// image.
+    Json,
+}
+
+/// Runs cargo, shows its messages, and adds a note about names that the stand-in lacks.
+pub fn run(cargo: &mut Command, messages: Messages) -> Result<()> {
+    let format = match messages {
+        Messages::Human if io::stderr().is_terminal() => "json-diagnostic-rendered-ansi",
+        Messages::Human | Messages::Json => "json",
+    };
+    let mut child = cargo
+        .arg(format!("--message-format={format}"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start: {}", line(cargo)))?;
+    let mut missing = BTreeSet::new();
+    if let Some(output) = child.stdout.take() {
+        for text in BufReader::new(output).lines() {
+            let text = text.context("cannot read cargo's messages")?;
+            let message: Value = serde_json::from_str(&text).unwrap_or_default();
+            missing.extend(missing_names(&message));
+            match messages {
+                Messages::Json => println!("{text}"),
+                Messages::Human => {
+                    if let Some(rendered) = message["message"]["rendered"].as_str() {
+                        eprint!("{rendered}");
+                    }
+                }
+            }
+        }
+    }
+    let status = child
+        .wait()
+        .with_context(|| format!("cannot run: {}", line(cargo)))?;
+    if status.success() {
+        return Ok(());
+    }
+    if missing.is_empty() {
+        bail!("cargo cannot build the driver ({status})");
+    }
+    bail!(
+        "cargo cannot build the driver ({status}); these names may be ones that the stand-in for \
+         wdk-sys lacks although the WDK's headers have them: {}",
+        Vec::from_iter(missing).join(", ")
+    )
+}
