@@ -24,7 +24,6 @@ use crate::{NtStatus, WriteError};
 ///     # assert_eq!(status, 0);
 ///     Ok(())
 /// }
-/// # start(0).unwrap();
 /// ```
 ///
 /// A success costs the comparison that tells it from an error. An error that no session enables

@@ -88,6 +88,29 @@ fn set_limit(limit: &mut Option<Limit>, word: &Ident, new: Limit) -> syn::Result
     Ok(())
 }
 
+/// Parses `{ field: type = value, … }`.
+fn put_fields(
+    input: ParseStream<'_>,
+    fields: &mut Vec<Field>,
+    values: &mut Vec<Expr>,
+) -> syn::Result<()> {
+    let inside;
+    braced!(inside in input);
+    while !inside.is_empty() {
+        let attributes = inside.call(Attribute::parse_outer)?;
+        let ident: Ident = inside.parse()?;
+        inside.parse::<Token![:]>()?;
+        let written: syn::Type = inside.parse()?;
+        inside.parse::<Token![=]>()?;
+        values.push(inside.parse()?);
+        fields.push(field(&ident, &written, &attributes, &HashSet::new())?);
+        if !inside.is_empty() {
+            inside.parse::<Token![,]>()?;
+        }
+    }
+    Ok(())
+}
+
 fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
     let provider = input.parse()?;
     input.parse::<Token![,]>()?;
@@ -107,21 +130,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
             break;
         }
         if input.peek(syn::token::Brace) {
-            let inside;
-            braced!(inside in input);
-            while !inside.is_empty() {
-                let attributes = inside.call(Attribute::parse_outer)?;
-                let ident: Ident = inside.parse()?;
-                inside.parse::<Token![:]>()?;
-                let written: syn::Type = inside.parse()?;
-                inside.parse::<Token![=]>()?;
-                values.push(inside.parse()?);
-                let field = field(&ident, &written, &attributes, &HashSet::new())?;
-                fields.push(field);
-                if !inside.is_empty() {
-                    inside.parse::<Token![,]>()?;
-                }
-            }
+            put_fields(input, &mut fields, &mut values)?;
             continue;
         }
         let word: Ident = input.parse()?;
