@@ -27,7 +27,7 @@ const BUILT_DRIVERS: &str = "built_drivers::";
 const SAMPLES: &str = "samples::";
 
 /// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 10] = [
+const DRIVERS: [((&str, &str), Profile); 11] = [
     (sample::DRIVER, Profile::Debug),
     (sample::DRIVER, Profile::Release),
     (build::PROBE, Profile::Debug),
