@@ -13,7 +13,7 @@ use etw_wire::{InType, TlgOutType};
 
 use crate::{
     Channel, EventDataDescriptor, EventDescriptor, Provider, WriteError, WriteOptions,
-    event::{CutField, put},
+    event::{CutField, name_in, put},
 };
 
 /// Set in the type of a field that an output type follows.
@@ -107,7 +107,7 @@ impl Provider {
         options: &WriteOptions,
         data: &[u8],
     ) -> Result<(), WriteError> {
-        self.write_dynamic_with(event, metadata, options, data, (0, None))
+        self.write_dynamic_with(event, metadata.bytes, options, data, (0, None))
     }
 
     /// Writes the event, counts its lost fields, and writes an event `FieldCut` before it if a field
@@ -115,7 +115,7 @@ impl Provider {
     fn write_dynamic_with(
         &self,
         event: &EventDescriptor,
-        metadata: EventMetadata<'_>,
+        metadata: &[u8],
         options: &WriteOptions,
         data: &[u8],
         (lost, cut): (u16, Option<CutField>),
@@ -134,7 +134,7 @@ impl Provider {
             self.failures().count_cut();
         }
         if let Some(cut) = cut {
-            self.write_field_cut(&pass, &event, metadata.name, cut);
+            self.write_field_cut(&pass, &event, name_in(metadata), cut);
         }
         WriteError::check(self.write_counted(
             &pass,
@@ -142,7 +142,7 @@ impl Provider {
             &options,
             &[
                 self.traits_descriptor(&pass),
-                EventDataDescriptor::event_metadata(metadata.bytes),
+                EventDataDescriptor::event_metadata(metadata),
                 EventDataDescriptor::bytes(data),
             ],
         ))
@@ -322,10 +322,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         // `new` limits the buffer's size.
         let size = u16::try_from(self.metadata.length).unwrap_or(u16::MAX);
         put(&mut self.metadata.bytes, &size.to_le_bytes());
-        let Ok(metadata) = EventMetadata::new(self.metadata.written()) else {
-            // `new` or `start` wrote the name, and the size is right.
-            return Ok(());
-        };
+        let metadata = self.metadata.written();
         let data = self.data.written();
         provider.write_dynamic_with(event, metadata, options, data, (self.lost, self.cut))
     }
@@ -387,7 +384,8 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
 
 /// Returns a name up to its first NUL, which ends a name in metadata.
 fn name_of(name: &str) -> &str {
-    name.split('\0').next().unwrap_or_default()
+    let end = name.bytes().position(|byte| byte == 0);
+    end.and_then(|end| name.get(..end)).unwrap_or(name)
 }
 
 /// Bytes in front, and space behind them.

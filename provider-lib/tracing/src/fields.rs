@@ -19,9 +19,9 @@ pub const MAX_TEXT: usize = MAX_DATA / 2;
 
 /// The stack in bytes that writing an event uses at most, without the calls of ETW and of the
 /// values' `Display` and `Debug` implementations.
-pub const MAX_STACK: usize = 2560;
+pub const MAX_STACK: usize = 3072;
 
-const _: () = assert!(size_of::<Fields>() + 512 <= MAX_STACK);
+const _: () = assert!(size_of::<Fields>() + 1024 <= MAX_STACK);
 
 /// The prefix of the names that `tracing` gives to events that the author does not name: the
 /// source file and line follow.

@@ -121,9 +121,10 @@
 //!
 //! # What a facade cannot do
 //!
-//! - **Laziness.** `tracing` evaluates the values of an event if the subscriber enables its level
-//!   and target. With [`EtwSubscriber::following_sessions`], a level that no session enables costs
-//!   one comparison. Between that level and the keyword, the subscriber is asked at each event.
+//! - **Laziness.** `tracing` evaluates the values of an event if the subscriber enables its level.
+//!   With [`EtwSubscriber::following_sessions`], an event above the highest level that a session
+//!   enables for the subscriber's keywords costs one comparison; at the others the subscriber is
+//!   asked. A session that listens receives the events of all targets.
 //! - **Metadata at compile time.** The names and types of the fields are assembled for each event,
 //!   and values without a type of their own are formatted to text in the driver. A declared event
 //!   has constant metadata, and its values are formatted by the decoder, if at all.

@@ -38,7 +38,7 @@ const CLIENTS: Guid = Guid::from_bytes([0xC1; 16]);
 
 /// The stack that a request uses more if its events are written, in bytes: `MAX_STACK` of the
 /// facades, and the formatting of the values.
-const FACADES_STACK: usize = 2560 + 512;
+const FACADES_STACK: usize = 3072 + 512;
 
 /// A kernel with the driver, and a session that enables its provider.
 struct Fixture {
