@@ -70,8 +70,10 @@ impl Installation {
             .is_ok()
     }
 
-    /// Returns whether the subscriber is installed. The caller has changed state before that
-    /// [`Self::install`]'s caller reads after it, or sees that it is installed.
+    /// Returns whether the subscriber is installed.
+    ///
+    /// Because of the fence, if a caller that has changed the enable state still sees that it is
+    /// not, the thread that installs it reads the new state afterwards.
     pub fn is_installed(&self) -> bool {
         fence(Ordering::SeqCst);
         self.phase.load(Ordering::Relaxed) == INSTALLED

@@ -234,6 +234,19 @@ fn spans_are_activities_in_the_timeline() {
         .map(|span| events[span.start].event_name.clone().unwrap_or_default())
         .collect();
     assert_eq!(names, ["add device", "write", "write"]);
+    // In the file for Chrome and Perfetto, each is a pair of entries with one id.
+    let mut chrome = Vec::new();
+    etl_file::chrome::write_events(&events, &mut chrome).unwrap();
+    let chrome: serde_json::Value = serde_json::from_slice(&chrome).unwrap();
+    let mut phases = Vec::new();
+    for entry in chrome["traceEvents"].as_array().unwrap() {
+        if entry["id"].is_string() {
+            phases.push(format!("{} {}", entry["ph"], entry["name"]).replace('"', ""));
+        }
+    }
+    let of_write = ["b write", "e write"];
+    let expected = [["b add device", "e add device"], of_write, of_write].concat();
+    assert_eq!(phases, expected);
 }
 
 // R-O1, R-O5
