@@ -198,7 +198,7 @@ impl Buffer {
 
     /// Returns a buffer without the header of a traced request. The framework has checked that the
     /// header fits.
-    fn behind(header: usize, address: PVOID, length: usize) -> Self {
+    const fn behind(header: usize, address: PVOID, length: usize) -> Self {
         Self {
             address: address.cast::<u8>().wrapping_add(header),
             length: length.saturating_sub(header),
@@ -291,10 +291,9 @@ extern "C" fn device_control(
     code: ULONG,
 ) {
     let device = device_of(queue);
-    let (code, sender) = match untraced(code) {
-        None => (code, Ok(None)),
-        Some(code) => (code, sender_of(request).map(Some)),
-    };
+    let (code, sender) = untraced(code).map_or((code, Ok(None)), |code| {
+        (code, sender_of(request).map(Some))
+    });
     let activity = trace::device_control_started(code, sender.unwrap_or(None));
     // SAFETY: the request is live until `stop` below, or the DPC, completes it.
     unsafe { context_of(request) }.activity = activity;

@@ -119,7 +119,7 @@ impl Program {
     }
 }
 
-fn refuse(routine: &'static str, status: NtStatus) -> Result<(), KernelError> {
+const fn refuse(routine: &'static str, status: NtStatus) -> Result<(), KernelError> {
     if status.is_success() {
         Ok(())
     } else {

@@ -293,9 +293,9 @@ fn etw_write_string(
         task: 0,
         keyword,
     };
-    let content = Content {
+    let written = Content {
         payload: text,
         ..Content::default()
     };
-    write::write_content(context, handle, descriptor, activity, content, true).to_register()
+    write::write_content(context, handle, descriptor, activity, written, true).to_register()
 }
