@@ -94,10 +94,17 @@
     )
 )]
 
+// Fields of the types `usize`, `isize` and `Pointer` have 64 bits.
+const _: () = assert!(
+    size_of::<usize>() <= size_of::<u64>(),
+    "events cannot have integers of this target's size"
+);
+
 mod activity;
 mod counters;
 mod data;
 mod dump;
+mod dynamic;
 mod event;
 mod failures;
 mod ffi;
@@ -109,9 +116,11 @@ mod plain;
 mod pool;
 mod provider;
 mod rundown;
+mod settle;
 mod state;
 mod statistics;
 mod sync;
+mod text;
 mod traced;
 mod traits;
 mod types;
@@ -121,6 +130,7 @@ pub use crate::{
     activity::{Activity, ActivityError, ActivityId, ActivityScope},
     data::EventDataDescriptor,
     dump::Dump,
+    dynamic::{DynamicEvent, EventMetadata, EventMetadataError},
     failures::Failures,
     filter::{FilterCopy, FilterData, FilterHeader, SchematizedFilters},
     limit::RateLimit,
@@ -132,8 +142,8 @@ pub use crate::{
     traced::{HasStatus, Traced},
     traits::{Traits, TraitsBuffer, TraitsError},
     types::{
-        F32, F64, FileTime, HResult, Luid, Pointer, Port, ProcessId, Sid, SystemTime, ThreadId,
-        UnicodeString, Utf16CStr, Win32Error,
+        Bool32, F32, F64, FileTime, HResult, Luid, Pointer, Port, ProcessId, Sid, SystemTime,
+        ThreadId, UnicodeString, Utf16CStr, Win32Error,
     },
     write::{WriteError, WriteFlags, WriteOptions},
 };
@@ -283,12 +293,64 @@ pub use wdk_etw_macros::event;
 ///
 #[doc = include_str!("field-types.md")]
 ///
+/// `usize`, `isize` and `Pointer` have 64 bits in the event, on x64 and on ARM64. The declaration's own
+/// types take precedence over field types of the same name.
+///
+/// Attributes of a field change what the event says of it, for authors who follow a manifest:
+///
+/// | attribute | effect |
+/// |---|---|
+/// | `#[out_type = "win:HexInt64"]` | the presentation, by its name in manifests; `TraceLogging` has most of them |
+/// | `#[length(u8)]`, `#[count(u32, name = "Entries")]` | the type, and in manifests the name, of the length or count before a string, bytes, a `SocketAddr` or an array; longer values are cut. The length of text in a field of its own counts characters. Manifest events only |
+/// | `#[length(field = size)]`, `#[count(field = count)]` | the length or count is an earlier field, which several values can share; what is written is at most as long as the shortest of them. Manifest events only |
+/// | `#[counted] &[u8]` | bytes that contain their length (`win:CountedBinary`), without a field for it |
+/// | `#[bytes] [u8; 6]`, `#[text] [u16; 8]`, `#[text] [u8; 8]` | bytes or text of a fixed length, not an array. Manifest events only |
+///
+/// A map's `#[name = "…"]` is its name in the manifest. Two maps of different integer types with one
+/// name are one map in the manifest. An entry of a bit map may be a mask of several bits, written in
+/// hexadecimal or with `|`. `#[opcodes(task = Transfer)]` lists the opcodes of a task, `#[levels]`
+/// names the provider's own levels, and a channel with `#[channel(Import)]` is a log of Windows:
+/// System (8), Application (9) or Security (10).
+///
 /// [`Dump`] is the type of a field for a range of bytes with its offset, such as part of a buffer or
 /// of a device's registers. It is a structure that the library provides.
+///
+/// # Encodings
+///
+/// An event is in the manifest or describes itself; both have the same fields. The difference:
+///
+#[doc = include_str!("encodings.md")]
+///
+/// # Conditional compilation
+///
+/// `#[cfg(…)]` and `#[cfg_attr(…)]` apply to the module, its items, the variants of tasks, opcodes,
+/// channels and maps, and the fields of events and structures:
+///
+/// ```
+/// #[wdk_etw::provider(name = "Contoso.Driver")]
+/// mod trace {
+///     #[event(level = Info, keyword = none)]
+///     pub fn read_complete(length: u32, #[cfg(debug_assertions)] #[hex] address: u64);
+///
+///     #[cfg(target_arch = "x86_64")]
+///     #[event(level = Verbose, keyword = none)]
+///     pub fn stepped();
+/// }
+/// ```
+///
+/// An event has only the fields that the configuration has, also where a `message` counts them. The
+/// parts that it does not have are not checked. A driver whose image has decoding resources can use
+/// the conditions that its build script knows: the package's features, the target's properties and
+/// the options in `RUSTFLAGS`. Any other one, such as `debug_assertions`, is an error of the build
+/// script; `wdk_etw_build::Image::cfg` tells it the value of an option that is set elsewhere.
+///
+/// # Fields that do not fit
 ///
 /// A string or array that does not fit in the event is cut, between characters or elements.
 /// [`Failures::cut`] counts the cuts, and the provider writes an event `FieldCut` before the
 /// event, which has the event's id and name, the field's index, and its length before and after.
+///
+/// # Generated items
 ///
 /// The macro generates `PROVIDER`, `ID`, `GROUP`, `register()`, `unregister()`, the keywords and
 /// the types. For each event it generates a function that writes the event, and a module with
@@ -300,11 +362,19 @@ pub use wdk_etw_macros::provider;
 pub mod __macro {
     //! The functions and types that the macros' expansions use. Not a stable interface.
     pub use crate::event::{
-        Cut, EventBlob, EventRef, Packed, SocketBytes, Write, bytes_of, count, length,
+        Cut, EventBlob, EventRef, Packed, SocketBytes, Write, block_of_size, bytes_of, count,
+        first, least, length,
     };
     pub use crate::limit::FirstOption;
     pub use crate::mode::{USER_MODE, assert_kernel_mode, assert_user_mode};
     pub use crate::write::{Options, Plain};
+    pub use core::compile_error;
+}
+
+#[doc(hidden)]
+pub mod __facade {
+    //! The functions that `wdk-etw-log` and `wdk-etw-tracing` share. Not a stable interface.
+    pub use crate::settle::settle;
 }
 
 /// The types that the model checker tests.

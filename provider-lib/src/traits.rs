@@ -98,11 +98,13 @@ macro_rules! traits {
     ($name:expr $(, group = $group:expr)? $(, $kind:literal => $data:expr)* $(,)?) => {
         const {
             #[allow(unused_mut, unused_assignments)]
-            let mut group = None;
-            $(group = Some($crate::guid!($group));)?
-            match $crate::Traits::new($name, group, &[$(($kind, &$data)),*]) {
-                Ok(traits) => traits,
-                Err(error) => panic!("{}", error.message()),
+            let mut __wdk_etw_group = ::core::option::Option::None;
+            $(__wdk_etw_group = ::core::option::Option::Some($crate::guid!($group));)?
+            match $crate::Traits::new($name, __wdk_etw_group, &[$(($kind, &$data)),*]) {
+                ::core::result::Result::Ok(__wdk_etw_traits) => __wdk_etw_traits,
+                ::core::result::Result::Err(__wdk_etw_error) => {
+                    ::core::panic!("{}", __wdk_etw_error.message())
+                }
             }
         }
     };

@@ -2,7 +2,7 @@
 
 use core::{ffi::c_void, fmt, slice};
 
-use crate::plain::plain;
+use crate::{plain::plain, text::is_pair};
 
 /// The maximum length of a NUL-terminated UTF-16 string, in code units.
 const MAX_UNITS: usize = 32_767;
@@ -26,6 +26,8 @@ number! {
     /// A point in time: the number of 100 ns units since 1601-01-01 UTC (`FILETIME`), as
     /// `KeQuerySystemTimePrecise` returns it.
     FileTime(i64);
+    /// A `BOOL`: 32 bits, false if zero. A `bool` takes one byte in an event.
+    Bool32(u32);
     /// An `HRESULT`.
     HResult(i32);
     /// A Win32 error code.
@@ -38,8 +40,14 @@ number! {
     Port(u16);
 }
 
+impl From<bool> for Bool32 {
+    fn from(value: bool) -> Self {
+        Self(value.into())
+    }
+}
+
 plain!(
-    FileTime, HResult, Win32Error, ProcessId, ThreadId, SystemTime, Luid, F32, F64
+    Bool32, Pointer, FileTime, HResult, Win32Error, ProcessId, ThreadId, SystemTime, Luid, F32, F64
 );
 
 /// A date and time of day (`SYSTEMTIME`).
@@ -204,7 +212,7 @@ impl<'a> Utf16CStr<'a> {
     }
 
     /// Creates a string from a pointer to its first code unit (`PCWSTR`). The string ends at the
-    /// first NUL, or after 32,767 code units.
+    /// first NUL, or after 32,767 code units; a character that reaches beyond them is left out.
     ///
     /// # IRQL
     ///
@@ -219,15 +227,25 @@ impl<'a> Utf16CStr<'a> {
         if start.is_null() {
             return Self(&[]);
         }
-        let mut length = 0_usize;
+        let (mut length, mut last) = (0_usize, 0);
         while length < MAX_UNITS {
             // SAFETY: no earlier unit is a NUL, so the caller guarantees that this one exists.
             let next = unsafe { start.add(length) };
             // SAFETY: the caller guarantees that the unit is readable.
-            if unsafe { next.read() } == 0 {
+            let unit = unsafe { next.read() };
+            if unit == 0 {
                 break;
             }
+            last = unit;
             length = length.wrapping_add(1);
+        }
+        if length == MAX_UNITS {
+            // SAFETY: no earlier unit is a NUL, so the caller guarantees that this one exists.
+            let next = unsafe { start.add(length) };
+            // SAFETY: the caller guarantees that the unit is readable.
+            if is_pair(last, unsafe { next.read() }) {
+                length = length.wrapping_sub(1);
+            }
         }
         // SAFETY: the loop read all these units.
         Self(unsafe { slice::from_raw_parts(start, length) })
@@ -298,6 +316,10 @@ impl<'a> Sid<'a> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    extern crate std;
+
+    use std::{string::String, vec::Vec};
+
     use super::*;
 
     #[test]
@@ -321,6 +343,21 @@ mod tests {
         assert_eq!(pointed, Sid::new(&system));
         // SAFETY: null is allowed.
         assert_eq!(unsafe { Sid::from_ptr(core::ptr::null()) }, None);
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_ends_with_a_whole_character() {
+        let long = |before: usize| {
+            let text = "x".repeat(before) + &"\u{1F600}".repeat(20_000);
+            text.encode_utf16().chain([0]).collect::<Vec<u16>>()
+        };
+        for (before, length) in [(0, 32_766), (1, 32_767)] {
+            let units = long(before);
+            // SAFETY: the units end with a NUL.
+            let text = unsafe { Utf16CStr::from_ptr(units.as_ptr()) };
+            assert_eq!(text.units().len(), length);
+            assert!(String::from_utf16(text.units()).is_ok());
+        }
     }
 
     #[test]

@@ -56,6 +56,19 @@ impl WriteOptions {
         }
     }
 
+    /// Returns the options for code that does not know its IRQL, such as a facade that any code
+    /// calls: the default options at `APC_LEVEL` or below; above, the event has no activity,
+    /// because the current thread there may be one that was interrupted.
+    #[must_use]
+    pub fn at_current_irql() -> Self {
+        let options = Self::new();
+        if ffi::current_irql() > ffi::APC_LEVEL {
+            options.activity(ActivityId::NONE)
+        } else {
+            options
+        }
+    }
+
     /// Sets the event's activity.
     #[must_use]
     pub const fn activity(mut self, activity: ActivityId) -> Self {
@@ -322,7 +335,8 @@ macro_rules! emit {
     ($($part:ident)::+ ($($argument:expr),* $(,)?) $(,)?) => {
         if $($part)::+::is_enabled() {
             // The provider counts the failure; `emit!` returns no result.
-            let _result = $($part)::+::write($crate::__macro::Plain, $($argument),*);
+            let __wdk_etw_result =
+                $($part)::+::__wdk_etw_with($crate::__macro::Plain).__wdk_etw_emit($($argument),*);
         }
     };
     (
@@ -378,10 +392,16 @@ macro_rules! emit {
     ($($part:ident)::+ ($($argument:expr),* $(,)?), $($option:ident = $value:expr),+ $(,)?) => {
         if $($part)::+::is_enabled() {
             // The provider counts the failure; `emit!` returns no result.
-            let _result = $($part)::+::write(
-                &$crate::WriteOptions::new()$(.$option($value))+,
-                $($argument),*
-            );
+            let __wdk_etw_result =
+                $($part)::+::__wdk_etw_with(&$crate::WriteOptions::new()$(.$option($value))+)
+                    .__wdk_etw_emit($($argument),*);
         }
+    };
+    ($($other:tt)*) => {
+        $crate::__macro::compile_error!(
+            "`emit!` takes an event with its fields, and then options: `emit!(trace::read(length))` or \
+             `emit!(trace::read(length), activity = id)`; the options are `activity`, `related`, \
+             `starts`, `flags` and `except_sessions`"
+        )
     };
 }

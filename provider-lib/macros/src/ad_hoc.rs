@@ -62,7 +62,7 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         None => (None, None),
         Some(Limit::Named(limit)) => (
             None,
-            Some(quote_spanned!(Span::mixed_site() => && provider.admits(&#limit))),
+            Some(quote_spanned!(Span::mixed_site() => && __wdk_etw_provider.admits(&#limit))),
         ),
         Some(other) => {
             let value = match other {
@@ -73,7 +73,9 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
                 Some(quote! {
                     static __WDK_ETW_LIMIT: ::wdk_etw::RateLimit = ::wdk_etw::RateLimit::#value;
                 }),
-                Some(quote_spanned!(Span::mixed_site() => && provider.admits(&__WDK_ETW_LIMIT))),
+                Some(
+                    quote_spanned!(Span::mixed_site() => && __wdk_etw_provider.admits(&__WDK_ETW_LIMIT)),
+                ),
             )
         }
     };
@@ -90,11 +92,11 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
             );
         #writer
         #limit
-        let provider: &::wdk_etw::Provider = &#provider;
-        if provider.is_enabled_fast(::wdk_etw::Level(#level), __WDK_ETW_KEYWORD) #admits {
+        let __wdk_etw_provider: &::wdk_etw::Provider = &#provider;
+        if __wdk_etw_provider.is_enabled_fast(::wdk_etw::Level(#level), __WDK_ETW_KEYWORD) #admits {
             // The provider counts the failure; `event!` returns no result.
-            let _status = __wdk_etw_write(
-                provider,
+            let __wdk_etw_status = __wdk_etw_write(
+                __wdk_etw_provider,
                 __WDK_ETW_EVENT.tracelogging(),
                 #options,
                 #(#values,)*

@@ -1,6 +1,7 @@
 //! The proc macros of `wdk-etw`. That crate documents them.
 
 mod ad_hoc;
+mod configured;
 mod names;
 mod provider;
 mod writer;
@@ -10,8 +11,7 @@ use proc_macro::TokenStream;
 /// Generates a provider and its events from the declaration in a module.
 #[proc_macro_attribute]
 pub fn provider(arguments: TokenStream, module: TokenStream) -> TokenStream {
-    wdk_etw_schema::parse::provider(arguments.into(), module.into())
-        .and_then(|provider| provider::expand(&provider))
+    configured::provider(arguments.into(), module.into())
         .unwrap_or_else(|error| error.to_compile_error())
         .into()
 }

@@ -1,18 +1,41 @@
 //! The Rust types and names that generated code uses for the items of a declaration.
 
-use proc_macro2::TokenStream;
-use quote::quote;
-use syn::Ident;
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::{GenericArgument, Ident, Lifetime, PathArguments, Type, ext::IdentExt as _};
 use wdk_etw_schema::{Event, Field, FieldType, Guid, Scalar, Shape};
 
-/// Returns the type of a single value.
-pub fn scalar(scalar: Scalar) -> TokenStream {
-    let rust = scalar.row().rust;
+/// Returns a type of the table as a path that no item of the author can shadow: an event named
+/// `u32` is a module of this name.
+fn absolute(rust: &str) -> String {
+    if rust.contains("::") {
+        return rust.to_owned();
+    }
+    let is_name = |letter: char| letter.is_ascii_alphanumeric();
+    let start = rust.find(is_name).unwrap_or(0);
+    let (before, name) = rust.split_at(start);
+    format!("{before}::core::primitive::{name}")
+}
+
+fn parsed(rust: &str) -> TokenStream {
     rust.parse().unwrap_or_else(|error| {
         let message =
             format!("cannot parse the type `{rust}` from the table of field types: {error}");
         quote!(::core::compile_error!(#message))
     })
+}
+
+/// Returns the type of a single value.
+pub fn scalar(scalar: Scalar) -> TokenStream {
+    parsed(&absolute(scalar.row().rust))
+}
+
+/// Returns a type without references to it.
+fn referent(written: &Type) -> &Type {
+    match written {
+        Type::Reference(reference) => referent(&reference.elem),
+        other => other,
+    }
 }
 
 /// Returns the type of an event's parameter. `outer` is the path from the function to the
@@ -31,31 +54,98 @@ pub fn parameter(field: &Field, outer: &TokenStream) -> TokenStream {
             }
         }
         FieldType::Named(_) => {
-            let written = &field.written;
-            match written {
+            let written = referent(&field.written);
+            match &written {
                 // The library's structures have their whole path.
-                syn::Type::Path(path) if path.path.leading_colon.is_some() => quote!(#written),
+                Type::Path(path) if path.path.leading_colon.is_some() => quote!(#written),
                 _ => quote!(#outer #written),
             }
         }
     }
 }
 
-/// Returns the type of a structure's field.
-pub fn member(field: &Field) -> TokenStream {
-    let written = &field.written;
-    match &field.kind {
-        FieldType::Values(kind, ..) if kind.borrows() => quote!(#written),
-        FieldType::Values(_, _, Shape::Counted | Shape::Fixed(_)) | FieldType::Named(_) => {
-            quote!(#written)
+/// Returns the first lifetime in a type.
+fn lifetime(written: &Type) -> Option<&Lifetime> {
+    match written {
+        Type::Reference(reference) => reference
+            .lifetime
+            .as_ref()
+            .or_else(|| lifetime(&reference.elem)),
+        Type::Path(path) => {
+            let last = path.path.segments.last()?;
+            let PathArguments::AngleBracketed(arguments) = &last.arguments else {
+                return None;
+            };
+            arguments.args.iter().find_map(|argument| match argument {
+                GenericArgument::Lifetime(lifetime) => Some(lifetime),
+                _ => None,
+            })
         }
-        FieldType::Values(kind, _, Shape::One) => scalar(*kind),
+        _ => None,
     }
 }
 
-/// Returns the names of an event's parameters.
-pub fn idents(event: &Event) -> Vec<&Ident> {
-    event.fields.iter().map(|field| &field.ident).collect()
+/// Returns the type of a structure's field.
+///
+/// # Errors
+///
+/// Returns an error if the field borrows its value, and its type has no lifetime.
+pub fn member(field: &Field) -> syn::Result<TokenStream> {
+    let FieldType::Values(kind, _, shape) = &field.kind else {
+        let written = referent(&field.written);
+        return Ok(quote!(#written));
+    };
+    let value = scalar(*kind);
+    match shape {
+        Shape::One if !kind.borrows() => return Ok(value),
+        Shape::Fixed(count) => {
+            let count = usize::from(*count);
+            return Ok(quote!([#value; #count]));
+        }
+        Shape::One | Shape::Counted => {}
+    }
+    let Some(lifetime) = lifetime(&field.written) else {
+        return Err(syn::Error::new_spanned(
+            &field.written,
+            format!(
+                "the field `{}` borrows its value and has no lifetime; declare one, as in `struct \
+                 Place<'a> {{ name: &'a str }}`",
+                field.ident
+            ),
+        ));
+    };
+    if *shape == Shape::Counted {
+        return Ok(quote!(&#lifetime [#value]));
+    }
+    let rust = absolute(kind.row().rust);
+    if let Some(value) = rust.strip_prefix('&') {
+        let value = parsed(value);
+        return Ok(quote!(&#lifetime #value));
+    }
+    let path = parsed(rust.strip_suffix("<'_>").unwrap_or(&rust));
+    Ok(quote!(#path<#lifetime>))
+}
+
+/// Returns the names of the parameters of an event's functions: the fields' names, so that editors
+/// show them.
+///
+/// The name of a constant, a static or a unit structure would be a pattern that matches its value.
+/// The functions are in a module of their own, where only the prelude and the macro have such
+/// items, all with capitals.
+pub fn parameters(event: &Event) -> Vec<Ident> {
+    event
+        .fields
+        .iter()
+        .map(|field| {
+            let name = field.ident.unraw().to_string();
+            if name.contains(char::is_uppercase) {
+                let span = Span::mixed_site().located_at(field.ident.span());
+                format_ident!("field_{name}", span = span)
+            } else {
+                field.ident.clone()
+            }
+        })
+        .collect()
 }
 
 /// Returns a constant expression for a GUID.

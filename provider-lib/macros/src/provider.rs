@@ -15,7 +15,18 @@ use crate::{names, writer::Writer};
 /// Returns the attribute that silences warnings in generated items. A driver does not have to use
 /// everything that it declares.
 fn quiet() -> TokenStream {
-    quote!(#[allow(dead_code, clippy::all, clippy::pedantic, clippy::nursery)])
+    quote! {
+        #[allow(
+            dead_code,
+            non_camel_case_types,
+            non_snake_case,
+            non_upper_case_globals,
+            private_interfaces,
+            clippy::all,
+            clippy::pedantic,
+            clippy::nursery,
+        )]
+    }
 }
 
 fn docs(lines: &[String]) -> TokenStream {
@@ -54,6 +65,7 @@ pub fn expand(provider: &Provider) -> syn::Result<TokenStream> {
         .iter()
         .filter(|structure| !structure.in_library)
         .map(structure);
+    let structures = structures.collect::<syn::Result<TokenStream>>()?;
     let mut writers = Writers {
         provider,
         names: HashMap::new(),
@@ -71,7 +83,7 @@ pub fn expand(provider: &Provider) -> syn::Result<TokenStream> {
             #registration
             #(#keywords)*
             #(#maps)*
-            #(#structures)*
+            #structures
             #events
             #writers
         }
@@ -118,7 +130,7 @@ fn registration(provider: &Provider) -> TokenStream {
     quote! {
         #mode
 
-        static __TRAITS: ::wdk_etw::Traits = ::wdk_etw::traits!(#name #group #(#custom)*);
+        static __WDK_ETW_TRAITS: ::wdk_etw::Traits = ::wdk_etw::traits!(#name #group #(#custom)*);
 
         /// The provider's GUID.
         #quiet
@@ -128,13 +140,13 @@ fn registration(provider: &Provider) -> TokenStream {
 
         #[doc = #doc]
         pub static PROVIDER: ::wdk_etw::Provider =
-            ::wdk_etw::Provider::new(ID, &__TRAITS).with_hooks(::wdk_etw::Hooks {
+            ::wdk_etw::Provider::new(ID, &__WDK_ETW_TRAITS).with_hooks(::wdk_etw::Hooks {
                 on_enable: #on_enable,
                 on_disable: #on_disable,
                 on_capture_state: #on_capture_state,
             }) #without_traits #binary_tracking #statistics;
 
-        /// Registers the provider; see [`wdk_etw::Provider::register`].
+        /// Registers the provider; see [`::wdk_etw::Provider::register`].
         ///
         /// # IRQL
         ///
@@ -142,7 +154,7 @@ fn registration(provider: &Provider) -> TokenStream {
         ///
         /// # Errors
         ///
-        /// Returns a [`wdk_etw::RegisterError`].
+        /// Returns a [`::wdk_etw::RegisterError`].
         #quiet
         pub fn register() -> ::core::result::Result<::wdk_etw::Registered, ::wdk_etw::RegisterError>
         {
@@ -155,7 +167,7 @@ fn registration(provider: &Provider) -> TokenStream {
             __wdk_etw_provider()
         }
 
-        /// Unregisters the provider; see [`wdk_etw::Provider::unregister`].
+        /// Unregisters the provider; see [`::wdk_etw::Provider::unregister`].
         ///
         /// # IRQL
         ///
@@ -163,7 +175,7 @@ fn registration(provider: &Provider) -> TokenStream {
         ///
         /// # Errors
         ///
-        /// Returns an [`wdk_etw::UnregisterError`].
+        /// Returns an [`::wdk_etw::UnregisterError`].
         #quiet
         pub fn unregister() -> ::core::result::Result<(), ::wdk_etw::UnregisterError> {
             #[inline(always)]
@@ -231,7 +243,15 @@ fn map(map: &Map) -> TokenStream {
     quote! {
         #docs_of_map
         #quiet
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[derive(
+            ::core::clone::Clone,
+            ::core::marker::Copy,
+            ::core::fmt::Debug,
+            ::core::default::Default,
+            ::core::cmp::PartialEq,
+            ::core::cmp::Eq,
+            ::core::hash::Hash,
+        )]
         #[repr(transparent)]
         #visibility struct #ident(pub #scalar);
 
@@ -244,7 +264,7 @@ fn map(map: &Map) -> TokenStream {
     }
 }
 
-fn structure(structure: &Structure) -> TokenStream {
+fn structure(structure: &Structure) -> syn::Result<TokenStream> {
     let quiet = quiet();
     let docs_of_structure = docs(&structure.docs);
     let Structure {
@@ -256,15 +276,66 @@ fn structure(structure: &Structure) -> TokenStream {
     let fields = structure.fields.iter().map(|field| {
         let docs = docs(&field.docs);
         let ident = &field.ident;
-        let kind = names::member(field);
-        quote!(#docs pub #ident: #kind,)
+        let kind = names::member(field)?;
+        Ok(quote!(#docs pub #ident: #kind,))
     });
-    quote! {
+    let fields = fields.collect::<syn::Result<TokenStream>>()?;
+    Ok(quote! {
         #docs_of_structure
         #quiet
-        #[derive(Clone, Copy, Debug)]
+        #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
         #visibility struct #ident #generics {
-            #(#fields)*
+            #fields
+        }
+    })
+}
+
+/// Generates the functions of an event that write it as `trace::event(…)` and `emit!` call them. Their
+/// names have the place of the event's, so that errors about arguments show the declaration.
+fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream {
+    let docs = docs(&event.docs);
+    let options = Ident::new("options", Span::mixed_site());
+    let call = Ident::new("__wdk_etw_call", event.ident.span());
+    let emit = Ident::new("__wdk_etw_emit", event.ident.span());
+    quote! {
+        #docs
+        ///
+        /// A call of this function always evaluates the arguments. [`::wdk_etw::emit`]
+        /// evaluates them only if a session enables the event.
+        ///
+        /// # IRQL
+        ///
+        /// Any. Above `APC_LEVEL` the arguments must be in non-pageable memory.
+        #[inline(always)]
+        pub fn #call(#(#idents: #types),*) {
+            if self::is_enabled() {
+                // The provider counts the failure; this function returns no result.
+                let __wdk_etw_result =
+                    self::write(::wdk_etw::__macro::Plain, #(#idents),*);
+            }
+        }
+
+        /// The event with the options of a write. Its method has one argument for each field,
+        /// so that errors about the arguments of `emit!` count only these.
+        #[doc(hidden)]
+        pub struct __WdkEtwWith<O>(O);
+
+        #[doc(hidden)]
+        #[inline(always)]
+        pub fn __wdk_etw_with<O: ::wdk_etw::__macro::Options>(
+            #options: O,
+        ) -> __WdkEtwWith<O> {
+            __WdkEtwWith(#options)
+        }
+
+        impl<O: ::wdk_etw::__macro::Options> __WdkEtwWith<O> {
+            #[inline(always)]
+            pub fn #emit(
+                self,
+                #(#idents: #types),*
+            ) -> ::core::result::Result<(), ::wdk_etw::WriteError> {
+                self::write(self.0, #(#idents),*)
+            }
         }
     }
 }
@@ -305,7 +376,7 @@ impl Writers<'_> {
             layout
                 .leaves
                 .iter()
-                .map(|leaf| leaf.wire.without_format())
+                .map(|leaf| (leaf.wire.without_format(), leaf.counter, leaf.counted_by))
                 .collect::<Vec<_>>(),
             parameters
                 .iter()
@@ -347,7 +418,6 @@ impl Writers<'_> {
         )?;
         let writer = self.writer(event, &layout);
         let (quiet, admits) = (quiet(), admits());
-        let docs = docs(&event.docs);
         let Event {
             ident,
             visibility,
@@ -372,43 +442,29 @@ impl Writers<'_> {
         };
         let size = metadata.len();
         let metadata = Literal::byte_string(&metadata);
-        let idents = names::idents(event);
-        let here: Vec<_> = event
-            .fields
-            .iter()
-            .map(|field| names::parameter(field, &TokenStream::new()))
-            .collect();
-        let inside: Vec<_> = event
+        let idents = names::parameters(event);
+        let options = Ident::new("options", Span::mixed_site());
+        let types: Vec<_> = event
             .fields
             .iter()
             .map(|field| names::parameter(field, &quote!(super::)))
             .collect();
+        let calls = calls(event, &idents, &types);
         let of_module = format!(
             " The descriptor, check and write of the event `{}`.",
             event.name
         );
         Ok(quote! {
-            #docs
-            ///
-            /// A call of this function always evaluates the arguments. [`wdk_etw::emit`] evaluates
-            /// them only if a session enables the event.
-            ///
-            /// # IRQL
-            ///
-            /// Any. Above `APC_LEVEL` the arguments must be in non-pageable memory.
-            #quiet
-            #[inline(always)]
-            #visibility fn #ident(#(#idents: #here),*) {
-                if self::#ident::is_enabled() {
-                    // The provider counts the failure; this function returns no result.
-                    let _result = self::#ident::write(::wdk_etw::__macro::Plain, #(#idents),*);
-                }
-            }
+            #[doc(inline)]
+            #[allow(unused_imports)]
+            #visibility use self::#ident::__wdk_etw_call as #ident;
 
             #[doc = #of_module]
             #quiet
             #visibility mod #ident {
-                static EVENT: ::wdk_etw::__macro::EventBlob<#size> =
+                #calls
+
+                static __WDK_ETW_EVENT: ::wdk_etw::__macro::EventBlob<#size> =
                     ::wdk_etw::__macro::EventBlob::new(DESCRIPTOR, *#metadata);
 
                 /// The event descriptor.
@@ -427,7 +483,7 @@ impl Writers<'_> {
                 /// [`is_enabled_fast`](::wdk_etw::Provider::is_enabled_fast).
                 #[inline(always)]
                 #[must_use]
-                pub fn is_enabled() -> bool {
+                pub fn is_enabled() -> ::core::primitive::bool {
                     super::PROVIDER.is_enabled_fast(
                         ::wdk_etw::Level(#level),
                         ::wdk_etw::Keyword::from_bits(#keyword),
@@ -451,11 +507,11 @@ impl Writers<'_> {
                 /// failure.
                 #[inline(always)]
                 pub fn write<O: ::wdk_etw::__macro::Options>(
-                    options: O,
-                    #(#idents: #inside),*
+                    #options: O,
+                    #(#idents: #types),*
                 ) -> ::core::result::Result<(), ::wdk_etw::WriteError> {
                     ::wdk_etw::WriteError::check(
-                        super::#writer(EVENT.#kind(), options, #(#idents),*),
+                        super::#writer(__WDK_ETW_EVENT.#kind(), #options, #(#idents),*),
                     )
                 }
             }

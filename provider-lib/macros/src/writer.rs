@@ -8,19 +8,25 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::Ident;
 use wdk_etw_schema::{
-    BlockPart, DataDescriptor, Encoding, Format, Layout, Leaf, Representation, Text, Wire,
+    BlockPart, DataDescriptor, Encoding, Format, Layout, Leaf, Representation, Scalar, Text, Wire,
 };
 
 use crate::names;
 
+/// Returns a name that no item of the author has: a constant in scope would make a pattern of a
+/// parameter or a local variable with its name.
+fn reserved(name: &str) -> Ident {
+    format_ident!("__wdk_etw_{name}", span = Span::mixed_site())
+}
+
 /// Returns the name of the function's parameter for a field.
 fn argument(field: usize) -> Ident {
-    format_ident!("a{field}", span = Span::mixed_site())
+    reserved(&format!("a{field}"))
 }
 
 /// Returns the name of a local variable for a leaf or a block.
 fn local(prefix: &str, leaf: usize) -> Ident {
-    format_ident!("{prefix}{leaf}", span = Span::mixed_site())
+    reserved(&format!("{prefix}{leaf}"))
 }
 
 /// Returns the expression for a leaf's value.
@@ -37,8 +43,8 @@ fn in_block(leaf: &Leaf) -> TokenStream {
         Wire::Map(_) => quote!(#value.0),
         Wire::CountedIpv6 => quote!(#value.octets()),
         Wire::Plain(scalar, format) => match scalar.row().representation {
-            Representation::Cast64 => quote!((#value as u64)),
-            Representation::Cast8 => quote!((#value as u8)),
+            Representation::Cast64 => quote!((#value as ::core::primitive::u64)),
+            Representation::Cast8 => quote!((#value as ::core::primitive::u8)),
             Representation::Pointer if format == Format::Address => quote!(#value.address()),
             Representation::Pointer => quote!(#value.hidden()),
             Representation::BigEndian16 => quote!(#value.0.to_be_bytes()),
@@ -64,16 +70,14 @@ fn in_block(leaf: &Leaf) -> TokenStream {
 fn bytes(leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
     let value = value(leaf);
     let characters = quote!(::wdk_etw::__macro::Cut::Characters);
+    let utf16 = quote!(::wdk_etw::__macro::Cut::Utf16);
     let units = |size: usize| quote!(::wdk_etw::__macro::Cut::Units(#size));
     Some(match leaf.wire {
         Wire::Text(text) | Wire::Terminated(text) => match text {
             Text::Str => (quote!(#value.as_bytes()), characters),
             Text::CStr => (quote!(#value.to_bytes()), characters),
-            Text::Utf16 => (quote!(::wdk_etw::__macro::bytes_of(#value)), units(2)),
-            Text::UnicodeString => (
-                quote!(::wdk_etw::__macro::bytes_of(#value.units())),
-                units(2),
-            ),
+            Text::Utf16 => (quote!(::wdk_etw::__macro::bytes_of(#value)), utf16),
+            Text::UnicodeString => (quote!(::wdk_etw::__macro::bytes_of(#value.units())), utf16),
             Text::Bytes => (value, units(1)),
         },
         Wire::Counted(scalar) => (
@@ -103,25 +107,30 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
     let value = value(leaf);
     if let Some((bytes, cut)) = bytes(leaf) {
         if path == Path::Fast {
-            return quote!(let #text: &[u8] = #bytes;);
+            return quote!(let #text: &[::core::primitive::u8] = #bytes;);
         }
+        let (write, room) = (reserved("write"), reserved("room"));
         // An event with more fields than this has too many data descriptors.
         let field = u16::try_from(leaf.field).unwrap_or(u16::MAX);
+        let most = leaf.limit().map_or_else(
+            || quote!(#room),
+            |limit| quote!(::core::cmp::Ord::min(#room, #limit)),
+        );
         return quote! {
-            let #text: &[u8] = write.fit(#bytes, room, #field, #cut);
-            let room = room.wrapping_sub(#text.len());
+            let #text: &[::core::primitive::u8] = #write.fit(#bytes, #most, #field, #cut);
+            let #room = #room.wrapping_sub(#text.len());
         };
     }
     match leaf.wire {
         Wire::Fixed(..) => quote! {
-            let #text: &[u8] = ::wdk_etw::__macro::bytes_of(#value.as_slice());
+            let #text: &[::core::primitive::u8] = ::wdk_etw::__macro::bytes_of(#value.as_slice());
         },
-        Wire::Sid => quote!(let #text: &[u8] = #value.as_bytes();),
+        Wire::Sid => quote!(let #text: &[::core::primitive::u8] = #value.as_bytes();),
         Wire::SocketAddr => {
             let socket = local("s", at);
             quote! {
                 let #socket = ::wdk_etw::__macro::SocketBytes::new(&#value);
-                let #text: &[u8] = #socket.as_bytes();
+                let #text: &[::core::primitive::u8] = #socket.as_bytes();
             }
         }
         // These have a local above, or are in a block.
@@ -134,17 +143,69 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
     }
 }
 
+/// Returns whether a leaf is the length or count of another.
+fn is_counter(at: usize, layout: &Layout) -> bool {
+    let mut leaves = layout.leaves.iter();
+    leaves.any(|leaf| leaf.counted_by == Some(at))
+}
+
+/// Generates the number that a field with a length or count has in the event: the caller's, or that
+/// of the shortest value which it counts. The other values are cut to it.
+fn counters(layout: &Layout) -> TokenStream {
+    let mut all = TokenStream::new();
+    for (at, leaf) in layout.leaves.iter().enumerate() {
+        if !is_counter(at, layout) {
+            continue;
+        }
+        let (count, asked) = (local("n", at), value(leaf));
+        let counted: Vec<_> = layout
+            .leaves
+            .iter()
+            .enumerate()
+            .filter(|(_, other)| other.counted_by == Some(at))
+            .map(|(other, leaf)| (local("t", other), leaf.unit()))
+            .collect();
+        let texts = counted.iter().map(|(text, _)| text);
+        let units = counted.iter().map(|(_, unit)| unit);
+        all.extend(quote! {
+            let #count: usize =
+                ::wdk_etw::__macro::least(#asked as u64, &[#((#texts.len(), #units)),*]);
+        });
+        for (text, unit) in &counted {
+            all.extend(quote! {
+                let #text: &[u8] = ::wdk_etw::__macro::first(#text, #count, #unit);
+            });
+        }
+    }
+    all
+}
+
 /// Returns the expression for a part of a block.
 fn part(part: BlockPart, layout: &Layout) -> TokenStream {
     match part {
+        BlockPart::Value(at) if is_counter(at, layout) => {
+            let count = local("n", at);
+            match layout.leaves[at].wire {
+                Wire::Plain(scalar, _) => {
+                    let scalar = names::scalar(scalar);
+                    quote!((#count as #scalar))
+                }
+                _ => in_block(&layout.leaves[at]),
+            }
+        }
         BlockPart::Value(at) => in_block(&layout.leaves[at]),
         BlockPart::Length(at) => {
             let text = local("t", at);
-            match layout.leaves[at].wire {
+            let leaf = &layout.leaves[at];
+            let length = match leaf.wire {
                 Wire::CountedIpv6 => quote!(16_u16),
                 Wire::Counted(scalar) => {
                     let scalar = names::scalar(scalar);
                     quote!(::wdk_etw::__macro::count::<#scalar>(#text))
+                }
+                // A length in a field of its own counts characters.
+                Wire::Text(kind) if leaf.counter.is_some() && kind.unit() == 2 => {
+                    quote!(::wdk_etw::__macro::count::<u16>(#text))
                 }
                 Wire::Text(_) | Wire::SocketAddr => quote!(::wdk_etw::__macro::length(#text)),
                 // The layout puts no length before these.
@@ -152,7 +213,14 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
                 | Wire::Map(_)
                 | Wire::Fixed(..)
                 | Wire::Terminated(_)
-                | Wire::Sid => TokenStream::new(),
+                | Wire::Sid => return TokenStream::new(),
+            };
+            match leaf.counter {
+                None | Some(Scalar::U16) => length,
+                Some(other) => {
+                    let other = names::scalar(other);
+                    quote!((#length as #other))
+                }
             }
         }
         BlockPart::Nul(at) => match layout.leaves[at].wire {
@@ -171,17 +239,28 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
     }
 }
 
+/// The number of parts from which a block is divided, so that the nesting of its type stays far
+/// below the compiler's `recursion_limit`.
+const DIVIDED: usize = 32;
+
 /// Returns the expression for the parts of a block, without padding between them.
 fn block(parts: &[BlockPart], layout: &Layout) -> TokenStream {
-    match parts {
-        [] => quote!(()),
-        [last] => part(*last, layout),
-        [first, rest @ ..] => {
-            let first = part(*first, layout);
-            let rest = block(rest, layout);
-            quote!(::wdk_etw::__macro::Packed(#first, #rest))
+    let (first, rest) = match parts {
+        [] => return quote!(()),
+        [last] => return part(*last, layout),
+        [first, rest @ ..] if rest.len() < DIVIDED => (part(*first, layout), rest),
+        _ => {
+            let (first, rest) = parts.split_at(parts.len() / 2);
+            (block(first, layout), rest)
         }
-    }
+    };
+    let rest = block(rest, layout);
+    quote!(::wdk_etw::__macro::Packed(#first, #rest))
+}
+
+/// Returns the size of a block in bytes, as the layout has it.
+fn size(parts: &[BlockPart], layout: &Layout) -> usize {
+    parts.iter().map(|part| part.size(&layout.leaves)).sum()
 }
 
 /// A function that writes the events of one layout.
@@ -201,13 +280,19 @@ impl Writer<'_> {
     /// registers. In all other cases it calls the slow path.
     pub fn expand(&self) -> TokenStream {
         let Self { layout, .. } = self;
-        let provider = self.provider.clone().unwrap_or_else(|| quote!(provider));
+        let by_parameter = reserved("provider");
+        let (event, options) = (reserved("event"), reserved("options"));
+        let (write, room_left) = (reserved("write"), reserved("room"));
+        let provider = self
+            .provider
+            .clone()
+            .unwrap_or_else(|| quote!(#by_parameter));
         let slow_name = format_ident!("{}_slow", self.name);
         let prepare_all = |path| {
             let leaves = layout.leaves.iter().enumerate();
-            leaves
-                .map(|(at, leaf)| prepare(at, leaf, path))
-                .collect::<TokenStream>()
+            let mut all: TokenStream = leaves.map(|(at, leaf)| prepare(at, leaf, path)).collect();
+            all.extend(counters(layout));
+            all
         };
         let room = layout.room;
         let (prepare_fast, prepare_slow) = (prepare_all(Path::Fast), prepare_all(Path::Slow));
@@ -215,34 +300,39 @@ impl Writer<'_> {
         let slow = self.function(
             &slow_name,
             &quote! {
-                let ::core::option::Option::Some(write) = #provider.enter_slow(event) else {
+                let ::core::option::Option::Some(#write) = #provider.enter_slow(#event) else {
                     return ::wdk_etw::NtStatus::SUCCESS;
                 };
-                let room: usize = #room;
+                let #room_left: ::core::primitive::usize = #room;
                 #prepare_slow
                 #slow_body
             },
         );
-        let lengths: Vec<_> = layout
+        let cut: Vec<_> = layout
             .leaves
             .iter()
             .enumerate()
             .filter(|(_, leaf)| bytes(leaf).is_some())
-            .map(|(at, _)| local("t", at))
+            .map(|(at, leaf)| (local("t", at), leaf.limit()))
             .collect();
-        let too_long = lengths
-            .split_first()
-            .map(|(first, rest)| quote!(|| #first.len() #(.saturating_add(#rest.len()))* > #room));
-        let provider_argument = self.provider.is_none().then(|| quote!(provider,));
+        let too_long = cut.split_first().map(|((first, _), rest)| {
+            let rest = rest.iter().map(|(text, _)| text);
+            quote!(|| #first.len() #(.saturating_add(#rest.len()))* > #room)
+        });
+        let above_limit: TokenStream = cut
+            .iter()
+            .filter_map(|(text, limit)| limit.map(|limit| quote!(|| #text.len() > #limit)))
+            .collect();
+        let provider_argument = self.provider.is_none().then(|| quote!(#by_parameter,));
         let arguments = (0..self.parameters.len()).map(argument);
         let fast = self.function(
             &self.name,
             &quote! {
                 #prepare_fast
-                if #provider.needs_slow_path() #too_long {
-                    return #slow_name(#provider_argument event, options, #(#arguments),*);
+                if #provider.needs_slow_path() #too_long #above_limit {
+                    return #slow_name(#provider_argument #event, #options, #(#arguments),*);
                 }
-                let ::core::option::Option::Some(write) = #provider.enter(event) else {
+                let ::core::option::Option::Some(#write) = #provider.enter(#event) else {
                     return ::wdk_etw::NtStatus::SUCCESS;
                 };
                 #fast_body
@@ -254,10 +344,11 @@ impl Writer<'_> {
     fn function(&self, name: &Ident, body: &TokenStream) -> TokenStream {
         let parameters = self.parameters;
         let arguments = (0..parameters.len()).map(argument);
-        let provider = self
-            .provider
-            .is_none()
-            .then(|| quote!(provider: &::wdk_etw::Provider,));
+        let provider = self.provider.is_none().then(|| {
+            let provider = reserved("provider");
+            quote!(#provider: &::wdk_etw::Provider,)
+        });
+        let (event, options) = (reserved("event"), reserved("options"));
         let has_metadata = self.encoding == Encoding::TraceLogging;
         quote! {
             #[cold]
@@ -267,8 +358,8 @@ impl Writer<'_> {
             )]
             fn #name<O: ::wdk_etw::__macro::Options>(
                 #provider
-                event: ::wdk_etw::__macro::EventRef<#has_metadata>,
-                options: O,
+                #event: ::wdk_etw::__macro::EventRef<#has_metadata>,
+                #options: O,
                 #(#arguments: #parameters,)*
             ) -> ::wdk_etw::NtStatus {
                 #body
@@ -278,6 +369,7 @@ impl Writer<'_> {
 
     /// Generates the blocks, the data descriptors and the call to ETW.
     fn body(&self, path: Path) -> TokenStream {
+        let (write, options) = (reserved("write"), reserved("options"));
         let mut blocks = TokenStream::new();
         let mut descriptors = Vec::new();
         for (at, descriptor) in self.layout.descriptors.iter().enumerate() {
@@ -286,7 +378,9 @@ impl Writer<'_> {
                     let local = local("b", at);
                     let block = block(parts, self.layout);
                     blocks.extend(quote!(let #local = #block;));
-                    descriptors.push(quote!(::wdk_etw::EventDataDescriptor::of(&#local)));
+                    let size = size(parts, self.layout);
+                    descriptors
+                        .push(quote!(::wdk_etw::__macro::block_of_size::<_, #size>(&#local)));
                 }
                 DataDescriptor::InPlace(leaf) => {
                     let text = local("t", *leaf);
@@ -295,7 +389,7 @@ impl Writer<'_> {
             }
         }
         let leading = match self.encoding {
-            Encoding::TraceLogging => quote!(write.traits(), write.event_metadata(),),
+            Encoding::TraceLogging => quote!(#write.traits(), #write.event_metadata(),),
             Encoding::Manifest => TokenStream::new(),
         };
         let finish = match path {
@@ -304,7 +398,7 @@ impl Writer<'_> {
         };
         quote! {
             #blocks
-            write.#finish(&options, &[#leading #(#descriptors),*])
+            #write.#finish(&#options, &[#leading #(#descriptors),*])
         }
     }
 }

@@ -3,8 +3,10 @@
 use std::{fs, path::PathBuf};
 
 use etw_manifest::{res, resources};
+use wdk_etw_schema::Configuration;
 
 use crate::{
+    configuration,
     declaration::Files,
     image::{BuildError, variable},
     library::of_dependencies,
@@ -31,6 +33,7 @@ fn numbers(version: &str) -> Result<[u16; 4], BuildError> {
 pub struct Image {
     version: Version,
     declarations: Vec<PathBuf>,
+    configuration: Configuration,
 }
 
 impl Image {
@@ -55,6 +58,7 @@ impl Image {
                 debug: variable("DEBUG")? == "true" && variable("PROFILE")? == "debug",
             },
             declarations: Vec::new(),
+            configuration: configuration::of_build_script(),
         })
     }
 
@@ -75,6 +79,18 @@ impl Image {
         self
     }
 
+    /// Tells whether an option of `#[cfg(…)]` in the package's declarations is set that a build
+    /// script cannot know, such as one that it sets itself with `cargo::rustc-cfg`.
+    ///
+    /// The features of the package, the properties of the target and the options in `RUSTFLAGS`
+    /// are known; every other option without this call is an error. The declarations that libraries
+    /// pass on are read with the libraries' features.
+    #[must_use]
+    pub fn cfg(mut self, name: &str, value: Option<&str>, is_set: bool) -> Self {
+        self.configuration.set(name, value, is_set);
+        self
+    }
+
     /// Writes the resources, and links them into the package's image if its target is Windows.
     ///
     /// # Errors
@@ -82,8 +98,15 @@ impl Image {
     /// Fails with [`BuildError`], which contains the cause.
     pub fn embed(&self) -> Result<(), BuildError> {
         let mut all = vec![self.version.resource()?];
-        let mut declarations = self.declarations.clone();
-        declarations.extend(of_dependencies());
+        let own = self.declarations.iter();
+        let mut declarations: Vec<_> = own
+            .map(|path| (path.clone(), self.configuration.clone()))
+            .collect();
+        declarations.extend(
+            of_dependencies()
+                .into_iter()
+                .map(|one| (one.path, configuration::of_dependency(&one.features))),
+        );
         if !declarations.is_empty() {
             let image = &self.version.file;
             let files = Files {

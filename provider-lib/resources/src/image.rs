@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use wdk_etw_schema::Provider;
+use wdk_etw_schema::{Configuration, Provider};
 
 use etw_manifest::{
     self as manifest, Failures, Manifest, ManifestError, Position, Rule,
@@ -14,7 +14,10 @@ use etw_manifest::{
     printable, resources,
 };
 
-use crate::declaration::{self, Files};
+use crate::{
+    configuration,
+    declaration::{self, Files},
+};
 
 /// Reasons why the resources could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -192,7 +195,21 @@ pub fn package_folder(path: &Path) -> PathBuf {
 ///
 /// Fails with [`BuildError`], which contains the line and column of each mistake.
 pub fn manifest_of(path: &Path, files: &Files<'_>) -> Result<(Manifest, Vec<PathBuf>), BuildError> {
-    let providers = declared(path)?;
+    manifest_in(path, files, &configuration::of_build_script())
+}
+
+/// Returns the manifest that decodes a source file's providers in a configuration, and the files
+/// that were read, as [`manifest_of`] does.
+///
+/// # Errors
+///
+/// Fails with [`BuildError`], which contains the line and column of each mistake.
+pub fn manifest_in(
+    path: &Path,
+    files: &Files<'_>,
+    configuration: &Configuration,
+) -> Result<(Manifest, Vec<PathBuf>), BuildError> {
+    let providers = declared_in(path, configuration)?;
     let made = declaration::manifest(&providers, files);
     let mut named = providers.iter().map(|provider| &provider.manifest);
     let Some(Some(file)) = named.next() else {
@@ -228,12 +245,24 @@ pub fn manifest_of(path: &Path, files: &Files<'_>) -> Result<(Manifest, Vec<Path
 ///
 /// Fails with [`BuildError::Read`], [`BuildError::Declaration`] or [`BuildError::NoProvider`].
 pub fn declared(path: &Path) -> Result<Vec<Provider>, BuildError> {
+    declared_in(path, &configuration::of_build_script())
+}
+
+/// Reads the providers that a source file declares in a configuration, as [`declared`] does.
+///
+/// # Errors
+///
+/// Fails as [`declared`] does.
+pub fn declared_in(
+    path: &Path,
+    configuration: &Configuration,
+) -> Result<Vec<Provider>, BuildError> {
     let text = read_text(path)?;
     let wrong = |failures| BuildError::Declaration {
         path: path.to_owned(),
         failures,
     };
-    let providers = wdk_etw_schema::parse::source(&text).map_err(|errors| {
+    let providers = wdk_etw_schema::parse::source_in(&text, configuration).map_err(|errors| {
         let errors = errors.into_iter().map(|error| {
             let start = error.span().start();
             ManifestError {

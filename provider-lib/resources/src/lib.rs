@@ -22,6 +22,7 @@
 //! The crate `etw-manifest`, re-exported as [`manifest`], reads, checks and writes manifests and
 //! their resources.
 
+pub mod configuration;
 pub mod declaration;
 mod embed;
 pub mod image;
@@ -34,9 +35,10 @@ use std::path::PathBuf;
 
 pub use embed::Image;
 pub use etw_manifest as manifest;
-pub use image::{BuildError, declared, manifest_of, package_folder};
+pub use image::{BuildError, declared, declared_in, manifest_in, manifest_of, package_folder};
 pub use library::{export, export_dependencies};
 pub use several::manifest_of_all;
+pub use wdk_etw_schema::Configuration;
 
 /// Adds the resources of the providers that a source file declares to the package's image, with
 /// those of the libraries that pass on theirs ([`export`]).

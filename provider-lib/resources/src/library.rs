@@ -6,7 +6,22 @@
 
 use std::{env, ffi::OsStr, path::PathBuf};
 
-use crate::image::{BuildError, declared, variable};
+use crate::{
+    configuration::features,
+    image::{BuildError, declared, variable},
+};
+
+/// Separates a path from the names of features.
+const SEPARATOR: char = '\u{1f}';
+
+/// A declaration that a library passes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// The source file.
+    pub path: PathBuf,
+    /// The features that the library is built with, by which `#[cfg(…)]` in it is decided.
+    pub features: Vec<String>,
+}
 
 /// The key of the metadata, which cargo passes to build scripts as `DEP_<links>_<key>`.
 const KEY: &str = "WDK_ETW_DECLARATIONS";
@@ -44,7 +59,10 @@ pub fn export(declaration: impl Into<PathBuf>) -> Result<(), BuildError> {
     let path = folder.join(declaration.into());
     declared(&path)?;
     println!("cargo::rerun-if-changed={}", path.display());
-    pass_on(vec![path])
+    pass_on(vec![Declaration {
+        path,
+        features: features(),
+    }])
 }
 
 /// Passes the declarations of a library's own dependencies on to the driver's build script; see
@@ -57,42 +75,61 @@ pub fn export_dependencies() -> Result<(), BuildError> {
     pass_on(Vec::new())
 }
 
-fn pass_on(mut paths: Vec<PathBuf>) -> Result<(), BuildError> {
+fn pass_on(mut declarations: Vec<Declaration>) -> Result<(), BuildError> {
     let package = variable("CARGO_PKG_NAME")?;
     if env::var_os("CARGO_MANIFEST_LINKS").is_none() {
         return Err(BuildError::NoLinks(package));
     }
-    paths.extend(of_dependencies());
-    println!("cargo::metadata={KEY}={}", written(&paths)?);
+    declarations.extend(of_dependencies());
+    println!("cargo::metadata={KEY}={}", written(&declarations)?);
     Ok(())
 }
 
-/// Returns the paths as the metadata's value.
-fn written(paths: &[PathBuf]) -> Result<String, BuildError> {
-    let unusable = || BuildError::Path(paths.to_vec());
-    let joined = env::join_paths(paths).map_err(|_| unusable())?;
-    joined
-        .into_string()
-        .ok()
-        .filter(|text| !text.contains(['\n', '\r']))
-        .ok_or_else(unusable)
+/// Returns the declarations as the metadata's value.
+fn written(declarations: &[Declaration]) -> Result<String, BuildError> {
+    let paths = declarations.iter().map(|one| one.path.clone());
+    let unusable = || BuildError::Path(paths.clone().collect());
+    let entries = declarations.iter().map(|one| {
+        let path = one.path.to_str()?;
+        let is_usable = !path.contains(['\n', '\r', SEPARATOR]);
+        let mut entry = path.to_owned();
+        for feature in &one.features {
+            entry.push(SEPARATOR);
+            entry.push_str(feature);
+        }
+        is_usable.then_some(entry)
+    });
+    let entries: Option<Vec<String>> = entries.collect();
+    let joined = env::join_paths(entries.ok_or_else(unusable)?).map_err(|_| unusable())?;
+    joined.into_string().map_err(|_| unusable())
+}
+
+/// Reads an entry of [`written`].
+fn read(entry: &str) -> Declaration {
+    let mut parts = entry.split(SEPARATOR);
+    Declaration {
+        path: parts.next().unwrap_or_default().into(),
+        features: parts.map(str::to_owned).collect(),
+    }
 }
 
 /// Returns the declarations that the dependencies of the package pass on, without duplicates: two
 /// dependencies can pass on the same one.
-pub fn of_dependencies() -> Vec<PathBuf> {
+pub fn of_dependencies() -> Vec<Declaration> {
     let mut values: Vec<_> = env::vars_os()
         .filter(|(name, _)| is_declarations(name))
         .collect();
     // The order of environment variables is unspecified, and builds are reproducible.
     values.sort();
-    let mut paths: Vec<PathBuf> = Vec::new();
-    for path in values.iter().flat_map(|(_, value)| env::split_paths(value)) {
-        if !paths.contains(&path) {
-            paths.push(path);
+    let mut declarations: Vec<Declaration> = Vec::new();
+    for entry in values.iter().flat_map(|(_, value)| env::split_paths(value)) {
+        // The text is that of `written`, which is Unicode.
+        let declaration = read(&entry.to_string_lossy());
+        if !declarations.contains(&declaration) {
+            declarations.push(declaration);
         }
     }
-    paths
+    declarations
 }
 
 fn is_declarations(name: &OsStr) -> bool {
@@ -119,10 +156,19 @@ mod tests {
     }
 
     #[test]
-    fn paths_survive_the_metadata() {
-        let paths = [PathBuf::from("a b/trace.rs"), PathBuf::from("c/trace.rs")];
-        let text = written(&paths).unwrap();
-        assert!(env::split_paths(&text).eq(paths));
-        assert!(written(&[PathBuf::from("a\nb")]).is_err());
+    fn declarations_survive_the_metadata() {
+        let declaration = |path: &str, features: &[&str]| Declaration {
+            path: path.into(),
+            features: features.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let all = [
+            declaration("a b/trace.rs", &["verbose", "usb"]),
+            declaration("c/trace.rs", &[]),
+        ];
+        let text = written(&all).unwrap();
+        let read = env::split_paths(&text).map(|entry| read(entry.to_str().unwrap()));
+        assert!(read.eq(all));
+        assert!(written(&[declaration("a\nb", &[])]).is_err());
+        assert!(written(&[declaration("a\u{1f}b", &[])]).is_err());
     }
 }

@@ -6,28 +6,29 @@
 use std::path::{Path, PathBuf};
 
 use etw_manifest::{self as manifest, Manifest, Provider, TextRef, Translation};
+use wdk_etw_schema::Configuration;
 
 use crate::{
     declaration::Files,
-    image::{BuildError, manifest_of},
+    image::{BuildError, manifest_in},
 };
 
-/// Returns the manifest that decodes the providers of several source files, and the files that were
-/// read; see [`manifest_of`](crate::manifest_of).
+/// Returns the manifest that decodes the providers of several source files, each read in its
+/// configuration, and the files that were read; see [`manifest_in`](crate::manifest_in).
 ///
 /// # Errors
 ///
 /// Fails with [`BuildError`]: with [`BuildError::Meeting`] if two of the files declare providers of
 /// the same name or GUID, which decoders could not tell apart.
 pub fn manifest_of_all(
-    paths: &[PathBuf],
+    sources: &[(PathBuf, Configuration)],
     files: &Files<'_>,
 ) -> Result<(Manifest, Vec<PathBuf>), BuildError> {
     let mut all = Manifest::default();
     let mut read = Vec::new();
     let mut seen: Vec<(PathBuf, Provider)> = Vec::new();
-    for (number, path) in paths.iter().enumerate() {
-        let (one, of_one) = manifest_of(path, files)?;
+    for (number, (path, configuration)) in sources.iter().enumerate() {
+        let (one, of_one) = manifest_in(path, files, configuration)?;
         read.extend(of_one);
         for provider in &one.providers {
             for (other_path, other) in &seen {
@@ -41,7 +42,7 @@ pub fn manifest_of_all(
             }
         }
         seen.extend(one.providers.iter().map(|it| (path.clone(), it.clone())));
-        if paths.len() == 1 {
+        if sources.len() == 1 {
             all = one;
         } else {
             append(&mut all, one, number).map_err(|(first, second)| BuildError::Cultures {
@@ -54,7 +55,7 @@ pub fn manifest_of_all(
     // What no file breaks alone, such as the number of providers with generated message ids.
     let errors = manifest::check(&all);
     match errors.first() {
-        Some(_) if paths.len() > 1 => Err(BuildError::Together(
+        Some(_) if sources.len() > 1 => Err(BuildError::Together(
             errors.iter().map(|error| error.rule.to_string()).collect(),
         )),
         _ => Ok((all, read)),

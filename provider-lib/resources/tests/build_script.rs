@@ -41,12 +41,13 @@ fn mistakes_are_reported_with_line_and_column() {
             "#[wdk_etw::provider(guid = \"1\")]\nmod trace {}",
             "trace.rs:1:28: `1` is not a GUID",
         ),
-        // A mistake that only the manifest's rules reject.
+        // A mistake inside a literal.
         (
             "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(id = 1, level = Info, \
              keyword = none, message = \"%2\")]\n    fn x(a: u32);\n}",
-            "trace.rs:4:8: the message refers to %2, but the event has 1 fields",
+            "trace.rs:3:62: column 1 of the message: it refers to %2, but the event has one field, %1",
         ),
+        // A mistake that only the manifest's rules reject.
         (
             "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[channels]\n    enum Channel {\n        \
              #[channel(Admin)]\n        Admin = 16,\n    }\n    #[event(id = 1, level = Verbose, keyword \

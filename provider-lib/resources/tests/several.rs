@@ -4,9 +4,13 @@ use std::{env, fs, path::PathBuf, process::Command};
 
 use tempfile::TempDir;
 use wdk_etw_build::{
+    BuildError, Configuration,
     declaration::Files,
     export, export_dependencies,
-    manifest::resources::{Version, decode, message_table, wevt_template},
+    manifest::{
+        Manifest,
+        resources::{Version, decode, message_table, wevt_template},
+    },
     manifest_of, manifest_of_all,
 };
 
@@ -30,6 +34,15 @@ fn source(arguments: &str) -> String {
     )
 }
 
+/// Returns the manifest of declarations without `#[cfg]`.
+fn all_of(paths: &[PathBuf]) -> Result<(Manifest, Vec<PathBuf>), BuildError> {
+    let sources: Vec<_> = paths
+        .iter()
+        .map(|path| (path.clone(), Configuration::new()))
+        .collect();
+    manifest_of_all(&sources, &FILES)
+}
+
 /// Returns the error for two declarations in one image.
 fn refused(first: &str, second: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
@@ -37,7 +50,7 @@ fn refused(first: &str, second: &str) -> String {
         write(&folder, "a.rs", &source(first)),
         write(&folder, "b.rs", &source(second)),
     ];
-    let error = manifest_of_all(&paths, &FILES).unwrap_err().to_string();
+    let error = all_of(&paths).unwrap_err().to_string();
     error.replace(&folder.path().join("").display().to_string(), "")
 }
 
@@ -76,8 +89,7 @@ fn all_providers_keep_their_events_messages_and_maps() {
     let arguments = format!("name = \"B\", manifest = {:?}", kept.display().to_string());
     let second = write(&folder, "b.rs", &source(&arguments));
     let third = write(&folder, "c.rs", &source("name = \"C\""));
-    let (all, read) =
-        manifest_of_all(&[first.clone(), second.clone(), third.clone()], &FILES).unwrap();
+    let (all, read) = all_of(&[first.clone(), second.clone(), third.clone()]).unwrap();
     assert_eq!(read, [first.clone(), second, kept, third]);
     let decoded = decode(
         &wevt_template(&all, Version::V5).unwrap(),
@@ -95,7 +107,7 @@ fn all_providers_keep_their_events_messages_and_maps() {
         assert_eq!(text(opcode.message), "Start");
     }
     // One file has the same manifest as before.
-    let (alone, _) = manifest_of_all(&[first.clone()], &FILES).unwrap();
+    let (alone, _) = all_of(std::slice::from_ref(&first)).unwrap();
     let (before, _) = manifest_of(&first, &FILES).unwrap();
     assert_eq!(
         wdk_etw_build::manifest::write(&alone, ""),
@@ -112,12 +124,12 @@ fn more_providers_than_have_message_ids_are_refused() {
             write(&folder, &format!("{at}.rs"), &text)
         })
         .collect();
-    let error = manifest_of_all(&paths, &FILES).unwrap_err().to_string();
+    let error = all_of(&paths).unwrap_err().to_string();
     assert!(
         error.starts_with("the image's providers do not fit in one set of resources"),
         "{error}"
     );
-    assert!(manifest_of_all(&paths[..16], &FILES).is_ok());
+    assert!(all_of(&paths[..16]).is_ok());
 }
 
 /// Runs the function below in a process with the environment of a library's build script.

@@ -1,6 +1,15 @@
 //! The attributes that several items of a declaration can have.
 
-use syn::{Attribute, Expr, ExprLit, Lit, LitInt, LitStr};
+use syn::{Attribute, Expr, ExprLit, Ident, Item, Lit, LitInt, LitStr, ext::IdentExt as _};
+
+/// Returns an identifier without `r#` where it needs none, so that `r#Read` and `Read` are equal.
+pub fn plain(ident: &Ident) -> Ident {
+    let plain = ident.unraw();
+    match syn::parse_str::<Ident>(&plain.to_string()) {
+        Ok(_) => plain,
+        Err(_) => ident.clone(),
+    }
+}
 
 /// Returns the text of a doc comment's line.
 pub fn doc(attribute: &Attribute) -> Option<String> {
@@ -42,14 +51,41 @@ pub fn only(attributes: &[Attribute], known: &[&str], what: &str) -> syn::Result
     Ok(())
 }
 
+/// Returns the attributes of an item.
+pub fn of_item(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Macro(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Static(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Trait(item) => &item.attrs,
+        Item::Type(item) => &item.attrs,
+        Item::Union(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
 /// Returns the name in `#[name = "…"]`.
 pub fn name(attribute: &Attribute) -> syn::Result<String> {
+    name_of(literal(attribute)?)
+}
+
+/// Returns the text in `#[name = "…"]`, which may be empty.
+pub fn text(attribute: &Attribute) -> syn::Result<String> {
+    without_nul(literal(attribute)?)
+}
+
+fn literal(attribute: &Attribute) -> syn::Result<&LitStr> {
     let value = &attribute.meta.require_name_value()?.value;
     match value {
         Expr::Lit(ExprLit {
             lit: Lit::Str(text),
             ..
-        }) => name_of(text),
+        }) => Ok(text),
         _ => Err(syn::Error::new_spanned(
             value,
             "a name must be a string literal: `name = \"…\"`",
@@ -59,13 +95,17 @@ pub fn name(attribute: &Attribute) -> syn::Result<String> {
 
 /// Checks a name that goes into event metadata or a manifest, and returns it.
 pub fn name_of(text: &LitStr) -> syn::Result<String> {
-    let name = text.value();
-    if name.is_empty() {
+    if text.value().is_empty() {
         return Err(syn::Error::new(
             text.span(),
             "the name is empty; a name needs at least one character",
         ));
     }
+    without_nul(text)
+}
+
+fn without_nul(text: &LitStr) -> syn::Result<String> {
+    let name = text.value();
     if name.contains('\0') {
         return Err(syn::Error::new(
             text.span(),
@@ -99,8 +139,12 @@ pub fn tag_of(number: &LitInt) -> syn::Result<u32> {
 const TAG_RANGE: &str = "a tag must be an integer from 0 to 0xFFFFFFF (28 bits)";
 
 /// Converts `snake_case` and `SCREAMING_CASE` to `PascalCase`, the usual case of names in traces.
+/// A name of underscores only stays as it is.
 pub fn pascal_case(name: &str) -> String {
     let name = name.strip_prefix("r#").unwrap_or(name);
+    if name.chars().all(|letter| letter == '_') {
+        return name.to_owned();
+    }
     let shouting = name.chars().all(|letter| !letter.is_lowercase());
     let mut pascal = String::new();
     for word in name.split('_') {
@@ -130,6 +174,8 @@ mod tests {
             ("r#type", "Type"),
             ("d0_exit", "D0Exit"),
             ("Already", "Already"),
+            ("_private", "Private"),
+            ("__", "__"),
         ] {
             assert_eq!(pascal_case(name), pascal);
         }

@@ -2,11 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use etw_wire::winmeta;
 use proc_macro2::Span;
-use syn::Ident;
+use syn::{Ident, Item, ext::IdentExt as _};
 
 use crate::{
-    Encoding, Field, FieldType, Layout, Provider, Structure,
+    Encoding, Field, FieldType, Layout, Map, Provider, Scalar, Shape, Structure,
+    attribute::of_item as attributes,
     errors::Errors,
     tracelogging::{self, Types},
 };
@@ -16,6 +18,50 @@ const MAX_CHANNELS: usize = 8;
 
 /// Checks a provider, and adds all errors that it finds.
 pub fn provider(provider: &Provider, errors: &mut Errors) {
+    numbers(provider, errors);
+    for (at, map) in provider.maps.iter().enumerate() {
+        let mut before = provider.maps[..at].iter();
+        if let Some(first) = before.find(|first| first.name == map.name) {
+            same_map(first, map, errors);
+        }
+    }
+    names(provider, errors);
+    let known = errors.is_empty();
+    for structure in &provider.structures {
+        if let Err(error) = fields(&structure.fields) {
+            errors.push(error);
+        }
+        declared(&structure.fields, provider, errors);
+        for field in &structure.fields {
+            if let Some(named) = counted_by(field) {
+                errors.at(
+                    named.span(),
+                    "a member of a structure cannot have its length or count in another field; \
+                     remove `field`, and the length or count comes right before the member"
+                        .to_owned(),
+                );
+            }
+        }
+        let mut inner = structure.fields.iter();
+        if let Some(field) = inner.find(|field| holds(structure, field, provider, 0)) {
+            errors.at(
+                structure.ident.span(),
+                format!(
+                    "the structure `{}` contains itself through the field `{}`; remove that field",
+                    structure.ident, field.ident
+                ),
+            );
+        }
+    }
+    events(provider, errors);
+    // Layouts can be computed only for declarations without other errors.
+    if known && errors.is_empty() {
+        layouts(provider, errors);
+    }
+}
+
+/// Checks that the numbers of keywords, levels, tasks, opcodes, channels and maps' entries are unique.
+fn numbers(provider: &Provider, errors: &mut Errors) {
     unique(
         provider
             .keywords
@@ -44,6 +90,38 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
         errors,
     );
     unique(
+        provider
+            .levels
+            .iter()
+            .map(|level| (level.value, level.value_span, &level.ident)),
+        "level",
+        "number",
+        errors,
+    );
+    for list in &provider.task_opcodes {
+        // Several lists can have the same task.
+        let same = provider.task_opcodes.iter();
+        let same = same.filter(|other| other.task == list.task);
+        if !same
+            .clone()
+            .next()
+            .is_some_and(|first| std::ptr::eq(first, list))
+        {
+            continue;
+        }
+        unique(
+            same.flat_map(|list| &list.opcodes)
+                .map(|opcode| (opcode.value, opcode.value_span, &opcode.ident)),
+            "opcode",
+            "number",
+            errors,
+        );
+        if !provider.tasks.iter().any(|task| task.ident == list.task) {
+            let names = provider.tasks.iter().map(|task| task.ident.to_string());
+            errors.push(crate::parse::undeclared("task", &list.task, names));
+        }
+    }
+    unique(
         provider.channels.iter().map(|channel| {
             let named = &channel.named;
             (named.value, named.value_span, &named.ident)
@@ -71,53 +149,138 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
             errors,
         );
     }
-    names(provider, errors);
-    let known = errors.is_empty();
-    for structure in &provider.structures {
-        if let Err(error) = fields(&structure.fields) {
-            errors.push(error);
-        }
-        declared(&structure.fields, provider, errors);
-        let mut inner = structure.fields.iter();
-        if let Some(field) = inner.find(|field| holds(structure, field, provider, 0)) {
+}
+
+/// Checks a type with the name of another map: both must be one map, for values of another width.
+fn same_map(first: &Map, second: &Map, errors: &mut Errors) {
+    if first.kind != second.kind || first.scalar == second.scalar {
+        errors.at(
+            second.ident.span(),
+            format!(
+                "the map `{}` has the name `{}`, which `{}` already has; choose another name (only \
+                 types of the same kind and of different sizes can share one)",
+                second.ident, second.name, first.ident
+            ),
+        );
+        return;
+    }
+    for entry in &second.entries {
+        let mut known = first.entries.iter();
+        if known.any(|other| other.value == entry.value && other.name != entry.name) {
             errors.at(
-                structure.ident.span(),
+                entry.ident.span(),
                 format!(
-                    "the structure `{}` contains itself through the field `{}`; remove that field",
-                    structure.ident, field.ident
+                    "the value {} is `{}` here, and another name in `{}`, which is the same map `{}`; \
+                     use one name",
+                    entry.value, entry.name, first.ident, first.name
                 ),
             );
         }
-    }
-    events(provider, errors);
-    // Layouts can be computed only for declarations without other errors.
-    if known && errors.is_empty() {
-        layouts(provider, errors);
     }
 }
 
-/// The names of the items that the macro generates in addition to events and keywords.
+/// The names of the items that the macro generates in addition to those of the declaration.
 const MADE: &[&str] = &["register", "unregister", "PROVIDER", "ID", "GROUP"];
 
-/// Checks that all generated items have different names.
+/// The beginnings of names of generated items that nobody uses by name.
+const HIDDEN: &[&str] = &["__wdk_etw", "__WDK_ETW", "__write_"];
+
+/// The namespace of a name in Rust.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Namespace {
+    Types,
+    Values,
+}
+
+/// Returns the names that the module's own items take. Imports are the compiler's.
+fn names_of(item: &Item) -> Vec<(Namespace, &Ident)> {
+    use Namespace::{Types, Values};
+    match item {
+        Item::Const(item) => vec![(Values, &item.ident)],
+        Item::Enum(item) => vec![(Types, &item.ident)],
+        Item::Fn(item) => vec![(Values, &item.sig.ident)],
+        Item::Mod(item) => vec![(Types, &item.ident)],
+        Item::Static(item) => vec![(Values, &item.ident)],
+        Item::Struct(item) if matches!(item.fields, syn::Fields::Named(_)) => {
+            vec![(Types, &item.ident)]
+        }
+        Item::Struct(item) => vec![(Types, &item.ident), (Values, &item.ident)],
+        Item::Trait(item) => vec![(Types, &item.ident)],
+        Item::Type(item) => vec![(Types, &item.ident)],
+        Item::Union(item) => vec![(Types, &item.ident)],
+        _ => Vec::new(),
+    }
+}
+
+/// Checks that all items of the module have different names.
 fn names(provider: &Provider, errors: &mut Errors) {
-    let events = provider.events.iter().map(|event| &event.ident);
-    let keywords = provider.keywords.iter().map(|keyword| &keyword.ident);
+    use Namespace::{Types, Values};
+    // The compiler removes some of the items that have a condition.
+    let others = provider
+        .others
+        .iter()
+        .filter(|item| {
+            let mut attributes = attributes(item).iter();
+            attributes.all(|attribute| !attribute.path().is_ident("cfg"))
+        })
+        .flat_map(names_of);
+    // A map is a tuple structure, and an event a function and a module.
+    let maps = provider
+        .maps
+        .iter()
+        .flat_map(|map| [(Types, &map.ident), (Values, &map.ident)]);
+    let structures = provider
+        .structures
+        .iter()
+        .map(|structure| (Types, &structure.ident));
+    let events = provider
+        .events
+        .iter()
+        .flat_map(|event| [(Types, &event.ident), (Values, &event.ident)]);
+    let keywords = provider
+        .keywords
+        .iter()
+        .map(|keyword| (Values, &keyword.ident));
+    let all = others
+        .chain(maps)
+        .chain(structures)
+        .chain(events)
+        .chain(keywords);
     let mut seen = HashSet::new();
-    for ident in events.chain(keywords) {
-        if MADE.iter().any(|made| ident == made) {
+    let mut told = HashSet::new();
+    for (namespace, ident) in all {
+        let name = ident.unraw().to_string();
+        let is_made = namespace == Values && MADE.contains(&name.as_str());
+        let is_reserved = is_made || HIDDEN.iter().any(|start| name.starts_with(start));
+        let is_new = seen.insert((namespace, name.clone()));
+        if (is_reserved || !is_new) && told.insert((name, ident.span().start())) {
+            let what = if is_reserved {
+                "is reserved for an item that the macro generates"
+            } else {
+                "is already used in this declaration"
+            };
             errors.at(
                 ident.span(),
-                format!(
-                    "the name `{ident}` is reserved for an item that the macro generates; choose \
-                     another name"
-                ),
+                format!("the name `{ident}` {what}; choose another name"),
             );
-        } else if !seen.insert(ident) {
+        }
+    }
+    for keyword in &provider.keywords {
+        if keyword.ident == "none" {
             errors.at(
-                ident.span(),
+                keyword.ident.span(),
+                "`keyword = none` means no keyword, so a keyword cannot have this name; choose \
+                 another one",
+            );
+        }
+    }
+    for opcode in &provider.opcodes {
+        if winmeta::OPCODES.iter().any(|one| opcode.ident == one.ident) {
+            errors.at(
+                opcode.ident.span(),
                 format!(
-                    "the name `{ident}` is already used in this declaration; choose another name"
+                    "`{}` is a standard opcode, which needs no declaration; choose another name",
+                    opcode.ident
                 ),
             );
         }
@@ -149,7 +312,16 @@ fn unique<'a, T: std::hash::Hash + Eq + std::fmt::Display>(
     errors: &mut Errors,
 ) {
     let mut seen = HashMap::new();
+    let mut names = HashSet::new();
     for (number, span, ident) in entries {
+        // The names of constants are checked with those of other items.
+        if what != "keyword" && !names.insert(ident.to_string()) {
+            errors.at(
+                ident.span(),
+                format!("the {what} `{ident}` is declared twice; rename one of them"),
+            );
+            continue;
+        }
         let message = format!("the {what} `{ident}` has the {value} {number}");
         if let Some(first) = seen.insert(number, ident) {
             errors.at(
@@ -164,19 +336,55 @@ fn unique<'a, T: std::hash::Hash + Eq + std::fmt::Display>(
 fn declared(fields: &[Field], provider: &Provider, errors: &mut Errors) {
     let types = Types::of(provider);
     for field in fields {
-        if let FieldType::Named(name) = &field.kind
-            && types.map(name).is_none()
-            && types.structure(name).is_none()
-        {
-            errors.push(crate::types::undeclared(name));
+        let FieldType::Named(name) = &field.kind else {
+            continue;
+        };
+        let map = types.map(name).map(|map| map.scalar);
+        if map.is_none() && types.structure(name).is_none() {
+            let mut error = crate::types::undeclared(name);
+            let own = provider.maps.iter().map(|map| &map.ident);
+            let own = own.chain(provider.structures.iter().map(|one| &one.ident));
+            let own: Vec<_> = own.map(|ident| format!("`{ident}`")).collect();
+            if !own.is_empty() {
+                error = syn::Error::new(
+                    error.span(),
+                    format!("{error}; declared: {}", own.join(", ")),
+                );
+            }
+            errors.push(error);
+        } else if let Err(error) = field.form.check_named(map) {
+            errors.push(error);
         }
     }
 }
 
 /// Checks that all fields have different names.
 pub fn fields(fields: &[Field]) -> syn::Result<()> {
+    let mut idents = HashSet::new();
     let mut seen = HashSet::new();
     for field in fields {
+        if !idents.insert(field.ident.unraw()) {
+            return Err(syn::Error::new(
+                field.ident.span(),
+                format!(
+                    "another field is already named `{}`; rename one of them",
+                    field.ident
+                ),
+            ));
+        }
+        let counter = field.form.counter.as_ref();
+        if let Some(name) = counter.and_then(|counter| counter.name.as_ref())
+            && !seen.insert(name)
+        {
+            return Err(syn::Error::new(
+                field.ident.span(),
+                format!(
+                    "the length or count of the field `{}` is named `{name}`, as another field is; \
+                     rename one of them",
+                    field.name
+                ),
+            ));
+        }
         if !seen.insert(&field.name) {
             return Err(syn::Error::new(
                 field.ident.span(),
@@ -190,6 +398,41 @@ pub fn fields(fields: &[Field]) -> syn::Result<()> {
     Ok(())
 }
 
+/// Returns the name of the field with a field's length or count.
+fn counted_by(field: &Field) -> Option<&Ident> {
+    field.form.counter.as_ref()?.field.as_ref()
+}
+
+/// Checks that each field with a length or count is an unsigned integer before the value.
+fn counters(fields: &[Field], errors: &mut Errors) {
+    for (at, field) in fields.iter().enumerate() {
+        let Some(named) = counted_by(field) else {
+            continue;
+        };
+        let known = fields[..at].iter().find(|other| other.ident == *named);
+        let is_number = known.is_some_and(|other| {
+            matches!(
+                other.kind,
+                FieldType::Values(
+                    Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64,
+                    _,
+                    Shape::One
+                )
+            )
+        });
+        if !is_number {
+            errors.at(
+                named.span(),
+                format!(
+                    "the length or count of `{}` must be an earlier field of the event, of type `u8`, \
+                     `u16`, `u32` or `u64`; `{named}` is not",
+                    field.ident
+                ),
+            );
+        }
+    }
+}
+
 fn events(provider: &Provider, errors: &mut Errors) {
     let mut ids = HashMap::new();
     for event in &provider.events {
@@ -197,6 +440,7 @@ fn events(provider: &Provider, errors: &mut Errors) {
             errors.push(error);
         }
         declared(&event.fields, provider, errors);
+        counters(&event.fields, errors);
         // `TraceLogging` events without an id have id 0 and are identified by their names.
         if event.encoding == Encoding::TraceLogging && event.id == 0 {
             continue;

@@ -6,9 +6,11 @@
 
 mod attribute;
 mod check;
+mod configuration;
 mod errors;
 mod event;
 mod layout;
+mod message;
 pub mod parse;
 mod provider;
 pub mod tracelogging;
@@ -16,8 +18,13 @@ mod traits;
 mod types;
 
 pub use attribute::pascal_case;
+pub use configuration::{Configuration, Evaluate, Evaluated};
 pub use etw_wire::Guid;
 pub use event::{Encoding, Event, Field, Level};
 pub use layout::{BlockPart, DataDescriptor, Layout, Leaf, MAX_CONTENT, Wire};
-pub use provider::{Channel, Hooks, Keyword, Map, MapKind, Named, Provider, Structure, Trait};
-pub use types::{FieldType, Format, Representation, Row, Scalar, Shape, Text, type_names};
+pub use provider::{
+    Channel, Hooks, Keyword, Map, MapKind, Named, Provider, Structure, TaskOpcodes, Trait,
+};
+pub use types::{
+    Block, Counter, FieldType, Form, Format, Representation, Row, Scalar, Shape, Text, type_names,
+};

@@ -60,7 +60,6 @@ unsafe extern "system" {
     pub fn ExFreePoolWithTag(block: *mut c_void, tag: u32);
 }
 
-#[cfg(debug_assertions)]
 #[cfg_attr(
     target_os = "windows",
     link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
@@ -70,11 +69,16 @@ unsafe extern "system" {
     fn KeGetCurrentIrql() -> u8;
 }
 
+/// Returns the current IRQL.
+pub fn current_irql() -> u8 {
+    // SAFETY: the routine has no preconditions.
+    unsafe { KeGetCurrentIrql() }
+}
+
 /// Returns the current IRQL as an error if it is above `ceiling`, in debug builds only.
 #[cfg(debug_assertions)]
 pub fn check_irql(ceiling: u8) -> Result<(), u8> {
-    // SAFETY: the routine has no preconditions.
-    let irql = unsafe { KeGetCurrentIrql() };
+    let irql = current_irql();
     if irql > ceiling { Err(irql) } else { Ok(()) }
 }
 

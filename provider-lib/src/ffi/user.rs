@@ -188,6 +188,11 @@ pub const fn check_irql(_ceiling: u8) -> Result<(), u8> {
     Ok(())
 }
 
+/// Returns `PASSIVE_LEVEL`: user mode has no other IRQL.
+pub const fn current_irql() -> u8 {
+    super::PASSIVE_LEVEL
+}
+
 /// Lets other threads run: sleeps for a millisecond.
 pub fn pause() {
     #[cfg(target_os = "windows")]

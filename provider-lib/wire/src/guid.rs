@@ -69,8 +69,10 @@ macro_rules! guid {
     ($text:expr) => {
         const {
             match $crate::Guid::parse($text) {
-                Ok(guid) => guid,
-                Err(error) => panic!("{}", error.message()),
+                ::core::result::Result::Ok(__wdk_etw_guid) => __wdk_etw_guid,
+                ::core::result::Result::Err(__wdk_etw_error) => {
+                    ::core::panic!("{}", __wdk_etw_error.message())
+                }
             }
         }
     };
@@ -87,8 +89,10 @@ macro_rules! guid_of_name {
     ($name:expr) => {
         const {
             match $crate::Guid::of_name($name) {
-                Ok(guid) => guid,
-                Err(error) => panic!("{}", error.message()),
+                ::core::result::Result::Ok(__wdk_etw_guid) => __wdk_etw_guid,
+                ::core::result::Result::Err(__wdk_etw_error) => {
+                    ::core::panic!("{}", __wdk_etw_error.message())
+                }
             }
         }
     };

@@ -18,12 +18,13 @@ use serde_json::json;
 use wdk_etw_build::{
     BuildError,
     declaration::{self, Files},
-    import, manifest_of, manifest_of_all, package_folder,
+    import, manifest_in, manifest_of_all, package_folder,
 };
 use wdk_etw_schema::Encoding;
 
 use crate::{
     at_hand::{self, AtHand, Declaration},
+    configuration,
     options::{
         file, flag, is_json, message_format, optional, optional_file, path, required, text,
         written_by,
@@ -157,7 +158,7 @@ fn read(path: &Path, image: &str) -> Result<Manifest> {
             resources: image,
             messages: image,
         };
-        return match manifest_of(path, &files) {
+        return match manifest_in(path, &files, &configuration::of(path)?) {
             Ok((manifest, _)) => Ok(manifest),
             // A source file without providers has empty resources.
             Err(BuildError::NoProvider(_)) => Ok(Manifest::default()),
@@ -172,12 +173,15 @@ pub fn of_declarations(declarations: &[Declaration], image: &str) -> Result<Mani
     if let [only] = declarations {
         return read(&only.path, image);
     }
-    let paths: Vec<_> = declarations.iter().map(|one| one.path.clone()).collect();
+    let sources: Vec<_> = declarations
+        .iter()
+        .map(|one| Ok((one.path.clone(), configuration::of(&one.path)?)))
+        .collect::<Result<_>>()?;
     let files = Files {
         resources: image,
         messages: image,
     };
-    let (manifest, _) = manifest_of_all(&paths, &files)?;
+    let (manifest, _) = manifest_of_all(&sources, &files)?;
     Ok(manifest)
 }
 
@@ -391,7 +395,7 @@ fn from_git(driver: &AtHand, declarations: &[Declaration], commit: &str) -> Resu
         };
         let name = format!("{commit}:{}", driver.named(&one.path));
         let text = text_of(&bytes, &name)?;
-        let found = wdk_etw_schema::parse::source(&text)
+        let found = wdk_etw_schema::parse::source_in(&text, &configuration::of(&one.path)?)
             .with_context(|| format!("{name} is not a valid declaration"))?;
         providers.extend(found);
         names.push(name);

@@ -1,5 +1,7 @@
 //! Events that are declared at their call site, with `event!`.
 
+use std::collections::HashSet;
+
 use etw_wire::winmeta;
 use proc_macro2::{Span, TokenStream};
 use syn::{
@@ -10,6 +12,7 @@ use syn::{
 use super::{
     event::{field, level, undeclared, without_keyword, without_level},
     library,
+    words::{Given, item},
 };
 use crate::{Field, FieldType, Level, Structure, attribute, check, tracelogging::Types};
 
@@ -112,6 +115,29 @@ fn set_limit(limit: &mut Option<Limit>, word: &Ident, new: Limit) -> syn::Result
     Ok(())
 }
 
+/// Parses `{ field: type = value, … }`.
+fn put_fields(
+    input: ParseStream<'_>,
+    fields: &mut Vec<Field>,
+    values: &mut Vec<Expr>,
+) -> syn::Result<()> {
+    let inside;
+    braced!(inside in input);
+    while !inside.is_empty() {
+        let attributes = inside.call(Attribute::parse_outer)?;
+        let ident: Ident = inside.parse()?;
+        inside.parse::<Token![:]>()?;
+        let written: syn::Type = inside.parse()?;
+        inside.parse::<Token![=]>()?;
+        values.push(inside.parse()?);
+        fields.push(field(&ident, &written, &attributes, &HashSet::new())?);
+        if !inside.is_empty() {
+            inside.parse::<Token![,]>()?;
+        }
+    }
+    Ok(())
+}
+
 fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
     let provider = input.parse()?;
     input.parse::<Token![,]>()?;
@@ -122,6 +148,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
     let mut tag = 0;
     let mut limit = None;
     let mut options = Vec::new();
+    let mut given = Given::default();
     let mut fields = Vec::new();
     let mut values = Vec::new();
     while !input.is_empty() {
@@ -130,24 +157,11 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
             break;
         }
         if input.peek(syn::token::Brace) {
-            let inside;
-            braced!(inside in input);
-            while !inside.is_empty() {
-                let attributes = inside.call(Attribute::parse_outer)?;
-                let ident: Ident = inside.parse()?;
-                inside.parse::<Token![:]>()?;
-                let written: syn::Type = inside.parse()?;
-                inside.parse::<Token![=]>()?;
-                values.push(inside.parse()?);
-                let field = field(&ident, &written, &attributes)?;
-                fields.push(field);
-                if !inside.is_empty() {
-                    inside.parse::<Token![,]>()?;
-                }
-            }
+            put_fields(input, &mut fields, &mut values)?;
             continue;
         }
         let word: Ident = input.parse()?;
+        given.once(&word)?;
         if let Some(new) = parse_limit(&word, input)? {
             set_limit(&mut limit, &word, new)?;
             continue;
@@ -166,7 +180,8 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
                 }
             }
             "opcode" => {
-                let word: Ident = input.parse()?;
+                const FORM: &str = "write a standard one, such as `opcode = Start`";
+                let word = item(input, "an opcode", FORM)?;
                 event_opcode = winmeta::OPCODES
                     .iter()
                     .find(|known| word == known.ident)

@@ -1,21 +1,39 @@
 //! The parser of events.
 
+use std::collections::HashSet;
+
 use etw_wire::winmeta;
 use proc_macro2::Span;
 use syn::{
     Attribute, FnArg, Ident, LitInt, LitStr, Pat, Signature, Token,
     parse::{Parse, ParseStream},
-    punctuated::Punctuated,
     spanned::Spanned as _,
 };
 
-use super::{module::Function, settings::encoding};
-use crate::{Encoding, Event, Field, FieldType, Level, Provider, attribute, types::FieldOptions};
+use super::{
+    module::Function,
+    settings::encoding,
+    words::{Given, item, number},
+};
+use crate::{
+    Encoding, Event, Field, FieldType, Level, Provider, attribute, message, types::FieldOptions,
+};
 
-pub fn field(ident: &Ident, written: &syn::Type, attributes: &[Attribute]) -> syn::Result<Field> {
+/// Parses a field. `own` has the names of the declaration's types.
+pub fn field(
+    ident: &Ident,
+    written: &syn::Type,
+    attributes: &[Attribute],
+    own: &HashSet<Ident>,
+) -> syn::Result<Field> {
     let options = FieldOptions::parse(attributes)?;
-    let kind = FieldType::parse(written, &options)?;
+    let kind = FieldType::parse(written, &options, own)?;
+    let form = match &kind {
+        FieldType::Values(scalar, format, shape) => options.form.form(*scalar, *format, *shape)?,
+        FieldType::Named(_) => options.form.of_named()?,
+    };
     Ok(Field {
+        form,
         name: options
             .name
             .unwrap_or_else(|| attribute::pascal_case(&ident.to_string())),
@@ -31,16 +49,42 @@ pub fn field(ident: &Ident, written: &syn::Type, attributes: &[Attribute]) -> sy
 #[derive(Default)]
 struct EventSettings {
     id: Option<(u16, Span)>,
-    version: u8,
+    version: Option<(u8, Span)>,
     level: Option<Level>,
+    own_level: Option<Ident>,
     keyword: Option<Vec<Ident>>,
     task: Option<Ident>,
     opcode: Option<Ident>,
     channel: Option<Ident>,
     encoding: Option<Encoding>,
     name: Option<String>,
-    message: Option<String>,
+    message: Option<LitStr>,
     tag: Option<(u32, Span)>,
+}
+
+/// The forms that errors show.
+const ID: &str = "an event's id, a number from 0 to 65535, as in `id = 1`";
+const VERSION: &str = "an event's version, a number from 0 to 255, as in `version = 1`";
+const KEYWORD: &str = "declare it as `#[keyword] pub const READ: Keyword = Keyword::bit(0);`, and write \
+                       `keyword = READ`, `READ | WRITE` or `none`";
+const TASK: &str =
+    "declare it as `#[tasks] enum Task { Transfer = 1 }`, and write `task = Transfer`";
+pub const OPCODE: &str = "write a standard one, such as `opcode = Start`, or declare it as `#[opcodes] \
+                          enum Opcode { Split = 10 }`, and write `opcode = Split`";
+const CHANNEL: &str = "declare it as `#[channels] enum Channel { #[channel(Operational)] Operational = \
+                       16 }`, and write `channel = Operational`";
+
+/// The levels that errors list.
+const LEVELS: &str = "supported: `Critical`, `Error`, `Warning`, `Info`, `Verbose`, `LogAlways`, or a \
+                      number from 16 to 255";
+
+/// Parses the names of an event's keywords.
+fn keywords(input: ParseStream<'_>) -> syn::Result<Vec<Ident>> {
+    let mut words = vec![item(input, "a keyword", KEYWORD)?];
+    while input.parse::<Option<Token![|]>>()?.is_some() {
+        words.push(item(input, "a keyword", KEYWORD)?);
+    }
+    Ok(words)
 }
 
 /// Parses a level: a standard name, or a number of the provider's own.
@@ -61,45 +105,66 @@ pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
             )),
         };
     }
-    let word: Ident = input.parse()?;
-    winmeta::LEVELS
+    let word: Ident = input
+        .parse()
+        .map_err(|_| input.error(format!("expected a level; {LEVELS}")))?;
+    standard_level(&word).ok_or_else(|| unknown_level(&word, &[]))
+}
+
+fn standard_level(word: &Ident) -> Option<Level> {
+    let known = winmeta::LEVELS.iter().find(|known| word == known.ident)?;
+    Some(Level(known.value))
+}
+
+fn unknown_level(word: &Ident, own: &[crate::Named<u8>]) -> syn::Error {
+    let own: Vec<String> = own
         .iter()
-        .find(|known| word == known.ident)
-        .map(|known| Level(known.value))
-        .ok_or_else(|| {
-            syn::Error::new(
-                word.span(),
-                format!(
-                    "unknown level `{word}`; supported: `Critical`, `Error`, `Warning`, `Info`, \
-                     `Verbose`, `LogAlways`, or a number from 16 to 255"
-                ),
-            )
-        })
+        .map(|level| format!("`{}`", level.ident))
+        .collect();
+    let declared = if own.is_empty() {
+        String::new()
+    } else {
+        format!("declared: {}; ", own.join(", "))
+    };
+    let text = format!("unknown level `{word}`; {declared}{LEVELS}");
+    syn::Error::new(word.span(), text)
+}
+
+/// Returns the event's level: a standard one, or one of the provider's by its name.
+fn level_of(settings: &EventSettings, provider: &Provider) -> syn::Result<Option<Level>> {
+    let Some(word) = &settings.own_level else {
+        return Ok(settings.level);
+    };
+    let mut own = provider.levels.iter();
+    own.find(|level| level.ident == *word)
+        .map(|level| Some(Level(level.value)))
+        .ok_or_else(|| unknown_level(word, &provider.levels))
 }
 
 impl Parse for EventSettings {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut settings = Self::default();
+        let mut given = Given::default();
         while !input.is_empty() {
             let word: Ident = input.parse()?;
+            given.once(&word)?;
             input.parse::<Token![=]>()?;
             match word.to_string().as_str() {
-                "id" => {
-                    let number: LitInt = input.parse()?;
-                    settings.id = Some((number.base10_parse()?, number.span()));
-                }
-                "version" => settings.version = input.parse::<LitInt>()?.base10_parse()?,
-                "level" => settings.level = Some(level(input)?),
-                "keyword" => {
-                    let words = Punctuated::<Ident, Token![|]>::parse_separated_nonempty(input)?;
-                    settings.keyword = Some(words.into_iter().collect());
-                }
-                "task" => settings.task = Some(input.parse()?),
-                "opcode" => settings.opcode = Some(input.parse()?),
-                "channel" => settings.channel = Some(input.parse()?),
+                "id" => settings.id = Some(number(input, ID)?),
+                "version" => settings.version = Some(number(input, VERSION)?),
+                "level" => match input.fork().parse::<Ident>() {
+                    Ok(word) if standard_level(&word).is_none() => {
+                        settings.own_level = Some(input.parse()?);
+                    }
+                    _ => settings.level = Some(level(input)?),
+                },
+                "keyword" => settings.keyword = Some(keywords(input)?),
+                "task" => settings.task = Some(item(input, "a task", TASK)?),
+                "opcode" => settings.opcode = Some(item(input, "an opcode", OPCODE)?),
+                "channel" => settings.channel = Some(item(input, "a channel", CHANNEL)?),
                 "encoding" => settings.encoding = Some(encoding(&input.parse()?)?),
                 "name" => settings.name = Some(attribute::name_of(&input.parse()?)?),
-                "message" => settings.message = Some(input.parse::<LitStr>()?.value()),
+                "message" => settings.message = Some(input.parse()?),
                 "tag" => {
                     let number: LitInt = input.parse()?;
                     settings.tag = Some((attribute::tag_of(&number)?, number.span()));
@@ -161,7 +226,23 @@ fn keyword_bits(words: &[Ident], provider: &Provider) -> syn::Result<u64> {
     Ok(bits)
 }
 
-fn opcode(word: &Ident, provider: &Provider) -> syn::Result<u8> {
+/// Returns the opcodes of a task.
+fn of_task<'a>(
+    task: Option<&Ident>,
+    provider: &'a Provider,
+) -> impl Iterator<Item = &'a crate::Named<u8>> {
+    let lists = provider.task_opcodes.iter();
+    let task = task.cloned();
+    lists
+        .filter(move |list| task.as_ref() == Some(&list.task))
+        .flat_map(|list| &list.opcodes)
+}
+
+/// Returns the value of an opcode: of the event's task, of winmeta.xml, or of the provider.
+fn opcode(word: &Ident, task: Option<&Ident>, provider: &Provider) -> syn::Result<u8> {
+    if let Some(own) = of_task(task, provider).find(|opcode| opcode.ident == *word) {
+        return Ok(own.value);
+    }
     let standard = winmeta::OPCODES.iter().find(|known| word == known.ident);
     let own = provider.opcodes.iter().find(|opcode| opcode.ident == *word);
     standard
@@ -173,15 +254,16 @@ fn opcode(word: &Ident, provider: &Provider) -> syn::Result<u8> {
                 .opcodes
                 .iter()
                 .map(|opcode| opcode.ident.to_string());
-            undeclared("opcode", word, standard.chain(own))
+            let of_task = of_task(task, provider).map(|opcode| opcode.ident.to_string());
+            undeclared("opcode", word, standard.chain(own).chain(of_task))
         })
 }
 
 /// Parses an event of a provider whose other items have been parsed.
-pub fn event(function: &Function, provider: &Provider) -> syn::Result<Event> {
+pub fn event(function: &Function, provider: &Provider, own: &HashSet<Ident>) -> syn::Result<Event> {
     let ident = &function.signature.ident;
     let settings = settings(function)?;
-    let Some(level) = settings.level else {
+    let Some(level) = level_of(&settings, provider)? else {
         return Err(without_level(ident.span()));
     };
     let Some(words) = &settings.keyword else {
@@ -206,6 +288,20 @@ pub fn event(function: &Function, provider: &Provider) -> syn::Result<Event> {
             .ok_or_else(|| undeclared("channel", word, names))
     })?;
     let (id, id_span) = settings.id.unwrap_or_else(|| (0, ident.span()));
+    let encoding = encoding_of(&settings, ident, provider)?;
+    if let (Some((_, span)), None) = (settings.version, settings.id) {
+        return Err(syn::Error::new(
+            span,
+            format!(
+                "the event `{ident}` has a version, which tells apart events with the same id, and no \
+                 id; add, for example, `id = 1`, or remove the version"
+            ),
+        ));
+    }
+    let fields = fields(&function.signature, own)?;
+    if let Some(message) = &settings.message {
+        message::check(message, fields.len())?;
+    }
     Ok(Event {
         level,
         keyword: keyword_bits(words, provider)?,
@@ -213,20 +309,20 @@ pub fn event(function: &Function, provider: &Provider) -> syn::Result<Event> {
         opcode: settings
             .opcode
             .as_ref()
-            .map_or(Ok(0), |word| opcode(word, provider))?,
+            .map_or(Ok(0), |word| opcode(word, settings.task.as_ref(), provider))?,
         channel,
-        encoding: encoding_of(&settings, ident, provider)?,
-        fields: fields(&function.signature)?,
+        encoding,
+        fields,
         name: settings
             .name
             .unwrap_or_else(|| attribute::pascal_case(&ident.to_string())),
         ident: ident.clone(),
         visibility: function.visibility.clone(),
         docs: attribute::docs(&function.attributes),
-        message: settings.message,
+        message: settings.message.map(|message| message.value()),
         id,
         id_span,
-        version: settings.version,
+        version: settings.version.map_or(0, |(version, _)| version),
         tag: settings.tag.map_or(0, |(tag, _)| tag),
     })
 }
@@ -266,10 +362,20 @@ fn settings(function: &Function) -> syn::Result<EventSettings> {
              `fn name(field: type);`",
         ));
     }
-    let attribute = function
+    let mut attributes = function
         .attributes
         .iter()
-        .find(|attribute| attribute.path().is_ident("event"));
+        .filter(|attribute| attribute.path().is_ident("event"));
+    let attribute = attributes.next();
+    if let Some(second) = attributes.next() {
+        return Err(syn::Error::new_spanned(
+            second.path(),
+            format!(
+                "the event `{}` has a second `#[event(…)]`; write all arguments in one",
+                signature.ident
+            ),
+        ));
+    }
     attribute.map_or_else(
         || {
             Err(syn::Error::new(
@@ -322,6 +428,15 @@ fn encoding_of(
             }
         }
         Encoding::TraceLogging => {
+            if let Some(message) = &settings.message {
+                return Err(syn::Error::new(
+                    message.span(),
+                    format!(
+                        "the TraceLogging event `{ident}` has a message, which only manifest events can \
+                         have; remove it, or use `encoding = manifest` and an id"
+                    ),
+                ));
+            }
             if let Some(word) = &settings.channel {
                 return Err(syn::Error::new(
                     word.span(),
@@ -336,7 +451,7 @@ fn encoding_of(
     Ok(encoding)
 }
 
-fn fields(signature: &Signature) -> syn::Result<Vec<Field>> {
+fn fields(signature: &Signature, own: &HashSet<Ident>) -> syn::Result<Vec<Field>> {
     let mut fields = Vec::new();
     for argument in &signature.inputs {
         let FnArg::Typed(argument) = argument else {
@@ -351,7 +466,7 @@ fn fields(signature: &Signature) -> syn::Result<Vec<Field>> {
                 "a field must have a name, as in `length: u32`",
             ));
         };
-        fields.push(field(&name.ident, &argument.ty, &argument.attrs)?);
+        fields.push(field(&name.ident, &argument.ty, &argument.attrs, own)?);
     }
     Ok(fields)
 }

@@ -1,5 +1,7 @@
 //! The structures that `wdk-etw` provides, which a declaration can use without declaring them.
 
+use std::collections::HashSet;
+
 use proc_macro2::Span;
 use syn::{Ident, Type, Visibility, parse_quote};
 
@@ -22,9 +24,15 @@ fn structures() -> syn::Result<[Structure; 1]> {
                 &named("offset"),
                 &parse_quote!(u64),
                 &[parse_quote!(#[hex])],
+                &HashSet::new(),
             )?,
-            field(&named("size"), &parse_quote!(u64), &[])?,
-            field(&named("bytes"), &parse_quote!(&'a [u8]), &[])?,
+            field(&named("size"), &parse_quote!(u64), &[], &HashSet::new())?,
+            field(
+                &named("bytes"),
+                &parse_quote!(&'a [u8]),
+                &[],
+                &HashSet::new(),
+            )?,
         ],
         docs: Vec::new(),
     }])

@@ -1,35 +1,45 @@
 //! The parser of declarations in Rust source.
 
 mod ad_hoc;
+mod configure;
 mod event;
 mod items;
 mod library;
 mod module;
 mod settings;
 mod source;
+mod words;
 
 use proc_macro2::TokenStream;
 
+pub(crate) use self::event::undeclared;
 pub use self::{
     ad_hoc::{AdHoc, Limit, ad_hoc},
-    source::source,
+    configure::predicates,
+    source::{source, source_in},
 };
 use self::{
     event::event,
-    items::put_item,
+    items::{own_types, put_item},
     module::{Entry, Module},
     settings::Settings,
 };
-use crate::{Provider, check, errors::Errors};
+use crate::{Evaluate, Provider, check, errors::Errors};
 
-/// Parses a provider from the arguments of `#[provider(…)]` and the module.
+/// Parses a provider from the arguments of `#[provider(…)]` and the module, in which `configuration`
+/// evaluates `#[cfg(…)]`.
 ///
 /// # Errors
 ///
 /// Returns all errors of the declaration, each at its token.
-pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Provider> {
+pub fn provider(
+    arguments: TokenStream,
+    module: TokenStream,
+    configuration: &dyn Evaluate,
+) -> syn::Result<Provider> {
     let settings: Settings = syn::parse2(arguments)?;
-    let module: Module = syn::parse2(module)?;
+    let mut module: Module = syn::parse2(module)?;
+    configure::configure(&mut module, configuration)?;
     let mut errors = Errors::default();
     let mut provider = Provider {
         guid: settings.guid,
@@ -47,24 +57,28 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Prov
         keywords: Vec::new(),
         tasks: Vec::new(),
         opcodes: Vec::new(),
+        task_opcodes: Vec::new(),
+        levels: Vec::new(),
         channels: Vec::new(),
         maps: Vec::new(),
         structures: Vec::new(),
         events: Vec::new(),
         others: Vec::new(),
     };
+    let own = own_types(&module.entries);
     let mut functions = Vec::new();
     for entry in module.entries {
         match entry {
             Entry::Function(function) => functions.push(function),
             Entry::Item(item) => {
-                errors.take(put_item(&mut provider, item));
+                errors.take(put_item(&mut provider, item, &own));
             }
+            Entry::Refused(error) => errors.push(error),
         }
     }
     // Events come last because they refer to the other items.
     for function in functions {
-        if let Some(event) = errors.take(event(&function, &provider)) {
+        if let Some(event) = errors.take(event(&function, &provider, &own)) {
             provider.events.push(event);
         }
     }

@@ -1,7 +1,7 @@
 //! The syntax of the module under `#[provider]`.
 
 use syn::{
-    Attribute, Ident, Item, Signature, Token, Visibility, braced,
+    Attribute, Ident, Item, ItemFn, Signature, Token, Visibility, braced,
     parse::{Parse, ParseStream},
 };
 
@@ -17,6 +17,8 @@ pub struct Module {
 pub enum Entry {
     Function(Function),
     Item(Item),
+    /// An event with a mistake in its form.
+    Refused(syn::Error),
 }
 
 /// `pub fn event(field: type);`
@@ -54,13 +56,24 @@ impl Parse for Module {
     }
 }
 
+/// Returns whether a function follows, with the qualifiers that it may have.
+fn is_function(input: ParseStream<'_>) -> bool {
+    let ahead = input.fork();
+    // `const` begins constants too, and `unsafe` begins blocks, implementations and traits.
+    let _ = ahead.parse::<Option<Token![const]>>();
+    let _ = ahead.parse::<Option<Token![async]>>();
+    let _ = ahead.parse::<Option<Token![unsafe]>>();
+    let _ = ahead.parse::<Option<syn::Abi>>();
+    ahead.peek(Token![fn])
+}
+
 impl Parse for Entry {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let ahead = input.fork();
-        let _attributes = ahead.call(Attribute::parse_outer)?;
+        let attributes = ahead.call(Attribute::parse_outer)?;
         let _visibility: Visibility = ahead.parse()?;
-        if ahead.peek(Token![fn]) {
-            let _signature: Signature = ahead.parse()?;
+        if is_function(&ahead) {
+            let signature: Signature = ahead.parse()?;
             if ahead.peek(Token![;]) {
                 let function = Function {
                     attributes: input.call(Attribute::parse_outer)?,
@@ -69,6 +82,21 @@ impl Parse for Entry {
                 };
                 input.parse::<Token![;]>()?;
                 return Ok(Self::Function(function));
+            }
+            let is_event = attributes
+                .iter()
+                .any(|attribute| attribute.path().is_ident("event"));
+            if is_event && ahead.peek(syn::token::Brace) {
+                let error = syn::Error::new(
+                    ahead.span(),
+                    format!(
+                        "the event `{0}` has a body, which the macro generates; end the declaration \
+                         with a semicolon instead: `fn {0}(…);`",
+                        signature.ident
+                    ),
+                );
+                input.parse::<ItemFn>()?;
+                return Ok(Self::Refused(error));
             }
         }
         input.parse().map(Self::Item)

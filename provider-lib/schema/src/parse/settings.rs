@@ -7,6 +7,7 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
+use super::words::Given;
 use crate::{Encoding, Guid, Hooks, Trait, attribute};
 
 /// The arguments of `#[provider(…)]`.
@@ -45,6 +46,7 @@ pub fn encoding(word: &Ident) -> syn::Result<Encoding> {
 
 impl Parse for Settings {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut given = Given::default();
         let mut name: Option<LitStr> = None;
         let mut written_guid = None;
         let mut group = None;
@@ -56,8 +58,11 @@ impl Parse for Settings {
         let mut manifest: Option<LitStr> = None;
         while !input.is_empty() {
             let word: Ident = input.parse()?;
+            if word != "trait_" {
+                given.once(&word)?;
+            }
             match word.to_string().as_str() {
-                "trait_" => traits.push(custom_trait(input)?),
+                "trait_" => custom_trait(input, &mut traits)?,
                 "binary_tracking" => binary_tracking = true,
                 "statistics" => statistics = true,
                 "manifest" => manifest = Some(value(input)?),
@@ -124,8 +129,8 @@ fn value<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {
     input.parse()
 }
 
-/// Parses `(128, b"data")`.
-fn custom_trait(input: ParseStream<'_>) -> syn::Result<Trait> {
+/// Parses `(128, b"data")`, and adds it to the provider's custom traits.
+fn custom_trait(input: ParseStream<'_>, traits: &mut Vec<Trait>) -> syn::Result<()> {
     let inside;
     parenthesized!(inside in input);
     let kind: LitInt = inside.parse()?;
@@ -141,7 +146,19 @@ fn custom_trait(input: ParseStream<'_>) -> syn::Result<Trait> {
             .error("a trait has two arguments, its type and its data: `trait_(128, b\"data\")`"));
     }
     match kind.base10_parse() {
-        Ok(number @ 128..) => Ok(Trait { kind: number, data }),
+        Ok(number @ 128..) => {
+            if traits.iter().any(|other| other.kind == number) {
+                return Err(syn::Error::new(
+                    kind.span(),
+                    format!(
+                        "the provider already has a trait of the type {number}; choose another type, \
+                         or join their data"
+                    ),
+                ));
+            }
+            traits.push(Trait { kind: number, data });
+            Ok(())
+        }
         Ok(1) => Err(syn::Error::new(
             kind.span(),
             "trait type 1 is the provider's group; write `group = \"…\"` instead",

@@ -1,10 +1,11 @@
 //! The declarations in a Rust source file.
 
+use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::{Attribute, Item, ItemMod, Meta};
 
-use super::provider;
-use crate::Provider;
+use super::{configure::keep, provider};
+use crate::{Configuration, Provider};
 
 /// Parses the providers that a Rust source file declares, including those in nested modules.
 ///
@@ -12,9 +13,22 @@ use crate::Provider;
 ///
 /// Returns all errors of the file and its declarations, each with its source location.
 pub fn source(text: &str) -> syn::Result<Vec<Provider>> {
-    let file = syn::parse_file(text)?;
+    source_in(text, &Configuration::new())
+}
+
+/// Parses the providers that a Rust source file declares in a configuration.
+///
+/// # Errors
+///
+/// Returns all errors of the file and its declarations, each with its source location, and one at
+/// each `#[cfg(…)]` of a declaration that the configuration does not decide.
+pub fn source_in(text: &str, configuration: &Configuration) -> syn::Result<Vec<Provider>> {
+    let mut file = syn::parse_file(text)?;
     let mut providers = Vec::new();
-    collect(&file.items, &mut providers)?;
+    collect(&file.items, configuration, &mut providers)?;
+    if !providers.is_empty() && !keep(&mut file.attrs, configuration)? {
+        providers.clear();
+    }
     Ok(providers)
 }
 
@@ -24,23 +38,58 @@ fn is_provider(attribute: &Attribute) -> bool {
     last.is_some_and(|last| last.ident == "provider")
 }
 
-fn collect(items: &[Item], providers: &mut Vec<Provider>) -> syn::Result<()> {
+/// Returns whether a module has `#[provider]`, in some configuration.
+fn can_be_provider(module: &ItemMod) -> bool {
+    module.attrs.iter().any(|attribute| {
+        let is_conditional = attribute.path().is_ident("cfg_attr");
+        is_provider(attribute) || (is_conditional && mentions_provider(attribute))
+    })
+}
+
+/// Returns whether a `#[cfg_attr(…)]` contains the word `provider`.
+fn mentions_provider(attribute: &Attribute) -> bool {
+    fn mentions(tokens: TokenStream) -> bool {
+        tokens.into_iter().any(|token| match token {
+            TokenTree::Ident(word) => word == "provider",
+            TokenTree::Group(group) => mentions(group.stream()),
+            _ => false,
+        })
+    }
+    mentions(attribute.meta.to_token_stream())
+}
+
+fn collect(
+    items: &[Item],
+    configuration: &Configuration,
+    providers: &mut Vec<Provider>,
+) -> syn::Result<()> {
     for item in items {
         let Item::Mod(module) = item else { continue };
-        match module.attrs.iter().position(is_provider) {
-            Some(at) => providers.push(declaration(module, at)?),
-            None => {
-                if let Some((_, items)) = &module.content {
-                    collect(items, providers)?;
-                }
+        if can_be_provider(module) {
+            let mut module = module.clone();
+            if !keep(&mut module.attrs, configuration)? {
+                continue;
+            }
+            if let Some(at) = module.attrs.iter().position(is_provider) {
+                providers.push(declaration(module, at, configuration)?);
+            }
+        } else if let Some((_, items)) = &module.content {
+            let mut inside = Vec::new();
+            collect(items, configuration, &mut inside)?;
+            // The conditions of other modules do not matter.
+            if !inside.is_empty() && keep(&mut module.attrs.clone(), configuration)? {
+                providers.append(&mut inside);
             }
         }
     }
     Ok(())
 }
 
-fn declaration(module: &ItemMod, attribute: usize) -> syn::Result<Provider> {
-    let mut module = module.clone();
+fn declaration(
+    mut module: ItemMod,
+    attribute: usize,
+    configuration: &Configuration,
+) -> syn::Result<Provider> {
     let arguments = match module.attrs.remove(attribute).meta {
         Meta::List(list) => list.tokens,
         other => {
@@ -50,12 +99,13 @@ fn declaration(module: &ItemMod, attribute: usize) -> syn::Result<Provider> {
             ));
         }
     };
-    provider(arguments, module.into_token_stream())
+    provider(arguments, module.into_token_stream(), configuration)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::source;
+    use super::{source, source_in};
+    use crate::Configuration;
 
     #[test]
     fn declarations_in_nested_modules_are_found() {
@@ -90,5 +140,66 @@ mod tests {
         assert_eq!((start.line, start.column), (3, 20));
         assert!(source("#[provider]\nmod one {}").is_err());
         assert!(source("fn (").is_err());
+    }
+    const CONDITIONAL: &str = r#"
+        #[cfg(feature = "etw")]
+        mod outer {
+            #[cfg_attr(feature = "etw", provider(name = "A"))]
+            #[cfg(not(test))]
+            mod one {
+                #[cfg(feature = "more")]
+                #[keyword]
+                const MORE: Keyword = Keyword::bit(0);
+                #[cfg(not(feature = "more"))]
+                #[keyword]
+                const MORE: Keyword = Keyword::bit(1);
+                #[map]
+                enum Kind { One = 1, #[cfg(feature = "more")] Two = 2 }
+                #[structure]
+                struct Place { x: u32, #[cfg(feature = "more")] y: u32 }
+                #[cfg(unknown)]
+                use other::Thing;
+                #[event(level = Info, keyword = MORE)]
+                fn always(a: u32, #[cfg(feature = "more")] #[cfg_attr(feature = "more", hex)] b: u32);
+                #[cfg_attr(feature = "more", cfg(false))]
+                #[event(level = Info, keyword = none)]
+                fn less();
+            }
+        }
+        #[cfg(unknown)]
+        mod without_provider {}
+    "#;
+
+    #[test]
+    fn conditions_are_evaluated() {
+        let features = |features: &[&str]| {
+            let mut configuration = Configuration::new();
+            for feature in features {
+                configuration.set("feature", Some(feature), true);
+            }
+            configuration.close("feature");
+            configuration.close("test");
+            source_in(CONDITIONAL, &configuration).unwrap()
+        };
+        assert!(features(&[]).is_empty());
+        let counts = |features: &[crate::Provider]| {
+            let [one] = features else {
+                panic!("one provider")
+            };
+            let fields = one.events.iter().map(|event| event.fields.len());
+            (
+                one.keywords[0].bit,
+                one.maps[0].entries.len(),
+                one.structures[0].fields.len(),
+                fields.collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(counts(&features(&["etw"])), (1, 1, 1, vec![1, 0]));
+        assert_eq!(counts(&features(&["etw", "more"])), (0, 2, 2, vec![2]));
+        let error = source(CONDITIONAL).unwrap_err().to_string();
+        assert!(
+            error.contains("is not known outside the compiler"),
+            "{error}"
+        );
     }
 }

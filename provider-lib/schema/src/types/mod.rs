@@ -1,14 +1,19 @@
 //! Field types: the types that a declaration can use, and their codes in both encodings.
 
+use std::collections::HashSet;
+
 use proc_macro2::Span;
+use quote::ToTokens as _;
 use syn::{
     Attribute, Expr, ExprLit, Ident, Lit, Type, TypeArray, TypePath, TypeReference, TypeSlice,
 };
 
+pub use self::form::{Block, Counter, Form};
 pub use self::format::Format;
 pub use self::table::{Representation, Row, Scalar, Text};
 use crate::attribute;
 
+mod form;
 mod format;
 mod table;
 
@@ -46,15 +51,29 @@ pub struct FieldOptions {
     pub name: Option<String>,
     pub tag: u32,
     pub docs: Vec<String>,
+    pub form: form::Attributes,
 }
 
 impl FieldOptions {
     pub fn parse(attributes: &[Attribute]) -> syn::Result<Self> {
         let mut options = Self::default();
+        let mut given = Vec::new();
         for attribute in attributes {
             let Some(word) = attribute.path().get_ident() else {
                 return Err(unknown(attribute));
             };
+            if word != "doc" {
+                if given.contains(&word) {
+                    return Err(syn::Error::new(
+                        word.span(),
+                        format!("`{word}` is given twice; remove one of them"),
+                    ));
+                }
+                given.push(word);
+            }
+            if options.form.take(word, attribute)? {
+                continue;
+            }
             let format = match word.to_string().as_str() {
                 "doc" => {
                     options.docs.extend(attribute::doc(attribute));
@@ -69,6 +88,7 @@ impl FieldOptions {
                     continue;
                 }
                 "array" => {
+                    attribute.meta.require_path_only()?;
                     options.array = Some(word.span());
                     continue;
                 }
@@ -79,6 +99,12 @@ impl FieldOptions {
                 _ => return Err(unknown(attribute)),
             };
             attribute.meta.require_path_only()?;
+            if options.format_span.is_some() {
+                return Err(syn::Error::new(
+                    word.span(),
+                    "a field can have one of `hex`, `json`, `xml` and `address`; remove the others",
+                ));
+            }
             options.format = format;
             options.format_span = Some(word.span());
         }
@@ -90,14 +116,29 @@ fn unknown(attribute: &Attribute) -> syn::Error {
     syn::Error::new_spanned(
         attribute.path(),
         "a field cannot have this attribute; supported: `hex`, `json`, `xml`, `address`, `array`, \
-         `name = \"…\"` and `tag = 0x…`",
+         `out_type = \"…\"`, `length(…)`, `count(…)`, `counted`, `bytes`, `text`, `name = \"…\"` and \
+         `tag = 0x…`",
     )
 }
 
 impl FieldType {
     /// Parses a type with the options from the field's attributes.
-    pub(crate) fn parse(written: &Type, options: &FieldOptions) -> syn::Result<Self> {
-        let (scalar, shape) = match resolve(written, options)? {
+    pub(crate) fn parse(
+        written: &Type,
+        options: &FieldOptions,
+        own: &HashSet<Ident>,
+    ) -> syn::Result<Self> {
+        let resolved = resolve(written, options, own, false)?;
+        if let Some(span) = options.array
+            && !matches!(resolved, Ok((_, Shape::Counted)))
+        {
+            return Err(syn::Error::new(
+                span,
+                "`array` applies to `&[u8]` and `&[u16]`, which are bytes and text without it; remove \
+                 the attribute",
+            ));
+        }
+        let (scalar, shape) = match resolved {
             Ok(values) => values,
             Err(name) => {
                 if let Some(span) = options.format_span {
@@ -122,7 +163,14 @@ impl FieldType {
                  `json` and `xml` to strings that are not NUL-terminated, `address` to `Pointer`",
             ));
         }
-        if shape != Shape::One && !scalar.row().repeats {
+        if shape != Shape::One && scalar == Scalar::Pointer && options.format != Format::Address {
+            return Err(syn::Error::new_spanned(
+                written,
+                "a field cannot be an array of `Pointer` without `#[address]`, because the event \
+                 would contain the addresses; add the attribute to write them",
+            ));
+        }
+        if shape != Shape::One && !scalar.repeats(options.format) {
             return Err(syn::Error::new_spanned(
                 written,
                 format!(
@@ -138,7 +186,12 @@ impl FieldType {
 
 /// Returns the scalar and the shape of a type, or the name of a type that the declaration must
 /// contain.
-fn resolve(written: &Type, options: &FieldOptions) -> syn::Result<Result<(Scalar, Shape), Ident>> {
+fn resolve(
+    written: &Type,
+    options: &FieldOptions,
+    own: &HashSet<Ident>,
+    is_referent: bool,
+) -> syn::Result<Result<(Scalar, Shape), Ident>> {
     match written {
         Type::Reference(TypeReference {
             elem,
@@ -146,14 +199,14 @@ fn resolve(written: &Type, options: &FieldOptions) -> syn::Result<Result<(Scalar
             ..
         }) => match &**elem {
             Type::Slice(TypeSlice { elem, .. }) => {
-                let scalar = element(elem)?;
+                let scalar = element(elem, own)?;
                 Ok(Ok(match (scalar, options.array) {
                     (Scalar::U8, None) => (Scalar::Bytes, Shape::One),
                     (Scalar::U16, None) => (Scalar::Utf16, Shape::One),
                     _ => (scalar, Shape::Counted),
                 }))
             }
-            other => resolve(other, options),
+            other => resolve(other, options, own, true),
         },
         Type::Array(TypeArray { elem, len, .. }) => {
             let Expr::Lit(ExprLit {
@@ -163,8 +216,8 @@ fn resolve(written: &Type, options: &FieldOptions) -> syn::Result<Result<(Scalar
             else {
                 return Err(syn::Error::new_spanned(
                     len,
-                    "the length of an array must be an integer literal, because it is part of the \
-                     event's layout",
+                    "the length of an array must be an integer literal, as in `[u32; 4]`, because it \
+                     is part of the event's layout and a macro cannot evaluate constants",
                 ));
             };
             let count: u16 = count.base10_parse().unwrap_or(0);
@@ -174,14 +227,27 @@ fn resolve(written: &Type, options: &FieldOptions) -> syn::Result<Result<(Scalar
                     "an array of a fixed length must have 1 to 65,535 elements",
                 ));
             }
-            Ok(Ok((element(elem)?, Shape::Fixed(count))))
+            Ok(Ok((element(elem, own)?, Shape::Fixed(count))))
         }
         Type::Path(TypePath { qself: None, path }) => {
             let Some(last) = path.segments.last() else {
                 return Err(no_field_type(written));
             };
-            let name = last.ident.to_string();
+            let ident = attribute::plain(&last.ident);
+            if path.segments.len() == 1 && own.contains(&ident) {
+                return Ok(Err(ident));
+            }
+            let name = ident.to_string();
             match (Scalar::from_name(&name), name.as_str()) {
+                (Some(Scalar::Str | Scalar::CStr), _) if !is_referent => {
+                    Err(syn::Error::new_spanned(
+                        written,
+                        format!(
+                            "a field cannot have the type `{name}`, whose size is not known; write \
+                             `&{name}`"
+                        ),
+                    ))
+                }
                 (Some(scalar), _) => Ok(Ok((scalar, Shape::One))),
                 (None, "f32" | "f64") => Err(syn::Error::new_spanned(
                     written,
@@ -191,21 +257,27 @@ fn resolve(written: &Type, options: &FieldOptions) -> syn::Result<Result<(Scalar
                         name.to_uppercase()
                     ),
                 )),
-                (None, "u128" | "i128" | "isize" | "char" | "String" | "Vec") => {
-                    Err(no_field_type(written))
-                }
+                (None, "u128" | "i128" | "char" | "String" | "Vec") => Err(no_field_type(written)),
                 // The path may have a lifetime: structures can borrow.
-                (None, _) if path.segments.len() == 1 => Ok(Err(last.ident.clone())),
+                (None, _) if path.segments.len() == 1 => Ok(Err(ident)),
                 (None, _) => Err(no_field_type(written)),
             }
         }
+        Type::Slice(_) => Err(syn::Error::new_spanned(
+            written,
+            format!(
+                "a field cannot be a slice without a reference, whose size is not known; write `&{}`",
+                written.to_token_stream().to_string().replace(' ', "")
+            ),
+        )),
         _ => Err(no_field_type(written)),
     }
 }
 
-fn element(written: &Type) -> syn::Result<Scalar> {
+fn element(written: &Type, own: &HashSet<Ident>) -> syn::Result<Scalar> {
     if let Type::Path(TypePath { qself: None, path }) = written
         && let Some(last) = path.segments.last()
+        && !own.contains(&attribute::plain(&last.ident))
         && let Some(scalar) = Scalar::from_name(&last.ident.to_string())
     {
         return Ok(scalar);
@@ -263,7 +335,7 @@ mod tests {
 
     fn parsed(text: &str, options: &FieldOptions) -> Result<FieldType, String> {
         let written: Type = syn::parse_str(text).unwrap();
-        FieldType::parse(&written, options).map_err(|error| error.to_string())
+        FieldType::parse(&written, options, &HashSet::new()).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -121,8 +121,8 @@ fn own(frames: &[Source]) -> Vec<bool> {
 /// The functions that `#[wdk_etw::provider]` and `event!` generate, which are in the author's crate
 /// and have the line of the macro's call.
 ///
-/// For each event, the module `p` of a provider has a function `p::name` that calls
-/// `p::name::write`, which calls `p::__write_7`. `p::register` and `p::unregister` each call a
+/// For each event, the module `p` of a provider has a function `p::name`, which is
+/// `p::name::__wdk_etw_call` and calls `p::name::write`, which calls `p::__write_7`. `p::register` and `p::unregister` each call a
 /// function inside them.
 #[derive(Default)]
 struct Generated {
@@ -327,7 +327,10 @@ mod tests {
                     "my_driver::trace::etw::started::write<wdk_etw::Plain>",
                     "/d/src/trace.rs",
                 ),
-                ("my_driver::trace::etw::started", "/d/src/trace.rs"),
+                (
+                    "my_driver::trace::etw::started::__wdk_etw_call",
+                    "/d/src/trace.rs",
+                ),
                 ("my_driver::queue::write", "/d/src/queue.rs"),
             ],
             Some(4),

@@ -1,0 +1,143 @@
+//! The messages of events.
+
+use syn::LitStr;
+
+/// The insertions that a message can have.
+const SUPPORTED: &str = "supported: `%1` to `%99` for a field, with a format as in `%1!x!`, `%%` for \
+                         a percent sign, `%n`, `%r`, `%t` and `%b` for white space, `%!` for an \
+                         exclamation mark, `%0` for the end";
+
+/// Checks that every `%` of an event's message stands for something.
+///
+/// # Errors
+///
+/// Returns an error at the `%`, where the compiler can tell its place inside the literal, or else at
+/// the literal.
+pub fn check(message: &LitStr, fields: usize) -> syn::Result<()> {
+    let text = message.value();
+    let mut at = 0;
+    while let Some(before) = text.get(at..).and_then(|rest| rest.find('%')) {
+        let start = at + before;
+        let after = text.get(start + 1..).unwrap_or_default();
+        let digits = after.bytes().take(2).take_while(u8::is_ascii_digit).count();
+        let (number, tail) = after.split_at(digits);
+        let refuse = |length: usize, what: String| {
+            // Columns count from 1, as the compiler's do.
+            let column = text.get(..start).map_or(0, |text| text.chars().count()) + 1;
+            Err(syn::Error::new(
+                place(message, &text, start, length),
+                format!("column {column} of the message: {what}"),
+            ))
+        };
+        at = start + 1 + digits;
+        if digits > 0 {
+            let number: usize = number.parse().unwrap_or(0);
+            if number > fields {
+                return refuse(1 + digits, missing(number, fields));
+            }
+            if number > 0
+                && let Some(format) = tail.strip_prefix('!')
+            {
+                let Some((format, _)) = format.split_once('!') else {
+                    return refuse(
+                        1 + digits,
+                        format!(
+                            "the format of `%{number}` has no end; write `%{number}!x!`, or \
+                             `%{number}%!` for an exclamation mark after the field"
+                        ),
+                    );
+                };
+                at += format.len() + 2;
+            }
+            continue;
+        }
+        match after.chars().next() {
+            Some('%' | 'n' | 'r' | 't' | 'b' | '!') => at += 1,
+            Some(other) => {
+                let shown = format!("%{other}");
+                return refuse(
+                    1,
+                    format!(
+                        "`{shown}` stands for nothing; write `%%` for a percent sign ({SUPPORTED})"
+                    ),
+                );
+            }
+            None => {
+                return refuse(
+                    1,
+                    format!(
+                        "`%` at the end stands for nothing; write `%%` for a percent sign ({SUPPORTED})"
+                    ),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn missing(number: usize, fields: usize) -> String {
+    match fields {
+        0 => format!(
+            "it refers to %{number}, but the event has no fields; add the field, or write \
+             `%%` for a percent sign"
+        ),
+        1 => format!(
+            "it refers to %{number}, but the event has one field, %1; add the field, or \
+             change the number"
+        ),
+        _ => format!(
+            "it refers to %{number}, but the event has {fields} fields, %1 to %{fields}; \
+             add the field, or change the number"
+        ),
+    }
+}
+
+/// Returns the place of a part of a literal's text, if the compiler can tell it and if the text is
+/// in the source as it is in the value; otherwise the literal's.
+fn place(message: &LitStr, text: &str, start: usize, length: usize) -> proc_macro2::Span {
+    let literal = message.token();
+    let source = literal.to_string();
+    source
+        .find(text)
+        .and_then(|before| literal.subspan(before + start..before + start + length))
+        .unwrap_or_else(|| message.span())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(message: &str, fields: usize) -> Result<(), String> {
+        let message = LitStr::new(message, proc_macro2::Span::call_site());
+        check(&message, fields).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_percent_sign_stands_for_something() {
+        for good in [
+            "",
+            "%1 of %2",
+            "%1!08x!, 100%%",
+            "%n%t%r%b%2%!",
+            "%2!s!!",
+            "%1%0",
+            "%%1",
+        ] {
+            assert_eq!(checked(good, 2), Ok(()), "{good}");
+        }
+        for (bad, column) in [
+            ("%3", 1),
+            ("é %9", 3),
+            ("%1!08x", 1),
+            ("100% off", 4),
+            ("100%", 4),
+            ("%%%s", 3),
+            ("50%.", 3),
+            ("%10", 1),
+        ] {
+            let error = checked(bad, 2).unwrap_err();
+            let start = format!("column {column} of the message: ");
+            assert!(error.starts_with(&start), "{bad}: {error}");
+        }
+    }
+}

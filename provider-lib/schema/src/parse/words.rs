@@ -1,0 +1,64 @@
+//! The words and numbers after `=` in arguments, with errors that say what to write.
+
+use proc_macro2::Span;
+use syn::{
+    Ident, LitInt, Token,
+    parse::{Parse as _, ParseStream},
+};
+
+use crate::attribute;
+
+/// Parses the name of a declared item.
+///
+/// `form` shows the item's declaration and its use.
+pub fn item(input: ParseStream<'_>, what: &str, form: &str) -> syn::Result<Ident> {
+    let refuse = |span| syn::Error::new(span, format!("expected the name of {what}; {form}"));
+    let word: Ident = input.parse().map_err(|_| refuse(input.span()))?;
+    if input.peek(Token![::]) {
+        return Err(syn::Error::new(
+            word.span(),
+            format!("{what} has its name without a path here; {form}"),
+        ));
+    }
+    Ok(attribute::plain(&word))
+}
+
+/// Parses a number of a type.
+pub fn number<T: std::str::FromStr>(
+    input: ParseStream<'_>,
+    expected: &str,
+) -> syn::Result<(T, Span)>
+where
+    T::Err: std::fmt::Display,
+{
+    let refuse = |span| syn::Error::new(span, format!("expected {expected}"));
+    let number = LitInt::parse(input).map_err(|_| refuse(input.span()))?;
+    let value = number.base10_parse().map_err(|_| refuse(number.span()))?;
+    Ok((value, number.span()))
+}
+
+/// The arguments of an attribute or a macro that were given, each of which can be given once.
+#[derive(Default)]
+pub struct Given(Vec<Ident>);
+
+impl Given {
+    /// Adds an argument.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the argument was given before.
+    pub fn once(&mut self, word: &Ident) -> syn::Result<()> {
+        if self.0.contains(word) {
+            return Err(twice(word));
+        }
+        self.0.push(word.clone());
+        Ok(())
+    }
+}
+
+fn twice(word: &Ident) -> syn::Error {
+    syn::Error::new(
+        word.span(),
+        format!("`{word}` is given twice; remove one of them"),
+    )
+}

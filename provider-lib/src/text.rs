@@ -1,0 +1,71 @@
+//! The places at which text can be cut.
+
+/// Returns the largest size of at most `room` bytes at which UTF-8 text can be cut.
+pub fn end_of_utf8(bytes: &[u8], room: usize) -> usize {
+    // A character has up to three bytes after its first one. A longer run is not UTF-8, which a
+    // C string can contain: it has no characters to keep whole.
+    (0..=3)
+        .map(|back| room.wrapping_sub(back))
+        .find(|end| bytes.get(*end).is_some_and(|byte| byte & 0xC0 != 0x80))
+        .unwrap_or(room)
+}
+
+/// Returns the largest size of at most `room` bytes at which UTF-16 text can be cut.
+pub fn end_of_utf16(bytes: &[u8], room: usize) -> usize {
+    let end = room & !1;
+    let unit = |at: usize| match bytes.get(at..at.wrapping_add(2)) {
+        Some([low, high]) => u16::from_le_bytes([*low, *high]),
+        _ => 0,
+    };
+    let before = end.wrapping_sub(2);
+    if is_pair(unit(before), unit(end)) {
+        before
+    } else {
+        end
+    }
+}
+
+/// Returns whether two UTF-16 code units are one character.
+pub const fn is_pair(first: u16, second: u16) -> bool {
+    first & 0xFC00 == 0xD800 && second & 0xFC00 == 0xDC00
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn text_is_cut_between_characters() {
+        let text = "aé€😀";
+        for room in 0..text.len() {
+            let end = end_of_utf8(text.as_bytes(), room);
+            assert!(text.is_char_boundary(end) && end <= room && room - end < 4);
+        }
+        let units = [0x61_u16, 0xD83D, 0xDE00, 0x62];
+        let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        let ends: Vec<usize> = (0..bytes.len())
+            .map(|at| end_of_utf16(&bytes, at))
+            .collect();
+        assert_eq!(ends, [0, 0, 2, 2, 2, 2, 6, 6]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_cut_anywhere() {
+        assert_eq!(end_of_utf8(&[0x80; 9], 7), 7);
+        assert_eq!(end_of_utf8(&[0x80; 9], 1), 1);
+        // Halves of pairs in the wrong order, and halves without the other one.
+        for units in [
+            [0xDC00_u16, 0xD800],
+            [0xD800, 0xD800],
+            [0xDC00, 0xDC00],
+            [0xD800, 0x61],
+        ] {
+            let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+            assert_eq!(end_of_utf16(&bytes, 2), 2);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+// An event is a declaration without a body.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod bodies {
+    #[event(level = Info, keyword = none)]
+    pub fn with_a_body(length: u32) {
+        let _length = length;
+    }
+    #[event(level = Info, keyword = none)]
+    const fn constant(length: u32);
+}
+
+// An argument that is not of its form says what to write.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod arguments {
+    #[keyword]
+    pub const READ: Keyword = Keyword::bit(0);
+
+    #[tasks]
+    enum Task {
+        Transfer = 1,
+    }
+
+    #[event(level = Info, keyword = READ, opcode = 10)]
+    pub fn opcode();
+    #[event(level = Info, keyword = READ, task = 1)]
+    pub fn task();
+    #[event(level = Info, keyword = READ, task = Task::Transfer)]
+    pub fn path();
+    #[event(id = 1, level = Info, keyword = READ, channel = "Operational")]
+    pub fn channel();
+    #[event(level = Info, keyword = 0x1)]
+    pub fn keyword();
+    #[event(level = Info, keyword = READ | 2)]
+    pub fn second_keyword();
+    #[event(level = "Info", keyword = READ)]
+    pub fn level();
+    #[event(id = 65536, level = Info, keyword = READ)]
+    pub fn id();
+    #[event(id = First, level = Info, keyword = READ)]
+    pub fn id_that_is_a_name();
+    #[event(id = 2, version = 256, level = Info, keyword = READ)]
+    pub fn version();
+    #[event(level = Info, level = Error, keyword = READ)]
+    pub fn twice();
+    #[event(level = Info, keyword = READ)]
+    #[event(id = 4)]
+    pub fn two_attributes();
+}
+
+// Nothing is ignored.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod ignored {
+    #[event(level = Info, keyword = none, message = "It happened.")]
+    pub fn message_without_manifest();
+    #[event(version = 1, level = Info, keyword = none)]
+    pub fn version_without_id();
+    #[event(level = Info, keyword = none)]
+    pub fn two_formats(#[hex] #[address] a: u32);
+    #[event(level = Info, keyword = none)]
+    pub fn twice(#[hex] #[hex] a: u32);
+    #[event(level = Info, keyword = none)]
+    pub fn no_array(#[array] a: u32);
+}
+
+// A message refers to fields that exist, and a percent sign stands for something.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod messages {
+    #[event(id = 1, level = Info, keyword = none, message = "%1 and %9")]
+    pub fn missing(a: u32, b: u32);
+    #[event(id = 2, level = Info, keyword = none, message = "%1")]
+    pub fn without_fields();
+    #[event(id = 3, level = Info, keyword = none, message = "100% of %1")]
+    pub fn percent(a: u32);
+    #[event(id = 4, level = Info, keyword = none, message = "%1 is 100%")]
+    pub fn percent_at_the_end(a: u32);
+    #[event(id = 5, level = Info, keyword = none, message = "%1!x")]
+    pub fn format(a: u32);
+}
+
+// A type is of a known size, and an array of a known length.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod types {
+    pub const LENGTH: usize = 4;
+
+    #[map]
+    pub enum Kind {
+        Read = 1,
+    }
+
+    #[event(level = Info, keyword = none)]
+    pub fn text(name: str);
+    #[event(level = Info, keyword = none)]
+    pub fn c_text(name: CStr);
+    #[event(level = Info, keyword = none)]
+    pub fn slice(name: [u8]);
+    #[event(level = Info, keyword = none)]
+    pub fn array(a: [u32; LENGTH]);
+    #[event(level = Info, keyword = none)]
+    pub fn empty(a: [u32; 0]);
+    #[event(level = Info, keyword = none)]
+    pub fn kinds(kinds: &[Kind]);
+    #[event(level = Info, keyword = none)]
+    pub fn float(a: f32);
+}
+
+// A structure's field borrows for a lifetime.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod lifetimes {
+    #[structure]
+    pub struct Name {
+        pub name: &str,
+    }
+}
+
+// A map is an enum with a number for each name, and a field has a declared one.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod maps {
+    #[map]
+    pub enum Kind {
+        Read = 1,
+    }
+
+    #[map]
+    pub struct Place {
+        x: u32,
+    }
+
+    #[map]
+    #[repr(u64)]
+    pub enum Wide {
+        Read = 1,
+    }
+
+    #[map]
+    pub enum WithoutValue {
+        Read,
+    }
+
+    #[map]
+    pub enum WithFields {
+        Read(u32) = 1,
+    }
+
+    #[map]
+    pub enum Twice {
+        Read = 1,
+        Read = 2,
+    }
+
+    #[map]
+    pub enum Empty {}
+
+    #[event(level = Info, keyword = none)]
+    pub fn kind(kind: Kinds);
+    #[event(level = Info, keyword = none)]
+    pub fn hex(#[hex] kind: Kind);
+}
+
+// Every name stands for one thing.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod names {
+    #[keyword]
+    pub const none: Keyword = Keyword::bit(0);
+
+    #[opcodes]
+    enum Opcode {
+        Start = 10,
+        Split = 11,
+        Split = 12,
+    }
+
+    #[tasks]
+    enum Task {
+        #[channel(Debug)]
+        Transfer = 1,
+    }
+
+    #[map]
+    pub enum told {
+        One = 1,
+    }
+
+    #[event(level = Info, keyword = none)]
+    pub fn told();
+    #[event(level = Info, keyword = none)]
+    pub fn __wdk_etw();
+    #[event(level = Info, keyword = none)]
+    pub fn twice(#[name = "B"] a: u32, a: u32);
+}
+
+// The attributes of declarations apply to items of their kind.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod kinds {
+    #[keyword]
+    pub static READ: Keyword = Keyword::bit(0);
+    #[structure]
+    pub enum Place {}
+    #[tasks]
+    pub const TASK: u16 = 1;
+}
+
+// R-T5: a type stands for one trait.
+#[wdk_etw::provider(name = "Contoso.Driver", trait_(128, b"x"), trait_(129, b"y"), trait_(128, b"z"))]
+mod trait_twice {}
+
+#[wdk_etw::provider(name = "Contoso.Driver", name = "Contoso.Other")]
+mod name_twice {}
+
+fn main() {}
