@@ -322,7 +322,7 @@ const HELPERS: [(&str, &str); 6] = [
 ];
 
 /// Returns the table of what helpers cost. None has a goal: the rows above are the native ones.
-fn helpers_table(measured: &Value) -> Result<String> {
+fn helpers_table(measured: &Value) -> String {
     let mut text = String::from(
         "\nEvents with a helper, `TraceLogging`, in the caller with five arguments: the difference in \
          instructions.\n*Left out* is an occurrence that a rate limit leaves out, or a status that \
