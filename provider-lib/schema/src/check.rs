@@ -9,7 +9,7 @@ use syn::{Ident, Item, ext::IdentExt as _};
 use crate::{
     Encoding, Field, FieldType, Layout, Map, Provider, Scalar, Shape, Structure,
     attribute::of_item as attributes,
-    errors::Errors,
+    errors::{Errors, undeclared},
     tracelogging::{self, Types},
 };
 
@@ -118,7 +118,7 @@ fn numbers(provider: &Provider, errors: &mut Errors) {
         );
         if !provider.tasks.iter().any(|task| task.ident == list.task) {
             let names = provider.tasks.iter().map(|task| task.ident.to_string());
-            errors.push(crate::parse::undeclared("task", &list.task, names));
+            errors.push(undeclared("task", &list.task, names));
         }
     }
     unique(
