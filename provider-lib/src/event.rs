@@ -225,28 +225,14 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         };
         let kept = bytes.get(..end).unwrap_or_default();
         self.provider.failures().count_cut();
-        let event = self.event.descriptor();
+        let cut = CutField {
+            field,
+            length: bytes.len() as u64,
+            kept: kept.len() as u64,
+        };
         let name = self.event.name();
-        let notice = EventDescriptor::new(0, 0, event.level(), event.keyword())
-            .with_channel(Channel::TRACELOGGING);
-        let place = Packed(
-            event.id(),
-            Packed(
-                event.version(),
-                Packed(field, Packed(bytes.len() as u64, kept.len() as u64)),
-            ),
-        );
-        let _counted = self.provider.write_counted(
-            &self.pass,
-            &notice,
-            &Plain,
-            &[
-                self.traits(),
-                EventDataDescriptor::event_metadata(FIELD_CUT),
-                EventDataDescriptor::bytes(name.to_bytes_with_nul()),
-                EventDataDescriptor::of(&place),
-            ],
-        );
+        self.provider
+            .write_field_cut(&self.pass, self.event.descriptor(), name, cut);
         kept
     }
 
@@ -281,6 +267,46 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
     ) -> NtStatus {
         self.provider
             .write_ex(&self.pass, self.event.descriptor(), options, data)
+    }
+}
+
+/// A field that was cut: its index among the event's fields, and its sizes in bytes before and after.
+#[derive(Clone, Copy, Debug)]
+pub struct CutField {
+    pub field: u16,
+    pub length: u64,
+    pub kept: u64,
+}
+
+impl Provider {
+    /// Writes an event `FieldCut` about a field of an event, with the event's level and keyword.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn write_field_cut(
+        &self,
+        pass: &Pass<'_>,
+        event: &EventDescriptor,
+        name: &CStr,
+        cut: CutField,
+    ) {
+        let notice = EventDescriptor::new(0, 0, event.level(), event.keyword())
+            .with_channel(Channel::TRACELOGGING);
+        let sizes = Packed(cut.length, cut.kept);
+        let place = Packed(
+            event.id(),
+            Packed(event.version(), Packed(cut.field, sizes)),
+        );
+        let _counted = self.write_counted(
+            pass,
+            &notice,
+            &Plain,
+            &[
+                self.traits_descriptor(pass),
+                EventDataDescriptor::event_metadata(FIELD_CUT),
+                EventDataDescriptor::bytes(name.to_bytes_with_nul()),
+                EventDataDescriptor::of(&place),
+            ],
+        );
     }
 }
 
@@ -347,6 +373,21 @@ pub fn first(bytes: &[u8], count: usize, unit: usize) -> &[u8] {
     bytes.get(..count.wrapping_mul(unit)).unwrap_or(bytes)
 }
 
+/// Refers to a block of fixed-size fields, whose size the event's layout knows. Compiling fails if the
+/// target's types have another size, which decoders could not read.
+#[must_use]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the function compiles to two moves")]
+pub fn block_of_size<T: PlainData, const SIZE: usize>(block: &T) -> EventDataDescriptor<'_> {
+    const {
+        assert!(
+            size_of::<T>() == SIZE,
+            "the fields have another size on this target than in the event's layout"
+        );
+    }
+    EventDataDescriptor::of(block)
+}
+
 /// Returns the bytes of a slice of values, as they are in memory.
 #[must_use]
 #[inline(always)]
@@ -400,7 +441,8 @@ impl SocketBytes {
     }
 }
 
-fn put(to: &mut [u8], from: &[u8]) {
+/// Copies bytes to the front of others.
+pub fn put(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = *from;
     }

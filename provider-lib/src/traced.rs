@@ -4,7 +4,7 @@ use crate::{NtStatus, WriteError};
 
 /// Writes an event if a result is an error, and returns the result unchanged.
 ///
-/// ```
+/// ```no_run
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
 /// # mod trace {
 /// #[event(level = Error, keyword = none)]
@@ -24,7 +24,6 @@ use crate::{NtStatus, WriteError};
 ///     # assert_eq!(status, 0);
 ///     Ok(())
 /// }
-/// # start(0).unwrap();
 /// ```
 ///
 /// A success costs the comparison that tells it from an error. An error that no session enables
@@ -80,7 +79,7 @@ impl<T, E: HasStatus> Traced for Result<T, E> {
 
 impl Traced for NtStatus {
     #[inline]
-    fn traced(self, write: impl FnOnce(NtStatus)) -> Self {
+    fn traced(self, write: impl FnOnce(Self)) -> Self {
         if !self.is_success() {
             write(self);
         }

@@ -56,6 +56,19 @@ impl WriteOptions {
         }
     }
 
+    /// Returns the options for code that does not know its IRQL, such as a facade that any code
+    /// calls: the default options at `APC_LEVEL` or below; above, the event has no activity,
+    /// because the current thread there may be one that was interrupted.
+    #[must_use]
+    pub fn at_current_irql() -> Self {
+        let options = Self::new();
+        if ffi::current_irql() > ffi::APC_LEVEL {
+            options.activity(ActivityId::NONE)
+        } else {
+            options
+        }
+    }
+
     /// Sets the event's activity.
     #[must_use]
     pub const fn activity(mut self, activity: ActivityId) -> Self {
@@ -184,7 +197,12 @@ impl WriteError {
 
 impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot write the event: EtwWriteEx returned {}", self.0)
+        write!(
+            f,
+            "cannot write the event: {} returned {}",
+            ffi::NAMES.write,
+            self.0
+        )
     }
 }
 

@@ -258,6 +258,11 @@ fn block(parts: &[BlockPart], layout: &Layout) -> TokenStream {
     quote!(::wdk_etw::__macro::Packed(#first, #rest))
 }
 
+/// Returns the size of a block in bytes, as the layout has it.
+fn size(parts: &[BlockPart], layout: &Layout) -> usize {
+    parts.iter().map(|part| part.size(&layout.leaves)).sum()
+}
+
 /// A function that writes the events of one layout.
 pub struct Writer<'a> {
     pub name: Ident,
@@ -373,7 +378,9 @@ impl Writer<'_> {
                     let local = local("b", at);
                     let block = block(parts, self.layout);
                     blocks.extend(quote!(let #local = #block;));
-                    descriptors.push(quote!(::wdk_etw::EventDataDescriptor::of(&#local)));
+                    let size = size(parts, self.layout);
+                    descriptors
+                        .push(quote!(::wdk_etw::__macro::block_of_size::<_, #size>(&#local)));
                 }
                 DataDescriptor::InPlace(leaf) => {
                     let text = local("t", *leaf);

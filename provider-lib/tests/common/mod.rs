@@ -63,6 +63,8 @@ pub struct Etw {
     /// The level, match-any and match-all keywords of a notification inside `EtwRegister`.
     pub enabled_before: Option<(u8, u64, u64)>,
     pub thread_activity: Guid,
+    /// The number of activity ids that were created.
+    pub activities: u16,
     /// The status of `EventProviderBinaryTrackInfo`.
     pub tracking_status: i32,
     /// True if pool allocations fail.
@@ -364,7 +366,10 @@ extern "system" fn EtwActivityIdControl(code: u32, activity: &mut Guid) -> i32 {
         match code {
             1 => *activity = etw.thread_activity,
             2 => etw.thread_activity = given,
-            3 => *activity = Guid::new(0xAC71, 1, 1, [0; 8]),
+            3 => {
+                etw.activities += 1;
+                *activity = Guid::new(0xAC71, etw.activities, 1, [0; 8]);
+            }
             4 => *activity = std::mem::replace(&mut etw.thread_activity, given),
             _ => return INVALID_PARAMETER,
         }

@@ -12,6 +12,7 @@ use std::{
 
 use loom::{model::Builder, sync::Arc, thread};
 use wdk_etw::{
+    __facade::settle,
     Composite, EventDescriptor, Guid, Keyword, Level, Provider, RateLimit, RegisterError,
     Registered, Traits, WriteOptions,
     model::{EnableState, Rundown},
@@ -63,6 +64,33 @@ fn the_hot_check_never_mixes_level_and_keyword() {
         assert!(!state.is_enabled_fast(Level(3), Keyword::from_bits(0x11)));
         writer.join().unwrap();
         assert!(state.is_enabled_fast(Level(3), Keyword::from_bits(0x22)));
+    });
+}
+
+/// The facades' maximum level is that of the last notification, although another thread, which read
+/// an older state, may publish at the same time.
+#[test]
+fn a_published_level_is_never_an_old_one() {
+    use loom::sync::atomic::{AtomicBool, Ordering};
+    loom::model(|| {
+        let shared = Arc::new((EnableState::new(), AtomicBool::new(false)));
+        let publish = |(state, published): &(EnableState, AtomicBool)| {
+            let is_enabled = || state.is_enabled_fast(Level(4), Keyword::NONE);
+            settle(
+                || published.store(is_enabled(), Ordering::Relaxed),
+                || published.load(Ordering::Relaxed) == is_enabled(),
+            );
+        };
+        let hook = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                shared.0.enable(composite(4, 1, 0));
+                publish(&shared);
+            })
+        };
+        publish(&shared);
+        hook.join().unwrap();
+        assert!(shared.1.load(Ordering::Relaxed));
     });
 }
 

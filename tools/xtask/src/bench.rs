@@ -286,7 +286,7 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
             row.what
         )?;
     }
-    text.push_str(&helpers_table(measured));
+    text.push_str(&helpers_table(measured)?);
     text.push_str(
         "\nThe form of a caller has a cost for every event in it: a caller whose own calls have \
          four arguments\nneeds space for a fifth, and a caller that has the values in memory has \
@@ -314,7 +314,7 @@ const HELPERS: [(&str, &str); 6] = [
 ];
 
 /// Returns the table of what helpers cost. None has a goal: the rows above are the native ones.
-fn helpers_table(measured: &Value) -> String {
+fn helpers_table(measured: &Value) -> Result<String> {
     let mut text = String::from(
         "\nEvents with a helper, `TraceLogging`, in the caller with five arguments: the difference in \
          instructions.\n*Left out* is an occurrence that a rate limit leaves out, or a status that \
@@ -323,9 +323,9 @@ fn helpers_table(measured: &Value) -> String {
     for (name, title) in HELPERS {
         let figures = ["disabled", "left out", "written"]
             .map(|situation| number(measured["helpers"][name][situation].as_f64()));
-        text.push_str(&format!("| {title} | {} |\n", figures.join(" | ")));
+        writeln!(text, "| {title} | {} |", figures.join(" | "))?;
     }
-    text
+    Ok(text)
 }
 
 /// Measures the time in which the stand-in kernel records the sample driver's events to a file.

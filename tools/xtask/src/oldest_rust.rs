@@ -10,12 +10,14 @@ use crate::{
 };
 
 /// The crates that drivers and their build scripts use.
-const PACKAGES: [&str; 5] = [
+const PACKAGES: [&str; 7] = [
     "etw-manifest",
     "wdk-etw",
     "wdk-etw-build",
+    "wdk-etw-log",
     "wdk-etw-macros",
     "wdk-etw-schema",
+    "wdk-etw-tracing",
 ];
 
 /// Reads `rust-version` of `[workspace.package]`.
@@ -89,9 +91,11 @@ mod tests {
         assert!(oldest.starts_with("1."), "{oldest}");
         for folder in [
             "provider-lib",
+            "provider-lib/log",
             "provider-lib/macros",
             "provider-lib/resources",
             "provider-lib/schema",
+            "provider-lib/tracing",
             "tools/manifest",
         ] {
             let path = root().join(folder).join("Cargo.toml");

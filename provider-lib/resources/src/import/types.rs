@@ -148,7 +148,7 @@ pub fn counted_text(in_type: InType, out_type: OutType) -> Option<Type> {
 fn imported() -> impl Iterator<Item = (Scalar, Format)> {
     let is_imported = |scalar: Scalar, format: Format| match (scalar, format) {
         // Each has the encoding of another type, which says no more than the manifest does.
-        (Scalar::Usize | Scalar::Luid | Scalar::UnicodeString, _)
+        (Scalar::Usize | Scalar::Isize | Scalar::Luid | Scalar::UnicodeString, _)
         | (Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64, Format::Hex)
         // The event of a manifest has the address.
         | (Scalar::Pointer, Format::Default) => false,
@@ -193,6 +193,7 @@ mod tests {
             let expected = match declared {
                 // A manifest describes these as numbers of 64 bits.
                 Scalar::Usize | Scalar::Luid => Some("u64".to_owned()),
+                Scalar::Isize => Some("i64".to_owned()),
                 Scalar::UnicodeString => Some("[u16]".to_owned()),
                 // The length of a `win:Binary` decides its type.
                 _ if in_type == InType::Binary => None,

@@ -79,6 +79,33 @@ pub fn ad_hoc(tokens: TokenStream) -> syn::Result<AdHoc> {
     parse_ad_hoc.parse2(tokens)
 }
 
+/// Parses the rest of an argument that is a rate limit, or returns `None` if it is another argument.
+fn parse_limit(word: &Ident, input: ParseStream<'_>) -> syn::Result<Option<Limit>> {
+    if word == "once" {
+        return Ok(Some(Limit::Once));
+    }
+    let limit = match word.to_string().as_str() {
+        "every" => Limit::Every,
+        "limit" => Limit::Named,
+        _ => return Ok(None),
+    };
+    input.parse::<Token![=]>()?;
+    Ok(Some(limit(input.parse()?)))
+}
+
+/// Returns the library's structures that the fields have, which can have no others.
+fn structures_of(fields: &mut [Field]) -> syn::Result<Vec<Structure>> {
+    let structures = library::of_fields(fields)?;
+    for field in &*fields {
+        if let FieldType::Named(name) = &field.kind
+            && !structures.iter().any(|one| one.ident == *name)
+        {
+            return Err(crate::types::undeclared(name));
+        }
+    }
+    Ok(structures)
+}
+
 /// Sets the event's rate limit, unless it has one.
 fn set_limit(limit: &mut Option<Limit>, word: &Ident, new: Limit) -> syn::Result<()> {
     if limit.replace(new).is_some() {
@@ -86,6 +113,29 @@ fn set_limit(limit: &mut Option<Limit>, word: &Ident, new: Limit) -> syn::Result
             word.span(),
             "an event has one rate limit: `every = …`, `once` or `limit = …`; remove the others",
         ));
+    }
+    Ok(())
+}
+
+/// Parses `{ field: type = value, … }`.
+fn put_fields(
+    input: ParseStream<'_>,
+    fields: &mut Vec<Field>,
+    values: &mut Vec<Expr>,
+) -> syn::Result<()> {
+    let inside;
+    braced!(inside in input);
+    while !inside.is_empty() {
+        let attributes = inside.call(Attribute::parse_outer)?;
+        let ident: Ident = inside.parse()?;
+        inside.parse::<Token![:]>()?;
+        let written: syn::Type = inside.parse()?;
+        inside.parse::<Token![=]>()?;
+        values.push(inside.parse()?);
+        fields.push(field(&ident, &written, &attributes, &HashSet::new())?);
+        if !inside.is_empty() {
+            inside.parse::<Token![,]>()?;
+        }
     }
     Ok(())
 }
@@ -109,33 +159,17 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
             break;
         }
         if input.peek(syn::token::Brace) {
-            let inside;
-            braced!(inside in input);
-            while !inside.is_empty() {
-                let attributes = inside.call(Attribute::parse_outer)?;
-                let ident: Ident = inside.parse()?;
-                inside.parse::<Token![:]>()?;
-                let written: syn::Type = inside.parse()?;
-                inside.parse::<Token![=]>()?;
-                values.push(inside.parse()?);
-                let field = field(&ident, &written, &attributes, &HashSet::new())?;
-                fields.push(field);
-                if !inside.is_empty() {
-                    inside.parse::<Token![,]>()?;
-                }
-            }
+            put_fields(input, &mut fields, &mut values)?;
             continue;
         }
         let word: Ident = input.parse()?;
         given.once(&word)?;
-        if word == "once" {
-            set_limit(&mut limit, &word, Limit::Once)?;
+        if let Some(new) = parse_limit(&word, input)? {
+            set_limit(&mut limit, &word, new)?;
             continue;
         }
         input.parse::<Token![=]>()?;
         match word.to_string().as_str() {
-            "every" => set_limit(&mut limit, &word, Limit::Every(input.parse()?))?,
-            "limit" => set_limit(&mut limit, &word, Limit::Named(input.parse()?))?,
             "level" => event_level = Some(level(input)?),
             "keyword" => {
                 let ahead = input.fork();
@@ -180,14 +214,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
         return Err(without_keyword(name.span()));
     };
     check::fields(&fields)?;
-    let structures = library::of_fields(&mut fields)?;
-    for field in &fields {
-        if let FieldType::Named(name) = &field.kind
-            && !structures.iter().any(|one| one.ident == *name)
-        {
-            return Err(crate::types::undeclared(name));
-        }
-    }
+    let structures = structures_of(&mut fields)?;
     Ok(AdHoc {
         provider,
         name: attribute::name_of(&name)?,

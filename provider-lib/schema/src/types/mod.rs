@@ -248,9 +248,7 @@ fn resolve(
                         name.to_uppercase()
                     ),
                 )),
-                (None, "u128" | "i128" | "isize" | "char" | "String" | "Vec") => {
-                    Err(no_field_type(written))
-                }
+                (None, "u128" | "i128" | "char" | "String" | "Vec") => Err(no_field_type(written)),
                 // The path may have a lifetime: structures can borrow.
                 (None, _) if path.segments.len() == 1 => Ok(Err(ident)),
                 (None, _) => Err(no_field_type(written)),

@@ -237,6 +237,10 @@ field_types! {
             .tracelogging(In::UInt64, Tlg::Default)
             .manifest(In::UInt64, Out::UnsignedLong)
             .hex(HEX_64);
+        Isize = row("isize", "isize", Cast64, summary::NUMBER)
+            .tracelogging(In::Int64, Tlg::Default)
+            .manifest(In::Int64, Out::Long)
+            .hex(HEX_64);
         Bool = row("bool", "bool", Cast8, summary::BYTE)
             .tracelogging(In::UInt8, Tlg::Boolean)
             .manifest(In::UInt8, Out::Boolean);

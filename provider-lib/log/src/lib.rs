@@ -1,0 +1,263 @@
+//! Writes the records of the [`log`] crate as ETW events of a kernel-mode driver.
+//!
+//! Many `no_std` crates report what they do through `log`. With this crate as the logger, their
+//! records are events of the driver's own provider, in the same trace as its declared events:
+//!
+//! ```no_run
+//! use wdk_etw::{Notification, Provider};
+//! use wdk_etw_log::EtwLogger;
+//!
+//! #[wdk_etw::provider(
+//!     name = "Contoso.Driver",
+//!     on_enable = super::sessions_changed,
+//!     on_disable = super::sessions_changed,
+//! )]
+//! mod trace {
+//!     /// Records of the crates that the driver uses.
+//!     #[keyword]
+//!     pub const LOG: Keyword = Keyword::bit(15);
+//! }
+//!
+//! static LOGGER: EtwLogger = EtwLogger::new(&trace::PROVIDER, trace::LOG).following_sessions();
+//!
+//! fn sessions_changed(_provider: &Provider, _notification: &Notification<'_>) {
+//!     LOGGER.sessions_changed();
+//! }
+//!
+//! fn driver_entry() {
+//!     // Fails only if the driver has installed another logger.
+//!     let _result = LOGGER.install();
+//!     let _result = trace::register();
+//!     log::info!("loaded");
+//! }
+//! # fn main() { driver_entry(); }
+//! ```
+//!
+//! # Events
+//!
+//! A record becomes a `TraceLogging` event with the name `Log`, the keyword that [`EtwLogger::new`]
+//! received, and these fields:
+//!
+//! | field | type | contents |
+//! |---|---|---|
+//! | `Level` | text | `ERROR`, `WARN`, `INFO`, `DEBUG` or `TRACE` |
+//! | `Target` | text | the record's target, which is the module unless the call names another |
+//! | `Module` | text | the module, if the record has it |
+//! | `File` | text | the source file, with [`EtwLogger::with_file`] |
+//! | `Line` | number | the source line, if the record has it |
+//! | `Message` | text | the formatted message |
+//! | the keys of the record | number, Boolean or text | the values, with the feature `kv` |
+//!
+//! The levels of ETW are those of the table. `Debug` and `Trace` are both `Verbose`; the field
+//! `Level` distinguishes them, and so does the keyword, if [`EtwLogger::with_trace_keyword`] sets
+//! another one for `Trace`.
+//!
+//! | `log` | ETW |
+//! |---|---|
+//! | `Error` | 2, `Error` |
+//! | `Warn` | 3, `Warning` |
+//! | `Info` | 4, `Information` |
+//! | `Debug`, `Trace` | 5, `Verbose` |
+//!
+//! # IRQL and memory
+//!
+//! Records can be written at any IRQL at which the caller can format its arguments: above
+//! `APC_LEVEL`, the arguments must be in non-pageable memory, as for declared events. Writing does
+//! not allocate, lock or wait, and does not panic unless the `Display` or `Debug` implementation of
+//! an argument does. An event is assembled on the stack, in less than [`MAX_STACK`] bytes. A text
+//! longer than [`MAX_TEXT`] bytes is cut, between characters; fields that do not fit in
+//! [`MAX_DATA`] bytes are left out. [`Failures::cut`](wdk_etw::Failures::cut) of the provider
+//! counts both, and an event `FieldCut` before the event describes the first text that was cut.
+//!
+//! At `APC_LEVEL` and below, an event belongs to the thread's activity. Above, it has none, because
+//! the current thread may be one that was interrupted.
+//!
+//! # What a facade cannot do
+//!
+//! - **Laziness.** `log` evaluates the arguments of every record up to its maximum level. With
+//!   [`EtwLogger::following_sessions`], that is the highest level that a session enables, so that
+//!   nothing is evaluated while no session listens. But a session that enables another keyword
+//!   of the provider is not distinguished at the call, only in the logger. `emit!` of `wdk-etw`
+//!   evaluates nothing for an event that is not enabled.
+//! - **Metadata at compile time.** The names and types of the fields are assembled for each event,
+//!   and the message is formatted to text in the driver. A declared event has constant metadata,
+//!   and its values are formatted by the decoder, if at all. `docs/benchmark.md` of the repository
+//!   compares both.
+//! - **Keywords and names for each event.** All records have the logger's keyword and one name.
+//!   Select by `Target` and `Level` in the decoder.
+
+#![no_std]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used
+    )
+)]
+
+mod event;
+#[cfg(feature = "kv")]
+mod kv;
+
+use log::{LevelFilter, Log, Metadata, Record, SetLoggerError};
+use wdk_etw::{__facade::settle, EventDescriptor, Keyword, Level, Provider, WriteOptions};
+
+use crate::event::Event;
+
+pub use crate::event::{MAX_DATA, MAX_METADATA, MAX_STACK, MAX_TEXT};
+
+/// A logger that writes records as events of a provider.
+#[derive(Clone, Copy)]
+pub struct EtwLogger {
+    provider: &'static Provider,
+    keyword: Keyword,
+    trace_keyword: Keyword,
+    has_file: bool,
+    follows_sessions: bool,
+}
+
+impl EtwLogger {
+    /// Creates a logger whose events have this keyword, or no keyword
+    /// ([`Keyword::NONE`](wdk_etw::Keyword::NONE)).
+    #[must_use]
+    pub const fn new(provider: &'static Provider, keyword: Keyword) -> Self {
+        Self {
+            provider,
+            keyword,
+            trace_keyword: keyword,
+            has_file: false,
+            follows_sessions: false,
+        }
+    }
+
+    /// Sets another keyword for records of the level `Trace`, so that sessions can enable `Debug`
+    /// without them.
+    #[must_use]
+    pub const fn with_trace_keyword(mut self, keyword: Keyword) -> Self {
+        self.trace_keyword = keyword;
+        self
+    }
+
+    /// Adds the field `File`: the path of the source file.
+    #[must_use]
+    pub const fn with_file(mut self) -> Self {
+        self.has_file = true;
+        self
+    }
+
+    /// Makes `log`'s maximum level follow the sessions, so that no argument is evaluated while no
+    /// session listens. The provider's hooks `on_enable` and `on_disable` must then call
+    /// [`Self::sessions_changed`].
+    #[must_use]
+    pub const fn following_sessions(mut self) -> Self {
+        self.follows_sessions = true;
+        self
+    }
+
+    /// Makes this the logger of the driver's image, and sets `log`'s maximum level.
+    ///
+    /// The logger cannot be removed. Records before [`Provider::register`] and after
+    /// [`Provider::unregister`] are not written.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a logger has been installed before.
+    pub fn install(&'static self) -> Result<(), SetLoggerError> {
+        log::set_logger(self)?;
+        if self.follows_sessions {
+            self.sessions_changed();
+        } else {
+            log::set_max_level(LevelFilter::Trace);
+        }
+        Ok(())
+    }
+
+    /// Sets `log`'s maximum level to the highest one that a session enables for the logger's
+    /// keywords, if the logger follows the sessions. To be called by the provider's hooks.
+    pub fn sessions_changed(&self) {
+        if !self.follows_sessions {
+            return;
+        }
+        settle(
+            || log::set_max_level(self.max_level()),
+            || log::max_level() == self.max_level(),
+        );
+    }
+
+    /// Returns the highest level that a session enables.
+    fn max_level(&self) -> LevelFilter {
+        log::Level::iter()
+            .filter(|level| {
+                let (etw, keyword) = self.target_of(*level);
+                self.provider.is_enabled(etw, keyword)
+            })
+            .last()
+            .map_or(LevelFilter::Off, |level| level.to_level_filter())
+    }
+
+    /// Returns the ETW level and the keyword of records of a level.
+    const fn target_of(&self, level: log::Level) -> (Level, Keyword) {
+        match level {
+            log::Level::Error => (Level::ERROR, self.keyword),
+            log::Level::Warn => (Level::WARNING, self.keyword),
+            log::Level::Info => (Level::INFORMATION, self.keyword),
+            log::Level::Debug => (Level::VERBOSE, self.keyword),
+            log::Level::Trace => (Level::VERBOSE, self.trace_keyword),
+        }
+    }
+
+    /// Writes a record. Out of line, so that only records that are written use the stack for it.
+    #[inline(never)]
+    fn write(&self, record: &Record<'_>, level: Level, keyword: Keyword) {
+        let mut event = Event::new("Log");
+        event.str("Level", record.level().as_str());
+        event.str("Target", record.target());
+        if let Some(module) = record.module_path() {
+            event.str("Module", module);
+        }
+        if let Some(file) = record.file().filter(|_| self.has_file) {
+            event.str("File", file);
+        }
+        if let Some(line) = record.line() {
+            event.u32("Line", line);
+        }
+        match record.args().as_str() {
+            Some(message) => event.str("Message", message),
+            None => event.format("Message", *record.args()),
+        }
+        #[cfg(feature = "kv")]
+        kv::add(&mut event, record);
+        // The provider counts a failure; `log` takes no result.
+        let _result = event.write(
+            self.provider,
+            &EventDescriptor::new(0, 0, level, keyword),
+            &WriteOptions::at_current_irql(),
+        );
+    }
+}
+
+impl Log for EtwLogger {
+    /// Returns whether a session enables records of this level, without the match-all keywords.
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let (level, keyword) = self.target_of(metadata.level());
+        self.provider.is_enabled_fast(level, keyword)
+    }
+
+    /// Writes a record, if a session enables its level.
+    ///
+    /// # IRQL
+    ///
+    /// Any. Above `APC_LEVEL` the record and its arguments must be in non-pageable memory.
+    fn log(&self, record: &Record<'_>) {
+        let (level, keyword) = self.target_of(record.level());
+        if self.provider.is_enabled_fast(level, keyword) {
+            self.write(record, level, keyword);
+        }
+    }
+
+    /// Does nothing: ETW buffers events.
+    fn flush(&self) {}
+}

@@ -1,0 +1,437 @@
+//! `TraceLogging` events whose metadata is made at run time.
+//!
+//! Declared events ([`provider`](macro@crate::provider)) have metadata that the compiler makes and
+//! checks. Code that learns an event's fields only when the event occurs, such as a facade for the
+//! `log` crate, assembles a [`DynamicEvent`].
+
+use core::{
+    ffi::CStr,
+    fmt::{self, Write as _},
+};
+
+use etw_wire::{InType, TlgOutType};
+
+use crate::{
+    Channel, EventDataDescriptor, EventDescriptor, Provider, WriteError, WriteOptions,
+    event::{CutField, put},
+};
+
+/// Set in the type of a field that an output type follows.
+const CHAIN: u8 = 0x80;
+
+/// The metadata of a `TraceLogging` event: its size, its tag, its name and its fields, as
+/// TraceLoggingProvider.h defines it.
+#[derive(Clone, Copy, Debug)]
+pub struct EventMetadata<'a> {
+    bytes: &'a [u8],
+    name: &'a CStr,
+}
+
+/// The error of [`EventMetadata::new`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventMetadataError {
+    /// The metadata has this many bytes, but does not begin with this size.
+    Size(usize),
+    /// The tag or the name does not end inside the metadata.
+    NoName,
+}
+
+impl fmt::Display for EventMetadataError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size(size) => write!(
+                f,
+                "cannot use {size} bytes as event metadata: the first two bytes are not this size"
+            ),
+            Self::NoName => f.write_str(
+                "cannot use the bytes as event metadata: the event's tag or name does not end in \
+                 them; write a tag (0 for none) and a name with a NUL after the size",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for EventMetadataError {}
+
+impl<'a> EventMetadata<'a> {
+    /// Checks that bytes begin with their size, a tag and a name. The fields are not checked:
+    /// decoders reject damaged ones.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`EventMetadataError`] if the bytes do not.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, EventMetadataError> {
+        let wrong_size = EventMetadataError::Size(bytes.len());
+        let (size, rest) = bytes.split_first_chunk::<2>().ok_or(wrong_size)?;
+        if usize::from(u16::from_le_bytes(*size)) != bytes.len() {
+            return Err(wrong_size);
+        }
+        let last = rest.iter().position(|byte| byte & CHAIN == 0);
+        let name = last
+            .and_then(|last| rest.get(last.wrapping_add(1)..))
+            .and_then(|rest| CStr::from_bytes_until_nul(rest).ok())
+            .ok_or(EventMetadataError::NoName)?;
+        Ok(Self { bytes, name })
+    }
+
+    /// Returns the event's name.
+    #[must_use]
+    pub const fn name(&self) -> &'a CStr {
+        self.name
+    }
+}
+
+impl Provider {
+    /// Writes a `TraceLogging` event whose metadata was made at run time, if a session enables it.
+    ///
+    /// `event` has the level, the keywords and the opcode. The function sets the channel that
+    /// marks `TraceLogging` events. `data` has the values of the fields that the metadata
+    /// describes, in their order and without padding.
+    ///
+    /// The function does nothing and succeeds while the provider is not registered.
+    ///
+    /// [`DynamicEvent`] assembles the metadata and the data.
+    ///
+    /// # IRQL
+    ///
+    /// Any. Above `APC_LEVEL` the metadata and the data must be in non-pageable memory.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`WriteError`] if the event could not be written. The provider also counts the
+    /// failure ([`Provider::failures`]).
+    pub fn write_dynamic(
+        &self,
+        event: &EventDescriptor,
+        metadata: EventMetadata<'_>,
+        options: &WriteOptions,
+        data: &[u8],
+    ) -> Result<(), WriteError> {
+        self.write_dynamic_with(event, metadata, options, data, (0, None))
+    }
+
+    /// Writes the event, counts its lost fields, and writes an event `FieldCut` before it if a field
+    /// was cut.
+    fn write_dynamic_with(
+        &self,
+        event: &EventDescriptor,
+        metadata: EventMetadata<'_>,
+        options: &WriteOptions,
+        data: &[u8],
+        (lost, cut): (u16, Option<CutField>),
+    ) -> Result<(), WriteError> {
+        let (level, keyword) = (event.level(), event.keyword());
+        if !self.is_enabled_fast(level, keyword)
+            || (self.needs_slow_path() && !self.is_enabled(level, keyword))
+        {
+            return Ok(());
+        }
+        let Some(pass) = self.rundown().enter() else {
+            return Ok(());
+        };
+        let event = event.with_channel(Channel::TRACELOGGING);
+        for _ in 0..lost {
+            self.failures().count_cut();
+        }
+        if let Some(cut) = cut {
+            self.write_field_cut(&pass, &event, metadata.name, cut);
+        }
+        WriteError::check(self.write_counted(
+            &pass,
+            &event,
+            &options,
+            &[
+                self.traits_descriptor(&pass),
+                EventDataDescriptor::event_metadata(metadata.bytes),
+                EventDataDescriptor::bytes(data),
+            ],
+        ))
+    }
+}
+
+/// A `TraceLogging` event that is assembled at run time, in two buffers of fixed size: one for the
+/// metadata (the names and types of the fields) and one for the data (their values).
+///
+/// The value is as large as both buffers and is usually on the stack. Assembling and writing the
+/// event does not allocate, lock, wait or panic.
+///
+/// A text is cut, between characters, if it has more than half of `DATA` bytes or more than are
+/// left. A field for which one of the buffers has no space is left out. Both are counted in
+/// [`Failures::cut`](crate::Failures::cut) when the event is written. Before an event with a text
+/// that was cut, the provider writes an event `FieldCut` about the first one.
+///
+/// ```
+/// # #[wdk_etw::provider(name = "Contoso.Driver")]
+/// # mod trace {
+/// #     #[keyword]
+/// #     pub const REQUEST: Keyword = Keyword::bit(0);
+/// # }
+/// use wdk_etw::{DynamicEvent, EventDescriptor, Level, WriteOptions};
+///
+/// fn write(name: &str, value: u64) {
+///     const EVENT: EventDescriptor =
+///         EventDescriptor::new(0, 0, Level::INFORMATION, trace::REQUEST);
+///     if trace::PROVIDER.is_enabled_fast(EVENT.level(), EVENT.keyword()) {
+///         let mut event = DynamicEvent::<128, 256>::new("Measured");
+///         event.u64(name, value);
+///         // The provider counts a failure.
+///         let _result = event.write(&trace::PROVIDER, &EVENT, &WriteOptions::new());
+///     }
+/// }
+/// ```
+#[derive(Debug)]
+pub struct DynamicEvent<const METADATA: usize, const DATA: usize> {
+    metadata: Buffer<METADATA>,
+    data: Buffer<DATA>,
+    fields: u16,
+    /// The number of fields that were cut or left out.
+    lost: u16,
+    /// The first text that was cut.
+    cut: Option<CutField>,
+}
+
+impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
+    /// Starts an event. A name that does not fit is cut.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        const {
+            assert!(
+                METADATA >= 4 && METADATA <= 0x7FFF && DATA <= 0x7FFF,
+                "each buffer of a dynamic event can have at most 32,767 bytes, and the one for \
+                 metadata needs at least 4"
+            );
+        }
+        let mut event = Self {
+            // The size, which `write` sets, and no tag.
+            metadata: Buffer {
+                bytes: [0; METADATA],
+                length: 3,
+            },
+            data: Buffer {
+                bytes: [0; DATA],
+                length: 0,
+            },
+            fields: 0,
+            lost: 0,
+            cut: None,
+        };
+        let name = name_of(name);
+        let kept = name.floor_char_boundary(METADATA.saturating_sub(4));
+        if kept < name.len() {
+            event.lost = 1;
+        }
+        event
+            .metadata
+            .append([name.get(..kept).unwrap_or_default().as_bytes(), &[0]]);
+        event
+    }
+
+    /// Adds a 64-bit unsigned integer.
+    pub fn u64(&mut self, name: &str, value: u64) {
+        self.fixed(name, InType::UInt64, &value.to_le_bytes());
+    }
+
+    /// Adds a 64-bit signed integer.
+    pub fn i64(&mut self, name: &str, value: i64) {
+        self.fixed(name, InType::Int64, &value.to_le_bytes());
+    }
+
+    /// Adds a 32-bit unsigned integer.
+    pub fn u32(&mut self, name: &str, value: u32) {
+        self.fixed(name, InType::UInt32, &value.to_le_bytes());
+    }
+
+    /// Adds a 64-bit floating-point number. The bits are copied without floating-point
+    /// instructions.
+    pub fn f64(&mut self, name: &str, value: f64) {
+        self.fixed(name, InType::Double, &value.to_bits().to_le_bytes());
+    }
+
+    /// Adds a Boolean value.
+    pub fn bool(&mut self, name: &str, value: bool) {
+        const TYPES: [u8; 2] = [InType::UInt8.code() | CHAIN, TlgOutType::Boolean.code()];
+        self.field(name, &TYPES, &[u8::from(value)]);
+    }
+
+    /// Adds a text in UTF-8.
+    pub fn str(&mut self, name: &str, value: &str) {
+        self.text(name, |text| {
+            // The text counts what it does not take.
+            let _result = text.write_str(value);
+        });
+    }
+
+    /// Adds the text that arguments format to. If a `Display` or `Debug` implementation returns an
+    /// error, the text ends there.
+    pub fn format(&mut self, name: &str, value: fmt::Arguments<'_>) {
+        self.text(name, |text| {
+            let _result = text.write_fmt(value);
+        });
+    }
+
+    /// Adds bytes, which decoders show in hexadecimal.
+    pub fn bytes(&mut self, name: &str, value: &[u8]) {
+        const TYPE: u8 = InType::CountedBinary.code();
+        self.counted(name, &[TYPE], |room| {
+            let kept = value.len().min(room.len());
+            put(room, value.get(..kept).unwrap_or_default());
+            (kept, value.len())
+        });
+    }
+
+    /// Returns the number of fields that were cut or left out.
+    #[must_use]
+    pub const fn lost(&self) -> u16 {
+        self.lost
+    }
+
+    /// Writes the event, if a session enables it. See [`Provider::write_dynamic`].
+    ///
+    /// # IRQL
+    ///
+    /// Any. Above `APC_LEVEL` this value must be in non-pageable memory, such as a driver's stack.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`WriteError`] if the event could not be written. The provider also counts the
+    /// failure ([`Provider::failures`]).
+    pub fn write(
+        &mut self,
+        provider: &Provider,
+        event: &EventDescriptor,
+        options: &WriteOptions,
+    ) -> Result<(), WriteError> {
+        // `new` limits the buffer's size.
+        let size = u16::try_from(self.metadata.length).unwrap_or(u16::MAX);
+        put(&mut self.metadata.bytes, &size.to_le_bytes());
+        let Ok(metadata) = EventMetadata::new(self.metadata.written()) else {
+            // `new` wrote the name, and the size is right.
+            return Ok(());
+        };
+        let data = self.data.written();
+        provider.write_dynamic_with(event, metadata, options, data, (self.lost, self.cut))
+    }
+
+    fn fixed(&mut self, name: &str, in_type: InType, value: &[u8]) {
+        self.field(name, &[in_type.code()], value);
+    }
+
+    /// Adds a field of fixed size, or leaves it out if a buffer has no space for it.
+    fn field(&mut self, name: &str, types: &[u8], value: &[u8]) {
+        let name = name_of(name);
+        if self.data.room().len() >= value.len()
+            && self.metadata.append([name.as_bytes(), &[0], types])
+        {
+            self.data.append([value]);
+            self.fields = self.fields.saturating_add(1);
+        } else {
+            self.lost = self.lost.saturating_add(1);
+        }
+    }
+
+    fn text(&mut self, name: &str, fill: impl FnOnce(&mut Text<'_>)) {
+        const TYPES: [u8; 2] = [
+            InType::CountedAnsiString.code() | CHAIN,
+            TlgOutType::Utf8.code(),
+        ];
+        self.counted(name, &TYPES, |room| {
+            let mut text = Text {
+                room,
+                kept: 0,
+                length: 0,
+                is_cut: false,
+            };
+            fill(&mut text);
+            (text.kept, text.length)
+        });
+    }
+
+    /// Adds a field with a count before its value. `fill` writes to the space that is left, and
+    /// returns the number of bytes that it wrote and the number that it had.
+    fn counted(
+        &mut self,
+        name: &str,
+        types: &[u8],
+        fill: impl FnOnce(&mut [u8]) -> (usize, usize),
+    ) {
+        let field = self.fields;
+        let place = self.data.length;
+        self.field(name, types, &[0; 2]);
+        if self.fields == field {
+            return;
+        }
+        let room = self.data.room();
+        let limit = room.len().min(DATA / 2);
+        let (kept, length) = fill(room.get_mut(..limit).unwrap_or_default());
+        self.data.length = self.data.length.saturating_add(kept);
+        if kept < length {
+            self.lost = self.lost.saturating_add(1);
+            self.cut.get_or_insert(CutField {
+                field,
+                length: length as u64,
+                kept: kept as u64,
+            });
+        }
+        let count = u16::try_from(kept).unwrap_or(u16::MAX).to_le_bytes();
+        put(self.data.bytes.get_mut(place..).unwrap_or_default(), &count);
+    }
+}
+
+/// Returns a name up to its first NUL, which ends a name in metadata.
+fn name_of(name: &str) -> &str {
+    name.split('\0').next().unwrap_or_default()
+}
+
+/// Bytes in front, and space behind them.
+#[derive(Debug)]
+struct Buffer<const N: usize> {
+    bytes: [u8; N],
+    length: usize,
+}
+
+impl<const N: usize> Buffer<N> {
+    fn written(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    fn room(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.length..).unwrap_or_default()
+    }
+
+    /// Appends all parts, or nothing and returns false if they do not fit.
+    fn append<const PARTS: usize>(&mut self, parts: [&[u8]; PARTS]) -> bool {
+        let size = parts
+            .iter()
+            .fold(0_usize, |size, part| size.saturating_add(part.len()));
+        if self.room().len() < size {
+            return false;
+        }
+        for part in parts {
+            put(self.room(), part);
+            self.length = self.length.saturating_add(part.len());
+        }
+        true
+    }
+}
+
+/// A text that keeps what fits, and counts all of it.
+struct Text<'a> {
+    room: &'a mut [u8],
+    kept: usize,
+    length: usize,
+    is_cut: bool,
+}
+
+impl fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.length = self.length.saturating_add(text.len());
+        if !self.is_cut {
+            let room = self.room.get_mut(self.kept..).unwrap_or_default();
+            let fits = text.floor_char_boundary(room.len());
+            put(room, text.get(..fits).unwrap_or_default().as_bytes());
+            self.kept = self.kept.saturating_add(fits);
+            self.is_cut = fits < text.len();
+        }
+        Ok(())
+    }
+}

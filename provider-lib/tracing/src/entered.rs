@@ -1,0 +1,171 @@
+//! The spans that threads are in.
+//!
+//! A kernel has no thread-local storage for drivers, but ETW keeps an activity id for each thread.
+//! To enter a span is to make its activity the thread's, and to leave it is to restore the
+//! activity before. This table keeps what leaving needs: for each thread and span that it entered,
+//! the activity before.
+//!
+//! All functions are called at `APC_LEVEL` or below, except [`Entered::leave_later`]. A thread
+//! accesses its own entries only; of the others it reads the thread. So all accesses of an entry's
+//! contents are by one thread, of which one part may be an APC that interrupted another part.
+
+use wdk_etw::ActivityId;
+
+use crate::{
+    spans::AtomicId,
+    sync::{AtomicU64, Ordering, array_of, const_unless_loom},
+};
+
+/// The span of an entry that its thread left above `APC_LEVEL`.
+const LEFT: u64 = u64::MAX;
+
+/// A span that a thread is in.
+struct Entry {
+    /// The thread, or 0 if the entry is free.
+    thread: AtomicU64,
+    /// The span's id, [`LEFT`], or 0 before the entry is complete.
+    span: AtomicU64,
+    /// Increases with each entry.
+    order: AtomicU64,
+    activity: AtomicId,
+    /// The thread's activity before.
+    previous: AtomicId,
+}
+
+impl Entry {
+    const_unless_loom! {
+        const fn new() -> Self {
+            Self {
+                thread: AtomicU64::new(0),
+                span: AtomicU64::new(0),
+                order: AtomicU64::new(0),
+                activity: AtomicId::new(),
+                previous: AtomicId::new(),
+            }
+        }
+    }
+
+    fn span(&self) -> u64 {
+        self.span.load(Ordering::Relaxed)
+    }
+
+    fn order(&self) -> u64 {
+        self.order.load(Ordering::Relaxed)
+    }
+}
+
+/// The activities of a thread that leaves a span: if the first is the thread's, the second replaces
+/// it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// The span's activity.
+    pub activity: ActivityId,
+    /// The thread's activity before.
+    pub previous: ActivityId,
+}
+
+/// The spans that threads are in, at most `N` in all.
+pub struct Entered<const N: usize> {
+    entries: [Entry; N],
+    order: AtomicU64,
+}
+
+impl<const N: usize> Entered<N> {
+    const_unless_loom! {
+        /// Creates an empty table.
+        pub const fn new() -> Self {
+            Self {
+                entries: array_of!(Entry::new()),
+                order: AtomicU64::new(0),
+            }
+        }
+    }
+
+    /// Records that a thread enters a span: the thread's activity `previous` is being replaced by
+    /// `activity`. Returns false if the table is full.
+    pub fn enter(
+        &self,
+        thread: u64,
+        span: u64,
+        activity: ActivityId,
+        previous: ActivityId,
+    ) -> bool {
+        let claimed = self.entries.iter().find(|entry| {
+            // Acquire and the Release of `free`: the last thread's accesses are over.
+            entry
+                .thread
+                .compare_exchange(0, thread, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+        });
+        let Some(entry) = claimed else {
+            return false;
+        };
+        let order = self.order.fetch_add(1, Ordering::Relaxed);
+        entry.order.store(order, Ordering::Relaxed);
+        entry.activity.store(activity);
+        entry.previous.store(previous);
+        entry.span.store(span, Ordering::Relaxed);
+        true
+    }
+
+    /// Returns the entries of a thread.
+    fn of(&self, thread: u64) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| {
+            entry.thread.load(Ordering::Relaxed) == thread && entry.span() != 0
+        })
+    }
+
+    fn newest(&self, thread: u64, span: u64) -> Option<&Entry> {
+        self.of(thread)
+            .filter(|entry| entry.span() == span)
+            .max_by_key(|entry| entry.order())
+    }
+
+    /// Records that a thread leaves a span. Returns the activities to exchange, or `None` if the
+    /// thread did not enter the span, or has entered another since, which then restores the
+    /// activity before both.
+    pub fn leave(&self, thread: u64, span: u64) -> Option<Left> {
+        let entry = self.newest(thread, span)?;
+        let next = self
+            .of(thread)
+            .filter(|other| other.order() > entry.order())
+            .min_by_key(|other| other.order());
+        let left = Left {
+            activity: entry.activity.load(),
+            previous: entry.previous.load(),
+        };
+        if let Some(next) = next {
+            next.previous.store(left.previous);
+        }
+        entry.span.store(0, Ordering::Relaxed);
+        entry.thread.store(0, Ordering::Release);
+        next.is_none().then_some(left)
+    }
+
+    /// Records that a thread leaves a span above `APC_LEVEL`, where its activity cannot be
+    /// changed. [`Self::leave_now`] does so later.
+    pub fn leave_later(&self, thread: u64, span: u64) {
+        if let Some(entry) = self.newest(thread, span) {
+            entry.span.store(LEFT, Ordering::Relaxed);
+        }
+    }
+
+    /// Does the same as [`Self::leave`] for a span that the thread left with
+    /// [`Self::leave_later`], until there is none.
+    pub fn leave_now(&self, thread: u64) -> Option<Left> {
+        while self.newest(thread, LEFT).is_some() {
+            let left = self.leave(thread, LEFT);
+            if left.is_some() {
+                return left;
+            }
+        }
+        None
+    }
+
+    /// Returns the span that a thread entered last, and its activity.
+    pub fn current(&self, thread: u64) -> Option<(u64, ActivityId)> {
+        self.of(thread)
+            .max_by_key(|entry| entry.order())
+            .map(|entry| (entry.span(), entry.activity.load()))
+    }
+}

@@ -1,0 +1,34 @@
+//! The routines of ntoskrnl.exe that this crate calls. On other systems the program that links the
+//! crate must define them, as the tests do.
+
+use core::ffi::c_void;
+
+/// `APC_LEVEL`.
+pub const APC_LEVEL: u8 = 1;
+/// `DISPATCH_LEVEL`.
+pub const DISPATCH_LEVEL: u8 = 2;
+
+#[cfg_attr(
+    target_os = "windows",
+    link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
+)]
+unsafe extern "system" {
+    /// IRQL: any. The headers define an inline function that reads a register, as the export does.
+    fn KeGetCurrentIrql() -> u8;
+
+    /// IRQL: `DISPATCH_LEVEL` or below.
+    fn PsGetCurrentThreadId() -> *mut c_void;
+}
+
+/// Returns the current IRQL.
+pub fn current_irql() -> u8 {
+    // SAFETY: the routine has no preconditions.
+    unsafe { KeGetCurrentIrql() }
+}
+
+/// Returns a number of the current thread that is not 0. IRQL: `DISPATCH_LEVEL` or below.
+pub fn current_thread() -> u64 {
+    // SAFETY: the callers check the IRQL.
+    let thread = unsafe { PsGetCurrentThreadId() };
+    (thread.addr() as u64).saturating_add(1)
+}

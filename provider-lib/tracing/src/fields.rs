@@ -1,0 +1,102 @@
+//! The fields of spans and events.
+
+use core::fmt;
+
+use tracing_core::{
+    Metadata,
+    field::{Field, Visit},
+};
+use wdk_etw::DynamicEvent;
+
+/// The size in bytes of the metadata of an event: the names and types of its fields.
+pub const MAX_METADATA: usize = 512;
+
+/// The size in bytes of the data of an event: the values of its fields.
+pub const MAX_DATA: usize = 1024;
+
+/// The maximum size in bytes of a text in an event.
+pub const MAX_TEXT: usize = MAX_DATA / 2;
+
+/// The stack in bytes that writing an event uses at most, without the calls of ETW and of the
+/// values' `Display` and `Debug` implementations.
+pub const MAX_STACK: usize = 2560;
+
+const _: () = assert!(size_of::<Fields>() + 512 <= MAX_STACK);
+
+/// The prefix of the names that `tracing` gives to events that the author does not name: the
+/// source file and line follow.
+const UNNAMED: &str = "event ";
+
+/// The field that `tracing` uses for the message of an event.
+const MESSAGE: &str = "message";
+
+/// An event that is being assembled.
+pub struct Fields(pub DynamicEvent<MAX_METADATA, MAX_DATA>);
+
+impl Fields {
+    /// Starts the event of a span or an event, with the fields that are the same for all.
+    pub fn new(name: &str, metadata: &Metadata<'_>, has_file: bool) -> Self {
+        let mut event = DynamicEvent::new(name);
+        event.str("Level", metadata.level().as_str());
+        event.str("Target", metadata.target());
+        if let Some(module) = metadata.module_path() {
+            event.str("Module", module);
+        }
+        if let Some(file) = metadata.file().filter(|_| has_file) {
+            event.str("File", file);
+        }
+        if let Some(line) = metadata.line() {
+            event.u32("Line", line);
+        }
+        Self(event)
+    }
+}
+
+/// Returns the name of an event.
+pub fn event_name<'a>(metadata: &Metadata<'a>) -> &'a str {
+    let name = metadata.name();
+    if name.starts_with(UNNAMED) {
+        "Event"
+    } else {
+        name
+    }
+}
+
+fn name_of(field: &Field) -> &'static str {
+    match field.name() {
+        MESSAGE => "Message",
+        name => name,
+    }
+}
+
+impl Visit for Fields {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.0.f64(name_of(field), value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.0.i64(name_of(field), value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.0.u64(name_of(field), value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.0.bool(name_of(field), value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.str(name_of(field), value);
+    }
+
+    fn record_bytes(&mut self, field: &Field, value: &[u8]) {
+        self.0.bytes(name_of(field), value);
+    }
+
+    /// Receives the values without a type of their own, including messages, errors and 128-bit
+    /// numbers, as text.
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.format(name_of(field), format_args!("{value:?}"));
+    }
+}

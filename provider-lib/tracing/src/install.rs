@@ -1,0 +1,149 @@
+//! Making a subscriber the one of the driver's image, and removing it.
+
+use core::{
+    alloc::Layout,
+    cell::UnsafeCell,
+    fmt,
+    mem::ManuallyDrop,
+    ptr,
+    sync::atomic::{AtomicU8, Ordering, fence},
+};
+
+use tracing_core::{Dispatch, callsite, dispatcher};
+
+/// The phases of a subscriber.
+const NEW: u8 = 0;
+const CHANGING: u8 = 1;
+const INSTALLED: u8 = 2;
+const REMOVED: u8 = 3;
+
+/// More than the memory that `tracing-core` allocates for a subscriber that is a reference.
+const ALLOCATION: Layout = Layout::new::<[u64; 8]>();
+
+/// The error of [`EtwSubscriber::install`](crate::EtwSubscriber::install).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstallError {
+    /// This subscriber or another one is installed or was. `tracing` accepts one for each image.
+    AlreadyInstalled,
+    /// There is no memory for the reference to the subscriber, which `tracing-core` allocates.
+    /// Installing can be tried again later.
+    NoMemory,
+}
+
+impl fmt::Display for InstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AlreadyInstalled => {
+                "cannot install the subscriber: this one or another one is installed or was; an \
+                 image can have one"
+            }
+            Self::NoMemory => {
+                "cannot install the subscriber: the global allocator has no memory for the \
+                 reference to it"
+            }
+        })
+    }
+}
+
+impl core::error::Error for InstallError {}
+
+/// The state of a subscriber's installation.
+pub struct Installation {
+    phase: AtomicU8,
+    dispatch: UnsafeCell<Option<Dispatch>>,
+}
+
+// SAFETY: only the thread that set `phase` to `CHANGING` accesses the cell.
+unsafe impl Sync for Installation {}
+
+impl Installation {
+    pub const fn new() -> Self {
+        Self {
+            phase: AtomicU8::new(NEW),
+            dispatch: UnsafeCell::new(None),
+        }
+    }
+
+    fn change(&self, from: u8) -> bool {
+        self.phase
+            .compare_exchange(from, CHANGING, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Returns whether the subscriber is installed. The caller has changed state before that
+    /// [`Self::install`]'s caller reads after it, or sees that it is installed.
+    pub fn is_installed(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.phase.load(Ordering::Relaxed) == INSTALLED
+    }
+
+    /// Returns whether the subscriber was removed.
+    pub fn is_removed(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) == REMOVED
+    }
+
+    /// Makes a dispatcher of the subscriber that `new` creates the default of the image.
+    pub fn install(&self, new: impl FnOnce() -> Dispatch) -> Result<(), InstallError> {
+        if !self.change(NEW) {
+            return Err(InstallError::AlreadyInstalled);
+        }
+        // `Dispatch::new` panics if there is no memory, so ask before.
+        if !is_available(ALLOCATION) {
+            self.phase.store(NEW, Ordering::Release);
+            return Err(InstallError::NoMemory);
+        }
+        let dispatch = new();
+        if dispatcher::set_global_default(dispatch.clone()).is_err() {
+            drop(dispatch);
+            self.phase.store(NEW, Ordering::Release);
+            // `new` asked the wrong subscriber about the events.
+            callsite::rebuild_interest_cache();
+            return Err(InstallError::AlreadyInstalled);
+        }
+        // SAFETY: this thread changed the phase.
+        let kept = unsafe { &mut *self.dispatch.get() };
+        *kept = Some(dispatch);
+        self.phase.store(INSTALLED, Ordering::Release);
+        Ok(())
+    }
+
+    /// Frees the memory of the dispatcher.
+    ///
+    /// # Safety
+    ///
+    /// No code uses the default dispatcher of the image during this call or later, except this
+    /// crate.
+    pub unsafe fn remove(&self) {
+        if !self.change(INSTALLED) {
+            return;
+        }
+        self.phase.store(REMOVED, Ordering::Release);
+        // No event and no span asks the subscriber any more: it enables none.
+        callsite::rebuild_interest_cache();
+        // SAFETY: this thread changed the phase, and no other phase but `REMOVED` follows.
+        let kept = unsafe { &mut *self.dispatch.get() };
+        let Some(dispatch) = kept.take() else {
+            return;
+        };
+        let weak = dispatch.downgrade();
+        // `tracing-core` has kept one more reference, which it never drops. This is it.
+        // SAFETY: the copy is dropped only if there is a reference that nothing else drops.
+        let leaked = ManuallyDrop::new(unsafe { ptr::read(&raw const dispatch) });
+        drop(dispatch);
+        if weak.upgrade().is_some() {
+            drop(ManuallyDrop::into_inner(leaked));
+        }
+    }
+}
+
+/// Returns whether the global allocator has memory for a layout.
+fn is_available(layout: Layout) -> bool {
+    // SAFETY: the layout's size is not zero.
+    let block = unsafe { alloc::alloc::alloc(layout) };
+    if block.is_null() {
+        return false;
+    }
+    // SAFETY: the allocator returned the block for this layout.
+    unsafe { alloc::alloc::dealloc(block, layout) };
+    true
+}

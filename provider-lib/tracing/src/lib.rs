@@ -1,0 +1,598 @@
+//! Writes the spans and events of the [`tracing`](https://docs.rs/tracing) crate as ETW activities
+//! and events of a kernel-mode driver.
+//!
+//! ```no_run
+//! use wdk_etw::{Notification, Provider};
+//! use wdk_etw_tracing::EtwSubscriber;
+//!
+//! #[wdk_etw::provider(
+//!     name = "Contoso.Driver",
+//!     on_enable = super::sessions_changed,
+//!     on_disable = super::sessions_changed,
+//! )]
+//! mod trace {
+//!     /// Spans and events of `tracing`.
+//!     #[keyword]
+//!     pub const TRACING: Keyword = Keyword::bit(14);
+//! }
+//!
+//! static SUBSCRIBER: EtwSubscriber =
+//!     EtwSubscriber::new(&trace::PROVIDER, trace::TRACING).following_sessions();
+//!
+//! fn sessions_changed(_provider: &Provider, _notification: &Notification<'_>) {
+//!     SUBSCRIBER.sessions_changed();
+//! }
+//!
+//! fn driver_entry() {
+//!     // The driver works without it: print the error and continue.
+//!     let _result = SUBSCRIBER.install();
+//!     let _result = trace::register();
+//! }
+//!
+//! fn read(request: u64, length: u32) {
+//!     let span = tracing::info_span!("read", request, length);
+//!     let _entered = span.enter();
+//!     tracing::debug!(cached = false, "looking up the block");
+//! }
+//!
+//! fn unload() {
+//!     let _result = trace::unregister();
+//!     // SAFETY: the driver has no spans and runs no code that uses `tracing` any more.
+//!     unsafe { SUBSCRIBER.uninstall() };
+//! }
+//! # fn main() { driver_entry(); read(1, 2); unload(); }
+//! ```
+//!
+//! # Events
+//!
+//! | `tracing` | `TraceLogging` event |
+//! |---|---|
+//! | an event | its name, or `Event` if the author gave none |
+//! | a span is created | the span's name, opcode `Start` |
+//! | the last handle of a span is dropped | the span's name, opcode `Stop` |
+//! | values are recorded in a span later | the span's name, opcode `Info`, with these values |
+//! | a span follows from another | `FollowsFrom`, with the other span as the related activity |
+//!
+//! The events have the keyword that [`EtwSubscriber::new`] received, and these fields:
+//!
+//! | field | type | contents |
+//! |---|---|---|
+//! | `Level` | text | `ERROR`, `WARN`, `INFO`, `DEBUG` or `TRACE` |
+//! | `Target` | text | the target, which is the module unless the call names another |
+//! | `Module` | text | the module |
+//! | `File` | text | the source file, with [`EtwSubscriber::with_file`] |
+//! | `Line` | number | the source line |
+//! | `Message` | text | the message of an event |
+//! | the other fields | as recorded | 64-bit numbers, `f64` and `bool` as such, bytes as bytes, everything else as the text that `Display` or `Debug` writes |
+//!
+//! The levels of ETW are those of the table. `DEBUG` and `TRACE` are both `Verbose`; the field
+//! `Level` distinguishes them, and so does the keyword, if
+//! [`EtwSubscriber::with_trace_keyword`] sets another one for `TRACE`.
+//!
+//! | `tracing` | ETW |
+//! |---|---|
+//! | `ERROR` | 2, `Error` |
+//! | `WARN` | 3, `Warning` |
+//! | `INFO` | 4, `Information` |
+//! | `DEBUG`, `TRACE` | 5, `Verbose` |
+//!
+//! # Spans are activities
+//!
+//! A span has an activity id of its own, which its `Start` and `Stop` events and the events inside
+//! it have. The `Start` event's related activity is that of the parent. Decoders and timelines pair
+//! both events by the activity.
+//!
+//! A kernel has no thread-local storage for drivers. What "inside a span" means depends on the
+//! IRQL:
+//!
+//! - **At `APC_LEVEL` and below,** to enter a span is to make its activity the thread's
+//!   (`EtwActivityIdControl`), and to leave it is to restore the one before. So the driver's
+//!   declared events inside the span belong to it too, and a span whose parent is not given has the
+//!   thread's activity as its parent, even if it comes from the client that sent the request.
+//! - **Above `APC_LEVEL`,** the current thread may be one that was interrupted, so entering a span
+//!   has no effect ([`EtwSubscriber::ignored_enters`] counts it), and events and spans without an
+//!   explicit parent belong to no activity. Name the parent there: `parent: &span`.
+//! - A thread that raised its IRQL inside a span is treated in the same way: name the parent, or
+//!   write the event before.
+//!
+//! Drop the guard that [`Span::enter`](https://docs.rs/tracing/latest/tracing/struct.Span.html)
+//! returns at `APC_LEVEL` or below. If a thread drops a guard at `DISPATCH_LEVEL` that it received
+//! below, it stays in the span until it next enters or leaves one at `APC_LEVEL` or below; above
+//! `DISPATCH_LEVEL`, it stays in it.
+//!
+//! The spans that exist are in a table of fixed size, as are the spans that threads are in:
+//! `EtwSubscriber<256>` has space for 256 of each instead of 64. If there is no space for a span,
+//! the span is disabled and [`EtwSubscriber::refused_spans`] counts it; its events are written
+//! without it.
+//!
+//! # IRQL and memory
+//!
+//! Spans and events can be written, cloned and dropped at any IRQL at which the caller can format
+//! its values: above `APC_LEVEL`, the values must be in non-pageable memory. This does not
+//! allocate, lock or wait, and does not panic unless the `Display` or `Debug` implementation of a
+//! value does. An event is assembled on the stack, in less than [`MAX_STACK`] bytes. A text longer
+//! than [`MAX_TEXT`] bytes is cut, between characters; fields that do not fit in [`MAX_DATA`] bytes
+//! are left out. [`Failures::cut`](wdk_etw::Failures::cut) of the provider counts both, and an event
+//! `FieldCut` before the event describes the first text that was cut.
+//!
+//! `tracing-core` needs a global allocator, such as wdk-alloc's. It allocates once, in
+//! [`EtwSubscriber::install`], and [`EtwSubscriber::uninstall`] frees that memory. Use `tracing`
+//! with `default-features = false`, and, if at all, the feature `attributes`.
+//!
+//! # What a facade cannot do
+//!
+//! - **Laziness.** `tracing` evaluates the values of an event if the subscriber enables its level
+//!   and target. With [`EtwSubscriber::following_sessions`], a level that no session enables costs
+//!   one comparison. Between that level and the keyword, the subscriber is asked at each event.
+//! - **Metadata at compile time.** The names and types of the fields are assembled for each event,
+//!   and values without a type of their own are formatted to text in the driver. A declared event
+//!   has constant metadata, and its values are formatted by the decoder, if at all.
+//!   `docs/benchmark.md` of the repository compares both.
+//! - **Keywords for each event.** All spans and events have the subscriber's keyword. Select by
+//!   `Target` and `Level` in the decoder.
+
+#![cfg_attr(not(loom), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used
+    )
+)]
+
+extern crate alloc;
+
+mod entered;
+mod ffi;
+mod fields;
+mod install;
+mod spans;
+mod sync;
+
+use tracing_core::{
+    Dispatch, Event, Interest, LevelFilter, Metadata, Subscriber, callsite,
+    span::{Attributes, Current, Id, Record},
+};
+use wdk_etw::{
+    __facade::settle, ActivityId, EventDescriptor, Keyword, Level, Opcode, Provider, WriteOptions,
+};
+
+use crate::{
+    entered::{Entered, Left},
+    fields::{Fields, event_name},
+    install::Installation,
+    spans::{Key, Span, SpanTable},
+    sync::{AtomicU64, Ordering, const_unless_loom},
+};
+
+pub use crate::{
+    fields::{MAX_DATA, MAX_METADATA, MAX_STACK, MAX_TEXT},
+    install::InstallError,
+};
+
+/// The types that the model checker tests.
+#[cfg(loom)]
+pub mod model {
+    pub use crate::{
+        entered::{Entered, Left},
+        spans::{Key, Span, SpanTable},
+    };
+}
+
+/// The id of every span that is disabled because there was no space for it. No [`Key`] has it.
+const DISABLED: Id = Id::from_non_zero_u64(core::num::NonZeroU64::MAX);
+
+/// A subscriber that writes spans and events as events of a provider. `SPANS` is the maximum number
+/// of spans that exist at the same time, and of spans that threads are in.
+pub struct EtwSubscriber<const SPANS: usize = 64> {
+    provider: &'static Provider,
+    keyword: Keyword,
+    trace_keyword: Keyword,
+    has_file: bool,
+    follows_sessions: bool,
+    installation: Installation,
+    spans: SpanTable<Metadata<'static>, SPANS>,
+    entered: Entered<SPANS>,
+    refused_spans: AtomicU64,
+    ignored_enters: AtomicU64,
+}
+
+impl<const SPANS: usize> EtwSubscriber<SPANS> {
+    const_unless_loom! {
+        /// Creates a subscriber whose events have this keyword, or no keyword
+        /// ([`Keyword::NONE`](wdk_etw::Keyword::NONE)).
+        #[must_use]
+        pub const fn new(provider: &'static Provider, keyword: Keyword) -> Self {
+            Self {
+                provider,
+                keyword,
+                trace_keyword: keyword,
+                has_file: false,
+                follows_sessions: false,
+                installation: Installation::new(),
+                spans: SpanTable::new(),
+                entered: Entered::new(),
+                refused_spans: AtomicU64::new(0),
+                ignored_enters: AtomicU64::new(0),
+            }
+        }
+    }
+
+    /// Sets another keyword for spans and events of the level `TRACE`, so that sessions can enable
+    /// `DEBUG` without them.
+    #[must_use]
+    pub const fn with_trace_keyword(mut self, keyword: Keyword) -> Self {
+        self.trace_keyword = keyword;
+        self
+    }
+
+    /// Adds the field `File`: the path of the source file.
+    #[must_use]
+    pub const fn with_file(mut self) -> Self {
+        self.has_file = true;
+        self
+    }
+
+    /// Makes `tracing`'s maximum level follow the sessions, so that an event above it costs one
+    /// comparison. The provider's hooks `on_enable` and `on_disable` must then call
+    /// [`Self::sessions_changed`].
+    #[must_use]
+    pub const fn following_sessions(mut self) -> Self {
+        self.follows_sessions = true;
+        self
+    }
+
+    /// Makes this the subscriber of the driver's image (`set_global_default`).
+    ///
+    /// Events before [`Provider::register`] and after [`Provider::unregister`] are not written.
+    ///
+    /// # IRQL
+    ///
+    /// `PASSIVE_LEVEL`, because `tracing-core` allocates the reference to the subscriber from the
+    /// global allocator. If the allocator has no memory at that moment, although it had some
+    /// immediately before, `tracing-core` panics.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`InstallError`] if a subscriber has been installed before, or if there is no
+    /// memory.
+    pub fn install(&'static self) -> Result<(), InstallError> {
+        self.installation.install(|| Dispatch::new(self))?;
+        self.sessions_changed();
+        Ok(())
+    }
+
+    /// Frees the memory that [`Self::install`] allocated, or does nothing if the subscriber is not
+    /// installed. To be called when the driver is unloaded; otherwise Driver Verifier reports the
+    /// memory as leaked. No subscriber can be installed afterwards.
+    ///
+    /// # Safety
+    ///
+    /// The driver has no spans, not even disabled ones, and no code of its image uses `tracing`
+    /// during this call or later. In `EvtDriverUnload` this is so if all spans have been dropped.
+    ///
+    /// # IRQL
+    ///
+    /// `PASSIVE_LEVEL`.
+    pub unsafe fn uninstall(&'static self) {
+        // SAFETY: the caller guarantees it.
+        unsafe { self.installation.remove() }
+    }
+
+    /// Sets `tracing`'s maximum level to the highest one that a session enables for the
+    /// subscriber's keywords, if the subscriber follows the sessions. To be called by the
+    /// provider's hooks.
+    ///
+    /// # IRQL
+    ///
+    /// `PASSIVE_LEVEL`, at which ETW calls hooks.
+    pub fn sessions_changed(&self) {
+        if self.follows_sessions && self.installation.is_installed() {
+            settle(callsite::rebuild_interest_cache, || {
+                LevelFilter::current() == self.max_level()
+            });
+        }
+    }
+
+    /// Returns the number of spans that were disabled because the table of spans was full, or
+    /// because ETW could not create an activity id.
+    pub fn refused_spans(&self) -> u64 {
+        self.refused_spans.load(Ordering::Relaxed)
+    }
+
+    /// Returns how often a span was entered or left without effect on the thread's activity: above
+    /// `APC_LEVEL`, or because threads are in too many spans.
+    pub fn ignored_enters(&self) -> u64 {
+        self.ignored_enters.load(Ordering::Relaxed)
+    }
+
+    /// Returns the highest level that a session enables.
+    fn max_level(&self) -> LevelFilter {
+        [
+            tracing_core::Level::TRACE,
+            tracing_core::Level::DEBUG,
+            tracing_core::Level::INFO,
+            tracing_core::Level::WARN,
+            tracing_core::Level::ERROR,
+        ]
+        .into_iter()
+        .find(|level| {
+            let (etw, keyword) = self.target_of(*level);
+            self.provider.is_enabled(etw, keyword)
+        })
+        .map_or(LevelFilter::OFF, LevelFilter::from_level)
+    }
+
+    /// Returns the ETW level and the keyword of spans and events of a level.
+    const fn target_of(&self, level: tracing_core::Level) -> (Level, Keyword) {
+        match level {
+            tracing_core::Level::ERROR => (Level::ERROR, self.keyword),
+            tracing_core::Level::WARN => (Level::WARNING, self.keyword),
+            tracing_core::Level::INFO => (Level::INFORMATION, self.keyword),
+            tracing_core::Level::DEBUG => (Level::VERBOSE, self.keyword),
+            tracing_core::Level::TRACE => (Level::VERBOSE, self.trace_keyword),
+        }
+    }
+
+    /// Returns whether a session enables spans and events like this one, without the match-all
+    /// keywords.
+    fn is_enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let (level, keyword) = self.target_of(*metadata.level());
+        self.provider.is_enabled_fast(level, keyword)
+    }
+
+    /// Writes an event, if a session enables it. Out of line, so that only events that are written
+    /// use the stack for it.
+    #[inline(never)]
+    fn write(
+        &self,
+        name: &str,
+        metadata: &Metadata<'_>,
+        opcode: Opcode,
+        options: &WriteOptions,
+        record: &dyn Fn(&mut Fields),
+    ) {
+        let mut fields = Fields::new(name, metadata, self.has_file);
+        record(&mut fields);
+        let (level, keyword) = self.target_of(*metadata.level());
+        let event = EventDescriptor::new(0, 0, level, keyword).with_opcode(opcode);
+        // The provider counts a failure; `tracing` takes no result.
+        let _result = fields.0.write(self.provider, &event, options);
+    }
+
+    fn span(&self, id: &Id) -> Option<(Key, Span<Metadata<'static>>)> {
+        let key = Key::from_bits(id.into_u64())?;
+        Some((key, self.spans.get(key)?))
+    }
+
+    /// Returns the activity of a span, or no activity if the span is disabled or closed.
+    fn activity(&self, id: &Id) -> ActivityId {
+        self.span(id)
+            .map_or(ActivityId::NONE, |(_, span)| span.activity)
+    }
+
+    /// Creates a span, or returns `None` if there is no space for it.
+    fn open(&self, attributes: &Attributes<'_>) -> Option<Id> {
+        let metadata = attributes.metadata();
+        let parent = match attributes.parent() {
+            Some(parent) => self.activity(parent),
+            None if attributes.is_contextual() => current_activity(),
+            None => ActivityId::NONE,
+        };
+        let activity = ActivityId::create().ok()?;
+        let key = self.spans.open(activity, metadata)?;
+        if self.is_enabled(metadata) {
+            let mut options = WriteOptions::new().activity(activity);
+            if parent != ActivityId::NONE {
+                options = options.related(parent);
+            }
+            self.write(
+                metadata.name(),
+                metadata,
+                Opcode::START,
+                &options,
+                &|fields| {
+                    attributes.record(fields);
+                },
+            );
+        }
+        Some(Id::from_non_zero_u64(key.to_bits()))
+    }
+
+    /// Makes a span's activity the thread's.
+    fn enter_span(&self, id: &Id) {
+        let Some((key, span)) = self.span(id) else {
+            return;
+        };
+        if ffi::current_irql() > ffi::APC_LEVEL {
+            self.ignored_enters.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let thread = ffi::current_thread();
+        self.restore(|| self.entered.leave_now(thread));
+        let entered = ActivityId::of_thread().is_ok_and(|previous| {
+            self.entered
+                .enter(thread, key.to_bits().get(), span.activity, previous)
+        });
+        if !entered || span.activity.set_for_thread().is_err() {
+            self.ignored_enters.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Restores the activity that the thread had before it entered a span.
+    fn exit_span(&self, id: &Id) {
+        let Some(key) = Key::from_bits(id.into_u64()) else {
+            return;
+        };
+        let irql = ffi::current_irql();
+        if irql > ffi::APC_LEVEL {
+            self.ignored_enters.fetch_add(1, Ordering::Relaxed);
+            if irql == ffi::DISPATCH_LEVEL {
+                let thread = ffi::current_thread();
+                self.entered.leave_later(thread, key.to_bits().get());
+            }
+            return;
+        }
+        let thread = ffi::current_thread();
+        let mut left = self.entered.leave(thread, key.to_bits().get());
+        self.restore(|| left.take().or_else(|| self.entered.leave_now(thread)));
+    }
+
+    /// Restores the activities that a thread had before it entered spans.
+    fn restore(&self, mut next: impl FnMut() -> Option<Left>) {
+        while let Some(left) = next() {
+            // Other code may have replaced the span's activity; it restores its own.
+            if ActivityId::of_thread() == Ok(left.activity)
+                && left.previous.set_for_thread().is_err()
+            {
+                self.ignored_enters.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Returns the span that the thread is in.
+    fn current(&self) -> Option<(Id, &'static Metadata<'static>)> {
+        if ffi::current_irql() > ffi::APC_LEVEL {
+            return None;
+        }
+        let (bits, activity) = self.entered.current(ffi::current_thread())?;
+        if ActivityId::of_thread() != Ok(activity) {
+            return None;
+        }
+        let key = Key::from_bits(bits)?;
+        let span = self.spans.get(key)?;
+        Some((Id::from_non_zero_u64(key.to_bits()), span.data))
+    }
+}
+
+/// Returns the thread's activity, or no activity above `APC_LEVEL`.
+fn current_activity() -> ActivityId {
+    if ffi::current_irql() > ffi::APC_LEVEL {
+        ActivityId::NONE
+    } else {
+        ActivityId::of_thread().unwrap_or(ActivityId::NONE)
+    }
+}
+
+/// Each function can be called at any IRQL.
+impl<const SPANS: usize> Subscriber for &'static EtwSubscriber<SPANS> {
+    /// Makes `tracing` ask about each span and event of a level that sessions may enable.
+    fn register_callsite(&self, _metadata: &'static Metadata<'static>) -> Interest {
+        if self.installation.is_removed() {
+            Interest::never()
+        } else {
+            Interest::sometimes()
+        }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        if self.installation.is_removed() {
+            Some(LevelFilter::OFF)
+        } else if self.follows_sessions {
+            Some(self.max_level())
+        } else {
+            None
+        }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.is_enabled(metadata)
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        self.open(attributes).unwrap_or_else(|| {
+            self.refused_spans.fetch_add(1, Ordering::Relaxed);
+            DISABLED
+        })
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        let Some((_, span)) = self.span(span) else {
+            return;
+        };
+        if self.is_enabled(span.data) {
+            let options = WriteOptions::new().activity(span.activity);
+            self.write(
+                span.data.name(),
+                span.data,
+                Opcode::INFO,
+                &options,
+                &|fields| {
+                    values.record(fields);
+                },
+            );
+        }
+    }
+
+    fn record_follows_from(&self, span: &Id, follows: &Id) {
+        if let (Some((_, span)), Some((_, follows))) = (self.span(span), self.span(follows))
+            && self.is_enabled(span.data)
+        {
+            let options = WriteOptions::new()
+                .activity(span.activity)
+                .related(follows.activity);
+            self.write("FollowsFrom", span.data, Opcode::INFO, &options, &|_| ());
+        }
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let metadata = event.metadata();
+        if !self.is_enabled(metadata) {
+            return;
+        }
+        let options = match event.parent() {
+            Some(parent) => WriteOptions::new().activity(self.activity(parent)),
+            None if event.is_contextual() => WriteOptions::at_current_irql(),
+            None => WriteOptions::new().activity(ActivityId::NONE),
+        };
+        self.write(
+            event_name(metadata),
+            metadata,
+            Opcode::INFO,
+            &options,
+            &|fields| {
+                event.record(fields);
+            },
+        );
+    }
+
+    fn enter(&self, span: &Id) {
+        self.enter_span(span);
+    }
+
+    fn exit(&self, span: &Id) {
+        self.exit_span(span);
+    }
+
+    fn clone_span(&self, id: &Id) -> Id {
+        if let Some(key) = Key::from_bits(id.into_u64()) {
+            // A closed span has no handle that could be cloned.
+            let _is_open = self.spans.share(key);
+        }
+        id.clone()
+    }
+
+    fn try_close(&self, id: Id) -> bool {
+        let Some(key) = Key::from_bits(id.into_u64()) else {
+            return false;
+        };
+        let Some(span) = self.spans.release(key) else {
+            return false;
+        };
+        if self.is_enabled(span.data) {
+            let options = WriteOptions::new().activity(span.activity);
+            self.write(span.data.name(), span.data, Opcode::STOP, &options, &|_| ());
+        }
+        self.spans.free(key);
+        true
+    }
+
+    /// Returns the span that the thread is in, or none above `APC_LEVEL`.
+    fn current_span(&self) -> Current {
+        self.current()
+            .map_or_else(Current::none, |(id, metadata)| Current::new(id, metadata))
+    }
+}

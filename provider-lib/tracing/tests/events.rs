@@ -1,0 +1,485 @@
+//! Tests the events that spans and events become, as ETW receives them and as decoders read them.
+
+#![allow(
+    clippy::significant_drop_tightening,
+    reason = "a test's turn lasts as long as the test"
+)]
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
+use std::{cell::Cell, ffi::c_void, sync::Once};
+
+use common::{DISABLE, ENABLE, Turn, Written, turn};
+use etl_file::{decode::Schema, read::PointerSize};
+use tracing::{Level, Span, level_filters::LevelFilter};
+use wdk_etw::{ActivityId, Guid, Keyword, Notification, Opcode, Provider, Registered, emit};
+use wdk_etw_tracing::{EtwSubscriber, InstallError, MAX_TEXT};
+
+#[wdk_etw::provider(
+    name = "Test.Tracing",
+    on_enable = super::sessions_changed,
+    on_disable = super::sessions_changed,
+)]
+mod trace {
+    #[keyword]
+    pub const TRACING: Keyword = Keyword::bit(3);
+    #[keyword]
+    pub const DETAIL: Keyword = Keyword::bit(4);
+
+    #[event(level = Info, keyword = TRACING)]
+    pub fn declared();
+}
+
+/// Space for four spans.
+static SUBSCRIBER: EtwSubscriber<4> = EtwSubscriber::new(&trace::PROVIDER, trace::TRACING)
+    .with_trace_keyword(trace::DETAIL)
+    .following_sessions();
+
+fn sessions_changed(_provider: &Provider, _notification: &Notification<'_>) {
+    SUBSCRIBER.sessions_changed();
+}
+
+// SAFETY: the crate calls the routine by this name, and no other symbol has it.
+#[unsafe(no_mangle)]
+const extern "system" fn PsGetCurrentThreadId() -> *mut c_void {
+    core::ptr::without_provenance_mut(0x40)
+}
+
+/// Returns a turn with the subscriber installed and the provider registered, but not enabled.
+fn registered() -> Turn {
+    static INSTALLED: Once = Once::new();
+    let etw = turn();
+    INSTALLED.call_once(|| SUBSCRIBER.install().unwrap());
+    assert_eq!(trace::register(), Ok(Registered::Complete));
+    etw.calls();
+    etw
+}
+
+fn enabled(level: u8) -> Turn {
+    let etw = registered();
+    etw.notify(ENABLE, level, 0, 0);
+    etw
+}
+
+fn unregister(etw: &Turn) {
+    // No session enables the provider in the next test.
+    etw.notify(DISABLE, 0, 0, 0);
+    trace::unregister().unwrap();
+}
+
+/// An event: its name, its opcode, and its fields after the first four, which all events have.
+fn decoded(written: &Written) -> (String, Opcode, Vec<String>) {
+    let (name, fields) = all_fields(written);
+    (name, written.event.opcode(), fields[4..].to_vec())
+}
+
+fn all_fields(written: &Written) -> (String, Vec<String>) {
+    let data = |kind| {
+        let of_kind = written.data.iter().filter(|(of, _)| *of == kind);
+        of_kind
+            .flat_map(|(_, bytes)| bytes.clone())
+            .collect::<Vec<_>>()
+    };
+    let schema = Schema::parse_trace_logging(&data(1)).unwrap();
+    let payload = schema.decode(&data(0), PointerSize::Eight);
+    assert_eq!(payload.error, None, "{written:?}");
+    let fields = payload.fields.iter();
+    (
+        schema.event_name,
+        fields
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect(),
+    )
+}
+
+/// The names, opcodes, activities and related activities of writes. An activity is the number of
+/// its creation in the test, 0 for none; `None` is the thread's.
+fn outline(writes: &[Written]) -> Vec<(String, u8, Option<u16>, Option<u16>)> {
+    let number = |id: Option<Guid>| {
+        id.map(|id| {
+            let bytes = id.to_bytes();
+            u16::from_le_bytes([bytes[4], bytes[5]])
+        })
+    };
+    writes
+        .iter()
+        .map(|write| {
+            (
+                all_fields(write).0,
+                write.event.opcode().0,
+                number(write.activity),
+                number(write.related),
+            )
+        })
+        .collect()
+}
+
+fn line(
+    name: &str,
+    opcode: u8,
+    activity: u16,
+    related: Option<u16>,
+) -> (String, u8, Option<u16>, Option<u16>) {
+    (name.to_owned(), opcode, Some(activity), related)
+}
+
+/// An event with the thread's activity.
+fn in_thread(name: &str) -> (String, u8, Option<u16>, Option<u16>) {
+    (name.to_owned(), 0, None, None)
+}
+
+#[test]
+fn an_event_has_its_level_target_module_line_message_and_typed_fields() {
+    let etw = enabled(5);
+    let at = line!() + 1;
+    tracing::warn!(target: "disk", count = 3_u32, delta = -1, ratio = 0.5, ready = true, name = "a", list = ?[1, 2], big = 1_u128 << 70, "{} of {}", 1, 2);
+    let bytes: &[u8] = &[1, 2];
+    tracing::event!(name: "Named", Level::INFO, bytes, shown = %3);
+    let writes = etw.writes();
+    let expected = [
+        "Level=\"WARN\"".to_owned(),
+        "Target=\"disk\"".to_owned(),
+        "Module=\"events\"".to_owned(),
+        format!("Line={at}"),
+        "Message=\"1 of 2\"".to_owned(),
+        "count=3".to_owned(),
+        "delta=-1".to_owned(),
+        "ratio=0.5".to_owned(),
+        "ready=true".to_owned(),
+        "name=\"a\"".to_owned(),
+        "list=\"[1, 2]\"".to_owned(),
+        "big=\"1180591620717411303424\"".to_owned(),
+    ];
+    assert_eq!(
+        all_fields(&writes[0]),
+        ("Event".to_owned(), expected.to_vec())
+    );
+    let (name, _, fields) = decoded(&writes[1]);
+    assert_eq!(
+        (name.as_str(), fields),
+        (
+            "Named",
+            ["bytes=hex:0102", "shown=\"3\""]
+                .map(str::to_owned)
+                .to_vec()
+        )
+    );
+    let event = writes[0].event;
+    assert_eq!((event.level().0, event.keyword()), (3, trace::TRACING));
+    unregister(&etw);
+}
+
+#[test]
+fn every_level_has_its_level_and_keyword() {
+    let etw = enabled(5);
+    tracing::error!("x");
+    tracing::warn!("x");
+    tracing::info!("x");
+    tracing::debug!("x");
+    tracing::trace!("x");
+    let writes = etw.writes();
+    let told: Vec<_> = writes
+        .iter()
+        .map(|write| {
+            let (_, fields) = all_fields(write);
+            (
+                write.event.level().0,
+                write.event.keyword(),
+                fields[0].clone(),
+            )
+        })
+        .collect();
+    let expected = [
+        (2, trace::TRACING, "Level=\"ERROR\""),
+        (3, trace::TRACING, "Level=\"WARN\""),
+        (4, trace::TRACING, "Level=\"INFO\""),
+        (5, trace::TRACING, "Level=\"DEBUG\""),
+        (5, trace::DETAIL, "Level=\"TRACE\""),
+    ];
+    let expected = expected.map(|(level, keyword, name)| (level, keyword, name.to_owned()));
+    assert_eq!(told, expected);
+    unregister(&etw);
+}
+
+#[test]
+fn a_span_is_an_activity_from_its_creation_to_its_last_handle() {
+    let etw = enabled(5);
+    let span = tracing::info_span!("read", length = 4_u64, status = tracing::field::Empty);
+    let other = span.clone();
+    drop(span);
+    other.record("status", 7_u64);
+    drop(other);
+    let writes = etw.writes();
+    let expected = [
+        line("read", 1, 1, None),
+        line("read", 0, 1, None),
+        line("read", 2, 1, None),
+    ];
+    assert_eq!(outline(&writes), expected);
+    let fields: Vec<_> = writes.iter().map(|write| decoded(write).2).collect();
+    assert_eq!(fields, [vec!["length=4"], vec!["status=7"], vec![]]);
+    unregister(&etw);
+}
+
+#[test]
+fn inside_a_span_the_threads_activity_is_the_spans() {
+    let client = ActivityId::from_guid(Guid::new(0xC11E, 99, 0, [0; 8]));
+    let etw = enabled(5);
+    etw.set(|etw| etw.thread_activity = client.guid());
+    let outer = tracing::info_span!("outer");
+    outer.in_scope(|| {
+        assert_eq!(Span::current(), outer);
+        // Both facades' and declared events have the thread's activity.
+        assert_eq!(
+            ActivityId::of_thread().unwrap().guid(),
+            Guid::new(0xAC71, 1, 1, [0; 8])
+        );
+        tracing::info!("inside");
+        emit!(trace::declared());
+        let inner = tracing::info_span!("inner").entered();
+        assert_eq!(
+            ActivityId::of_thread().unwrap().guid(),
+            Guid::new(0xAC71, 2, 1, [0; 8])
+        );
+        drop(inner);
+        assert_eq!(Span::current(), outer);
+        let root = tracing::info_span!(parent: None, "root");
+        tracing::info!(parent: &root, "in root");
+        tracing::info!(parent: None, "nowhere");
+    });
+    assert!(Span::current().is_none());
+    assert_eq!(ActivityId::of_thread(), Ok(client));
+    drop(outer);
+    let expected = [
+        line("outer", 1, 1, Some(99)),
+        in_thread("Event"),
+        in_thread("Declared"),
+        line("inner", 1, 2, Some(1)),
+        line("inner", 2, 2, None),
+        line("root", 1, 3, None),
+        line("Event", 0, 3, None),
+        line("Event", 0, 0, None),
+        line("root", 2, 3, None),
+        line("outer", 2, 1, None),
+    ];
+    assert_eq!(outline(&etw.writes()), expected);
+    unregister(&etw);
+}
+
+fn thread_activity() -> u16 {
+    let bytes = ActivityId::of_thread().unwrap().guid().to_bytes();
+    u16::from_le_bytes([bytes[4], bytes[5]])
+}
+
+#[test]
+fn guards_can_be_dropped_in_any_order() {
+    let etw = enabled(5);
+    let [one, two, three] = [
+        tracing::info_span!("one"),
+        tracing::info_span!("two"),
+        tracing::info_span!("three"),
+    ];
+    let (first, second, third) = (one.enter(), two.enter(), three.enter());
+    assert_eq!(thread_activity(), 3);
+    drop(second);
+    assert_eq!(thread_activity(), 3);
+    drop(third);
+    assert_eq!(thread_activity(), 1);
+    drop(first);
+    assert_eq!(thread_activity(), 0);
+    // The same span twice, with another between.
+    let (first, second, third) = (one.enter(), two.enter(), one.enter());
+    assert_eq!(thread_activity(), 1);
+    drop(third);
+    assert_eq!(thread_activity(), 2);
+    drop(first);
+    assert_eq!(thread_activity(), 2);
+    drop(second);
+    assert_eq!(thread_activity(), 0);
+    unregister(&etw);
+}
+
+#[test]
+fn activities_that_other_code_sets_inside_a_span_stay() {
+    let etw = enabled(5);
+    let span = tracing::info_span!("span");
+    let guard = span.enter();
+    let own = ActivityId::from_guid(Guid::new(5, 77, 0, [0; 8]));
+    own.set_for_thread().unwrap();
+    assert!(Span::current().is_none());
+    drop(guard);
+    assert_eq!(ActivityId::of_thread(), Ok(own));
+    unregister(&etw);
+}
+
+#[test]
+fn above_apc_level_only_explicit_parents_count() {
+    let etw = enabled(5);
+    let ignored = SUBSCRIBER.ignored_enters();
+    let parent = tracing::info_span!("parent");
+    let inside = parent.enter();
+    etw.set(|etw| etw.irql = 2);
+    tracing::info!("interrupted or not");
+    let child = tracing::info_span!(parent: &parent, "child");
+    child.in_scope(|| tracing::info!(parent: &child, "explicit"));
+    assert!(Span::current().is_none());
+    drop(child);
+    // Not of the entered span, because the code cannot know that it is its thread's.
+    drop(tracing::info_span!("orphan"));
+    assert_eq!(SUBSCRIBER.ignored_enters() - ignored, 2);
+    etw.set(|etw| etw.irql = 0);
+    drop(inside);
+    drop(parent);
+    let expected = [
+        line("parent", 1, 1, None),
+        line("Event", 0, 0, None),
+        line("child", 1, 2, Some(1)),
+        line("Event", 0, 2, None),
+        line("child", 2, 2, None),
+        line("orphan", 1, 3, None),
+        line("orphan", 2, 3, None),
+        line("parent", 2, 1, None),
+    ];
+    let calls = etw.calls();
+    let writes: Vec<_> = calls
+        .iter()
+        .filter_map(|call| match call {
+            common::Call::Write(written) => Some(written.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(outline(&writes), expected);
+    assert_eq!(thread_activity(), 0);
+    unregister(&etw);
+}
+
+#[test]
+fn a_span_that_is_left_at_dispatch_level_is_left_later() {
+    let etw = enabled(5);
+    let [one, two] = [tracing::info_span!("one"), tracing::info_span!("two")];
+    let (first, second) = (one.enter(), two.enter());
+    etw.set(|etw| etw.irql = 2);
+    drop((first, second));
+    etw.set(|etw| etw.irql = 0);
+    assert_eq!(thread_activity(), 2);
+    // Entering another one repairs it.
+    let three = tracing::info_span!("three");
+    three.in_scope(|| assert_eq!(thread_activity(), 3));
+    assert_eq!(thread_activity(), 0);
+    unregister(&etw);
+}
+
+#[test]
+fn spans_without_space_are_disabled_and_counted() {
+    let etw = enabled(5);
+    let refused = SUBSCRIBER.refused_spans();
+    let spans: Vec<_> = (0..5)
+        .map(|number| tracing::info_span!("span", number))
+        .collect();
+    assert_eq!(SUBSCRIBER.refused_spans() - refused, 1);
+    etw.writes();
+    let last = &spans[4];
+    last.in_scope(|| tracing::info!("inside none"));
+    let again = last.clone();
+    last.follows_from(&spans[0]);
+    drop(again);
+    tracing::info!(parent: last, "in none");
+    assert_eq!(
+        outline(&etw.writes()),
+        [in_thread("Event"), line("Event", 0, 0, None)]
+    );
+    drop(spans);
+    let stops = outline(&etw.writes());
+    assert_eq!(stops.len(), 4, "{stops:?}");
+    // There is space again.
+    drop(tracing::info_span!("next"));
+    assert_eq!(etw.writes().len(), 2);
+    assert_eq!(SUBSCRIBER.refused_spans() - refused, 1);
+    unregister(&etw);
+}
+
+#[test]
+fn a_thread_that_is_in_too_many_spans_stays_in_the_last_that_fits() {
+    let etw = enabled(5);
+    let ignored = SUBSCRIBER.ignored_enters();
+    let span = tracing::info_span!("span");
+    let guards: Vec<_> = (0..5).map(|_| span.enter()).collect();
+    assert_eq!(SUBSCRIBER.ignored_enters() - ignored, 1);
+    drop(guards);
+    assert_eq!(thread_activity(), 0);
+    unregister(&etw);
+}
+
+#[test]
+fn a_span_that_follows_from_another_names_it() {
+    let etw = enabled(5);
+    let [one, two] = [tracing::info_span!("one"), tracing::info_span!("two")];
+    two.follows_from(&one);
+    let writes = outline(&etw.writes());
+    assert_eq!(writes[2], line("FollowsFrom", 0, 2, Some(1)));
+    unregister(&etw);
+}
+
+#[test]
+fn nothing_is_evaluated_above_the_level_that_a_session_enables() {
+    let evaluated = Cell::new(0);
+    let argument = || {
+        evaluated.set(evaluated.get() + 1);
+        evaluated.get()
+    };
+    let etw = registered();
+    assert_eq!(LevelFilter::current(), LevelFilter::OFF);
+    tracing::error!("{}", argument());
+    etw.notify(ENABLE, 4, trace::TRACING.bits(), 0);
+    assert_eq!(LevelFilter::current(), LevelFilter::INFO);
+    tracing::debug!("{}", argument());
+    let span = tracing::debug_span!("span", value = argument());
+    assert!(span.is_disabled());
+    assert_eq!((evaluated.get(), etw.writes().len()), (0, 0));
+    tracing::info!("{}", argument());
+    assert_eq!((evaluated.get(), etw.writes().len()), (1, 1));
+    // `DEBUG` and `TRACE` have one level and two keywords, which only the subscriber distinguishes.
+    etw.notify(ENABLE, 5, trace::DETAIL.bits(), 0);
+    assert_eq!(LevelFilter::current(), LevelFilter::TRACE);
+    tracing::debug!("{}", argument());
+    tracing::trace!("{}", argument());
+    assert_eq!((evaluated.get(), etw.writes().len()), (2, 1));
+    unregister(&etw);
+    assert_eq!(LevelFilter::current(), LevelFilter::OFF);
+}
+
+#[test]
+fn a_long_text_is_cut_and_the_other_fields_are_there() {
+    let etw = enabled(5);
+    tracing::info!(after = 1_u64, "{}", "ß".repeat(MAX_TEXT));
+    let writes = etw.writes();
+    assert_eq!(all_fields(&writes[0]).0, "FieldCut");
+    let (_, _, fields) = decoded(&writes[1]);
+    let kept = format!("Message=\"{}\"", "ß".repeat(MAX_TEXT / 2));
+    assert_eq!(fields, [kept, "after=1".to_owned()]);
+    unregister(&etw);
+}
+
+#[test]
+fn a_span_that_ends_after_its_session_writes_no_stop() {
+    let etw = enabled(5);
+    let span = tracing::info_span!("span");
+    etw.notify(DISABLE, 0, 0, 0);
+    etw.calls();
+    drop(span);
+    assert_eq!(etw.writes(), []);
+    trace::unregister().unwrap();
+}
+
+#[test]
+fn only_one_subscriber_can_be_installed() {
+    static OTHER: EtwSubscriber = EtwSubscriber::new(&trace::PROVIDER, Keyword::NONE);
+    let etw = enabled(5);
+    assert_eq!(SUBSCRIBER.install(), Err(InstallError::AlreadyInstalled));
+    assert_eq!(OTHER.install(), Err(InstallError::AlreadyInstalled));
+    // The first one works as before.
+    tracing::info!("x");
+    assert_eq!(etw.writes().len(), 1);
+    unregister(&etw);
+}
