@@ -3,11 +3,11 @@
 use core::{ptr, slice, sync::atomic::Ordering};
 
 use etw_sample_interface::{
-    Burst, CAPACITY, IOCTL_BURST, IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_GET_STATISTICS,
-    IOCTL_SET_TIMER, IOCTL_SIMULATE_READS, IOCTL_WAIT, IOCTL_WAKE, MAX_BURST, MAX_READS, Reads,
-    Statistics, TimerControl,
+    ACTIVITY_SIZE, Burst, CAPACITY, IOCTL_BURST, IOCTL_ECHO, IOCTL_ECHO_IN_DPC,
+    IOCTL_GET_STATISTICS, IOCTL_SET_TIMER, IOCTL_SIMULATE_READS, IOCTL_WAIT, IOCTL_WAKE, MAX_BURST,
+    MAX_READS, Reads, Statistics, TimerControl, untraced,
 };
-use wdk_etw::Activity;
+use wdk_etw::{Activity, ActivityId, Guid};
 use wdk_sys::{
     NTSTATUS, PVOID, STATUS_BUFFER_TOO_SMALL, STATUS_CANCELLED, STATUS_DEVICE_BUSY,
     STATUS_INVALID_BUFFER_SIZE, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_PARAMETER,
@@ -29,6 +29,9 @@ static CONTEXT: ContextType<Request> = ContextType::new(c"Request", &raw const C
 struct Request {
     /// The request's activity, from its arrival to its completion.
     activity: Activity,
+    /// The length of the sender's activity id in front of the input and the output: 0 unless the
+    /// request is traced.
+    header: usize,
 }
 
 /// Returns the attributes of this driver's requests.
@@ -154,8 +157,10 @@ struct Buffer {
 }
 
 impl Buffer {
-    /// Returns the input of a request; fails if it is shorter than `minimum`.
+    /// Returns the input of a request without its header; fails if it is shorter than `minimum`.
     fn input(request: WDFREQUEST, minimum: usize) -> Result<Self, NTSTATUS> {
+        // SAFETY: the caller owns the request, which is live.
+        let header = unsafe { context_of(request) }.header;
         let mut address: PVOID = ptr::null_mut();
         let mut length = 0;
         // SAFETY: the request is live, and the out-parameters are locals.
@@ -163,19 +168,19 @@ impl Buffer {
             call_unsafe_wdf_function_binding!(
                 WdfRequestRetrieveInputBuffer,
                 request,
-                minimum,
+                minimum.wrapping_add(header),
                 &raw mut address,
                 &raw mut length,
             )
         })?;
-        Ok(Self {
-            address: address.cast(),
-            length,
-        })
+        Ok(Self::behind(header, address, length))
     }
 
-    /// Returns the output buffer of a request; fails if it is shorter than `minimum`.
+    /// Returns the output buffer of a request without its header; fails if it is shorter than
+    /// `minimum`.
     fn output(request: WDFREQUEST, minimum: usize) -> Result<Self, NTSTATUS> {
+        // SAFETY: the caller owns the request, which is live.
+        let header = unsafe { context_of(request) }.header;
         let mut address: PVOID = ptr::null_mut();
         let mut length = 0;
         // SAFETY: the request is live, and the out-parameters are locals.
@@ -183,15 +188,21 @@ impl Buffer {
             call_unsafe_wdf_function_binding!(
                 WdfRequestRetrieveOutputBuffer,
                 request,
-                minimum,
+                minimum.wrapping_add(header),
                 &raw mut address,
                 &raw mut length,
             )
         })?;
-        Ok(Self {
-            address: address.cast(),
-            length,
-        })
+        Ok(Self::behind(header, address, length))
+    }
+
+    /// Returns a buffer without the header of a traced request. The framework has checked that the
+    /// header fits.
+    const fn behind(header: usize, address: PVOID, length: usize) -> Self {
+        Self {
+            address: address.cast::<u8>().wrapping_add(header),
+            length: length.saturating_sub(header),
+        }
     }
 
     /// Returns the bytes for reading.
@@ -219,8 +230,14 @@ impl Buffer {
 
 /// Completes a request with the result of its handler.
 fn finish(request: WDFREQUEST, result: Result<usize, NTSTATUS>) {
+    // SAFETY: the request is live until it is completed, below.
+    let header = unsafe { context_of(request) }.header;
     match result {
-        Ok(information) => complete(request, STATUS_SUCCESS, information),
+        Ok(0) => complete(request, STATUS_SUCCESS, 0),
+        Ok(information) => {
+            let whole = information.saturating_add(header);
+            complete(request, STATUS_SUCCESS, whole);
+        }
         Err(status) => complete(request, status, 0),
     }
 }
@@ -274,9 +291,16 @@ extern "C" fn device_control(
     code: ULONG,
 ) {
     let device = device_of(queue);
-    let activity = trace::device_control_started(code);
+    let (code, sender) = untraced(code).map_or((code, Ok(None)), |code| {
+        (code, sender_of(request).map(Some))
+    });
+    let activity = trace::device_control_started(code, sender.unwrap_or(None));
     // SAFETY: the request is live until `stop` below, or the DPC, completes it.
     unsafe { context_of(request) }.activity = activity;
+    if let Err(status) = sender {
+        stop(request, code, Err(status));
+        return;
+    }
     let result = match code {
         IOCTL_ECHO => echo(request),
         IOCTL_ECHO_IN_DPC => match defer(device, request) {
@@ -297,6 +321,18 @@ extern "C" fn device_control(
         _ => Err(STATUS_INVALID_DEVICE_REQUEST),
     };
     stop(request, code, result);
+}
+
+/// Returns the activity id in front of a traced request's input, and makes it the header of the
+/// request's buffers.
+fn sender_of(request: WDFREQUEST) -> Result<ActivityId, NTSTATUS> {
+    let input = Buffer::input(request, ACTIVITY_SIZE)?;
+    // SAFETY: the request is completed after this, and nothing writes to its buffer.
+    let input = unsafe { input.bytes() };
+    let id = input.first_chunk().ok_or(STATUS_BUFFER_TOO_SMALL)?;
+    // SAFETY: this callback owns the request, which is live.
+    unsafe { context_of(request) }.header = ACTIVITY_SIZE;
+    Ok(ActivityId::from_guid(Guid::from_bytes(*id)))
 }
 
 /// Ends a device control's activity and completes the request.

@@ -304,9 +304,14 @@ pub fn write_data(data: &[u8]) {
     ));
 }
 
-/// Starts the activity of a device control request, related to the sender's activity if the sender
-/// has set an activity. [`device_control_stopped`] ends it. IRQL: `APC_LEVEL` or below.
-pub fn device_control_started(code: ULONG) -> Activity {
+/// Starts a device control request's part of the activity that its sender passed. Without one,
+/// starts an activity, related to that of the sender's thread in the kernel, if there is one.
+/// [`device_control_stopped`] ends both. IRQL: `APC_LEVEL` or below.
+pub fn device_control_started(code: ULONG, sender: Option<ActivityId>) -> Activity {
+    if let Some(sender) = sender {
+        emit!(provider::device_control_start(code), activity = sender);
+        return Activity::continuing(sender);
+    }
     if !provider::device_control_start::is_enabled() {
         return Activity::NONE;
     }

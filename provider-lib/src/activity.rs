@@ -145,6 +145,17 @@ impl Activity {
         Self::from_activity(ActivityId::of_thread()?)
     }
 
+    /// Returns the activity with an id that another component created, such as the sender of a
+    /// request, which passed the id with the request. The events of all components then belong to
+    /// one activity. The result has no related activity.
+    #[must_use]
+    pub const fn continuing(id: ActivityId) -> Self {
+        Self {
+            id,
+            related: ActivityId::NONE,
+        }
+    }
+
     /// Returns the activity's id, which its events contain.
     #[must_use]
     pub const fn id(&self) -> ActivityId {

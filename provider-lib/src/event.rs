@@ -317,7 +317,7 @@ Length\0\x0aKept\0\x0a";
 
 /// Returns the name in event metadata. It follows the size and the tag; the top bit is set in all
 /// bytes of the tag but the last.
-fn name_in(metadata: &[u8]) -> &CStr {
+pub fn name_in(metadata: &[u8]) -> &CStr {
     let tag = metadata.get(2..).unwrap_or_default();
     let end = tag.iter().position(|byte| byte & 0x80 == 0).unwrap_or(0);
     tag.get(end.wrapping_add(1)..)
@@ -352,6 +352,21 @@ pub const fn count<T>(bytes: &[u8]) -> u16 {
     }
 }
 
+/// Refers to a block of fixed-size fields, whose size the event's layout knows. Compiling fails if the
+/// target's types have another size, which decoders could not read.
+#[must_use]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the function compiles to two moves")]
+pub fn block_of_size<T: PlainData, const SIZE: usize>(block: &T) -> EventDataDescriptor<'_> {
+    const {
+        assert!(
+            size_of::<T>() == SIZE,
+            "the fields have another size on this target than in the event's layout"
+        );
+    }
+    EventDataDescriptor::of(block)
+}
+
 /// Returns a count that is at most `asked` and at most that of each of the values: their sizes in
 /// bytes, and the sizes of their elements.
 #[must_use]
@@ -371,21 +386,6 @@ pub fn least(asked: u64, values: &[(usize, usize)]) -> usize {
 #[expect(clippy::inline_always, reason = "the size of an element is a constant")]
 pub fn first(bytes: &[u8], count: usize, unit: usize) -> &[u8] {
     bytes.get(..count.wrapping_mul(unit)).unwrap_or(bytes)
-}
-
-/// Refers to a block of fixed-size fields, whose size the event's layout knows. Compiling fails if the
-/// target's types have another size, which decoders could not read.
-#[must_use]
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "the function compiles to two moves")]
-pub fn block_of_size<T: PlainData, const SIZE: usize>(block: &T) -> EventDataDescriptor<'_> {
-    const {
-        assert!(
-            size_of::<T>() == SIZE,
-            "the fields have another size on this target than in the event's layout"
-        );
-    }
-    EventDataDescriptor::of(block)
 }
 
 /// Returns the bytes of a slice of values, as they are in memory.

@@ -19,6 +19,10 @@ pub const HARDWARE_ID: &str = r"Root\EtwSampleDriver";
 /// name.
 pub const PROVIDER_NAME: &str = "WdkEtw.SampleDriver";
 
+/// The name of the client's ETW provider, which runs in user mode. Its GUID is the standard hash of
+/// this name.
+pub const CLIENT_PROVIDER_NAME: &str = "WdkEtw.SampleClient";
+
 /// The provider group that the driver's provider is a member of: the standard hash
 /// of "WdkEtw.SampleGroup".
 pub const PROVIDER_GROUP: &str = "2e651177-aeab-5ffc-66e2-144601de7da8";
@@ -101,6 +105,35 @@ pub const IOCTL_SIMULATE_READS: u32 = ctl_code(0x807, WRITE);
 
 /// The maximum number of reads of each kind that one request simulates.
 pub const MAX_READS: u32 = 1_000;
+
+/// The size of the activity id in front of the input of a traced request.
+pub const ACTIVITY_SIZE: usize = 16;
+
+/// The function's bit that marks a traced request.
+const TRACED: u32 = 0x80 << 2;
+/// The bits of the function that the control codes above share, with the mark.
+const FUNCTIONS: u32 = 0xF80 << 2;
+
+/// Returns the control code for a traced request, which carries the activity of its sender.
+///
+/// The request's input begins with the activity's id, [`ACTIVITY_SIZE`] bytes, and so does its
+/// output, if it returns any. The driver's events for the request have this activity, so that one
+/// activity runs from the sender's call through the driver and back.
+#[must_use]
+pub const fn traced(code: u32) -> u32 {
+    code | TRACED
+}
+
+/// Returns the control code without the mark of a traced request, or `None` if it is not the code of
+/// a traced request.
+#[must_use]
+pub const fn untraced(code: u32) -> Option<u32> {
+    if code & FUNCTIONS == 0x880 << 2 {
+        Some(code & !TRACED)
+    } else {
+        None
+    }
+}
 
 /// The registry value in the service's parameters whose text every event carries as a trait.
 pub const TAG_PARAMETER: &str = "TraceTag";
@@ -189,6 +222,14 @@ mod tests {
         assert_eq!(IOCTL_WAIT, 0x0022_6014);
         assert_eq!(IOCTL_WAKE, 0x0022_A018);
         assert_eq!(IOCTL_SIMULATE_READS, 0x0022_A01C);
+    }
+
+    #[test]
+    fn traced_codes_differ_in_one_bit_of_the_function() {
+        assert_eq!(traced(IOCTL_ECHO), 0x0022_E200);
+        assert_eq!(untraced(traced(IOCTL_WAKE)), Some(IOCTL_WAKE));
+        assert_eq!(untraced(IOCTL_SIMULATE_READS), None);
+        assert_eq!(untraced(0x0022_2FFC), None, "another function with the bit");
     }
 
     #[test]

@@ -139,16 +139,15 @@ impl BlockPart {
     #[must_use]
     pub fn size(self, leaves: &[Leaf]) -> usize {
         let (Self::Value(at) | Self::Length(at) | Self::Nul(at)) = self;
-        let wire = leaves.get(at).map(|leaf| leaf.wire);
+        let leaf = leaves.get(at);
+        let wire = leaf.map(|leaf| leaf.wire);
+        let counter = leaf.and_then(|leaf| leaf.counter);
         match (self, wire) {
             (Self::Value(_), Some(Wire::Plain(scalar, _) | Wire::Map(scalar))) => {
                 scalar.size().unwrap_or(0)
             }
             (Self::Value(_), Some(Wire::CountedIpv6)) => 16,
-            (Self::Length(_), _) => {
-                let counter = leaves.get(at).and_then(|leaf| leaf.counter);
-                counter.and_then(Scalar::size).unwrap_or(2)
-            }
+            (Self::Length(_), _) => counter.and_then(Scalar::size).unwrap_or(2),
             (Self::Nul(_), Some(Wire::Terminated(text))) => text.unit(),
             // A block has no other parts.
             _ => 0,

@@ -6,8 +6,9 @@ use std::{
     rc::{Rc, Weak},
 };
 
-use etw_sample_interface::DEVICE_INTERFACE;
+use etw_sample_interface::{ACTIVITY_SIZE, DEVICE_INTERFACE, traced};
 use etw_scenarios::Answer;
+use wdk_etw::{ActivityId, NtStatus, emit};
 use windows_sys::{
     Wdk::{
         Storage::FileSystem::{NtCancelIoFileEx, NtReadFile, NtWriteFile},
@@ -35,6 +36,7 @@ use windows_sys::{
 
 use crate::{
     error::{Failure, Win32Error},
+    trace,
     wide::{list, wide},
 };
 
@@ -111,6 +113,8 @@ pub struct Request {
     in_flight: Option<Box<InFlight>>,
     /// The status that the call itself returned.
     sent: NTSTATUS,
+    /// The control code and the activity of a traced request.
+    traced: Option<(u32, ActivityId)>,
 }
 
 /// The arguments of the system call that sends a request.
@@ -181,6 +185,7 @@ impl Device {
             file: Rc::downgrade(&self.0),
             in_flight: Some(in_flight),
             sent,
+            traced: None,
         })
     }
 
@@ -211,9 +216,31 @@ impl Device {
         })
     }
 
-    /// Sends a device control request and waits for its completion.
+    /// Sends a traced device control request, without waiting for its completion: an activity begins
+    /// here, and its id goes to the driver with the request. Returns the activity, too.
+    pub fn start_traced_control(
+        &self,
+        code: u32,
+        input: &[u8],
+        output: usize,
+    ) -> Result<(Request, ActivityId), Failure> {
+        // Without an id, the driver's events have none either.
+        let activity = ActivityId::create().unwrap_or_default();
+        emit!(
+            trace::provider::request_sent(code, u32::try_from(input.len()).unwrap_or(u32::MAX)),
+            activity = activity
+        );
+        let input = [&activity.guid().to_bytes()[..], input].concat();
+        let output = output.saturating_add(ACTIVITY_SIZE);
+        let mut request = self.start_control(traced(code), &input, output)?;
+        request.traced = Some((code, activity));
+        Ok((request, activity))
+    }
+
+    /// Sends a traced device control request and waits for its completion.
     pub fn control(&self, code: u32, input: &[u8], output: usize) -> Result<Answer, Failure> {
-        self.start_control(code, input, output)?.finish()
+        let (request, _) = self.start_traced_control(code, input, output)?;
+        request.finish()
     }
 
     /// Sends a read request and waits for its completion.
@@ -297,6 +324,14 @@ impl Request {
         let mut output = over.output.into_inner();
         let failed = code.cast_unsigned() >> 30 == 3;
         output.truncate(if failed { 0 } else { status.Information });
+        if let Some((control, activity)) = self.traced {
+            output.drain(..ACTIVITY_SIZE.min(output.len()));
+            let returned = u32::try_from(output.len()).unwrap_or(u32::MAX);
+            emit!(
+                trace::provider::request_answered(control, returned, NtStatus(code)),
+                activity = activity
+            );
+        }
         Ok(Answer {
             status: code.cast_unsigned(),
             output,

@@ -211,6 +211,19 @@ impl Host for Windows {
         Ok(Pending(self.requests.len() - 1))
     }
 
+    fn start_traced_control(
+        &mut self,
+        file: File,
+        code: u32,
+        input: &[u8],
+        output: usize,
+    ) -> Result<(Pending, Guid), HostError> {
+        let file = self.file(file)?;
+        let (request, activity) = file.start_traced_control(code, input, output)?;
+        self.requests.push(Some(request));
+        Ok((Pending(self.requests.len() - 1), activity.guid()))
+    }
+
     fn cancel(&mut self, request: Pending) -> Result<(), HostError> {
         match self.requests.get(request.0) {
             Some(Some(request)) => {

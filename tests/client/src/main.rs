@@ -20,6 +20,7 @@ mod install;
 mod process;
 mod session;
 mod tdh;
+mod trace;
 mod wide;
 
 use std::process::ExitCode;
@@ -33,7 +34,11 @@ fn main() -> ExitCode {
         // Prints the message and exits, with success after --help and --version.
         Err(error) => error.exit(),
     };
-    match commands::run(&action) {
+    // The client works without its own events.
+    let _result = trace::provider::register();
+    let result = commands::run(&action);
+    let _result = trace::provider::unregister();
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");

@@ -90,6 +90,7 @@ pub use crate::{
         file::File,
         image::{check_image, check_image_bytes},
         kernel::{Kernel, Statistics},
+        program::{Program, ProgramEvent},
         recording::{RecordedEvent, Recording},
         request::Request,
         script::{self, Script},

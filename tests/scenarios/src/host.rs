@@ -7,7 +7,7 @@ use std::{fmt, time::Duration};
 
 use etl_file::{Catalog, Decoded, Guid, Trace, decode, decode::ProviderTraits};
 
-use crate::provider;
+use crate::{client, provider};
 
 /// The manifest of the sample driver's provider.
 pub const MANIFEST: &str = include_str!("../../../inf/etw_sample_driver.man");
@@ -111,7 +111,7 @@ pub struct Seen {
     pub traits: Option<ProviderTraits>,
 }
 
-/// The events of the sample driver's provider that a session recorded, by time.
+/// The events of the sample driver's and of its client's provider that a session recorded, by time.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// The events.
@@ -121,7 +121,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Returns the events of the sample driver's provider in a trace.
+    /// Returns the events of the sample driver's and of its client's provider in a trace.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Recording {
         let events = trace
             .events_by_time()
             .into_iter()
-            .filter(|event| event.record.provider == provider())
+            .filter(|event| [provider(), client()].contains(&event.record.provider))
             .map(|event| Seen {
                 event: decode(event, &catalog),
                 traits: event
@@ -269,6 +269,22 @@ pub trait Host {
         input: &[u8],
         output: usize,
     ) -> Result<Pending, HostError>;
+
+    /// Sends a traced device control request as the client does, without waiting for its completion:
+    /// creates an activity, writes the client's event about the request, and sends the activity's id
+    /// in front of the input ([`traced`](etw_sample_interface::traced)). [`Self::finish`] writes the
+    /// client's event about the answer, and removes the id from the output. Returns the activity.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error as [`read`](Self::read) does.
+    fn start_traced_control(
+        &mut self,
+        file: File,
+        code: u32,
+        input: &[u8],
+        output: usize,
+    ) -> Result<(Pending, Guid), HostError>;
 
     /// Cancels a pending request.
     ///

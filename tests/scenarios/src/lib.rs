@@ -22,7 +22,7 @@ mod suite;
 mod tour;
 
 use etl_file::Guid;
-use etw_sample_interface::PROVIDER_GROUP;
+use etw_sample_interface::{CLIENT_PROVIDER_NAME, PROVIDER_GROUP};
 
 #[cfg(all(feature = "stand-in", target_arch = "x86_64", target_os = "linux"))]
 pub use crate::{
@@ -46,6 +46,12 @@ const PROVIDER: &str = "802b686a-519d-5416-5280-4c0ead585fbb";
 #[must_use]
 pub fn provider() -> Guid {
     PROVIDER.parse().unwrap_or_default()
+}
+
+/// Returns the GUID of the client's provider.
+#[must_use]
+pub fn client() -> Guid {
+    Guid::of_name(CLIENT_PROVIDER_NAME).unwrap_or_default()
 }
 
 /// Returns the GUID of the provider group that the sample driver's provider belongs to.

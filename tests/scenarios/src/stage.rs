@@ -226,6 +226,24 @@ impl<'a> Stage<'a> {
         Ok(pending)
     }
 
+    /// Sends a traced request as the client does, and waits for its completion. Returns the answer
+    /// and the activity.
+    pub fn traced_control(
+        &mut self,
+        file: File,
+        code: u32,
+        input: &[u8],
+        output: usize,
+    ) -> Result<(Answer, Guid), Failure> {
+        let (pending, activity) = self.host.start_traced_control(file, code, input, output)?;
+        self.note(format!(
+            "request {}: traced control 0x{code:08x} with input {input:02x?}, output buffer of \
+             {output} bytes, activity {activity}",
+            pending.0
+        ));
+        Ok((self.finish(pending)?, activity))
+    }
+
     pub fn cancel(&mut self, request: Pending) -> Result<(), Failure> {
         self.note(format!("cancel request {}", request.0));
         Ok(self.host.cancel(request)?)

@@ -5,10 +5,12 @@ use std::{
     time::Duration,
 };
 
-use etl_file::{Guid, Trace};
+use etl_file::{EventDescriptor, Guid, Trace};
+use etw_sample_interface::{ACTIVITY_SIZE, CLIENT_PROVIDER_NAME, traced};
 use etw_testkernel::{
     Completion, ControlError, Device, Driver, EnableParameters, EventFilters, EventIdFilter,
-    Identity, Kernel, KernelError, Request, SessionConfig, SessionHandle, Target,
+    Identity, Kernel, KernelError, Program, ProgramEvent, Request, SessionConfig, SessionHandle,
+    Target,
 };
 use tempfile::TempDir;
 
@@ -22,6 +24,47 @@ const CLIENT: Identity = Identity {
     thread: 4244,
 };
 
+/// The client's declaration, from which the events are made that the client would write.
+const CLIENT_DECLARATION: &str = include_str!("../../client/src/trace.rs");
+
+/// A request that was sent.
+struct Sent {
+    request: Request,
+    /// The control code and the activity of a traced request.
+    traced: Option<(u32, Guid)>,
+}
+
+/// Returns an event of the client, with the metadata of its declaration.
+fn event_of_client(name: &str, activity: Guid, data: Vec<u8>) -> Result<ProgramEvent, HostError> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        host_error(format!("cannot read the client's declaration: {error}"))
+    };
+    let providers =
+        wdk_etw_schema::parse::source(CLIENT_DECLARATION).map_err(|error| wrong(&error))?;
+    let mut events = providers.iter().flat_map(|provider| {
+        let types = wdk_etw_schema::tracelogging::Types::of(provider);
+        provider.events.iter().map(move |event| (event, types))
+    });
+    let (event, types) = events
+        .find(|(event, _)| event.ident == name)
+        .ok_or_else(|| wrong(&format!("there is no event {name}")))?;
+    let metadata =
+        wdk_etw_schema::tracelogging::event_metadata(&event.name, event.tag, &event.fields, types)
+            .map_err(|error| wrong(&error))?;
+    Ok(ProgramEvent {
+        descriptor: EventDescriptor {
+            channel: 11,
+            level: event.level.0,
+            opcode: event.opcode,
+            keyword: event.keyword,
+            ..EventDescriptor::default()
+        },
+        activity: Some(activity),
+        metadata: Some(metadata),
+        data,
+    })
+}
+
 /// A host that runs one driver's image in the stand-in kernel, in a new kernel for each scenario.
 pub struct StandIn {
     image: PathBuf,
@@ -30,7 +73,11 @@ pub struct StandIn {
     driver: Option<(Driver, Device)>,
     sessions: Vec<Option<(SessionHandle, PathBuf)>>,
     files: Vec<Option<etw_testkernel::File>>,
-    requests: Vec<Option<Request>>,
+    requests: Vec<Option<Sent>>,
+    /// The client, once it has sent a traced request.
+    client: Option<Program>,
+    /// The number of activities that the client has created.
+    activities: u32,
     played: usize,
 }
 
@@ -102,6 +149,8 @@ impl StandIn {
             sessions: Vec::new(),
             files: Vec::new(),
             requests: Vec::new(),
+            client: None,
+            activities: 0,
             played: 0,
         })
     }
@@ -254,13 +303,40 @@ impl Host for StandIn {
         output: usize,
     ) -> Result<Pending, HostError> {
         let request = self.file(file)?.start_device_control(code, input, output)?;
-        self.requests.push(Some(request));
+        self.requests.push(Some(Sent {
+            request,
+            traced: None,
+        }));
         Ok(Pending(self.requests.len() - 1))
+    }
+
+    fn start_traced_control(
+        &mut self,
+        file: File,
+        code: u32,
+        input: &[u8],
+        output: usize,
+    ) -> Result<(Pending, Guid), HostError> {
+        self.activities += 1;
+        // What `EventActivityIdControl` returns is unique on the computer.
+        let activity = Guid::new(self.activities, 0xC11E, 0x4274, *b"\x80client\0");
+        let length = u32::try_from(input.len()).unwrap_or(u32::MAX);
+        let data = [code.to_le_bytes(), length.to_le_bytes()].concat();
+        self.write_as_client(event_of_client("request_sent", activity, data)?)?;
+        let input = [&activity.to_bytes()[..], input].concat();
+        let output = output.saturating_add(ACTIVITY_SIZE);
+        let file = self.file(file)?;
+        let request = file.start_device_control(traced(code), &input, output)?;
+        self.requests.push(Some(Sent {
+            request,
+            traced: Some((code, activity)),
+        }));
+        Ok((Pending(self.requests.len() - 1), activity))
     }
 
     fn cancel(&mut self, request: Pending) -> Result<(), HostError> {
         match self.requests.get(request.0) {
-            Some(Some(request)) => Ok(request.cancel()?),
+            Some(Some(sent)) => Ok(sent.request.cancel()?),
             _ => Err(host_error(format!(
                 "request {} has already completed",
                 request.0
@@ -270,7 +346,20 @@ impl Host for StandIn {
 
     fn finish(&mut self, request: Pending) -> Result<Answer, HostError> {
         match self.requests.get_mut(request.0).and_then(Option::take) {
-            Some(request) => Ok(answer(request.finish()?)),
+            Some(Sent { request, traced }) => {
+                let mut answer = answer(request.finish()?);
+                if let Some((code, activity)) = traced {
+                    answer
+                        .output
+                        .drain(..ACTIVITY_SIZE.min(answer.output.len()));
+                    let returned = u32::try_from(answer.output.len()).unwrap_or(u32::MAX);
+                    let data = [code, returned, answer.status]
+                        .map(u32::to_le_bytes)
+                        .concat();
+                    self.write_as_client(event_of_client("request_answered", activity, data)?)?;
+                }
+                Ok(answer)
+            }
             None => Err(host_error(format!(
                 "request {} has already completed",
                 request.0
@@ -298,10 +387,24 @@ impl Host for StandIn {
 }
 
 impl StandIn {
+    /// Writes an event of the client, which registers its provider before its first one.
+    fn write_as_client(&mut self, event: ProgramEvent) -> Result<(), HostError> {
+        if self.client.is_none() {
+            self.client = Some(self.kernel.start_program(CLIENT, CLIENT_PROVIDER_NAME)?);
+        }
+        if let Some(client) = &self.client {
+            client.write(event)?;
+        }
+        Ok(())
+    }
+
     /// Closes and unloads everything, and fails if the verifier has reported a warning.
     fn tear_down(&mut self) -> Result<(), HostError> {
         for file in self.files.drain(..).flatten() {
             file.close()?;
+        }
+        if let Some(client) = self.client.take() {
+            client.stop()?;
         }
         if let Some((driver, device)) = self.driver.take() {
             device.remove()?;

@@ -90,7 +90,7 @@ pub fn run(request: &Request) -> Result<(), Failure> {
 /// Sends a request that waits for [`IOCTL_WAKE`], and cancels it on Ctrl+C.
 fn wait(device: &Device) -> Result<(), Failure> {
     process::catch_interrupts()?;
-    let request = device.start_control(IOCTL_WAIT, &[], size_of::<u64>())?;
+    let (request, _) = device.start_traced_control(IOCTL_WAIT, &[], size_of::<u64>())?;
     process::wait(None, || request.is_over());
     if !request.is_over() {
         request.cancel();

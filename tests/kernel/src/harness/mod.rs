@@ -11,6 +11,7 @@ pub mod file;
 pub mod image;
 pub mod kernel;
 pub mod left;
+pub mod program;
 pub mod recording;
 pub mod request;
 pub mod runner;

@@ -5,13 +5,14 @@ use std::time::Duration;
 use etl_file::{Decoded, Guid, spans};
 use etw_sample_interface::{
     IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_SET_TIMER, IOCTL_WAIT, IOCTL_WAKE, TIMER_PERIOD_MS,
-    TimerControl, keyword,
+    TimerControl, keyword, traced,
 };
 use zerocopy::IntoBytes;
 
 use super::scenario::{START, STOP, SUCCESS, Scenario, VERBOSE, names, provider, up_to};
 use crate::{
-    host::{Filter, Recording, Session},
+    client,
+    host::{Filter, Recording, Session, Source},
     stage::{Failure, Stage, expect_equal, expect_that},
 };
 
@@ -28,6 +29,20 @@ pub const SCENARIOS: &[Scenario] = &[
                  their own activities",
         requirements: &["R-O6"],
         run: across_threads,
+    },
+    Scenario {
+        name: "one-activity-with-the-client",
+        proves: "an activity runs from the client's call through the driver's DPC and back: the events \
+                 of the client, which runs in user mode, and of the driver have its id",
+        requirements: &["R-O6", "R-O7"],
+        run: one_with_the_client,
+    },
+    Scenario {
+        name: "traced-requests",
+        proves: "the driver returns the activity id of a traced request in front of its output, and \
+                 refuses a traced request without one",
+        requirements: &["R-O6"],
+        run: traced_requests,
     },
     Scenario {
         name: "events-at-dispatch-level",
@@ -91,6 +106,91 @@ fn of_the_sender(stage: &mut Stage<'_>) -> Result<(), Failure> {
                 .iter()
                 .all(|activity| *activity != Guid::default() && Some(*activity) != client),
     )
+}
+
+fn one_with_the_client(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    stage.load_driver()?;
+    let file = stage.open()?;
+    let session = requests(stage)?;
+    stage.enable(session, Source::Provider(client()), &up_to(VERBOSE))?;
+    let (answer, activity) = stage.traced_control(file, IOCTL_ECHO_IN_DPC, b"deferred", 8)?;
+    expect_equal("the echo", &b"deferred".to_vec(), &answer.output)?;
+    // A request of the same client without an activity stays apart.
+    stage.control(file, IOCTL_ECHO, b"other", 5)?;
+    let recording = stage.stop(session)?;
+    let all: Vec<Decoded> = recording
+        .events
+        .iter()
+        .map(|seen| seen.event.clone())
+        .collect();
+    let events: Vec<&Decoded> = all
+        .iter()
+        .filter(|event| event.activity == activity)
+        .collect();
+    let path: Vec<_> = events
+        .iter()
+        .map(|event| {
+            (
+                event.provider == client(),
+                event.event_name.as_deref().unwrap_or_default(),
+                event.descriptor.opcode,
+            )
+        })
+        .collect();
+    expect_equal(
+        "the events of the activity (of the client, name, opcode)",
+        &vec![
+            (true, "Request", START),
+            (false, "DeviceControl", START),
+            (false, "DpcRan", 0),
+            (false, "DeviceControl", STOP),
+            (true, "Request", STOP),
+        ],
+        &path,
+    )?;
+    // In a timeline the driver's span is inside the client's.
+    let found: Vec<_> = spans::spans(&all)
+        .into_iter()
+        .filter(|span| all[span.start].activity == activity)
+        .map(|span| all[span.start].provider)
+        .collect();
+    expect_equal(
+        "the providers of the activity's spans, from the outer to the inner one",
+        &vec![client(), crate::provider()],
+        &found,
+    )?;
+    expect_equal(
+        "all events of requests",
+        &(events.len() + 2),
+        &recording.events.len(),
+    )
+}
+
+fn traced_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    const TOO_SMALL: u32 = 0xC000_0023;
+    stage.load_driver()?;
+    let file = stage.open()?;
+    let session = requests(stage)?;
+    let id: Guid = CLIENT.parse().unwrap_or_default();
+    let input = [&id.to_bytes()[..], b"text"].concat();
+    let answer = stage.control(file, traced(IOCTL_ECHO), &input, input.len())?;
+    expect_equal("the output", &input, &answer.output)?;
+    // Without room for the output, with half an id, and with an id but no text.
+    for (length, room) in [(20, 19), (8, 20), (16, 20)] {
+        let answer = stage.control(file, traced(IOCTL_ECHO), &input[..length], room)?;
+        expect_equal("the status", &TOO_SMALL, &answer.status)?;
+    }
+    let answer = stage.control(file, traced(IOCTL_WAKE), &input, 0)?;
+    expect_equal("the status of IOCTL_WAKE", &0xC000_0225, &answer.status)?;
+    let recording = stage.stop(session)?;
+    let events = controls(&recording);
+    let ends: Vec<(u8, bool)> = events
+        .iter()
+        .map(|event| (event.descriptor.opcode, event.activity == id))
+        .collect();
+    let request = |is_sender| [(START, is_sender), (STOP, is_sender)];
+    let expected = [true, true, false, true, true].map(request).concat();
+    expect_equal("the events (opcode, of the sender)", &expected, &ends)
 }
 
 fn across_threads(stage: &mut Stage<'_>) -> Result<(), Failure> {

@@ -3,8 +3,13 @@
 use etl_file::Guid;
 
 use super::{
-    activity_routines::etw_activity_id_control, composite::EnableInfo, event::WriteCall,
-    registration, service::Context, state::HandleError, write,
+    activity_routines::etw_activity_id_control,
+    composite::EnableInfo,
+    event::{Content, WriteCall},
+    registration,
+    service::Context,
+    state::HandleError,
+    write,
 };
 use crate::{
     execution::routine::{Export, Routine, low_half},
@@ -288,5 +293,9 @@ fn etw_write_string(
         task: 0,
         keyword,
     };
-    write::write_string(context, handle, descriptor, activity, text).to_register()
+    let written = Content {
+        payload: text,
+        ..Content::default()
+    };
+    write::write_content(context, handle, descriptor, activity, written, true).to_register()
 }

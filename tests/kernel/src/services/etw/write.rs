@@ -62,13 +62,15 @@ pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
     deliver(&written, call, &route, descriptor, gathered, &sessions)
 }
 
-/// Writes an event whose only content is a string.
-pub fn write_string(
+/// Writes an event whose content is at hand: a driver's string, or what a program wrote. The call of
+/// a driver is checked.
+pub fn write_content(
     context: &Context,
     handle: u64,
     descriptor: EventDescriptor,
     activity: Option<Guid>,
-    text: Vec<u8>,
+    gathered: Content,
+    is_driver: bool,
 ) -> NtStatus {
     let route = match route(context, handle) {
         Ok(route) => route,
@@ -85,12 +87,10 @@ pub fn write_string(
         flags: 0,
     };
     let written = Written::new(context, &call, &route, &descriptor, &[]);
-    checks::arguments(&written);
+    if is_driver {
+        checks::arguments(&written);
+    }
     let interested = interested(&route, descriptor, 0, 0);
-    let gathered = Content {
-        payload: text,
-        ..Content::default()
-    };
     let sessions = filtered(&interested, descriptor, &gathered);
     if sessions.is_empty() {
         return NtStatus::SUCCESS;

@@ -1,0 +1,44 @@
+//! Tests the client's provider with the system's advapi32.dll, by the client's own declaration.
+//!
+//! Under Wine, which records no events, the calls succeed and nothing is enabled. Wine has no
+//! `EventWriteEx`, so a write that does not check whether a session enables it is not tested there.
+
+#[allow(dead_code, reason = "the test does not write every event")]
+#[path = "../src/trace.rs"]
+mod trace;
+
+use trace::provider;
+use wdk_etw::{ActivityId, NtStatus, RegisterError, Registered, WriteOptions, emit};
+
+#[test]
+fn the_provider_registers_writes_and_unregisters() {
+    emit!(provider::request_sent(1, 2));
+    let registered = provider::register();
+    assert!(
+        matches!(
+            registered,
+            Ok(Registered::Complete | Registered::Incomplete(_))
+        ),
+        "{registered:?}"
+    );
+    assert_eq!(provider::register(), Err(RegisterError::AlreadyRegistered));
+    assert!(!provider::request_sent::is_enabled());
+    assert_eq!(provider::PROVIDER.composite(), None);
+    let activity = ActivityId::create();
+    assert!(activity.is_ok(), "{activity:?}");
+    emit!(
+        provider::request_answered(1, 2, NtStatus::SUCCESS),
+        activity = activity.unwrap_or_default()
+    );
+    if std::env::var_os("WINEPREFIX").is_none() {
+        let options = WriteOptions::new();
+        assert_eq!(provider::request_sent::write(&options, 1, 2), Ok(()));
+    }
+    let statistics = provider::PROVIDER.statistics();
+    assert_eq!(statistics.failed_in_total(), 0);
+    assert_eq!(provider::unregister(), Ok(()));
+    assert_eq!(provider::unregister(), Ok(()));
+    // A provider can be registered again.
+    assert!(provider::register().is_ok());
+    assert_eq!(provider::unregister(), Ok(()));
+}

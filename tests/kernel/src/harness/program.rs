@@ -1,0 +1,128 @@
+//! Programs with ETW providers in user mode, whose part a test plays.
+
+use etl_file::{EventDescriptor, Guid};
+
+use super::{error::KernelError, kernel::Kernel, runner::Runner};
+use crate::{
+    execution::identity::Identity,
+    ground::{abi, status::NtStatus},
+    services::etw::{event::Content, registration, write::write_content},
+};
+
+/// A program's registered provider, which a test writes events with, as if the program ran beside
+/// the driver: sessions enable it, and record its events with the driver's in one trace.
+///
+/// The kernel runs drivers only, so the test plays the program's part: it says what the program
+/// writes. A provider that is dropped without
+/// [`Self::stop`] stays registered.
+pub struct Program {
+    runner: Runner,
+    identity: Identity,
+    handle: u64,
+}
+
+/// An event of a program.
+#[derive(Clone, Debug)]
+pub struct ProgramEvent {
+    /// The descriptor. The channel of a `TraceLogging` event is 11.
+    pub descriptor: EventDescriptor,
+    /// The activity id, or `None` for that of the program's thread.
+    pub activity: Option<Guid>,
+    /// The metadata of a `TraceLogging` event.
+    pub metadata: Option<Vec<u8>>,
+    /// The fields' data.
+    pub data: Vec<u8>,
+}
+
+impl Kernel {
+    /// Registers a provider of a program that runs as `identity` (`EventRegister`). Its GUID is the
+    /// standard hash of its name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the name is not one of a provider, or if the kernel bugchecks.
+    pub fn start_program(&self, identity: Identity, name: &str) -> Result<Program, KernelError> {
+        let refused = || KernelError::Status {
+            routine: "EventRegister",
+            status: NtStatus::INVALID_PARAMETER,
+        };
+        let id = Guid::of_name(name).map_err(|_| refused())?;
+        // The traits: their size and the name.
+        let size = u16::try_from(name.len() + 3).map_err(|_| refused())?;
+        let traits = [&size.to_le_bytes(), name.as_bytes(), b"\0"].concat();
+        let (handle, status) = self.runner().etw(identity, move |context| {
+            let handle = registration::register(context, id, 0, 0);
+            (handle, registration::set_traits(context, handle, traits))
+        })?;
+        if !status.is_success() {
+            return Err(KernelError::Status {
+                routine: "EventSetInformation",
+                status,
+            });
+        }
+        Ok(Program {
+            runner: self.runner().clone(),
+            identity,
+            handle,
+        })
+    }
+}
+
+impl Program {
+    /// Writes an event (`EventWriteEx`) to the sessions that enable it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a session has no room for the event, or if the kernel bugchecks.
+    pub fn write(&self, event: ProgramEvent) -> Result<(), KernelError> {
+        let handle = self.handle;
+        let EventDescriptor {
+            id,
+            version,
+            channel,
+            level,
+            opcode,
+            task,
+            keyword,
+        } = event.descriptor;
+        let descriptor = abi::EventDescriptor {
+            id,
+            version,
+            channel,
+            level,
+            opcode,
+            task,
+            keyword,
+        };
+        let content = Content {
+            payload: event.data,
+            event_metadata: event.metadata,
+            ..Content::default()
+        };
+        let status = self.runner.etw(self.identity, move |context| {
+            write_content(context, handle, descriptor, event.activity, content, false)
+        })?;
+        refuse("EventWriteEx", status)
+    }
+
+    /// Unregisters the provider (`EventUnregister`).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel bugchecks.
+    pub fn stop(self) -> Result<(), KernelError> {
+        let handle = self.handle;
+        let status = self.runner.etw(self.identity, move |context| {
+            registration::unregister(context, handle)
+        })?;
+        refuse("EventUnregister", status)
+    }
+}
+
+const fn refuse(routine: &'static str, status: NtStatus) -> Result<(), KernelError> {
+    if status.is_success() {
+        Ok(())
+    } else {
+        Err(KernelError::Status { routine, status })
+    }
+}
