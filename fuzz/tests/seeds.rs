@@ -252,7 +252,7 @@ fn manifest_compile_seeds() {
         "manifest_compile",
         manifest_compile::check,
         &[
-            ("sound.man", Ok(compiled(4, 2))),
+            ("sound.man", Ok(compiled(4, 3))),
             ("translated.man", Ok(compiled(0, 0))),
             ("odd.man", Ok(compiled(1, 0))),
         ],

@@ -10,7 +10,7 @@ use crate::{
     Encoding, Event, Field, FieldType, Layout, Map, Provider, Scalar, Shape, Structure,
     attribute::of_item as attributes,
     elements::element_size,
-    errors::Errors,
+    errors::{Errors, undeclared},
     tracelogging::{self, Types},
 };
 
@@ -126,7 +126,7 @@ fn numbers(provider: &Provider, errors: &mut Errors) {
         );
         if !provider.tasks.iter().any(|task| task.ident == list.task) {
             let names = provider.tasks.iter().map(|task| task.ident.to_string());
-            errors.push(crate::parse::undeclared("task", &list.task, names));
+            errors.push(undeclared("task", &list.task, names));
         }
     }
     unique(

@@ -1,6 +1,7 @@
 //! Errors of a declaration, collected.
 
 use proc_macro2::Span;
+use syn::Ident;
 
 /// Errors, all of which are reported.
 #[derive(Default)]
@@ -39,4 +40,18 @@ impl Errors {
     pub fn into_inner(self) -> Option<syn::Error> {
         self.0
     }
+}
+
+/// Returns the error for an undeclared name, with the names that are declared.
+pub fn undeclared(what: &str, word: &Ident, names: impl Iterator<Item = String>) -> syn::Error {
+    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    let declared = if names.is_empty() {
+        "the provider declares none".to_owned()
+    } else {
+        format!("declared: {}", names.join(", "))
+    };
+    syn::Error::new(
+        word.span(),
+        format!("the {what} `{word}` is not declared; {declared}"),
+    )
 }

@@ -7,9 +7,8 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens as _, quote};
 
 use super::{
-    max_of,
     names::{ident, pascal, rename, snake, unique, unique_type},
-    types::{Type, block, bytes, counted_text, plain, repeats, scalar, shown, written},
+    types::{Type, block, bytes, counted_text, max_of, plain, repeats, scalar, shown, written},
     writer::Writer,
 };
 

@@ -7,14 +7,12 @@
 
 mod fields;
 mod names;
+mod source;
 mod types;
 mod verify;
 mod writer;
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    ops::Range,
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use etw_manifest::{Channel, Event, Manifest, Map, Provider, is_name, replace_fields};
 use etw_wire::{Guid, winmeta};
@@ -23,6 +21,8 @@ use quote::{ToTokens as _, quote};
 use syn::Ident;
 
 use names::{ident, pascal, rename, renamed, shouting, snake, unique, unique_named};
+use source::{Part, Source};
+use types::max_of;
 use verify::{LeftOut, Missing};
 pub use writer::Note;
 use writer::Writer;
@@ -120,30 +120,6 @@ fn reserved_types() -> HashSet<String> {
 /// Returns the names that the declaration's own constants cannot have.
 fn reserved_values() -> HashSet<String> {
     ["PROVIDER", "ID", "GROUP"].map(str::to_owned).into()
-}
-
-/// The source of a module.
-struct Source {
-    source: String,
-    /// Its items.
-    parts: Vec<Part>,
-}
-
-/// An item of a module.
-struct Part {
-    /// Its lines.
-    lines: Range<usize>,
-    /// The index of the event that it declares.
-    event: Option<usize>,
-}
-
-/// Returns the largest value of an integer type.
-fn max_of(width: &str) -> u32 {
-    match width {
-        "u8" => u32::from(u8::MAX),
-        "u16" => u32::from(u16::MAX),
-        _ => u32::MAX,
-    }
 }
 
 /// Returns an item as source text, with a line for each part.

@@ -161,6 +161,15 @@ fn imported() -> impl Iterator<Item = (Scalar, Format)> {
     })
 }
 
+/// Returns the largest value of an integer type.
+pub fn max_of(width: &str) -> u32 {
+    match width {
+        "u8" => u32::from(u8::MAX),
+        "u16" => u32::from(u16::MAX),
+        _ => u32::MAX,
+    }
+}
+
 /// Returns true if arrays can have elements of the type.
 pub fn repeats(kind: &Type) -> bool {
     let name = kind.inner.to_string();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use etw_manifest::{Manifest, Presentation, Provider, check};
 
-use super::{Note, Part};
+use super::{source::Part, writer::Note};
 use crate::declaration::{self, Files};
 
 /// Images that make no difference.

@@ -10,11 +10,13 @@ use syn::{
 };
 
 use super::{
-    event::{field, level, undeclared, without_keyword, without_level},
+    event::{field, level, without_keyword, without_level},
     library,
     words::{Given, item},
 };
-use crate::{Field, FieldType, Level, Structure, attribute, check, tracelogging::Types};
+use crate::{
+    Field, FieldType, Level, Structure, attribute, check, errors::undeclared, tracelogging::Types,
+};
 
 /// An event that is declared at its call site: `event!(PROVIDER, "Name", level = Info,
 /// keyword = …, { field: type = value, … })`.

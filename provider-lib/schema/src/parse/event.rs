@@ -16,7 +16,8 @@ use super::{
     words::{Given, item, number},
 };
 use crate::{
-    Encoding, Event, Field, FieldType, Level, Provider, attribute, message, types::FieldOptions,
+    Encoding, Event, Field, FieldType, Level, Provider, attribute, errors::undeclared, message,
+    types::FieldOptions,
 };
 
 /// Parses a field. `own` has the names of the declaration's types.
@@ -186,20 +187,6 @@ impl Parse for EventSettings {
         }
         Ok(settings)
     }
-}
-
-/// Returns the error for an undeclared name, with the names that are declared.
-pub fn undeclared(what: &str, word: &Ident, names: impl Iterator<Item = String>) -> syn::Error {
-    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
-    let declared = if names.is_empty() {
-        "the provider declares none".to_owned()
-    } else {
-        format!("declared: {}", names.join(", "))
-    };
-    syn::Error::new(
-        word.span(),
-        format!("the {what} `{word}` is not declared; {declared}"),
-    )
 }
 
 fn keyword_bits(words: &[Ident], provider: &Provider) -> syn::Result<u64> {

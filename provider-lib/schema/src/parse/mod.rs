@@ -12,7 +12,6 @@ mod words;
 
 use proc_macro2::TokenStream;
 
-pub(crate) use self::event::undeclared;
 pub use self::{
     ad_hoc::{AdHoc, Limit, ad_hoc},
     configure::predicates,

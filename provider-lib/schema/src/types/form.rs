@@ -8,7 +8,11 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-use super::{Scalar, Shape, format::Format, table::Representation};
+use super::{
+    format::Format,
+    shape::Shape,
+    table::{Representation, Scalar},
+};
 use crate::attribute;
 
 /// The form of a field, from its attributes.

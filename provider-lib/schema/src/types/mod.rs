@@ -10,23 +10,14 @@ use syn::{
 
 pub use self::form::{Block, Counter, Form};
 pub use self::format::Format;
+pub use self::shape::Shape;
 pub use self::table::{Representation, Row, Scalar, Text};
 use crate::attribute;
 
 mod form;
 mod format;
+mod shape;
 mod table;
-
-/// The number of values of a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Shape {
-    /// One value.
-    One,
-    /// A fixed number of values.
-    Fixed(u16),
-    /// A number of values that differs between events.
-    Counted,
-}
 
 /// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
