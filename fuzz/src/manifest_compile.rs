@@ -6,6 +6,7 @@ use etw_manifest::{
     resources::{Version, message_table, wevt_template},
 };
 use wdk_etw_build::import;
+use wdk_etw_schema::Provider;
 
 use crate::text::{assert_sentence, sentence};
 
@@ -57,14 +58,10 @@ pub fn check(data: &[u8]) -> Result<Compiled, String> {
         panic!("the resources are not read: {error}");
     }
     let imported = import::declaration(&read, None);
-    assert!(
-        wdk_etw_schema::parse::source(&imported.source)
-            .is_ok_and(|providers| providers.len() == read.providers.len())
-            || is_beyond_declarations(&read),
-        "{}\n{:?}",
-        imported.source,
-        wdk_etw_schema::parse::source(&imported.source).map(|_| ())
-    );
+    match wdk_etw_schema::parse::source(&imported.source) {
+        Ok(declared) => check_notes(&read, &declared, &imported.notes),
+        Err(error) => panic!("the declaration is refused: {error}\n{}", imported.source),
+    }
     Ok(Compiled {
         providers: read.providers.len(),
         events: read.providers.iter().map(|it| it.events.len()).sum(),
@@ -73,21 +70,26 @@ pub fn check(data: &[u8]) -> Result<Compiled, String> {
     })
 }
 
-/// Returns whether a manifest contains a part that a declaration cannot express, such as a long
-/// name.
-fn is_beyond_declarations(manifest: &manifest::Manifest) -> bool {
-    const MAX_NAME: usize = 100;
-    manifest.providers.iter().any(|provider| {
-        provider.name.len() > MAX_NAME
-            || provider
-                .templates
+/// Checks that a note names each provider and event that the declaration leaves out.
+fn check_notes(read: &manifest::Manifest, declared: &[Provider], notes: &[import::Note]) {
+    for provider in &read.providers {
+        let Some(other) = declared.iter().find(|other| other.guid == provider.guid) else {
+            let of_provider = format!("the provider {} was not imported", provider.name);
+            let is_noted = notes.iter().any(|note| note.what.starts_with(&of_provider));
+            assert!(is_noted, "{of_provider}: {notes:?}");
+            continue;
+        };
+        for event in &provider.events {
+            let (id, version) = (event.id, event.version);
+            let mut events = other.events.iter();
+            let of_event = format!("event {id} version {version} was not imported");
+            let is_there = events.any(|one| (one.id, one.version) == (id, version));
+            let is_noted = notes
                 .iter()
-                .any(|template| template.properties.len() > 32)
-            || provider
-                .levels
-                .iter()
-                .any(|level| level.value < 16 && !level.standard)
-    })
+                .any(|note| note.at == event.at && note.what.starts_with(&of_event));
+            assert!(is_there || is_noted, "{of_event}: {notes:?}");
+        }
+    }
 }
 
 fn check_failures(failures: &Failures, text: &str) {

@@ -34,7 +34,8 @@ impl fmt::Display for ActivityError {
         match self {
             Self::Refused(status) => write!(
                 f,
-                "cannot create, read or set the activity id: EtwActivityIdControl returned {status}"
+                "cannot create, read or set the activity id: {} returned {status}",
+                ffi::NAMES.activity
             ),
             Self::TooHighIrql(irql) => write!(
                 f,

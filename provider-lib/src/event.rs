@@ -352,6 +352,42 @@ pub const fn count<T>(bytes: &[u8]) -> u16 {
     }
 }
 
+/// Refers to a block of fixed-size fields, whose size the event's layout knows. Compiling fails if the
+/// target's types have another size, which decoders could not read.
+#[must_use]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the function compiles to two moves")]
+pub fn block_of_size<T: PlainData, const SIZE: usize>(block: &T) -> EventDataDescriptor<'_> {
+    const {
+        assert!(
+            size_of::<T>() == SIZE,
+            "the fields have another size on this target than in the event's layout"
+        );
+    }
+    EventDataDescriptor::of(block)
+}
+
+/// Returns a count that is at most `asked` and at most that of each of the values: their sizes in
+/// bytes, and the sizes of their elements.
+#[must_use]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the values' number is a constant")]
+pub fn least(asked: u64, values: &[(usize, usize)]) -> usize {
+    let mut least = usize::try_from(asked).unwrap_or(usize::MAX);
+    for (size, unit) in values {
+        least = least.min(size.checked_div(*unit).unwrap_or(0));
+    }
+    least
+}
+
+/// Returns the first `count` elements of a value's bytes.
+#[must_use]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the size of an element is a constant")]
+pub fn first(bytes: &[u8], count: usize, unit: usize) -> &[u8] {
+    bytes.get(..count.wrapping_mul(unit)).unwrap_or(bytes)
+}
+
 /// Returns the bytes of a slice of values, as they are in memory.
 #[must_use]
 #[inline(always)]

@@ -1,4 +1,4 @@
-//! ETW (Event Tracing for Windows) for kernel-mode Rust drivers.
+//! ETW (Event Tracing for Windows) for kernel-mode Rust drivers and, with a feature, for programs.
 //!
 //! A driver declares its provider and its events in one module, registers the provider in
 //! `DriverEntry`, writes events at any IRQL, and unregisters the provider when it is
@@ -55,6 +55,27 @@
 //! - Failures are reported: errors name the routine and its `NTSTATUS`, and failed writes are
 //!   counted by status ([`Provider::failures`]). [`Provider::statistics`] returns all counters.
 //!
+//! # User mode
+//!
+//! With the feature `user-mode`, the crate calls advapi32.dll instead of ntoskrnl.exe, and the same
+//! declarations and macros work in programs, services and UMDF drivers: the state, the hot path and
+//! the interface are the same. The differences:
+//!
+//! - There is no IRQL. What is said about IRQLs and about non-pageable memory does not apply.
+//! - Statuses are those that the kernel's routine returns in the same case. Other Win32 error codes
+//!   become `0xC007` and the code (`NTSTATUS_FROM_WIN32`).
+//! - [`Provider::register_with`] allocates from the process's heap instead of the pool.
+//! - A thread's activity id is that of the process's thread. The kernel has another one for the
+//!   same thread, so pass an activity to a driver in the request.
+//! - A DLL must unregister its providers before it is unloaded.
+//!
+//! One compilation of the crate is for one mode, and cargo compiles a dependency once for all
+//! packages of a build: in a command that builds a driver and a program together, for the same
+//! target, the program's feature would apply to the driver. So build them with separate commands.
+//! The declaration refuses the wrong mode, at compile time, in packages that `wdk-build` configures
+//! as a KMDF, WDM or UMDF driver, and in programs for Windows that lack the feature. The compiler
+//! cannot refuse it in a library crate, which can be part of either.
+//!
 //! # What it does not do
 //!
 //! The crate writes events. It does not start sessions or read traces. It supports x64 and arm64
@@ -73,6 +94,12 @@
     )
 )]
 
+// Fields of the types `usize`, `isize` and `Pointer` have 64 bits.
+const _: () = assert!(
+    size_of::<usize>() <= size_of::<u64>(),
+    "events cannot have integers of this target's size"
+);
+
 mod activity;
 mod counters;
 mod data;
@@ -83,6 +110,7 @@ mod failures;
 mod ffi;
 mod filter;
 mod limit;
+mod mode;
 mod notification;
 mod plain;
 mod pool;
@@ -114,8 +142,8 @@ pub use crate::{
     traced::{HasStatus, Traced},
     traits::{Traits, TraitsBuffer, TraitsError},
     types::{
-        F32, F64, FileTime, HResult, Luid, Pointer, Port, ProcessId, Sid, SystemTime, ThreadId,
-        UnicodeString, Utf16CStr, Win32Error,
+        Bool32, F32, F64, FileTime, HResult, Luid, Pointer, Port, ProcessId, Sid, SystemTime,
+        ThreadId, UnicodeString, Utf16CStr, Win32Error,
     },
     write::{WriteError, WriteFlags, WriteOptions},
 };
@@ -265,12 +293,64 @@ pub use wdk_etw_macros::event;
 ///
 #[doc = include_str!("field-types.md")]
 ///
+/// `usize`, `isize` and `Pointer` have 64 bits in the event, on x64 and on ARM64. The declaration's own
+/// types take precedence over field types of the same name.
+///
+/// Attributes of a field change what the event says of it, for authors who follow a manifest:
+///
+/// | attribute | effect |
+/// |---|---|
+/// | `#[out_type = "win:HexInt64"]` | the presentation, by its name in manifests; `TraceLogging` has most of them |
+/// | `#[length(u8)]`, `#[count(u32, name = "Entries")]` | the type, and in manifests the name, of the length or count before a string, bytes, a `SocketAddr` or an array; longer values are cut. The length of text in a field of its own counts characters. Manifest events only |
+/// | `#[length(field = size)]`, `#[count(field = count)]` | the length or count is an earlier field, which several values can share; what is written is at most as long as the shortest of them. Manifest events only |
+/// | `#[counted] &[u8]` | bytes that contain their length (`win:CountedBinary`), without a field for it |
+/// | `#[bytes] [u8; 6]`, `#[text] [u16; 8]`, `#[text] [u8; 8]` | bytes or text of a fixed length, not an array. Manifest events only |
+///
+/// A map's `#[name = "…"]` is its name in the manifest. Two maps of different integer types with one
+/// name are one map in the manifest. An entry of a bit map may be a mask of several bits, written in
+/// hexadecimal or with `|`. `#[opcodes(task = Transfer)]` lists the opcodes of a task, `#[levels]`
+/// names the provider's own levels, and a channel with `#[channel(Import)]` is a log of Windows:
+/// System (8), Application (9) or Security (10).
+///
 /// [`Dump`] is the type of a field for a range of bytes with its offset, such as part of a buffer or
 /// of a device's registers. It is a structure that the library provides.
+///
+/// # Encodings
+///
+/// An event is in the manifest or describes itself; both have the same fields. The difference:
+///
+#[doc = include_str!("encodings.md")]
+///
+/// # Conditional compilation
+///
+/// `#[cfg(…)]` and `#[cfg_attr(…)]` apply to the module, its items, the variants of tasks, opcodes,
+/// channels and maps, and the fields of events and structures:
+///
+/// ```
+/// #[wdk_etw::provider(name = "Contoso.Driver")]
+/// mod trace {
+///     #[event(level = Info, keyword = none)]
+///     pub fn read_complete(length: u32, #[cfg(debug_assertions)] #[hex] address: u64);
+///
+///     #[cfg(target_arch = "x86_64")]
+///     #[event(level = Verbose, keyword = none)]
+///     pub fn stepped();
+/// }
+/// ```
+///
+/// An event has only the fields that the configuration has, also where a `message` counts them. The
+/// parts that it does not have are not checked. A driver whose image has decoding resources can use
+/// the conditions that its build script knows: the package's features, the target's properties and
+/// the options in `RUSTFLAGS`. Any other one, such as `debug_assertions`, is an error of the build
+/// script; `wdk_etw_build::Image::cfg` tells it the value of an option that is set elsewhere.
+///
+/// # Fields that do not fit
 ///
 /// A string or array that does not fit in the event is cut, between characters or elements.
 /// [`Failures::cut`] counts the cuts, and the provider writes an event `FieldCut` before the
 /// event, which has the event's id and name, the field's index, and its length before and after.
+///
+/// # Generated items
 ///
 /// The macro generates `PROVIDER`, `ID`, `GROUP`, `register()`, `unregister()`, the keywords and
 /// the types. For each event it generates a function that writes the event, and a module with
@@ -282,9 +362,11 @@ pub use wdk_etw_macros::provider;
 pub mod __macro {
     //! The functions and types that the macros' expansions use. Not a stable interface.
     pub use crate::event::{
-        Cut, EventBlob, EventRef, Packed, SocketBytes, Write, bytes_of, count, length,
+        Cut, EventBlob, EventRef, Packed, SocketBytes, Write, block_of_size, bytes_of, count,
+        first, least, length,
     };
     pub use crate::limit::FirstOption;
+    pub use crate::mode::{USER_MODE, assert_kernel_mode, assert_user_mode};
     pub use crate::write::{Options, Plain};
     pub use core::compile_error;
 }

@@ -105,8 +105,8 @@ impl fmt::Display for Refusals {
             if let Some(status) = status {
                 write!(
                     f,
-                    "{separator}EtwSetInformation(EventProvider{class}) returned {status}: \
-                     {consequence}"
+                    "{separator}{}(EventProvider{class}) returned {status}: {consequence}",
+                    ffi::NAMES.set_information
                 )?;
                 separator = "; ";
             }
@@ -144,7 +144,8 @@ impl fmt::Display for RegisterError {
             Self::Refused(status) => {
                 write!(
                     f,
-                    "cannot register the provider: EtwRegister returned {status}"
+                    "cannot register the provider: {} returned {status}",
+                    ffi::NAMES.register
                 )
             }
             Self::NoPool(bytes) => write!(
@@ -184,7 +185,8 @@ impl fmt::Display for UnregisterError {
             Self::Refused(status) => {
                 write!(
                     f,
-                    "cannot unregister the provider: EtwUnregister returned {status}"
+                    "cannot unregister the provider: {} returned {status}",
+                    ffi::NAMES.unregister
                 )
             }
             Self::TooHighIrql(irql) => write!(

@@ -4,7 +4,7 @@ use crate::{NtStatus, WriteError};
 
 /// Writes an event if a result is an error, and returns the result unchanged.
 ///
-/// ```
+/// ```no_run
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
 /// # mod trace {
 /// #[event(level = Error, keyword = none)]
@@ -79,7 +79,7 @@ impl<T, E: HasStatus> Traced for Result<T, E> {
 
 impl Traced for NtStatus {
     #[inline]
-    fn traced(self, write: impl FnOnce(NtStatus)) -> Self {
+    fn traced(self, write: impl FnOnce(Self)) -> Self {
         if !self.is_success() {
             write(self);
         }

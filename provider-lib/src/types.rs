@@ -26,6 +26,8 @@ number! {
     /// A point in time: the number of 100 ns units since 1601-01-01 UTC (`FILETIME`), as
     /// `KeQuerySystemTimePrecise` returns it.
     FileTime(i64);
+    /// A `BOOL`: 32 bits, false if zero. A `bool` takes one byte in an event.
+    Bool32(u32);
     /// An `HRESULT`.
     HResult(i32);
     /// A Win32 error code.
@@ -38,8 +40,14 @@ number! {
     Port(u16);
 }
 
+impl From<bool> for Bool32 {
+    fn from(value: bool) -> Self {
+        Self(value.into())
+    }
+}
+
 plain!(
-    FileTime, HResult, Win32Error, ProcessId, ThreadId, SystemTime, Luid, F32, F64
+    Bool32, Pointer, FileTime, HResult, Win32Error, ProcessId, ThreadId, SystemTime, Luid, F32, F64
 );
 
 /// A date and time of day (`SYSTEMTIME`).

@@ -197,7 +197,12 @@ impl WriteError {
 
 impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot write the event: EtwWriteEx returned {}", self.0)
+        write!(
+            f,
+            "cannot write the event: {} returned {}",
+            ffi::NAMES.write,
+            self.0
+        )
     }
 }
 

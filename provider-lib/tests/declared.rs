@@ -115,6 +115,7 @@ mod trace {
         i64: i64,
         u64: u64,
         size: usize,
+        difference: isize,
         #[hex] hex8: u8,
         #[hex] hex16: u16,
         #[hex] hex32: i32,
@@ -626,16 +627,17 @@ fn text() -> impl Strategy<Value = String> {
 proptest! {
     // R-O5: every type of field, by an independent reader.
     #[test]
-    fn integers_read_back(a: i8, b: u8, c: i16, d: u16, e: i32, f: u32, g: i64, h: u64, i: usize) {
+    fn integers_read_back(a: i8, b: u8, c: i16, d: u16, e: i32, f: u32, g: i64, h: u64, i: usize, j: isize) {
         let etw = registered();
-        emit!(trace::integers(a, b, c, d, e, f, g, h, i, b, d, e, h, i));
+        emit!(trace::integers(a, b, c, d, e, f, g, h, i, j, b, d, e, h, i));
         let i = i as u64;
         prop_assert_eq!(
             values(&one(&etw)),
             vec![
                 Value::Int(a.into()), Value::UInt(b.into()), Value::Int(c.into()),
                 Value::UInt(d.into()), Value::Int(e.into()), Value::UInt(f.into()),
-                Value::Int(g), Value::UInt(h), Value::UInt(i), Value::Hex(b.into()),
+                Value::Int(g), Value::UInt(h), Value::UInt(i), Value::Int(j as i64),
+                Value::Hex(b.into()),
                 Value::Hex(d.into()), Value::Hex(e.cast_unsigned().into()), Value::Hex(h),
                 Value::Hex(i),
             ]

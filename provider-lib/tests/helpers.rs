@@ -97,8 +97,8 @@ fn a_dump_is_its_offset_the_whole_size_and_the_bytes() {
         5,
         Dump::window(&buffer, 1, 1).based_at(0x1000)
     ));
-    let dumps: Vec<_> = etw.writes().iter().map(decoded).collect();
-    let dumps: Vec<_> = dumps.into_iter().map(|fields| fields[1].clone()).collect();
+    let writes = etw.writes();
+    let dumps: Vec<_> = writes.iter().map(|one| decoded(one)[1].clone()).collect();
     let named = |value| ("Data".to_owned(), value);
     assert_eq!(
         dumps,

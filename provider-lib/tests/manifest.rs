@@ -96,6 +96,7 @@ fn write_events() {
             second: 30,
             millisecond: 40,
         },
+        -9,
     ));
     emit!(trace::meanings(
         NtStatus(-1_073_741_823),
@@ -174,7 +175,7 @@ fn the_resources_decode_written_events() {
     let expected = [
         "Numbers: A=-1, B=2, C=-3, D=4, E=-5, F=6, G=-7, H=8, I=9, J=true, K=1.5, L=-0.25, M=0x0, \
          N=07070707-0707-0707-0707-070707070707, O=2025-07-28T20:41:31.4272256Z, \
-         P=2026-11-21T10:20:30.040",
+         P=2026-11-21T10:20:30.040, Q=-9",
         "Meanings: Status=0xc0000001, Result=0xfffffffe, Error=5, Process=6, Thread=7, Port=443, \
          V4=127.0.0.1, V6=::1, A=0xa, B=0xbb, C=0xccc, D=0xdddd, There=0x1234",
         "Texts: Text=\"text \u{e9}\", Json=\"{}\", Wide=\"weit\", BytesLength=3, Bytes=hex:010203, \

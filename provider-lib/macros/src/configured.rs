@@ -4,7 +4,7 @@
 //! predicates ([`Evaluated`]), and the second one knows them.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens as _, quote};
+use quote::quote;
 use syn::{
     Attribute, Ident, Token,
     parse::{ParseStream, Parser as _},
@@ -33,7 +33,7 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Toke
     let evaluated = Evaluated::take(&predicates, &mut attributes);
     let module = attributes
         .iter()
-        .map(|attribute| attribute.to_token_stream())
+        .map(quote::ToTokens::to_token_stream)
         .chain([rest])
         .collect();
     expand(&parse::provider(arguments, module, &evaluated)?)

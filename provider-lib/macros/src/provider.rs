@@ -124,9 +124,12 @@ fn registration(provider: &Provider) -> TokenStream {
     let binary_tracking = provider
         .binary_tracking
         .then(|| quote!(.with_binary_tracking()));
+    let mode = mode();
     let statistics = provider.statistics.then(|| quote!(.with_statistics()));
     let doc = format!(" The provider {name}, `{}`.", provider.guid);
     quote! {
+        #mode
+
         static __WDK_ETW_TRAITS: ::wdk_etw::Traits = ::wdk_etw::traits!(#name #group #(#custom)*);
 
         /// The provider's GUID.
@@ -181,6 +184,29 @@ fn registration(provider: &Provider) -> TokenStream {
             }
             __wdk_etw_provider()
         }
+    }
+}
+
+/// Generates the checks that `wdk-etw` is compiled for the mode in which this package runs.
+/// `wdk-build` sets the names of the drivers' kinds, and cargo a program's name.
+fn mode() -> TokenStream {
+    let is_program = std::env::var_os("CARGO_BIN_NAME").is_some();
+    let program = is_program.then(|| {
+        quote! {
+            #[cfg(windows)]
+            const _: () = ::wdk_etw::__macro::assert_user_mode(::wdk_etw::__macro::USER_MODE);
+        }
+    });
+    quote! {
+        #program
+
+        #[allow(unexpected_cfgs)]
+        const _: () = {
+            #[cfg(any(driver_model__driver_type = "KMDF", driver_model__driver_type = "WDM"))]
+            ::wdk_etw::__macro::assert_kernel_mode(::wdk_etw::__macro::USER_MODE);
+            #[cfg(driver_model__driver_type = "UMDF")]
+            ::wdk_etw::__macro::assert_user_mode(::wdk_etw::__macro::USER_MODE);
+        };
     }
 }
 
@@ -264,6 +290,68 @@ fn structure(structure: &Structure) -> syn::Result<TokenStream> {
     })
 }
 
+/// Generates the functions of an event that write it as `trace::event(…)` and `emit!` call them. Their
+/// names have the place of the event's, so that errors about arguments show the declaration.
+fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream {
+    let docs = docs(&event.docs);
+    let options = Ident::new("options", Span::mixed_site());
+    let call = Ident::new("__wdk_etw_call", event.ident.span());
+    let emit = Ident::new("__wdk_etw_emit", event.ident.span());
+    quote! {
+        #docs
+        ///
+        /// A call of this function always evaluates the arguments. [`::wdk_etw::emit`]
+        /// evaluates them only if a session enables the event.
+        ///
+        /// # IRQL
+        ///
+        /// Any. Above `APC_LEVEL` the arguments must be in non-pageable memory.
+        #[inline(always)]
+        pub fn #call(#(#idents: #types),*) {
+            if self::is_enabled() {
+                // The provider counts the failure; this function returns no result.
+                let __wdk_etw_result =
+                    self::write(::wdk_etw::__macro::Plain, #(#idents),*);
+            }
+        }
+
+        /// The event with the options of a write. Its method has one argument for each field,
+        /// so that errors about the arguments of `emit!` count only these.
+        #[doc(hidden)]
+        pub struct __WdkEtwWith<O>(O);
+
+        #[doc(hidden)]
+        #[inline(always)]
+        pub fn __wdk_etw_with<O: ::wdk_etw::__macro::Options>(
+            #options: O,
+        ) -> __WdkEtwWith<O> {
+            __WdkEtwWith(#options)
+        }
+
+        impl<O: ::wdk_etw::__macro::Options> __WdkEtwWith<O> {
+            #[inline(always)]
+            pub fn #emit(
+                self,
+                #(#idents: #types),*
+            ) -> ::core::result::Result<(), ::wdk_etw::WriteError> {
+                self::write(self.0, #(#idents),*)
+            }
+        }
+    }
+}
+
+/// Generates the function by which `emit!` applies a rate limit.
+fn admits() -> TokenStream {
+    quote! {
+        #[doc(hidden)]
+        #[inline(always)]
+        #[must_use]
+        pub fn __admits(limit: &::wdk_etw::RateLimit) -> bool {
+            super::PROVIDER.admits(limit)
+        }
+    }
+}
+
 /// The functions that write a provider's events, one for each layout.
 struct Writers<'a> {
     provider: &'a Provider,
@@ -288,7 +376,7 @@ impl Writers<'_> {
             layout
                 .leaves
                 .iter()
-                .map(|leaf| leaf.wire.without_format())
+                .map(|leaf| (leaf.wire.without_format(), leaf.counter, leaf.counted_by))
                 .collect::<Vec<_>>(),
             parameters
                 .iter()
@@ -329,8 +417,7 @@ impl Writers<'_> {
             event.ident.span(),
         )?;
         let writer = self.writer(event, &layout);
-        let quiet = quiet();
-        let docs = docs(&event.docs);
+        let (quiet, admits) = (quiet(), admits());
         let Event {
             ident,
             visibility,
@@ -357,14 +444,12 @@ impl Writers<'_> {
         let metadata = Literal::byte_string(&metadata);
         let idents = names::parameters(event);
         let options = Ident::new("options", Span::mixed_site());
-        // Errors about the function's arguments show the declaration.
-        let call = Ident::new("__wdk_etw_call", ident.span());
-        let emit = Ident::new("__wdk_etw_emit", ident.span());
         let types: Vec<_> = event
             .fields
             .iter()
             .map(|field| names::parameter(field, &quote!(super::)))
             .collect();
+        let calls = calls(event, &idents, &types);
         let of_module = format!(
             " The descriptor, check and write of the event `{}`.",
             event.name
@@ -372,50 +457,12 @@ impl Writers<'_> {
         Ok(quote! {
             #[doc(inline)]
             #[allow(unused_imports)]
-            #visibility use self::#ident::#call as #ident;
+            #visibility use self::#ident::__wdk_etw_call as #ident;
 
             #[doc = #of_module]
             #quiet
             #visibility mod #ident {
-                #docs
-                ///
-                /// A call of this function always evaluates the arguments. [`::wdk_etw::emit`]
-                /// evaluates them only if a session enables the event.
-                ///
-                /// # IRQL
-                ///
-                /// Any. Above `APC_LEVEL` the arguments must be in non-pageable memory.
-                #[inline(always)]
-                pub fn #call(#(#idents: #types),*) {
-                    if self::is_enabled() {
-                        // The provider counts the failure; this function returns no result.
-                        let __wdk_etw_result =
-                            self::write(::wdk_etw::__macro::Plain, #(#idents),*);
-                    }
-                }
-
-                /// The event with the options of a write. Its method has one argument for each field,
-                /// so that errors about the arguments of `emit!` count only these.
-                #[doc(hidden)]
-                pub struct __WdkEtwWith<O>(O);
-
-                #[doc(hidden)]
-                #[inline(always)]
-                pub fn __wdk_etw_with<O: ::wdk_etw::__macro::Options>(
-                    #options: O,
-                ) -> __WdkEtwWith<O> {
-                    __WdkEtwWith(#options)
-                }
-
-                impl<O: ::wdk_etw::__macro::Options> __WdkEtwWith<O> {
-                    #[inline(always)]
-                    pub fn #emit(
-                        self,
-                        #(#idents: #types),*
-                    ) -> ::core::result::Result<(), ::wdk_etw::WriteError> {
-                        self::write(self.0, #(#idents),*)
-                    }
-                }
+                #calls
 
                 static __WDK_ETW_EVENT: ::wdk_etw::__macro::EventBlob<#size> =
                     ::wdk_etw::__macro::EventBlob::new(DESCRIPTOR, *#metadata);
@@ -443,12 +490,7 @@ impl Writers<'_> {
                     )
                 }
 
-                #[doc(hidden)]
-                #[inline(always)]
-                #[must_use]
-                pub fn __admits(limit: &::wdk_etw::RateLimit) -> bool {
-                    super::PROVIDER.admits(limit)
-                }
+                #admits
 
                 /// Writes the event, or does nothing while the provider is not registered.
                 /// `options` is a `&`[`WriteOptions`](::wdk_etw::WriteOptions).

@@ -8,7 +8,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::Ident;
 use wdk_etw_schema::{
-    BlockPart, DataDescriptor, Encoding, Format, Layout, Leaf, Representation, Text, Wire,
+    BlockPart, DataDescriptor, Encoding, Format, Layout, Leaf, Representation, Scalar, Text, Wire,
 };
 
 use crate::names;
@@ -112,8 +112,12 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
         let (write, room) = (reserved("write"), reserved("room"));
         // An event with more fields than this has too many data descriptors.
         let field = u16::try_from(leaf.field).unwrap_or(u16::MAX);
+        let most = leaf.limit().map_or_else(
+            || quote!(#room),
+            |limit| quote!(::core::cmp::Ord::min(#room, #limit)),
+        );
         return quote! {
-            let #text: &[::core::primitive::u8] = #write.fit(#bytes, #room, #field, #cut);
+            let #text: &[::core::primitive::u8] = #write.fit(#bytes, #most, #field, #cut);
             let #room = #room.wrapping_sub(#text.len());
         };
     }
@@ -139,17 +143,69 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
     }
 }
 
+/// Returns whether a leaf is the length or count of another.
+fn is_counter(at: usize, layout: &Layout) -> bool {
+    let mut leaves = layout.leaves.iter();
+    leaves.any(|leaf| leaf.counted_by == Some(at))
+}
+
+/// Generates the number that a field with a length or count has in the event: the caller's, or that
+/// of the shortest value which it counts. The other values are cut to it.
+fn counters(layout: &Layout) -> TokenStream {
+    let mut all = TokenStream::new();
+    for (at, leaf) in layout.leaves.iter().enumerate() {
+        if !is_counter(at, layout) {
+            continue;
+        }
+        let (count, asked) = (local("n", at), value(leaf));
+        let counted: Vec<_> = layout
+            .leaves
+            .iter()
+            .enumerate()
+            .filter(|(_, other)| other.counted_by == Some(at))
+            .map(|(other, leaf)| (local("t", other), leaf.unit()))
+            .collect();
+        let texts = counted.iter().map(|(text, _)| text);
+        let units = counted.iter().map(|(_, unit)| unit);
+        all.extend(quote! {
+            let #count: usize =
+                ::wdk_etw::__macro::least(#asked as u64, &[#((#texts.len(), #units)),*]);
+        });
+        for (text, unit) in &counted {
+            all.extend(quote! {
+                let #text: &[u8] = ::wdk_etw::__macro::first(#text, #count, #unit);
+            });
+        }
+    }
+    all
+}
+
 /// Returns the expression for a part of a block.
 fn part(part: BlockPart, layout: &Layout) -> TokenStream {
     match part {
+        BlockPart::Value(at) if is_counter(at, layout) => {
+            let count = local("n", at);
+            match layout.leaves[at].wire {
+                Wire::Plain(scalar, _) => {
+                    let scalar = names::scalar(scalar);
+                    quote!((#count as #scalar))
+                }
+                _ => in_block(&layout.leaves[at]),
+            }
+        }
         BlockPart::Value(at) => in_block(&layout.leaves[at]),
         BlockPart::Length(at) => {
             let text = local("t", at);
-            match layout.leaves[at].wire {
+            let leaf = &layout.leaves[at];
+            let length = match leaf.wire {
                 Wire::CountedIpv6 => quote!(16_u16),
                 Wire::Counted(scalar) => {
                     let scalar = names::scalar(scalar);
                     quote!(::wdk_etw::__macro::count::<#scalar>(#text))
+                }
+                // A length in a field of its own counts characters.
+                Wire::Text(kind) if leaf.counter.is_some() && kind.unit() == 2 => {
+                    quote!(::wdk_etw::__macro::count::<u16>(#text))
                 }
                 Wire::Text(_) | Wire::SocketAddr => quote!(::wdk_etw::__macro::length(#text)),
                 // The layout puts no length before these.
@@ -157,7 +213,14 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
                 | Wire::Map(_)
                 | Wire::Fixed(..)
                 | Wire::Terminated(_)
-                | Wire::Sid => TokenStream::new(),
+                | Wire::Sid => return TokenStream::new(),
+            };
+            match leaf.counter {
+                None | Some(Scalar::U16) => length,
+                Some(other) => {
+                    let other = names::scalar(other);
+                    quote!((#length as #other))
+                }
             }
         }
         BlockPart::Nul(at) => match layout.leaves[at].wire {
@@ -195,6 +258,11 @@ fn block(parts: &[BlockPart], layout: &Layout) -> TokenStream {
     quote!(::wdk_etw::__macro::Packed(#first, #rest))
 }
 
+/// Returns the size of a block in bytes, as the layout has it.
+fn size(parts: &[BlockPart], layout: &Layout) -> usize {
+    parts.iter().map(|part| part.size(&layout.leaves)).sum()
+}
+
 /// A function that writes the events of one layout.
 pub struct Writer<'a> {
     pub name: Ident,
@@ -222,9 +290,9 @@ impl Writer<'_> {
         let slow_name = format_ident!("{}_slow", self.name);
         let prepare_all = |path| {
             let leaves = layout.leaves.iter().enumerate();
-            leaves
-                .map(|(at, leaf)| prepare(at, leaf, path))
-                .collect::<TokenStream>()
+            let mut all: TokenStream = leaves.map(|(at, leaf)| prepare(at, leaf, path)).collect();
+            all.extend(counters(layout));
+            all
         };
         let room = layout.room;
         let (prepare_fast, prepare_slow) = (prepare_all(Path::Fast), prepare_all(Path::Slow));
@@ -240,23 +308,28 @@ impl Writer<'_> {
                 #slow_body
             },
         );
-        let lengths: Vec<_> = layout
+        let cut: Vec<_> = layout
             .leaves
             .iter()
             .enumerate()
             .filter(|(_, leaf)| bytes(leaf).is_some())
-            .map(|(at, _)| local("t", at))
+            .map(|(at, leaf)| (local("t", at), leaf.limit()))
             .collect();
-        let too_long = lengths
-            .split_first()
-            .map(|(first, rest)| quote!(|| #first.len() #(.saturating_add(#rest.len()))* > #room));
+        let too_long = cut.split_first().map(|((first, _), rest)| {
+            let rest = rest.iter().map(|(text, _)| text);
+            quote!(|| #first.len() #(.saturating_add(#rest.len()))* > #room)
+        });
+        let above_limit: TokenStream = cut
+            .iter()
+            .filter_map(|(text, limit)| limit.map(|limit| quote!(|| #text.len() > #limit)))
+            .collect();
         let provider_argument = self.provider.is_none().then(|| quote!(#by_parameter,));
         let arguments = (0..self.parameters.len()).map(argument);
         let fast = self.function(
             &self.name,
             &quote! {
                 #prepare_fast
-                if #provider.needs_slow_path() #too_long {
+                if #provider.needs_slow_path() #too_long #above_limit {
                     return #slow_name(#provider_argument #event, #options, #(#arguments),*);
                 }
                 let ::core::option::Option::Some(#write) = #provider.enter(#event) else {
@@ -305,7 +378,9 @@ impl Writer<'_> {
                     let local = local("b", at);
                     let block = block(parts, self.layout);
                     blocks.extend(quote!(let #local = #block;));
-                    descriptors.push(quote!(::wdk_etw::EventDataDescriptor::of(&#local)));
+                    let size = size(parts, self.layout);
+                    descriptors
+                        .push(quote!(::wdk_etw::__macro::block_of_size::<_, #size>(&#local)));
                 }
                 DataDescriptor::InPlace(leaf) => {
                     let text = local("t", *leaf);

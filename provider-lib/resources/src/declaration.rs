@@ -7,7 +7,8 @@ use std::collections::HashSet;
 
 use syn::ext::IdentExt as _;
 use wdk_etw_schema::{
-    Encoding, Event, Field, FieldType, MapKind, Provider, Scalar, Shape, Structure,
+    Counter, Encoding, Event, Field, FieldType, Form, Format, MapKind, Provider, Scalar, Shape,
+    Structure,
 };
 
 use etw_manifest::{
@@ -73,7 +74,7 @@ fn constant(name: &str) -> String {
 }
 
 /// Returns a name that is valid in XML without a prefix. Viewers show a separate text.
-fn xml_name(name: &str) -> QName {
+pub(crate) fn xml_name(name: &str) -> QName {
     let unit = |character: char| {
         if character.is_alphanumeric() || "_-.".contains(character) {
             character
@@ -147,7 +148,7 @@ impl Writer<'_> {
         provider
     }
 
-    /// Adds tasks, opcodes and keywords.
+    /// Adds levels, tasks, opcodes and keywords.
     fn names(&mut self, provider: &mut manifest::Provider) {
         for task in &self.declaration.tasks {
             let at = position(task.ident.span());
@@ -179,6 +180,42 @@ impl Writer<'_> {
                 ..manifest::Opcode::default()
             });
         }
+        for level in &self.declaration.levels {
+            let at = position(level.ident.span());
+            let message = self.text(
+                &format!("Level.{}", level.ident.unraw()),
+                level.name.clone(),
+                at,
+            );
+            provider.levels.push(manifest::Level {
+                name: xml_name(&level.name),
+                value: level.value,
+                message: Some(message),
+                at,
+                ..manifest::Level::default()
+            });
+        }
+        for list in &self.declaration.task_opcodes {
+            let mut tasks = self.declaration.tasks.iter();
+            let Some(at) = tasks.position(|task| task.ident == list.task) else {
+                continue;
+            };
+            // The id of the opcode's message has only eight bits for the task.
+            let has_message = u8::try_from(provider.tasks[at].value).is_ok();
+            for opcode in &list.opcodes {
+                let place = position(opcode.ident.span());
+                let id = format!("Opcode.{}.{}", list.task.unraw(), opcode.ident.unraw());
+                let message = has_message.then(|| self.text(&id, opcode.name.clone(), place));
+                provider.opcodes.push(manifest::Opcode {
+                    name: xml_name(&opcode.name),
+                    value: opcode.value,
+                    task: Some(at),
+                    message,
+                    at: place,
+                    ..manifest::Opcode::default()
+                });
+            }
+        }
         for keyword in &self.declaration.keywords {
             let at = position(keyword.ident.span());
             let id = format!("Keyword.{}", keyword.ident.unraw());
@@ -197,6 +234,10 @@ impl Writer<'_> {
         for channel in &self.declaration.channels {
             let named = &channel.named;
             let at = position(named.ident.span());
+            if let Some(standard) = manifest::standard_channel(self.manifest, named.value) {
+                provider.channels.push(manifest::Channel { at, ..standard });
+                continue;
+            }
             let message = self.text(
                 &format!("Channel.{}", named.ident.unraw()),
                 named.name.clone(),
@@ -225,8 +266,14 @@ impl Writer<'_> {
     fn maps(&mut self, provider: &mut manifest::Provider) {
         for map in &self.declaration.maps {
             let name = map.ident.unraw().to_string();
-            let mut items = Vec::new();
+            // Types of several widths can be one map, whose entries they share.
+            let known = provider.maps.iter().position(|one| one.name == map.name);
+            let mut items =
+                known.map_or_else(Vec::new, |at| std::mem::take(&mut provider.maps[at].items));
             for entry in &map.entries {
+                if items.iter().any(|item| item.value == entry.value) {
+                    continue;
+                }
                 let at = position(entry.ident.span());
                 let id = format!("Map.{name}.{}", entry.ident.unraw());
                 items.push(manifest::MapItem {
@@ -236,8 +283,12 @@ impl Writer<'_> {
                     ..manifest::MapItem::default()
                 });
             }
+            if let Some(at) = known {
+                provider.maps[at].items = items;
+                continue;
+            }
             provider.maps.push(manifest::Map {
-                name,
+                name: map.name.clone(),
                 is_bits: map.kind == MapKind::Bits,
                 items,
                 at: position(map.ident.span()),
@@ -291,7 +342,7 @@ impl Writer<'_> {
             .iter()
             .position(|task| event.task != 0 && task.value == event.task);
         let level = self.level(event.level.0, provider);
-        let opcode = self.opcode(event.opcode, provider);
+        let opcode = self.opcode(event.opcode, task, provider);
         provider.events.push(manifest::Event {
             id: event.id,
             version: event.version,
@@ -326,12 +377,22 @@ impl Writer<'_> {
         Some(provider.levels.len() - 1)
     }
 
-    /// Returns the opcode with a number. `Info` (0) is the opcode of events without one.
-    fn opcode(&mut self, value: u8, provider: &mut manifest::Provider) -> Option<usize> {
+    /// Returns the opcode with a number, of the event's task or of all tasks. `Info` (0) is the
+    /// opcode of events without one.
+    fn opcode(
+        &mut self,
+        value: u8,
+        task: Option<usize>,
+        provider: &mut manifest::Provider,
+    ) -> Option<usize> {
         if value == 0 {
             return None;
         }
-        let known = provider.opcodes.iter().position(|one| one.value == value);
+        let of = |task: Option<usize>| {
+            let mut opcodes = provider.opcodes.iter();
+            opcodes.position(|one| one.value == value && one.task == task)
+        };
+        let known = task.and_then(|task| of(Some(task))).or_else(|| of(None));
         if known.is_some() {
             return known;
         }
@@ -355,30 +416,30 @@ impl Writer<'_> {
             .map(|field| format!("{before}{}", field.name));
         fields.declared.extend(names);
         for field in declared {
+            let counter = field.form.counter.as_ref();
+            let counter = counter.and_then(|counter| counter.field.as_ref());
+            // The number of the field with the value's length or count.
+            let counter = counter
+                .and_then(|named| declared.iter().position(|other| other.ident == *named))
+                .and_then(|at| fields.ends.get(at)?.checked_sub(1))
+                .map(Size::Field);
             let name = format!("{before}{}", field.name);
+            before.clone_into(&mut fields.before);
             let at = position(field.ident.span());
             match &field.kind {
                 FieldType::Values(scalar, format, shape) => {
-                    let (in_type, out_type) = scalar.manifest(*format);
-                    fields.value(&name, (in_type, out_type), *scalar, *shape, at);
+                    let types = field.form.manifest(*scalar, *format);
+                    fields.value(&name, types, (&field.form, counter), *scalar, *shape, at);
                 }
                 FieldType::Named(ident) => {
-                    let map = provider
-                        .maps
-                        .iter()
-                        .position(|map| ident.unraw() == map.name);
-                    if let Some(map) = map {
-                        let scalar = self.declaration.maps[map].scalar;
-                        let (in_type, out_type) = scalar.manifest(wdk_etw_schema::Format::Default);
-                        fields.add(
-                            &name,
-                            in_type,
-                            out_type,
-                            Some(map),
-                            Size::None,
-                            Size::None,
-                            at,
-                        );
+                    let mut maps = self.declaration.maps.iter();
+                    if let Some(declared) = maps.find(|map| map.ident == *ident) {
+                        let scalar = declared.scalar;
+                        let mut maps = provider.maps.iter();
+                        let map = maps.position(|map| map.name == declared.name);
+                        let form = &field.form;
+                        let (in_type, out_type) = form.manifest(scalar, Format::Default);
+                        fields.add(&name, in_type, out_type, map, Size::None, Size::None, at);
                     } else if let Some(structure) = self.structure(ident) {
                         self.structure_fields(structure, &name, before, provider, fields, at);
                     }
@@ -435,6 +496,8 @@ struct Fields {
     declared: HashSet<String>,
     /// True if the fields are members of a structure.
     is_member: bool,
+    /// The prefix of the names.
+    before: String,
 }
 
 impl Fields {
@@ -481,21 +544,25 @@ impl Fields {
     }
 
     /// Adds the length or count before a value, and returns its index.
-    fn add_size(&mut self, name: &str, what: &str, at: Position) -> Size {
-        let mut whole = format!("{name}{what}");
+    fn add_size(
+        &mut self,
+        name: &str,
+        what: &str,
+        counter: Option<&Counter>,
+        at: Position,
+    ) -> Size {
+        let explicit = counter.and_then(|counter| counter.name.as_ref());
+        let mut whole = explicit.map_or_else(
+            || format!("{name}{what}"),
+            |explicit| format!("{}{explicit}", self.before),
+        );
         while self.declared.contains(&whole) || self.properties.iter().any(|one| one.name == whole)
         {
             whole.push('_');
         }
-        self.add(
-            &whole,
-            InType::UInt16,
-            OutType::UnsignedShort,
-            None,
-            Size::None,
-            Size::None,
-            at,
-        );
+        let scalar = counter.map_or(Scalar::U16, |counter| counter.scalar);
+        let (in_type, out_type) = scalar.manifest(Format::Default);
+        self.add(&whole, in_type, out_type, None, Size::None, Size::None, at);
         Size::Field(self.properties.len() - 1)
     }
 
@@ -503,20 +570,23 @@ impl Fields {
         &mut self,
         name: &str,
         (in_type, out_type): (InType, OutType),
+        (form, counted_by): (&Form, Option<Size>),
         scalar: Scalar,
         shape: Shape,
         at: Position,
     ) {
         const IPV6_LENGTH: u16 = 16;
         let (mut count, mut length) = (Size::None, Size::None);
+        let counter = form.counter.as_ref();
         match (shape, scalar) {
+            (Shape::Fixed(number), _) if form.block.is_some() => length = Size::Fixed(number),
             (Shape::Fixed(number), _) => count = Size::Fixed(number),
-            (Shape::Counted, _) => count = self.add_size(name, "Count", at),
-            (Shape::One, _) if in_type == InType::Binary => {
-                length = match scalar.size() {
-                    Some(_) => Size::Fixed(IPV6_LENGTH),
-                    None => self.add_size(name, "Length", at),
-                };
+            (Shape::Counted, _) => {
+                count = counted_by.unwrap_or_else(|| self.add_size(name, "Count", counter, at));
+            }
+            (Shape::One, Scalar::Ipv6Addr) => length = Size::Fixed(IPV6_LENGTH),
+            (Shape::One, _) if in_type == InType::Binary || counter.is_some() => {
+                length = counted_by.unwrap_or_else(|| self.add_size(name, "Length", counter, at));
             }
             (Shape::One, _) => {}
         }

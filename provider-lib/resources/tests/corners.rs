@@ -103,9 +103,36 @@ fn a_different_layout_disagrees() {
 }
 
 #[test]
-fn a_channel_after_an_imported_one_has_a_different_keyword_bit() {
+fn a_log_of_windows_is_imported_with_its_keyword_bit() {
     let manifest = read(
         "<channels><importChannel name='System' chid='S'/>\
+         <channel name='P/Op' chid='OP' type='Operational' value='16'/></channels>\
+         <events><event value='1' channel='OP' level='win:Error'/>\
+         <event value='2' channel='S' level='win:Error' message='$(string.E)'/></events>",
+        "<string id='E' value='An error'/>",
+    );
+    let (source, notes) = imported(&manifest);
+    assert!(source.contains("#[channel(Import)]"), "{source}");
+    assert_eq!(notes, 0);
+    let made = declared(&source);
+    let masks = |manifest: &Manifest| {
+        let provider = &manifest.providers[0];
+        let events = provider.events.iter();
+        events
+            .map(|event| provider.keyword_mask(event))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(masks(&made), [1 << 62, 1 << 63]);
+    assert_eq!(masks(&made), masks(&manifest));
+    let templates = |manifest: &Manifest| resources(manifest).unwrap().remove(0);
+    let again = manifest::read(&manifest::write(&made, "")).unwrap();
+    assert_eq!(templates(&again), templates(&made));
+}
+
+#[test]
+fn a_channel_after_one_that_is_not_imported_has_a_different_keyword_bit() {
+    let manifest = read(
+        "<channels><importChannel name='TraceLogging' chid='S'/>\
          <channel name='P/Op' chid='OP' type='Operational' value='16'/></channels>\
          <events><event value='1' channel='OP' level='win:Error'/></events>",
         "",
@@ -137,7 +164,7 @@ fn names_that_rust_already_has_are_replaced() {
         source.contains("opcode = Start_2") && source.contains("opcode = Start)"),
         "{source}"
     );
-    assert!(source.contains("a: Port_2"), "{source}");
+    assert!(source.contains("a: Port2"), "{source}");
     assert!(source.contains("NSelf"), "{source}");
 }
 

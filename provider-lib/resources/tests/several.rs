@@ -107,7 +107,7 @@ fn all_providers_keep_their_events_messages_and_maps() {
         assert_eq!(text(opcode.message), "Start");
     }
     // One file has the same manifest as before.
-    let (alone, _) = all_of(&[first.clone()]).unwrap();
+    let (alone, _) = all_of(std::slice::from_ref(&first)).unwrap();
     let (before, _) = manifest_of(&first, &FILES).unwrap();
     assert_eq!(
         wdk_etw_build::manifest::write(&alone, ""),

@@ -71,12 +71,21 @@ pub fn of_item(item: &Item) -> &[Attribute] {
 
 /// Returns the name in `#[name = "…"]`.
 pub fn name(attribute: &Attribute) -> syn::Result<String> {
+    name_of(literal(attribute)?)
+}
+
+/// Returns the text in `#[name = "…"]`, which may be empty.
+pub fn text(attribute: &Attribute) -> syn::Result<String> {
+    without_nul(literal(attribute)?)
+}
+
+fn literal(attribute: &Attribute) -> syn::Result<&LitStr> {
     let value = &attribute.meta.require_name_value()?.value;
     match value {
         Expr::Lit(ExprLit {
             lit: Lit::Str(text),
             ..
-        }) => name_of(text),
+        }) => Ok(text),
         _ => Err(syn::Error::new_spanned(
             value,
             "a name must be a string literal: `name = \"…\"`",
@@ -86,13 +95,17 @@ pub fn name(attribute: &Attribute) -> syn::Result<String> {
 
 /// Checks a name that goes into event metadata or a manifest, and returns it.
 pub fn name_of(text: &LitStr) -> syn::Result<String> {
-    let name = text.value();
-    if name.is_empty() {
+    if text.value().is_empty() {
         return Err(syn::Error::new(
             text.span(),
             "the name is empty; a name needs at least one character",
         ));
     }
+    without_nul(text)
+}
+
+fn without_nul(text: &LitStr) -> syn::Result<String> {
+    let name = text.value();
     if name.contains('\0') {
         return Err(syn::Error::new(
             text.span(),

@@ -7,7 +7,7 @@ use proc_macro2::Span;
 use syn::{Ident, Item, ext::IdentExt as _};
 
 use crate::{
-    Encoding, Field, FieldType, Layout, Provider, Structure,
+    Encoding, Field, FieldType, Layout, Map, Provider, Scalar, Shape, Structure,
     attribute::of_item as attributes,
     errors::Errors,
     tracelogging::{self, Types},
@@ -18,6 +18,50 @@ const MAX_CHANNELS: usize = 8;
 
 /// Checks a provider, and adds all errors that it finds.
 pub fn provider(provider: &Provider, errors: &mut Errors) {
+    numbers(provider, errors);
+    for (at, map) in provider.maps.iter().enumerate() {
+        let mut before = provider.maps[..at].iter();
+        if let Some(first) = before.find(|first| first.name == map.name) {
+            same_map(first, map, errors);
+        }
+    }
+    names(provider, errors);
+    let known = errors.is_empty();
+    for structure in &provider.structures {
+        if let Err(error) = fields(&structure.fields) {
+            errors.push(error);
+        }
+        declared(&structure.fields, provider, errors);
+        for field in &structure.fields {
+            if let Some(named) = counted_by(field) {
+                errors.at(
+                    named.span(),
+                    "a member of a structure cannot have its length or count in another field; \
+                     remove `field`, and the length or count comes right before the member"
+                        .to_owned(),
+                );
+            }
+        }
+        let mut inner = structure.fields.iter();
+        if let Some(field) = inner.find(|field| holds(structure, field, provider, 0)) {
+            errors.at(
+                structure.ident.span(),
+                format!(
+                    "the structure `{}` contains itself through the field `{}`; remove that field",
+                    structure.ident, field.ident
+                ),
+            );
+        }
+    }
+    events(provider, errors);
+    // Layouts can be computed only for declarations without other errors.
+    if known && errors.is_empty() {
+        layouts(provider, errors);
+    }
+}
+
+/// Checks that the numbers of keywords, levels, tasks, opcodes, channels and maps' entries are unique.
+fn numbers(provider: &Provider, errors: &mut Errors) {
     unique(
         provider
             .keywords
@@ -46,6 +90,38 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
         errors,
     );
     unique(
+        provider
+            .levels
+            .iter()
+            .map(|level| (level.value, level.value_span, &level.ident)),
+        "level",
+        "number",
+        errors,
+    );
+    for list in &provider.task_opcodes {
+        // Several lists can have the same task.
+        let same = provider.task_opcodes.iter();
+        let same = same.filter(|other| other.task == list.task);
+        if !same
+            .clone()
+            .next()
+            .is_some_and(|first| std::ptr::eq(first, list))
+        {
+            continue;
+        }
+        unique(
+            same.flat_map(|list| &list.opcodes)
+                .map(|opcode| (opcode.value, opcode.value_span, &opcode.ident)),
+            "opcode",
+            "number",
+            errors,
+        );
+        if !provider.tasks.iter().any(|task| task.ident == list.task) {
+            let names = provider.tasks.iter().map(|task| task.ident.to_string());
+            errors.push(crate::parse::undeclared("task", &list.task, names));
+        }
+    }
+    unique(
         provider.channels.iter().map(|channel| {
             let named = &channel.named;
             (named.value, named.value_span, &named.ident)
@@ -73,28 +149,33 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
             errors,
         );
     }
-    names(provider, errors);
-    let known = errors.is_empty();
-    for structure in &provider.structures {
-        if let Err(error) = fields(&structure.fields) {
-            errors.push(error);
-        }
-        declared(&structure.fields, provider, errors);
-        let mut inner = structure.fields.iter();
-        if let Some(field) = inner.find(|field| holds(structure, field, provider, 0)) {
+}
+
+/// Checks a type with the name of another map: both must be one map, for values of another width.
+fn same_map(first: &Map, second: &Map, errors: &mut Errors) {
+    if first.kind != second.kind || first.scalar == second.scalar {
+        errors.at(
+            second.ident.span(),
+            format!(
+                "the map `{}` has the name `{}`, which `{}` already has; choose another name (only \
+                 types of the same kind and of different sizes can share one)",
+                second.ident, second.name, first.ident
+            ),
+        );
+        return;
+    }
+    for entry in &second.entries {
+        let mut known = first.entries.iter();
+        if known.any(|other| other.value == entry.value && other.name != entry.name) {
             errors.at(
-                structure.ident.span(),
+                entry.ident.span(),
                 format!(
-                    "the structure `{}` contains itself through the field `{}`; remove that field",
-                    structure.ident, field.ident
+                    "the value {} is `{}` here, and another name in `{}`, which is the same map `{}`; \
+                     use one name",
+                    entry.value, entry.name, first.ident, first.name
                 ),
             );
         }
-    }
-    events(provider, errors);
-    // Layouts can be computed only for declarations without other errors.
-    if known && errors.is_empty() {
-        layouts(provider, errors);
     }
 }
 
@@ -255,10 +336,11 @@ fn unique<'a, T: std::hash::Hash + Eq + std::fmt::Display>(
 fn declared(fields: &[Field], provider: &Provider, errors: &mut Errors) {
     let types = Types::of(provider);
     for field in fields {
-        if let FieldType::Named(name) = &field.kind
-            && types.map(name).is_none()
-            && types.structure(name).is_none()
-        {
+        let FieldType::Named(name) = &field.kind else {
+            continue;
+        };
+        let map = types.map(name).map(|map| map.scalar);
+        if map.is_none() && types.structure(name).is_none() {
             let mut error = crate::types::undeclared(name);
             let own = provider.maps.iter().map(|map| &map.ident);
             let own = own.chain(provider.structures.iter().map(|one| &one.ident));
@@ -269,6 +351,8 @@ fn declared(fields: &[Field], provider: &Provider, errors: &mut Errors) {
                     format!("{error}; declared: {}", own.join(", ")),
                 );
             }
+            errors.push(error);
+        } else if let Err(error) = field.form.check_named(map) {
             errors.push(error);
         }
     }
@@ -288,6 +372,19 @@ pub fn fields(fields: &[Field]) -> syn::Result<()> {
                 ),
             ));
         }
+        let counter = field.form.counter.as_ref();
+        if let Some(name) = counter.and_then(|counter| counter.name.as_ref())
+            && !seen.insert(name)
+        {
+            return Err(syn::Error::new(
+                field.ident.span(),
+                format!(
+                    "the length or count of the field `{}` is named `{name}`, as another field is; \
+                     rename one of them",
+                    field.name
+                ),
+            ));
+        }
         if !seen.insert(&field.name) {
             return Err(syn::Error::new(
                 field.ident.span(),
@@ -301,6 +398,41 @@ pub fn fields(fields: &[Field]) -> syn::Result<()> {
     Ok(())
 }
 
+/// Returns the name of the field with a field's length or count.
+fn counted_by(field: &Field) -> Option<&Ident> {
+    field.form.counter.as_ref()?.field.as_ref()
+}
+
+/// Checks that each field with a length or count is an unsigned integer before the value.
+fn counters(fields: &[Field], errors: &mut Errors) {
+    for (at, field) in fields.iter().enumerate() {
+        let Some(named) = counted_by(field) else {
+            continue;
+        };
+        let known = fields[..at].iter().find(|other| other.ident == *named);
+        let is_number = known.is_some_and(|other| {
+            matches!(
+                other.kind,
+                FieldType::Values(
+                    Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64,
+                    _,
+                    Shape::One
+                )
+            )
+        });
+        if !is_number {
+            errors.at(
+                named.span(),
+                format!(
+                    "the length or count of `{}` must be an earlier field of the event, of type `u8`, \
+                     `u16`, `u32` or `u64`; `{named}` is not",
+                    field.ident
+                ),
+            );
+        }
+    }
+}
+
 fn events(provider: &Provider, errors: &mut Errors) {
     let mut ids = HashMap::new();
     for event in &provider.events {
@@ -308,6 +440,7 @@ fn events(provider: &Provider, errors: &mut Errors) {
             errors.push(error);
         }
         declared(&event.fields, provider, errors);
+        counters(&event.fields, errors);
         // `TraceLogging` events without an id have id 0 and are identified by their names.
         if event.encoding == Encoding::TraceLogging && event.id == 0 {
             continue;

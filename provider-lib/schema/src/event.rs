@@ -3,7 +3,7 @@
 use proc_macro2::Span;
 use syn::{Ident, Type, Visibility};
 
-use crate::FieldType;
+use crate::{FieldType, Form};
 
 /// The encoding of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub struct Field {
     pub written: Type,
     /// The type.
     pub kind: FieldType,
+    /// The form that the attributes give the field.
+    pub form: Form,
     /// The field's 28-bit tag.
     pub tag: u32,
     /// The lines of the doc comment.

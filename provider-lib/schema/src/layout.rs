@@ -32,6 +32,45 @@ pub struct Leaf {
     pub field: usize,
     /// The value's form in the event.
     pub wire: Wire,
+    /// The type of the length or count before the value, if it is not the usual `u16`.
+    pub counter: Option<Scalar>,
+    /// The index of the earlier leaf with the length or count, if it is not right before the value.
+    pub counted_by: Option<usize>,
+}
+
+impl Leaf {
+    /// Returns the size in bytes of what a length or count counts.
+    #[must_use]
+    pub fn unit(&self) -> usize {
+        match self.wire {
+            Wire::Counted(scalar) => scalar.size().unwrap_or(1),
+            Wire::Text(text) => text.unit(),
+            Wire::Plain(..)
+            | Wire::Map(_)
+            | Wire::Fixed(..)
+            | Wire::Terminated(_)
+            | Wire::Sid
+            | Wire::CountedIpv6
+            | Wire::SocketAddr => 1,
+        }
+    }
+
+    /// Returns the maximum size in bytes of a value whose length or count has fewer than 16 bits.
+    #[must_use]
+    pub fn limit(&self) -> Option<usize> {
+        (self.counter == Some(Scalar::U8)).then_some(usize::from(u8::MAX) * self.unit())
+    }
+
+    /// Returns the maximum size in bytes of the parts that cannot be cut.
+    fn size(&self) -> usize {
+        let counter = self.counter.and_then(Scalar::size).unwrap_or(2);
+        match self.wire {
+            Wire::Counted(_) | Wire::Text(_) if self.counted_by.is_some() => 0,
+            Wire::Counted(_) | Wire::Text(_) => counter,
+            Wire::SocketAddr => counter + MAX_SOCKADDR_SIZE,
+            other => other.size(),
+        }
+    }
 }
 
 /// The form of a value in an event.
@@ -75,11 +114,11 @@ impl Wire {
         match self {
             Self::Plain(scalar, _) | Self::Map(scalar) => scalar.size().unwrap_or(0),
             Self::Fixed(scalar, count) => scalar.size().unwrap_or(0) * usize::from(count),
-            Self::Counted(_) | Self::Text(_) => 2,
+            // Their sizes depend on the length or count before them.
+            Self::Counted(_) | Self::Text(_) | Self::SocketAddr => 0,
             Self::Terminated(text) => text.unit(),
             Self::Sid => MAX_SID_SIZE,
             Self::CountedIpv6 => 18,
-            Self::SocketAddr => 2 + MAX_SOCKADDR_SIZE,
         }
     }
 }
@@ -93,6 +132,27 @@ pub enum BlockPart {
     Length(usize),
     /// The NUL after a string.
     Nul(usize),
+}
+
+impl BlockPart {
+    /// Returns the part's size in bytes. `leaves` are those of its layout.
+    #[must_use]
+    pub fn size(self, leaves: &[Leaf]) -> usize {
+        let (Self::Value(at) | Self::Length(at) | Self::Nul(at)) = self;
+        let leaf = leaves.get(at);
+        let wire = leaf.map(|leaf| leaf.wire);
+        let counter = leaf.and_then(|leaf| leaf.counter);
+        match (self, wire) {
+            (Self::Value(_), Some(Wire::Plain(scalar, _) | Wire::Map(scalar))) => {
+                scalar.size().unwrap_or(0)
+            }
+            (Self::Value(_), Some(Wire::CountedIpv6)) => 16,
+            (Self::Length(_), _) => counter.and_then(Scalar::size).unwrap_or(2),
+            (Self::Nul(_), Some(Wire::Terminated(text))) => text.unit(),
+            // A block has no other parts.
+            _ => 0,
+        }
+    }
 }
 
 /// A data descriptor of an event.
@@ -133,7 +193,7 @@ impl Layout {
         let most = MAX_CONTENT.saturating_sub(metadata_size.saturating_sub(256));
         let mut used = 0;
         for leaf in &leaves {
-            used += leaf.wire.size();
+            used += leaf.size();
             if used > most {
                 let ident = &fields[leaf.field].ident;
                 return Err(syn::Error::new(
@@ -179,6 +239,14 @@ pub fn leaves(fields: &[Field], encoding: Encoding, types: Types<'_>) -> syn::Re
     for (at, field) in fields.iter().enumerate() {
         put_leaves(&mut leaves, &mut Vec::new(), at, field, encoding, types)?;
     }
+    for at in 0..leaves.len() {
+        let counter = fields[leaves[at].field].form.counter.as_ref();
+        if let Some(named) = counter.and_then(|counter| counter.field.as_ref()) {
+            let is_named = |leaf: &Leaf| fields[leaf.field].ident == *named;
+            leaves[at].counted_by = leaves[..at].iter().position(is_named);
+            leaves[at].counter = None;
+        }
+    }
     Ok(leaves)
 }
 
@@ -190,6 +258,9 @@ fn put_leaves(
     encoding: Encoding,
     types: Types<'_>,
 ) -> syn::Result<()> {
+    if encoding == Encoding::TraceLogging {
+        field.form.check_tracelogging()?;
+    }
     path.push(field.ident.clone());
     let wire = match &field.kind {
         FieldType::Values(scalar, format, shape) => Some(wire(*scalar, *format, *shape, encoding)),
@@ -210,6 +281,8 @@ fn put_leaves(
         path: path.clone(),
         field: at,
         wire,
+        counter: field.form.counter.as_ref().map(|counter| counter.scalar),
+        counted_by: None,
     }));
     path.pop();
     Ok(())
@@ -253,7 +326,9 @@ fn descriptors(leaves: &[Leaf]) -> Vec<DataDescriptor> {
                 descriptors.push(DataDescriptor::InPlace(at));
             }
             Wire::Counted(_) | Wire::Text(_) | Wire::SocketAddr => {
-                block.push(BlockPart::Length(at));
+                if leaf.counted_by.is_none() {
+                    block.push(BlockPart::Length(at));
+                }
                 close(&mut descriptors, &mut block);
                 descriptors.push(DataDescriptor::InPlace(at));
             }

@@ -22,5 +22,9 @@ pub use configuration::{Configuration, Evaluate, Evaluated};
 pub use etw_wire::Guid;
 pub use event::{Encoding, Event, Field, Level};
 pub use layout::{BlockPart, DataDescriptor, Layout, Leaf, MAX_CONTENT, Wire};
-pub use provider::{Channel, Hooks, Keyword, Map, MapKind, Named, Provider, Structure, Trait};
-pub use types::{FieldType, Format, Representation, Row, Scalar, Shape, Text, type_names};
+pub use provider::{
+    Channel, Hooks, Keyword, Map, MapKind, Named, Provider, Structure, TaskOpcodes, Trait,
+};
+pub use types::{
+    Block, Counter, FieldType, Form, Format, Representation, Row, Scalar, Shape, Text, type_names,
+};

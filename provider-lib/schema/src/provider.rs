@@ -38,9 +38,13 @@ pub struct Provider {
     pub keywords: Vec<Keyword>,
     /// The tasks.
     pub tasks: Vec<Named<u16>>,
-    /// The provider's own opcodes.
+    /// The provider's own opcodes, for events of any task.
     pub opcodes: Vec<Named<u8>>,
-    /// The provider's own channels.
+    /// The opcodes of tasks.
+    pub task_opcodes: Vec<TaskOpcodes>,
+    /// The provider's own levels.
+    pub levels: Vec<Named<u8>>,
+    /// The provider's own channels, and the logs of Windows that it writes to.
     pub channels: Vec<Channel>,
     /// The value maps and bit maps.
     pub maps: Vec<Map>,
@@ -137,12 +141,22 @@ pub struct Named<T> {
     pub docs: Vec<String>,
 }
 
-/// One of the provider's own channels.
+/// The opcodes of a task: `#[opcodes(task = Request)]`. Opcodes of different tasks may have the same
+/// values and the same names.
+#[derive(Debug)]
+pub struct TaskOpcodes {
+    /// The variant's name of the task.
+    pub task: Ident,
+    /// The opcodes.
+    pub opcodes: Vec<Named<u8>>,
+}
+
+/// One of the provider's own channels, or a log of Windows.
 #[derive(Debug)]
 pub struct Channel {
-    /// The variant's name and its value, 16 to 255.
+    /// The variant's name and its value, 16 to 255; 8 to 10 for a log of Windows.
     pub named: Named<u8>,
-    /// `Admin`, `Operational`, `Analytic` or `Debug`.
+    /// `Admin`, `Operational`, `Analytic` or `Debug`; `Import` for a log of Windows.
     pub kind: String,
 }
 
@@ -160,6 +174,8 @@ pub enum MapKind {
 pub struct Map {
     /// The type's name.
     pub ident: Ident,
+    /// The name in a manifest.
+    pub name: String,
     /// The type's visibility.
     pub visibility: Visibility,
     /// The kind of map.

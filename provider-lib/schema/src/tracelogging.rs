@@ -106,7 +106,7 @@ fn put_fields(block: &mut Vec<u8>, fields: &[Field], types: Types<'_>) -> syn::R
         put_name(block, &field.name);
         match &field.kind {
             FieldType::Values(scalar, format, shape) => {
-                let (in_type, out_type) = codes(scalar.tracelogging(*format));
+                let (in_type, out_type) = codes(field.form.tracelogging(*scalar, *format)?);
                 match shape {
                     Shape::One => put_type(block, in_type, out_type, field.tag),
                     Shape::Counted => put_type(block, in_type | COUNTED, out_type, field.tag),
@@ -122,7 +122,7 @@ fn put_fields(block: &mut Vec<u8>, fields: &[Field], types: Types<'_>) -> syn::R
                         MapKind::Value => Format::Default,
                         MapKind::Bits => Format::Hex,
                     };
-                    let (in_type, out_type) = codes(map.scalar.tracelogging(format));
+                    let (in_type, out_type) = codes(field.form.tracelogging(map.scalar, format)?);
                     put_type(block, in_type, out_type, field.tag);
                 } else if let Some(structure) = types.structure(name) {
                     let members = u8::try_from(structure.fields.len())

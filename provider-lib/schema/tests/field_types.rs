@@ -42,8 +42,8 @@ fn table() -> String {
         .collect();
     writeln!(
         text,
-        "| `[T; 4]`, `&[T]` | an array of fixed or variable length, where `T` is {}; `#[array] \
-         &[u8]` is an array of numbers |\n| types with `#[map]`, `#[bitmap]` or `#[structure]` | \
+        "| `[T; 4]`, `&[T]` | an array of fixed or variable length, where `T` is {}, or [`Pointer`] \
+         with `#[address]`; `#[array] &[u8]` is an array of numbers |\n| types with `#[map]`, `#[bitmap]` or `#[structure]` | \
          the number; the members in order |",
         repeating.join(", ")
     )

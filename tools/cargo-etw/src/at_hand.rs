@@ -13,10 +13,10 @@ use driver_build::driver::Driver;
 use etl_file::image;
 use etw_manifest::{Manifest, resources::DecodeError};
 use serde_json::Value;
-use wdk_etw_build::declared;
+use wdk_etw_build::declared_in;
 use wdk_etw_schema::Provider;
 
-use crate::{options, source};
+use crate::{configuration, options, source};
 
 /// The keys of `[package.metadata.etw]`.
 const KEYS: [&str; 5] = ["declaration", "inf", "manifest", "profile", "recipes"];
@@ -173,7 +173,7 @@ impl AtHand {
         }
         let mut found = Vec::new();
         for path in paths {
-            let providers = declared(&path)?;
+            let providers = declared_in(&path, &configuration::of(&path)?)?;
             found.push(Declaration { path, providers });
         }
         let mut names: Vec<_> = found

@@ -6,6 +6,7 @@ mod arguments;
 mod at_hand;
 mod build;
 mod completions;
+mod configuration;
 mod doctor;
 mod inf;
 mod manifest;

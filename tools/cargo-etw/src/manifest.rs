@@ -16,14 +16,15 @@ use etw_manifest::{
 };
 use serde_json::json;
 use wdk_etw_build::{
-    BuildError, Configuration,
+    BuildError,
     declaration::{self, Files},
-    import, manifest_of, manifest_of_all, package_folder,
+    import, manifest_in, manifest_of_all, package_folder,
 };
 use wdk_etw_schema::Encoding;
 
 use crate::{
     at_hand::{self, AtHand, Declaration},
+    configuration,
     options::{
         file, flag, is_json, message_format, optional, optional_file, path, required, text,
         written_by,
@@ -157,7 +158,7 @@ fn read(path: &Path, image: &str) -> Result<Manifest> {
             resources: image,
             messages: image,
         };
-        return match manifest_of(path, &files) {
+        return match manifest_in(path, &files, &configuration::of(path)?) {
             Ok((manifest, _)) => Ok(manifest),
             // A source file without providers has empty resources.
             Err(BuildError::NoProvider(_)) => Ok(Manifest::default()),
@@ -174,8 +175,8 @@ pub fn of_declarations(declarations: &[Declaration], image: &str) -> Result<Mani
     }
     let sources: Vec<_> = declarations
         .iter()
-        .map(|one| (one.path.clone(), Configuration::new()))
-        .collect();
+        .map(|one| Ok((one.path.clone(), configuration::of(&one.path)?)))
+        .collect::<Result<_>>()?;
     let files = Files {
         resources: image,
         messages: image,
@@ -291,7 +292,7 @@ fn check(matches: &ArgMatches) -> Result<()> {
         };
         let now = match &named {
             Some(path) => from_file(path)?,
-            None => now(&driver, declarations)?,
+            None => now(&driver, &declarations)?,
         };
         (base, now, Some(driver.driver.package))
     };
@@ -342,7 +343,7 @@ fn from_file(path: &Path) -> Result<Compared> {
 }
 
 /// Returns the manifest of the driver's declarations, or else of its image's resources.
-fn now(driver: &AtHand, declarations: Vec<Declaration>) -> Result<Compared> {
+fn now(driver: &AtHand, declarations: &[Declaration]) -> Result<Compared> {
     if declarations.is_empty()
         && let Some(image) = driver.image()
     {
@@ -362,7 +363,7 @@ fn now(driver: &AtHand, declarations: Vec<Declaration>) -> Result<Compared> {
         .collect();
     Ok(Compared {
         name: names.join(", "),
-        manifest: of_declarations(&declarations, ANY_IMAGE)?,
+        manifest: of_declarations(declarations, ANY_IMAGE)?,
     })
 }
 
@@ -394,7 +395,7 @@ fn from_git(driver: &AtHand, declarations: &[Declaration], commit: &str) -> Resu
         };
         let name = format!("{commit}:{}", driver.named(&one.path));
         let text = text_of(&bytes, &name)?;
-        let found = wdk_etw_schema::parse::source(&text)
+        let found = wdk_etw_schema::parse::source_in(&text, &configuration::of(&one.path)?)
             .with_context(|| format!("{name} is not a valid declaration"))?;
         providers.extend(found);
         names.push(name);

@@ -196,7 +196,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         text: &text,
         parsed: &parsed,
     };
-    let made = made(matches, &driver, declarations, &image, &stamped, now)?;
+    let made = made(matches, &driver, &declarations, &image, &stamped, now)?;
     let out = match optional(matches, "out")? {
         Some(out) => out,
         None => driver.driver.target.join("etw/package").join(format!(
@@ -372,7 +372,7 @@ fn listed(matches: &ArgMatches, image: &str, inf: &Stamped<'_>) -> Result<Vec<Ex
 fn made(
     matches: &ArgMatches,
     driver: &AtHand,
-    declarations: Vec<Declaration>,
+    declarations: &[Declaration],
     image: &Path,
     stamped: &Stamped<'_>,
     now: Timestamp,
@@ -441,13 +441,13 @@ fn made(
 }
 
 /// Returns the manifest, if tools can need one, and the profile for Windows Performance Recorder.
-fn descriptions(driver: &AtHand, declarations: Vec<Declaration>) -> Result<Vec<Extra>> {
+fn descriptions(driver: &AtHand, declarations: &[Declaration]) -> Result<Vec<Extra>> {
     let name = &driver.driver.image;
     let providers = declarations.iter().flat_map(|one| &one.providers);
     let traced: Vec<Traced> = providers.map(Traced::declared).collect();
     let mut files = Vec::new();
-    if manifest::has_manifest_events(&declarations) {
-        let made = manifest::of_declarations(&declarations, &driver.installed())?;
+    if manifest::has_manifest_events(declarations) {
+        let made = manifest::of_declarations(declarations, &driver.installed())?;
         let text = etw_manifest::write(&made, "Written by `cargo etw package`.");
         let what = "the provider's manifest, for tools that need one";
         files.push((format!("{name}.man"), text.into_bytes(), what));

@@ -66,7 +66,10 @@ pub enum Rule {
     #[error("the XML is malformed: {0}")]
     Xml(String),
     /// The document is of another kind.
-    #[error("the root element is `{0}`; a manifest's is `instrumentationManifest`")]
+    #[error(
+        "the root element is `{0}`; a manifest's is `instrumentationManifest`, or \
+             `assembly` around it"
+    )]
     NotAManifest(String),
     /// The document contains no provider where manifests have them.
     #[error("the manifest contains no provider")]

@@ -14,6 +14,7 @@ mod check;
 pub mod compare;
 mod error;
 mod model;
+mod presentation;
 mod read;
 pub mod res;
 pub mod resources;
@@ -22,7 +23,7 @@ mod types;
 mod winmeta;
 mod write;
 
-pub use check::check;
+pub use check::{check, is_name};
 pub use error::{Failures, ManifestError, Rule, printable};
 pub use etw_wire::{Guid, InType, OutType};
 pub use model::{
@@ -30,6 +31,7 @@ pub use model::{
     Position, Property, PropertyKind, Provider, QName, Query, Size, Task, Template, Text, TextRef,
     Translation, replace_fields,
 };
+pub use presentation::Presentation;
 pub use read::{Lenient, Part, Skipped, number, read, read_lenient, text};
-pub use winmeta::{standard_level, standard_opcode};
+pub use winmeta::{standard_channel, standard_level, standard_opcode};
 pub use write::write;

@@ -16,7 +16,7 @@ use etw_wire::{Guid, InType, OutType, winmeta};
 ///
 /// A manifest from a Rust declaration has the places of the declaration, and a manifest from
 /// resources has no places (0, 0).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// The line.
     pub line: usize,

@@ -280,14 +280,13 @@ static RESOURCES: Shape = with(
         )],
     )],
 );
+static EVENTS: Shape = list("events", &[&PROVIDER, &MESSAGE_TABLE]);
+static LOCALIZATION: Shape = with("localization", &[("fallbackCulture", Any)], &[&RESOURCES]);
 static MANIFEST: Shape = list(
     "instrumentationManifest",
     &[
-        &list(
-            "instrumentation",
-            &[&list("events", &[&PROVIDER, &MESSAGE_TABLE])],
-        ),
-        &with("localization", &[("fallbackCulture", Any)], &[&RESOURCES]),
+        &list("instrumentation", &[&EVENTS]),
+        &LOCALIZATION,
         // Only winmeta.xml describes types.
         &Shape {
             name: "metadata",
@@ -300,10 +299,24 @@ static MANIFEST: Shape = list(
 /// A mistake in the form: at an element, or at one of its attributes.
 pub type Finding<'a, 'i> = (Xml<'a, 'i>, Option<String>, Rule);
 
-/// Returns all mistakes in the form of a manifest whose root element is right.
+/// Returns all mistakes in the form of an `instrumentationManifest`.
 pub fn check<'a, 'i>(root: Xml<'a, 'i>) -> Vec<Finding<'a, 'i>> {
+    findings(root, &MANIFEST)
+}
+
+/// Returns all mistakes in the form of an `events` of an assembly.
+pub fn check_events<'a, 'i>(node: Xml<'a, 'i>) -> Vec<Finding<'a, 'i>> {
+    findings(node, &EVENTS)
+}
+
+/// Returns all mistakes in the form of a `localization` of an assembly.
+pub fn check_localization<'a, 'i>(node: Xml<'a, 'i>) -> Vec<Finding<'a, 'i>> {
+    findings(node, &LOCALIZATION)
+}
+
+fn findings<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape) -> Vec<Finding<'a, 'i>> {
     let mut findings = Vec::new();
-    element(root, &MANIFEST, &mut findings);
+    element(node, shape, &mut findings);
     findings
 }
 

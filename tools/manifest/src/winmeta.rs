@@ -56,6 +56,16 @@ pub fn standard_opcode(manifest: &mut Manifest, value: u8) -> Option<Opcode> {
     opcode(manifest, known.name)
 }
 
+/// Returns winmeta.xml's channel with a number, as a provider imports it, and adds its text to the
+/// manifest's strings.
+pub fn standard_channel(manifest: &mut Manifest, value: u8) -> Option<Channel> {
+    let known = CHANNELS.iter().find(|known| known.value == value)?;
+    Some(Channel {
+        declared: true,
+        ..channel(manifest, known.name)?
+    })
+}
+
 /// Returns an opcode by its name.
 pub fn opcode(manifest: &mut Manifest, local: &str) -> Option<Opcode> {
     let known = OPCODES.iter().find(|known| known.name == local)?;

@@ -192,6 +192,23 @@ fn test_beside(tools: &Tools) -> Result<()> {
         client::test(tools.client)
     })?;
     bench::run(bench::Mode::Quick)?;
+    step("Linting and testing the library for user mode", || {
+        // A build of its own: the feature would apply to the tests for kernel mode too.
+        let package = ["--locked", "--package", "etw-user-mode"];
+        let folder = target().join("user-mode");
+        let command = |chore| {
+            let mut command = cargo(&[chore]);
+            command.args(package).arg("--target-dir").arg(&folder);
+            command
+        };
+        run_quietly(command("clippy").args(["--all-targets", "--", "-D", "warnings"]))?;
+        run_quietly(
+            command("clippy")
+                .args(["--package", "wdk-etw", "--features", "wdk-etw/user-mode"])
+                .args(["--", "-D", "warnings"]),
+        )?;
+        process::run_for_results(&mut command("test"))
+    })?;
     step("Model-checking the provider's concurrency", || {
         process::run_for_results(&mut deep::model_check())
     })?;

@@ -7,8 +7,9 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens as _, quote};
 
 use super::{
-    names::{ident, pascal, rename, snake, unique},
-    types::{Type, borrowed, plain, repeats, scalar, shown, written},
+    max_of,
+    names::{ident, pascal, rename, snake, unique, unique_type},
+    types::{Type, block, bytes, counted_text, plain, repeats, scalar, shown, written},
     writer::Writer,
 };
 
@@ -33,8 +34,103 @@ impl Declared {
         let (attributes, rename, inner) = (&self.kind.attributes, &self.rename, &self.kind.inner);
         let ident = ident(&self.ident);
         let reference = self.kind.is_borrowed.then(|| quote!(&'a));
-        quote!(#attributes #rename pub #ident: #reference #inner)
+        let lifetime = self.kind.has_lifetime.then(|| quote!(<'a>));
+        quote!(#attributes #rename pub #ident: #reference #inner #lifetime)
     }
+}
+
+/// Returns whether a field's count or length is the field with an index.
+fn is_counted_by(property: &Property, at: usize) -> bool {
+    property.count == Size::Field(at) || property.length == Size::Field(at)
+}
+
+/// Returns the number of fields whose count or length is the field with an index.
+fn uses(properties: &[Property], at: usize) -> usize {
+    let all = properties.iter();
+    all.filter(|property| is_counted_by(property, at)).count()
+}
+
+/// Returns the index of the field with a field's count or length.
+const fn counter_of(property: &Property) -> Option<usize> {
+    match (property.count, property.length) {
+        (Size::Field(at), _) | (_, Size::Field(at)) => Some(at),
+        _ => None,
+    }
+}
+
+/// Returns the attribute for the length or count before a field, if it is not the usual one.
+fn counter_right_before(counter: &Property, property: &Property) -> Result<TokenStream, String> {
+    let width = match &counter.kind {
+        PropertyKind::Data { in_type, .. } if counter.count == Size::None => match in_type {
+            InType::Int8 | InType::UInt8 => "u8",
+            InType::Int16 | InType::UInt16 => "u16",
+            InType::Int32 | InType::UInt32 | InType::HexInt32 => "u32",
+            InType::Int64 | InType::UInt64 | InType::HexInt64 | InType::Pointer => "u64",
+            _ => "",
+        },
+        _ => "",
+    };
+    if width.is_empty() {
+        return Err(format!(
+            "`{}` is the count or length of `{}`, but it is not a single integer",
+            counter.name, property.name
+        ));
+    }
+    let (attribute, usual) = match property.count {
+        Size::None => ("length", format!("{}Length", property.name)),
+        _ => ("count", format!("{}Count", property.name)),
+    };
+    let mut arguments = Vec::new();
+    if width != "u16" {
+        arguments.push(ident(width).into_token_stream());
+    }
+    if counter.name != usual {
+        let name = &counter.name;
+        arguments.push(quote!(name = #name));
+    }
+    // Only bytes, addresses and arrays have a length or count without the attribute.
+    let is_text = matches!(
+        &property.kind,
+        PropertyKind::Data {
+            in_type: InType::AnsiString | InType::UnicodeString,
+            ..
+        }
+    );
+    if arguments.is_empty() && is_text {
+        arguments.push(quote!(u16));
+    }
+    let attribute = ident(attribute);
+    Ok(if arguments.is_empty() {
+        TokenStream::new()
+    } else {
+        quote!(#[#attribute(#(#arguments),*)])
+    })
+}
+
+/// Returns the attribute for a count or length that is an earlier field of its own.
+fn counter_before(
+    properties: &[Property],
+    before: usize,
+    declared: Option<&Declared>,
+    property: &Property,
+) -> Result<TokenStream, String> {
+    let name = properties.get(before).map_or("", |one| one.name.as_str());
+    let declared = declared.filter(|declared| {
+        let kind = declared.kind.inner.to_string();
+        !declared.kind.is_borrowed && ["u8", "u16", "u32", "u64"].contains(&kind.as_str())
+    });
+    let Some(declared) = declared else {
+        return Err(format!(
+            "`{name}`, the count or length of `{}`, is not a single unsigned integer",
+            property.name
+        ));
+    };
+    let attribute = match property.count {
+        Size::None => ident("length"),
+        _ => ident("count"),
+    };
+    let field = ident(&declared.ident);
+    Ok(quote!(#[#attribute(field = #field)]))
 }
 
 impl Writer<'_> {
@@ -44,36 +140,50 @@ impl Writer<'_> {
         &mut self,
         properties: &[Property],
         owner: &str,
+        is_member: bool,
     ) -> Result<(Vec<Declared>, Vec<usize>), String> {
-        let mut fields = Vec::new();
+        let mut fields: Vec<Declared> = Vec::new();
         let mut numbers = Vec::new();
         let mut taken = HashSet::new();
         let mut at = 0;
         while let Some(property) = properties.get(at) {
-            // A count or length right before its field becomes part of that field.
-            let (property, counted) = match properties.get(at + 1) {
-                Some(next) if next.count == Size::Field(at) || next.length == Size::Field(at) => {
+            // A count or length right before its only field becomes part of that field.
+            let (property, before) = match properties.get(at + 1) {
+                Some(next) if is_counted_by(next, at) && uses(properties, at) == 1 => {
                     (next, Some(property))
                 }
                 _ => (property, None),
             };
-            let taken_up = if counted.is_some() { 2 } else { 1 };
+            let taken_up = if before.is_some() { 2 } else { 1 };
             at += taken_up;
             numbers.extend(std::iter::repeat_n(fields.len() + 1, taken_up));
-            if let Some(counter) = counted {
-                let is_u16 = matches!(
-                    &counter.kind,
-                    PropertyKind::Data { in_type, map: None, .. } if *in_type == InType::UInt16
-                );
-                if !is_u16 || counter.count != Size::None {
-                    return Err(format!(
-                        "`{}` is the count or length of `{}`, but it is not a single \
-                         win:UInt16 value",
-                        counter.name, property.name
-                    ));
+            let size = match (before, counter_of(property)) {
+                (Some(before), _) => Some(counter_right_before(before, property)?),
+                (None, Some(earlier)) => {
+                    let number = numbers
+                        .get(earlier)
+                        .and_then(|number| number.checked_sub(1));
+                    let declared = number.and_then(|number| fields.get(number));
+                    if is_member {
+                        return Err(format!(
+                            "the count or length of `{}` is not in the field right before it, or of \
+                             several members",
+                            property.name
+                        ));
+                    }
+                    Some(counter_before(properties, earlier, declared, property)?)
                 }
+                (None, None) => None,
+            };
+            let mut kind = self.field(property, size.is_some(), owner)?;
+            // Only the address itself has its length.
+            if before.is_none() && size.is_some() && kind.inner.to_string() == "SocketAddr" {
+                let name = OutType::SocketAddress.name();
+                kind = written(quote!(#[out_type = #name]), quote!([u8]));
             }
-            let kind = self.field(property, counted.is_some(), owner)?;
+            kind.attributes = [size.unwrap_or_default(), kind.attributes]
+                .into_iter()
+                .collect();
             let ident = unique(&snake(&property.name), &mut taken);
             fields.push(Declared {
                 rename: rename(&ident, &property.name),
@@ -100,7 +210,7 @@ impl Writer<'_> {
         let other_length = is_elsewhere(property.length);
         if other_count || other_length {
             return Err(format!(
-                "the count or length of `{name}` is not in the field right before it"
+                "the count or length of the member `{name}` is not a member of its structure"
             ));
         }
         let (in_type, out_type, map) = match &property.kind {
@@ -120,29 +230,23 @@ impl Writer<'_> {
                 ..
             } => (*in_type, *out_type, *map),
         };
-        let bytes = match (in_type, property.length) {
+        let sized = match (in_type, property.length) {
             (InType::Binary, Size::Fixed(16) | Size::None) if out_type == OutType::Ipv6 => {
                 Some(plain(quote!(Ipv6Addr)))
             }
-            (InType::Binary, Size::Fixed(length)) => {
-                let length = Literal::u16_unsuffixed(length);
-                Some(plain(quote!([u8; #length])))
+            (InType::Binary | InType::UnicodeString | InType::AnsiString, Size::Fixed(length)) => {
+                Some(block(in_type, out_type, length))
             }
-            (InType::Binary, Size::Field(_) | Size::Outer(_)) => {
-                Some(borrowed(if out_type == OutType::SocketAddress {
-                    quote!(SocketAddr)
-                } else {
-                    quote!([u8])
-                }))
-            }
-            (_, Size::None) => None,
-            _ => return Err(format!("`{name}` is a string with a `length`")),
+            (InType::Binary, Size::Field(_) | Size::Outer(_)) => Some(bytes(out_type)),
+            (_, Size::Field(_) | Size::Outer(_)) => counted_text(in_type, out_type),
+            (_, Size::Fixed(_) | Size::None) => None,
         };
-        if let Some(bytes) = bytes {
+        if let Some(sized) = sized {
             if property.count != Size::None {
-                return Err(format!("`{name}` is an array of byte strings"));
+                let what = in_type.name().unwrap_or_default();
+                return Err(format!("`{name}` is an array of {what} with a `length`"));
             }
-            return Ok(bytes);
+            return Ok(sized);
         }
         let width = match in_type {
             InType::UInt8 => Some("u8"),
@@ -150,21 +254,21 @@ impl Writer<'_> {
             InType::UInt32 | InType::HexInt32 => Some("u32"),
             _ => None,
         };
-        if let (Some(map), Some(width), Size::None) = (map, width, property.count) {
-            // A declaration's map leaves out masks with several bits.
-            let has_entries = self.provider.maps[map]
-                .items
-                .iter()
-                .any(|item| !self.provider.maps[map].is_bits || item.value.is_power_of_two());
-            if has_entries {
-                return Ok(plain(ident(&self.map(map, width)).into_token_stream()));
-            }
-        }
-        if map.is_some() {
-            let what = format!(
-                "field `{name}`: a declaration cannot express its value map, which was dropped"
-            );
-            self.note(property.at, what);
+        if let (Some(map), Some(width), Size::None) = (map, width, property.count)
+            && self.has_entries(map, width)
+        {
+            let inner = ident(&self.map(map, width)).into_token_stream();
+            let of_map = if in_type == InType::HexInt32 {
+                InType::UInt32
+            } else {
+                in_type
+            };
+            let usual = of_map.out_types().first();
+            let is_possible = of_map.out_types().contains(&out_type);
+            let shown_as = out_type.name();
+            let attribute =
+                (is_possible && usual != Some(&out_type)).then(|| quote!(#[out_type = #shown_as]));
+            return Ok(shown(quote!(#attribute), inner));
         }
         let kind = scalar(in_type, out_type).ok_or_else(|| {
             format!(
@@ -193,11 +297,19 @@ impl Writer<'_> {
         }
     }
 
+    /// Returns whether a value of a width can have one of a map's values.
+    fn has_entries(&self, map: usize, width: &str) -> bool {
+        let mut items = self.provider.maps[map].items.iter();
+        items.any(|item| item.value <= max_of(width))
+    }
+
     fn structure(&mut self, name: &str, members: &[Property], owner: &str) -> Result<Type, String> {
-        let (fields, _) = self.fields(members, owner)?;
-        let name = unique(&pascal(&format!("{owner}_{name}")), &mut self.idents);
+        let (fields, _) = self.fields(members, owner, true)?;
+        let name = unique_type(&pascal(&format!("{owner}_{name}")), &mut self.idents);
         let name = ident(&name);
-        let borrows = fields.iter().any(|field| field.kind.is_borrowed);
+        let borrows = fields
+            .iter()
+            .any(|field| field.kind.is_borrowed || field.kind.has_lifetime);
         let lifetime = borrows.then(|| quote!(<'a>));
         let members = fields.iter().map(Declared::member);
         self.structures.push(quote! {

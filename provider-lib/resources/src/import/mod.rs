@@ -8,17 +8,22 @@
 mod fields;
 mod names;
 mod types;
+mod verify;
 mod writer;
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::Range,
+};
 
-use etw_manifest::{Event, Manifest, Map, replace_fields};
+use etw_manifest::{Channel, Event, Manifest, Map, Provider, is_name, replace_fields};
 use etw_wire::{Guid, winmeta};
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens as _, quote};
 use syn::Ident;
 
-use names::{ident, pascal, rename, shouting, snake, unique};
+use names::{ident, pascal, rename, renamed, shouting, snake, unique, unique_named};
+use verify::{LeftOut, Missing};
 pub use writer::Note;
 use writer::Writer;
 
@@ -38,26 +43,107 @@ pub fn declaration(manifest: &Manifest, file: Option<&str>) -> Imported {
     let mut imported = Imported::default();
     let mut modules = HashSet::new();
     for provider in &manifest.providers {
-        let mut writer = Writer {
-            manifest,
-            provider,
-            notes: &mut imported.notes,
-            maps: BTreeMap::new(),
-            structures: Vec::new(),
-            idents: wdk_etw_schema::type_names().map(str::to_owned).collect(),
-        };
-        let module = if manifest.providers.len() == 1 {
+        let module = if manifest.providers.len() == 1 || provider.symbol.is_empty() {
             "trace".to_owned()
         } else {
             snake(&provider.symbol)
         };
-        let module = writer.provider(&unique(&module, &mut modules), file);
-        if !imported.source.is_empty() {
+        let module = unique(&module, &mut modules);
+        let source = import(manifest, provider, &module, file, &mut imported.notes);
+        if !imported.source.is_empty() && !source.is_empty() {
             imported.source.push('\n');
         }
-        imported.source.push_str(&module);
+        imported.source.push_str(&source);
     }
+    // A part that several events use is noted once.
+    let mut known = HashSet::new();
+    imported.notes.retain(|note| known.insert(note.clone()));
+    imported.notes.sort_by_key(|note| note.at);
     imported
+}
+
+/// Returns the module of a provider, which its own reader accepts: what it does not accept is left
+/// out and noted.
+fn import(
+    manifest: &Manifest,
+    provider: &Provider,
+    module: &str,
+    file: Option<&str>,
+    notes: &mut Vec<Note>,
+) -> String {
+    let mut left_out = LeftOut::new();
+    loop {
+        let mut found = Vec::new();
+        let mut writer = Writer {
+            manifest,
+            provider,
+            notes: &mut found,
+            maps: BTreeMap::new(),
+            structures: Vec::new(),
+            idents: reserved_types(),
+            values: reserved_values(),
+            map_names: HashMap::new(),
+        };
+        let text = writer.provider(module, file, &left_out);
+        match verify::accepted(&text.source, &text.parts, &mut left_out) {
+            Ok(None) => {}
+            Ok(Some(declared)) => {
+                notes.append(&mut found);
+                notes.append(&mut verify::differences(manifest, provider, &declared));
+                return text.source;
+            }
+            Err(why) => {
+                notes.push(Note {
+                    at: provider.at,
+                    what: format!(
+                        "the provider {} was not imported, because a declaration cannot express \
+                         it: {why}",
+                        provider.name
+                    ),
+                });
+                return String::new();
+            }
+        }
+    }
+}
+
+/// Returns the names that the declaration's own types cannot have.
+fn reserved_types() -> HashSet<String> {
+    let known = wdk_etw_schema::type_names().map(str::to_owned);
+    // Names of types that fields cannot have, and of the items that the declaration consists of.
+    let others = [
+        "String", "Vec", "Task", "Opcode", "Channel", "Level", "Keyword",
+    ];
+    known.chain(others.map(str::to_owned)).collect()
+}
+
+/// Returns the names that the declaration's own constants cannot have.
+fn reserved_values() -> HashSet<String> {
+    ["PROVIDER", "ID", "GROUP"].map(str::to_owned).into()
+}
+
+/// The source of a module.
+struct Source {
+    source: String,
+    /// Its items.
+    parts: Vec<Part>,
+}
+
+/// An item of a module.
+struct Part {
+    /// Its lines.
+    lines: Range<usize>,
+    /// The index of the event that it declares.
+    event: Option<usize>,
+}
+
+/// Returns the largest value of an integer type.
+fn max_of(width: &str) -> u32 {
+    match width {
+        "u8" => u32::from(u8::MAX),
+        "u16" => u32::from(u16::MAX),
+        _ => u32::MAX,
+    }
 }
 
 /// Returns an item as source text, with a line for each part.
@@ -78,10 +164,11 @@ struct Names {
     tasks: Vec<Option<String>>,
     opcodes: Vec<Option<String>>,
     channels: Vec<Option<String>>,
+    levels: Vec<Option<String>>,
 }
 
 impl Writer<'_> {
-    fn provider(&mut self, module: &str, file: Option<&str>) -> String {
+    fn provider(&mut self, module: &str, file: Option<&str>, left_out: &LeftOut) -> Source {
         let provider = self.provider;
         if provider.control_guid.is_some() {
             let what = "the controlGuid is only in the manifest; the declaration has the guid";
@@ -99,38 +186,58 @@ impl Writer<'_> {
         }
         settings.push(quote!(encoding = manifest));
         settings.extend(file.map(|file| quote!(manifest = #file)));
+        if provider.templates.iter().any(|one| one.user_data.is_some()) {
+            let what = "the templates' own XML (`UserData`) is only in the manifest";
+            self.note(provider.at, what);
+        }
         let mut items = Vec::new();
         let keywords = self.keywords(&mut items);
         let tasks = self.tasks(&mut items);
-        let opcodes = self.opcodes(&mut items);
+        let opcodes = self.opcodes(&tasks, &mut items);
         let channels = self.channels(&mut items);
+        let levels = self.levels(&mut items);
         let names = Names {
             keywords,
             tasks,
             opcodes,
             channels,
+            levels,
         };
         let mut events = Vec::new();
         let mut taken = HashSet::new();
-        for event in &provider.events {
-            match self.event(event, &names, &mut taken) {
-                Ok(source) => events.push(source),
-                Err(why) => {
-                    let what = format!(
-                        "event {} version {} was not imported: {why}",
-                        event.id, event.version
-                    );
+        for (number, event) in provider.events.iter().enumerate() {
+            let missing = left_out.get(&number);
+            let source = match missing {
+                Some(Missing::Event(why)) => Err(why.clone()),
+                Some(Missing::Message(_)) => self.event(event, &names, &mut taken, false),
+                None => self.event(event, &names, &mut taken, true),
+            };
+            let (id, version) = (event.id, event.version);
+            match (source, missing) {
+                (Ok(source), missing) => {
+                    events.push((source, number));
+                    if let Some(Missing::Message(why)) = missing {
+                        let what = format!(
+                            "the message of event {id} version {version} was not imported: {why}"
+                        );
+                        self.note(event.at, what);
+                    }
+                }
+                (Err(why), _) => {
+                    let what = format!("event {id} version {version} was not imported: {why}");
                     self.note(event.at, what);
                 }
             }
         }
         for ((at, width), name) in std::mem::take(&mut self.maps) {
             if let Some(map) = provider.maps.get(at) {
-                items.push(self.map_type(map, width, &name));
+                let keeps_name = self.map_names.get(&map.name) == Some(&at);
+                items.push(self.map_type(map, width, &name, keeps_name));
             }
         }
         items.append(&mut self.structures);
-        items.append(&mut events);
+        let items = items.into_iter().map(|item| (item, None));
+        let events = events.into_iter().map(|(item, at)| (item, Some(at)));
         let doc = self.describe(provider.message);
         let module = ident(module);
         let outside = print(quote! {
@@ -140,11 +247,13 @@ impl Writer<'_> {
         });
         let mut source = outside.trim_end().trim_end_matches('}').to_owned();
         source.push('\n');
+        let mut parts = Vec::new();
         // An empty line between items makes the declaration easier to read.
-        for (number, item) in items.into_iter().enumerate() {
+        for (number, (item, event)) in items.chain(events).enumerate() {
             if number > 0 {
                 source.push('\n');
             }
+            let first = source.lines().count() + 1;
             for line in print(item).lines() {
                 if !line.is_empty() {
                     source.push_str("    ");
@@ -152,13 +261,17 @@ impl Writer<'_> {
                 }
                 source.push('\n');
             }
+            let lines = first..source.lines().count() + 1;
+            parts.push(Part { lines, event });
         }
         source.push_str("}\n");
-        source
+        Source { source, parts }
     }
 
     fn keywords(&mut self, items: &mut Vec<TokenStream>) -> Vec<Option<String>> {
-        let mut taken = HashSet::new();
+        const OWN: u64 = (1 << 48) - 1;
+        let mut bits = HashMap::new();
+        let mut names = HashSet::new();
         let mut idents = Vec::new();
         for keyword in &self.provider.keywords {
             if keyword.standard {
@@ -172,11 +285,31 @@ impl Writer<'_> {
                 idents.push(None);
                 continue;
             }
-            let name = unique(&shouting(keyword.name.local()), &mut taken);
-            let (doc, rename) = (
-                self.describe(keyword.message),
-                rename(&name, keyword.name.local()),
-            );
+            // The reader of manifests refuses such masks, but resources can have them.
+            if !keyword.mask.is_power_of_two() || keyword.mask & OWN == 0 {
+                let what = format!(
+                    "the keyword {} has the mask {:#x}, which is not one of the bits 0 to 47, and \
+                     was removed from the events",
+                    keyword.name.written, keyword.mask
+                );
+                self.note(keyword.at, what);
+                idents.push(None);
+                continue;
+            }
+            if let Some(known) = bits.get(&keyword.mask) {
+                let what = format!(
+                    "the keyword {} has the mask of another keyword, `{known}`, which replaces it",
+                    keyword.name.written
+                );
+                idents.push(Some(String::clone(known)));
+                self.note(keyword.at, what);
+                continue;
+            }
+            let local = keyword.name.local();
+            let (name, rename) =
+                unique_named(&shouting(local), local, &mut self.values, &mut names);
+            bits.insert(keyword.mask, name.clone());
+            let doc = self.describe(keyword.message);
             let constant = ident(&name);
             let bit = Literal::u32_unsuffixed(keyword.mask.trailing_zeros());
             items.push(quote! {
@@ -190,20 +323,53 @@ impl Writer<'_> {
         idents
     }
 
-    fn tasks(&self, items: &mut Vec<TokenStream>) -> Vec<Option<String>> {
+    fn levels(&self, items: &mut Vec<TokenStream>) -> Vec<Option<String>> {
+        let standard = winmeta::LEVELS.iter();
+        let mut taken: HashSet<String> = standard.map(|one| one.ident.to_owned()).collect();
+        let mut values = HashSet::new();
+        let mut names = HashSet::new();
+        let mut idents = Vec::new();
+        let mut variants = Vec::new();
+        for level in &self.provider.levels {
+            if level.value < FIRST_LEVEL || !values.insert(level.value) {
+                idents.push(None);
+                continue;
+            }
+            let local = level.name.local();
+            let (name, rename) = unique_named(&pascal(local), local, &mut taken, &mut names);
+            let doc = self.describe(level.message);
+            let variant = ident(&name);
+            let value = Literal::u8_unsuffixed(level.value);
+            variants.push(quote!(#doc #rename #variant = #value));
+            idents.push(Some(name));
+        }
+        if !variants.is_empty() {
+            items.push(quote!(#[levels] enum Level { #(#variants,)* }));
+        }
+        idents
+    }
+
+    fn tasks(&mut self, items: &mut Vec<TokenStream>) -> Vec<Option<String>> {
         let mut taken = HashSet::new();
         let mut idents = Vec::new();
         let mut variants = Vec::new();
+        let mut by_value = HashMap::new();
+        let mut names = HashSet::new();
         for task in &self.provider.tasks {
             if task.value == 0 {
                 idents.push(None);
                 continue;
             }
-            let name = unique(&pascal(task.name.local()), &mut taken);
-            let (doc, rename) = (
-                self.describe(task.message),
-                rename(&name, task.name.local()),
-            );
+            if let Some(known) = by_value.get(&task.value) {
+                let what = format!("the task {} has the number of another", task.name.written);
+                idents.push(Some(String::clone(known)));
+                self.note(task.at, what);
+                continue;
+            }
+            let local = task.name.local();
+            let (name, rename) = unique_named(&pascal(local), local, &mut taken, &mut names);
+            by_value.insert(task.value, name.clone());
+            let doc = self.describe(task.message);
             let variant = ident(&name);
             let value = Literal::u16_unsuffixed(task.value);
             variants.push(quote!(#doc #rename #variant = #value));
@@ -215,48 +381,79 @@ impl Writer<'_> {
         idents
     }
 
-    fn opcodes(&self, items: &mut Vec<TokenStream>) -> Vec<Option<String>> {
+    fn opcodes(
+        &mut self,
+        tasks: &[Option<String>],
+        items: &mut Vec<TokenStream>,
+    ) -> Vec<Option<String>> {
         let provider = self.provider;
         // Opcodes with the names of winmeta.xml's are predefined.
         let standard = winmeta::OPCODES.iter();
-        let mut taken: HashSet<String> = standard.map(|one| one.ident.to_owned()).collect();
-        let mut by_value: BTreeMap<u8, String> = BTreeMap::new();
-        let mut idents = Vec::new();
-        let mut list = Vec::new();
-        for opcode in &provider.opcodes {
-            if opcode.standard {
+        let mut of_all: HashSet<String> = standard.map(|one| one.ident.to_owned()).collect();
+        let mut idents: Vec<Option<String>> = vec![None; provider.opcodes.len()];
+        let mut lists: BTreeMap<Option<usize>, Vec<TokenStream>> = BTreeMap::new();
+        let mut taken: HashMap<Option<usize>, HashSet<String>> = HashMap::new();
+        let mut by_value: HashMap<(Option<usize>, u8), String> = HashMap::new();
+        let mut names: HashMap<Option<usize>, HashSet<String>> = HashMap::new();
+        // An event of a task can have the task's opcodes and those of all tasks.
+        let (own, of_tasks): (Vec<_>, Vec<_>) = provider
+            .opcodes
+            .iter()
+            .enumerate()
+            .partition(|(_, opcode)| opcode.task.is_none());
+        for (at, opcode) in own.into_iter().chain(of_tasks) {
+            if let Some(known) = winmeta::OPCODES
+                .iter()
+                .find(|one| opcode.standard && one.value == opcode.value)
+            {
+                idents[at] = Some(known.ident.to_owned());
+                continue;
+            }
+            if !(FIRST_OPCODE..=LAST_OPCODE).contains(&opcode.value) {
                 let mut known = winmeta::OPCODES.iter();
                 let known = known.find(|one| one.value == opcode.value);
-                idents.push(known.map(|one| one.ident.to_owned()));
+                idents[at] = known.map(|one| one.ident.to_owned());
+                let what = format!(
+                    "the opcode {} has the number {}, which is reserved for Microsoft",
+                    opcode.name.written, opcode.value
+                );
+                self.note(opcode.at, what);
                 continue;
             }
-            // A declaration has one list of opcodes; the names of a task's opcodes are prefixed
-            // with the task's name.
-            if let Some(known) = by_value.get(&opcode.value) {
-                idents.push(Some(known.clone()));
+            // A task without a number is no task of a declaration.
+            let task = opcode
+                .task
+                .filter(|task| tasks.get(*task).is_some_and(Option::is_some))
+                // Tasks with one number are one task.
+                .and_then(|task| tasks.iter().position(|first| *first == tasks[task]));
+            if let Some(known) = by_value.get(&(task, opcode.value)) {
+                idents[at] = Some(known.clone());
                 continue;
             }
-            let task = opcode.task.map(|task| provider.tasks[task].name.local());
-            let whole = format!("{}_{}", task.unwrap_or_default(), opcode.name.local());
-            let name = unique(&pascal(&whole), &mut taken);
-            by_value.insert(opcode.value, name.clone());
-            list.push((name.clone(), opcode));
-            idents.push(Some(name));
-        }
-        // Opcodes of different tasks can share a name; the provider's own opcodes have precedence.
-        let own = list.iter().filter(|(_, opcode)| opcode.task.is_none());
-        let mut names: HashSet<&str> = own.map(|(_, opcode)| opcode.name.local()).collect();
-        let mut variants = Vec::new();
-        for (name, opcode) in list {
+            let variants = match task {
+                None => &mut of_all,
+                Some(_) => taken.entry(task).or_insert_with(|| of_all.clone()),
+            };
+            let local = opcode.name.local();
+            let names = names.entry(task).or_default();
+            let (name, rename) = unique_named(&pascal(local), local, variants, names);
+            by_value.insert((task, opcode.value), name.clone());
             let doc = self.describe(opcode.message);
-            let is_first = opcode.task.is_none() || names.insert(opcode.name.local());
-            let rename = is_first.then(|| rename(&name, opcode.name.local()));
             let variant = ident(&name);
             let value = Literal::u8_unsuffixed(opcode.value);
-            variants.push(quote!(#doc #rename #variant = #value));
+            let list = lists.entry(task).or_default();
+            list.push(quote!(#doc #rename #variant = #value));
+            idents[at] = Some(name);
         }
-        if !variants.is_empty() {
-            items.push(quote!(#[opcodes] enum Opcode { #(#variants,)* }));
+        for (task, variants) in lists {
+            let task = task.and_then(|task| tasks.get(task)?.as_deref());
+            items.push(task.map_or_else(
+                || quote!(#[opcodes] enum Opcode { #(#variants,)* }),
+                |task| {
+                    let (list, task) = (ident(&format!("{task}Opcode")), ident(task));
+                    quote!(#[opcodes(task = #task)] enum #list { #(#variants,)* })
+                },
+            ));
         }
         idents
     }
@@ -265,15 +462,26 @@ impl Writer<'_> {
         let mut taken = HashSet::new();
         let mut idents = Vec::new();
         let mut variants = Vec::new();
+        let mut values = HashSet::new();
+        let mut names = HashSet::new();
         for channel in &self.provider.channels {
-            if channel.value < FIRST_CHANNEL {
+            // Only resources can have a second channel of the same number, or a ninth.
+            if !is_declared(channel)
+                || values.len() >= MAX_CHANNELS
+                || !values.insert(channel.value)
+            {
                 idents.push(None);
                 continue;
             }
             let id = channel.id.as_deref().unwrap_or(&channel.name);
-            let name = unique(&pascal(id), &mut taken);
-            let (doc, rename) = (self.describe(channel.message), rename(&name, &channel.name));
-            let (variant, kind) = (ident(&name), kind_of_channel(&channel.kind));
+            let doc = self.describe(channel.message);
+            let (name, rename) = unique_named(&pascal(id), &channel.name, &mut taken, &mut names);
+            let (rename, kind) = if channel.value < FIRST_CHANNEL {
+                (TokenStream::new(), ident("Import"))
+            } else {
+                (rename, kind_of_channel(&channel.kind))
+            };
+            let variant = ident(&name);
             let value = Literal::u8_unsuffixed(channel.value);
             variants.push(quote!(#doc #[channel(#kind)] #rename #variant = #value));
             idents.push(Some(name));
@@ -284,40 +492,38 @@ impl Writer<'_> {
         idents
     }
 
-    fn map_type(&mut self, map: &Map, width: &'static str, name: &str) -> TokenStream {
+    fn map_type(
+        &self,
+        map: &Map,
+        width: &'static str,
+        name: &str,
+        keeps_name: bool,
+    ) -> TokenStream {
         let mut taken = HashSet::new();
+        let mut values = HashSet::new();
         let mut variants = Vec::new();
         for item in &map.items {
-            if map.is_bits && !item.value.is_power_of_two() {
-                let what = format!(
-                    "the entry {:#x} is not a single bit and was not imported",
-                    item.value
-                );
-                self.note(item.at, what);
-                continue;
-            }
-            let most = match width {
-                "u8" => u32::from(u8::MAX),
-                "u16" => u32::from(u16::MAX),
-                _ => u32::MAX,
-            };
-            if item.value > most {
-                let what = format!(
-                    "the entry {:#x} does not fit in {width} and was not imported",
-                    item.value
-                );
-                self.note(item.at, what);
+            // A type of another width can have the entry; the differences are noted.
+            if item.value > max_of(width) || !values.insert(item.value) {
                 continue;
             }
             let text = self.value(item.message).unwrap_or_default();
-            let name = unique(&pascal(text), &mut taken);
-            let rename = rename(&name, text);
-            let variant = ident(&name);
-            let value = if map.is_bits {
-                let bit = Literal::u32_unsuffixed(item.value.trailing_zeros());
-                quote!(1 << #bit)
+            let usual = pascal(text);
+            let name = unique(&usual, &mut taken);
+            // An entry may have an empty text, which no identifier results in.
+            let rename = if text.is_empty() {
+                renamed(text)
             } else {
-                Literal::u32_unsuffixed(item.value).into_token_stream()
+                rename(&name, text)
+            };
+            let variant = ident(&name);
+            let value = match (map.is_bits, item.value.is_power_of_two()) {
+                (true, true) => {
+                    let bit = Literal::u32_unsuffixed(item.value.trailing_zeros());
+                    quote!(1 << #bit)
+                }
+                (true, false) => mask(item.value),
+                (false, _) => Literal::u32_unsuffixed(item.value).into_token_stream(),
             };
             variants.push(quote!(#rename #variant = #value));
         }
@@ -328,21 +534,24 @@ impl Writer<'_> {
         };
         let width = ident(width);
         let repr = (width != "u32").then(|| quote!(#[repr(#width)]));
+        let is_renamed = name != map.name && keeps_name;
+        let renamed = is_renamed.then(|| renamed(&map.name));
         let name = ident(name);
         quote! {
             #kind
             #repr
+            #renamed
             pub enum #name { #(#variants,)* }
         }
     }
 
-    /// Returns the bit of an event's channel in a declaration, which does not count imported
-    /// channels.
+    /// Returns the bit of an event's channel in a declaration, which counts only the channels that
+    /// it can have.
     fn channel_bit_declared(&self, event: &Event) -> u64 {
         const FIRST: usize = 63;
         event.channel.map_or(0, |channel| {
             let before = self.provider.channels[..channel].iter();
-            let place = before.filter(|one| one.value >= FIRST_CHANNEL).count();
+            let place = before.filter(|one| is_declared(one)).count();
             FIRST.checked_sub(place).map_or(0, |bit| 1 << bit)
         })
     }
@@ -352,14 +561,17 @@ impl Writer<'_> {
         event: &Event,
         names: &Names,
         taken: &mut HashSet<String>,
+        has_message: bool,
     ) -> Result<TokenStream, String> {
         let provider = self.provider;
-        let symbol = event.symbol.as_deref().or(event.name.as_deref());
+        let texts = [event.symbol.as_deref(), event.name.as_deref()];
+        let mut texts = texts.into_iter().flatten();
+        let symbol = texts.find(|text| !text.is_empty());
         let whole = symbol.map_or_else(|| format!("event_{}", event.id), str::to_owned);
         let (fields, numbers) = match event.template {
             Some(template) => {
                 let template = &provider.templates[template];
-                self.fields(&template.properties, &whole)?
+                self.fields(&template.properties, &whole, false)?
             }
             None => (Vec::new(), Vec::new()),
         };
@@ -373,17 +585,18 @@ impl Writer<'_> {
         }
         if provider.channel_bit(event) != self.channel_bit_declared(event) {
             return Err(
-                "its channel keyword would change, because a declaration does not count imported \
-                 channels"
+                "its channel keyword would change, because a declaration cannot have all channels \
+                 before its channel"
                     .to_owned(),
             );
         }
         let name = unique(&snake(&whole), taken);
+        let own = event.level.and_then(|at| names.levels[at].as_deref());
         let level = event.level.map_or(0, |at| provider.levels[at].value);
         let known = winmeta::LEVELS.iter().find(|one| one.value == level);
-        let level = known.map_or_else(
+        let level = own.or_else(|| known.map(|known| known.ident)).map_or_else(
             || Literal::u8_unsuffixed(level).into_token_stream(),
-            |known| ident(known.ident).into_token_stream(),
+            |name| ident(name).into_token_stream(),
         );
         let keywords = event.keywords.iter();
         let keywords = keywords.filter_map(|at| names.keywords[*at].as_deref());
@@ -418,11 +631,13 @@ impl Writer<'_> {
             }
         }
         if let Some(whole) = &event.name
+            && !whole.is_empty()
             && wdk_etw_schema::pascal_case(&name) != *whole
         {
             settings.push(quote!(name = #whole));
         }
-        if let Some(message) = self.value(event.message) {
+        let message = self.value(event.message).filter(|_| has_message);
+        if let Some(message) = message {
             let message = renumber(message, &numbers);
             settings.push(quote!(message = #message));
         }
@@ -435,8 +650,35 @@ impl Writer<'_> {
     }
 }
 
+/// The first number of a provider's own levels.
+const FIRST_LEVEL: u8 = 16;
 /// The first number of a provider's own channels.
 const FIRST_CHANNEL: u8 = 16;
+/// The numbers of the logs of Windows.
+const FIRST_LOG: u8 = 8;
+const LAST_LOG: u8 = 10;
+/// The maximum number of a provider's own channels.
+const MAX_CHANNELS: usize = 8;
+/// The numbers of a provider's own opcodes.
+const FIRST_OPCODE: u8 = 10;
+const LAST_OPCODE: u8 = 239;
+
+/// Returns a mask of several bits, or of none, in hexadecimal.
+fn mask(value: u32) -> TokenStream {
+    let text = format!("{value:#x}");
+    text.parse()
+        .unwrap_or_else(|_| Literal::u32_unsuffixed(value).into_token_stream())
+}
+
+/// Returns whether a declaration can have a channel: the provider's own ones, and the logs of
+/// Windows that the provider lists.
+fn is_declared(channel: &Channel) -> bool {
+    channel.value >= FIRST_CHANNEL && is_name(&channel.name)
+        || channel.imported
+            && channel.declared
+            && FIRST_LOG <= channel.value
+            && channel.value <= LAST_LOG
+}
 
 /// Returns the name of a channel's type, one of four.
 fn kind_of_channel(kind: &str) -> Ident {

@@ -7,6 +7,8 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::Ident;
 
+use crate::declaration::xml_name;
+
 /// Identifiers that a declaration cannot use: names in the generated code, and a keyword of a later
 /// edition.
 const RESERVED: &[&str] = &["gen", "register", "unregister"];
@@ -30,6 +32,8 @@ pub fn snake(name: &str) -> String {
     let name = ascii(name).to_snake_case();
     if is_ident(&name) && !name.starts_with('_') {
         name
+    } else if name.is_empty() {
+        "n".to_owned()
     } else {
         format!("n_{name}")
     }
@@ -61,17 +65,60 @@ pub fn unique(name: &str, taken: &mut HashSet<String>) -> String {
     candidate
 }
 
+/// Returns a unique name for a type, in upper camel case.
+pub fn unique_type(name: &str, taken: &mut HashSet<String>) -> String {
+    let between = if name.ends_with(|last: char| last.is_ascii_digit()) {
+        "V"
+    } else {
+        ""
+    };
+    let mut candidate = name.to_owned();
+    let mut number = 2;
+    while !taken.insert(candidate.clone()) {
+        candidate = format!("{name}{between}{number}");
+        number += 1;
+    }
+    candidate
+}
+
+/// Returns a unique identifier for a definition, and the attribute that keeps its name. A name that
+/// another definition already has is lost: only damaged resources have two.
+pub fn unique_named(
+    base: &str,
+    name: &str,
+    idents: &mut HashSet<String>,
+    names: &mut HashSet<String>,
+) -> (String, TokenStream) {
+    let mut ident = unique(base, idents);
+    let key = |name: &str| xml_name(name).written;
+    if !name.is_empty() && names.insert(key(name)) {
+        let rename = rename(&ident, name);
+        return (ident, rename);
+    }
+    while !names.insert(key(&wdk_etw_schema::pascal_case(&ident))) {
+        ident = unique(base, idents);
+    }
+    (ident, TokenStream::new())
+}
+
 /// Returns the identifier for a name from this module, which is always valid.
 pub fn ident(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
 
-/// Returns `#[name = "…"]` if the identifier would result in a different name.
+/// Returns `#[name = "…"]`. Names have no NUL; a manifest cannot contain one, but resources can.
+pub fn renamed(name: &str) -> TokenStream {
+    let name = name.replace('\0', " ");
+    quote!(#[name = #name])
+}
+
+/// Returns `#[name = "…"]` if the identifier would result in a different name. An empty name
+/// is not possible.
 pub fn rename(ident: &str, name: &str) -> TokenStream {
-    if wdk_etw_schema::pascal_case(ident) == name {
+    if name.is_empty() || wdk_etw_schema::pascal_case(ident) == name {
         TokenStream::new()
     } else {
-        quote!(#[name = #name])
+        renamed(name)
     }
 }
 
@@ -89,8 +136,8 @@ mod tests {
             ("Self", "n_self"),
             ("register", "n_register"),
             ("3Com", "n_3com"),
-            ("", "n_"),
-            ("日本", "n_"),
+            ("", "n"),
+            ("日本", "n"),
         ] {
             assert_eq!(snake(name), expected, "{name}");
         }

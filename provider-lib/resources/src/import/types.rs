@@ -1,7 +1,7 @@
 //! Maps the fields of templates to the types of declarations.
 
 use etw_manifest::{InType, OutType};
-use proc_macro2::TokenStream;
+use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 use wdk_etw_schema::{Format, Scalar};
 
@@ -11,6 +11,8 @@ pub struct Type {
     /// The type or, for a reference, the referenced type.
     pub inner: TokenStream,
     pub is_borrowed: bool,
+    /// True if the type itself has a lifetime, such as `Sid`.
+    pub has_lifetime: bool,
 }
 
 /// Returns a type by value.
@@ -24,6 +26,7 @@ pub const fn shown(attributes: TokenStream, inner: TokenStream) -> Type {
         attributes,
         inner,
         is_borrowed: false,
+        has_lifetime: false,
     }
 }
 
@@ -38,6 +41,7 @@ pub const fn written(attributes: TokenStream, inner: TokenStream) -> Type {
         attributes,
         inner,
         is_borrowed: true,
+        has_lifetime: false,
     }
 }
 
@@ -47,28 +51,96 @@ pub fn scalar(in_type: InType, out_type: OutType) -> Option<Type> {
     if in_type == InType::Binary {
         return None;
     }
-    of_the_table(in_type, out_type).or_else(|| {
-        let (in_type, out_type) = nearest(in_type, out_type)?;
-        of_the_table(in_type, out_type)
-    })
+    of_the_table(in_type, out_type)
+        .or_else(|| with_out_type(in_type, out_type))
+        .or_else(|| (in_type == InType::CountedBinary).then(|| counted_bytes(out_type)))
 }
 
 /// Returns the type that the table of field types has for an encoding and a presentation.
 fn of_the_table(in_type: InType, out_type: OutType) -> Option<Type> {
     let (scalar, format) =
         imported().find(|(scalar, format)| scalar.manifest(*format) == (in_type, out_type))?;
-    let attributes = match format {
+    typed(scalar, attribute(format))
+}
+
+/// Returns a type of the encoding, with an attribute for the presentation.
+fn with_out_type(in_type: InType, out_type: OutType) -> Option<Type> {
+    let is_possible = in_type.out_types().contains(&out_type);
+    let (scalar, format) =
+        imported().find(|(scalar, format)| is_possible && scalar.manifest(*format).0 == in_type)?;
+    let (format, name) = (attribute(format), out_type.name());
+    typed(scalar, quote!(#format #[out_type = #name]))
+}
+
+fn typed(scalar: Scalar, attributes: TokenStream) -> Option<Type> {
+    Some(Type {
+        attributes,
+        inner: scalar.name().parse().ok()?,
+        is_borrowed: scalar.row().rust.starts_with('&'),
+        has_lifetime: scalar.row().rust.ends_with("<'_>"),
+    })
+}
+
+fn attribute(format: Format) -> TokenStream {
+    match format {
         Format::Default => TokenStream::new(),
         Format::Hex => quote!(#[hex]),
         Format::Json => quote!(#[json]),
         Format::Xml => quote!(#[xml]),
         Format::Address => quote!(#[address]),
+    }
+}
+
+/// Returns the type of bytes of variable length.
+pub fn bytes(out_type: OutType) -> Type {
+    match out_type {
+        OutType::SocketAddress => plain(quote!(SocketAddr)),
+        OutType::Ipv6 | OutType::Pkcs7WithTypeInfo => {
+            let name = out_type.name();
+            written(quote!(#[out_type = #name]), quote!([u8]))
+        }
+        _ => borrowed(quote!([u8])),
+    }
+}
+
+/// Returns the type of bytes that contain their length.
+fn counted_bytes(out_type: OutType) -> Type {
+    let mut kind = bytes(out_type);
+    let attributes = kind.attributes;
+    kind.attributes = quote!(#[counted] #attributes);
+    kind
+}
+
+/// Returns the type of bytes or text of a fixed length.
+pub fn block(in_type: InType, out_type: OutType, length: u16) -> Type {
+    let (attribute, element, usual) = match in_type {
+        InType::UnicodeString => (quote!(#[text]), quote!(u16), OutType::String),
+        InType::AnsiString => (quote!(#[text]), quote!(u8), OutType::String),
+        _ => (quote!(#[bytes]), quote!(u8), OutType::HexBinary),
     };
-    Some(Type {
-        attributes,
-        inner: scalar.name().parse().ok()?,
-        is_borrowed: scalar.size().is_none(),
-    })
+    let name = out_type.name();
+    let shown_as = (out_type != usual).then(|| quote!(#[out_type = #name]));
+    let length = Literal::u16_unsuffixed(length);
+    shown(quote!(#attribute #shown_as), quote!([#element; #length]))
+}
+
+/// Returns the type of text whose length is a field before it.
+pub fn counted_text(in_type: InType, out_type: OutType) -> Option<Type> {
+    let (inner, usual) = match in_type {
+        InType::UnicodeString => (quote!([u16]), OutType::String),
+        InType::AnsiString => (quote!(str), OutType::Utf8),
+        _ => return None,
+    };
+    let attributes = match out_type {
+        OutType::Json => quote!(#[json]),
+        OutType::Xml => quote!(#[xml]),
+        other if other == usual => TokenStream::new(),
+        other => {
+            let name = other.name();
+            quote!(#[out_type = #name])
+        }
+    };
+    Some(written(attributes, inner))
 }
 
 /// Returns the types of declarations in the formats in which a manifest's field is imported: one
@@ -76,7 +148,7 @@ fn of_the_table(in_type: InType, out_type: OutType) -> Option<Type> {
 fn imported() -> impl Iterator<Item = (Scalar, Format)> {
     let is_imported = |scalar: Scalar, format: Format| match (scalar, format) {
         // Each has the encoding of another type, which says no more than the manifest does.
-        (Scalar::Usize | Scalar::Luid | Scalar::UnicodeString, _)
+        (Scalar::Usize | Scalar::Isize | Scalar::Luid | Scalar::UnicodeString, _)
         | (Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64, Format::Hex)
         // The event of a manifest has the address.
         | (Scalar::Pointer, Format::Default) => false,
@@ -89,45 +161,13 @@ fn imported() -> impl Iterator<Item = (Scalar, Format)> {
     })
 }
 
-/// Returns the encoding and presentation of the type in declarations that comes nearest to one
-/// that the table does not have.
-fn nearest(in_type: InType, out_type: OutType) -> Option<(InType, OutType)> {
-    use {InType as In, OutType as Out};
-    Some(match in_type {
-        In::Null | In::Struct | In::Binary => return None,
-        In::Boolean => (In::UInt32, Out::UnsignedInt),
-        In::HexInt32 if matches!(out_type, Out::Win32Error | Out::NtStatus) => {
-            (In::UInt32, out_type)
-        }
-        In::UInt32 | In::HexInt32 => (In::HexInt32, Out::HexInt32),
-        In::UInt64 if out_type == Out::EtwTime => (In::UInt64, Out::UnsignedLong),
-        In::UInt64 | In::HexInt64 => (In::HexInt64, Out::HexInt64),
-        In::AnsiString | In::CountedAnsiString => (in_type, Out::Utf8),
-        In::CountedBinary if out_type == Out::SocketAddress => (In::Binary, out_type),
-        In::CountedBinary => (In::Binary, Out::HexBinary),
-        In::Int8
-        | In::UInt8
-        | In::Int16
-        | In::UInt16
-        | In::Int32
-        | In::Int64
-        | In::Float
-        | In::Double
-        | In::Guid
-        | In::Pointer
-        | In::FileTime
-        | In::SystemTime
-        | In::Sid
-        | In::UnicodeString
-        | In::CountedUnicodeString => (in_type, *in_type.out_types().first()?),
-    })
-}
-
 /// Returns true if arrays can have elements of the type.
 pub fn repeats(kind: &Type) -> bool {
     let name = kind.inner.to_string();
     let mut scalars = Scalar::ALL.iter();
-    !kind.is_borrowed && scalars.any(|scalar| scalar.name() == name && scalar.row().repeats)
+    // An imported pointer has its address.
+    let repeats = |scalar: &Scalar| scalar.row().repeats || *scalar == Scalar::Pointer;
+    !kind.is_borrowed && scalars.any(|scalar| scalar.name() == name && repeats(scalar))
 }
 
 #[cfg(test)]
@@ -144,6 +184,7 @@ mod tests {
             let expected = match declared {
                 // A manifest describes these as numbers of 64 bits.
                 Scalar::Usize | Scalar::Luid => Some("u64".to_owned()),
+                Scalar::Isize => Some("i64".to_owned()),
                 Scalar::UnicodeString => Some("[u16]".to_owned()),
                 // The length of a `win:Binary` decides its type.
                 _ if in_type == InType::Binary => None,
@@ -177,22 +218,47 @@ mod tests {
     }
 
     #[test]
-    fn presentations_without_a_type_are_imported_as_the_nearest() {
+    fn other_presentations_are_attributes() {
         use {InType as In, OutType as Out};
         for (in_type, out_type, expected) in [
-            (In::UInt32, Out::ErrorCode, "# [hex] u32"),
-            (In::HexInt32, Out::NtStatus, " NtStatus"),
-            (In::HexInt32, Out::CodePointer, "# [hex] u32"),
-            (In::Boolean, Out::Boolean, " u32"),
-            (In::UInt64, Out::EtwTime, " u64"),
-            (In::UInt64, Out::CodePointer, "# [hex] u64"),
+            (
+                In::UInt32,
+                Out::ErrorCode,
+                "# [out_type = \"win:ErrorCode\"] u32",
+            ),
+            (
+                In::HexInt32,
+                Out::NtStatus,
+                "# [hex] # [out_type = \"win:NTSTATUS\"] u32",
+            ),
+            (In::Boolean, Out::Boolean, " Bool32"),
+            (
+                In::UInt64,
+                Out::HexInt64,
+                "# [out_type = \"win:HexInt64\"] u64",
+            ),
             (In::HexInt64, Out::HexInt64, "# [hex] u64"),
-            (In::Pointer, Out::UnsignedLong, "# [address] Pointer"),
-            (In::UInt8, Out::String, " u8"),
-            (In::AnsiString, Out::String, " CStr"),
+            (
+                In::Pointer,
+                Out::UnsignedLong,
+                "# [address] # [out_type = \"xs:unsignedLong\"] Pointer",
+            ),
+            (
+                In::AnsiString,
+                Out::String,
+                "# [out_type = \"xs:string\"] CStr",
+            ),
             (In::CountedAnsiString, Out::Json, "# [json] str"),
-            (In::FileTime, Out::DateTimeUtc, " FileTime"),
-            (In::CountedBinary, Out::Ipv6, " [u8]"),
+            (
+                In::FileTime,
+                Out::DateTimeUtc,
+                "# [out_type = \"win:DateTimeUtc\"] FileTime",
+            ),
+            (
+                In::CountedBinary,
+                Out::Ipv6,
+                "# [counted] # [out_type = \"win:IPv6\"] [u8]",
+            ),
         ] {
             let kind = scalar(in_type, out_type).unwrap();
             let text = format!("{} {}", kind.attributes, kind.inner);
@@ -204,7 +270,10 @@ mod tests {
     fn arrays_can_have_elements_whose_memory_is_their_encoding() {
         for declared in Scalar::ALL {
             let name: TokenStream = declared.name().parse().unwrap();
-            let is_in_memory = matches!(declared.row().representation, Representation::Memory(_));
+            let is_in_memory = matches!(
+                declared.row().representation,
+                Representation::Memory(_) | Representation::Pointer
+            );
             assert_eq!(repeats(&plain(name)), is_in_memory, "{declared:?}");
         }
     }

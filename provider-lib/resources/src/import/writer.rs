@@ -1,15 +1,15 @@
 //! The state and the notes of an import.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use etw_manifest::{Manifest, Position, Provider, printable};
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::names::{pascal, unique};
+use super::names::{pascal, unique_type};
 
 /// A part of a manifest that a declaration cannot express.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{}:{}: {}", at.line, at.column, printable(what))]
 pub struct Note {
     /// The place in the manifest.
@@ -29,6 +29,10 @@ pub struct Writer<'a> {
     pub structures: Vec<TokenStream>,
     /// The names of types.
     pub idents: HashSet<String>,
+    /// The names of values: keywords, and maps, whose types are functions as well.
+    pub values: HashSet<String>,
+    /// The names of maps in the declaration's manifest, with the map's index.
+    pub map_names: HashMap<String, usize>,
 }
 
 impl Writer<'_> {
@@ -58,7 +62,19 @@ impl Writer<'_> {
         if let Some(known) = self.maps.get(&(map, width)) {
             return known.clone();
         }
-        let name = unique(&pascal(&self.provider.maps[map].name), &mut self.idents);
+        let usual = pascal(&self.provider.maps[map].name);
+        let mut name = unique_type(&usual, &mut self.idents);
+        let own = &self.provider.maps[map].name;
+        let keeps_name =
+            !own.is_empty() && *self.map_names.entry(own.clone()).or_insert(map) == map;
+        let is_taken =
+            |name: &String, names: &HashMap<String, usize>| !keeps_name && names.contains_key(name);
+        while is_taken(&name, &self.map_names) || !self.values.insert(name.clone()) {
+            name = unique_type(&usual, &mut self.idents);
+        }
+        if !keeps_name {
+            self.map_names.insert(name.clone(), map);
+        }
         self.maps.insert((map, width), name.clone());
         name
     }

@@ -77,6 +77,33 @@ pub fn ad_hoc(tokens: TokenStream) -> syn::Result<AdHoc> {
     parse_ad_hoc.parse2(tokens)
 }
 
+/// Parses the rest of an argument that is a rate limit, or returns `None` if it is another argument.
+fn parse_limit(word: &Ident, input: ParseStream<'_>) -> syn::Result<Option<Limit>> {
+    if word == "once" {
+        return Ok(Some(Limit::Once));
+    }
+    let limit = match word.to_string().as_str() {
+        "every" => Limit::Every,
+        "limit" => Limit::Named,
+        _ => return Ok(None),
+    };
+    input.parse::<Token![=]>()?;
+    Ok(Some(limit(input.parse()?)))
+}
+
+/// Returns the library's structures that the fields have, which can have no others.
+fn structures_of(fields: &mut [Field]) -> syn::Result<Vec<Structure>> {
+    let structures = library::of_fields(fields)?;
+    for field in &*fields {
+        if let FieldType::Named(name) = &field.kind
+            && !structures.iter().any(|one| one.ident == *name)
+        {
+            return Err(crate::types::undeclared(name));
+        }
+    }
+    Ok(structures)
+}
+
 /// Sets the event's rate limit, unless it has one.
 fn set_limit(limit: &mut Option<Limit>, word: &Ident, new: Limit) -> syn::Result<()> {
     if limit.replace(new).is_some() {
@@ -135,14 +162,12 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
         }
         let word: Ident = input.parse()?;
         given.once(&word)?;
-        if word == "once" {
-            set_limit(&mut limit, &word, Limit::Once)?;
+        if let Some(new) = parse_limit(&word, input)? {
+            set_limit(&mut limit, &word, new)?;
             continue;
         }
         input.parse::<Token![=]>()?;
         match word.to_string().as_str() {
-            "every" => set_limit(&mut limit, &word, Limit::Every(input.parse()?))?,
-            "limit" => set_limit(&mut limit, &word, Limit::Named(input.parse()?))?,
             "level" => event_level = Some(level(input)?),
             "keyword" => {
                 let ahead = input.fork();
@@ -187,14 +212,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
         return Err(without_keyword(name.span()));
     };
     check::fields(&fields)?;
-    let structures = library::of_fields(&mut fields)?;
-    for field in &fields {
-        if let FieldType::Named(name) = &field.kind
-            && !structures.iter().any(|one| one.ident == *name)
-        {
-            return Err(crate::types::undeclared(name));
-        }
-    }
+    let structures = structures_of(&mut fields)?;
     Ok(AdHoc {
         provider,
         name: attribute::name_of(&name)?,

@@ -35,7 +35,6 @@ pub fn configure(module: &mut Module, configuration: &dyn Evaluate) -> syn::Resu
 
 fn is_kept(entry: &mut Entry, configuration: &dyn Evaluate) -> syn::Result<bool> {
     match entry {
-        Entry::Refused(_) => {}
         Entry::Function(function) => {
             if !keep(&mut function.attributes, configuration)? {
                 return Ok(false);
@@ -73,7 +72,7 @@ fn is_kept(entry: &mut Entry, configuration: &dyn Evaluate) -> syn::Result<bool>
                 })?;
             }
         }
-        Entry::Item(_) => {}
+        Entry::Refused(_) | Entry::Item(_) => {}
     }
     Ok(true)
 }
@@ -163,6 +162,10 @@ impl Evaluate for Collector {
 }
 
 /// Returns the different predicates in a module.
+///
+/// # Errors
+///
+/// Returns the first error of the module's syntax.
 pub fn predicates(module: TokenStream) -> syn::Result<Vec<TokenStream>> {
     let mut module: Module = syn::parse2(module)?;
     let collector = Collector::default();

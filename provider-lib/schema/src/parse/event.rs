@@ -28,7 +28,12 @@ pub fn field(
 ) -> syn::Result<Field> {
     let options = FieldOptions::parse(attributes)?;
     let kind = FieldType::parse(written, &options, own)?;
+    let form = match &kind {
+        FieldType::Values(scalar, format, shape) => options.form.form(*scalar, *format, *shape)?,
+        FieldType::Named(_) => options.form.of_named()?,
+    };
     Ok(Field {
+        form,
         name: options
             .name
             .unwrap_or_else(|| attribute::pascal_case(&ident.to_string())),
@@ -46,6 +51,7 @@ struct EventSettings {
     id: Option<(u16, Span)>,
     version: Option<(u8, Span)>,
     level: Option<Level>,
+    own_level: Option<Ident>,
     keyword: Option<Vec<Ident>>,
     task: Option<Ident>,
     opcode: Option<Ident>,
@@ -102,11 +108,37 @@ pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
     let word: Ident = input
         .parse()
         .map_err(|_| input.error(format!("expected a level; {LEVELS}")))?;
-    winmeta::LEVELS
+    standard_level(&word).ok_or_else(|| unknown_level(&word, &[]))
+}
+
+fn standard_level(word: &Ident) -> Option<Level> {
+    let known = winmeta::LEVELS.iter().find(|known| word == known.ident)?;
+    Some(Level(known.value))
+}
+
+fn unknown_level(word: &Ident, own: &[crate::Named<u8>]) -> syn::Error {
+    let own: Vec<String> = own
         .iter()
-        .find(|known| word == known.ident)
-        .map(|known| Level(known.value))
-        .ok_or_else(|| syn::Error::new(word.span(), format!("unknown level `{word}`; {LEVELS}")))
+        .map(|level| format!("`{}`", level.ident))
+        .collect();
+    let declared = if own.is_empty() {
+        String::new()
+    } else {
+        format!("declared: {}; ", own.join(", "))
+    };
+    let text = format!("unknown level `{word}`; {declared}{LEVELS}");
+    syn::Error::new(word.span(), text)
+}
+
+/// Returns the event's level: a standard one, or one of the provider's by its name.
+fn level_of(settings: &EventSettings, provider: &Provider) -> syn::Result<Option<Level>> {
+    let Some(word) = &settings.own_level else {
+        return Ok(settings.level);
+    };
+    let mut own = provider.levels.iter();
+    own.find(|level| level.ident == *word)
+        .map(|level| Some(Level(level.value)))
+        .ok_or_else(|| unknown_level(word, &provider.levels))
 }
 
 impl Parse for EventSettings {
@@ -120,7 +152,12 @@ impl Parse for EventSettings {
             match word.to_string().as_str() {
                 "id" => settings.id = Some(number(input, ID)?),
                 "version" => settings.version = Some(number(input, VERSION)?),
-                "level" => settings.level = Some(level(input)?),
+                "level" => match input.fork().parse::<Ident>() {
+                    Ok(word) if standard_level(&word).is_none() => {
+                        settings.own_level = Some(input.parse()?);
+                    }
+                    _ => settings.level = Some(level(input)?),
+                },
                 "keyword" => settings.keyword = Some(keywords(input)?),
                 "task" => settings.task = Some(item(input, "a task", TASK)?),
                 "opcode" => settings.opcode = Some(item(input, "an opcode", OPCODE)?),
@@ -189,7 +226,23 @@ fn keyword_bits(words: &[Ident], provider: &Provider) -> syn::Result<u64> {
     Ok(bits)
 }
 
-fn opcode(word: &Ident, provider: &Provider) -> syn::Result<u8> {
+/// Returns the opcodes of a task.
+fn of_task<'a>(
+    task: Option<&Ident>,
+    provider: &'a Provider,
+) -> impl Iterator<Item = &'a crate::Named<u8>> {
+    let lists = provider.task_opcodes.iter();
+    let task = task.cloned();
+    lists
+        .filter(move |list| task.as_ref() == Some(&list.task))
+        .flat_map(|list| &list.opcodes)
+}
+
+/// Returns the value of an opcode: of the event's task, of winmeta.xml, or of the provider.
+fn opcode(word: &Ident, task: Option<&Ident>, provider: &Provider) -> syn::Result<u8> {
+    if let Some(own) = of_task(task, provider).find(|opcode| opcode.ident == *word) {
+        return Ok(own.value);
+    }
     let standard = winmeta::OPCODES.iter().find(|known| word == known.ident);
     let own = provider.opcodes.iter().find(|opcode| opcode.ident == *word);
     standard
@@ -201,7 +254,8 @@ fn opcode(word: &Ident, provider: &Provider) -> syn::Result<u8> {
                 .opcodes
                 .iter()
                 .map(|opcode| opcode.ident.to_string());
-            undeclared("opcode", word, standard.chain(own))
+            let of_task = of_task(task, provider).map(|opcode| opcode.ident.to_string());
+            undeclared("opcode", word, standard.chain(own).chain(of_task))
         })
 }
 
@@ -209,7 +263,7 @@ fn opcode(word: &Ident, provider: &Provider) -> syn::Result<u8> {
 pub fn event(function: &Function, provider: &Provider, own: &HashSet<Ident>) -> syn::Result<Event> {
     let ident = &function.signature.ident;
     let settings = settings(function)?;
-    let Some(level) = settings.level else {
+    let Some(level) = level_of(&settings, provider)? else {
         return Err(without_level(ident.span()));
     };
     let Some(words) = &settings.keyword else {
@@ -255,7 +309,7 @@ pub fn event(function: &Function, provider: &Provider, own: &HashSet<Ident>) -> 
         opcode: settings
             .opcode
             .as_ref()
-            .map_or(Ok(0), |word| opcode(word, provider))?,
+            .map_or(Ok(0), |word| opcode(word, settings.task.as_ref(), provider))?,
         channel,
         encoding,
         fields,

@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use syn::{Attribute, Expr, ExprLit, Ident, Item, Lit, spanned::Spanned as _};
 
 use super::{event::field, module::Entry};
-use crate::{Channel, Keyword, Map, MapKind, Named, Provider, Scalar, Structure, attribute};
+use crate::{
+    Channel, Keyword, Map, MapKind, Named, Provider, Scalar, Structure, TaskOpcodes, attribute,
+};
 
 /// Removes the attribute of this name and returns it.
 fn take_attribute(attributes: &mut Vec<Attribute>, name: &str) -> Option<Attribute> {
@@ -86,8 +88,17 @@ pub fn put_item(provider: &mut Provider, item: Item, own: &HashSet<Ident>) -> sy
                 provider
                     .tasks
                     .extend(named(&item, 1..=u32::from(u16::MAX), "task")?);
-            } else if take_attribute(&mut item.attrs, "opcodes").is_some() {
-                provider.opcodes.extend(named(&item, 10..=239, "opcode")?);
+            } else if let Some(attribute) = take_attribute(&mut item.attrs, "opcodes") {
+                let opcodes = named(&item, 10..=239, "opcode")?;
+                match attribute.meta {
+                    syn::Meta::Path(_) => provider.opcodes.extend(opcodes),
+                    _ => provider.task_opcodes.push(TaskOpcodes {
+                        task: task_of(&attribute)?,
+                        opcodes,
+                    }),
+                }
+            } else if take_attribute(&mut item.attrs, "levels").is_some() {
+                provider.levels.extend(named(&item, 16..=255, "level")?);
             } else if take_attribute(&mut item.attrs, "channels").is_some() {
                 channels(provider, &item)?;
             } else if take_attribute(&mut item.attrs, "map").is_some() {
@@ -125,6 +136,24 @@ pub fn put_item(provider: &mut Provider, item: Item, own: &HashSet<Ident>) -> sy
         other => put_other(provider, other)?,
     }
     Ok(())
+}
+
+/// Parses the task in `#[opcodes(task = Request)]`.
+fn task_of(attribute: &Attribute) -> syn::Result<Ident> {
+    attribute.parse_args_with(|input: syn::parse::ParseStream<'_>| {
+        let word: Ident = input.parse()?;
+        if word != "task" {
+            return Err(syn::Error::new(
+                word.span(),
+                format!(
+                    "opcodes have no argument `{word}`; write `#[opcodes(task = …)]` for the opcodes \
+                     of a task, or `#[opcodes]`"
+                ),
+            ));
+        }
+        input.parse::<syn::Token![=]>()?;
+        input.parse()
+    })
 }
 
 /// Parses `pub const READ: Keyword = Keyword::bit(0);`, or a mask of one bit.
@@ -233,7 +262,11 @@ fn named<T: TryFrom<u32>>(
         let mut name = attribute::pascal_case(&variant.ident.to_string());
         for attribute in &variant.attrs {
             if attribute.path().is_ident("name") {
-                name = attribute::name(attribute)?;
+                name = match what {
+                    // Viewers show nothing for such a value.
+                    MAP_ENTRY => attribute::text(attribute)?,
+                    _ => attribute::name(attribute)?,
+                };
             }
         }
         entries.push(Named {
@@ -247,7 +280,28 @@ fn named<T: TryFrom<u32>>(
     Ok(entries)
 }
 
-/// Returns the value of an integer literal, or of one shifted left by another.
+/// Names an entry of a map in messages.
+const MAP_ENTRY: &str = "map entry";
+
+/// Returns whether a value is written as a mask: in hexadecimal or binary, or as bits joined by `|`.
+/// A decimal number in a bit map can be the number of a bit by mistake.
+fn is_mask(expression: &Expr) -> bool {
+    match expression {
+        Expr::Lit(ExprLit {
+            lit: Lit::Int(number),
+            ..
+        }) => {
+            let text = number.to_string();
+            text.starts_with("0x") || text.starts_with("0b")
+        }
+        Expr::Binary(binary) => matches!(binary.op, syn::BinOp::BitOr(_)),
+        Expr::Paren(inside) => is_mask(&inside.expr),
+        _ => false,
+    }
+}
+
+/// Returns the value of an integer literal, of one shifted left by another, or of several joined by
+/// `|`.
 fn constant(expression: &Expr) -> Option<u64> {
     match expression {
         Expr::Lit(ExprLit {
@@ -258,6 +312,7 @@ fn constant(expression: &Expr) -> Option<u64> {
             let (left, right) = (constant(&binary.left)?, constant(&binary.right)?);
             match binary.op {
                 syn::BinOp::Shl(_) => left.checked_shl(u32::try_from(right).ok()?),
+                syn::BinOp::BitOr(_) => Some(left | right),
                 _ => None,
             }
         }
@@ -266,8 +321,14 @@ fn constant(expression: &Expr) -> Option<u64> {
     }
 }
 
+/// The kind of a channel that is a log of Windows.
+const IMPORT: &str = "Import";
+
+/// The kinds of channels.
+const CHANNELS: [&str; 5] = ["Admin", "Operational", "Analytic", "Debug", IMPORT];
+
 fn channels(provider: &mut Provider, item: &syn::ItemEnum) -> syn::Result<()> {
-    let entries = named::<u8>(item, 16..=255, "channel")?;
+    let entries = named::<u8>(item, 8..=255, "channel")?;
     for (named, variant) in entries.into_iter().zip(&item.variants) {
         let kind = variant
             .attrs
@@ -278,12 +339,12 @@ fn channels(provider: &mut Provider, item: &syn::ItemEnum) -> syn::Result<()> {
         let kind = match kind {
             Some(kind) => {
                 let name = kind.to_string();
-                if !["Admin", "Operational", "Analytic", "Debug"].contains(&name.as_str()) {
+                if !CHANNELS.contains(&name.as_str()) {
                     return Err(syn::Error::new(
                         kind.span(),
                         format!(
                             "unknown kind of channel `{name}`; supported: `Admin`, `Operational`, \
-                             `Analytic`, `Debug`"
+                             `Analytic`, `Debug`, and `Import` for a log of Windows"
                         ),
                     ));
                 }
@@ -300,6 +361,28 @@ fn channels(provider: &mut Provider, item: &syn::ItemEnum) -> syn::Result<()> {
                 ));
             }
         };
+        let of_windows = etw_wire::winmeta::CHANNELS.iter();
+        let of_windows = of_windows.filter(|one| !one.name.starts_with("Trace"));
+        let imported = of_windows.clone().find(|one| one.value == named.value);
+        if (kind == IMPORT) != imported.is_some() || named.value < 16 && imported.is_none() {
+            let names: Vec<String> = of_windows
+                .map(|one| format!("{} ({})", one.name, one.value))
+                .collect();
+            return Err(syn::Error::new(
+                named.value_span,
+                format!(
+                    "the channel `{}` cannot have the value {}: a channel of the provider has a value \
+                     from 16 to 255, and one with `#[channel({IMPORT})]` is a log of Windows: {}",
+                    named.ident,
+                    named.value,
+                    names.join(", ")
+                ),
+            ));
+        }
+        let mut named = named;
+        if let Some(imported) = imported {
+            imported.name.clone_into(&mut named.name);
+        }
         provider.channels.push(Channel { named, kind });
     }
     Ok(())
@@ -330,25 +413,32 @@ fn map(item: &mut syn::ItemEnum, kind: MapKind) -> syn::Result<Map> {
         Scalar::U16 => u32::from(u16::MAX),
         _ => u32::MAX,
     };
-    let entries = named::<u32>(item, 0..=max, "map entry")?;
+    let name = take_attribute(&mut item.attrs, "name")
+        .map(|attribute| attribute::name(&attribute))
+        .transpose()?;
+    let entries = named::<u32>(item, 0..=max, MAP_ENTRY)?;
     if entries.is_empty() {
         return Err(syn::Error::new(
             item.ident.span(),
             format!("the map `{}` is empty; add at least one entry", item.ident),
         ));
     }
-    for entry in &entries {
-        if kind == MapKind::Bits && !entry.value.is_power_of_two() {
+    for (entry, variant) in entries.iter().zip(&item.variants) {
+        let written = variant.discriminant.as_ref();
+        let is_mask = written.is_some_and(|(_, expression)| is_mask(expression));
+        if kind == MapKind::Bits && !entry.value.is_power_of_two() && !is_mask {
             return Err(syn::Error::new(
                 entry.value_span,
                 format!(
-                    "the entry `{}` of a bit map must be a single bit, such as `1 << 3`",
+                    "the entry `{}` of a bit map must be a single bit, such as `1 << 3`, or a mask \
+                     of several bits, such as `0xC0` or `1 << 6 | 1 << 7`",
                     entry.ident
                 ),
             ));
         }
     }
     Ok(Map {
+        name: name.unwrap_or_else(|| attribute::plain(&item.ident).to_string()),
         ident: attribute::plain(&item.ident),
         visibility: item.vis.clone(),
         kind,

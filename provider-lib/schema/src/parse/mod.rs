@@ -12,6 +12,7 @@ mod words;
 
 use proc_macro2::TokenStream;
 
+pub(crate) use self::event::undeclared;
 pub use self::{
     ad_hoc::{AdHoc, Limit, ad_hoc},
     configure::predicates,
@@ -56,6 +57,8 @@ pub fn provider(
         keywords: Vec::new(),
         tasks: Vec::new(),
         opcodes: Vec::new(),
+        task_opcodes: Vec::new(),
+        levels: Vec::new(),
         channels: Vec::new(),
         maps: Vec::new(),
         structures: Vec::new(),

@@ -8,10 +8,12 @@ use syn::{
     Attribute, Expr, ExprLit, Ident, Lit, Type, TypeArray, TypePath, TypeReference, TypeSlice,
 };
 
+pub use self::form::{Block, Counter, Form};
 pub use self::format::Format;
 pub use self::table::{Representation, Row, Scalar, Text};
 use crate::attribute;
 
+mod form;
 mod format;
 mod table;
 
@@ -49,6 +51,7 @@ pub struct FieldOptions {
     pub name: Option<String>,
     pub tag: u32,
     pub docs: Vec<String>,
+    pub form: form::Attributes,
 }
 
 impl FieldOptions {
@@ -67,6 +70,9 @@ impl FieldOptions {
                     ));
                 }
                 given.push(word);
+            }
+            if options.form.take(word, attribute)? {
+                continue;
             }
             let format = match word.to_string().as_str() {
                 "doc" => {
@@ -110,7 +116,8 @@ fn unknown(attribute: &Attribute) -> syn::Error {
     syn::Error::new_spanned(
         attribute.path(),
         "a field cannot have this attribute; supported: `hex`, `json`, `xml`, `address`, `array`, \
-         `name = \"…\"` and `tag = 0x…`",
+         `out_type = \"…\"`, `length(…)`, `count(…)`, `counted`, `bytes`, `text`, `name = \"…\"` and \
+         `tag = 0x…`",
     )
 }
 
@@ -156,7 +163,14 @@ impl FieldType {
                  `json` and `xml` to strings that are not NUL-terminated, `address` to `Pointer`",
             ));
         }
-        if shape != Shape::One && !scalar.row().repeats {
+        if shape != Shape::One && scalar == Scalar::Pointer && options.format != Format::Address {
+            return Err(syn::Error::new_spanned(
+                written,
+                "a field cannot be an array of `Pointer` without `#[address]`, because the event \
+                 would contain the addresses; add the attribute to write them",
+            ));
+        }
+        if shape != Shape::One && !scalar.repeats(options.format) {
             return Err(syn::Error::new_spanned(
                 written,
                 format!(
@@ -243,9 +257,7 @@ fn resolve(
                         name.to_uppercase()
                     ),
                 )),
-                (None, "u128" | "i128" | "isize" | "char" | "String" | "Vec") => {
-                    Err(no_field_type(written))
-                }
+                (None, "u128" | "i128" | "char" | "String" | "Vec") => Err(no_field_type(written)),
                 // The path may have a lifetime: structures can borrow.
                 (None, _) if path.segments.len() == 1 => Ok(Err(ident)),
                 (None, _) => Err(no_field_type(written)),

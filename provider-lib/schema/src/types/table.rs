@@ -108,6 +108,7 @@ const HEX_64: Codes = codes(In::HexInt64, Tlg::Default, In::HexInt64, Out::HexIn
 mod summary {
     pub const NUMBER: &str = "the number; `#[hex]` shows it in hexadecimal";
     pub const BYTE: &str = "a byte, 0 or 1";
+    pub const BOOL: &str = "32 bits, false if zero (`BOOL`)";
     pub const FLOAT: &str = "the bits of a floating-point number";
     pub const POINTER: &str = "whether it is null; with `#[address]` the address";
     pub const CODE: &str = "the number, which viewers interpret by the field's type";
@@ -236,9 +237,17 @@ field_types! {
             .tracelogging(In::UInt64, Tlg::Default)
             .manifest(In::UInt64, Out::UnsignedLong)
             .hex(HEX_64);
+        Isize = row("isize", "isize", Cast64, summary::NUMBER)
+            .tracelogging(In::Int64, Tlg::Default)
+            .manifest(In::Int64, Out::Long)
+            .hex(HEX_64);
         Bool = row("bool", "bool", Cast8, summary::BYTE)
             .tracelogging(In::UInt8, Tlg::Boolean)
             .manifest(In::UInt8, Out::Boolean);
+        Bool32 = row("Bool32", "::wdk_etw::Bool32", Memory(4), summary::BOOL)
+            .tracelogging(In::Boolean, Tlg::Default)
+            .manifest(In::Boolean, Out::Boolean)
+            .repeats();
         F32 = row("F32", "::wdk_etw::F32", Memory(4), summary::FLOAT)
             .tracelogging(In::Float, Tlg::Default)
             .manifest(In::Float, Out::Float)
@@ -357,6 +366,16 @@ impl Scalar {
     #[must_use]
     pub const fn borrows(self) -> bool {
         matches!(self.row().representation, Counted(_) | Terminated(_) | Sid)
+    }
+
+    /// Returns whether an array of the type in this format can be written as it is in memory.
+    #[must_use]
+    pub const fn repeats(self, format: Format) -> bool {
+        match self.row().representation {
+            // Without the attribute, the event does not contain the address.
+            Pointer => matches!(format, Format::Address),
+            _ => self.row().repeats,
+        }
     }
 
     /// Returns whether the type can have this format.

@@ -14,6 +14,7 @@ use clap::{ArgMatches, Command};
 
 use crate::{
     at_hand::{self, AtHand},
+    configuration,
     options::{flag, optional, optional_file, path, required, text as text_argument, written_by},
 };
 
@@ -122,7 +123,7 @@ fn providers(
         driver.map_or_else(|| path.display().to_string(), |driver| driver.named(path))
     };
     if let Some(path) = optional::<PathBuf>(matches, "declaration")? {
-        let found = wdk_etw_build::declared(&path)?;
+        let found = wdk_etw_build::declared_in(&path, &configuration::of(&path)?)?;
         let providers = found.iter().map(Traced::declared).collect();
         return Ok((providers, path.display().to_string()));
     }

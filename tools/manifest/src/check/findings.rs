@@ -13,6 +13,13 @@ pub struct Check<'a> {
     pub errors: Vec<ManifestError>,
 }
 
+/// Returns whether a provider or a channel can have a name: it has 1 to 255 characters, and none of
+/// those that paths and XML give a meaning.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    (1..=255).contains(&name.chars().count()) && !name.contains(is_forbidden)
+}
+
 /// The characters that a provider's or channel's name cannot contain.
 fn is_forbidden(character: char) -> bool {
     character.is_control() || "><&\"|\\:'?*".contains(character)
@@ -50,9 +57,8 @@ impl<'a> Check<'a> {
     }
 
     pub fn name(&mut self, what: &'static str, name: &str, at: Position, may_have_any: bool) {
-        let length = name.chars().count();
-        let bad = !may_have_any && name.contains(is_forbidden);
-        if !(1..=255).contains(&length) || bad {
+        let is_long = !(1..=255).contains(&name.chars().count());
+        if is_long || !may_have_any && !is_name(name) {
             self.refuse(
                 at,
                 Rule::Name {

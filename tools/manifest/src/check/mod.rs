@@ -12,6 +12,7 @@ use crate::{
 };
 
 use findings::Check;
+pub use findings::is_name;
 pub use template::layout;
 
 /// The maximum number of providers whose generated message ids are distinct.

@@ -7,37 +7,26 @@ use roxmltree::Node as Xml;
 use super::{
     lenient::{Part, Skipped},
     reader::{Mode, Reader},
-    xml::{name, named, optional},
+    root::Parts,
+    xml::{named, optional},
 };
 use crate::{
     error::{ManifestError, Rule},
     model::{Channel, Text, Translation},
-    shape, winmeta,
+    winmeta,
 };
 
 impl<'a, 'i> Reader<'a, 'i> {
     pub fn document(&mut self) {
         let mode = self.mode;
         let root = self.document.root_element();
-        if name(root) != "instrumentationManifest" {
-            let at = self.position(root);
-            self.refuse(at, Rule::NotAManifest(name(root).to_owned()));
+        let Some(Parts {
+            events,
+            mut languages,
+        }) = self.parts()
+        else {
             return;
-        }
-        let findings = match self.mode {
-            Mode::Strict => shape::check(root),
-            Mode::Lenient => Vec::new(),
         };
-        for (node, attribute, rule) in findings {
-            let at = attribute.map_or_else(
-                || self.position(node),
-                |attribute| self.attribute_position(node, &attribute),
-            );
-            self.refuse(at, rule);
-        }
-        let mut languages: Vec<Xml<'a, 'i>> = named(mode, root, "localization")
-            .flat_map(|it| named(mode, it, "resources"))
-            .collect();
         if self.mode == Mode::Lenient {
             // Decoders prefer this language; compilers use the file's first one.
             languages.sort_by_key(|one| one.attribute("culture") != Some("en-US"));
@@ -61,9 +50,6 @@ impl<'a, 'i> Reader<'a, 'i> {
                 });
             }
         }
-        let events: Vec<Xml<'a, 'i>> = named(mode, root, "instrumentation")
-            .flat_map(|it| named(mode, it, "events"))
-            .collect();
         for table in events
             .iter()
             .flat_map(|it| named(mode, *it, "messageTable"))

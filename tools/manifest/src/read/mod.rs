@@ -11,6 +11,7 @@ mod lenient;
 mod lines;
 mod provider;
 mod reader;
+mod root;
 mod template;
 mod xml;
 

@@ -5,35 +5,8 @@
 
 use core::ffi::c_void;
 
+use super::{EnableCallback, RegHandle};
 use crate::{EventDataDescriptor, EventDescriptor, Guid};
-
-/// A registration's handle (`REGHANDLE`), or 0.
-pub type RegHandle = u64;
-
-/// The enable callback (`PETWENABLECALLBACK`). ETW calls it at `PASSIVE_LEVEL`.
-pub type EnableCallback = unsafe extern "system" fn(
-    source_id: *const Guid,
-    control_code: u32,
-    level: u8,
-    match_any_keyword: u64,
-    match_all_keyword: u64,
-    filter_data: *const FilterDescriptor,
-    context: *mut c_void,
-);
-
-/// `EVENT_FILTER_DESCRIPTOR` of evntprov.h.
-#[repr(C)]
-pub struct FilterDescriptor {
-    pub address: u64,
-    pub size: u32,
-    pub kind: u32,
-}
-
-const _: () = {
-    assert!(size_of::<FilterDescriptor>() == 16);
-    assert!(core::mem::offset_of!(FilterDescriptor, size) == 8);
-    assert!(core::mem::offset_of!(FilterDescriptor, kind) == 12);
-};
 
 #[cfg_attr(
     target_os = "windows",
@@ -96,11 +69,6 @@ unsafe extern "system" {
     fn KeGetCurrentIrql() -> u8;
 }
 
-/// `PASSIVE_LEVEL`.
-pub const PASSIVE_LEVEL: u8 = 0;
-/// `APC_LEVEL`.
-pub const APC_LEVEL: u8 = 1;
-
 /// Returns the current IRQL.
 pub fn current_irql() -> u8 {
     // SAFETY: the routine has no preconditions.
@@ -144,3 +112,12 @@ pub fn pause() {
     #[cfg(loom)]
     loom::thread::yield_now();
 }
+
+/// The names of the routines, for errors.
+pub const NAMES: super::Names = super::Names {
+    register: "EtwRegister",
+    unregister: "EtwUnregister",
+    set_information: "EtwSetInformation",
+    write: "EtwWriteEx",
+    activity: "EtwActivityIdControl",
+};

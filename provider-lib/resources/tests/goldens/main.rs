@@ -1,6 +1,8 @@
 //! Compares with the resources that mc.exe compiled, in images of published packages
 //! (`docs/reference/goldens.md`).
 
+mod published;
+
 use std::{fs, path::Path};
 
 use etw_manifest::{

@@ -1,0 +1,108 @@
+//! Checks an imported declaration: its own reader must accept it, and what it says differently from
+//! the manifest is noted.
+
+use std::collections::{BTreeMap, HashSet};
+
+use etw_manifest::{Manifest, Presentation, Provider, check};
+
+use super::{Note, Part};
+use crate::declaration::{self, Files};
+
+/// Images that make no difference.
+const FILES: Files<'_> = Files {
+    resources: "x.sys",
+    messages: "x.sys",
+};
+
+/// The parts of events that the declaration leaves out, by the event's index.
+pub type LeftOut = BTreeMap<usize, Missing>;
+
+/// A part of an event that the declaration leaves out.
+#[derive(Clone, Debug)]
+pub enum Missing {
+    /// The message, for this reason.
+    Message(String),
+    /// The whole event, for this reason.
+    Event(String),
+}
+
+/// Parses the declaration. Returns its providers, or adds what it must leave out to be accepted.
+/// Returns `Err` with the reason if leaving out events does not help.
+pub fn accepted(
+    source: &str,
+    parts: &[Part],
+    left_out: &mut LeftOut,
+) -> Result<Option<Vec<wdk_etw_schema::Provider>>, String> {
+    // A build script reads the declaration in the same way.
+    let mut errors = Vec::new();
+    match wdk_etw_schema::parse::source(source) {
+        Ok(providers) => {
+            for error in check(&declaration::manifest(&providers, &FILES)) {
+                errors.push((error.at.line, error.rule.to_string()));
+            }
+            if errors.is_empty() {
+                return Ok(Some(providers));
+            }
+        }
+        Err(error) => {
+            let all = error.into_iter();
+            errors.extend(all.map(|one| (one.span().start().line, one.to_string())));
+        }
+    }
+    let mut is_progress = false;
+    let mut first = None;
+    let mut seen = HashSet::new();
+    for (line, reason) in errors {
+        let part = parts.iter().find(|part| part.lines.contains(&line));
+        let Some(event) = part.and_then(|part| part.event) else {
+            first.get_or_insert_with(|| format!("line {line}: {reason}"));
+            continue;
+        };
+        if !seen.insert(event) {
+            continue;
+        }
+        // An error can be in the message, without which the event can be declared.
+        let next = match left_out.get(&event) {
+            None => Missing::Message(reason),
+            Some(Missing::Message(_)) => Missing::Event(reason),
+            // The event is not there.
+            Some(Missing::Event(_)) => continue,
+        };
+        is_progress = true;
+        left_out.insert(event, next);
+    }
+    if is_progress {
+        return Ok(None);
+    }
+    Err(first.unwrap_or_default())
+}
+
+/// Returns a note for each difference between what the declaration says of an event and what the
+/// manifest says.
+pub fn differences(
+    manifest: &Manifest,
+    provider: &Provider,
+    declared: &[wdk_etw_schema::Provider],
+) -> Vec<Note> {
+    let declared = declaration::manifest(declared, &FILES);
+    let mut notes = Vec::new();
+    for other in &declared.providers {
+        for event in &provider.events {
+            let mut events = other.events.iter();
+            let same = events.find(|one| (one.id, one.version) == (event.id, event.version));
+            let Some(same) = same else { continue };
+            let wanted = Presentation::of(manifest, provider, event);
+            let found = Presentation::of(&declared, other, same);
+            for difference in found.differences(&wanted) {
+                notes.push(Note {
+                    at: event.at,
+                    what: format!(
+                        "event {} version {} changes: {difference}",
+                        event.id, event.version
+                    ),
+                });
+            }
+        }
+    }
+    notes
+}

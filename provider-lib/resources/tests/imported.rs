@@ -1,0 +1,58 @@
+//! The declaration that is imported from a manifest with odd names and every form of field. Tests of
+//! `wdk-etw` compile it and write its events.
+
+use std::{env, fs, path::Path};
+
+use etw_manifest::{self as manifest, Presentation};
+use proc_macro2::TokenStream;
+use wdk_etw_build::{
+    declaration::{self, Files},
+    import,
+};
+
+/// The environment variable that makes the test write the file instead of comparing it.
+const RENEW: &str = "WDK_ETW_RENEW";
+
+#[test]
+fn a_manifest_with_odd_names_is_imported_whole() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture");
+    let text = fs::read_to_string(folder.join("odd.man")).unwrap();
+    let read = match manifest::read(&text) {
+        Ok(read) => read,
+        Err(failures) => panic!("{failures}"),
+    };
+    let imported = import::declaration(&read, None);
+    assert_eq!(imported.notes, []);
+    let path = folder.join("odd.rs");
+    let wanted = format!(
+        "//! Imported from odd.man; `{RENEW}=1 cargo test -p wdk-etw-build --test imported` renews \
+         it.\n\n{}",
+        imported.source
+    );
+    if env::var_os(RENEW).is_some() {
+        fs::write(&path, &wanted).unwrap();
+    }
+    // rustfmt formats the file in another way.
+    let tokens = |text: &str| text.parse::<TokenStream>().unwrap().to_string();
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        tokens(&found) == tokens(&wanted),
+        "{} is out of date: run `{RENEW}=1 cargo test -p wdk-etw-build --test imported`",
+        path.display()
+    );
+    let files = Files {
+        resources: "odd.sys",
+        messages: "odd.sys",
+    };
+    let declared = wdk_etw_schema::parse::source(&imported.source).unwrap();
+    let made = declaration::manifest(&declared, &files);
+    let (ours, theirs) = (&made.providers[0], &read.providers[0]);
+    assert_eq!(ours.events.len(), theirs.events.len());
+    for (our, their) in ours.events.iter().zip(&theirs.events) {
+        assert_eq!(
+            Presentation::of(&made, ours, our),
+            Presentation::of(&read, theirs, their)
+        );
+        assert_eq!(ours.keyword_mask(our), theirs.keyword_mask(their));
+    }
+}

@@ -1,0 +1,588 @@
+//! The form that a field's attributes give it beyond its type: the presentation, the length or
+//! count before it, and bytes or text of a fixed length.
+
+use etw_wire::{InType, OutType, TlgOutType};
+use proc_macro2::Span;
+use syn::{
+    Attribute, Expr, ExprLit, Ident, Lit, Token,
+    parse::{Parse, ParseStream},
+};
+
+use super::{Scalar, Shape, format::Format, table::Representation};
+use crate::attribute;
+
+/// The form of a field, from its attributes.
+#[derive(Clone, Debug, Default)]
+pub struct Form {
+    /// The presentation: `#[out_type = "win:HexInt64"]`.
+    pub out_type: Option<OutType>,
+    /// The field with the value's length or count: `#[length(u8)]`, `#[count(u32)]`. Without the
+    /// attribute, that field is a `u16`.
+    pub counter: Option<Counter>,
+    /// True if the bytes contain their length and have no field for it: `#[counted] &[u8]`.
+    pub counted: bool,
+    /// What an array is, if it is not an array: `#[bytes] [u8; 6]`, `#[text] [u16; 8]`.
+    pub block: Option<Block>,
+    /// The location of the presentation.
+    out_type_span: Option<Span>,
+    /// The location of an attribute that only manifests can express.
+    manifest_span: Option<Span>,
+}
+
+/// A field with a length or a count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// Its type: `U8`, `U16`, `U32` or `U64`.
+    pub scalar: Scalar,
+    /// Its name. Without one, it is the name of the value and `Length` or `Count`.
+    pub name: Option<String>,
+    /// The earlier field that it is: `#[count(field = count)]`. Several values can have the same.
+    pub field: Option<Ident>,
+}
+
+/// A value of a fixed length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// Bytes.
+    Bytes,
+    /// Text.
+    Text,
+}
+
+impl Form {
+    /// Returns `inType` and `outType` in a manifest, of a field with values of a type.
+    #[must_use]
+    pub fn manifest(&self, scalar: Scalar, format: Format) -> (InType, OutType) {
+        let (in_type, out_type) = match (self.block, scalar) {
+            (Some(Block::Bytes), _) => (InType::Binary, OutType::HexBinary),
+            (Some(Block::Text), Scalar::U16) => (InType::UnicodeString, OutType::String),
+            (Some(Block::Text), _) => (InType::AnsiString, OutType::String),
+            (None, _) => scalar.manifest(format),
+        };
+        // The length is a field of its own.
+        let in_type = match in_type {
+            InType::Binary if self.counted => InType::CountedBinary,
+            InType::CountedAnsiString if self.counter.is_some() => InType::AnsiString,
+            InType::CountedUnicodeString if self.counter.is_some() => InType::UnicodeString,
+            other => other,
+        };
+        (in_type, self.out_type.unwrap_or(out_type))
+    }
+
+    /// Returns the types in `TraceLogging` metadata, of a field with values of a type.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `TraceLogging` does not have the presentation.
+    pub fn tracelogging(
+        &self,
+        scalar: Scalar,
+        format: Format,
+    ) -> syn::Result<(InType, TlgOutType)> {
+        let (in_type, usual) = scalar.tracelogging(format);
+        let Some(out_type) = self.out_type else {
+            return Ok((in_type, usual));
+        };
+        let out_type = in_tracelogging(in_type, out_type).ok_or_else(|| {
+            syn::Error::new(
+                self.out_type_span.unwrap_or_else(Span::call_site),
+                format!(
+                    "TraceLogging does not have the presentation `{}`; remove the attribute or use \
+                     `encoding = manifest`",
+                    out_type.name()
+                ),
+            )
+        })?;
+        Ok((in_type, out_type))
+    }
+
+    /// Checks that `TraceLogging` has the form.
+    pub(crate) fn check_tracelogging(&self) -> syn::Result<()> {
+        self.manifest_span.map_or(Ok(()), |span| {
+            Err(syn::Error::new(
+                span,
+                "only manifest events can have this attribute, because TraceLogging has one form of \
+                 lengths and counts; remove it or use `encoding = manifest`",
+            ))
+        })
+    }
+
+    /// Checks the form of a field of a map's type or, without one, a structure's.
+    pub(crate) fn check_named(&self, map: Option<Scalar>) -> syn::Result<()> {
+        let Some((out_type, span)) = self.out_type.zip(self.out_type_span) else {
+            return Ok(());
+        };
+        let Some(scalar) = map else {
+            return Err(syn::Error::new(
+                span,
+                "a structure has no presentation; remove this attribute, or put it on a member",
+            ));
+        };
+        let (in_type, _) = scalar.manifest(Format::Default);
+        fits(out_type, in_type, span)
+    }
+}
+
+/// Returns the `TraceLogging` code of a manifest's presentation, if there is one.
+const fn in_tracelogging(in_type: InType, out_type: OutType) -> Option<TlgOutType> {
+    use {OutType as Out, TlgOutType as Tlg};
+    Some(match (out_type, in_type) {
+        (Out::HexInt32, InType::HexInt32)
+        | (Out::HexInt64, InType::HexInt64)
+        | (
+            Out::DateTime
+            | Out::Byte
+            | Out::UnsignedByte
+            | Out::Short
+            | Out::UnsignedShort
+            | Out::Int
+            | Out::UnsignedInt
+            | Out::Float
+            | Out::Double
+            | Out::Guid
+            | Out::HexBinary,
+            _,
+        )
+        | (
+            Out::String,
+            InType::AnsiString
+            | InType::CountedAnsiString
+            | InType::UnicodeString
+            | InType::CountedUnicodeString
+            | InType::Sid,
+        )
+        | (Out::Boolean, InType::Boolean)
+        | (Out::Long, InType::Int64)
+        | (Out::UnsignedLong, InType::UInt64) => Tlg::Default,
+        (Out::String, _) => Tlg::String,
+        (Out::Long, _) => Tlg::Signed,
+        (Out::UnsignedLong, _) => Tlg::Unsigned,
+        (Out::Boolean, _) => Tlg::Boolean,
+        (Out::HexInt8 | Out::HexInt16 | Out::HexInt32 | Out::HexInt64, _) => Tlg::Hex,
+        (Out::Pid, _) => Tlg::Pid,
+        (Out::Tid, _) => Tlg::Tid,
+        (Out::Port, _) => Tlg::Port,
+        (Out::Ipv4, _) => Tlg::Ipv4,
+        (Out::Ipv6, _) => Tlg::Ipv6,
+        (Out::SocketAddress, _) => Tlg::SocketAddress,
+        (Out::Xml, _) => Tlg::Xml,
+        (Out::Json, _) => Tlg::Json,
+        (Out::Utf8, _) => Tlg::Utf8,
+        (Out::Win32Error, _) => Tlg::Win32Error,
+        (Out::NtStatus, _) => Tlg::NtStatus,
+        (Out::HResult, _) => Tlg::HResult,
+        (Out::DateTimeCultureInsensitive, _) => Tlg::DateTimeCultureInsensitive,
+        (Out::DateTimeUtc, _) => Tlg::DateTimeUtc,
+        (Out::Pkcs7WithTypeInfo, _) => Tlg::Pkcs7WithTypeInfo,
+        (Out::CodePointer, _) => Tlg::CodePointer,
+        (Out::CimDateTime | Out::EtwTime | Out::ErrorCode, _) => return None,
+    })
+}
+
+/// The attributes that a form comes from.
+#[derive(Debug, Default)]
+pub struct Attributes {
+    out_type: Option<(OutType, Span)>,
+    counter: Option<(Ident, Counter)>,
+    counted: Option<Ident>,
+    block: Option<(Ident, Block)>,
+}
+
+impl Attributes {
+    /// Takes an attribute. Returns false if it says nothing about the form.
+    pub fn take(&mut self, word: &Ident, attribute: &Attribute) -> syn::Result<bool> {
+        match word.to_string().as_str() {
+            "out_type" => self.out_type = Some(out_type(attribute)?),
+            "length" | "count" => {
+                self.counter = Some((word.clone(), attribute.parse_args()?));
+            }
+            "counted" => {
+                attribute.meta.require_path_only()?;
+                self.counted = Some(word.clone());
+            }
+            "bytes" | "text" => {
+                attribute.meta.require_path_only()?;
+                let block = if word == "text" {
+                    Block::Text
+                } else {
+                    Block::Bytes
+                };
+                self.block = Some((word.clone(), block));
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Returns the form of a field with values of a type, if the type can have it.
+    pub fn form(&self, scalar: Scalar, format: Format, shape: Shape) -> syn::Result<Form> {
+        if let Some((word, counter)) = &self.counter {
+            let possible = match (scalar.row().representation, shape) {
+                (_, Shape::Counted) => "count",
+                (Representation::Counted(_) | Representation::SocketAddr, Shape::One) => "length",
+                _ => "",
+            };
+            if word != possible {
+                return Err(syn::Error::new(
+                    word.span(),
+                    "the attribute does not apply to the field's type: `length` applies to \
+                     strings that are not NUL-terminated, bytes and `SocketAddr`, `count` to \
+                     arrays of variable length",
+                ));
+            }
+            if let Some(field) = &counter.field
+                && scalar == Scalar::SocketAddr
+            {
+                return Err(syn::Error::new(
+                    field.span(),
+                    "the length of a `SocketAddr` cannot be another field, because only the address \
+                     itself has it; use `length(u8)`, `length(u16)`, or `&[u8]` with \
+                     `out_type = \"win:SocketAddress\"`",
+                ));
+            }
+        }
+        if let Some(word) = &self.counted {
+            let is_bytes = matches!(scalar, Scalar::Bytes | Scalar::SocketAddr);
+            if !is_bytes || self.counter.is_some() {
+                return Err(syn::Error::new(
+                    word.span(),
+                    "`counted` applies to bytes and `SocketAddr` without `length`: they contain their \
+                     length, and the manifest has no field for it; remove this attribute",
+                ));
+            }
+        }
+        if let Some((word, block)) = &self.block {
+            let is_possible = matches!(
+                (scalar, block, shape),
+                (Scalar::U8, _, Shape::Fixed(_)) | (Scalar::U16, Block::Text, Shape::Fixed(_))
+            );
+            if !is_possible || format != Format::Default {
+                return Err(syn::Error::new(
+                    word.span(),
+                    "the attribute does not apply to the field's type: `bytes` applies to \
+                     `[u8; N]`, `text` to `[u8; N]` and `[u16; N]`",
+                ));
+            }
+        }
+        let mut form = self.unchecked();
+        if let Some((out_type, span)) = self.out_type {
+            let (in_type, _) = form.manifest(scalar, format);
+            fits(out_type, in_type, span)?;
+        }
+        let counter = self.counter.as_ref().map(|(word, _)| word.span());
+        let block = self.block.as_ref().map(|(word, _)| word.span());
+        form.manifest_span = counter.or(block);
+        Ok(form)
+    }
+
+    /// Returns the form of a field of a map's or structure's type.
+    pub fn of_named(&self) -> syn::Result<Form> {
+        let counter = self.counter.as_ref().map(|(word, _)| word);
+        let block = self.block.as_ref().map(|(word, _)| word);
+        if let Some(word) = counter.or(block).or(self.counted.as_ref()) {
+            return Err(syn::Error::new(
+                word.span(),
+                format!(
+                    "`{word}` does not apply to a map or a structure, which is a single value; \
+                     remove this attribute"
+                ),
+            ));
+        }
+        Ok(self.unchecked())
+    }
+
+    fn unchecked(&self) -> Form {
+        Form {
+            out_type: self.out_type.map(|(out_type, _)| out_type),
+            counter: self.counter.as_ref().map(|(_, counter)| counter.clone()),
+            counted: self.counted.is_some(),
+            block: self.block.as_ref().map(|(_, block)| *block),
+            out_type_span: self.out_type.map(|(_, span)| span),
+            manifest_span: None,
+        }
+    }
+}
+
+/// Parses `#[out_type = "win:HexInt64"]`.
+fn out_type(attribute: &Attribute) -> syn::Result<(OutType, Span)> {
+    let value = &attribute.meta.require_name_value()?.value;
+    let Expr::Lit(ExprLit {
+        lit: Lit::Str(text),
+        ..
+    }) = value
+    else {
+        return Err(syn::Error::new_spanned(
+            value,
+            "a presentation must be a string literal: `out_type = \"win:HexInt64\"`",
+        ));
+    };
+    let known = OutType::from_name(&text.value()).ok_or_else(|| {
+        syn::Error::new(
+            text.span(),
+            format!(
+                "unknown presentation `{}`; supported: {}",
+                text.value(),
+                names(OutType::ALL)
+            ),
+        )
+    })?;
+    Ok((known, text.span()))
+}
+
+/// Checks that a value of an encoding can have the presentation.
+fn fits(out_type: OutType, in_type: InType, span: Span) -> syn::Result<()> {
+    let possible = in_type.out_types();
+    if possible.contains(&out_type) {
+        return Ok(());
+    }
+    Err(syn::Error::new(
+        span,
+        format!(
+            "the field's type cannot have the presentation `{}`; supported: {}",
+            out_type.name(),
+            names(possible)
+        ),
+    ))
+}
+
+fn names(out_types: &[OutType]) -> String {
+    let names = out_types.iter().map(|one| format!("`{}`", one.name()));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+impl Parse for Counter {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut counter = Self {
+            scalar: Scalar::U16,
+            name: None,
+            field: None,
+        };
+        let mut others = None;
+        while !input.is_empty() {
+            let word: Ident = input.parse()?;
+            if word != "field" {
+                others = Some(word.span());
+            }
+            match word.to_string().as_str() {
+                "field" => {
+                    input.parse::<Token![=]>()?;
+                    counter.field = Some(input.parse()?);
+                }
+                "u8" => counter.scalar = Scalar::U8,
+                "u16" => counter.scalar = Scalar::U16,
+                "u32" => counter.scalar = Scalar::U32,
+                "u64" => counter.scalar = Scalar::U64,
+                "name" => {
+                    input.parse::<Token![=]>()?;
+                    counter.name = Some(attribute::name_of(&input.parse()?)?);
+                }
+                _ => {
+                    return Err(syn::Error::new(
+                        word.span(),
+                        format!(
+                            "a length or count has no argument `{word}`; supported: its type \
+                             (`u8`, `u16`, `u32`, `u64`) and `name = \"…\"`, or `field = …`, an \
+                             earlier field"
+                        ),
+                    ));
+                }
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        if let (Some(_), Some(span)) = (&counter.field, others) {
+            return Err(syn::Error::new(
+                span,
+                "an earlier field has its own type and name; remove this argument",
+            ));
+        }
+        Ok(counter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::parse::Parser as _;
+
+    use super::*;
+
+    fn form(attributes: &str, scalar: Scalar, shape: Shape) -> Result<Form, String> {
+        let parsed = Attribute::parse_outer.parse_str(attributes).unwrap();
+        let mut all = Attributes::default();
+        for attribute in parsed {
+            let word = attribute.path().get_ident().unwrap().clone();
+            match all.take(&word, &attribute) {
+                Ok(known) => assert!(known, "{attributes}"),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        all.form(scalar, Format::Default, shape)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn attributes_change_the_types_in_manifests() {
+        use {InType as In, OutType as Out};
+        let one = Shape::One;
+        for (attributes, scalar, shape, expected) in [
+            (
+                "#[out_type = \"win:HexInt64\"]",
+                Scalar::U64,
+                one,
+                (In::UInt64, Out::HexInt64),
+            ),
+            (
+                "#[out_type = \"xs:string\"]",
+                Scalar::CStr,
+                one,
+                (In::AnsiString, Out::String),
+            ),
+            (
+                "#[length(u8)]",
+                Scalar::Bytes,
+                one,
+                (In::Binary, Out::HexBinary),
+            ),
+            (
+                "#[length(u32)]",
+                Scalar::Str,
+                one,
+                (In::AnsiString, Out::Utf8),
+            ),
+            (
+                "#[length(u32)]",
+                Scalar::Utf16,
+                one,
+                (In::UnicodeString, Out::String),
+            ),
+            (
+                "#[length(name = \"L\")]",
+                Scalar::SocketAddr,
+                one,
+                (In::Binary, Out::SocketAddress),
+            ),
+            (
+                "#[count(u64)]",
+                Scalar::U32,
+                Shape::Counted,
+                (In::UInt32, Out::UnsignedInt),
+            ),
+            (
+                "#[bytes]",
+                Scalar::U8,
+                Shape::Fixed(6),
+                (In::Binary, Out::HexBinary),
+            ),
+            (
+                "#[text]",
+                Scalar::U16,
+                Shape::Fixed(6),
+                (In::UnicodeString, Out::String),
+            ),
+            (
+                "#[text] #[out_type = \"win:Utf8\"]",
+                Scalar::U8,
+                Shape::Fixed(6),
+                (In::AnsiString, Out::Utf8),
+            ),
+        ] {
+            let form = form(attributes, scalar, shape).unwrap();
+            assert_eq!(
+                form.manifest(scalar, Format::Default),
+                expected,
+                "{attributes}"
+            );
+        }
+    }
+
+    #[test]
+    fn attributes_that_do_not_apply_are_refused() {
+        for (attributes, scalar, shape, expected) in [
+            (
+                "#[out_type = \"win:Hex\"]",
+                Scalar::U64,
+                Shape::One,
+                "unknown presentation `win:Hex`",
+            ),
+            (
+                "#[out_type = 3]",
+                Scalar::U64,
+                Shape::One,
+                "must be a string literal",
+            ),
+            (
+                "#[out_type = \"xs:string\"]",
+                Scalar::U64,
+                Shape::One,
+                "cannot have the presentation `xs:string`; supported: `xs:unsignedLong`, ",
+            ),
+            (
+                "#[length(u8)]",
+                Scalar::U64,
+                Shape::One,
+                "`length` applies to",
+            ),
+            (
+                "#[length(u8)]",
+                Scalar::U64,
+                Shape::Counted,
+                "`length` applies to",
+            ),
+            (
+                "#[count(u8)]",
+                Scalar::Bytes,
+                Shape::One,
+                "`count` to arrays",
+            ),
+            (
+                "#[count(i8)]",
+                Scalar::U8,
+                Shape::Counted,
+                "no argument `i8`",
+            ),
+            ("#[count(name = \"\")]", Scalar::U8, Shape::Counted, "empty"),
+            (
+                "#[text]",
+                Scalar::U32,
+                Shape::Fixed(2),
+                "`text` to `[u8; N]`",
+            ),
+            (
+                "#[bytes]",
+                Scalar::U16,
+                Shape::Fixed(2),
+                "`bytes` applies to",
+            ),
+        ] {
+            let error = form(attributes, scalar, shape).unwrap_err();
+            assert!(error.contains(expected), "{attributes}: {error}");
+        }
+    }
+
+    /// A presentation is the same in both encodings, or `TraceLogging` does not have it.
+    #[test]
+    fn every_presentation_has_a_tracelogging_code_or_an_error() {
+        for scalar in Scalar::ALL {
+            for format in Format::ALL {
+                if !scalar.has_format(*format) {
+                    continue;
+                }
+                let (in_type, usual) = scalar.manifest(*format);
+                for out_type in in_type.out_types() {
+                    let form = Form {
+                        out_type: Some(*out_type),
+                        ..Form::default()
+                    };
+                    let found = form.tracelogging(*scalar, *format);
+                    let is_missing = matches!(out_type, OutType::EtwTime | OutType::ErrorCode);
+                    assert_eq!(found.is_err(), is_missing, "{scalar:?} {out_type:?}");
+                    // A presentation that is the type's own changes nothing.
+                    if *out_type == usual && in_type == scalar.tracelogging(*format).0 {
+                        assert_eq!(found.unwrap(), scalar.tracelogging(*format), "{scalar:?}");
+                    }
+                }
+            }
+        }
+    }
+}

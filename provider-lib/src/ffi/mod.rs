@@ -1,0 +1,58 @@
+//! The routines that this crate calls: those of ntoskrnl.exe or, with the feature `user-mode`, their
+//! twins of advapi32.dll. Both modules have the same items, with the names of the kernel's routines.
+
+#[cfg(not(feature = "user-mode"))]
+mod kernel;
+#[cfg(feature = "user-mode")]
+mod user;
+
+#[cfg(not(feature = "user-mode"))]
+pub use kernel::*;
+#[cfg(feature = "user-mode")]
+pub use user::*;
+
+use core::ffi::c_void;
+
+use crate::Guid;
+
+/// The names of routines, for errors.
+pub struct Names {
+    pub register: &'static str,
+    pub unregister: &'static str,
+    pub set_information: &'static str,
+    pub write: &'static str,
+    pub activity: &'static str,
+}
+
+/// A registration's handle (`REGHANDLE`), or 0.
+pub type RegHandle = u64;
+
+/// The enable callback (`PETWENABLECALLBACK`). ETW calls it at `PASSIVE_LEVEL`.
+pub type EnableCallback = unsafe extern "system" fn(
+    source_id: *const Guid,
+    control_code: u32,
+    level: u8,
+    match_any_keyword: u64,
+    match_all_keyword: u64,
+    filter_data: *const FilterDescriptor,
+    context: *mut c_void,
+);
+
+/// `EVENT_FILTER_DESCRIPTOR` of evntprov.h.
+#[repr(C)]
+pub struct FilterDescriptor {
+    pub address: u64,
+    pub size: u32,
+    pub kind: u32,
+}
+
+const _: () = {
+    assert!(size_of::<FilterDescriptor>() == 16);
+    assert!(core::mem::offset_of!(FilterDescriptor, size) == 8);
+    assert!(core::mem::offset_of!(FilterDescriptor, kind) == 12);
+};
+
+/// `PASSIVE_LEVEL`.
+pub const PASSIVE_LEVEL: u8 = 0;
+/// `APC_LEVEL`.
+pub const APC_LEVEL: u8 = 1;

@@ -1,0 +1,222 @@
+//! Tests events of a declaration that was imported from a manifest: the manifest's own resources
+//! decode them, and the declaration's decode the same.
+
+#![allow(
+    clippy::significant_drop_tightening,
+    reason = "a test's turn lasts as long as the test"
+)]
+
+mod common;
+
+#[path = "../resources/tests/fixture/odd.rs"]
+mod odd;
+
+use std::{fs, net::Ipv6Addr, path::Path};
+
+use common::{ENABLE, Written, turn};
+use etl_file::{Catalog, read::PointerSize};
+use odd::trace;
+use wdk_etw::{Bool32, FileTime, Guid, NtStatus, Pointer, Registered, Sid, Utf16CStr, emit};
+use wdk_etw_build::{
+    declaration::Files,
+    manifest::{
+        self, Manifest,
+        resources::{Version, message_table, wevt_template},
+    },
+    manifest_of,
+};
+
+fn catalog(manifest: &Manifest) -> Catalog {
+    let templates = wevt_template(manifest, Version::V5).unwrap();
+    let messages = message_table(manifest).unwrap().unwrap();
+    let mut catalog = Catalog::new();
+    catalog.add_resources(&templates, &messages).unwrap();
+    catalog
+}
+
+/// Returns the catalogs of the manifest's resources and of the declaration's.
+fn catalogs() -> [Catalog; 2] {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("resources/tests/fixture");
+    let text = fs::read_to_string(folder.join("odd.man")).unwrap();
+    let of_manifest = manifest::read(&text).map_err(|error| error.to_string());
+    let files = Files {
+        resources: "odd.sys",
+        messages: "odd.sys",
+    };
+    let (declared, _) = manifest_of(&folder.join("odd.rs"), &files).unwrap();
+    [catalog(&of_manifest.unwrap()), catalog(&declared)]
+}
+
+/// Returns an event's fields, and its message with them.
+fn decoded(written: &Written, catalog: &Catalog) -> Vec<String> {
+    let provider = etl_file::Guid::from_bytes(trace::ID.to_bytes());
+    let (id, version) = (written.event.id(), written.event.version());
+    let definition = catalog.provider(provider).unwrap().event(id, version);
+    let definition = definition.unwrap_or_else(|| panic!("event {id} of version {version}"));
+    let data: Vec<u8> = written
+        .data
+        .iter()
+        .flat_map(|(_, bytes)| bytes.clone())
+        .collect();
+    let payload = definition.schema.decode(&data, PointerSize::Eight);
+    assert_eq!(payload.error, None, "event {id}");
+    assert!(payload.leftover.is_empty(), "event {id}");
+    let fields = payload.fields.iter();
+    fields
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect()
+}
+
+#[test]
+fn both_resources_decode_the_events() {
+    let turn = turn();
+    assert_eq!(trace::register(), Ok(Registered::Complete));
+    turn.notify(ENABLE, 255, 0, 0);
+    turn.calls();
+    let wide: Vec<u16> = "weit".encode_utf16().collect();
+    let sid = [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0];
+    emit!(trace::e_one(
+        0x1234,
+        0x10,
+        0xC000_0001,
+        5,
+        Bool32::from(true),
+        b'x',
+        c"ansi",
+        Pointer::new(std::ptr::without_provenance::<u8>(0xABCD)),
+        FileTime(0x01DC_0000_0000_0000),
+        Ipv6Addr::LOCALHOST,
+    ));
+    emit!(trace::e_one_2(
+        "127.0.0.1:443".parse().unwrap(),
+        &[1, 2, 3],
+        &wide,
+        "path",
+        &[7, 8],
+        &[9],
+        &[1, 2, 3, 4, 5, 6],
+        b"abcd",
+        &[u16::from(b'C'), u16::from(b':')],
+        &[
+            Pointer::new(std::ptr::without_provenance::<u8>(1)),
+            Pointer::new(std::ptr::null::<u8>())
+        ],
+    ));
+    emit!(trace::event_3(2, 3, &[4, 5], &[6, 7], 4, 8, &wide));
+    emit!(trace::x1(
+        trace::X1V2::AB,
+        trace::X1V3::Large,
+        trace::String2::NSelf,
+        trace::OddBits::AB,
+        1,
+        2,
+        3,
+        trace::X1Place {
+            sid: Sid::new(&sid).unwrap(),
+            ansi: c"ansi",
+            wide: Utf16CStr::new(&[65]),
+            ids: [Guid::from_bytes([1; 16]); 2],
+            all: &[NtStatus(0), NtStatus(1)],
+        },
+    ));
+    emit!(trace::n_register());
+    emit!(trace::n_register_2());
+    emit!(trace::core());
+    let written = turn.writes();
+    trace::unregister().unwrap();
+    assert_eq!(written.len(), 7);
+    let [of_manifest, of_declaration] = catalogs();
+    let mut all = Vec::new();
+    for event in &written {
+        let fields = decoded(event, &of_manifest);
+        assert_eq!(fields, decoded(event, &of_declaration));
+        all.push(fields.join("; "));
+    }
+    let expected = [
+        "Address=0x1234; Flags=0x10; Status=0xc0000001; Error=0x5; IsOn=true; Letter=\"x\"; \
+         Ansi=\"ansi\"; Code=0xabcd; When=2025-07-28T20:41:31.4272256Z; Ipv6=::1",
+        "AddressLength=16; Address=127.0.0.1:443; Bytes=3; Data=hex:010203; Characters=4; \
+         Name=\"weit\"; PathLength=4; Path=\"path\"; Numbers=2; Values=[7, 8]; Counted=hex:09; \
+         Mac=hex:010203040506; Tag=\"abcd\"; Drive=\"C:\"; Frames=[0x1, 0x0]",
+        "Count=2; Instance=3; Keys=[0x4, 0x5]; Names=[6, 7]; Length=4; Gap=8; Text=\"weit\"",
+        "type=a_b(2); Type=Large(300); self=Self(7); a0=a_b(6); write=1; Write=2; room=3; \
+         place={sid=S-1-5-18, ansi=\"ansi\", wide=\"A\", \
+         ids=[01010101-0101-0101-0101-010101010101, 01010101-0101-0101-0101-010101010101], \
+         Statuses=2, all=[0x00000000, 0x00000001]}",
+        "",
+        "",
+        "",
+    ];
+    assert_eq!(all, expected);
+}
+
+/// A caller's count can be wrong; what is written can still be decoded.
+#[test]
+fn a_count_is_at_most_that_of_the_shortest_value() {
+    let turn = turn();
+    assert_eq!(trace::register(), Ok(Registered::Complete));
+    turn.notify(ENABLE, 255, 0, 0);
+    turn.calls();
+    emit!(trace::event_3(9, 3, &[4, 5, 6], &[6, 7], 1, 8, &[65, 66]));
+    emit!(trace::event_3(0, 3, &[4, 5, 6], &[6, 7], 200, 8, &[]));
+    let written = turn.writes();
+    trace::unregister().unwrap();
+    let [of_manifest, _] = catalogs();
+    let fields: Vec<_> = written
+        .iter()
+        .map(|event| decoded(event, &of_manifest).join("; "))
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            "Count=2; Instance=3; Keys=[0x4, 0x5]; Names=[6, 7]; Length=1; Gap=8; Text=\"A\"",
+            "Count=0; Instance=3; Keys=[]; Names=[]; Length=0; Gap=8; Text=\"\"",
+        ]
+    );
+}
+
+/// A length of eight bits cuts what is longer.
+#[test]
+fn a_value_is_cut_to_its_length() {
+    let turn = turn();
+    assert_eq!(trace::register(), Ok(Registered::Complete));
+    turn.notify(ENABLE, 255, 0, 0);
+    turn.calls();
+    let cut = trace::PROVIDER.failures().cut();
+    let address = "127.0.0.1:443".parse().unwrap();
+    let null = Pointer::new(std::ptr::null::<u8>());
+    emit!(trace::e_one_2(
+        address,
+        &[1; 300],
+        &[65; 300],
+        "",
+        &[7; 300],
+        &[],
+        &[0; 6],
+        &[0; 4],
+        &[0; 2],
+        &[null; 2],
+    ));
+    emit!(trace::e_one_2(
+        address,
+        &[1; 255],
+        &[65; 300],
+        "",
+        &[7; 300],
+        &[],
+        &[0; 6],
+        &[0; 4],
+        &[0; 2],
+        &[null; 2],
+    ));
+    let written = turn.writes();
+    trace::unregister().unwrap();
+    assert_eq!(trace::PROVIDER.failures().cut() - cut, 1);
+    let [of_manifest, _] = catalogs();
+    let of_event: Vec<_> = written.iter().filter(|one| one.event.id() == 2).collect();
+    let [first, second] = &*of_event else {
+        panic!("{written:?}")
+    };
+    assert_eq!(decoded(first, &of_manifest), decoded(second, &of_manifest));
+    assert!(decoded(first, &of_manifest)[2].starts_with("Bytes=255"));
+}

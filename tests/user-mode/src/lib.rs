@@ -1,0 +1,22 @@
+//! A library with a provider for user mode, as a program, a service or a UMDF driver has it. The
+//! declaration has no sign of the mode.
+
+/// The tests' provider.
+#[wdk_etw::provider(
+    name = "Test.UserMode",
+    group = "2e651177-aeab-5ffc-66e2-144601de7da8",
+    statistics
+)]
+pub mod trace {
+    /// Requests.
+    #[keyword]
+    pub const REQUEST: Keyword = Keyword::bit(0);
+
+    /// A request was sent.
+    #[event(level = Info, keyword = REQUEST, opcode = Start)]
+    pub fn request_sent(code: u32, text: &str);
+
+    /// A request was answered.
+    #[event(id = 1, level = Info, keyword = REQUEST, opcode = Stop)]
+    pub fn request_answered(status: NtStatus);
+}

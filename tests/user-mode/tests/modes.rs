@@ -1,0 +1,172 @@
+//! Tests that a declaration refuses the mode that its package does not run in, at compile time.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::LazyLock,
+};
+
+/// A package with a provider: its name, the driver type that `wdk-build` sets, whether it enables
+/// the feature, and whether it is a program.
+struct Package {
+    name: &'static str,
+    driver_type: Option<&'static str>,
+    user_mode: bool,
+    is_program: bool,
+}
+
+const PACKAGES: [Package; 6] = [
+    package("kmdf", Some("KMDF"), false),
+    package("wrong-kmdf", Some("KMDF"), true),
+    package("umdf", Some("UMDF"), true),
+    package("wrong-umdf", Some("UMDF"), false),
+    Package {
+        is_program: true,
+        ..package("program", None, true)
+    },
+    Package {
+        is_program: true,
+        ..package("wrong-program", None, false)
+    },
+];
+
+const fn package(
+    name: &'static str,
+    driver_type: Option<&'static str>,
+    user_mode: bool,
+) -> Package {
+    Package {
+        name,
+        driver_type,
+        user_mode,
+        is_program: false,
+    }
+}
+
+const DECLARATION: &str = "#![deny(warnings)]\n\n#[wdk_etw::provider(name = \"Test.Mode\")]\npub mod \
+                           trace {\n    #[event(level = Info, keyword = none)]\n    pub fn \
+                           happened();\n}\n";
+
+/// The folder of the packages' workspace, which is written once.
+static WORKSPACE: LazyLock<PathBuf> = LazyLock::new(workspace);
+
+/// Writes a workspace with the packages, and returns its folder.
+fn workspace() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("modes");
+    let library = etw_test_support::root().join("provider-lib");
+    let write = |path: &str, text: &str| {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        // An unchanged file keeps its time, so that cargo does not build it again.
+        if fs::read_to_string(&path).ok().as_deref() != Some(text) {
+            fs::write(path, text).unwrap();
+        }
+    };
+    let names = PACKAGES.map(|package| package.name);
+    write(
+        "Cargo.toml",
+        &format!("[workspace]\nresolver = \"3\"\nmembers = {names:?}\n"),
+    );
+    let lock = fs::read_to_string(etw_test_support::root().join("Cargo.lock")).unwrap();
+    write("Cargo.lock", &lock);
+    for Package {
+        name,
+        driver_type,
+        user_mode,
+        is_program,
+    } in PACKAGES
+    {
+        let features = if user_mode { "[\"user-mode\"]" } else { "[]" };
+        let manifest = format!(
+            "[package]\nname = \"{name}\"\nedition = \"2024\"\n\n[dependencies]\nwdk-etw = {{ path = \
+             {:?}, features = {features} }}\n",
+            library.display().to_string()
+        );
+        write(&format!("{name}/Cargo.toml"), &manifest);
+        // As wdk-build does.
+        let settings = driver_type.map_or_else(String::new, |kind| {
+            format!(
+                "    println!(\"cargo::rustc-check-cfg=cfg(driver_model__driver_type, \
+                 values(\\\"WDM\\\", \\\"KMDF\\\", \\\"UMDF\\\"))\");\n    \
+                 println!(\"cargo::rustc-cfg=driver_model__driver_type=\\\"{kind}\\\"\");\n"
+            )
+        });
+        write(
+            &format!("{name}/build.rs"),
+            &format!("fn main() {{\n{settings}}}\n"),
+        );
+        if is_program {
+            write(
+                &format!("{name}/src/main.rs"),
+                &format!("{DECLARATION}\nfn main() {{}}\n"),
+            );
+        } else {
+            write(&format!("{name}/src/lib.rs"), DECLARATION);
+        }
+    }
+    folder
+}
+
+/// Checks packages with one command. Returns whether that succeeded, and the errors.
+fn check(packages: &[&str], target: Option<&str>) -> (bool, String) {
+    let folder = &*WORKSPACE;
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .args(["check", "--offline", "--quiet"])
+        .current_dir(folder)
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        // Those of the build that runs this test are for its target.
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS");
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    if let Some(target) = target {
+        command.args(["--target", target]);
+    }
+    let output = command.output().unwrap();
+    (
+        output.status.success(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+const NO_KERNEL: &str =
+    "this package is a kernel-mode driver, but `wdk-etw` is compiled with its feature `user-mode`";
+const NO_USER: &str =
+    "this package runs in user mode, but `wdk-etw` is compiled for kernel-mode drivers";
+
+#[test]
+fn a_declaration_refuses_the_wrong_mode() {
+    for package in ["kmdf", "umdf", "program"] {
+        let (succeeded, errors) = check(&[package], None);
+        assert!(succeeded, "{package}: {errors}");
+        assert_eq!(errors, "", "{package}");
+    }
+    for (package, error) in [("wrong-kmdf", NO_KERNEL), ("wrong-umdf", NO_USER)] {
+        let (succeeded, errors) = check(&[package], None);
+        assert!(!succeeded && errors.contains(error), "{package}: {errors}");
+    }
+    // One command for a driver and a program: the program's feature applies to the driver too.
+    let (succeeded, errors) = check(&["kmdf", "program"], None);
+    assert!(!succeeded && errors.contains(NO_KERNEL), "{errors}");
+}
+
+#[test]
+fn a_program_for_windows_must_enable_the_feature() {
+    const TARGET: &str = "x86_64-pc-windows-msvc";
+    let output = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", TARGET])
+        .output()
+        .unwrap();
+    let libraries = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
+    assert!(
+        libraries.is_dir(),
+        "the test needs the target's libraries: `rustup target add {TARGET}`"
+    );
+    let (succeeded, errors) = check(&["program"], Some(TARGET));
+    assert!(succeeded, "{errors}");
+    let (succeeded, errors) = check(&["wrong-program"], Some(TARGET));
+    assert!(!succeeded && errors.contains(NO_USER), "{errors}");
+}

@@ -1,0 +1,67 @@
+//! The configuration in which the commands read declarations: that of the driver for x64 Windows with
+//! the default features of its package.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use anyhow::{Context, Result};
+use toml::{Table, Value};
+use wdk_etw_build::{Configuration, configuration, package_folder};
+
+/// Returns the configuration of a source file's package.
+pub fn of(source: &Path) -> Result<Configuration> {
+    let manifest = package_folder(source).join("Cargo.toml");
+    if !manifest.is_file() {
+        return Ok(configuration::of_driver([]));
+    }
+    let text = fs::read_to_string(&manifest)
+        .with_context(|| format!("cannot read {}", manifest.display()))?;
+    let package: Table = text
+        .parse()
+        .with_context(|| format!("cannot read {}", manifest.display()))?;
+    let features = default_features(&package);
+    Ok(configuration::of_driver(
+        features.iter().map(String::as_str),
+    ))
+}
+
+/// Returns the feature `default` of a package and the features that it enables.
+fn default_features(package: &Table) -> BTreeSet<String> {
+    let features = package.get("features").and_then(Value::as_table);
+    let mut found = BTreeSet::new();
+    let mut left = vec!["default"];
+    while let Some(feature) = left.pop() {
+        let enabled = features.and_then(|features| features.get(feature));
+        // `dep:name` and `name/feature` are features of other packages.
+        let is_own = enabled.is_some() || !feature.contains([':', '/']);
+        if (enabled.is_none() && feature == "default") || !is_own {
+            continue;
+        }
+        if found.insert(feature.to_owned()) {
+            let enabled = enabled.and_then(Value::as_array).into_iter().flatten();
+            left.extend(enabled.filter_map(Value::as_str));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_features_are_found() {
+        let package = r#"
+            [features]
+            default = ["a", "dep:x", "y/z"]
+            a = ["b"]
+            b = ["a"]
+            c = []
+        "#;
+        let features = default_features(&package.parse().unwrap());
+        assert_eq!(
+            features.iter().map(String::as_str).collect::<Vec<_>>(),
+            ["a", "b", "default"]
+        );
+        assert!(default_features(&Table::new()).is_empty());
+    }
+}

@@ -1,0 +1,99 @@
+//! Finds a manifest's parts below the root element.
+//!
+//! The root is `instrumentationManifest`, or the `assembly` of a component of Windows or of an
+//! application. An assembly contains either a whole `instrumentationManifest`, or only its children
+//! beside elements of its own. In an assembly, `instrumentation`, `events` and `localization` may
+//! each be in the assembly's namespace or in that of manifests.
+
+use roxmltree::Node as Xml;
+
+use super::{
+    reader::{Mode, Reader},
+    xml::{name, named},
+};
+use crate::{error::Rule, shape};
+
+const MANIFEST: &str = "instrumentationManifest";
+
+/// The parts of a manifest.
+pub struct Parts<'a, 'i> {
+    /// The elements that contain providers and message tables.
+    pub events: Vec<Xml<'a, 'i>>,
+    /// The elements that contain the strings of a language.
+    pub languages: Vec<Xml<'a, 'i>>,
+}
+
+/// Returns an element's children with a name, in any namespace.
+fn inside<'a, 'i>(
+    node: Xml<'a, 'i>,
+    wanted: &'static str,
+) -> impl Iterator<Item = Xml<'a, 'i>> + use<'a, 'i> {
+    let is_wanted = move |inner: &Xml<'a, 'i>| inner.is_element() && name(*inner) == wanted;
+    node.children().filter(is_wanted)
+}
+
+impl<'a, 'i> Reader<'a, 'i> {
+    /// Returns the parts of the manifest, after a check of their form; `None` if the document is
+    /// not a manifest.
+    pub fn parts(&mut self) -> Option<Parts<'a, 'i>> {
+        let root = self.document.root_element();
+        let is_assembly = name(root) == "assembly";
+        let whole: Vec<Xml<'a, 'i>> = match name(root) {
+            MANIFEST => vec![root],
+            "assembly" => inside(root, MANIFEST).collect(),
+            other => {
+                let rule = Rule::NotAManifest(other.to_owned());
+                let at = self.position(root);
+                self.refuse(at, rule);
+                return None;
+            }
+        };
+        let mode = self.mode;
+        let mut parts = Parts {
+            events: Vec::new(),
+            languages: Vec::new(),
+        };
+        for manifest in whole {
+            self.shape(shape::check(manifest));
+            let of_events = named(mode, manifest, "instrumentation");
+            let of_languages = named(mode, manifest, "localization");
+            parts
+                .events
+                .extend(of_events.flat_map(|it| named(mode, it, "events")));
+            parts
+                .languages
+                .extend(of_languages.flat_map(|it| named(mode, it, "resources")));
+        }
+        if is_assembly {
+            for events in inside(root, "instrumentation").flat_map(|it| inside(it, "events")) {
+                self.shape(shape::check_events(events));
+                parts.events.push(events);
+            }
+            for localization in inside(root, "localization") {
+                self.shape(shape::check_localization(localization));
+                parts
+                    .languages
+                    .extend(named(mode, localization, "resources"));
+            }
+            // An assembly without providers is the manifest of something else.
+            if mode == Mode::Strict && parts.events.is_empty() {
+                let at = self.position(root);
+                self.refuse(at, Rule::NoProvider);
+            }
+        }
+        Some(parts)
+    }
+
+    fn shape(&mut self, findings: Vec<shape::Finding<'a, 'i>>) {
+        if self.mode == Mode::Lenient {
+            return;
+        }
+        for (node, attribute, rule) in findings {
+            let at = attribute.map_or_else(
+                || self.position(node),
+                |attribute| self.attribute_position(node, &attribute),
+            );
+            self.refuse(at, rule);
+        }
+    }
+}
