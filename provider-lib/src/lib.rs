@@ -374,7 +374,7 @@ pub mod __macro {
 #[doc(hidden)]
 pub mod __facade {
     //! The functions that `wdk-etw-log` and `wdk-etw-tracing` share. Not a stable interface.
-    pub use crate::settle::settle;
+    pub use crate::{mode::USER_MODE, settle::settle};
 }
 
 /// The types that the model checker tests.

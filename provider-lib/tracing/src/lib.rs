@@ -115,6 +115,8 @@
 //! are left out. [`Failures::cut`](wdk_etw::Failures::cut) of the provider counts both, and an event
 //! `FieldCut` before the event describes the first text that was cut.
 //!
+//! The crate is for kernel mode; it does not compile with the feature `user-mode` of `wdk-etw`.
+//!
 //! `tracing-core` needs a global allocator, such as wdk-alloc's. It allocates once, in
 //! [`EtwSubscriber::install`], and [`EtwSubscriber::uninstall`] frees that memory. Use `tracing`
 //! with `default-features = false`, and, if at all, the feature `attributes`.
@@ -261,6 +263,13 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     /// Returns an [`InstallError`] if a subscriber has been installed before, or if there is no
     /// memory.
     pub fn install(&'static self) -> Result<(), InstallError> {
+        const {
+            assert!(
+                !wdk_etw::__facade::USER_MODE,
+                "`wdk-etw-tracing` is for kernel-mode drivers, but `wdk-etw` is compiled with its \
+                 feature `user-mode`; build the driver alone: `cargo build --package <driver>`"
+            );
+        }
         self.installation.install(|| Dispatch::new(self))?;
         self.sessions_changed();
         Ok(())

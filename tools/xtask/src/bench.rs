@@ -291,7 +291,7 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
             row.what
         )?;
     }
-    text.push_str(&helpers_table(measured));
+    text.push_str(&helpers_table(measured)?);
     let (facades, missed_by_facades) = facades_table(measured);
     text.push_str(&facades);
     missed += missed_by_facades;
@@ -322,18 +322,18 @@ const HELPERS: [(&str, &str); 6] = [
 ];
 
 /// Returns the table of what helpers cost. None has a goal: the rows above are the native ones.
-fn helpers_table(measured: &Value) -> String {
+fn helpers_table(measured: &Value) -> Result<String> {
     let mut text = String::from(
         "\nEvents with a helper, `TraceLogging`, in the caller with five arguments: the difference in \
          instructions.\n*Left out* is an occurrence that a rate limit leaves out, or a status that \
          is a success.\n\n| | disabled | left out | written |\n|---|--:|--:|--:|\n",
     );
-    text.extend(HELPERS.map(|(name, title)| {
+    for (name, title) in HELPERS {
         let figures = ["disabled", "left out", "written"]
             .map(|situation| number(measured["helpers"][name][situation].as_f64()));
-        format!("| {title} | {} |\n", figures.join(" | "))
-    }));
-    text
+        writeln!(text, "| {title} | {} |", figures.join(" | "))?;
+    }
+    Ok(text)
 }
 
 /// The ways of writing in the image with the facades: the name in `count.py`, and the name in the
