@@ -132,6 +132,9 @@ fn all_providers_keep_their_events_messages_and_maps() {
         let opcode = &provider.opcodes[provider.events[0].opcode.unwrap()];
         assert_eq!(text(opcode.message), "Start");
     }
+    // mc.exe stores winmeta.xml's texts once, for all providers of a manifest.
+    let texts = all.texts.iter().filter(|text| text.value == "Start");
+    assert_eq!(texts.count(), 1);
     // One file has the same manifest as before.
     let (alone, _) = all_of(std::slice::from_ref(&first)).unwrap();
     let (before, _) = manifest_of(&first, &FILES).unwrap();
