@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Returns the manifest that decodes the providers of several source files, each read in its
-/// configuration, and the files that were read; see [`manifest_in`](crate::manifest_in).
+/// configuration, and the files that were read; see [`manifest_in`].
 ///
 /// # Errors
 ///
