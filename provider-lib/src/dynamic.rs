@@ -13,7 +13,7 @@ use etw_wire::{InType, TlgOutType};
 
 use crate::{
     Channel, EventDataDescriptor, EventDescriptor, Provider, WriteError, WriteOptions,
-    event::{CutField, put},
+    event::{CutField, name_in, put},
 };
 
 /// Set in the type of a field that an output type follows.
@@ -107,7 +107,7 @@ impl Provider {
         options: &WriteOptions,
         data: &[u8],
     ) -> Result<(), WriteError> {
-        self.write_dynamic_with(event, metadata, options, data, (0, None))
+        self.write_dynamic_with(event, metadata.bytes, options, data, (0, None))
     }
 
     /// Writes the event, counts its lost fields, and writes an event `FieldCut` before it if a field
@@ -115,7 +115,7 @@ impl Provider {
     fn write_dynamic_with(
         &self,
         event: &EventDescriptor,
-        metadata: EventMetadata<'_>,
+        metadata: &[u8],
         options: &WriteOptions,
         data: &[u8],
         (lost, cut): (u16, Option<CutField>),
@@ -134,7 +134,7 @@ impl Provider {
             self.failures().count_cut();
         }
         if let Some(cut) = cut {
-            self.write_field_cut(&pass, &event, metadata.name, cut);
+            self.write_field_cut(&pass, &event, name_in(metadata), cut);
         }
         WriteError::check(self.write_counted(
             &pass,
@@ -142,7 +142,7 @@ impl Provider {
             &options,
             &[
                 self.traits_descriptor(&pass),
-                EventDataDescriptor::event_metadata(metadata.bytes),
+                EventDataDescriptor::event_metadata(metadata),
                 EventDataDescriptor::bytes(data),
             ],
         ))
@@ -152,7 +152,8 @@ impl Provider {
 /// A `TraceLogging` event that is assembled at run time, in two buffers of fixed size: one for the
 /// metadata (the names and types of the fields) and one for the data (their values).
 ///
-/// The value is as large as both buffers and is usually on the stack. Assembling and writing the
+/// The value is as large as both buffers and is usually on the stack; functions that take it by
+/// reference do not copy it. Assembling and writing the
 /// event does not allocate, lock, wait or panic.
 ///
 /// A text is cut, between characters, if it has more than half of `DATA` bytes or more than are
@@ -172,7 +173,8 @@ impl Provider {
 ///     const EVENT: EventDescriptor =
 ///         EventDescriptor::new(0, 0, Level::INFORMATION, trace::REQUEST);
 ///     if trace::PROVIDER.is_enabled_fast(EVENT.level(), EVENT.keyword()) {
-///         let mut event = DynamicEvent::<128, 256>::new("Measured");
+///         let mut event = DynamicEvent::<128, 256>::new();
+///         event.start("Measured");
 ///         event.u64(name, value);
 ///         // The provider counts a failure.
 ///         let _result = event.write(&trace::PROVIDER, &EVENT, &WriteOptions::new());
@@ -190,10 +192,16 @@ pub struct DynamicEvent<const METADATA: usize, const DATA: usize> {
     cut: Option<CutField>,
 }
 
+impl<const METADATA: usize, const DATA: usize> Default for DynamicEvent<METADATA, DATA> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
-    /// Starts an event. A name that does not fit is cut.
+    /// Returns an event without a name and fields; [`Self::start`] gives it a name.
     #[must_use]
-    pub fn new(name: &str) -> Self {
+    pub const fn new() -> Self {
         const {
             assert!(
                 METADATA >= 4 && METADATA <= 0x7FFF && DATA <= 0x7FFF,
@@ -201,11 +209,11 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
                  metadata needs at least 4"
             );
         }
-        let mut event = Self {
-            // The size, which `write` sets, and no tag.
+        Self {
             metadata: Buffer {
                 bytes: [0; METADATA],
-                length: 3,
+                // The size, which `write` sets, no tag, and an empty name.
+                length: 4,
             },
             data: Buffer {
                 bytes: [0; DATA],
@@ -214,16 +222,21 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
             fields: 0,
             lost: 0,
             cut: None,
-        };
+        }
+    }
+
+    /// Starts an event with this name and no fields, in place of the last one. A name that does not
+    /// fit is cut.
+    pub fn start(&mut self, name: &str) {
         let name = name_of(name);
         let kept = name.floor_char_boundary(METADATA.saturating_sub(4));
-        if kept < name.len() {
-            event.lost = 1;
-        }
-        event
-            .metadata
+        self.metadata.length = 3;
+        self.metadata
             .append([name.get(..kept).unwrap_or_default().as_bytes(), &[0]]);
-        event
+        self.data.length = 0;
+        self.fields = 0;
+        self.lost = u16::from(kept < name.len());
+        self.cut = None;
     }
 
     /// Adds a 64-bit unsigned integer.
@@ -253,7 +266,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         self.field(name, &TYPES, &[u8::from(value)]);
     }
 
-    /// Adds a text in UTF-8.
+    /// Adds a text in UTF-8, with a NUL at its end. A NUL inside becomes a space.
     pub fn str(&mut self, name: &str, value: &str) {
         self.text(name, |text| {
             // The text counts what it does not take.
@@ -261,7 +274,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         });
     }
 
-    /// Adds the text that arguments format to. If a `Display` or `Debug` implementation returns an
+    /// Adds the text that arguments format to, as [`Self::str`] does. If a `Display` or `Debug` implementation returns an
     /// error, the text ends there.
     pub fn format(&mut self, name: &str, value: fmt::Arguments<'_>) {
         self.text(name, |text| {
@@ -271,12 +284,17 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
 
     /// Adds bytes, which decoders show in hexadecimal.
     pub fn bytes(&mut self, name: &str, value: &[u8]) {
-        const TYPE: u8 = InType::CountedBinary.code();
-        self.counted(name, &[TYPE], |room| {
-            let kept = value.len().min(room.len());
-            put(room, value.get(..kept).unwrap_or_default());
-            (kept, value.len())
-        });
+        const TYPE: u8 = InType::Binary.code();
+        let field = self.fields;
+        let fits = self.data.room().len().saturating_sub(2).min(DATA / 2);
+        let kept = value.get(..fits).unwrap_or(value);
+        // `DATA` is less than 65,536.
+        let count = u16::try_from(kept.len()).unwrap_or(u16::MAX).to_le_bytes();
+        self.field(name, &[TYPE], &count);
+        if self.fields != field {
+            self.data.append([kept]);
+            self.note_cut(field, kept.len(), value.len());
+        }
     }
 
     /// Returns the number of fields that were cut or left out.
@@ -304,10 +322,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         // `new` limits the buffer's size.
         let size = u16::try_from(self.metadata.length).unwrap_or(u16::MAX);
         put(&mut self.metadata.bytes, &size.to_le_bytes());
-        let Ok(metadata) = EventMetadata::new(self.metadata.written()) else {
-            // `new` wrote the name, and the size is right.
-            return Ok(());
-        };
+        let metadata = self.metadata.written();
         let data = self.data.written();
         provider.write_dynamic_with(event, metadata, options, data, (self.lost, self.cut))
     }
@@ -329,41 +344,33 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         }
     }
 
+    /// Adds a text with a NUL at its end. Some decoders misread texts with a count before them.
     fn text(&mut self, name: &str, fill: impl FnOnce(&mut Text<'_>)) {
-        const TYPES: [u8; 2] = [
-            InType::CountedAnsiString.code() | CHAIN,
-            TlgOutType::Utf8.code(),
-        ];
-        self.counted(name, &TYPES, |room| {
-            let mut text = Text {
-                room,
-                kept: 0,
-                length: 0,
-                is_cut: false,
-            };
-            fill(&mut text);
-            (text.kept, text.length)
-        });
-    }
-
-    /// Adds a field with a count before its value. `fill` writes to the space that is left, and
-    /// returns the number of bytes that it wrote and the number that it had.
-    fn counted(
-        &mut self,
-        name: &str,
-        types: &[u8],
-        fill: impl FnOnce(&mut [u8]) -> (usize, usize),
-    ) {
+        const TYPES: [u8; 2] = [InType::AnsiString.code() | CHAIN, TlgOutType::Utf8.code()];
         let field = self.fields;
-        let place = self.data.length;
-        self.field(name, types, &[0; 2]);
+        self.field(name, &TYPES, &[0]);
         if self.fields == field {
             return;
         }
-        let room = self.data.room();
-        let limit = room.len().min(DATA / 2);
-        let (kept, length) = fill(room.get_mut(..limit).unwrap_or_default());
-        self.data.length = self.data.length.saturating_add(kept);
+        // The NUL's place.
+        let place = self.data.length.saturating_sub(1);
+        let room = self.data.room().len().min(DATA / 2);
+        let end = place.saturating_add(room);
+        let mut text = Text {
+            room: self.data.bytes.get_mut(place..end).unwrap_or_default(),
+            kept: 0,
+            length: 0,
+            is_cut: false,
+        };
+        fill(&mut text);
+        let (kept, length) = (text.kept, text.length);
+        self.data.length = place.saturating_add(kept);
+        self.data.append([&[0]]);
+        self.note_cut(field, kept, length);
+    }
+
+    /// Records that a field was cut, if it was.
+    fn note_cut(&mut self, field: u16, kept: usize, length: usize) {
         if kept < length {
             self.lost = self.lost.saturating_add(1);
             self.cut.get_or_insert(CutField {
@@ -372,14 +379,13 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
                 kept: kept as u64,
             });
         }
-        let count = u16::try_from(kept).unwrap_or(u16::MAX).to_le_bytes();
-        put(self.data.bytes.get_mut(place..).unwrap_or_default(), &count);
     }
 }
 
 /// Returns a name up to its first NUL, which ends a name in metadata.
 fn name_of(name: &str) -> &str {
-    name.split('\0').next().unwrap_or_default()
+    let end = name.bytes().position(|byte| byte == 0);
+    end.and_then(|end| name.get(..end)).unwrap_or(name)
 }
 
 /// Bytes in front, and space behind them.
@@ -428,7 +434,10 @@ impl fmt::Write for Text<'_> {
         if !self.is_cut {
             let room = self.room.get_mut(self.kept..).unwrap_or_default();
             let fits = text.floor_char_boundary(room.len());
-            put(room, text.get(..fits).unwrap_or_default().as_bytes());
+            let text_bytes = text.as_bytes().get(..fits).unwrap_or_default();
+            for (to, from) in room.iter_mut().zip(text_bytes) {
+                *to = if *from == 0 { b' ' } else { *from };
+            }
             self.kept = self.kept.saturating_add(fits);
             self.is_cut = fits < text.len();
         }

@@ -317,7 +317,7 @@ Length\0\x0aKept\0\x0a";
 
 /// Returns the name in event metadata. It follows the size and the tag; the top bit is set in all
 /// bytes of the tag but the last.
-fn name_in(metadata: &[u8]) -> &CStr {
+pub fn name_in(metadata: &[u8]) -> &CStr {
     let tag = metadata.get(2..).unwrap_or_default();
     let end = tag.iter().position(|byte| byte & 0x80 == 0).unwrap_or(0);
     tag.get(end.wrapping_add(1)..)

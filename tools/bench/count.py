@@ -3,7 +3,7 @@
 Usage: count.py IMAGE [NAME=IMAGE]...
 
 Executes IMAGE, and compares the sections of the other images, each built with eight more
-events, with those of IMAGE. Prints JSON.
+events, with those of IMAGE. Executes the image with the name "facades", too. Prints JSON.
 
 The script counts only instructions of the image: its imports are stubs. The stub of
 EtwRegister keeps the enable callback, which the script calls to enable and disable the
@@ -73,6 +73,7 @@ class Machine:
         ]
         self.callbacks = []
         self.traits = {}
+        self.created = 0
         self.cpu.hook_add(UC_HOOK_CODE, self.on_instruction)
         self.cpu.hook_add(UC_HOOK_MEM_READ, self.on_read)
 
@@ -142,10 +143,22 @@ class Machine:
         elif name == "Evaluate":
             result = self.argument(0)
             self.evaluated += 1
-        elif name == "memcpy":
+        elif name in ("memcpy", "memmove"):
             data = self.cpu.mem_read(self.argument(1), self.argument(2))
             self.cpu.mem_write(self.argument(0), bytes(data))
             result = self.argument(0)
+        elif name == "memset":
+            data = bytes([self.argument(1) & 0xFF]) * self.argument(2)
+            self.cpu.mem_write(self.argument(0), data)
+            result = self.argument(0)
+        elif name == "memcmp":
+            one, other = (self.cpu.mem_read(self.argument(n), self.argument(2)) for n in (0, 1))
+            result = (bytes(one) > bytes(other)) - (bytes(one) < bytes(other))
+            result &= 0xFFFF_FFFF_FFFF_FFFF
+        elif name == "EtwActivityIdControl":
+            if self.argument(0) & 0xFFFFFFFF == CREATE_ID:
+                self.created += 1
+                self.cpu.mem_write(self.argument(1), struct.pack("<QQ", self.created, 1))
         rsp = self.register(UC_X86_REG_RSP)
         self.cpu.reg_write(UC_X86_REG_RAX, result)
         self.cpu.reg_write(UC_X86_REG_RIP, self.word(rsp))
@@ -220,6 +233,8 @@ STATES = {
 }
 #: EventProviderSetTraits of EVENT_INFO_CLASS.
 SET_TRAITS = 2
+#: EVENT_ACTIVITY_CTRL_CREATE_ID.
+CREATE_ID = 3
 WAYS = ["described", "manifest", "peer"]
 CALLERS = ["five", "four", "request", "leaf"]
 
@@ -276,6 +291,43 @@ def helpers(machine):
     return found
 
 
+#: The ways of writing in the image with the facades, and the events that each writes.
+FACADES = {"native": 1, "log": 1, "pairs": 1, "tracing": 1, "span": 2}
+
+
+def facades(path):
+    """Returns the cost of the reference event through the facades, in the caller with five
+    arguments."""
+    machine = Machine(path)
+    machine.call(machine.exports["facades_register"], [])
+    if not machine.register(UC_X86_REG_RAX) & 0xFF:
+        sys.exit("the facades cannot be installed")
+    # `tracing` registers each place of an event when it is first reached.
+    machine.switch(*STATES["enabled"])
+    for way in FACADES:
+        machine.run(f"{way}_five")
+        machine.run(f"{way}_evaluated")
+    found = {way: {} for way in FACADES}
+    for state, notification in STATES.items():
+        machine.switch(*notification)
+        without = machine.run("without_five")
+        for way, events in FACADES.items():
+            event = machine.run(f"{way}_five")
+            writes = event["writes"]
+            if len(writes) != (events if state == "enabled" else 0):
+                sys.exit(f"{way}, {state}: {len(writes)} writes")
+            measured = {
+                "delta": event["instructions"] - without["instructions"],
+                "stack": event["frame"] - without["frame"],
+                "evaluated": machine.run(f"{way}_evaluated")["evaluated"],
+            }
+            if writes:
+                measured["descriptors"] = len(writes[0]["data"])
+                measured["record"] = sum(record(write, write["traits"]) for write in writes)
+            found[way][state] = measured
+    return found
+
+
 def main():
     machine = Machine(sys.argv[1])
     machine.call(machine.exports["ours_register"], [])
@@ -316,11 +368,21 @@ def main():
     measured_helpers = helpers(machine)
     base = sections(sys.argv[1])
     sizes = {}
+    measured_facades = {}
     for argument in sys.argv[2:]:
         name, path = argument.split("=", 1)
+        if name == "facades":
+            measured_facades = facades(path)
+            continue
         more = sections(path)
         sizes[name] = {kind: (more[kind] - base[kind]) / 8 for kind in base}
-    json.dump({"states": states, "per event": sizes, "helpers": measured_helpers}, sys.stdout, indent=1)
+    found = {
+        "states": states,
+        "per event": sizes,
+        "helpers": measured_helpers,
+        "facades": measured_facades,
+    }
+    json.dump(found, sys.stdout, indent=1)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ pub const MAX_TEXT: usize = MAX_DATA / 2;
 
 /// The stack in bytes that writing a record uses at most, without the calls of ETW and of the
 /// arguments' `Display` and `Debug` implementations.
-pub const MAX_STACK: usize = 2560;
+pub const MAX_STACK: usize = 3072;
 
 /// An event in the logger's buffers.
 pub type Event = DynamicEvent<MAX_METADATA, MAX_DATA>;
 
-const _: () = assert!(size_of::<Event>() + 512 <= MAX_STACK);
+const _: () = assert!(size_of::<Event>() + 1024 <= MAX_STACK);

@@ -75,10 +75,10 @@
 //! # What a facade cannot do
 //!
 //! - **Laziness.** `log` evaluates the arguments of every record up to its maximum level. With
-//!   [`EtwLogger::following_sessions`], that is the highest level that a session enables, so that
-//!   nothing is evaluated while no session listens. But a session that enables another keyword
-//!   of the provider is not distinguished at the call, only in the logger. `emit!` of `wdk-etw`
-//!   evaluates nothing for an event that is not enabled.
+//!   [`EtwLogger::following_sessions`], that is the highest level that a session enables for the
+//!   logger's keywords, so that nothing is evaluated while no session listens. A session that
+//!   listens receives the records of all targets. `emit!` of `wdk-etw` evaluates nothing for an
+//!   event that is not enabled, by its own level and keywords.
 //! - **Metadata at compile time.** The names and types of the fields are assembled for each event,
 //!   and the message is formatted to text in the driver. A declared event has constant metadata,
 //!   and its values are formatted by the decoder, if at all. `docs/benchmark.md` of the repository
@@ -212,7 +212,8 @@ impl EtwLogger {
     /// Writes a record. Out of line, so that only records that are written use the stack for it.
     #[inline(never)]
     fn write(&self, record: &Record<'_>, level: Level, keyword: Keyword) {
-        let mut event = Event::new("Log");
+        let mut event = Event::new();
+        event.start("Log");
         event.str("Level", record.level().as_str());
         event.str("Target", record.target());
         if let Some(module) = record.module_path() {

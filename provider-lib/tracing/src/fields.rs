@@ -19,9 +19,9 @@ pub const MAX_TEXT: usize = MAX_DATA / 2;
 
 /// The stack in bytes that writing an event uses at most, without the calls of ETW and of the
 /// values' `Display` and `Debug` implementations.
-pub const MAX_STACK: usize = 2560;
+pub const MAX_STACK: usize = 3072;
 
-const _: () = assert!(size_of::<Fields>() + 512 <= MAX_STACK);
+const _: () = assert!(size_of::<Fields>() + 1024 <= MAX_STACK);
 
 /// The prefix of the names that `tracing` gives to events that the author does not name: the
 /// source file and line follow.
@@ -34,9 +34,15 @@ const MESSAGE: &str = "message";
 pub struct Fields(pub DynamicEvent<MAX_METADATA, MAX_DATA>);
 
 impl Fields {
+    /// Returns an event without fields.
+    pub const fn new() -> Self {
+        Self(DynamicEvent::new())
+    }
+
     /// Starts the event of a span or an event, with the fields that are the same for all.
-    pub fn new(name: &str, metadata: &Metadata<'_>, has_file: bool) -> Self {
-        let mut event = DynamicEvent::new(name);
+    pub fn start(&mut self, name: &str, metadata: &Metadata<'_>, has_file: bool) {
+        let event = &mut self.0;
+        event.start(name);
         event.str("Level", metadata.level().as_str());
         event.str("Target", metadata.target());
         if let Some(module) = metadata.module_path() {
@@ -48,7 +54,6 @@ impl Fields {
         if let Some(line) = metadata.line() {
             event.u32("Line", line);
         }
-        Self(event)
     }
 }
 

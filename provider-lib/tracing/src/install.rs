@@ -70,8 +70,10 @@ impl Installation {
             .is_ok()
     }
 
-    /// Returns whether the subscriber is installed. The caller has changed state before that
-    /// [`Self::install`]'s caller reads after it, or sees that it is installed.
+    /// Returns whether the subscriber is installed.
+    ///
+    /// Because of the fence, if a caller that has changed the enable state still sees that it is
+    /// not, the thread that installs it reads the new state afterwards.
     pub fn is_installed(&self) -> bool {
         fence(Ordering::SeqCst);
         self.phase.load(Ordering::Relaxed) == INSTALLED
@@ -82,7 +84,9 @@ impl Installation {
         self.phase.load(Ordering::Relaxed) == REMOVED
     }
 
-    /// Makes a dispatcher of the subscriber that `new` creates the default of the image.
+    /// Makes a dispatcher of the subscriber that `new` creates the default of the image. Out of line,
+    /// so that the panic check can tell the panic of `Dispatch::new` from others.
+    #[inline(never)]
     pub fn install(&self, new: impl FnOnce() -> Dispatch) -> Result<(), InstallError> {
         if !self.change(NEW) {
             return Err(InstallError::AlreadyInstalled);
@@ -113,6 +117,7 @@ impl Installation {
     ///
     /// No code uses the default dispatcher of the image during this call or later, except this
     /// crate.
+    #[inline(never)]
     pub unsafe fn remove(&self) {
         if !self.change(INSTALLED) {
             return;
@@ -140,6 +145,8 @@ impl Installation {
 fn is_available(layout: Layout) -> bool {
     // SAFETY: the layout's size is not zero.
     let block = unsafe { alloc::alloc::alloc(layout) };
+    // The compiler may leave out an allocation that is freed at once, and assume that it succeeds.
+    let block = core::hint::black_box(block);
     if block.is_null() {
         return false;
     }

@@ -121,9 +121,10 @@
 //!
 //! # What a facade cannot do
 //!
-//! - **Laziness.** `tracing` evaluates the values of an event if the subscriber enables its level
-//!   and target. With [`EtwSubscriber::following_sessions`], a level that no session enables costs
-//!   one comparison. Between that level and the keyword, the subscriber is asked at each event.
+//! - **Laziness.** `tracing` evaluates the values of an event if the subscriber enables its level.
+//!   With [`EtwSubscriber::following_sessions`], an event above the highest level that a session
+//!   enables for the subscriber's keywords costs one comparison; at the others the subscriber is
+//!   asked. A session that listens receives the events of all targets.
 //! - **Metadata at compile time.** The names and types of the fields are assembled for each event,
 //!   and values without a type of their own are formatted to text in the driver. A declared event
 //!   has constant metadata, and its values are formatted by the decoder, if at all.
@@ -355,7 +356,8 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         options: &WriteOptions,
         record: &dyn Fn(&mut Fields),
     ) {
-        let mut fields = Fields::new(name, metadata, self.has_file);
+        let mut fields = Fields::new();
+        fields.start(name, metadata, self.has_file);
         record(&mut fields);
         let (level, keyword) = self.target_of(*metadata.level());
         let event = EventDescriptor::new(0, 0, level, keyword).with_opcode(opcode);

@@ -206,6 +206,67 @@ fn no_shipped_driver_can_panic() {
     }
 }
 
+/// The references to the panic machinery in a driver with the facades that cannot be reached, or that
+/// are not the facades': the caller, the callee, and the reason. They are in code of others, and
+/// neither the facades nor the compiler can remove them.
+const OF_OTHERS: [(&str, &str, &str); 7] = [
+    (
+        "etw_facades_driver::frames::find_frame",
+        "core::",
+        "the driver calls a third-party crate there, which checks indices",
+    ),
+    (
+        "tracing_core::callsite::DefaultCallsite::register",
+        "core::panicking::assert_failed",
+        "a callsite is registered twice: only the thread that changed its state registers it",
+    ),
+    (
+        "tracing_core::callsite::Callsites::rebuild_interest",
+        "core::panicking::panic",
+        "the creation of an empty list has panicked",
+    ),
+    (
+        "wdk_etw_tracing::fields::",
+        "core::panicking::panic_bounds_check",
+        "the name of a field, whose index `tracing-core` took from the same list of names",
+    ),
+    (
+        "wdk_etw_tracing::install::Installation::install",
+        "alloc::alloc::handle_alloc_error",
+        "the allocator had memory immediately before; the documentation of `install` says so",
+    ),
+    (
+        "alloc::alloc::__alloc_error_handler::__rdl_alloc_error_handler",
+        "core::panicking::panic",
+        "the only caller is the one above",
+    ),
+    (
+        "wdk_etw_tracing::install::Installation::remove",
+        "core::panicking::panic",
+        "the subscriber has more references than memory has bytes",
+    ),
+];
+
+/// Writing records, spans and events cannot panic, although `log`, `tracing-core` and the formatting
+/// of the core library are in the image.
+#[test]
+fn no_driver_with_facades_can_panic_in_them() {
+    let found = references("etw_facades_driver");
+    let is_of = |one: &Reference, (caller, callee, _): &(&str, &str, &str)| {
+        one.caller.starts_with(caller) && one.callee.starts_with(callee)
+    };
+    let rest: Vec<_> = found
+        .iter()
+        .filter(|one| !one.is_the_frameworks_table())
+        .filter(|one| !OF_OTHERS.iter().any(|known| is_of(one, known)))
+        .collect();
+    assert!(rest.is_empty(), "{rest:#?}");
+    // No entry of the list is out of date.
+    for known in &OF_OTHERS {
+        assert!(found.iter().any(|one| is_of(one, known)), "{known:?}");
+    }
+}
+
 /// The probe driver panics on purpose, which proves that the test can fail.
 #[test]
 fn a_driver_that_can_panic_is_detected() {

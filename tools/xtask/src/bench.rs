@@ -29,6 +29,9 @@ const MORE: [(&str, &str); 3] = [
     ("peer", "more-of-the-peer"),
 ];
 
+/// The image's feature that adds events through the facades.
+const FACADES: &str = "facades";
+
 /// A row of the table: a figure for this project's two kinds of events and for the peer's, and the
 /// most that this project allows.
 struct Row {
@@ -61,6 +64,8 @@ fn measure(toolchain: &Toolchain) -> Result<Value> {
         let path = image(toolchain, Some(feature))?;
         command.arg(format!("{name}={}", path.display()));
     }
+    let path = image(toolchain, Some(FACADES))?;
+    command.arg(format!("facades={}", path.display()));
     let output = command.output().context("cannot start the emulator")?;
     ensure!(
         output.status.success(),
@@ -286,7 +291,10 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
             row.what
         )?;
     }
-    text.push_str(&helpers_table(measured)?);
+    text.push_str(&helpers_table(measured));
+    let (facades, missed_by_facades) = facades_table(measured);
+    text.push_str(&facades);
+    missed += missed_by_facades;
     text.push_str(
         "\nThe form of a caller has a cost for every event in it: a caller whose own calls have \
          four arguments\nneeds space for a fifth, and a caller that has the values in memory has \
@@ -314,18 +322,95 @@ const HELPERS: [(&str, &str); 6] = [
 ];
 
 /// Returns the table of what helpers cost. None has a goal: the rows above are the native ones.
-fn helpers_table(measured: &Value) -> Result<String> {
+fn helpers_table(measured: &Value) -> String {
     let mut text = String::from(
         "\nEvents with a helper, `TraceLogging`, in the caller with five arguments: the difference in \
          instructions.\n*Left out* is an occurrence that a rate limit leaves out, or a status that \
          is a success.\n\n| | disabled | left out | written |\n|---|--:|--:|--:|\n",
     );
-    for (name, title) in HELPERS {
+    text.extend(HELPERS.map(|(name, title)| {
         let figures = ["disabled", "left out", "written"]
             .map(|situation| number(measured["helpers"][name][situation].as_f64()));
-        writeln!(text, "| {title} | {} |", figures.join(" | "))?;
-    }
-    Ok(text)
+        format!("| {title} | {} |\n", figures.join(" | "))
+    }));
+    text
+}
+
+/// The ways of writing in the image with the facades: the name in `count.py`, and the name in the
+/// table.
+const THROUGH_FACADES: [(&str, &str); 5] = [
+    ("native", "declared"),
+    ("log", "`log`, formatted"),
+    ("pairs", "`log`, pairs"),
+    ("tracing", "`tracing`, event"),
+    ("span", "`tracing`, span"),
+];
+
+/// The rows of the table of the facades: the state and the figure in `count.py`, the title, and the
+/// most that the facades allow.
+const OF_FACADES: [(&str, &str, &str, Option<f64>); 9] = [
+    ("disabled", "delta", "disabled: difference", Some(8.0)),
+    (
+        "by level",
+        "delta",
+        "filtered by level: difference",
+        Some(8.0),
+    ),
+    (
+        "by keyword",
+        "delta",
+        "filtered by keyword: difference",
+        Some(8.0),
+    ),
+    (
+        "disabled",
+        "evaluated",
+        "disabled: arguments evaluated",
+        Some(0.0),
+    ),
+    ("disabled", "stack", "disabled: bytes of stack", None),
+    ("enabled", "delta", "enabled: difference", None),
+    ("enabled", "descriptors", "enabled: data descriptors", None),
+    // `MAX_STACK` of the facades, with the caller's own.
+    ("enabled", "stack", "enabled: bytes of stack", Some(3072.0)),
+    (
+        "enabled",
+        "record",
+        "enabled: record size in the buffer, bytes",
+        None,
+    ),
+];
+
+/// Returns the table of what the facades cost, and the number of goals that are not met. What an
+/// enabled event costs has no goal but its stack: it is the cost of assembling metadata and
+/// formatting values.
+fn facades_table(measured: &Value) -> (String, usize) {
+    let mut text = String::from(
+        "\nThe same event through the facades, in the caller with five arguments, in an image of its \
+         own. *Formatted*\nhas the values in the message, as most records have; *pairs* and *event* \
+         have them as fields; *span* is a\nspan with these fields that is created and dropped, which \
+         writes two events. The facades follow the\nsessions. The C library's routines for memory, \
+         such as `memset` for the event's buffers, are not\ncounted. The goals apply to the facades.\
+         \n\n|",
+    );
+    text.extend(THROUGH_FACADES.map(|(_, title)| format!(" | {title}")));
+    text.push_str(" | goal | |\n|---|--:|--:|--:|--:|--:|--:|---|\n");
+    let mut missed = 0;
+    text.extend(OF_FACADES.map(|(state, figure, title, most)| {
+        let figures = THROUGH_FACADES.map(|(way, _)| {
+            let figure = &measured["facades"][way][state][figure];
+            figure.as_f64()
+        });
+        let (goal, verdict) = most.map_or((String::new(), ""), |most| {
+            let met = figures.iter().all(|one| one.is_some_and(|one| one <= most));
+            missed += usize::from(!met);
+            let goal = format!("≤ {}", number(Some(most)));
+            (goal, if met { "met" } else { "**not met**" })
+        });
+        let figures = figures.map(number).join(" | ");
+        format!("| {title} | {figures} | {goal} | {verdict} |\n")
+    }));
+    (text, missed)
 }
 
 /// Measures the time in which the stand-in kernel records the sample driver's events to a file.

@@ -34,6 +34,9 @@ pub const SEVERAL: (&str, &str) = ("etw-several-driver", "etw_several_driver");
 /// The guide's driver.
 pub const MINIMAL: (&str, &str) = ("etw-minimal-driver", "etw_minimal_driver");
 
+/// The driver that shows the facades.
+pub const FACADES: (&str, &str) = ("etw-facades-driver", "etw_facades_driver");
+
 /// Returns the folder of built drivers, where tests expect them.
 pub fn drivers(profile: Profile) -> PathBuf {
     target().join("drivers").join(profile.folder())

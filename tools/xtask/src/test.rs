@@ -27,7 +27,7 @@ const BUILT_DRIVERS: &str = "built_drivers::";
 const SAMPLES: &str = "samples::";
 
 /// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 10] = [
+const DRIVERS: [((&str, &str), Profile); 11] = [
     (sample::DRIVER, Profile::Debug),
     (sample::DRIVER, Profile::Release),
     (build::PROBE, Profile::Debug),
@@ -38,6 +38,7 @@ const DRIVERS: [((&str, &str), Profile); 10] = [
     (build::INTERRUPT, Profile::Release),
     (build::SEVERAL, Profile::Release),
     (build::MINIMAL, Profile::Release),
+    (build::FACADES, Profile::Release),
 ];
 
 fn cargo(arguments: &[&str]) -> Command {
@@ -78,11 +79,15 @@ fn check_drivers(tools: &Tools) -> Result<()> {
             build::INTERRUPT,
             build::SEVERAL,
             build::MINIMAL,
+            build::FACADES,
         ] {
             command.args(["--package", package]);
         }
-        // The library has code for drivers only. Other dependencies are linted elsewhere.
-        command.args(["--package", "wdk-etw", "--no-deps"]);
+        // The libraries have code for drivers only. Other dependencies are linted elsewhere.
+        for library in ["wdk-etw", "wdk-etw-log", "wdk-etw-tracing"] {
+            command.args(["--package", library]);
+        }
+        command.arg("--no-deps");
         let built_in = target().join("driver-lint");
         build::forget_old_functions(&built_in)?;
         with_standin(&mut command)

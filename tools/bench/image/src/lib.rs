@@ -16,6 +16,8 @@
 #![no_std]
 #![allow(clippy::missing_safety_doc)]
 
+#[cfg(feature = "facades")]
+mod facades;
 mod helpers;
 mod ours;
 mod peer;

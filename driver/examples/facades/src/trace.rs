@@ -1,0 +1,65 @@
+//! The driver's provider, its events, and the facades that write to it.
+
+use wdk_etw::{Notification, Provider};
+use wdk_etw_log::EtwLogger;
+use wdk_etw_tracing::EtwSubscriber;
+
+pub use self::provider::{frame_received, request_completed};
+
+#[wdk_etw::provider(
+    name = "Contoso.Facades",
+    on_enable = super::sessions_changed,
+    on_disable = super::sessions_changed,
+)]
+mod provider {
+    /// Requests to the device.
+    #[keyword]
+    pub const REQUEST: Keyword = Keyword::bit(0);
+
+    /// Spans and events of the `tracing` crate.
+    #[keyword]
+    pub const TRACING: Keyword = Keyword::bit(14);
+
+    /// Records of the `log` crate, which the driver's dependencies use.
+    #[keyword]
+    pub const LOG: Keyword = Keyword::bit(15);
+
+    /// A client wrote the bytes of a frame.
+    #[event(level = Info, keyword = REQUEST)]
+    pub fn frame_received(bytes: &[u8]);
+
+    /// A request was completed.
+    #[event(level = Info, keyword = REQUEST)]
+    pub fn request_completed(status: NtStatus, used: u64);
+}
+
+/// Writes the records of all crates in this image.
+static LOGGER: EtwLogger = EtwLogger::new(&provider::PROVIDER, provider::LOG).following_sessions();
+
+/// Writes the spans and events of all crates in this image.
+static SUBSCRIBER: EtwSubscriber =
+    EtwSubscriber::new(&provider::PROVIDER, provider::TRACING).following_sessions();
+
+/// Adapts the facades' maximum levels, so that records that no session enables cost a comparison.
+fn sessions_changed(_provider: &Provider, _notification: &Notification<'_>) {
+    LOGGER.sessions_changed();
+    SUBSCRIBER.sessions_changed();
+}
+
+/// Installs the facades and registers the provider. The driver works without tracing.
+pub fn start() {
+    let _result = LOGGER.install();
+    let _result = SUBSCRIBER.install();
+    let _result = provider::register();
+}
+
+/// Unregisters the provider and removes the subscriber.
+///
+/// # Safety
+///
+/// The driver has no spans, and no code of it runs during this call or later, except the caller's.
+pub unsafe fn stop() {
+    let _result = provider::unregister();
+    // SAFETY: the caller guarantees it.
+    unsafe { SUBSCRIBER.uninstall() };
+}
