@@ -80,17 +80,38 @@ fn names_and_guids_that_meet_are_refused_with_both_places() {
 #[test]
 fn all_providers_keep_their_events_messages_and_maps() {
     let folder = tempfile::tempdir().unwrap();
-    let first = write(&folder, "a.rs", &source("name = \"A\""));
-    // The second names a manifest, whose texts have ids of the same form.
-    let (kept, _) =
-        manifest_of(&write(&folder, "alone.rs", &source("name = \"B\"")), &FILES).unwrap();
-    let kept = wdk_etw_build::manifest::write(&kept, "");
-    let kept = write(&folder, "b.man", &kept);
-    let arguments = format!("name = \"B\", manifest = {:?}", kept.display().to_string());
-    let second = write(&folder, "b.rs", &source(&arguments));
-    let third = write(&folder, "c.rs", &source("name = \"C\""));
-    let (all, read) = all_of(&[first.clone(), second.clone(), third.clone()]).unwrap();
-    assert_eq!(read, [first.clone(), second, kept, third]);
+    let declared = |name: &str, more: &str| {
+        let text = source(&format!("name = \"{name}\"{more}"));
+        text.replace("It was", &format!("{name} was"))
+            .replace("One =", &format!("One{name} ="))
+    };
+    // B and D name manifests, whose texts have ids of the same form, and winmeta.xml's texts.
+    let with_manifest = |name: &str| {
+        let alone = write(&folder, "alone.rs", &declared(name, ""));
+        let (kept, _) = manifest_of(&alone, &FILES).unwrap();
+        let kept = wdk_etw_build::manifest::write(&kept, "");
+        let kept = write(&folder, &format!("{name}.man"), &kept);
+        let more = format!(", manifest = {:?}", kept.display().to_string());
+        let path = write(&folder, &format!("{name}.rs"), &declared(name, &more));
+        (path, kept)
+    };
+    let (second, second_kept) = with_manifest("B");
+    let (fourth, fourth_kept) = with_manifest("D");
+    let first = write(&folder, "A.rs", &declared("A", ""));
+    let third = write(&folder, "C.rs", &declared("C", ""));
+    let paths = [first.clone(), second.clone(), third.clone(), fourth.clone()];
+    let (all, read) = all_of(&paths).unwrap();
+    assert_eq!(
+        read,
+        [
+            first.clone(),
+            second,
+            second_kept,
+            third,
+            fourth,
+            fourth_kept
+        ]
+    );
     let decoded = decode(
         &wevt_template(&all, Version::V5).unwrap(),
         &message_table(&all).unwrap().unwrap(),
@@ -98,14 +119,22 @@ fn all_providers_keep_their_events_messages_and_maps() {
     .unwrap();
     assert_eq!(decoded.skipped, []);
     let names = decoded.manifest.providers.iter().map(|it| it.name.as_str());
-    assert!(names.eq(["A", "B", "C"]));
+    assert!(names.eq(["A", "B", "C", "D"]));
     let text = |text: Option<usize>| decoded.manifest.texts[text.unwrap()].value.as_str();
     for provider in &decoded.manifest.providers {
-        assert_eq!(text(provider.events[0].message), "It was %1.");
-        assert_eq!(text(provider.maps[0].items[0].message), "One");
+        let name = &provider.name;
+        assert_eq!(text(provider.message), name);
+        assert_eq!(text(provider.events[0].message), format!("{name} was %1."));
+        assert_eq!(
+            text(provider.maps[0].items[0].message),
+            format!("One{name}")
+        );
         let opcode = &provider.opcodes[provider.events[0].opcode.unwrap()];
         assert_eq!(text(opcode.message), "Start");
     }
+    // mc.exe stores winmeta.xml's texts once, for all providers of a manifest.
+    let texts = all.texts.iter().filter(|text| text.value == "Start");
+    assert_eq!(texts.count(), 1);
     // One file has the same manifest as before.
     let (alone, _) = all_of(std::slice::from_ref(&first)).unwrap();
     let (before, _) = manifest_of(&first, &FILES).unwrap();
