@@ -133,13 +133,13 @@ pub unsafe extern "system" fn driver_entry(
     } else if is_service(path, "kill") {
         kill();
     } else if is_service(path, "exit-after-events") {
-        etw::write_events_and_print();
+        etw::write_events_and_print(200);
         exit();
     } else if is_service(path, "kill-after-events") {
-        etw::write_events_and_print();
+        etw::write_events_and_print(200);
         kill();
     } else if is_service(path, "corrupt-after-events") {
-        etw::write_events_and_print();
+        etw::write_events_and_print(200);
         corrupt();
     } else if is_service(path, "corrupt") {
         corrupt();
@@ -296,6 +296,11 @@ fn exit() {
 #[inline(never)]
 fn kill() {
     allocate();
+    end_process();
+}
+
+/// Ends the process by a signal that nobody can handle, without a call of the kernel.
+fn end_process() {
     let process: u64;
     // SAFETY: `getpid` has no preconditions.
     unsafe {
