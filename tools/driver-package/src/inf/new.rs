@@ -22,7 +22,7 @@ pub struct New<'a> {
     pub description: &'a str,
     /// The framework's version.
     pub framework: Framework,
-    /// The ETW providers.
+    /// The ETW providers. Those that decoders need the image for are registered.
     pub providers: &'a [Provider],
     /// The device's security descriptor.
     pub sddl: &'a str,
@@ -38,7 +38,7 @@ pub enum NewError {
     )]
     Class(String),
     /// A value has a character that a string of an INF file in ASCII cannot have.
-    #[error("the {what} {text:?} has characters outside ASCII or a percent sign; give another one")]
+    #[error("the {what} {text:?} has characters outside ASCII or a percent sign")]
     Characters {
         /// The value.
         what: &'static str,
@@ -174,7 +174,12 @@ impl New<'_> {
 
     /// Returns the sections that register the providers.
     fn events(&self) -> Result<String, NewError> {
-        if self.providers.is_empty() {
+        let mut described = self
+            .providers
+            .iter()
+            .filter(|provider| provider.has_resources)
+            .peekable();
+        if described.peek().is_none() {
             return Ok(String::new());
         }
         let mut text = String::from(
@@ -182,7 +187,7 @@ impl New<'_> {
              [Device_Install.NT$ARCH$.Events]\n",
         );
         let mut sections = String::new();
-        for (number, provider) in (1..).zip(self.providers) {
+        for (number, provider) in (1..).zip(described) {
             let Provider { guid, name: of, .. } = provider;
             name("ETW provider's name", of, "_-. ()/")?;
             let _ = writeln!(
