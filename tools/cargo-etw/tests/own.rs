@@ -554,6 +554,30 @@ mod built_drivers {
     use super::*;
 
     #[test]
+    #[ignore = "needs the built drivers; `cargo xtask test` runs it"]
+    fn a_driver_without_a_device_is_accepted() {
+        let own = Own::new();
+        own.succeed(&["inf", "new"]);
+        // Without a service that asks for one, this driver has no EvtDriverDeviceAdd.
+        let image = etw_test_support::drivers("release").join("etw_probe_driver.sys");
+        let image = image.to_str().unwrap();
+        let examined = own.succeed(&["inf", "examine", image]);
+        let examined: serde_json::Value = serde_json::from_str(&examined).unwrap();
+        assert!(
+            examined["sddl"].is_null() && examined["framework"][0] == 1,
+            "{examined}"
+        );
+        let output = own.etw_in(".", &["inf", "check", "--image", image]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        assert!(
+            said.contains("note: the driver has no EvtDriverDeviceAdd"),
+            "{said}"
+        );
+        assert!(!said.contains("cannot add a device"), "{said}");
+    }
+
+    #[test]
     #[ignore = "needs the cross toolchain and the signing tools; `cargo xtask test` runs it"]
     fn the_package_is_the_drivers() {
         let own = Own::new();
