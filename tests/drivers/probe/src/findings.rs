@@ -23,7 +23,10 @@ use wdk_sys::{
     },
 };
 
-use crate::common::{PROVIDER, TAG, create_lock};
+use crate::{
+    common::{PROVIDER, TAG, create_lock, end_process},
+    etw::write_events_and_print,
+};
 
 /// The service whose driver has a device.
 pub const WITH_A_DEVICE: &str = "double-completion";
@@ -252,7 +255,7 @@ fn kill_after_a_box() {
         Box::new(black_box([7; 16])) // BUG: kill-after-box
     }
     black_box(Box::leak(nested()));
-    crate::end_process();
+    end_process();
 }
 
 #[inline(never)]
@@ -268,13 +271,13 @@ fn bugcheck_in_a_large_frame() {
 
 #[inline(never)]
 fn kill_after_many_events() {
-    crate::etw::write_events_and_print(5000);
-    crate::end_process();
+    write_events_and_print(5000);
+    end_process();
 }
 
 #[inline(never)]
 fn leak_after_many_events() {
-    crate::etw::write_events_and_print(5000);
+    write_events_and_print(5000);
     let kept = Box::new(black_box([7_u64; 16])); // BUG: leak-after-many-events
     black_box(Box::leak(kept));
 }

@@ -36,7 +36,7 @@ use wdk_sys::{
     ntddk::{EtwRegister, EtwUnregister, ExAllocatePool2, ExFreePool},
 };
 
-use crate::common::{PROVIDER, TAG, create_lock};
+use crate::common::{PROVIDER, TAG, create_lock, end_process};
 
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
@@ -297,19 +297,6 @@ fn exit() {
 fn kill() {
     allocate();
     end_process();
-}
-
-/// Ends the process by a signal that nobody can handle, without a call of the kernel.
-fn end_process() {
-    let process: u64;
-    // SAFETY: `getpid` has no preconditions.
-    unsafe {
-        core::arch::asm!("syscall", inout("rax") 39_u64 => process, out("rcx") _, out("r11") _);
-    }
-    // SAFETY: violated on purpose: this is the fault.
-    unsafe {
-        core::arch::asm!("syscall", inout("rax") 62_u64 => _, in("rdi") process, in("rsi") 9_u64, out("rcx") _, out("r11") _);
-    }
 }
 
 /// Writes over the memory around the thread's control block, which is the test program's own.

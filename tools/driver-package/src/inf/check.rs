@@ -741,13 +741,12 @@ impl<'a> Check<'a> {
                 .iter()
                 .find(|one| entry.value(0).eq_ignore_ascii_case(&braced(one)));
             if let Some(provider) = own {
-                if !provider.has_resources {
+                if !providers.iter().any(|one| one.has_resources) {
                     self.warning(
                         entry.line,
                         format!(
                             "AddEventProvider registers the ETW provider {}, whose events describe \
-                             themselves: the image has no resources for it; remove the line and its \
-                             section",
+                             themselves: the image has no resources; remove the line and its section",
                             provider.name
                         ),
                     );

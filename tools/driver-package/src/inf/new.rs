@@ -22,7 +22,7 @@ pub struct New<'a> {
     pub description: &'a str,
     /// The framework's version.
     pub framework: Framework,
-    /// The ETW providers. Those that decoders need the image for are registered.
+    /// The ETW providers. They are registered if decoders need the image for one of them.
     pub providers: &'a [Provider],
     /// The device's security descriptor.
     pub sddl: &'a str,
@@ -174,12 +174,8 @@ impl New<'_> {
 
     /// Returns the sections that register the providers.
     fn events(&self) -> Result<String, NewError> {
-        let mut described = self
-            .providers
-            .iter()
-            .filter(|provider| provider.has_resources)
-            .peekable();
-        if described.peek().is_none() {
+        // Resources describe all providers of an image, also those without events in them.
+        if !self.providers.iter().any(|one| one.has_resources) {
             return Ok(String::new());
         }
         let mut text = String::from(
@@ -187,7 +183,7 @@ impl New<'_> {
              [Device_Install.NT$ARCH$.Events]\n",
         );
         let mut sections = String::new();
-        for (number, provider) in (1..).zip(described) {
+        for (number, provider) in (1..).zip(self.providers) {
             let Provider { guid, name: of, .. } = provider;
             name("ETW provider's name", of, "_-. ()/")?;
             let _ = writeln!(
