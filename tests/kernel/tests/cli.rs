@@ -4,7 +4,13 @@
 
 mod common;
 
-use std::{fs, io::Cursor, process::Command};
+use std::{
+    fs,
+    io::Cursor,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
 
 use etl_file::Trace;
 
@@ -56,6 +62,13 @@ fn a_script_drives_a_driver_and_leaves_a_trace() {
         good && unnamed.contains(&format!("{events} events in ")),
         "{unnamed}"
     );
+    let file = folder.path().join("out.etl");
+    let command = format!(
+        "\nTo print them: etl dump {} --image {}\n",
+        file.display(),
+        common::sample().display()
+    );
+    assert!(unnamed.contains(&command), "{unnamed}");
     // Events are shown below their steps.
     let shown: Vec<&str> = unnamed.lines().map(str::trim_start).collect();
     let at = shown
@@ -309,6 +322,183 @@ fn a_driver_that_ends_its_process_is_reported() {
     };
     assert_eq!(finding["kind"], "process-ended");
     assert_eq!(summary["success"], false);
+}
+
+/// Starts `testkernel run` with the probe driver as a service.
+fn start_probe(folder: &Path, service: &str, arguments: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_testkernel"))
+        .arg("run")
+        .arg(common::probe())
+        .args(["--service", service, "--etl"])
+        .arg(folder.join("out.etl"))
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Returns what a process writes to its two outputs.
+fn said(child: Child) -> (String, String) {
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    [output.stdout, output.stderr]
+        .map(|bytes| String::from_utf8(bytes).unwrap())
+        .into()
+}
+
+#[test]
+fn a_reader_may_be_slow() {
+    let folder = tempfile::tempdir().unwrap();
+    // The report of a run that ends, and that of a process that the driver ended.
+    for (service, error) in [
+        (
+            "leak-after-many-events",
+            "unloaded without freeing 128 bytes",
+        ),
+        (
+            "kill-after-many-events",
+            "ended the process by the signal SIGKILL",
+        ),
+    ] {
+        for format in ["human", "json"] {
+            let arguments = ["--max-silence", "1", "--message-format", format];
+            let child = start_probe(folder.path(), service, &arguments);
+            std::thread::sleep(Duration::from_secs(4));
+            let (shown, errors) = said(child);
+            let all = format!("{shown}{errors}");
+            assert!(all.contains(error), "{service}: {errors}");
+            assert!(!all.contains("did not call the kernel"), "{errors}");
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_process_names_the_authors_line_and_shows_every_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let child = start_probe(folder.path(), "kill-after-box", &[]);
+    let (_, errors) = said(child);
+    let (first, stack) = errors.split_once('\n').unwrap();
+    let line = common::line_of("kill-after-box");
+    let place = format!("; its last call is ExAllocatePool2 from {line} (");
+    assert!(first.contains(&place), "{errors}");
+    let frames: Vec<&str> = stack.lines().collect();
+    let at = |what: &str| frames.iter().position(|frame| frame.contains(what));
+    assert!(
+        at("wdk_alloc::") < at(&line) && at(&line) < at("kill_after_a_box (tests"),
+        "{errors}"
+    );
+    assert!(
+        frames.iter().all(|frame| frame.starts_with("    at ")),
+        "{errors}"
+    );
+    assert!(at("FxDriverEntry").is_some(), "{errors}");
+    // More events than two buffers of the session hold.
+    let child = start_probe(folder.path(), "kill-after-many-events", &[]);
+    let (shown, _) = said(child);
+    let trace = Trace::open(folder.path().join("out.etl")).unwrap();
+    assert!(trace.buffers().len() > 3, "{}", trace.buffers().len());
+    assert_eq!(trace.damages(), []);
+    let is_event = |line: &&str| line.starts_with("    ") && line.contains(" rest=hex:");
+    let events: Vec<&str> = shown.lines().filter(is_event).collect();
+    assert_eq!((events.len(), trace.events().count()), (5000, 5000));
+    assert!(
+        events[0].contains("=hex:00 ") && events[4999].contains("=hex:87130000 "),
+        "{shown}"
+    );
+    assert!(shown.contains("5000 events in "), "{shown}");
+    let arguments = ["--message-format", "json"];
+    let child = start_probe(folder.path(), "kill-after-many-events", &arguments);
+    let (shown, _) = said(child);
+    let lines = shown.lines().map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line
+    });
+    let lines: Vec<_> = lines.collect();
+    let of = |reason: &str| {
+        let lines = lines.iter().filter(move |line| line["reason"] == reason);
+        lines.collect::<Vec<_>>()
+    };
+    assert_eq!(of("event").len(), 5000);
+    let [finding] = of("finding")[..] else {
+        panic!("{:?}", of("finding"));
+    };
+    let stack = finding["stack"].as_array().unwrap();
+    assert!(stack.len() > 2, "{finding}");
+}
+
+#[test]
+fn resources_that_cannot_be_read_are_reported_when_the_process_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("damaged.sys");
+    let bytes = fs::read(common::sample()).unwrap();
+    fs::write(&image, replaced(bytes, b"CRIM", b"XXXX")).unwrap();
+    let script = folder.path().join("script.txt");
+    fs::write(&script, "add-device\nopen\nrepeat 3000\nwrite \"a\"\nend").unwrap();
+    let parent = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+        .arg("run")
+        .arg(&image)
+        .arg("--script")
+        .arg(&script)
+        .arg("--etl")
+        .arg(folder.path().join("out.etl"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The driver's process soon waits for the reader of its output, and is ended then.
+    let children = format!("/proc/{0}/task/{0}/children", parent.id());
+    let child = (0..200).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        let child = fs::read_to_string(&children).unwrap();
+        child.split_whitespace().next().map(str::to_owned)
+    });
+    std::thread::sleep(Duration::from_secs(2));
+    let killed = Command::new("kill")
+        .args(["-KILL", &child.unwrap()])
+        .status();
+    assert!(killed.unwrap().success());
+    let (shown, errors) = said(parent);
+    let lines: Vec<&str> = errors.lines().collect();
+    let at = |what: &str| lines.iter().position(|line| line.contains(what));
+    let ended = at("error: damaged.sys ended the process by the signal SIGKILL");
+    assert!(ended.is_some() && ended < at("warning: "), "{errors}");
+    assert!(
+        lines[at("warning: ").unwrap()].contains("damaged.sys"),
+        "{errors}"
+    );
+    assert!(shown.contains("found: 1 error, 1 warning, "), "{shown}");
+}
+
+#[test]
+fn the_command_that_prints_the_events_is_one_of_the_shell() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("a driver's");
+    fs::create_dir(&folder).unwrap();
+    let (shown, _) = said(start_probe(&folder, "leak", &[]));
+    let file = folder.join("out.etl").display().to_string();
+    // The image describes no events.
+    let command = format!(
+        "\nTo print them: etl dump '{}'\n",
+        file.replace('\'', r"'\''")
+    );
+    assert!(shown.contains(&command), "{shown}");
+}
+
+#[test]
+fn the_stack_of_a_routine_that_bugchecked_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    for (service, least) in [
+        ("bugcheck-in-a-large-frame", 10 << 10),
+        ("stack-overflow", 23 << 10),
+    ] {
+        let (shown, _) = said(start_probe(folder.path(), service, &[]));
+        let (_, peak) = shown.split_once("peak kernel stack use: ").expect(&shown);
+        let (bytes, what) = peak.split_once(" of 24,576 bytes, in ").unwrap();
+        assert!(what.starts_with("DriverEntry\n"), "{what}");
+        let bytes: usize = bytes.parse().unwrap();
+        assert!(bytes > least, "{bytes}");
+    }
 }
 
 /// Runs the probe driver as a service, from a folder with its image and the PDB `pdb`.

@@ -4,24 +4,12 @@
 
 mod common;
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
 use etw_testkernel::{
     EnableParameters, Fault, Identity, Kernel, KernelConfig, KernelError, NtStatus, SessionConfig,
     Target, Violation,
 };
-
-/// Returns the file and the number of the line that a comment in the probe driver marks.
-fn line_of(service: &str) -> String {
-    let file = "tests/drivers/probe/src/findings.rs";
-    let text = fs::read_to_string(etw_test_support::root().join(file)).unwrap();
-    let mark = format!("// BUG: {service}");
-    let at = text
-        .lines()
-        .position(|line| line.trim_end().ends_with(&mark));
-    let at = at.unwrap_or_else(|| panic!("{mark} is not in {file}"));
-    format!("{file}:{}", at + 1)
-}
 
 fn config() -> KernelConfig {
     KernelConfig {
@@ -53,7 +41,16 @@ fn report(service: &str) -> String {
 
 #[test]
 fn the_first_line_of_each_report_has_the_authors_line() {
-    let rows: [(&str, &str); 14] = [
+    let rows: [(&str, &str); 16] = [
+        (
+            "not-canonical",
+            "write to 0x8000000000001230, which is not a canonical address, at PASSIVE_LEVEL (0), in ",
+        ),
+        (
+            "privileged",
+            ", cr8`, which a driver may execute on Windows, but which the stand-in kernel does not \
+             provide, at PASSIVE_LEVEL (0), in ",
+        ),
         ("leak", "unloaded without freeing 128 bytes"),
         ("forgotten-unregister", "without EtwUnregister"),
         ("pageable-data", "is in pageable memory"),
@@ -75,7 +72,7 @@ fn the_first_line_of_each_report_has_the_authors_line() {
     for (service, what) in rows {
         let report = report(service);
         let (first, stack) = report.split_once('\n').unwrap_or((&report, ""));
-        let line = line_of(service);
+        let line = common::line_of(service);
         assert!(first.contains(what), "{service}: {report}");
         assert!(
             first.contains(&format!("{line} (")),
@@ -89,6 +86,24 @@ fn the_first_line_of_each_report_has_the_authors_line() {
             _ => "wdk_sys::driver_entry::FxDriverEntry",
         };
         assert!(stack.contains(outermost), "{service}: {report}");
+    }
+}
+
+#[test]
+fn a_general_protection_fault_has_the_parameters_of_windows() {
+    for (service, status, address) in [
+        ("not-canonical", 0xC000_0005, u64::MAX),
+        ("not-canonical-at-dispatch", 0xC000_0005, u64::MAX),
+        ("privileged", 0xC000_0096, 0),
+    ] {
+        let kernel = Kernel::with_config(config());
+        let Err(KernelError::BugCheck(bugcheck)) = kernel.load_as(&common::probe(), service) else {
+            panic!("{service} was not stopped");
+        };
+        // KMODE_EXCEPTION_NOT_HANDLED.
+        assert_eq!(bugcheck.code, 0x1E, "{bugcheck}");
+        let [code, _, _, of] = bugcheck.parameters;
+        assert_eq!((code, of), (status, address), "{bugcheck}");
     }
 }
 

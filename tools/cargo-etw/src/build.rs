@@ -39,6 +39,7 @@ pub fn build(matches: &ArgMatches, machine: Machine, messages: Messages) -> Resu
     if let Some(folder) = optional::<PathBuf>(matches, "target-dir")? {
         driver = driver.with_target(&folder)?;
     }
+    driver.check_model()?;
     let toolchain = toolchain(machine, matches.get_flag("install"))?;
     if !matches.get_flag("quiet") {
         eprintln!(

@@ -232,6 +232,9 @@ fn framework(driver: &AtHand) -> Finding {
         .map(|minor| format!("1.{minor}"))
         .collect();
     let supported = supported.join(" and ");
+    if let Err(error) = driver.driver.check_model() {
+        return Finding::new("KMDF", "build, run", None, &error.to_string());
+    }
     let Some(version) = driver.driver.framework else {
         let remedy = "add [package.metadata.wdk.driver-model] with driver-type = \"KMDF\", \
                       kmdf-version-major = 1 and target-kmdf-version-minor = 31 to the driver's \

@@ -8,11 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{ArgMatches, Command};
 use driver_package::{
     archive,
-    inf::{self, Finding, Framework, Inf, New, Provider, Severity, Stamp},
+    inf::{self, Finding, Framework, Inf, New, NewError, Provider, Severity, Stamp},
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -124,8 +124,18 @@ fn new(matches: &ArgMatches) -> Result<()> {
         providers: &providers(&driver, None)?.unwrap_or_default(),
         sddl: SDDL,
     };
+    let text = text.text().map_err(|error| {
+        let remedy = match &error {
+            NewError::Characters { what, .. } if *what == "company" => {
+                "; name the company with `--company`, in ASCII"
+            }
+            NewError::Characters { .. } => "; change the package's description in Cargo.toml",
+            _ => "",
+        };
+        anyhow!("{error}{remedy}")
+    })?;
     // Windows' tools want its line ends.
-    let text = archive::windows_lines(&text.text()?);
+    let text = archive::windows_lines(&text);
     fs::write(&out, text).with_context(|| format!("cannot write {}", out.display()))?;
     println!("{}", out.display());
     Ok(())
@@ -216,6 +226,12 @@ pub fn expected(
     match step(&title, || examine_apart(image)) {
         Ok(found) => {
             expected.sddl = found["sddl"].as_str().map(str::to_owned);
+            if expected.sddl.is_none() {
+                eprintln!(
+                    "note: the driver has no EvtDriverDeviceAdd, so there is no device whose security \
+                     descriptor the INF file is compared with"
+                );
+            }
             let number = |at: usize| found["framework"][at].as_u64()?.try_into().ok();
             if let (Some(major), Some(minor)) = (number(0), number(1))
                 && driver.driver.framework.is_none()
@@ -294,11 +310,16 @@ fn examine_in(kernel: &etw_testkernel::Kernel, image: &Path) -> Result<Value> {
             image.display()
         )
     })?;
-    let device = loaded
-        .add_device()
-        .with_context(|| format!("{} cannot add a device", image.display()))?;
-    let sddl = device.sddl()?;
-    device.remove()?;
+    let sddl = if loaded.adds_devices()? {
+        let device = loaded
+            .add_device()
+            .with_context(|| format!("{} cannot add a device", image.display()))?;
+        let sddl = device.sddl()?;
+        device.remove()?;
+        Some(sddl)
+    } else {
+        None
+    };
     loaded.unload()?;
     Ok(json!({ "framework": [framework.0, framework.1], "sddl": sddl }))
 }

@@ -376,6 +376,12 @@ fn from_git(driver: &AtHand, declarations: &[Declaration], commit: &str) -> Resu
             .args(["rev-parse", "--verify", "--quiet"])
             .arg(format!("{commit}^{{commit}}")),
     ) {
+        ensure!(
+            !succeeds(git(folder).arg("rev-parse")) || has_commits(folder),
+            "cannot compare with {commit}: the git repository that has {} has no commit yet; commit \
+             the driver, or name the older manifest with `--base FILE`",
+            folder.display()
+        );
         bail!(
             "cannot compare with {commit}: it is neither a file nor a commit of a git repository that \
              has {}; name the older manifest with `--base FILE`",
@@ -421,6 +427,14 @@ fn git(folder: &Path) -> Process {
     let mut git = Process::new("git");
     git.arg("-C").arg(folder);
     git
+}
+
+/// Returns whether the repository that a folder is in has a commit, on any branch.
+fn has_commits(folder: &Path) -> bool {
+    let listed = git(folder)
+        .args(["rev-list", "--all", "--max-count=1"])
+        .output();
+    listed.is_ok_and(|listed| !listed.stdout.is_empty())
 }
 
 fn succeeds(git: &mut Process) -> bool {

@@ -172,6 +172,66 @@ fn the_manifest_is_found_written_and_compared_with_git() {
 }
 
 #[test]
+fn a_repository_without_a_commit_is_named_as_such() {
+    let own = Own::new();
+    fs::remove_dir_all(own.path(".git")).unwrap();
+    own.git(&["init", "--quiet"]);
+    let said = own.fail(&["manifest", "check"]);
+    assert!(
+        said.contains("cannot compare with HEAD: the git repository"),
+        "{said}"
+    );
+    assert!(
+        said.contains("has no commit yet; commit the driver"),
+        "{said}"
+    );
+    // Without a repository, the error is another one.
+    fs::remove_dir_all(own.path(".git")).unwrap();
+    let said = own.fail(&["manifest", "check"]);
+    assert!(said.contains("it is neither a file nor a commit"), "{said}");
+}
+
+#[test]
+fn a_company_that_an_inf_file_cannot_have_is_named_with_the_option() {
+    let own = Own::new();
+    own.change(
+        "Cargo.toml",
+        "Acme Robotics <drivers@acme.example>",
+        "Åsa Ögren",
+    );
+    let said = own.fail(&["inf", "new"]);
+    assert!(
+        said.contains("the company \"Åsa Ögren\" has characters outside ASCII"),
+        "{said}"
+    );
+    assert!(
+        said.contains("; name the company with `--company`"),
+        "{said}"
+    );
+    own.succeed(&["inf", "new", "--company", "Asa Ogren"]);
+}
+
+#[test]
+fn a_driver_of_another_model_is_refused_before_it_is_compiled() {
+    let own = Own::new();
+    own.change(
+        "Cargo.toml",
+        "driver-type = \"KMDF\"",
+        "driver-type = \"WDM\"",
+    );
+    let sentence =
+        "acme-lidar has driver-type = \"WDM\"; `cargo etw` builds and runs KMDF drivers only";
+    let said = own.fail(&["build"]);
+    assert!(
+        said.contains(sentence) && said.lines().count() == 1,
+        "{said}"
+    );
+    let output = own.etw_in(".", &["doctor"]);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains(sentence), "{told}");
+}
+
+#[test]
 fn resources_are_compiled_for_the_driver() {
     let own = Own::new();
     let printed = own.succeed(&["manifest", "compile"]);
@@ -492,6 +552,30 @@ fn unpack(archive: &Path) -> TempDir {
 /// Tests that build drivers, which `cargo xtask test` runs beside the others.
 mod built_drivers {
     use super::*;
+
+    #[test]
+    #[ignore = "needs the built drivers; `cargo xtask test` runs it"]
+    fn a_driver_without_a_device_is_accepted() {
+        let own = Own::new();
+        own.succeed(&["inf", "new"]);
+        // Without a service that asks for one, this driver has no EvtDriverDeviceAdd.
+        let image = etw_test_support::drivers("release").join("etw_probe_driver.sys");
+        let image = image.to_str().unwrap();
+        let examined = own.succeed(&["inf", "examine", image]);
+        let examined: serde_json::Value = serde_json::from_str(&examined).unwrap();
+        assert!(
+            examined["sddl"].is_null() && examined["framework"][0] == 1,
+            "{examined}"
+        );
+        let output = own.etw_in(".", &["inf", "check", "--image", image]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        assert!(
+            said.contains("note: the driver has no EvtDriverDeviceAdd"),
+            "{said}"
+        );
+        assert!(!said.contains("cannot add a device"), "{said}");
+    }
 
     #[test]
     #[ignore = "needs the cross toolchain and the signing tools; `cargo xtask test` runs it"]

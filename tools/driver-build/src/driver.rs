@@ -100,6 +100,8 @@ pub struct Driver {
     pub authors: Vec<String>,
     /// The version of the framework in the package's or the workspace's metadata, if there is one.
     pub framework: Option<Framework>,
+    /// The driver model in the package's or the workspace's metadata, such as `KMDF`, if it is there.
+    pub model: Option<String>,
     /// The package's metadata for tools: `[package.metadata]`.
     pub metadata: Value,
 }
@@ -125,6 +127,22 @@ pub struct Image {
 }
 
 impl Driver {
+    /// Checks that the driver is of a model that can be built without the WDK.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the metadata name another model than KMDF.
+    pub fn check_model(&self) -> Result<()> {
+        match self.model.as_deref() {
+            None | Some("KMDF") => Ok(()),
+            Some(other) => bail!(
+                "{} has driver-type = {other:?}; `cargo etw` builds and runs KMDF drivers only; build \
+                 a driver of another model on Windows, with the WDK",
+                self.package
+            ),
+        }
+    }
+
     /// Finds the driver that a command is about: the named package, or that of the manifest, or the
     /// only driver of its workspace.
     ///
@@ -225,6 +243,7 @@ impl Driver {
         options: &Options,
         messages: Messages,
     ) -> Result<Image> {
+        self.check_model()?;
         let folder = self.target.join("etw");
         let lock = self.workspace.join("Cargo.lock");
         if options.is_locked {
@@ -424,6 +443,8 @@ fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
                 authors: list(&package["authors"]).map(text).collect(),
                 framework: framework(&package["metadata"]["wdk"])
                     .or_else(|| framework(&metadata["metadata"]["wdk"])),
+                model: model(&package["metadata"]["wdk"])
+                    .or_else(|| model(&metadata["metadata"]["wdk"])),
                 metadata: package["metadata"].clone(),
             });
         }
@@ -502,6 +523,12 @@ fn framework(wdk: &Value) -> Option<Framework> {
     })
 }
 
+/// Returns the driver model in the section `wdk` of metadata.
+fn model(wdk: &Value) -> Option<String> {
+    let model = wdk["driver-model"]["driver-type"].as_str()?;
+    Some(model.to_owned())
+}
+
 /// Returns the machine that a command line names.
 ///
 /// # Errors
@@ -560,6 +587,13 @@ mod tests {
             minimum: 31,
         };
         assert_eq!(found.framework, Some(framework));
+        assert_eq!(found.model.as_deref(), Some("KMDF"));
+        found.check_model().unwrap();
+        let other = Driver {
+            model: Some("WDM".to_owned()),
+            ..found.clone()
+        };
+        assert!(other.check_model().is_err());
         assert_eq!(
             (found.version.as_str(), found.description.as_str()),
             ("3.1.4", "")

@@ -228,6 +228,18 @@ fn a_provider_that_decoders_need_must_be_registered() {
     };
     // TraceLogging events are self-describing.
     assert_eq!(check(&inf, &driver), []);
+    let of_events = [provider("Contoso.Sensor", "0f6fd5b8", false)];
+    let text_of = |providers| stamp(&new(providers).text().unwrap(), "1.31");
+    assert_eq!(text_of(&of_events), text);
+    let needless = text_of(&[provider("Contoso.Sensor", "0f6fd5b8", true)]);
+    let findings = check(&Inf::read(&needless).unwrap(), &driver);
+    let [finding] = findings.as_slice() else {
+        panic!("{findings:?}");
+    };
+    assert_eq!(finding.severity, Severity::Warning);
+    let sentence = "AddEventProvider registers the ETW provider Contoso.Sensor, whose events describe \
+                    themselves";
+    assert!(finding.message.starts_with(sentence), "{finding:?}");
     driver.providers = Some(vec![provider("Contoso.Sensor", "0f6fd5b8", true)]);
     let findings = check(&inf, &driver);
     assert!(

@@ -386,12 +386,33 @@ fn a_file_that_was_cut_short_is_continued() {
 fn a_file_whose_buffers_moved_is_not_continued() {
     let header = fixture::header(ClockType::Qpc, 0x1000, 1);
     let mut bytes = write(header, &[EventRecord::default()]);
-    // The data buffer's size.
+    let refused = |bytes: &[u8]| {
+        let trace = Trace::parse(bytes).unwrap();
+        let file = std::io::Cursor::new(bytes.to_vec());
+        LogFile::resume(file, &trace).unwrap_err().to_string()
+    };
+    // The file ends within the data buffer, before and behind its header.
+    for end in [0x1800, 0x1010] {
+        let expected = format!(
+            "the file cannot be continued: its last buffer is cut: the file ends at offset \
+             0x{end:X}, within a buffer of 4096 bytes; write the events that can be read to a new \
+             file, as `etl merge` does"
+        );
+        assert_eq!(refused(&bytes[..end]), expected);
+    }
+    // The data buffer's sequence number and size.
+    bytes[0x1018..0x1020].copy_from_slice(&i64::MAX.to_le_bytes());
+    let expected = "the buffer at offset 0x1000 has the sequence number 9223372036854775807";
+    assert!(refused(&bytes).contains(expected), "{}", refused(&bytes));
     bytes[0x1000..0x1004].copy_from_slice(&0x800_u32.to_le_bytes());
-    let trace = Trace::parse(&bytes).unwrap();
-    let refused = LogFile::resume(std::io::Cursor::new(bytes), &trace);
-    assert!(
-        matches!(refused, Err(WriteError::NotContinuable)),
-        "{refused:?}"
+    let expected = "the buffer at offset 0x1000 has 2048 bytes; the file's buffers have 4096;";
+    assert!(refused(&bytes).contains(expected), "{}", refused(&bytes));
+    // A buffer that was never written, between two others.
+    let mut bytes = write(
+        fixture::header(ClockType::Qpc, 0x1000, 1),
+        &vec![EventRecord::default(); 60],
     );
+    bytes[0x1000..0x2000].fill(0);
+    let expected = "expected a buffer at offset 0x1000; the next buffer is at 0x2000;";
+    assert!(refused(&bytes).contains(expected), "{}", refused(&bytes));
 }

@@ -145,14 +145,17 @@ fn register(callback: PETWENABLECALLBACK) -> REGHANDLE {
     handle
 }
 
-/// Registers the provider, writes events of one byte each, and prints a line.
-pub fn write_events_and_print() {
+/// Registers the provider, writes events with their numbers, of one byte each up to 255, and prints a
+/// line.
+pub fn write_events_and_print(count: u32) {
     let handle = register(Some(quiet));
-    for byte in 0..200 {
-        let _status = write(handle, &[DataDescriptor::of(&[byte])]);
+    for number in 0..count {
+        let bytes = number.to_le_bytes();
+        let size = if number < 256 { 1 } else { bytes.len() };
+        let _status = write(handle, &[DataDescriptor::at(bytes.as_ptr(), size)]);
     }
-    // SAFETY: the format is text that ends with a zero and takes no arguments.
-    let _status = unsafe { DbgPrint(c"200 events are written\n".as_ptr()) };
+    // SAFETY: the format is text that ends with a zero and takes a number.
+    let _status = unsafe { DbgPrint(c"%u events are written\n".as_ptr(), count) };
 }
 
 /// Ends the registration, if there is one.

@@ -23,14 +23,17 @@ use wdk_sys::{
     },
 };
 
-use crate::common::{PROVIDER, TAG, create_lock};
+use crate::{
+    common::{PROVIDER, TAG, create_lock, end_process},
+    etw::write_events_and_print,
+};
 
 /// The service whose driver has a device.
 pub const WITH_A_DEVICE: &str = "double-completion";
 
 /// Runs the bug that the service is named after. Returns whether there is one.
 pub fn run(is_service: impl Fn(&str) -> bool) -> bool {
-    let bugs: [(&str, fn()); 15] = [
+    let bugs: [(&str, fn()); 22] = [
         ("leak", leak),
         ("forgotten-unregister", forget_to_unregister),
         ("pageable-data", use_pageable_data),
@@ -45,6 +48,13 @@ pub fn run(is_service: impl Fn(&str) -> bool) -> bool {
         ("fast-fail", fail_fast),
         ("lock-then-irql", raise_after_a_lock),
         ("smashed-stack", smash_the_stack),
+        ("not-canonical", write_to_no_address),
+        ("not-canonical-at-dispatch", write_to_no_address_at_dispatch),
+        ("privileged", read_the_task_priority),
+        ("kill-after-box", kill_after_a_box),
+        ("bugcheck-in-a-large-frame", bugcheck_in_a_large_frame),
+        ("kill-after-many-events", kill_after_many_events),
+        ("leak-after-many-events", leak_after_many_events),
         ("unload-fault", || {
             FAULT_IN_UNLOAD.store(true, Ordering::Relaxed);
         }),
@@ -211,6 +221,65 @@ fn smash_the_stack() {
             options(noreturn)
         );
     }
+}
+
+/// An address that no address space has.
+const NOT_CANONICAL: usize = 0x8000_0000_0000_1230;
+
+#[inline(never)]
+fn write_to_no_address() {
+    // SAFETY: violated on purpose: there is no such address.
+    unsafe { ptr::without_provenance_mut::<u8>(NOT_CANONICAL).write_volatile(1) }; // BUG: not-canonical
+}
+
+#[inline(never)]
+fn write_to_no_address_at_dispatch() {
+    let _lock = raise();
+    write_to_no_address();
+}
+
+/// Reads the IRQL from the register that has it. A driver may do so.
+#[inline(never)]
+fn read_the_task_priority() {
+    let irql: u64;
+    // SAFETY: the instruction has no other effect.
+    unsafe { asm!("mov {}, cr8", out(reg) irql, options(nomem, nostack)) }; // BUG: privileged
+    black_box(irql);
+}
+
+/// Allocates through a library, and ends the process.
+#[inline(never)]
+fn kill_after_a_box() {
+    #[inline(never)]
+    fn nested() -> Box<[u64; 16]> {
+        Box::new(black_box([7; 16])) // BUG: kill-after-box
+    }
+    black_box(Box::leak(nested()));
+    end_process();
+}
+
+#[inline(never)]
+fn bugcheck_in_a_large_frame() {
+    let frame = MaybeUninit::<[u8; 10 << 10]>::uninit();
+    let start: *mut u8 = black_box(frame.as_ptr().cast_mut().cast());
+    // SAFETY: the byte is the frame's first.
+    unsafe { start.write_volatile(1) };
+    // SAFETY: violated on purpose: the address is null.
+    let byte = unsafe { ptr::null::<u8>().read_volatile() };
+    black_box((byte, start));
+}
+
+#[inline(never)]
+fn kill_after_many_events() {
+    write_events_and_print(5000);
+    end_process();
+}
+
+#[inline(never)]
+fn leak_after_many_events() {
+    write_events_and_print(5000);
+    let kept = Box::new(black_box([7_u64; 16])); // BUG: leak-after-many-events
+    black_box(Box::leak(kept));
 }
 
 /// Set if the unload routine has a bug.

@@ -36,7 +36,7 @@ use wdk_sys::{
     ntddk::{EtwRegister, EtwUnregister, ExAllocatePool2, ExFreePool},
 };
 
-use crate::common::{PROVIDER, TAG, create_lock};
+use crate::common::{PROVIDER, TAG, create_lock, end_process};
 
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
@@ -133,13 +133,13 @@ pub unsafe extern "system" fn driver_entry(
     } else if is_service(path, "kill") {
         kill();
     } else if is_service(path, "exit-after-events") {
-        etw::write_events_and_print();
+        etw::write_events_and_print(200);
         exit();
     } else if is_service(path, "kill-after-events") {
-        etw::write_events_and_print();
+        etw::write_events_and_print(200);
         kill();
     } else if is_service(path, "corrupt-after-events") {
-        etw::write_events_and_print();
+        etw::write_events_and_print(200);
         corrupt();
     } else if is_service(path, "corrupt") {
         corrupt();
@@ -296,15 +296,7 @@ fn exit() {
 #[inline(never)]
 fn kill() {
     allocate();
-    let process: u64;
-    // SAFETY: `getpid` has no preconditions.
-    unsafe {
-        core::arch::asm!("syscall", inout("rax") 39_u64 => process, out("rcx") _, out("r11") _);
-    }
-    // SAFETY: violated on purpose: this is the fault.
-    unsafe {
-        core::arch::asm!("syscall", inout("rax") 62_u64 => _, in("rdi") process, in("rsi") 9_u64, out("rcx") _, out("r11") _);
-    }
+    end_process();
 }
 
 /// Writes over the memory around the thread's control block, which is the test program's own.

@@ -154,6 +154,7 @@ impl Context {
         let before = self.irql();
         let outermost = self.depth.get() == 0;
         if outermost {
+            self.inside.replace(Some(what.to_owned()));
             self.watch.set_inside(true);
         } else {
             self.watch.note_step();
@@ -180,6 +181,7 @@ impl Context {
         if let Some(state) = state {
             let used = self.stack().take_most_used();
             self.environment().note_stack(what, used);
+            self.inside.take();
             self.host().driver_left(self, what, state);
         }
         result

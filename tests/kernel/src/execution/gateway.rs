@@ -13,7 +13,12 @@ use iced_x86::code_asm::{
 };
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
 
-use super::{call::Preserved, context::Context, routine::MAX_ARGUMENTS, stack, thread};
+use super::{
+    call::{Call, Preserved},
+    context::Context,
+    routine::MAX_ARGUMENTS,
+    stack, thread,
+};
 use crate::ground::{flight, irql::Irql, rule::Rule};
 
 /// A routine that a driver can call.
@@ -97,7 +102,17 @@ unsafe extern "win64" fn serve(
     preserved: &Preserved,
 ) -> u64 {
     // First, since the driver may have corrupted the thread's state.
-    flight::note_call(entry.name, return_address);
+    let caller = || {
+        let call = Call {
+            return_address,
+            stack,
+            preserved: *preserved,
+            ..Call::NONE
+        };
+        (call.registers(), stack::top_of(stack))
+    };
+    // SAFETY: the caller guarantees that the stack pointer is in the current thread's driver stack.
+    unsafe { flight::note_call(entry.name, caller) };
     let thread = thread::current();
     let call = thread.enter(entry.name, return_address, stack, *preserved);
     if call.irql > entry.ceiling {

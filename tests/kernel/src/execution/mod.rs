@@ -9,6 +9,7 @@ pub mod context;
 pub mod environment;
 pub mod gateway;
 pub mod identity;
+mod protection;
 pub mod routine;
 pub mod schedule;
 pub mod stack;

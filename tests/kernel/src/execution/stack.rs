@@ -76,6 +76,12 @@ unsafe extern "C" {
     fn etw_testkernel_call(routine: u64, arguments: *const u64, end: u64) -> u64;
 }
 
+/// Returns the address above the stack that an address is in.
+pub const fn top_of(address: u64) -> u64 {
+    let base = address & !(RANGE as u64 - 1);
+    base + (PAGE + SIZE) as u64
+}
+
 /// A kernel stack.
 pub struct Stack {
     mapping: NonNull<c_void>,
@@ -157,15 +163,19 @@ impl Stack {
     /// Returns the peak use of the stack in bytes since the last call of this method. Must not be
     /// called while driver code runs on the stack.
     pub fn take_most_used(&self) -> usize {
-        let untouched = (self.bottom()..self.top()).step_by(8).find(|address| {
+        let used = self.most_used();
+        self.paint(self.top() - used as u64);
+        used
+    }
+
+    /// Returns the peak use of the stack in bytes since the last call of [`Self::take_most_used`].
+    pub fn most_used(&self) -> usize {
+        let lowest = (self.bottom()..self.top()).step_by(8).find(|address| {
             // SAFETY: the address is in the stack's memory.
-            unsafe { (*address as *const u64).read() != UNUSED }
+            unsafe { (*address as *const u64).read_volatile() != UNUSED }
         });
-        let Some(lowest) = untouched else {
-            return 0;
-        };
-        self.paint(lowest);
-        usize::try_from(self.top() - lowest).unwrap_or(SIZE)
+        let used = lowest.map_or(0, |lowest| self.top() - lowest);
+        usize::try_from(used).unwrap_or(SIZE)
     }
 
     /// Calls a routine with the Windows x64 calling convention on this stack, below the frames

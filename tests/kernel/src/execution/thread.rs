@@ -82,6 +82,8 @@ pub struct Thread {
     pub(super) raises: RefCell<Vec<Raise>>,
     /// The number of nested calls to driver code.
     pub(super) depth: Cell<u32>,
+    /// The driver routine that was called from outside and has not returned.
+    pub(super) inside: RefCell<Option<String>>,
     /// The rule that driver code breaks by returning at a different IRQL.
     irql_rule: Cell<Rule>,
     /// The state that services keep for this thread, by type.
@@ -145,6 +147,7 @@ impl Thread {
             baton,
             stack: Stack::new(),
             depth: Cell::new(0),
+            inside: RefCell::default(),
             irql_rule: Cell::new(Rule::CallbackIrql),
             locals: RefCell::default(),
             on_bugcheck: RefCell::new(None),
@@ -425,6 +428,11 @@ impl Thread {
                 .collect(),
         };
         self.environment.count_calls(self.take_calls());
+        if let Some(routine) = self.inside.take() {
+            // It never returns, and has used its stack all the same.
+            self.environment
+                .note_stack(&routine, self.stack.most_used());
+        }
         self.environment.crash(&bugcheck);
         if let Some(tell) = self.on_bugcheck.take() {
             tell(bugcheck);

@@ -14,6 +14,7 @@ use nix::{
 };
 
 use super::{
+    protection::{Cause, MAX_INSTRUCTION},
     routine::low_half,
     stack,
     thread::{self, THREAD_STUCK_IN_DEVICE_DRIVER, Thread},
@@ -49,14 +50,12 @@ const KERNEL_SECURITY_CHECK_FAILURE: u32 = 0x139;
 /// `DPC_WATCHDOG_VIOLATION`.
 const DPC_WATCHDOG_VIOLATION: u32 = 0x133;
 
-/// The processor's exception for instructions that are not allowed.
-const GENERAL_PROTECTION: u64 = 13;
-
 /// `STATUS_*` of the exceptions.
 const ACCESS_VIOLATION: u64 = 0xC000_0005;
 const ILLEGAL_INSTRUCTION: u64 = 0xC000_001D;
 const INTEGER_DIVIDE_BY_ZERO: u64 = 0xC000_0094;
 const BREAKPOINT: u64 = 0x8000_0003;
+const PRIVILEGED_INSTRUCTION: u64 = 0xC000_0096;
 
 thread_local! {
     static REPORT_STACK: RefCell<Option<ReportStack>> = const { RefCell::new(None) };
@@ -128,7 +127,9 @@ fn report(thread: &Thread, trap: Trap) -> ! {
             &backtrace,
         );
     }
-    if trap.exception == GENERAL_PROTECTION && memory::read(at) == Ok(fast_fail::INSTRUCTION) {
+    if trap.exception == signals::GENERAL_PROTECTION
+        && memory::read(at) == Ok(fast_fail::INSTRUCTION)
+    {
         let code = low_half(trap.registers.get(1));
         let name = fast_fail::name(code).unwrap_or("an unknown code");
         thread.bugcheck(
@@ -138,46 +139,94 @@ fn report(thread: &Thread, trap: Trap) -> ! {
             &backtrace,
         );
     }
-    let (status, what) = match trap.signal {
-        libc::SIGILL => (ILLEGAL_INSTRUCTION, "illegal instruction".to_owned()),
-        libc::SIGFPE => (INTEGER_DIVIDE_BY_ZERO, "division by zero".to_owned()),
-        libc::SIGTRAP => (BREAKPOINT, "breakpoint".to_owned()),
-        _ => {
-            let access = match (trap.error & 0x10 != 0, trap.error & 2 != 0) {
-                (true, _) => "instruction fetch from",
-                (false, true) => "write to",
-                (false, false) => "read from",
-            };
-            (
-                ACCESS_VIOLATION,
-                format!(
-                    "{access} 0x{:016X}, which {}",
-                    trap.address,
-                    thread
-                        .host()
-                        .finding(trap.address)
-                        .map_or_else(|| "cannot be accessed".to_owned(), Finding::numbered)
-                ),
-            )
-        }
-    };
+    let (status, what, address) = fault(thread, &trap);
     let message = if thread.explain(&backtrace).has_panicked {
         // The panic handler of a debug build starts with a breakpoint.
         format!("the driver panicked at {irql}, in {place}; its panic handler stopped at a {what}")
     } else {
         format!("{what} at {irql}, in {place}")
     };
-    if status == ACCESS_VIOLATION && irql >= Irql::DISPATCH_LEVEL {
+    let is_page_fault = status == ACCESS_VIOLATION && !trap.is_protection_fault();
+    if is_page_fault && irql >= Irql::DISPATCH_LEVEL {
         let operation = u64::from(trap.error & 2 != 0);
         let parameters = [trap.address, u64::from(irql.number()), operation, at];
         thread.bugcheck(IRQL_NOT_LESS_OR_EQUAL, parameters, message, &backtrace);
     }
     thread.bugcheck(
         EXCEPTION_NOT_HANDLED,
-        [status, at, trap.error & 2, trap.address],
+        [status, at, trap.error & 2, address],
         message,
         &backtrace,
     )
+}
+
+/// Returns the status of a fault's exception, the fault in words, and the address that the exception
+/// has.
+fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
+    let is_protection = trap.is_protection_fault();
+    let (status, what) = match trap.signal {
+        libc::SIGILL => (ILLEGAL_INSTRUCTION, "illegal instruction".to_owned()),
+        libc::SIGFPE => (INTEGER_DIVIDE_BY_ZERO, "division by zero".to_owned()),
+        libc::SIGTRAP => (BREAKPOINT, "breakpoint".to_owned()),
+        _ if is_protection => protection_fault(trap),
+        _ => {
+            let access = match (trap.error & 0x10 != 0, trap.error & 2 != 0) {
+                (true, _) => "instruction fetch from",
+                (false, true) => "write to",
+                (false, false) => "read from",
+            };
+            let finding = thread.host().finding(trap.address);
+            let finding =
+                finding.map_or_else(|| "cannot be accessed".to_owned(), Finding::numbered);
+            (
+                ACCESS_VIOLATION,
+                format!("{access} 0x{:016X}, which {finding}", trap.address),
+            )
+        }
+    };
+    // Windows does not know the address of a general-protection fault either.
+    let address = match is_protection && status == ACCESS_VIOLATION {
+        true => u64::MAX,
+        false => trap.address,
+    };
+    (status, what, address)
+}
+
+/// Returns the status of a general-protection fault's exception, and the fault in words.
+fn protection_fault(trap: &Trap) -> (u64, String) {
+    let at = trap.registers.rip;
+    // The instruction may end where the memory does.
+    let code = (1..=MAX_INSTRUCTION)
+        .rev()
+        .find_map(|length| memory::read_bytes(at, length).ok())
+        .unwrap_or_default();
+    let read = |address: u64| memory::read::<u64>(address).ok();
+    match Cause::of(&code, &trap.registers, read) {
+        Some(Cause::Privileged(instruction)) => (
+            PRIVILEGED_INSTRUCTION,
+            format!(
+                "privileged instruction `{instruction}`, which a driver may execute on Windows, but \
+                 which the stand-in kernel does not provide,"
+            ),
+        ),
+        Some(Cause::NotCanonical { access, address }) => (
+            ACCESS_VIOLATION,
+            format!("{access} 0x{address:016X}, which is not a canonical address,"),
+        ),
+        Some(Cause::Misaligned {
+            access,
+            address,
+            instruction,
+        }) => (
+            ACCESS_VIOLATION,
+            format!("{access} 0x{address:016X}, which is not aligned as `{instruction}` requires,"),
+        ),
+        Some(Cause::Instruction(instruction)) => (
+            ACCESS_VIOLATION,
+            format!("general-protection fault of the instruction `{instruction}`"),
+        ),
+        None => (ACCESS_VIOLATION, "general-protection fault".to_owned()),
+    }
 }
 
 /// Returns the calls that led to a fault, and the place that the report names.

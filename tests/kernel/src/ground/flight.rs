@@ -2,14 +2,17 @@
 //! shares.
 //!
 //! A driver that corrupts its process can end it in any way. The process that watches it reads here
-//! which routine the driver called last, from where, and in which step, and the events and the output
-//! that the process had not passed on.
+//! which routine the driver called last, with the top of its stack, in which step, and the events and
+//! the output that the process had not passed on.
 
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::spool::{Entry, Spool};
+use super::{
+    spool::{Entry, Spool},
+    unwind::Registers,
+};
 
 /// Text of a fixed size, which one process writes and another reads.
 #[derive(Default)]
@@ -48,33 +51,64 @@ impl<const WORDS: usize> Text<WORDS> {
     }
 }
 
-/// The size of the log of events and output in words: more than a session's buffers hold by default.
-const SPOOL_WORDS: usize = 1 << 19;
+/// The size of the log of events in words: more than a session's buffers hold by default.
+const EVENT_WORDS: usize = 1 << 19;
 
-/// The kinds of the entries of the log.
-const EVENT: u32 = 1;
-const OUTPUT: u32 = 2;
+/// The size of the log of output in words.
+const OUTPUT_WORDS: usize = 1 << 17;
 
-/// Lets one thread at a time append to the log.
+/// The number of words of a driver's stack that are kept for the last call.
+const STACK_WORDS: usize = 1 << 10;
+
+/// The number of sessions whose losses are kept, those with the lowest numbers.
+const SESSIONS: usize = 64;
+
+/// Lets one thread at a time append to a log.
 static APPENDING: Mutex<()> = Mutex::new(());
 
 /// A flight recorder. All zeros are an empty one.
 #[repr(C)]
 pub struct Flight {
     is_finished: AtomicBool,
-    /// The number of calls and steps, by which a process shows that it goes on.
+    /// The number of writes to the output that have not returned.
+    writes: AtomicU64,
+    /// A count that increases while the process works.
     progress: AtomicU64,
     calls: AtomicU64,
-    return_address: AtomicU64,
     fault: AtomicU64,
     image: AtomicU64,
     routine: Text<8>,
+    caller: Caller,
     step: Text<32>,
     /// The symbol file that is being read, or empty.
     symbols: Text<32>,
+    /// The number of bytes of the driver's output.
+    printed: AtomicU64,
     /// The number of bytes of the driver's output that the process has shown.
     shown: AtomicU64,
-    spool: Spool<SPOOL_WORDS>,
+    /// The number of events that the process has shown.
+    shown_events: AtomicU64,
+    sessions: [Counts; SESSIONS],
+    events: Spool<EVENT_WORDS>,
+    output: Spool<OUTPUT_WORDS>,
+}
+
+/// The caller of the last call: its registers after the call, and the top of its stack.
+#[repr(C)]
+struct Caller {
+    instruction: AtomicU64,
+    registers: [AtomicU64; 16],
+    /// The number of words of the stack that are kept.
+    kept: AtomicU64,
+    stack: [AtomicU64; STACK_WORDS],
+}
+
+/// The counters of a session.
+#[repr(C)]
+struct Counts {
+    recorded: AtomicU64,
+    events_lost: AtomicU32,
+    buffers_lost: AtomicU32,
 }
 
 /// An event that a session has recorded.
@@ -88,13 +122,45 @@ pub struct SpooledEvent {
     pub record: Vec<u8>,
 }
 
+/// A session's counters when its process ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionCounts {
+    /// The number of events that were put in buffers.
+    pub recorded: u64,
+    /// The number of events that were not recorded.
+    pub events_lost: u32,
+    /// The number of buffers that were not written.
+    pub buffers_lost: u32,
+}
+
+/// A driver's call of the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LastCall {
+    /// The routine's name.
+    pub routine: String,
+    /// The driver's registers after the call.
+    pub caller: Registers,
+    /// The words of the driver's stack, from the stack pointer in `caller`.
+    pub stack: Vec<u64>,
+}
+
+impl LastCall {
+    /// Returns the word of the driver's stack at an address, if it was kept.
+    pub fn word(&self, address: u64) -> Option<u64> {
+        let offset = address.checked_sub(self.caller.rsp())?;
+        let index = usize::try_from(offset / 8).ok()?;
+        let word = self.stack.get(index).copied();
+        word.filter(|_| offset.is_multiple_of(8))
+    }
+}
+
 /// The state of a recorder, as the watching process reads it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// The number of calls of the kernel.
     pub calls: u64,
-    /// The name of the routine that the driver called last, and the return address.
-    pub last_call: Option<(String, u64)>,
+    /// The last call.
+    pub last_call: Option<LastCall>,
     /// The address of the instruction of a fault that nobody handled.
     pub fault: Option<u64>,
     /// The address of the driver's image.
@@ -103,11 +169,17 @@ pub struct Recorded {
     pub step: String,
     /// The symbol file that the process was reading.
     pub symbols: Option<String>,
+    /// The number of events that the process has shown.
+    pub shown_events: u64,
     /// The most recent events, in the order of their writes. The sessions' files may have some of
     /// them.
     pub events: Vec<SpooledEvent>,
+    /// The sessions' counters, by the sessions' numbers.
+    pub sessions: Vec<SessionCounts>,
     /// What the driver printed and the process has not shown.
     pub output: String,
+    /// The number of bytes of the output that are neither shown nor in `output`.
+    pub output_lost: u64,
 }
 
 /// This process's recorder, if another process watches it.
@@ -124,13 +196,19 @@ fn current() -> Option<&'static Flight> {
     unsafe { flight.as_ref() }
 }
 
-/// Records a driver's call.
-pub fn note_call(routine: &str, return_address: u64) {
+/// Records a driver's call. `caller` returns the driver's registers after the call, and the address
+/// above its stack.
+///
+/// # Safety
+///
+/// The words from the stack pointer that `caller` returns to the address above the stack must be
+/// readable.
+pub unsafe fn note_call(routine: &str, caller: impl FnOnce() -> (Registers, u64)) {
     if let Some(flight) = current() {
+        let (caller, top) = caller();
         flight.routine.store(routine);
-        flight
-            .return_address
-            .store(return_address, Ordering::Relaxed);
+        // SAFETY: the caller guarantees it.
+        unsafe { flight.caller.store(&caller, top) };
         flight.calls.fetch_add(1, Ordering::Relaxed);
         flight.progress.fetch_add(1, Ordering::Relaxed);
     }
@@ -140,8 +218,27 @@ pub fn note_call(routine: &str, return_address: u64) {
 pub fn note_step(step: &str) {
     if let Some(flight) = current() {
         flight.step.store(step);
+    }
+    note_progress();
+}
+
+/// Records that the process works.
+pub fn note_progress() {
+    if let Some(flight) = current() {
         flight.progress.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Records that `body` writes to the output, which may wait for its reader for any time.
+pub fn writing<R>(body: impl FnOnce() -> R) -> R {
+    let Some(flight) = current() else {
+        return body();
+    };
+    flight.writes.fetch_add(1, Ordering::Relaxed);
+    let result = body();
+    flight.progress.fetch_add(1, Ordering::Relaxed);
+    flight.writes.fetch_sub(1, Ordering::Relaxed);
+    result
 }
 
 /// Records that `body` reads a symbol file.
@@ -153,6 +250,7 @@ pub fn reading_symbols<R>(file: &str, body: impl FnOnce() -> R) -> R {
     if let Some(flight) = current() {
         flight.symbols.store("");
     }
+    note_progress();
     result
 }
 
@@ -165,19 +263,26 @@ pub fn note_image(base: u64) {
 
 /// Records an event that a session has put in a processor's buffer.
 pub fn note_event(session: u16, processor: u16, record: &[u8]) {
-    let tag = u64::from(session) | u64::from(processor) << 16;
-    append(EVENT, tag, record);
+    if let Some(flight) = current() {
+        flight.note_event(session, processor, record);
+    }
+}
+
+/// Records the losses of a session since its start.
+pub fn note_losses(session: u16, events_lost: u32, buffers_lost: u32) {
+    if let Some(counts) = current().and_then(|flight| flight.session(session)) {
+        // Another thread may have counted more already.
+        counts.events_lost.fetch_max(events_lost, Ordering::Relaxed);
+        counts
+            .buffers_lost
+            .fetch_max(buffers_lost, Ordering::Relaxed);
+    }
 }
 
 /// Records what a driver printed after `before` bytes of output.
 pub fn note_output(before: u64, text: &str) {
-    append(OUTPUT, before, text.as_bytes());
-}
-
-fn append(kind: u32, tag: u64, bytes: &[u8]) {
     if let Some(flight) = current() {
-        let _one_at_a_time = APPENDING.lock();
-        flight.spool.append(kind, tag, bytes);
+        flight.note_output(before, text);
     }
 }
 
@@ -188,10 +293,53 @@ pub fn note_shown(bytes: u64) {
     }
 }
 
+/// Records that another event is shown.
+pub fn note_shown_event() {
+    if let Some(flight) = current() {
+        flight.shown_events.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Records the instruction of a fault that ends the process. Safe in a signal handler.
 pub fn note_fault(instruction: u64) {
     if let Some(flight) = current() {
         flight.fault.store(instruction, Ordering::Relaxed);
+    }
+}
+
+impl Caller {
+    /// Stores the registers, and the words of the stack up to `top` for which there is room.
+    ///
+    /// # Safety
+    ///
+    /// The words from the registers' stack pointer to `top` must be readable.
+    unsafe fn store(&self, registers: &Registers, top: u64) {
+        self.instruction.store(registers.rip, Ordering::Relaxed);
+        for (to, register) in self.registers.iter().zip(registers.general) {
+            to.store(register, Ordering::Relaxed);
+        }
+        let from = registers.rsp();
+        let mut kept = 0;
+        for (to, address) in self.stack.iter().zip((from..top).step_by(8)) {
+            // SAFETY: the caller guarantees it.
+            let word = unsafe { (address as *const u64).read_volatile() };
+            to.store(word, Ordering::Relaxed);
+            kept += 1;
+        }
+        self.kept.store(kept, Ordering::Relaxed);
+    }
+
+    fn load(&self) -> (Registers, Vec<u64>) {
+        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let kept = usize::try_from(load(&self.kept)).unwrap_or(usize::MAX);
+        let mut registers = Registers {
+            rip: load(&self.instruction),
+            ..Registers::default()
+        };
+        for (to, from) in registers.general.iter_mut().zip(&self.registers) {
+            *to = load(from);
+        }
+        (registers, self.stack.iter().take(kept).map(load).collect())
     }
 }
 
@@ -206,45 +354,94 @@ impl Flight {
         self.is_finished.load(Ordering::Acquire)
     }
 
-    /// Returns the number of calls and steps.
+    /// Returns a count that increases while the process works.
     pub fn progress(&self) -> u64 {
         self.progress.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the process writes to the output, so that its silence may be the reader's.
+    pub fn is_writing(&self) -> bool {
+        self.writes.load(Ordering::Relaxed) != 0
+    }
+
+    fn session(&self, number: u16) -> Option<&Counts> {
+        self.sessions.get(usize::from(number))
+    }
+
+    fn note_event(&self, session: u16, processor: u16, record: &[u8]) {
+        let tag = u64::from(session) | u64::from(processor) << 16;
+        let _one_at_a_time = APPENDING.lock();
+        self.events.append(tag, record);
+        if let Some(counts) = self.session(session) {
+            counts.recorded.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn note_output(&self, before: u64, text: &str) {
+        let _one_at_a_time = APPENDING.lock();
+        self.output.append(before, text.as_bytes());
+        let after = before.saturating_add(text.len() as u64);
+        self.printed.store(after, Ordering::Relaxed);
+    }
+
+    /// Returns the output that the process has not shown, and the number of bytes that are lost.
+    fn unshown_output(&self) -> (String, u64) {
+        let mut shown = self.shown.load(Ordering::Relaxed);
+        let mut lost = 0_u64;
+        let mut output = Vec::new();
+        for Entry { tag, bytes } in self.output.entries() {
+            // Entries between this one and the one before were overwritten.
+            lost = lost.saturating_add(tag.saturating_sub(shown));
+            let skipped = usize::try_from(shown.saturating_sub(tag)).unwrap_or(usize::MAX);
+            shown = shown.max(tag.saturating_add(bytes.len() as u64));
+            output.extend(bytes.into_iter().skip(skipped));
+        }
+        let after = self.printed.load(Ordering::Relaxed).saturating_sub(shown);
+        let output = String::from_utf8_lossy(&output).into_owned();
+        (output, lost.saturating_add(after))
     }
 
     /// Returns the state.
     pub fn recorded(&self) -> Recorded {
         let calls = self.calls.load(Ordering::Relaxed);
         let fault = self.fault.load(Ordering::Relaxed);
-        let shown = self.shown.load(Ordering::Relaxed);
-        let mut events = Vec::new();
-        let mut output = Vec::new();
-        for Entry { kind, tag, bytes } in self.spool.entries() {
-            match kind {
-                EVENT => events.push(SpooledEvent {
-                    session: low_16_bits(tag),
-                    processor: low_16_bits(tag >> 16),
-                    record: bytes,
-                }),
-                OUTPUT => {
-                    let skipped = usize::try_from(shown.saturating_sub(tag)).unwrap_or(usize::MAX);
-                    output.extend(bytes.into_iter().skip(skipped));
-                }
-                // The driver corrupted the log.
-                _ => {}
-            }
-        }
+        let events = self.events.entries().into_iter();
+        let (output, output_lost) = self.unshown_output();
         Recorded {
-            events,
-            output: String::from_utf8_lossy(&output).into_owned(),
             calls,
             last_call: (calls > 0).then(|| {
-                let address = self.return_address.load(Ordering::Relaxed);
-                (self.routine.load(), address)
+                let (caller, stack) = self.caller.load();
+                LastCall {
+                    routine: self.routine.load(),
+                    caller,
+                    stack,
+                }
             }),
             fault: (fault != 0).then_some(fault),
             image: self.image.load(Ordering::Relaxed),
             step: self.step.load(),
             symbols: Some(self.symbols.load()).filter(|file| !file.is_empty()),
+            shown_events: self.shown_events.load(Ordering::Relaxed),
+            events: events
+                .map(|Entry { tag, bytes }| SpooledEvent {
+                    session: low_16_bits(tag),
+                    processor: low_16_bits(tag >> 16),
+                    record: bytes,
+                })
+                .collect(),
+            sessions: self.sessions.iter().map(Counts::load).collect(),
+            output,
+            output_lost,
+        }
+    }
+}
+
+impl Counts {
+    fn load(&self) -> SessionCounts {
+        SessionCounts {
+            recorded: self.recorded.load(Ordering::Relaxed),
+            events_lost: self.events_lost.load(Ordering::Relaxed),
+            buffers_lost: self.buffers_lost.load(Ordering::Relaxed),
         }
     }
 }
@@ -266,5 +463,88 @@ mod tests {
         assert_eq!(text.load(), "WdfSpinLockAcqui");
         text.store("short");
         assert_eq!(text.load(), "short");
+    }
+
+    /// Returns an empty recorder.
+    fn empty() -> Box<Flight> {
+        // SAFETY: all zeros are an empty recorder.
+        unsafe { Box::new_zeroed().assume_init() }
+    }
+
+    #[test]
+    fn output_that_was_shown_is_not_returned_again() {
+        let flight = empty();
+        flight.note_output(0, "one\ntw");
+        flight.note_output(6, "o\nthree");
+        // The process shows whole lines only.
+        for (shown, expected) in [
+            (0, "one\ntwo\nthree"),
+            (4, "two\nthree"),
+            (8, "three"),
+            (13, ""),
+        ] {
+            flight.shown.store(shown, Ordering::Relaxed);
+            assert_eq!(flight.unshown_output(), (expected.to_owned(), 0), "{shown}");
+        }
+    }
+
+    #[test]
+    fn output_that_is_overwritten_before_it_was_shown_is_counted() {
+        let flight = empty();
+        let mut before = 0;
+        let piece = "x".repeat(1000);
+        for _ in 0..3000 {
+            flight.note_output(before, &piece);
+            before += 1000;
+        }
+        let (kept, lost) = flight.unshown_output();
+        assert_eq!(kept.len() as u64 + lost, before);
+        assert!(lost > 0 && kept.len() > 900 << 10, "{lost}");
+        // What was shown is not lost, although it is overwritten.
+        flight.shown.store(lost + 10, Ordering::Relaxed);
+        let (rest, lost) = flight.unshown_output();
+        assert_eq!((rest.len(), lost), (kept.len() - 10, 0));
+        // A piece larger than the log.
+        flight.note_output(before, &"y".repeat(OUTPUT_WORDS * 8));
+        assert_eq!(flight.unshown_output().1, (OUTPUT_WORDS * 8) as u64);
+    }
+
+    #[test]
+    fn events_do_not_displace_output() {
+        let flight = empty();
+        flight.note_output(0, "printed first");
+        for _ in 0..200 {
+            flight.note_event(3, 1, &[7; 60_000]);
+        }
+        let recorded = flight.recorded();
+        assert_eq!(recorded.output, "printed first");
+        assert_eq!(recorded.sessions[3].recorded, 200);
+        assert!(recorded.events.len() < 100);
+        assert_eq!(
+            (recorded.events[0].session, recorded.events[0].processor),
+            (3, 1)
+        );
+    }
+
+    #[test]
+    fn the_top_of_the_callers_stack_is_kept() {
+        let flight = empty();
+        let stack: Vec<u64> = (0..2000).collect();
+        let from = stack.as_ptr().addr() as u64;
+        let mut caller = Registers {
+            rip: 77,
+            ..Registers::default()
+        };
+        for (words, kept) in [(2000, STACK_WORDS), (3, 3), (0, 0)] {
+            caller.set_rsp(from);
+            // SAFETY: the words are those of the vector.
+            unsafe { flight.caller.store(&caller, from + 8 * words) };
+            flight.calls.store(1, Ordering::Relaxed);
+            let call = flight.recorded().last_call.unwrap();
+            assert_eq!((call.caller, call.stack.len()), (caller, kept));
+            assert_eq!(call.word(from + 16), (kept > 2).then_some(2));
+            assert_eq!(call.word(from - 8), None);
+            assert_eq!(call.word(from + 4), None);
+        }
     }
 }

@@ -99,8 +99,19 @@ impl Image {
         is_return: bool,
         read: impl Fn(u64) -> Option<u64>,
     ) -> Result<bool, End> {
-        self.functions
-            .unwind(self.base(), registers, is_return, read)
+        self.unwind_at(self.base(), registers, is_return, read)
+    }
+
+    /// Replaces the registers as [`Self::unwind`] does, for an image that is at the address `base` in
+    /// another process.
+    pub fn unwind_at(
+        &self,
+        base: u64,
+        registers: &mut Registers,
+        is_return: bool,
+        read: impl Fn(u64) -> Option<u64>,
+    ) -> Result<bool, End> {
+        self.functions.unwind(base, registers, is_return, read)
     }
 
     /// Returns whether an address in this image follows a call instruction.

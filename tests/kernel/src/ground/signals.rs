@@ -56,6 +56,19 @@ pub struct Trap {
     pub exception: u64,
 }
 
+/// The processor's exceptions for accesses through the stack registers to addresses that are not
+/// canonical, and for instructions and other such addresses that are not allowed.
+const STACK_FAULT: u64 = 12;
+pub const GENERAL_PROTECTION: u64 = 13;
+
+impl Trap {
+    /// Returns whether the fault is a general-protection fault, which has no address.
+    pub fn is_protection_fault(&self) -> bool {
+        let is_fault = self.signal != INTERRUPT as libc::c_int;
+        is_fault && matches!(self.exception, STACK_FAULT | GENERAL_PROTECTION)
+    }
+}
+
 /// The place where a thread continues after a fault. It never returns to the fault.
 pub type Resume = extern "C" fn() -> !;
 

@@ -21,16 +21,17 @@ pub struct Spool<const WORDS: usize> {
 /// An entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The kind of the entry, as the writer numbers them.
-    pub kind: u32,
     /// A number that belongs to the entry.
     pub tag: u64,
     /// The contents.
     pub bytes: Vec<u8>,
 }
 
-/// The number of words before the contents: the kind and the length, and the tag.
+/// The number of words before the contents: the length and its complement, and the tag.
 const HEADER: u64 = 2;
+
+/// The position after which the ring starts again, so that positions never overflow.
+const MAX_POSITION: u64 = u64::MAX / 2;
 
 /// Returns the number of words of an entry with contents of `length` bytes.
 fn words_of(length: u32) -> u64 {
@@ -48,7 +49,7 @@ impl<const WORDS: usize> Spool<WORDS> {
     /// larger than the ring is left out.
     ///
     /// One thread at a time may append.
-    pub fn append(&self, kind: u32, tag: u64, bytes: &[u8]) {
+    pub fn append(&self, tag: u64, bytes: &[u8]) {
         let Ok(length) = u32::try_from(bytes.len()) else {
             return;
         };
@@ -57,26 +58,31 @@ impl<const WORDS: usize> Spool<WORDS> {
         if size > capacity {
             return;
         }
-        let end = self.end.load(Ordering::Relaxed);
-        let mut start = self.start.load(Ordering::Relaxed);
-        if end.checked_sub(start).is_none_or(|used| used > capacity) {
-            // The positions were corrupted.
-            start = end;
+        let (mut start, mut end) = (
+            self.start.load(Ordering::Relaxed),
+            self.end.load(Ordering::Relaxed),
+        );
+        if start > end || end - start > capacity || end > MAX_POSITION {
+            // The positions were corrupted. The ring starts again, empty.
+            (start, end) = (0, 0);
+            self.end.store(end, Ordering::Release);
         }
-        while end.saturating_add(size).saturating_sub(start) > capacity {
-            let (oldest, _) = self.header(start);
-            start = start.saturating_add(words_of(oldest));
+        while end + size - start > capacity {
+            // The entries after a corrupted one cannot be found.
+            start = self
+                .length(start)
+                .map_or(end, |oldest| end.min(start + words_of(oldest)));
         }
         // The reader finds whole entries whenever this process ends.
         self.start.store(start, Ordering::Release);
-        self.store(end, u64::from(length) | u64::from(kind) << 32);
-        self.store(end.saturating_add(1), tag);
-        for (chunk, at) in bytes.chunks(8).zip(end.saturating_add(HEADER)..) {
+        self.store(end, u64::from(length) | u64::from(!length) << 32);
+        self.store(end + 1, tag);
+        for (chunk, at) in bytes.chunks(8).zip(end + HEADER..) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
             self.store(at, u64::from_le_bytes(word));
         }
-        self.end.store(end.saturating_add(size), Ordering::Release);
+        self.end.store(end + size, Ordering::Release);
     }
 
     /// Returns the entries, oldest first. If the ring was corrupted, returns those before the first
@@ -89,7 +95,9 @@ impl<const WORDS: usize> Spool<WORDS> {
             return entries;
         }
         while at < end {
-            let (length, kind) = self.header(at);
+            let Some(length) = self.length(at) else {
+                break;
+            };
             let size = words_of(length);
             if size > end - at {
                 break;
@@ -99,7 +107,6 @@ impl<const WORDS: usize> Spool<WORDS> {
                 .collect();
             bytes.truncate(length as usize);
             entries.push(Entry {
-                kind,
                 tag: self.load(at + 1),
                 bytes,
             });
@@ -108,10 +115,11 @@ impl<const WORDS: usize> Spool<WORDS> {
         entries
     }
 
-    /// Returns the length and the kind of the entry at a position.
-    fn header(&self, at: u64) -> (u32, u32) {
+    /// Returns the length of the entry at a position, unless it was corrupted.
+    fn length(&self, at: u64) -> Option<u32> {
         let word = self.load(at);
-        (low_half(word), low_half(word >> 32))
+        let (length, complement) = (low_half(word), low_half(word >> 32));
+        (length == !complement).then_some(length)
     }
 
     fn word(&self, at: u64) -> Option<&AtomicU64> {
@@ -142,23 +150,15 @@ mod tests {
         }
     }
 
-    fn entry(kind: u32, bytes: &[u8]) -> Entry {
-        Entry {
-            kind,
-            tag: u64::from(kind) << 40,
-            bytes: bytes.to_vec(),
-        }
-    }
-
     #[test]
     fn the_newest_entries_that_fit_are_kept_whole() {
         let spool = empty::<16>();
         let mut random = fastrand::Rng::with_seed(7);
         let mut all: Vec<Entry> = Vec::new();
-        for kind in 0..200 {
+        for tag in 0..200 {
             let bytes: Vec<u8> = (0..random.usize(0..60)).map(|_| random.u8(..)).collect();
-            let new = entry(kind, &bytes);
-            spool.append(new.kind, new.tag, &new.bytes);
+            let new = Entry { tag, bytes };
+            spool.append(new.tag, &new.bytes);
             all.push(new);
             let kept = spool.entries();
             assert!(!kept.is_empty());
@@ -180,8 +180,8 @@ mod tests {
     #[test]
     fn an_entry_larger_than_the_ring_is_left_out() {
         let spool = empty::<4>();
-        spool.append(1, 0, &[1; 16]);
-        spool.append(2, 0, &[2; 17]);
+        spool.append(1, &[1; 16]);
+        spool.append(2, &[2; 17]);
         assert_eq!(spool.entries().len(), 1);
     }
 
@@ -190,13 +190,13 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(11);
         for _ in 0..2000 {
             let spool = empty::<16>();
-            spool.append(1, 0, &[1; 20]);
-            spool.append(2, 0, &[2; 20]);
+            spool.append(1, &[1; 20]);
+            spool.append(2, &[2; 20]);
             for _ in 0..random.usize(1..4) {
-                let value = if random.bool() {
-                    random.u64(..)
-                } else {
-                    random.u64(..40)
+                let value = match random.u8(0..3) {
+                    0 => random.u64(..),
+                    1 => random.u64(..40),
+                    _ => u64::MAX - random.u64(..40),
                 };
                 match random.usize(0..18) {
                     16 => spool.start.store(value, Ordering::Relaxed),
@@ -205,8 +205,31 @@ mod tests {
                 }
             }
             assert!(spool.entries().len() <= 8);
-            // The process that corrupted it may go on.
-            spool.append(3, 0, &[3; 20]);
+            // The process that corrupted it may continue. Its entries replace the corrupted ones.
+            for tag in 3..20 {
+                spool.append(tag, &[3; 20]);
+            }
+            let kept = spool.entries();
+            let newest = kept.last().map(|entry| (entry.tag, entry.bytes.as_slice()));
+            assert_eq!(newest, Some((19, [3; 20].as_slice())));
+        }
+    }
+
+    #[test]
+    fn corrupted_positions_are_given_up_at_the_next_entry() {
+        for (start, end) in [
+            (0, u64::MAX),
+            (u64::MAX - 3, u64::MAX - 1),
+            (5, 2),
+            (0, 1000),
+        ] {
+            let spool = empty::<16>();
+            spool.start.store(start, Ordering::Relaxed);
+            spool.end.store(end, Ordering::Relaxed);
+            spool.append(1, &[1; 20]);
+            spool.append(2, &[2; 20]);
+            let tags: Vec<u64> = spool.entries().iter().map(|entry| entry.tag).collect();
+            assert_eq!(tags, [1, 2], "{start} to {end}");
         }
     }
 }

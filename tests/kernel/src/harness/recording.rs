@@ -5,11 +5,14 @@ use std::sync::Arc;
 use etl_file::{Catalog, Decoded, Event, FileTime, decode, read::PointerSize};
 
 use super::{error::KernelError, kernel::Kernel, session::Consumer};
-use crate::services::etw::{
-    controller::SessionHandle,
-    session::{
-        config::{RealTime, SessionConfig, SessionReport},
-        realtime::RT_LOST_EVENT,
+use crate::{
+    ground::flight,
+    services::etw::{
+        controller::SessionHandle,
+        session::{
+            config::{RealTime, SessionConfig, SessionReport},
+            realtime::RT_LOST_EVENT,
+        },
     },
 };
 
@@ -102,6 +105,7 @@ impl Recording {
             // The session's report counts lost events.
             .filter(|record| record.provider != RT_LOST_EVENT)
             .map(|record| {
+                flight::note_progress();
                 let event = Event {
                     time: FileTime::from_raw(self.kernel.file_time(record.timestamp)),
                     record,

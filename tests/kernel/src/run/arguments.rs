@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
@@ -72,6 +73,16 @@ pub fn arguments(command: Command) -> Command {
             "special-pool",
             "Guard every pool block, to catch overruns and accesses to freed blocks",
         ))
+        .arg(
+            option(
+                "max-silence",
+                "SECONDS",
+                "The time after which the driver's process is ended if it neither calls the kernel \
+                 nor reports anything",
+            )
+            .default_value("120")
+            .value_parser(value_parser!(u64).range(1..)),
+        )
         .arg(flag("no-notes", "Do not report notes about style"))
         .arg(
             option(
@@ -145,6 +156,7 @@ pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
         },
         special_pool: matches.get_flag("special-pool"),
         notes: !matches.get_flag("no-notes"),
+        max_silence: Duration::from_secs(required(matches, "max-silence")?),
     })
 }
 

@@ -20,26 +20,26 @@ use nix::{
 };
 
 use super::{
-    finding::{Finding, Kind},
+    finding::{self, Finding, Kind},
+    human::counted,
     options::Run,
     play::{Report, Summary},
     salvage,
 };
 use crate::{
     ground::{
-        flight::{self, Flight, Recorded},
+        backtrace::{Explained, Step},
+        flight::{self, Flight, LastCall, Recorded},
+        image::Image,
         images::Images,
         loader, symbols,
+        unwind::{self, Frame, MAX_FRAMES, Registers},
     },
     services::exports::address_of,
 };
 
 /// The time between two looks at the process.
 const PERIOD: Duration = Duration::from_millis(5);
-
-/// The time after which a process that neither calls the kernel nor takes a step is ended. The
-/// watchdog within the process ends a driver that loops much sooner.
-const MAX_SILENCE: Duration = Duration::from_mins(2);
 
 /// The end of a process.
 pub enum End {
@@ -55,10 +55,12 @@ pub struct Ended {
     recorded: Recorded,
 }
 
-/// Runs `work` in a process of its own. `work` returns whether the run was clean.
+/// Runs `work` in a process of its own. `work` returns whether the run was clean. A process that
+/// does nothing for the time `max_silence` is ended, unless it waits for the reader of its output.
+/// The watchdog within the process ends a driver that loops much sooner.
 ///
 /// This process must have one thread.
-pub fn run_in_child(work: impl FnOnce() -> bool) -> Result<End> {
+pub fn run_in_child(max_silence: Duration, work: impl FnOnce() -> bool) -> Result<End> {
     let flight = shared()?;
     // SAFETY: this process has one thread, as the caller guarantees, so the child's memory is as
     // consistent as this one's.
@@ -69,7 +71,7 @@ pub fn run_in_child(work: impl FnOnce() -> bool) -> Result<End> {
             flight.finish();
             std::process::exit(code);
         }
-        ForkResult::Parent { child } => watch(child, flight),
+        ForkResult::Parent { child } => watch(child, flight, max_silence),
     }
 }
 
@@ -92,7 +94,7 @@ fn shared() -> Result<&'static Flight> {
 }
 
 /// Waits for a process to end.
-fn watch(child: Pid, flight: &Flight) -> Result<End> {
+fn watch(child: Pid, flight: &Flight, max_silence: Duration) -> Result<End> {
     let mut progress = flight.progress();
     let mut since = Instant::now();
     let mut is_silent = false;
@@ -106,17 +108,17 @@ fn watch(child: Pid, flight: &Flight) -> Result<End> {
             }
             Ok(WaitStatus::Signaled(..)) if is_silent => format!(
                 "did not call the kernel for {} s, and the process was ended",
-                MAX_SILENCE.as_secs()
+                max_silence.as_secs()
             ),
             Ok(WaitStatus::Signaled(_, signal, _)) => {
                 format!("ended the process by the signal {signal}")
             }
             Ok(_) | Err(Errno::EINTR) => {
                 let now = flight.progress();
-                if now != progress {
+                if now != progress || flight.is_writing() {
                     (progress, since) = (now, Instant::now());
                 }
-                if !is_silent && since.elapsed() > MAX_SILENCE {
+                if !is_silent && since.elapsed() > max_silence {
                     is_silent = true;
                     // It may have ended by itself meanwhile, and is reported in any case.
                     let _ended = kill(child, Signal::SIGKILL);
@@ -148,76 +150,160 @@ impl Ended {
 
     /// Reports the end of the process, and the trace until then.
     pub fn report(&self, run: &Run, report: &mut dyn Report) {
-        let Self { how, recorded } = self;
-        let place = |address: u64| place(run, recorded, address);
-        let image = run.image.file_name().unwrap_or_default();
-        let fault = recorded.fault.and_then(place);
-        let fault = fault.map_or_else(String::new, |place| format!(", in {place}"));
-        let mut parts = vec![format!("{} {how}{fault}", image.to_string_lossy())];
-        parts.push(recorded.last_call.as_ref().map_or_else(
-            || "it never called the kernel".to_owned(),
-            |(routine, address)| {
-                let place = place(*address);
-                let place = place.unwrap_or_else(|| format!("0x{address:016X}"));
-                format!("its last call is {routine} from {place}")
-            },
-        ));
-        if !recorded.step.is_empty() {
-            parts.push(format!("the step is `{}`", Escaped(&recorded.step)));
-        }
+        let recorded = &self.recorded;
+        let mut findings = vec![self.finding(run)];
         for line in recorded.output.lines() {
             report.output(line);
         }
-        let trace = salvage::complete(&run.etl, &recorded.events).map(|completed| {
-            let salvage::Completed {
-                trace,
-                first,
-                corrupted,
-            } = completed;
-            // Its findings were reported at the start of the run, or are of no use any more.
-            let catalog = run.catalog(&mut Vec::new());
-            for event in salvage::events_from(&trace, first, &catalog) {
-                report.event(&event);
+        let mut note = |message| findings.push(Finding::sentence(Kind::Note, message));
+        if recorded.output_lost > 0 {
+            note(format!(
+                "{} of the driver's output are lost: it printed more than is kept for a process that \
+                 ends",
+                counted(recorded.output_lost, "byte")
+            ));
+        }
+        let trace = salvage::complete(&run.etl, recorded).map(|completed| {
+            if completed.corrupted > 0 {
+                let (count, them) = match completed.corrupted {
+                    1 => ("1 event is".to_owned(), "it"),
+                    count => (format!("{count} events are"), "them"),
+                };
+                note(format!("{count} lost, because the driver corrupted {them}"));
             }
-            if corrupted > 0 {
-                let message = format!("{corrupted} events that the driver corrupted are left out");
-                report.finding(&Finding::sentence(Kind::Note, message));
+            if completed.missing > 0 {
+                let count = match completed.missing {
+                    1 => "1 event is".to_owned(),
+                    count => format!("{count} events are"),
+                };
+                note(format!(
+                    "{count} lost: they were not written to the file, and more events followed than \
+                     are kept for a process that ends"
+                ));
             }
-            trace
+            completed.trace
         });
         if let Err(error) = &trace {
-            let message = format!("the trace {} is incomplete: {error:#}", run.etl.display());
-            report.finding(&Finding::sentence(Kind::Note, message));
+            let trace = run.etl.display();
+            note(format!("the trace {trace} is incomplete: {error:#}"));
         }
         let trace = trace.or_else(|_| Trace::open(&run.etl)).ok();
+        // The process reports these findings at its end only.
+        let catalog = run.catalog(&mut findings);
+        if let Some(trace) = &trace {
+            for event in salvage::unshown(trace, recorded.shown_events, &catalog) {
+                report.event(&event);
+            }
+        }
+        finding::sort(&mut findings);
+        for finding in &findings {
+            report.finding(finding);
+        }
         let events = trace.as_ref().map_or(0, |trace| trace.events().count());
-        let message = parts.join("; ");
-        report.finding(&Finding::sentence(Kind::Ended, message));
         report.summary(&Summary {
             image: run.image.clone(),
+            describes_events: catalog.providers().next().is_some(),
             file: run.etl.clone(),
             events: u64::try_from(events).unwrap_or(u64::MAX),
             events_lost: trace.map_or(0, |trace| trace.header().events_lost),
             calls: recorded.calls,
             statistics: None,
             peak_stack: None,
-            errors: 1,
-            warnings: 0,
-            notes: 0,
+            errors: finding::count(&findings, Kind::Failure),
+            warnings: finding::count(&findings, Kind::Warning),
+            notes: finding::count(&findings, Kind::Note),
         });
+    }
+
+    /// Returns the finding that the process ended: where the driver was, as far as that is known.
+    fn finding(&self, run: &Run) -> Finding {
+        let Self { how, recorded } = self;
+        let ended = EndedImage::load(run, recorded);
+        let image = run.image.file_name().unwrap_or_default();
+        let fault = recorded.fault.and_then(|address| {
+            let place = ended.as_ref()?.place(address)?;
+            Some(format!(", in {place}"))
+        });
+        let fault = fault.unwrap_or_default();
+        let mut parts = vec![format!("{} {how}{fault}", image.to_string_lossy())];
+        let mut stack = Vec::new();
+        if let Some(call) = &recorded.last_call {
+            let explained = ended.map(|ended| ended.explain(call)).unwrap_or_default();
+            let place = Some(explained.place).filter(|place| !place.is_empty());
+            let place = place.unwrap_or_else(|| format!("0x{:016X}", call.caller.rip));
+            parts.push(format!("its last call is {} from {place}", call.routine));
+            stack = explained.lines;
+        } else {
+            parts.push("it never called the kernel".to_owned());
+        }
+        if !recorded.step.is_empty() {
+            parts.push(format!("the step is `{}`", Escaped(&recorded.step)));
+        }
+        Finding {
+            stack,
+            ..Finding::sentence(Kind::Ended, parts.join("; "))
+        }
     }
 }
 
-/// Describes an address in the driver's image, as it was loaded in the process that has ended.
-fn place(run: &Run, recorded: &Recorded, address: u64) -> Option<String> {
-    let image = Arc::new(loader::load(&run.image, &address_of).ok()?);
-    let here = address
-        .checked_sub(recorded.image)?
-        .checked_add(image.base())?;
-    if recorded.image == 0 || !image.contains(here) {
-        return None;
+/// The driver's image, which was at another address in the process that has ended.
+struct EndedImage {
+    image: Arc<Image>,
+    images: Images,
+    /// The address in the process.
+    base: u64,
+}
+
+impl EndedImage {
+    /// Loads the image.
+    fn load(run: &Run, recorded: &Recorded) -> Option<Self> {
+        let image = Arc::new(loader::load(&run.image, &address_of).ok()?);
+        let images = Images::default();
+        images.add(Arc::clone(&image));
+        let base = Some(recorded.image).filter(|base| *base != 0)?;
+        Some(Self {
+            image,
+            images,
+            base,
+        })
     }
-    let images = Images::default();
-    images.add(image);
-    Some(images.place(here))
+
+    /// Returns the address in this process of an address in the image.
+    fn here(&self, address: u64) -> Option<u64> {
+        let here = address
+            .checked_sub(self.base)?
+            .checked_add(self.image.base())?;
+        Some(here).filter(|here| self.image.contains(*here))
+    }
+
+    /// Describes an instruction in the image.
+    fn place(&self, address: u64) -> Option<String> {
+        let frame = Frame {
+            address: self.here(address)?,
+            is_return: false,
+        };
+        Some(self.images.explain(&vec![Step::Code(frame)]).place)
+    }
+
+    /// Describes the calls that led to a call.
+    fn explain(&self, call: &LastCall) -> Explained {
+        let unwind = |registers: &mut Registers, is_return| {
+            let at = registers.rip;
+            self.here(at).ok_or(unwind::End::Left(at))?;
+            let read = |address| call.word(address);
+            self.image.unwind_at(self.base, registers, is_return, read)
+        };
+        let (frames, end) = unwind::walk(call.caller, true, MAX_FRAMES, unwind);
+        let frames = frames.into_iter().filter_map(|frame| {
+            let address = self.here(frame.address)?;
+            Some(Step::Code(Frame { address, ..frame }))
+        });
+        let mut explained = self.images.explain(&frames.collect());
+        if matches!(end, unwind::End::Unreadable(_)) {
+            explained
+                .lines
+                .push("… the rest of the stack was not kept".to_owned());
+        }
+        explained
+    }
 }

@@ -150,6 +150,23 @@ impl Finding {
     }
 }
 
+/// Sorts findings: errors first, then warnings and notes.
+pub(super) fn sort(findings: &mut [Finding]) {
+    findings.sort_by_key(|finding| match finding.kind {
+        Kind::BugCheck | Kind::Violation | Kind::Ended | Kind::Failure => 0,
+        Kind::Warning => 1,
+        Kind::Note => 2,
+    });
+}
+
+/// Returns the number of findings with the label of a kind.
+pub(super) fn count(findings: &[Finding], kind: Kind) -> usize {
+    let of_kind = findings
+        .iter()
+        .filter(|one| one.kind.label() == kind.label());
+    of_kind.count()
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(line) = self.line {

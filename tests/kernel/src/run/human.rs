@@ -1,6 +1,9 @@
 //! Output for people.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    path::Path,
+};
 
 use etl_file::{show::Escaped, table};
 
@@ -18,6 +21,8 @@ pub struct Human<O, E> {
     out: O,
     findings: E,
     error: Option<io::Error>,
+    /// The number of notes that were reported before.
+    earlier_notes: usize,
 }
 
 impl<O: Write, E: Write> Human<O, E> {
@@ -27,6 +32,15 @@ impl<O: Write, E: Write> Human<O, E> {
             out,
             findings,
             error: None,
+            earlier_notes: 0,
+        }
+    }
+
+    /// Returns the report, whose summary counts notes that were reported before as well.
+    pub(super) fn after_notes(self, earlier_notes: usize) -> Self {
+        Self {
+            earlier_notes,
+            ..self
         }
     }
 
@@ -45,11 +59,21 @@ impl<O: Write, E: Write> Human<O, E> {
 }
 
 /// Returns a number with its noun.
-fn counted(number: u64, noun: &str) -> String {
+pub(super) fn counted(number: u64, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
         _ => format!("{number} {noun}s"),
     }
+}
+
+/// Returns a path as a word of a shell's command line, in quotes if it needs them.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |one: char| one.is_alphanumeric() || "_-./+:@%,=".contains(one);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Keeps the first error.
@@ -115,15 +139,32 @@ impl<O: Write, E: Write> Report for Human<O, E> {
             counted(summary.events, "event"),
             summary.events_lost
         ));
-        self.line(&format!(
-            "To print them: etl dump {file} --image {}",
-            summary.image.display()
-        ));
+        let mut command = format!("etl dump {}", shell_word(&summary.file));
+        if summary.describes_events {
+            command = format!("{command} --image {}", shell_word(&summary.image));
+        }
+        self.line(&format!("To print them: {command}"));
         self.line(&format!(
             "found: {}, {}, {}",
             counted(summary.errors as u64, "error"),
             counted(summary.warnings as u64, "warning"),
-            counted(summary.notes as u64, "note")
+            counted((summary.notes + self.earlier_notes) as u64, "note")
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_words_of_the_shell() {
+        for (path, word) in [
+            ("/a/b-1.etl", "/a/b-1.etl"),
+            ("a b.etl", "'a b.etl'"),
+            ("it's $1.etl", r"'it'\''s $1.etl'"),
+        ] {
+            assert_eq!(shell_word(Path::new(path)), word);
+        }
     }
 }

@@ -26,6 +26,8 @@ use crate::{
 pub struct Json<O> {
     out: O,
     error: Option<io::Error>,
+    /// The number of notes that were reported before.
+    earlier_notes: usize,
 }
 
 #[derive(Serialize)]
@@ -38,7 +40,19 @@ struct EventMessage<'a> {
 impl<O: Write> Json<O> {
     /// Creates a report that writes to `out`.
     pub const fn new(out: O) -> Self {
-        Self { out, error: None }
+        Self {
+            out,
+            error: None,
+            earlier_notes: 0,
+        }
+    }
+
+    /// Returns the report, whose summary counts notes that were reported before as well.
+    pub(super) fn after_notes(self, earlier_notes: usize) -> Self {
+        Self {
+            earlier_notes,
+            ..self
+        }
     }
 
     /// Ends the report.
@@ -130,7 +144,7 @@ impl<O: Write> Report for Json<O> {
             "events_lost": summary.events_lost,
             "errors": summary.errors,
             "warnings": summary.warnings,
-            "notes": summary.notes,
+            "notes": summary.notes + self.earlier_notes,
             "kernel_calls": summary.calls,
             "pool_blocks_allocated": statistics.map(|all| all.allocations),
             "pool_blocks_freed": statistics.map(|all| all.frees),

@@ -1,6 +1,6 @@
 //! What to run, and how.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use super::enable::Enabled;
 use crate::harness::script::{Clients, Script};
@@ -28,6 +28,9 @@ pub struct Run {
     pub special_pool: bool,
     /// True to report notes about style.
     pub notes: bool,
+    /// The time after which [`execute`](super::execute()) ends a driver's process that does nothing.
+    /// A process that waits for the reader of its output does not count as one that does nothing.
+    pub max_silence: Duration,
 }
 
 /// The form of a command line's output.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use etl_file::{Catalog, image::ImageError, show::Escaped};
 
 use super::{
-    finding::{Finding, Kind},
+    finding::{self, Finding, Kind},
     options::Run,
     progress::Progress,
 };
@@ -44,6 +44,8 @@ pub trait Report: Observer {
 pub struct Summary {
     /// The driver's image.
     pub image: PathBuf,
+    /// True if the image describes events in its resources, which decoders then need.
+    pub describes_events: bool,
     /// The trace file.
     pub file: PathBuf,
     /// The number of events in the trace file.
@@ -115,7 +117,7 @@ impl Run {
         // Whatever failed, the trace so far is finished and named.
         let (events, traced) = recording.stop()?;
         for event in &events {
-            player.report.event(event);
+            player.event(event);
         }
         player.flush_output();
         findings.extend(kernel.warnings().into_iter().map(Finding::of_violation));
@@ -123,15 +125,14 @@ impl Run {
         findings.extend(self.missing_providers(&kernel, &described));
         let of_symbols = kernel.notes_on_symbols().into_iter();
         findings.extend(of_symbols.map(|note| Finding::sentence(Kind::Note, note)));
-        findings.sort_by_key(|finding| match finding.kind {
-            Kind::BugCheck | Kind::Violation | Kind::Ended | Kind::Failure => 0,
-            Kind::Warning => 1,
-            Kind::Note => 2,
-        });
+        finding::sort(&mut findings);
         for finding in &findings {
             report.finding(finding);
         }
-        let summary = self.summary(&kernel, &traced, &findings);
+        let summary = Summary {
+            describes_events: !described.is_empty(),
+            ..self.summary(&kernel, &traced, &findings)
+        };
         report.summary(&summary);
         Ok(summary)
     }
@@ -295,12 +296,9 @@ impl Run {
     }
 
     fn summary(&self, kernel: &Kernel, traced: &SessionReport, findings: &[Finding]) -> Summary {
-        let count = |label| {
-            let of_kind = findings.iter().filter(|one| one.kind.label() == label);
-            of_kind.count()
-        };
         Summary {
             image: self.image.clone(),
+            describes_events: false,
             file: traced.file.clone(),
             events: traced.events,
             events_lost: traced.events_lost,
@@ -310,9 +308,9 @@ impl Run {
                 .stack_use()
                 .into_iter()
                 .max_by_key(|(_, bytes)| *bytes),
-            errors: count(Kind::Failure.label()),
-            warnings: count(Kind::Warning.label()),
-            notes: count(Kind::Note.label()),
+            errors: finding::count(findings, Kind::Failure),
+            warnings: finding::count(findings, Kind::Warning),
+            notes: finding::count(findings, Kind::Note),
         }
     }
 }
@@ -391,5 +389,6 @@ impl Observer for Player<'_> {
 
     fn event(&mut self, event: &RecordedEvent) {
         self.report.event(event);
+        flight::note_shown_event();
     }
 }

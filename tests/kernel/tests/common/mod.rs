@@ -50,6 +50,18 @@ pub fn kmdf() -> PathBuf {
     driver("release", "etw_kmdf_driver.sys")
 }
 
+/// Returns the file and the number of the line that a comment in the probe driver marks.
+pub fn line_of(service: &str) -> String {
+    let file = "tests/drivers/probe/src/findings.rs";
+    let text = fs::read_to_string(etw_test_support::root().join(file)).unwrap();
+    let mark = format!("// BUG: {service}");
+    let at = text
+        .lines()
+        .position(|line| line.trim_end().ends_with(&mark));
+    let at = at.unwrap_or_else(|| panic!("{mark} is not in {file}"));
+    format!("{file}:{}", at + 1)
+}
+
 /// Runs `testkernel run` with the sample driver. Returns whether it succeeded, and its output.
 pub fn run(folder: &Path, script: &str, arguments: &[&str]) -> (bool, String) {
     let file = folder.join("script.txt");

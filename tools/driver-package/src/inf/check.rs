@@ -741,6 +741,16 @@ impl<'a> Check<'a> {
                 .iter()
                 .find(|one| entry.value(0).eq_ignore_ascii_case(&braced(one)));
             if let Some(provider) = own {
+                if !providers.iter().any(|one| one.has_resources) {
+                    self.warning(
+                        entry.line,
+                        format!(
+                            "AddEventProvider registers the ETW provider {}, whose events describe \
+                             themselves: the image has no resources; remove the line and its section",
+                            provider.name
+                        ),
+                    );
+                }
                 if let Some(section) = self.inf.section(entry.value(1)) {
                     self.must_be(&section.name, "ProviderName", &provider.name);
                 }

@@ -22,7 +22,7 @@ pub struct New<'a> {
     pub description: &'a str,
     /// The framework's version.
     pub framework: Framework,
-    /// The ETW providers.
+    /// The ETW providers. They are registered if decoders need the image for one of them.
     pub providers: &'a [Provider],
     /// The device's security descriptor.
     pub sddl: &'a str,
@@ -38,7 +38,7 @@ pub enum NewError {
     )]
     Class(String),
     /// A value has a character that a string of an INF file in ASCII cannot have.
-    #[error("the {what} {text:?} has characters outside ASCII or a percent sign; give another one")]
+    #[error("the {what} {text:?} has characters outside ASCII or a percent sign")]
     Characters {
         /// The value.
         what: &'static str,
@@ -174,7 +174,8 @@ impl New<'_> {
 
     /// Returns the sections that register the providers.
     fn events(&self) -> Result<String, NewError> {
-        if self.providers.is_empty() {
+        // Resources describe all providers of an image, also those without events in them.
+        if !self.providers.iter().any(|one| one.has_resources) {
             return Ok(String::new());
         }
         let mut text = String::from(

@@ -36,7 +36,7 @@ pub enum AppendError {
     #[error(transparent)]
     Encode(#[from] EncodeError),
     /// The bytes are not one whole record of an event.
-    #[error("{size} bytes are not an event's record with a header of 64-bit code")]
+    #[error("cannot append {size} bytes: expected one whole event record with a 64-bit header")]
     NotARecord {
         /// The number of bytes.
         size: usize,

@@ -6,7 +6,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use super::buffer::Buffer;
 use crate::header::{HeaderError, LogFileHeader};
 use crate::layout::{self, file_offset};
-use crate::read::Trace;
+use crate::read::{DamageKind, Trace};
 use crate::time::FileTime;
 
 /// A log file could not be written.
@@ -42,12 +42,63 @@ pub enum WriteError {
     /// The file already contains as many buffers as its header can count.
     #[error("the file cannot contain more buffers: its header cannot count them")]
     TooManyBuffers,
-    /// The file is not one whose recording can go on.
-    #[error("the file cannot be continued: its buffers are not those of one session")]
-    NotContinuable,
+    /// The recording of the file cannot be continued.
+    #[error(
+        "the file cannot be continued: {0}; write the events that can be read to a new file, as `etl \
+         merge` does"
+    )]
+    NotContinuable(Obstacle),
     /// The output failed.
     #[error("cannot write the log file: {0}")]
     Io(#[from] io::Error),
+}
+
+/// The reason that the recording of a file cannot be continued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    /// The file ends within a buffer.
+    #[error(
+        "its last buffer is cut: the file ends at offset 0x{end:X}, within a buffer of {size} bytes"
+    )]
+    Cut {
+        /// Size of the file.
+        end: u64,
+        /// Size of the file's buffers.
+        size: u32,
+    },
+    /// A buffer is not where the buffers before it end.
+    #[error("expected a buffer at offset 0x{expected:X}; the next buffer is at 0x{found:X}")]
+    Place {
+        /// Offset of the place without a buffer.
+        expected: u64,
+        /// Offset of the next buffer.
+        found: u64,
+    },
+    /// A buffer has another size than the first one.
+    #[error(
+        "the buffer at offset 0x{offset:X} has {found} bytes; the file's buffers have {expected}"
+    )]
+    Size {
+        /// Offset of the buffer.
+        offset: u64,
+        /// Size of the buffer.
+        found: u32,
+        /// Size of the file's first buffer.
+        expected: u32,
+    },
+    /// No buffer can follow in the sequence.
+    #[error(
+        "the buffer at offset 0x{offset:X} has the sequence number {sequence}, which is the last one"
+    )]
+    Sequence {
+        /// Offset of the buffer.
+        offset: u64,
+        /// Sequence number of the buffer.
+        sequence: i64,
+    },
+    /// The file has no buffer.
+    #[error("it has no buffer")]
+    Empty,
 }
 
 /// Losses of a session since its start.
@@ -128,15 +179,32 @@ impl<W: Write + Seek> LogFile<W> {
     /// the file, and `out` is the same file.
     ///
     /// # Errors
-    /// Returns [`WriteError::NotContinuable`] if the file's buffers are not those of one session
-    /// that this type could have written.
+    /// Returns [`WriteError::NotContinuable`] if the file ends within a buffer, or if its buffers are
+    /// not those of one session that this type could have written.
     pub fn resume(out: W, trace: &Trace) -> Result<Self, WriteError> {
         let header = trace.header().session.clone();
+        let size = header.buffer_size;
+        for damage in trace.damages() {
+            if matches!(damage.kind, DamageKind::Truncated { .. }) {
+                let end = damage.offset;
+                return Err(WriteError::NotContinuable(Obstacle::Cut { end, size }));
+            }
+        }
         let mut slots = Vec::new();
         for (slot, buffer) in (0_u32..).zip(trace.buffers()) {
-            let is_in_its_slot = buffer.offset == u64::from(slot) * u64::from(header.buffer_size);
-            if !is_in_its_slot || buffer.size != header.buffer_size {
-                return Err(WriteError::NotContinuable);
+            let expected = u64::from(slot) * u64::from(size);
+            if buffer.offset != expected {
+                return Err(WriteError::NotContinuable(Obstacle::Place {
+                    expected,
+                    found: buffer.offset,
+                }));
+            }
+            if buffer.size != size {
+                return Err(WriteError::NotContinuable(Obstacle::Size {
+                    offset: buffer.offset,
+                    found: buffer.size,
+                    expected: size,
+                }));
             }
             slots.push((buffer.sequence, slot, buffer.flags));
         }
@@ -144,11 +212,18 @@ impl<W: Write + Seek> LogFile<W> {
         let (&(sequence, last, flags), buffers) = slots
             .last()
             .zip(u32::try_from(slots.len()).ok())
-            .ok_or(WriteError::NotContinuable)?;
+            .ok_or(WriteError::NotContinuable(Obstacle::Empty))?;
+        let next_sequence = sequence
+            .checked_add(1)
+            .ok_or_else(|| Obstacle::Sequence {
+                offset: u64::from(last) * u64::from(size),
+                sequence,
+            })
+            .map_err(WriteError::NotContinuable)?;
         Ok(Self {
             out,
             buffers,
-            next_sequence: sequence.checked_add(1).ok_or(WriteError::NotContinuable)?,
+            next_sequence,
             last: (last, flags),
             by_age: slots
                 .iter()

@@ -8,4 +8,4 @@ mod buffer;
 mod file;
 
 pub use buffer::{AppendError, Buffer};
-pub use file::{Finish, LogFile, Losses, WriteError};
+pub use file::{Finish, LogFile, Losses, Obstacle, WriteError};

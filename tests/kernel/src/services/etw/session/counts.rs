@@ -8,7 +8,7 @@ use etl_file::{
 };
 
 use super::config::SessionConfig;
-use crate::ground::clock::Clock;
+use crate::ground::{clock::Clock, flight};
 
 /// The counters of a session.
 #[derive(Default)]
@@ -26,6 +26,12 @@ impl Counts {
             events_lost: self.events_lost.load(Ordering::Relaxed),
             buffers_lost: self.log_buffers_lost.load(Ordering::Relaxed),
         }
+    }
+
+    /// Records the losses so far for the process that watches this one.
+    pub fn note_losses(&self, session: u16) {
+        let losses = self.losses();
+        flight::note_losses(session, losses.events_lost, losses.buffers_lost);
     }
 
     pub fn lose_buffer(&self, buffer: &Buffer) {

@@ -135,10 +135,9 @@ impl Session {
 
     /// Counts an event that could not be recorded.
     pub fn count_lost(&self) {
-        self.inner
-            .counts
-            .events_lost
-            .fetch_add(1, Ordering::Relaxed);
+        let counts = &self.inner.counts;
+        counts.events_lost.fetch_add(1, Ordering::Relaxed);
+        counts.note_losses(self.inner.id);
     }
 
     /// Counts a recorded event for which a stack was requested.

@@ -21,7 +21,7 @@ use super::{
     counts::{Counts, stamp},
     realtime::Deliveries,
 };
-use crate::ground::clock::Clock;
+use crate::ground::{clock::Clock, flight};
 
 /// The destinations of a session's buffers.
 pub struct Sink {
@@ -150,6 +150,7 @@ impl Sink {
     }
 
     fn write(&mut self, mut buffer: Buffer, counts: &Counts, full: &AtomicBool) -> Written {
+        flight::note_progress();
         if let Some(last) = buffer.last_timestamp() {
             self.last_event = self.last_event.max(last);
         }
@@ -178,6 +179,7 @@ impl Sink {
         }
         if let Err(error) = self.write_file(&buffer, counts, full) {
             counts.lose_buffer(&buffer);
+            counts.note_losses(self.id);
             self.error.get_or_insert_with(|| error.to_string());
         }
         buffer.reset();
@@ -218,6 +220,7 @@ impl Sink {
             Output::Sequential { .. } if is_full => {
                 // The session has stopped, and buffers that threads still held are lost.
                 counts.lose_buffer(buffer);
+                counts.note_losses(self.id);
                 return Ok(());
             }
             _ => {}
