@@ -185,9 +185,10 @@ fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
         }
     };
     // Windows does not know the address of a general-protection fault either.
-    let address = match is_protection && status == ACCESS_VIOLATION {
-        true => u64::MAX,
-        false => trap.address,
+    let address = if is_protection && status == ACCESS_VIOLATION {
+        u64::MAX
+    } else {
+        trap.address
     };
     (status, what, address)
 }

@@ -513,8 +513,9 @@ mod tests {
     fn events_do_not_displace_output() {
         let flight = empty();
         flight.note_output(0, "printed first");
+        let record = vec![7; 60_000];
         for _ in 0..200 {
-            flight.note_event(3, 1, &[7; 60_000]);
+            flight.note_event(3, 1, &record);
         }
         let recorded = flight.recorded();
         assert_eq!(recorded.output, "printed first");

@@ -63,7 +63,7 @@ pub const GENERAL_PROTECTION: u64 = 13;
 
 impl Trap {
     /// Returns whether the fault is a general-protection fault, which has no address.
-    pub fn is_protection_fault(&self) -> bool {
+    pub const fn is_protection_fault(&self) -> bool {
         let is_fault = self.signal != INTERRUPT as libc::c_int;
         is_fault && matches!(self.exception, STACK_FAULT | GENERAL_PROTECTION)
     }

@@ -46,7 +46,7 @@ pub enum End {
     /// It has done its work, with this result.
     Done(bool),
     /// It ended on the way.
-    Ended(Ended),
+    Ended(Box<Ended>),
 }
 
 /// The unexpected end of a process.
@@ -128,10 +128,10 @@ fn watch(child: Pid, flight: &Flight, max_silence: Duration) -> Result<End> {
             }
             Err(error) => bail!("cannot wait for the driver's process: {error}"),
         };
-        return Ok(End::Ended(Ended {
+        return Ok(End::Ended(Box::new(Ended {
             how,
             recorded: flight.recorded(),
-        }));
+        })));
     }
 }
 
@@ -226,16 +226,16 @@ impl Ended {
         });
         let fault = fault.unwrap_or_default();
         let mut parts = vec![format!("{} {how}{fault}", image.to_string_lossy())];
-        let mut stack = Vec::new();
-        if let Some(call) = &recorded.last_call {
+        let stack = if let Some(call) = &recorded.last_call {
             let explained = ended.map(|ended| ended.explain(call)).unwrap_or_default();
             let place = Some(explained.place).filter(|place| !place.is_empty());
             let place = place.unwrap_or_else(|| format!("0x{:016X}", call.caller.rip));
             parts.push(format!("its last call is {} from {place}", call.routine));
-            stack = explained.lines;
+            explained.lines
         } else {
             parts.push("it never called the kernel".to_owned());
-        }
+            Vec::new()
+        };
         if !recorded.step.is_empty() {
             parts.push(format!("the step is `{}`", Escaped(&recorded.step)));
         }
