@@ -83,8 +83,9 @@ fn counter_right_before(counter: &Property, property: &Property) -> Result<Token
     if width != "u16" {
         arguments.push(ident(width).into_token_stream());
     }
-    if counter.name != usual {
-        let name = &counter.name;
+    // A field's own name cannot be empty either.
+    if counter.name != usual && !counter.name.is_empty() {
+        let name = counter.name.replace('\0', " ");
         arguments.push(quote!(name = #name));
     }
     // Only bytes, addresses and arrays have a length or count without the attribute.
