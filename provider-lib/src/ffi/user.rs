@@ -189,7 +189,11 @@ pub const fn check_irql(_ceiling: u8) -> Result<(), u8> {
 }
 
 /// Returns `PASSIVE_LEVEL`: user mode has no other IRQL.
-pub const fn current_irql() -> u8 {
+#[expect(
+    clippy::missing_const_for_fn,
+    reason = "the function for kernel mode is not one"
+)]
+pub fn current_irql() -> u8 {
     super::PASSIVE_LEVEL
 }
 

@@ -251,10 +251,11 @@ fn read_the_task_priority() {
 #[inline(never)]
 fn kill_after_a_box() {
     #[inline(never)]
-    fn nested() -> Box<[u64; 16]> {
-        Box::new(black_box([7; 16])) // BUG: kill-after-box
+    fn nested() {
+        let kept = Box::new(black_box([7_u64; 16])); // BUG: kill-after-box
+        black_box(Box::leak(kept));
     }
-    black_box(Box::leak(nested()));
+    nested();
     end_process();
 }
 
