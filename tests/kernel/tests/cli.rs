@@ -432,7 +432,7 @@ fn resources_that_cannot_be_read_are_reported_when_the_process_ends() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("damaged.sys");
     let bytes = fs::read(common::sample()).unwrap();
-    fs::write(&image, replaced(bytes, b"CRIM", b"XXXX")).unwrap();
+    fs::write(&image, replaced(bytes, b"CRIM", b"MIRC")).unwrap();
     let script = folder.path().join("script.txt");
     fs::write(&script, "add-device\nopen\nrepeat 3000\nwrite \"a\"\nend").unwrap();
     let parent = Command::new(env!("CARGO_BIN_EXE_testkernel"))
