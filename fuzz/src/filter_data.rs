@@ -12,7 +12,9 @@ use std::{
     },
 };
 
-use wdk_etw::{FilterData, Guid, Hooks, Notification, Provider, Registered, guid, traits};
+use wdk_etw::{
+    FilterData, Guid, Hooks, Notification, Provider, Registered, StripedProvider, guid, traits,
+};
 
 /// `EVENT_FILTER_TYPE_SCHEMATIZED`.
 const SCHEMATIZED: u32 = 0x8000_0000;
@@ -39,7 +41,7 @@ thread_local! {
     static SEEN: RefCell<Option<Seen>> = const { RefCell::new(None) };
 }
 
-static PROVIDER: Provider = Provider::new(
+static PROVIDER: StripedProvider = StripedProvider::new(
     guid!("5d1f3c1e-4ad6-4f0e-9b53-2f6d2c3a7e10"),
     &traits!("Fuzzed.Filters"),
 )

@@ -7,10 +7,10 @@ use crate::{
 
 /// A provider's counters. They share no cache line with the enable state's masks, which every
 /// write site reads: counting on one processor must not slow the checks on the others.
-#[repr(align(64))]
+#[cfg_attr(not(target_arch = "aarch64"), repr(align(64)))]
+#[cfg_attr(target_arch = "aarch64", repr(align(128)))]
 pub struct Counters {
     pub failures: Failures,
-    written: AtomicU64,
     dropped: AtomicU64,
     left_out: AtomicU64,
 }
@@ -26,15 +26,10 @@ impl Counters {
         pub const fn new() -> Self {
             Self {
                 failures: Failures::new(),
-                written: AtomicU64::new(0),
                 dropped: AtomicU64::new(0),
                 left_out: AtomicU64::new(0),
             }
         }
-    }
-
-    pub fn count_written(&self) {
-        self.written.fetch_add(1, Ordering::Relaxed);
     }
 
     #[cold]
@@ -45,10 +40,6 @@ impl Counters {
 
     pub fn count_left_out(&self, events: u64) {
         self.left_out.fetch_add(events, Ordering::Relaxed);
-    }
-
-    pub fn written(&self) -> u64 {
-        self.written.load(Ordering::Relaxed)
     }
 
     pub fn dropped(&self) -> u64 {

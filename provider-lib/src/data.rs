@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use crate::plain::PlainData;
+use crate::{opaque, plain::PlainData};
 
 /// A reference to a part of an event's data (`EVENT_DATA_DESCRIPTOR` of evntprov.h).
 ///
@@ -55,8 +55,8 @@ impl<'a> EventDataDescriptor<'a> {
     )]
     pub fn fitting(bytes: &'a [u8]) -> Self {
         // The upper half of the length is 0, and so is the type. The compiler merges both halves
-        // into one store.
-        let length = bytes.len() as u64;
+        // into one store, unless it knows that the upper one is 0.
+        let length = opaque::number(bytes.len() as u64);
         Self {
             address: bytes.as_ptr() as u64,
             size: length as u32,

@@ -122,11 +122,12 @@ impl Provider {
     ) -> Result<(), WriteError> {
         let (level, keyword) = (event.level(), event.keyword());
         if !self.is_enabled_fast(level, keyword)
-            || (self.needs_slow_path() && !self.is_enabled(level, keyword))
+            || (self.matches_all() && !self.is_enabled(level, keyword))
         {
             return Ok(());
         }
         let Some(pass) = self.rundown().enter() else {
+            self.counters.count_dropped();
             return Ok(());
         };
         let event = event.with_channel(Channel::TRACELOGGING);

@@ -121,19 +121,8 @@ pub struct Write<'a, const HAS_METADATA: bool> {
 }
 
 impl Provider {
-    /// Returns whether writes must take the slow path, which begins with [`Self::enter_slow`].
-    #[doc(hidden)]
-    #[must_use]
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "the function compiles to a single load"
-    )]
-    pub fn needs_slow_path(&self) -> bool {
-        self.state().needs_slow_path()
-    }
-
-    /// Starts a write of an event that passed its mask, if the provider is registered.
+    /// Starts a write of an event that passed its mask. Returns `None` if the write must take the slow
+    /// path, which begins with [`Self::enter_slow`], or if the provider is not registered.
     #[doc(hidden)]
     #[must_use]
     #[inline(always)]
@@ -145,10 +134,7 @@ impl Provider {
         &self,
         event: EventRef<HAS_METADATA>,
     ) -> Option<Write<'_, HAS_METADATA>> {
-        let Some(pass) = self.rundown().enter() else {
-            self.counters.count_dropped();
-            return None;
-        };
+        let pass = self.rundown().enter_fast()?;
         Some(Write {
             provider: self,
             event,
@@ -165,11 +151,18 @@ impl Provider {
         event: EventRef<HAS_METADATA>,
     ) -> Option<Write<'_, HAS_METADATA>> {
         let descriptor = event.descriptor();
-        if self.is_enabled(descriptor.level(), descriptor.keyword()) {
-            self.enter(event)
-        } else {
-            None
+        if !self.is_enabled(descriptor.level(), descriptor.keyword()) {
+            return None;
         }
+        let Some(pass) = self.rundown().enter() else {
+            self.counters.count_dropped();
+            return None;
+        };
+        Some(Write {
+            provider: self,
+            event,
+            pass,
+        })
     }
 }
 
@@ -245,9 +238,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         data: &[EventDataDescriptor<'_>; N],
     ) -> NtStatus {
         let mut descriptor = *self.event.descriptor();
-        if descriptor.channel() == Channel::PROVIDER_METADATA
-            && self.provider.state().traits_refused()
-        {
+        if descriptor.channel() == Channel::PROVIDER_METADATA && self.provider.traits_refused() {
             descriptor = descriptor.with_channel(Channel::NONE);
         }
         self.provider

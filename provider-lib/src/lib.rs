@@ -112,6 +112,7 @@ mod filter;
 mod limit;
 mod mode;
 mod notification;
+mod opaque;
 mod plain;
 mod pool;
 mod provider;
@@ -137,7 +138,11 @@ pub use crate::{
     notification::{Composite, Control, Notification},
     plain::PlainData,
     pool::POOL_TAG,
-    provider::{Hook, Hooks, Provider, Refusals, RegisterError, Registered, UnregisterError},
+    provider::{
+        DEFAULT_STRIPES, Hook, Hooks, Provider, Refusals, RegisterError, Registered,
+        StripedProvider, UnregisterError,
+    },
+    rundown::Stripe,
     statistics::Statistics,
     traced::{HasStatus, Traced},
     traits::{Traits, TraitsBuffer, TraitsError},
@@ -199,6 +204,7 @@ pub use wdk_etw_macros::event;
 /// | `manifest = "…"` | a manifest, relative to the package's folder, from which `wdk-etw-build` generates the image's resources; it must agree with the declaration |
 /// | `binary_tracking` | [`Provider::with_binary_tracking`] |
 /// | `statistics` | [`Provider::with_statistics`] |
+/// | `stripes = 16` | the number of stripes of the [`StripedProvider`], a power of two up to 64; 1 takes 64 bytes and is enough for a driver that writes few events |
 /// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`]; the path is resolved inside the module |
 ///
 /// ETW adds a provider's traits to each of its events. A provider that needs none (all its
@@ -380,5 +386,9 @@ pub mod __facade {
 /// The types that the model checker tests.
 #[cfg(loom)]
 pub mod model {
-    pub use crate::{rundown::Rundown, state::EnableState};
+    pub use crate::{
+        rundown::{Reason, Rundown, Stripe},
+        state::EnableState,
+        sync::set_place,
+    };
 }

@@ -1,6 +1,6 @@
 //! Providers and their registration.
 
-use core::{cell::UnsafeCell, ffi::c_void, fmt, ptr};
+use core::{cell::UnsafeCell, ffi::c_void, fmt, ops::Deref, ptr};
 
 use crate::{
     Composite, EventDataDescriptor, EventDescriptor, Failures, FilterData, Guid, Keyword, Level,
@@ -10,9 +10,9 @@ use crate::{
     filter::guid_from_raw,
     notification::{Control, Notification},
     pool::PoolCopy,
-    rundown::{Pass, Rundown},
+    rundown::{Pass, Reason, Rundown, Stripe},
     state::EnableState,
-    sync::{AtomicU8, AtomicU64, Ordering, const_unless_loom},
+    sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, const_unless_loom},
 };
 
 /// `EVENT_CONTROL_CODE_*`.
@@ -218,23 +218,66 @@ unsafe impl Sync for Shared {}
 ///
 /// Code on all processors and at all IRQLs can share a provider. Only a `static` can be
 /// registered, because ETW keeps the provider's address until it is unregistered.
-pub struct Provider {
+///
+/// The `static` is a [`StripedProvider`], which has a number of stripes; code that uses a provider
+/// takes a `&Provider`, which has any number.
+///
+/// What changes only when a session or the driver changes something is in other cache lines than
+/// what writes change.
+#[repr(C)]
+#[cfg_attr(not(target_arch = "aarch64"), repr(align(64)))]
+#[cfg_attr(target_arch = "aarch64", repr(align(128)))]
+pub struct Provider<S: ?Sized = [Stripe]> {
     state: EnableState,
-    rundown: Rundown,
-    phase: AtomicU8,
     handle: AtomicU64,
-    pub(crate) counters: Counters,
     registration: Shared,
+    /// The [`Reason`]s that the rundown has.
+    reasons: AtomicU32,
+    phase: AtomicU8,
     sets_traits: bool,
     binary_tracking: bool,
     /// Writes the event with the counters, if the provider counts the events that it writes.
-    pub(crate) write_statistics: Option<fn(&Self)>,
+    pub(crate) write_statistics: Option<fn(&Provider)>,
+    /// The number of stripes.
+    stripes: usize,
     id: Guid,
     traits: &'static Traits,
     hooks: Hooks,
+    pub(crate) counters: Counters,
+    rundown: Rundown<S>,
 }
 
-impl Provider {
+/// A [`Provider`] with `N` stripes, a power of two up to 64.
+///
+/// Each write in progress is counted in the stripe of its stack, so that writes on different
+/// processors mostly change different cache lines. A stripe takes 64 bytes; one is enough for a driver
+/// that writes few events. Two threads use the same stripe with a probability of about 1 in `N`.
+///
+/// ```
+/// use wdk_etw::{StripedProvider, guid_of_name, traits};
+///
+/// static PROVIDER: StripedProvider<4> =
+///     StripedProvider::new(guid_of_name!("Contoso.Driver"), &traits!("Contoso.Driver"));
+/// ```
+pub type StripedProvider<const N: usize = DEFAULT_STRIPES> = Provider<[Stripe; N]>;
+
+/// The number of stripes of a provider that chooses none.
+pub const DEFAULT_STRIPES: usize = 16;
+
+impl<const N: usize> Deref for Provider<[Stripe; N]> {
+    type Target = Provider;
+
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "the function only adds the number of stripes"
+    )]
+    fn deref(&self) -> &Provider {
+        self
+    }
+}
+
+impl<const N: usize> Provider<[Stripe; N]> {
     const_unless_loom! {
         /// Creates a provider with a GUID and traits, which [`guid_of_name!`](crate::guid_of_name!)
         /// and [`traits!`](crate::traits!) create at compile time.
@@ -242,20 +285,22 @@ impl Provider {
         pub const fn new(id: Guid, traits: &'static Traits) -> Self {
             Self {
                 state: EnableState::new(),
-                rundown: Rundown::new(),
-                phase: AtomicU8::new(UNREGISTERED),
                 handle: AtomicU64::new(0),
-                counters: Counters::new(),
                 registration: Shared(UnsafeCell::new(Registration {
                     descriptor: EventDataDescriptor::EMPTY,
                     copy: None,
                 })),
+                reasons: AtomicU32::new(0),
+                phase: AtomicU8::new(UNREGISTERED),
                 sets_traits: true,
                 binary_tracking: false,
                 write_statistics: None,
+                stripes: N,
                 id,
                 traits,
                 hooks: Hooks::NONE,
+                counters: Counters::new(),
+                rundown: Rundown::new(),
             }
         }
     }
@@ -284,7 +329,9 @@ impl Provider {
         self.binary_tracking = true;
         self
     }
+}
 
+impl Provider {
     /// Returns the provider's GUID.
     #[must_use]
     pub const fn id(&self) -> Guid {
@@ -376,7 +423,7 @@ impl Provider {
         });
         if !status.is_success() {
             // The callback may have run although the registration failed.
-            self.state.disable();
+            self.disable();
             drop(copy);
             self.phase.store(UNREGISTERED, Ordering::Release);
             return Err(RegisterError::Refused(status));
@@ -395,9 +442,8 @@ impl Provider {
         // Traits that were passed for this registration are always set.
         let sets_traits = self.sets_traits || registration.copy.is_some();
         let refusals = self.configure(handle, sets_traits.then_some(blob));
-        self.state.set_traits_refused(refusals.traits.is_some());
-        self.state
-            .set_counts_written(self.write_statistics.is_some());
+        self.set_reason(Reason::TraitsRefused, refusals.traits.is_some());
+        self.set_reason(Reason::CountsWritten, self.write_statistics.is_some());
         self.handle.store(handle, Ordering::Relaxed);
         self.rundown.open();
         self.phase.store(REGISTERED, Ordering::Release);
@@ -477,7 +523,7 @@ impl Provider {
         }
         self.handle.store(0, Ordering::Relaxed);
         // A notification may have enabled the provider again before `EtwUnregister`.
-        self.state.disable();
+        self.disable();
         // SAFETY: the rundown is closed, and this is the only thread that changes it.
         let registration = unsafe { &mut *self.registration.0.get() };
         registration.descriptor = EventDataDescriptor::EMPTY;
@@ -550,10 +596,6 @@ impl Provider {
         &self.counters.failures
     }
 
-    pub(crate) const fn state(&self) -> &EnableState {
-        &self.state
-    }
-
     pub(crate) const fn rundown(&self) -> &Rundown {
         &self.rundown
     }
@@ -576,6 +618,59 @@ impl Provider {
         self.handle.load(Ordering::Relaxed)
     }
 
+    /// Disables the provider, as ETW or as the end of its registration.
+    fn disable(&self) {
+        self.state.disable();
+        self.set_reason(Reason::MatchAll, false);
+    }
+
+    /// Makes writes take the slow path for a reason, or no longer.
+    fn set_reason(&self, reason: Reason, is_set: bool) {
+        let bit = reason as u32;
+        if is_set {
+            if self.reasons.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+                self.rundown.add_reason(reason);
+            }
+        } else if self.reasons.fetch_and(!bit, Ordering::Relaxed) & bit != 0 {
+            self.rundown.remove_reason(reason);
+        }
+    }
+
+    /// Returns whether sessions have match-all keywords, which the masks do not contain. During an
+    /// update the answer may be the old one, which is safe because ETW filters again for each session.
+    pub(crate) fn matches_all(&self) -> bool {
+        self.has_reason(Reason::MatchAll)
+    }
+
+    /// Returns whether ETW refused the registration's traits.
+    pub(crate) fn traits_refused(&self) -> bool {
+        self.has_reason(Reason::TraitsRefused)
+    }
+
+    fn has_reason(&self, reason: Reason) -> bool {
+        self.reasons.load(Ordering::Relaxed) & reason as u32 != 0
+    }
+
+    /// Returns the provider at the address that [`Self::complete`] passes to ETW.
+    ///
+    /// # Safety
+    ///
+    /// The address must be that of a [`StripedProvider`] that is a static, or null.
+    unsafe fn from_context(context: *const c_void) -> Option<&'static Self> {
+        if context.is_null() {
+            return None;
+        }
+        // The fields before the stripes are where they are for any number of these.
+        let head = context.cast::<Provider<[Stripe; 0]>>();
+        // SAFETY: the address is that of a provider, as the caller guarantees.
+        let stripes = unsafe { &raw const (*head).stripes };
+        // SAFETY: the number never changes.
+        let stripes = unsafe { stripes.read() };
+        let whole = ptr::slice_from_raw_parts(context.cast::<Stripe>(), stripes) as *const Self;
+        // SAFETY: the address is that of a static provider with this number of stripes.
+        Some(unsafe { &*whole })
+    }
+
     /// Updates the enable state and calls the hook.
     fn notify(
         &self,
@@ -586,10 +681,12 @@ impl Provider {
     ) {
         let (control, hook) = match code {
             DISABLE => {
-                self.state.disable();
+                self.disable();
                 (Control::Disable, self.hooks.on_disable)
             }
             ENABLE => {
+                // The masks do not contain the match-all keywords.
+                self.set_reason(Reason::MatchAll, delivered.match_all.bits() != 0);
                 self.state.enable(delivered);
                 (Control::Enable(delivered), self.hooks.on_enable)
             }
@@ -631,7 +728,7 @@ unsafe extern "system" fn enable_callback(
     context: *mut c_void,
 ) {
     // SAFETY: the context is the provider that `complete` passed, which is a static.
-    let Some(provider) = (unsafe { context.cast::<Provider>().as_ref() }) else {
+    let Some(provider) = (unsafe { Provider::from_context(context) }) else {
         return;
     };
     // SAFETY: ETW passes a valid pointer or null.
@@ -640,4 +737,50 @@ unsafe extern "system" fn enable_callback(
     let filter = unsafe { FilterData::from_raw(filter_data) };
     let delivered = Composite::delivered(level, match_any_keyword, match_all_keyword);
     provider.notify(control_code, delivered, source, filter);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use core::mem::offset_of;
+
+    use super::*;
+
+    /// The size of a cache line in bytes.
+    const LINE: usize = 64;
+
+    type One = StripedProvider<1>;
+
+    #[test]
+    fn what_writes_change_shares_no_cache_line_with_what_they_only_read() {
+        // The fields are in this order.
+        let ends_of_what_is_read = [
+            offset_of!(One, state) + size_of::<EnableState>(),
+            offset_of!(One, handle) + size_of::<AtomicU64>(),
+            offset_of!(One, registration) + size_of::<Shared>(),
+            offset_of!(One, reasons) + size_of::<AtomicU32>(),
+            offset_of!(One, traits) + size_of::<&Traits>(),
+            offset_of!(One, hooks) + size_of::<Hooks>(),
+        ];
+        let counters = offset_of!(One, counters);
+        for end in ends_of_what_is_read {
+            assert!(end <= counters);
+        }
+        let rundown = offset_of!(One, rundown);
+        assert_eq!(
+            (counters % LINE, rundown % LINE, align_of::<One>()),
+            (0, 0, LINE)
+        );
+        assert!(counters + size_of::<Counters>() <= rundown);
+        assert_eq!(size_of::<Stripe>(), LINE);
+        assert_eq!(size_of::<StripedProvider<16>>(), rundown + 16 * LINE);
+    }
+
+    #[test]
+    fn a_write_reads_two_lines_besides_its_stripe() {
+        // The masks, and the handle with the traits' descriptor.
+        assert_eq!(offset_of!(One, state), 0);
+        let registration = offset_of!(One, registration) + size_of::<EventDataDescriptor<'_>>();
+        assert_eq!(offset_of!(One, handle) / LINE, 1);
+        assert_eq!((registration - 1) / LINE, 1);
+    }
 }

@@ -1,14 +1,83 @@
 //! Rundown protection of the registration's handle.
+//!
+//! Writes in progress are counted. On a machine with many processors, one count would cost each of
+//! them the cache line that the last one wrote, so there are several counts, each in a line of its own,
+//! and a write uses the one that belongs to its stack.
 
-use crate::sync::{AtomicU32, Ordering, const_unless_loom};
+use crate::{
+    opaque,
+    sync::{AtomicU32, AtomicU64, Ordering, const_unless_loom, place},
+};
 
-/// Set while there is no valid handle.
-const CLOSED: u32 = 1 << 31;
+/// The unit of the reasons why a write cannot take the fast path; the bits below count the writes in
+/// progress. Reasons are subtracted, so that the word is negative if there is one.
+const REASON: u32 = 1 << 26;
+/// The low bits, which count the writes in progress.
+const COUNT: u32 = REASON - 1;
+/// The reason that there is no valid handle, in units. It outweighs all [`Reason`]s, also when one
+/// thread removes these while another still adds them: an open stripe has at least −7 units, and a
+/// closed one at most −9.
+const CLOSED: u32 = 16;
+/// A stripe with more units than this is open.
+const OPEN_ABOVE: i32 = -8;
+
+const _: () = {
+    let all = Reason::MatchAll as i32 + Reason::TraitsRefused as i32 + Reason::CountsWritten as i32;
+    let closed = CLOSED.cast_signed();
+    assert!(-all > OPEN_ABOVE && all - closed <= OPEN_ABOVE);
+    // The sum fits.
+    assert!(closed + all <= 1 << (31 - REASON.trailing_zeros()));
+};
+
+/// A reason why writes must take the slow path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Sessions have match-all keywords, which the masks do not contain.
+    MatchAll = 1,
+    /// ETW refused the registration's traits, so manifest events must not use channel 12, which
+    /// requires traits.
+    TraitsRefused = 2,
+    /// The provider counts the events that it writes.
+    CountsWritten = 4,
+}
+
+/// A count of writes in progress, in a cache line of its own: what WDK's
+/// `SYSTEM_CACHE_ALIGNMENT_SIZE` says, 64 bytes on x64 and 128 on ARM64.
+#[derive(Debug)]
+#[repr(C)]
+#[cfg_attr(not(target_arch = "aarch64"), repr(align(64)))]
+#[cfg_attr(target_arch = "aarch64", repr(align(128)))]
+pub struct Stripe {
+    word: AtomicU32,
+    /// The events that were written in this stripe, if the provider counts them.
+    written: AtomicU64,
+}
+
+impl Stripe {
+    const_unless_loom! {
+        /// Creates a closed stripe.
+        const fn new() -> Self {
+            Self {
+                word: AtomicU32::new(CLOSED.wrapping_mul(REASON).wrapping_neg()),
+                written: AtomicU64::new(0),
+            }
+        }
+    }
+
+    /// Subtracts a number of reasons, and returns the word before.
+    fn add_reasons(&self, units: u32, order: Ordering) -> u32 {
+        self.word.fetch_sub(units.wrapping_mul(REASON), order)
+    }
+
+    fn remove_reasons(&self, units: u32, order: Ordering) {
+        self.word.fetch_add(units.wrapping_mul(REASON), order);
+    }
+}
 
 /// Counts the writes in progress, and admits no writes while it is closed.
 ///
 /// A write enters and leaves with one atomic operation each, and never waits, at any IRQL. The
-/// closing thread, at `PASSIVE_LEVEL`, waits until the count is zero.
+/// closing thread, at `PASSIVE_LEVEL`, waits until all counts are zero.
 ///
 /// The wait ends: a closed rundown admits no writes, and every write in progress is in one call of
 /// `EtwWriteEx`, `EtwProviderEnabled` or `EtwEventEnabled`, which do not block and do not run the
@@ -16,55 +85,154 @@ const CLOSED: u32 = 1 << 31;
 /// one runs the closing thread. A writer below `DISPATCH_LEVEL` may have been preempted on this
 /// processor by the closing thread, if that has a higher priority. Spinning would keep such a
 /// writer from running, so the closing thread sleeps between two checks.
-pub struct Rundown {
-    word: AtomicU32,
+#[derive(Debug)]
+#[repr(C)]
+pub struct Rundown<S: ?Sized = [Stripe]> {
+    stripes: S,
 }
 
 /// A write in progress; dropping it ends the write.
 pub struct Pass<'a> {
-    rundown: &'a Rundown,
+    stripe: &'a Stripe,
+}
+
+impl Pass<'_> {
+    /// Counts an event that was written; see [`Rundown::written`].
+    pub fn count_written(&self) {
+        self.stripe.written.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         // Release: the write happens before everything that the closing thread does once the
         // count is zero.
-        self.rundown.word.fetch_sub(1, Ordering::Release);
+        self.stripe.word.fetch_sub(1, Ordering::Release);
     }
 }
 
-impl Rundown {
-    const_unless_loom! {
-        /// Creates a closed rundown.
-        pub const fn new() -> Self {
-            Self {
-                word: AtomicU32::new(CLOSED),
-            }
+#[cfg(not(loom))]
+impl<const N: usize> Rundown<[Stripe; N]> {
+    /// Creates a closed rundown with `N` stripes, a power of two.
+    pub const fn new() -> Self {
+        const {
+            assert!(
+                N.is_power_of_two() && N <= MAX_STRIPES,
+                "a provider has 1, 2, 4, 8, 16, 32 or 64 stripes"
+            );
         }
+        Self {
+            stripes: [const { Stripe::new() }; N],
+        }
+    }
+}
+
+#[cfg(loom)]
+impl<const N: usize> Rundown<[Stripe; N]> {
+    /// Creates a closed rundown with `N` stripes, a power of two.
+    pub fn new() -> Self {
+        const {
+            assert!(N.is_power_of_two() && N <= MAX_STRIPES);
+        }
+        Self {
+            stripes: core::array::from_fn(|_| Stripe::new()),
+        }
+    }
+}
+
+/// The largest number of stripes.
+const MAX_STRIPES: usize = 64;
+
+impl Rundown {
+    /// Returns the stripe of the current stack.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "the function compiles to a few instructions at the start of each write"
+    )]
+    fn stripe(&self) -> Option<&Stripe> {
+        let count = self.stripes.len();
+        if count == 1 {
+            return self.stripes.first();
+        }
+        // Otherwise the compiler adds the offset in the provider last, by one more instruction.
+        let stripes = opaque::slice(&self.stripes);
+        // The number of stripes is a power of two, and a constant where the provider is known.
+        stripes.get(place() & count.wrapping_sub(1))
+    }
+
+    /// Starts a write on the fast path. Returns `None` while the rundown is closed or there is a
+    /// [`Reason`] for the slow path.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "inlined once, at the start of each event's write function"
+    )]
+    pub fn enter_fast(&self) -> Option<Pass<'_>> {
+        let pass = Pass {
+            stripe: self.stripe()?,
+        };
+        // Acquire: everything before `open` happens before the write. The word is negative if there
+        // is a reason, so that this is one instruction and a branch on the sign. Dropping the pass
+        // restores the count; a closing thread then checks once more.
+        let before = pass.stripe.word.fetch_add(1, Ordering::Acquire);
+        (before.cast_signed() >= 0).then_some(pass)
     }
 
     /// Starts a write, or returns `None` while the rundown is closed.
     pub fn enter(&self) -> Option<Pass<'_>> {
-        let pass = Pass { rundown: self };
-        // Acquire: everything before `open` happens before the write. `CLOSED` is the top bit, so
-        // that this is one instruction and a branch on its sign. While the rundown is closed,
-        // dropping the pass restores the count. That is rare, because the masks are cleared first;
-        // the closing thread then checks once more.
-        (self.word.fetch_add(1, Ordering::Acquire) & CLOSED == 0).then_some(pass)
+        let pass = Pass {
+            stripe: self.stripe()?,
+        };
+        let before = pass.stripe.word.fetch_add(1, Ordering::Acquire);
+        (units(before) > OPEN_ABOVE).then_some(pass)
     }
 
     /// Opens the rundown.
     pub fn open(&self) {
-        self.word.fetch_and(!CLOSED, Ordering::Release);
+        for stripe in &self.stripes {
+            stripe.remove_reasons(CLOSED, Ordering::Release);
+        }
     }
 
     /// Closes the rundown, and waits until the writes in progress have finished. Between two checks
     /// it calls `pause`, which must let other threads run, including those of lower priority.
     pub fn close(&self, pause: impl Fn()) {
-        let mut word = self.word.fetch_or(CLOSED, Ordering::Acquire);
-        while word & !CLOSED != 0 {
-            pause();
-            word = self.word.load(Ordering::Acquire);
+        for stripe in &self.stripes {
+            stripe.add_reasons(CLOSED, Ordering::Acquire);
+        }
+        for stripe in &self.stripes {
+            // The stripe admits no writes any more.
+            while stripe.word.load(Ordering::Acquire) & COUNT != 0 {
+                pause();
+            }
         }
     }
+
+    /// Returns the number of events that [`Pass::count_written`] counted.
+    pub fn written(&self) -> u64 {
+        self.stripes.iter().fold(0, |sum, stripe| {
+            sum.wrapping_add(stripe.written.load(Ordering::Relaxed))
+        })
+    }
+
+    /// Adds a reason for the slow path. Every call that adds a reason must be followed by one that
+    /// removes it before the next that adds it; they may run at the same time.
+    pub fn add_reason(&self, reason: Reason) {
+        for stripe in &self.stripes {
+            stripe.add_reasons(reason as u32, Ordering::Relaxed);
+        }
+    }
+
+    /// Removes a reason for the slow path; see [`Self::add_reason`].
+    pub fn remove_reason(&self, reason: Reason) {
+        for stripe in &self.stripes {
+            stripe.remove_reasons(reason as u32, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Returns the reasons in a word as a signed number of units.
+const fn units(word: u32) -> i32 {
+    word.cast_signed() >> REASON.trailing_zeros()
 }

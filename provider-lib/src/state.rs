@@ -49,20 +49,10 @@ impl Slot {
     }
 }
 
-/// A reason for the slow path: sessions have match-all keywords, which the masks do not contain.
-const MATCH_ALL: u32 = 1;
-/// A reason for the slow path: ETW refused the registration's traits, so manifest events must not
-/// use channel 12, which requires traits.
-const TRAITS_REFUSED: u32 = 2;
-/// A reason for the slow path: the provider counts the events that it writes.
-const COUNTS_WRITTEN: u32 = 4;
-
 /// A provider's enable state.
+#[repr(C)]
 pub struct EnableState {
     masks: [AtomicU64; LEVELS],
-    /// The reasons why writes must take the slow path: [`MATCH_ALL`], [`TRAITS_REFUSED`],
-    /// [`COUNTS_WRITTEN`].
-    slow_path: AtomicU32,
     current: AtomicU32,
     slots: [Slot; 2],
 }
@@ -80,7 +70,6 @@ impl EnableState {
                     AtomicU64::new(0),
                     AtomicU64::new(0),
                 ],
-                slow_path: AtomicU32::new(0),
                 current: AtomicU32::new(0),
                 slots: [Slot::new(), Slot::new()],
             }
@@ -107,46 +96,6 @@ impl EnableState {
                 }
             },
         )
-    }
-
-    /// Returns whether writes must take the slow path, which is rare: sessions have match-all
-    /// keywords, ETW refused the registration's traits, or the provider counts its events. During an update the answer may be the
-    /// old one, which is safe because ETW filters again for each session.
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "the function compiles to a single load"
-    )]
-    pub fn needs_slow_path(&self) -> bool {
-        self.slow_path.load(Ordering::Relaxed) != 0
-    }
-
-    /// Returns whether ETW refused the registration's traits.
-    pub fn traits_refused(&self) -> bool {
-        self.slow_path.load(Ordering::Relaxed) & TRAITS_REFUSED != 0
-    }
-
-    /// Records whether ETW refused the registration's traits.
-    pub fn set_traits_refused(&self, refused: bool) {
-        self.set_slow_path(TRAITS_REFUSED, refused);
-    }
-
-    /// Returns whether the provider counts the events that it writes.
-    pub fn counts_written(&self) -> bool {
-        self.slow_path.load(Ordering::Relaxed) & COUNTS_WRITTEN != 0
-    }
-
-    /// Sets whether the provider counts the events that it writes.
-    pub fn set_counts_written(&self, counts: bool) {
-        self.set_slow_path(COUNTS_WRITTEN, counts);
-    }
-
-    fn set_slow_path(&self, reason: u32, needed: bool) {
-        if needed {
-            self.slow_path.fetch_or(reason, Ordering::Relaxed);
-        } else {
-            self.slow_path.fetch_and(!reason, Ordering::Relaxed);
-        }
     }
 
     /// Returns whether a session enables events of this level and keyword, by the composite: its
@@ -205,8 +154,6 @@ impl EnableState {
     }
 
     fn set_masks(&self, composite: Option<Composite>) {
-        let matches_all = composite.is_some_and(|composite| composite.match_all.bits() != 0);
-        self.set_slow_path(MATCH_ALL, matches_all);
         for (level, mask) in (0_u8..).zip(&self.masks) {
             let value = match composite {
                 Some(composite) if level <= composite.level.0 => composite.match_any.bits(),

@@ -2,7 +2,7 @@
 
 use crate::{
     Channel, EventDataDescriptor, EventDescriptor, Keyword, Level, NtStatus, Opcode, Provider,
-    event::EventBlob, failures::STATUSES, write::Plain,
+    Stripe, event::EventBlob, failures::STATUSES, write::Plain,
 };
 
 /// The values of a provider's counters since the driver was loaded.
@@ -58,7 +58,7 @@ static EVENT: EventBlob<{ METADATA.len() }> = EventBlob::new(
     *METADATA,
 );
 
-impl Provider {
+impl<const N: usize> Provider<[Stripe; N]> {
     /// Makes the provider count the events that ETW accepts ([`Statistics::written`]), and write an
     /// event `ProviderStatistics` when a session requests the provider's state. In a declaration
     /// the word `statistics` does this.
@@ -71,14 +71,16 @@ impl Provider {
         self.write_statistics = Some(write_statistics);
         self
     }
+}
 
+impl Provider {
     /// Returns the values of the provider's counters.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let counters = &self.counters;
         let failures = &counters.failures;
         Statistics {
-            written: self.write_statistics.map(|_| counters.written()),
+            written: self.write_statistics.map(|_| self.rundown().written()),
             failed: STATUSES.map(|status| (status, failures.with_status(status))),
             failed_otherwise: failures.otherwise(),
             cut: failures.cut(),

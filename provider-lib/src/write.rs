@@ -250,8 +250,8 @@ impl Provider {
         data: &[EventDataDescriptor<'_>; N],
     ) -> NtStatus {
         let status = self.write_ex(pass, event, options, data);
-        if status.is_success() && self.state().counts_written() {
-            self.counters.count_written();
+        if status.is_success() && self.write_statistics.is_some() {
+            pass.count_written();
         }
         status
     }

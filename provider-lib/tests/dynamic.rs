@@ -17,10 +17,12 @@ use etl_file::{
 use proptest::prelude::*;
 use wdk_etw::{
     ActivityId, DynamicEvent, EventDescriptor, EventMetadata, EventMetadataError, Guid, Keyword,
-    Level, NtStatus, Opcode, Provider, Registered, WriteError, WriteOptions, guid_of_name, traits,
+    Level, NtStatus, Opcode, Registered, StripedProvider, WriteError, WriteOptions, guid_of_name,
+    traits,
 };
 
-static PROVIDER: Provider = Provider::new(guid_of_name!("Test.Dynamic"), &traits!("Test.Dynamic"));
+static PROVIDER: StripedProvider =
+    StripedProvider::new(guid_of_name!("Test.Dynamic"), &traits!("Test.Dynamic"));
 
 const KEYWORD: Keyword = Keyword::bit::<3>();
 const EVENT: EventDescriptor =

@@ -15,13 +15,13 @@ use std::sync::{
 use common::{CAPTURE_STATE, DISABLE, ENABLE, turn};
 use wdk_etw::{
     Composite, Control, FilterHeader, Guid, Hooks, Keyword, Level, Notification, Provider,
-    Registered, event, guid_of_name, traits,
+    Registered, StripedProvider, event, guid_of_name, traits,
 };
 
 macro_rules! provider {
     ($hooks:expr) => {{
-        static PROVIDER: Provider =
-            Provider::new(guid_of_name!("Test"), &traits!("Test")).with_hooks($hooks);
+        static PROVIDER: StripedProvider =
+            StripedProvider::new(guid_of_name!("Test"), &traits!("Test")).with_hooks($hooks);
         &PROVIDER
     }};
     () => {

@@ -10,8 +10,8 @@ mod common;
 use common::{ACCESS_DENIED, Call, ENABLE, NO_MEMORY, turn};
 use wdk_etw::{
     ActivityError, ActivityId, EventDescriptor, Guid, Hooks, Keyword, Level, Notification,
-    NtStatus, POOL_TAG, Provider, Refusals, RegisterError, Registered, TraitsBuffer,
-    UnregisterError, WriteOptions, event, guid_of_name, traits,
+    NtStatus, POOL_TAG, Provider, Refusals, RegisterError, Registered, StripedProvider,
+    TraitsBuffer, UnregisterError, WriteOptions, event, guid_of_name, traits,
 };
 
 const NAME: &str = "Contoso.Sample";
@@ -19,7 +19,7 @@ const ID: Guid = guid_of_name!(NAME);
 
 macro_rules! provider {
     () => {{
-        static PROVIDER: Provider = Provider::new(
+        static PROVIDER: StripedProvider = StripedProvider::new(
             ID,
             &traits!(NAME, group = "faaf2f61-9b26-4591-9bb1-b9b8bae2d34c"),
         );
@@ -200,7 +200,7 @@ fn second_set_traits_is_reported() {
         // Simulates that the traits of this registration are already set.
         common::set_traits(0x1001);
     }
-    static PROVIDER: Provider = Provider::new(ID, &traits!(NAME)).with_hooks(Hooks {
+    static PROVIDER: StripedProvider = StripedProvider::new(ID, &traits!(NAME)).with_hooks(Hooks {
         on_enable: Some(set_first),
         ..Hooks::NONE
     });
@@ -294,7 +294,8 @@ fn a_registration_that_fails_leaves_no_pool_behind() {
 
 #[test]
 fn an_image_is_tracked_if_its_provider_requests_it() {
-    static PROVIDER: Provider = Provider::new(ID, &traits!(NAME)).with_binary_tracking();
+    static PROVIDER: StripedProvider =
+        StripedProvider::new(ID, &traits!(NAME)).with_binary_tracking();
     let etw = turn();
     assert_eq!(PROVIDER.register(), Ok(Registered::Complete));
     assert_eq!(
@@ -345,9 +346,9 @@ fn debug_builds_refuse_calls_above_the_highest_irql() {
 
 #[test]
 fn several_registrations_of_the_same_and_other_guids_are_independent() {
-    static FIRST: Provider = Provider::new(ID, &traits!(NAME));
-    static SECOND: Provider = Provider::new(ID, &traits!(NAME));
-    static OTHER: Provider = Provider::new(guid_of_name!("Other"), &traits!("Other"));
+    static FIRST: StripedProvider = StripedProvider::new(ID, &traits!(NAME));
+    static SECOND: StripedProvider = StripedProvider::new(ID, &traits!(NAME));
+    static OTHER: StripedProvider = StripedProvider::new(guid_of_name!("Other"), &traits!("Other"));
     let etw = turn();
     for provider in [&FIRST, &SECOND, &OTHER] {
         assert_eq!(provider.register(), Ok(Registered::Complete));
@@ -365,7 +366,7 @@ fn several_registrations_of_the_same_and_other_guids_are_independent() {
 #[test]
 fn a_hook_that_registers_unregisters_or_writes_too_early_does_no_harm() {
     static RESULTS: std::sync::Mutex<Vec<bool>> = std::sync::Mutex::new(Vec::new());
-    static PROVIDER: Provider = Provider::new(ID, &traits!(NAME)).with_hooks(Hooks {
+    static PROVIDER: StripedProvider = StripedProvider::new(ID, &traits!(NAME)).with_hooks(Hooks {
         on_enable: Some(meddle),
         ..Hooks::NONE
     });

@@ -10,11 +10,12 @@ mod common;
 use common::{Call, ENABLE, NO_MEMORY, Turn, turn};
 use wdk_etw::{
     ActivityId, Channel, EventDataDescriptor, EventDescriptor, Guid, Keyword, Level,
-    MAX_DATA_DESCRIPTORS, NtStatus, Opcode, Provider, Registered, WriteError, WriteFlags,
+    MAX_DATA_DESCRIPTORS, NtStatus, Opcode, Registered, StripedProvider, WriteError, WriteFlags,
     WriteOptions, guid, guid_of_name, traits,
 };
 
-static PROVIDER: Provider = Provider::new(guid_of_name!("Test"), &traits!("Test", 200 => *b"x"));
+static PROVIDER: StripedProvider =
+    StripedProvider::new(guid_of_name!("Test"), &traits!("Test", 200 => *b"x"));
 
 const EVENT: EventDescriptor = EventDescriptor::new(7, 2, Level::ERROR, Keyword::bit::<3>())
     .with_task(9)

@@ -9,7 +9,10 @@ use wdk_etw_schema::{
     tracelogging,
 };
 
-use crate::{names, writer::Writer};
+use crate::{
+    names,
+    writer::{Writer, in_order},
+};
 
 /// Generates the event, its check and its write.
 pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
@@ -79,6 +82,12 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
             )
         }
     };
+    let arguments = in_order(
+        &layout,
+        &quote!(__WDK_ETW_EVENT.tracelogging()),
+        &options,
+        values,
+    );
     Ok(quote_spanned! { Span::mixed_site() => {
         const __WDK_ETW_KEYWORD: ::wdk_etw::Keyword = #keyword;
         static __WDK_ETW_EVENT: ::wdk_etw::__macro::EventBlob<#size> =
@@ -95,12 +104,7 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         let __wdk_etw_provider: &::wdk_etw::Provider = &#provider;
         if __wdk_etw_provider.is_enabled_fast(::wdk_etw::Level(#level), __WDK_ETW_KEYWORD) #admits {
             // The provider counts the failure; `event!` returns no result.
-            let __wdk_etw_status = __wdk_etw_write(
-                __wdk_etw_provider,
-                __WDK_ETW_EVENT.tracelogging(),
-                #options,
-                #(#values,)*
-            );
+            let __wdk_etw_status = __wdk_etw_write(__wdk_etw_provider, #arguments);
         }
     }})
 }

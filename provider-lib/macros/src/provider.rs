@@ -10,7 +10,10 @@ use wdk_etw_schema::{
     tracelogging::{self, Types},
 };
 
-use crate::{names, writer::Writer};
+use crate::{
+    names,
+    writer::{Writer, in_order},
+};
 
 /// Returns the attribute that silences warnings in generated items. A driver does not have to use
 /// everything that it declares.
@@ -127,6 +130,10 @@ fn registration(provider: &Provider) -> TokenStream {
         .then(|| quote!(.with_binary_tracking()));
     let mode = mode();
     let statistics = provider.statistics.then(|| quote!(.with_statistics()));
+    let stripes = provider.stripes.map(|stripes| {
+        let stripes = usize::from(stripes);
+        quote!(<#stripes>)
+    });
     let doc = format!(" The provider {name}, `{}`.", provider.guid);
     quote! {
         #mode
@@ -140,8 +147,8 @@ fn registration(provider: &Provider) -> TokenStream {
         #group_constant
 
         #[doc = #doc]
-        pub static PROVIDER: ::wdk_etw::Provider =
-            ::wdk_etw::Provider::new(ID, &__WDK_ETW_TRAITS).with_hooks(::wdk_etw::Hooks {
+        pub static PROVIDER: ::wdk_etw::StripedProvider #stripes =
+            ::wdk_etw::StripedProvider::new(ID, &__WDK_ETW_TRAITS).with_hooks(::wdk_etw::Hooks {
                 on_enable: #on_enable,
                 on_disable: #on_disable,
                 on_capture_state: #on_capture_state,
@@ -459,6 +466,12 @@ impl Writers<'_> {
         let metadata = Literal::byte_string(&metadata);
         let idents = names::parameters(event);
         let options = Ident::new("options", Span::mixed_site());
+        let arguments = in_order(
+            &layout,
+            &quote!(__WDK_ETW_EVENT.#kind()),
+            &quote!(#options),
+            &idents,
+        );
         let types: Vec<_> = event
             .fields
             .iter()
@@ -528,7 +541,7 @@ impl Writers<'_> {
                     #(#idents: #types),*
                 ) -> ::core::result::Result<(), ::wdk_etw::WriteError> {
                     ::wdk_etw::WriteError::check(
-                        #outer::#writer(__WDK_ETW_EVENT.#kind(), #options, #(#idents),*),
+                        #outer::#writer(#arguments),
                     )
                 }
             }

@@ -5,7 +5,7 @@
 //! while no session enables the event.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::Ident;
 use wdk_etw_schema::{
     BlockPart, DataDescriptor, Encoding, Format, Layout, Leaf, Representation, Scalar, Text, Wire,
@@ -284,6 +284,33 @@ fn size(parts: &[BlockPart], layout: &Layout) -> usize {
     parts.iter().map(|part| part.size(&layout.leaves)).sum()
 }
 
+/// Returns the arguments of a function that writes events of a layout, in its order, or its
+/// parameters.
+///
+/// If the first field's value is in one register, the event is the second argument, as it is in
+/// the call of `EtwWriteEx`, where it can stay in its register.
+pub fn in_order<T: ToTokens>(
+    layout: &Layout,
+    event: &TokenStream,
+    options: &TokenStream,
+    fields: &[T],
+) -> TokenStream {
+    let is_in_register = layout
+        .leaves
+        .iter()
+        .find(|leaf| leaf.field == 0 && leaf.path.len() == 1)
+        .is_some_and(|leaf| match leaf.wire {
+            Wire::Plain(scalar, _) | Wire::Map(scalar) => {
+                scalar.size().is_some_and(|size| size <= 8)
+            }
+            _ => false,
+        });
+    match fields.split_first() {
+        Some((first, rest)) if is_in_register => quote!(#first, #event, #options, #(#rest),*),
+        _ => quote!(#event, #options, #(#fields),*),
+    }
+}
+
 /// A function that writes the events of one layout.
 pub struct Writer<'a> {
     pub name: Ident,
@@ -338,23 +365,31 @@ impl Writer<'_> {
             .collect();
         let too_long = cut.split_first().map(|((first, _), rest)| {
             let rest = rest.iter().map(|(text, _)| text);
-            quote!(|| #first.len() #(.saturating_add(#rest.len()))* > #room)
+            let above_limit = cut
+                .iter()
+                .filter_map(|(text, limit)| limit.map(|limit| quote!(|| #text.len() > #limit)));
+            quote! {
+                #first.len() #(.saturating_add(#rest.len()))* > #room #(#above_limit)*
+            }
         });
-        let above_limit: TokenStream = cut
-            .iter()
-            .filter_map(|(text, limit)| limit.map(|limit| quote!(|| #text.len() > #limit)))
-            .collect();
         let provider_argument = self.provider.is_none().then(|| quote!(#by_parameter,));
-        let arguments = (0..self.parameters.len()).map(argument);
+        let arguments: Vec<_> = (0..self.parameters.len()).map(argument).collect();
+        let arguments = in_order(layout, &quote!(#event), &quote!(#options), &arguments);
+        let call_slow = quote!(#slow_name(#provider_argument #arguments));
+        let cut_in_slow = too_long.map(|too_long| {
+            quote! {
+                if #too_long {
+                    return #call_slow;
+                }
+            }
+        });
         let fast = self.function(
             &self.name,
             &quote! {
                 #prepare_fast
-                if #provider.needs_slow_path() #too_long #above_limit {
-                    return #slow_name(#provider_argument #event, #options, #(#arguments),*);
-                }
+                #cut_in_slow
                 let ::core::option::Option::Some(#write) = #provider.enter(#event) else {
-                    return ::wdk_etw::NtStatus::SUCCESS;
+                    return #call_slow;
                 };
                 #fast_body
             },
@@ -363,14 +398,27 @@ impl Writer<'_> {
     }
 
     fn function(&self, name: &Ident, body: &TokenStream) -> TokenStream {
-        let parameters = self.parameters;
-        let arguments = (0..parameters.len()).map(argument);
+        let fields: Vec<_> = self
+            .parameters
+            .iter()
+            .enumerate()
+            .map(|(at, kind)| {
+                let argument = argument(at);
+                quote!(#argument: #kind)
+            })
+            .collect();
         let provider = self.provider.is_none().then(|| {
             let provider = reserved("provider");
             quote!(#provider: &::wdk_etw::Provider,)
         });
         let (event, options) = (reserved("event"), reserved("options"));
         let has_metadata = self.encoding == Encoding::TraceLogging;
+        let parameters = in_order(
+            self.layout,
+            &quote!(#event: ::wdk_etw::__macro::EventRef<#has_metadata>),
+            &quote!(#options: O),
+            &fields,
+        );
         quote! {
             #[cold]
             #[inline(never)]
@@ -379,9 +427,7 @@ impl Writer<'_> {
             )]
             fn #name<O: ::wdk_etw::__macro::Options>(
                 #provider
-                #event: ::wdk_etw::__macro::EventRef<#has_metadata>,
-                #options: O,
-                #(#arguments: #parameters,)*
+                #parameters
             ) -> ::wdk_etw::NtStatus {
                 #body
             }

@@ -25,6 +25,9 @@ pub struct Provider {
     /// True if the provider counts its events and writes its counters when a session requests its
     /// state.
     pub statistics: bool,
+    /// The number of lines that the counts of writes in progress are spread over, or `None` for the
+    /// library's choice.
+    pub stripes: Option<u8>,
     /// The path of the manifest to generate the image's resources from, relative to the package's
     /// folder. If this is `None`, they come from the declaration.
     pub manifest: Option<String>,

@@ -14,8 +14,8 @@ use loom::{model::Builder, sync::Arc, thread};
 use wdk_etw::{
     __facade::settle,
     Composite, EventDescriptor, Guid, Keyword, Level, Provider, RateLimit, RegisterError,
-    Registered, Traits, WriteOptions,
-    model::{EnableState, Rundown},
+    Registered, StripedProvider, Traits, WriteOptions,
+    model::{EnableState, Reason, Rundown, Stripe, set_place},
     traits,
 };
 
@@ -94,34 +94,101 @@ fn a_published_level_is_never_an_old_one() {
     });
 }
 
-#[test]
-fn a_handle_is_never_used_after_the_rundown_is_closed() {
+/// Checks that two writers, in the stripes with these numbers, never have the handle after the
+/// closing thread has.
+fn check_rundown<const N: usize>(places: [usize; 2])
+where
+    Rundown<[Stripe; N]>: Send + Sync,
+{
     use loom::cell::UnsafeCell;
-    loom::model(|| {
+    loom::model(move || {
         // The cell is the handle: loom reports unordered accesses.
-        let shared = Arc::new((Rundown::new(), UnsafeCell::new(0_u64)));
+        let shared = Arc::new((Rundown::<[Stripe; N]>::new(), UnsafeCell::new(0_u64)));
+        let rundown: &Rundown = &shared.0;
         // SAFETY: no other thread has the cell yet.
         shared.1.with_mut(|handle| unsafe { *handle = 7 });
-        shared.0.open();
-        let writers: Vec<_> = (0..2)
-            .map(|_| {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || {
-                    if let Some(_pass) = shared.0.enter() {
-                        // SAFETY: the pass keeps the handle from being released.
-                        let handle = shared.1.with(|handle| unsafe { *handle });
-                        assert_eq!(handle, 7);
-                    }
-                })
+        rundown.open();
+        let writers = places.map(|place| {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                set_place(place);
+                let rundown: &Rundown = &shared.0;
+                if let Some(_pass) = rundown.enter_fast() {
+                    // SAFETY: the pass keeps the handle from being released.
+                    let handle = shared.1.with(|handle| unsafe { *handle });
+                    assert_eq!(handle, 7);
+                }
             })
-            .collect();
-        shared.0.close(thread::yield_now);
+        });
+        rundown.close(thread::yield_now);
         // SAFETY: the rundown is closed, so no other thread uses the cell.
         shared.1.with_mut(|handle| unsafe { *handle = 0 });
-        assert!(shared.0.enter().is_none());
+        assert!(rundown.enter_fast().is_none());
+        assert!(rundown.enter().is_none());
         for writer in writers {
             writer.join().unwrap();
         }
+    });
+}
+
+#[test]
+fn a_handle_is_never_used_after_the_rundown_is_closed() {
+    check_rundown::<1>([0, 0]);
+    check_rundown::<2>([0, 1]);
+    check_rundown::<2>([1, 1]);
+}
+
+#[test]
+fn a_write_sees_what_was_stored_before_the_rundown_was_opened() {
+    use loom::cell::UnsafeCell;
+    loom::model(|| {
+        let shared = Arc::new((Rundown::<[Stripe; 2]>::new(), UnsafeCell::new(0_u64)));
+        let writer = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                set_place(1);
+                let rundown: &Rundown = &shared.0;
+                if let Some(_pass) = rundown.enter_fast() {
+                    // SAFETY: the pass keeps the handle from being released.
+                    let handle = shared.1.with(|handle| unsafe { *handle });
+                    assert_eq!(handle, 7);
+                }
+            })
+        };
+        // SAFETY: the rundown is closed, so the other thread does not use the cell.
+        shared.1.with_mut(|handle| unsafe { *handle = 7 });
+        let rundown: &Rundown = &shared.0;
+        rundown.open();
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_closed_rundown_stays_closed_whatever_reasons_change_meanwhile() {
+    loom::model(|| {
+        let shared = Arc::new(Rundown::<[Stripe; 1]>::new());
+        let rundown: &Rundown = &*shared;
+        rundown.add_reason(Reason::MatchAll);
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let rundown: &Rundown = &*shared;
+                rundown.remove_reason(Reason::MatchAll);
+                assert!(rundown.enter().is_none());
+                rundown.add_reason(Reason::TraitsRefused);
+                rundown.remove_reason(Reason::TraitsRefused);
+            })
+        };
+        assert!(rundown.enter().is_none());
+        assert!(rundown.enter_fast().is_none());
+        other.join().unwrap();
+        rundown.open();
+        assert!(rundown.enter_fast().is_some());
+        rundown.add_reason(Reason::MatchAll);
+        rundown.add_reason(Reason::TraitsRefused);
+        assert!(rundown.enter_fast().is_none());
+        // Writes on the slow path go on.
+        assert!(rundown.enter().is_some());
     });
 }
 
@@ -240,7 +307,8 @@ fn check(body: impl Fn(&'static Provider) + Sync + Send + 'static) {
         LIVE.store(0, Ordering::SeqCst);
         REGISTRATIONS.store(0, Ordering::SeqCst);
         // Only a `'static` provider can be registered, and each run needs a new one.
-        let provider = Box::leak(Box::new(Provider::new(Guid::NULL, &TRAITS)));
+        let provider: &'static StripedProvider<2> =
+            Box::leak(Box::new(StripedProvider::new(Guid::NULL, &TRAITS)));
         body(provider);
     });
 }
@@ -253,10 +321,13 @@ fn write(provider: &Provider) {
 fn no_write_reaches_a_released_handle() {
     check(|provider| {
         assert_eq!(provider.register(), Ok(Registered::Complete));
+        // The threads write in different stripes.
         let writer = thread::spawn(|| {
+            set_place(1);
             write(provider);
             write(provider);
         });
+        write(provider);
         provider.unregister().unwrap();
         writer.join().unwrap();
         assert_eq!(LIVE.load(Ordering::SeqCst), 0);
@@ -267,7 +338,10 @@ fn no_write_reaches_a_released_handle() {
 fn a_write_across_registrations_uses_the_handle_that_is_registered() {
     check(|provider| {
         assert_eq!(provider.register(), Ok(Registered::Complete));
-        let writer = thread::spawn(|| write(provider));
+        let writer = thread::spawn(|| {
+            set_place(1);
+            write(provider);
+        });
         provider.unregister().unwrap();
         assert_eq!(provider.register(), Ok(Registered::Complete));
         writer.join().unwrap();
@@ -309,11 +383,11 @@ fn racing_unregistrations_unregister_once() {
 fn a_rate_limit_admits_each_nth_occurrence_exactly_once() {
     loom::model(|| {
         let shared = Arc::new((
-            Provider::new(Guid::NULL, &TRAITS),
+            StripedProvider::<1>::new(Guid::NULL, &TRAITS),
             RateLimit::every(2),
             RateLimit::once(),
         ));
-        let count = |shared: &(Provider, RateLimit, RateLimit)| {
+        let count = |shared: &(StripedProvider<1>, RateLimit, RateLimit)| {
             let admitted = |limit| u32::from(shared.0.admits(limit));
             (
                 admitted(&shared.1) + admitted(&shared.1),

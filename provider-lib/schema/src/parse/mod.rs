@@ -64,6 +64,7 @@ pub fn provider_without_faulty_events(
         hooks: settings.hooks,
         binary_tracking: settings.binary_tracking,
         statistics: settings.statistics,
+        stripes: settings.stripes,
         manifest: settings.manifest,
         module: module.ident,
         visibility: module.visibility,

@@ -20,6 +20,7 @@ pub struct Settings {
     pub hooks: Hooks,
     pub binary_tracking: bool,
     pub statistics: bool,
+    pub stripes: Option<u8>,
     pub manifest: Option<String>,
 }
 
@@ -55,6 +56,7 @@ impl Parse for Settings {
         let mut hooks = Hooks::default();
         let mut binary_tracking = false;
         let mut statistics = false;
+        let mut stripes = None;
         let mut manifest: Option<LitStr> = None;
         while !input.is_empty() {
             let word: Ident = input.parse()?;
@@ -65,6 +67,7 @@ impl Parse for Settings {
                 "trait_" => custom_trait(input, &mut traits)?,
                 "binary_tracking" => binary_tracking = true,
                 "statistics" => statistics = true,
+                "stripes" => stripes = Some(number_of_stripes(&value(input)?)?),
                 "manifest" => manifest = Some(value(input)?),
                 "name" => name = Some(value(input)?),
                 "guid" => written_guid = Some(guid(&value(input)?)?),
@@ -119,6 +122,7 @@ impl Parse for Settings {
             hooks,
             binary_tracking,
             statistics,
+            stripes,
             manifest: manifest.map(|path| path.value()),
         })
     }
@@ -127,6 +131,18 @@ impl Parse for Settings {
 fn value<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {
     input.parse::<Token![=]>()?;
     input.parse()
+}
+
+/// Checks a number of stripes.
+fn number_of_stripes(number: &LitInt) -> syn::Result<u8> {
+    match number.base10_parse::<u8>() {
+        Ok(stripes) if stripes.is_power_of_two() && stripes <= 64 => Ok(stripes),
+        _ => Err(syn::Error::new(
+            number.span(),
+            "a provider has 1, 2, 4, 8, 16, 32 or 64 stripes; 1 is enough for a driver that writes \
+             few events",
+        )),
+    }
 }
 
 /// Parses `(128, b"data")`, and adds it to the provider's custom traits.

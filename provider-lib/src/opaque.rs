@@ -1,0 +1,35 @@
+//! Values of which the compiler knows nothing, so that it chooses shorter code.
+
+/// Returns the value. `reg` is the class of its register.
+macro_rules! hide {
+    ($value:ident) => {
+        #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
+        // SAFETY: there are no instructions, so the register keeps its value.
+        unsafe {
+            core::arch::asm!(
+                "/* {0} */", inout(reg) $value, options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+    };
+}
+
+/// Returns the number.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the function compiles to nothing")]
+#[cfg_attr(miri, expect(unused_mut, reason = "the value is not hidden"))]
+pub fn number(mut number: u64) -> u64 {
+    hide!(number);
+    number
+}
+
+/// Returns the slice, whose length stays known.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the function compiles to nothing")]
+pub fn slice<T>(reference: &[T]) -> &[T] {
+    let mut pointer = reference.as_ptr();
+    hide!(pointer);
+    // SAFETY: the pointer is the reference's.
+    unsafe { core::hint::assert_unchecked(!pointer.is_null()) };
+    // SAFETY: the pointer and the length are the reference's.
+    unsafe { core::slice::from_raw_parts(pointer, reference.len()) }
+}
