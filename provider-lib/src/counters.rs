@@ -1,7 +1,7 @@
 //! A provider's counters.
 
 use crate::{
-    Failures,
+    Failures, place,
     sync::{AtomicU64, Ordering, const_unless_loom},
 };
 
@@ -48,5 +48,62 @@ impl Counters {
 
     pub fn left_out(&self) -> u64 {
         self.left_out.load(Ordering::Relaxed)
+    }
+}
+
+/// The number of events that a provider has written ([`Statistics::written`](crate::Statistics::written)), counted in several
+/// cache lines. For
+/// [`Provider::with_statistics`](crate::Provider::with_statistics).
+#[derive(Debug)]
+pub struct WrittenCounts {
+    lines: [Line; LINES],
+}
+
+/// The number of lines.
+const LINES: usize = 16;
+
+/// A count in a cache line of its own.
+#[derive(Debug)]
+#[cfg_attr(not(target_arch = "aarch64"), repr(align(64)))]
+#[cfg_attr(target_arch = "aarch64", repr(align(128)))]
+struct Line(AtomicU64);
+
+impl WrittenCounts {
+    /// Creates counts of 0.
+    #[must_use]
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self {
+            lines: [const { Line(AtomicU64::new(0)) }; LINES],
+        }
+    }
+
+    /// Creates counts of 0.
+    #[must_use]
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self {
+            lines: core::array::from_fn(|_| Line(AtomicU64::new(0))),
+        }
+    }
+
+    /// Counts an event in the line of the current stack.
+    #[inline]
+    pub(crate) fn count(&self) {
+        if let Some(line) = self.lines.get(place::among::<1>(LINES)) {
+            line.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn sum(&self) -> u64 {
+        self.lines.iter().fold(0, |sum, line| {
+            sum.wrapping_add(line.0.load(Ordering::Relaxed))
+        })
+    }
+}
+
+impl Default for WrittenCounts {
+    fn default() -> Self {
+        Self::new()
     }
 }

@@ -245,7 +245,22 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
             .write_counted(&self.pass, &descriptor, options, data)
     }
 
-    /// Writes the event.
+    /// Writes the event, and counts it if the provider counts its events.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "inlined once, at the end of each event's write function"
+    )]
+    pub fn finish_counted<O: Options, const N: usize>(
+        &self,
+        options: &O,
+        data: &[EventDataDescriptor<'_>; N],
+    ) -> NtStatus {
+        self.provider
+            .write_counted(&self.pass, self.event.descriptor(), options, data)
+    }
+
+    /// Writes an event of a provider that does not count its events.
     #[inline(always)]
     #[expect(
         clippy::inline_always,

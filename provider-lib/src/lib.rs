@@ -113,6 +113,7 @@ mod limit;
 mod mode;
 mod notification;
 mod opaque;
+mod place;
 mod plain;
 mod pool;
 mod provider;
@@ -129,6 +130,7 @@ mod write;
 
 pub use crate::{
     activity::{Activity, ActivityError, ActivityId, ActivityScope},
+    counters::WrittenCounts,
     data::EventDataDescriptor,
     dump::Dump,
     dynamic::{DynamicEvent, EventMetadata, EventMetadataError},
@@ -387,8 +389,8 @@ pub mod __facade {
 #[cfg(loom)]
 pub mod model {
     pub use crate::{
+        place::set_group,
         rundown::{Reason, Rundown, Stripe},
         state::EnableState,
-        sync::set_place,
     };
 }

@@ -22,9 +22,23 @@ pub fn number(mut number: u64) -> u64 {
     number
 }
 
+/// Returns the reference.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the function compiles to nothing")]
+#[cfg_attr(miri, expect(unused_mut, reason = "the pointer is not hidden"))]
+pub fn reference<T>(reference: &T) -> &T {
+    let mut pointer = core::ptr::from_ref(reference);
+    hide!(pointer);
+    // SAFETY: the pointer is the reference's.
+    unsafe { core::hint::assert_unchecked(!pointer.is_null()) };
+    // SAFETY: the pointer is the reference's.
+    unsafe { &*pointer }
+}
+
 /// Returns the slice, whose length stays known.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the function compiles to nothing")]
+#[cfg_attr(miri, expect(unused_mut, reason = "the pointer is not hidden"))]
 pub fn slice<T>(reference: &[T]) -> &[T] {
     let mut pointer = reference.as_ptr();
     hide!(pointer);

@@ -5,7 +5,7 @@ use core::{cell::UnsafeCell, ffi::c_void, fmt, ops::Deref, ptr};
 use crate::{
     Composite, EventDataDescriptor, EventDescriptor, Failures, FilterData, Guid, Keyword, Level,
     NtStatus, Traits, TraitsBuffer,
-    counters::Counters,
+    counters::{Counters, WrittenCounts},
     ffi::{self, FilterDescriptor},
     filter::guid_from_raw,
     notification::{Control, Notification},
@@ -207,6 +207,15 @@ struct Registration {
     copy: Option<PoolCopy>,
 }
 
+/// The counts of a provider that counts the events that it writes, and the function that writes the
+/// event with its counters. Only such a provider refers to the function, so that the linker leaves it
+/// out for others.
+#[derive(Clone, Copy)]
+pub(crate) struct Counting {
+    pub written: &'static WrittenCounts,
+    pub write_statistics: fn(&Provider),
+}
+
 /// A registration's traits, shared with writes.
 struct Shared(UnsafeCell<Registration>);
 
@@ -236,8 +245,8 @@ pub struct Provider<S: ?Sized = [Stripe]> {
     phase: AtomicU8,
     sets_traits: bool,
     binary_tracking: bool,
-    /// Writes the event with the counters, if the provider counts the events that it writes.
-    pub(crate) write_statistics: Option<fn(&Provider)>,
+    /// The counts of the events that the provider writes, if it counts them.
+    pub(crate) counting: Option<Counting>,
     /// The number of stripes.
     stripes: usize,
     id: Guid,
@@ -294,7 +303,7 @@ impl<const N: usize> Provider<[Stripe; N]> {
                 phase: AtomicU8::new(UNREGISTERED),
                 sets_traits: true,
                 binary_tracking: false,
-                write_statistics: None,
+                counting: None,
                 stripes: N,
                 id,
                 traits,
@@ -443,7 +452,6 @@ impl Provider {
         let sets_traits = self.sets_traits || registration.copy.is_some();
         let refusals = self.configure(handle, sets_traits.then_some(blob));
         self.set_reason(Reason::TraitsRefused, refusals.traits.is_some());
-        self.set_reason(Reason::CountsWritten, self.write_statistics.is_some());
         self.handle.store(handle, Ordering::Relaxed);
         self.rundown.open();
         self.phase.store(REGISTERED, Ordering::Release);
@@ -691,8 +699,8 @@ impl Provider {
                 (Control::Enable(delivered), self.hooks.on_enable)
             }
             CAPTURE_STATE => {
-                if let Some(write_statistics) = self.write_statistics {
-                    write_statistics(self);
+                if let Some(counting) = self.counting {
+                    (counting.write_statistics)(self);
                 }
                 (
                     Control::CaptureState(delivered),

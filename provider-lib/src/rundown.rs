@@ -4,9 +4,11 @@
 //! them the cache line that the last one wrote, so there are several counts, each in a line of its own,
 //! and a write uses the one that belongs to its stack.
 
+use core::slice;
+
 use crate::{
-    opaque,
-    sync::{AtomicU32, AtomicU64, Ordering, const_unless_loom, place},
+    opaque, place,
+    sync::{AtomicU32, Ordering, const_unless_loom},
 };
 
 /// The unit of the reasons why a write cannot take the fast path; the bits below count the writes in
@@ -22,7 +24,7 @@ const CLOSED: u32 = 16;
 const OPEN_ABOVE: i32 = -8;
 
 const _: () = {
-    let all = Reason::MatchAll as i32 + Reason::TraitsRefused as i32 + Reason::CountsWritten as i32;
+    let all = Reason::MatchAll as i32 + Reason::TraitsRefused as i32;
     let closed = CLOSED.cast_signed();
     assert!(-all > OPEN_ABOVE && all - closed <= OPEN_ABOVE);
     // The sum fits.
@@ -37,36 +39,73 @@ pub enum Reason {
     /// ETW refused the registration's traits, so manifest events must not use channel 12, which
     /// requires traits.
     TraitsRefused = 2,
-    /// The provider counts the events that it writes.
-    CountsWritten = 4,
 }
 
-/// A count of writes in progress, in a cache line of its own: what WDK's
-/// `SYSTEM_CACHE_ALIGNMENT_SIZE` says, 64 bytes on x64 and 128 on ARM64.
+/// The size of a cache line in bytes: `SYSTEM_CACHE_ALIGNMENT_SIZE` of ntddk.h.
+pub const LINE: usize = if cfg!(target_arch = "aarch64") {
+    128
+} else {
+    64
+};
+
+/// A count of writes in progress.
+#[derive(Debug)]
+#[repr(C, align(8))]
+struct Slot {
+    word: AtomicU32,
+}
+
+/// The number of slots in a stripe.
+#[cfg(not(loom))]
+const SLOTS: usize = LINE / size_of::<Slot>();
+/// The number of slots in a stripe: a model needs only one.
+#[cfg(loom)]
+const SLOTS: usize = 1;
+
+/// Counts of writes in progress, in a cache line of their own.
+///
+/// A stripe has several counts because an address on the stack, shifted and used as the index of a
+/// count, takes fewer instructions than its page's number, used as the index of a line.
 #[derive(Debug)]
 #[repr(C)]
 #[cfg_attr(not(target_arch = "aarch64"), repr(align(64)))]
 #[cfg_attr(target_arch = "aarch64", repr(align(128)))]
 pub struct Stripe {
-    word: AtomicU32,
-    /// The events that were written in this stripe, if the provider counts them.
-    written: AtomicU64,
+    slots: [Slot; SLOTS],
 }
 
+#[cfg(not(loom))]
 impl Stripe {
+    /// Creates a closed stripe.
+    const fn new() -> Self {
+        Self {
+            slots: [const { Slot::new() }; SLOTS],
+        }
+    }
+}
+
+#[cfg(loom)]
+impl Stripe {
+    fn new() -> Self {
+        Self {
+            slots: core::array::from_fn(|_| Slot::new()),
+        }
+    }
+}
+
+impl Slot {
     const_unless_loom! {
-        /// Creates a closed stripe.
+        /// Creates a closed slot.
         const fn new() -> Self {
             Self {
                 word: AtomicU32::new(CLOSED.wrapping_mul(REASON).wrapping_neg()),
-                written: AtomicU64::new(0),
             }
         }
     }
 
-    /// Subtracts a number of reasons, and returns the word before.
-    fn add_reasons(&self, units: u32, order: Ordering) -> u32 {
-        self.word.fetch_sub(units.wrapping_mul(REASON), order)
+    /// Subtracts a number of reasons.
+    fn add_reasons(&self, units: u32, order: Ordering) {
+        self.word.fetch_sub(units.wrapping_mul(REASON), order);
     }
 
     fn remove_reasons(&self, units: u32, order: Ordering) {
@@ -93,21 +132,14 @@ pub struct Rundown<S: ?Sized = [Stripe]> {
 
 /// A write in progress; dropping it ends the write.
 pub struct Pass<'a> {
-    stripe: &'a Stripe,
-}
-
-impl Pass<'_> {
-    /// Counts an event that was written; see [`Rundown::written`].
-    pub fn count_written(&self) {
-        self.stripe.written.fetch_add(1, Ordering::Relaxed);
-    }
+    slot: &'a Slot,
 }
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         // Release: the write happens before everything that the closing thread does once the
         // count is zero.
-        self.stripe.word.fetch_sub(1, Ordering::Release);
+        self.slot.word.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -144,21 +176,32 @@ impl<const N: usize> Rundown<[Stripe; N]> {
 const MAX_STRIPES: usize = 64;
 
 impl Rundown {
-    /// Returns the stripe of the current stack.
+    /// Returns all slots, those of a stripe one after the other.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the function only takes an address")]
+    const fn slots(&self) -> &[Slot] {
+        let count = self.stripes.len().wrapping_mul(SLOTS);
+        // SAFETY: a stripe has as many slots as it has space for, so those of an array of stripes are
+        // an array.
+        unsafe { slice::from_raw_parts(self.stripes.as_ptr().cast(), count) }
+    }
+
+    /// Returns the slot of the current stack.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "the function compiles to a few instructions at the start of each write"
     )]
-    fn stripe(&self) -> Option<&Stripe> {
-        let count = self.stripes.len();
-        if count == 1 {
-            return self.stripes.first();
+    fn slot(&self) -> Option<&Slot> {
+        let stripes = self.stripes.len();
+        if stripes == 1 {
+            return self.slots().first();
         }
-        // Otherwise the compiler adds the offset in the provider last, by one more instruction.
-        let stripes = opaque::slice(&self.stripes);
-        // The number of stripes is a power of two, and a constant where the provider is known.
-        stripes.get(place() & count.wrapping_sub(1))
+        // Otherwise the compiler adds the array's offset in the provider last, by one more
+        // instruction, and keeps the address and the index until the end of the write.
+        let slots = opaque::slice(self.slots());
+        let slot = slots.get(place::among::<SLOTS>(stripes))?;
+        Some(opaque::reference(slot))
     }
 
     /// Starts a write on the fast path. Returns `None` while the rundown is closed or there is a
@@ -169,65 +212,54 @@ impl Rundown {
         reason = "inlined once, at the start of each event's write function"
     )]
     pub fn enter_fast(&self) -> Option<Pass<'_>> {
-        let pass = Pass {
-            stripe: self.stripe()?,
-        };
+        let pass = Pass { slot: self.slot()? };
         // Acquire: everything before `open` happens before the write. The word is negative if there
         // is a reason, so that this is one instruction and a branch on the sign. Dropping the pass
         // restores the count; a closing thread then checks once more.
-        let before = pass.stripe.word.fetch_add(1, Ordering::Acquire);
+        let before = pass.slot.word.fetch_add(1, Ordering::Acquire);
         (before.cast_signed() >= 0).then_some(pass)
     }
 
     /// Starts a write, or returns `None` while the rundown is closed.
     pub fn enter(&self) -> Option<Pass<'_>> {
-        let pass = Pass {
-            stripe: self.stripe()?,
-        };
-        let before = pass.stripe.word.fetch_add(1, Ordering::Acquire);
+        let pass = Pass { slot: self.slot()? };
+        let before = pass.slot.word.fetch_add(1, Ordering::Acquire);
         (units(before) > OPEN_ABOVE).then_some(pass)
     }
 
     /// Opens the rundown.
     pub fn open(&self) {
-        for stripe in &self.stripes {
-            stripe.remove_reasons(CLOSED, Ordering::Release);
+        for slot in self.slots() {
+            slot.remove_reasons(CLOSED, Ordering::Release);
         }
     }
 
     /// Closes the rundown, and waits until the writes in progress have finished. Between two checks
     /// it calls `pause`, which must let other threads run, including those of lower priority.
     pub fn close(&self, pause: impl Fn()) {
-        for stripe in &self.stripes {
-            stripe.add_reasons(CLOSED, Ordering::Acquire);
+        for slot in self.slots() {
+            slot.add_reasons(CLOSED, Ordering::Acquire);
         }
-        for stripe in &self.stripes {
-            // The stripe admits no writes any more.
-            while stripe.word.load(Ordering::Acquire) & COUNT != 0 {
+        for slot in self.slots() {
+            // The slot admits no writes any more.
+            while slot.word.load(Ordering::Acquire) & COUNT != 0 {
                 pause();
             }
         }
     }
 
-    /// Returns the number of events that [`Pass::count_written`] counted.
-    pub fn written(&self) -> u64 {
-        self.stripes.iter().fold(0, |sum, stripe| {
-            sum.wrapping_add(stripe.written.load(Ordering::Relaxed))
-        })
-    }
-
     /// Adds a reason for the slow path. Every call that adds a reason must be followed by one that
     /// removes it before the next that adds it; they may run at the same time.
     pub fn add_reason(&self, reason: Reason) {
-        for stripe in &self.stripes {
-            stripe.add_reasons(reason as u32, Ordering::Relaxed);
+        for slot in self.slots() {
+            slot.add_reasons(reason as u32, Ordering::Relaxed);
         }
     }
 
     /// Removes a reason for the slow path; see [`Self::add_reason`].
     pub fn remove_reason(&self, reason: Reason) {
-        for stripe in &self.stripes {
-            stripe.remove_reasons(reason as u32, Ordering::Relaxed);
+        for slot in self.slots() {
+            slot.remove_reasons(reason as u32, Ordering::Relaxed);
         }
     }
 }

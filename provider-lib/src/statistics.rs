@@ -2,7 +2,7 @@
 
 use crate::{
     Channel, EventDataDescriptor, EventDescriptor, Keyword, Level, NtStatus, Opcode, Provider,
-    Stripe, event::EventBlob, failures::STATUSES, write::Plain,
+    Stripe, WrittenCounts, event::EventBlob, failures::STATUSES, provider::Counting, write::Plain,
 };
 
 /// The values of a provider's counters since the driver was loaded.
@@ -59,16 +59,18 @@ static EVENT: EventBlob<{ METADATA.len() }> = EventBlob::new(
 );
 
 impl<const N: usize> Provider<[Stripe; N]> {
-    /// Makes the provider count the events that ETW accepts ([`Statistics::written`]), and write an
-    /// event `ProviderStatistics` when a session requests the provider's state. In a declaration
-    /// the word `statistics` does this.
+    /// Makes the provider count the events that ETW accepts ([`Statistics::written`]), in `written`,
+    /// and write an event `ProviderStatistics` when a session requests the provider's state. In a
+    /// declaration the word `statistics` does this.
     ///
-    /// Writes of such a provider take the slow path, which costs some instructions and an atomic
-    /// addition for each event that is written. The cost of events that are not written does not
-    /// change, and other providers have no cost.
+    /// Each event that is written costs some instructions and an atomic addition more. The cost of
+    /// events that are not written does not change, and other providers have no cost.
     #[must_use]
-    pub const fn with_statistics(mut self) -> Self {
-        self.write_statistics = Some(write_statistics);
+    pub const fn with_statistics(mut self, written: &'static WrittenCounts) -> Self {
+        self.counting = Some(Counting {
+            written,
+            write_statistics,
+        });
         self
     }
 }
@@ -80,7 +82,7 @@ impl Provider {
         let counters = &self.counters;
         let failures = &counters.failures;
         Statistics {
-            written: self.write_statistics.map(|_| self.rundown().written()),
+            written: self.counting.map(|counting| counting.written.sum()),
             failed: STATUSES.map(|status| (status, failures.with_status(status))),
             failed_otherwise: failures.otherwise(),
             cut: failures.cut(),

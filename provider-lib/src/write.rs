@@ -250,8 +250,10 @@ impl Provider {
         data: &[EventDataDescriptor<'_>; N],
     ) -> NtStatus {
         let status = self.write_ex(pass, event, options, data);
-        if status.is_success() && self.write_statistics.is_some() {
-            pass.count_written();
+        if status.is_success()
+            && let Some(counting) = self.counting
+        {
+            counting.written.count();
         }
         status
     }

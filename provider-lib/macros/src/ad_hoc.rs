@@ -36,6 +36,7 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         layout: &layout,
         encoding: Encoding::TraceLogging,
         provider: None,
+        may_count: true,
     }
     .expand();
     let AdHoc {

@@ -129,7 +129,14 @@ fn registration(provider: &Provider) -> TokenStream {
         .binary_tracking
         .then(|| quote!(.with_binary_tracking()));
     let mode = mode();
-    let statistics = provider.statistics.then(|| quote!(.with_statistics()));
+    let written = provider.statistics.then(|| {
+        quote! {
+            static __WDK_ETW_WRITTEN: ::wdk_etw::WrittenCounts = ::wdk_etw::WrittenCounts::new();
+        }
+    });
+    let statistics = provider
+        .statistics
+        .then(|| quote!(.with_statistics(&__WDK_ETW_WRITTEN)));
     let stripes = provider.stripes.map(|stripes| {
         let stripes = usize::from(stripes);
         quote!(<#stripes>)
@@ -139,6 +146,8 @@ fn registration(provider: &Provider) -> TokenStream {
         #mode
 
         static __WDK_ETW_TRAITS: ::wdk_etw::Traits = ::wdk_etw::traits!(#name #group #(#custom)*);
+
+        #written
 
         /// The provider's GUID.
         #quiet
@@ -416,6 +425,7 @@ impl Writers<'_> {
                 layout,
                 encoding: event.encoding,
                 provider: Some(quote!(PROVIDER)),
+                may_count: self.provider.statistics,
             }
             .expand(),
         );

@@ -320,6 +320,8 @@ pub struct Writer<'a> {
     pub encoding: Encoding,
     /// The provider, or `None` if the function has a parameter for it.
     pub provider: Option<TokenStream>,
+    /// True if the provider may count its events.
+    pub may_count: bool,
 }
 
 impl Writer<'_> {
@@ -460,6 +462,7 @@ impl Writer<'_> {
             Encoding::Manifest => TokenStream::new(),
         };
         let finish = match path {
+            Path::Fast if self.may_count => quote!(finish_counted),
             Path::Fast => quote!(finish),
             Path::Slow => quote!(finish_slow),
         };

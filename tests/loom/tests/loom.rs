@@ -15,7 +15,7 @@ use wdk_etw::{
     __facade::settle,
     Composite, EventDescriptor, Guid, Keyword, Level, Provider, RateLimit, RegisterError,
     Registered, StripedProvider, Traits, WriteOptions,
-    model::{EnableState, Reason, Rundown, Stripe, set_place},
+    model::{EnableState, Reason, Rundown, Stripe, set_group},
     traits,
 };
 
@@ -111,7 +111,7 @@ where
         let writers = places.map(|place| {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
-                set_place(place);
+                set_group(place);
                 let rundown: &Rundown = &shared.0;
                 if let Some(_pass) = rundown.enter_fast() {
                     // SAFETY: the pass keeps the handle from being released.
@@ -146,7 +146,7 @@ fn a_write_sees_what_was_stored_before_the_rundown_was_opened() {
         let writer = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
-                set_place(1);
+                set_group(1);
                 let rundown: &Rundown = &shared.0;
                 if let Some(_pass) = rundown.enter_fast() {
                     // SAFETY: the pass keeps the handle from being released.
@@ -323,7 +323,7 @@ fn no_write_reaches_a_released_handle() {
         assert_eq!(provider.register(), Ok(Registered::Complete));
         // The threads write in different stripes.
         let writer = thread::spawn(|| {
-            set_place(1);
+            set_group(1);
             write(provider);
             write(provider);
         });
@@ -339,7 +339,7 @@ fn a_write_across_registrations_uses_the_handle_that_is_registered() {
     check(|provider| {
         assert_eq!(provider.register(), Ok(Registered::Complete));
         let writer = thread::spawn(|| {
-            set_place(1);
+            set_group(1);
             write(provider);
         });
         provider.unregister().unwrap();

@@ -1,0 +1,137 @@
+//! Numbers that mostly differ between the stacks of the threads and processors that run code.
+//!
+//! Every thread has a stack of its own, and so has every processor for its DPCs. In the kernel, stacks
+//! that follow one another are 7 pages apart, with the one that guards them, which is prime to every
+//! power of two: the page's number tells them apart, whatever power of two it is taken modulo. Stacks
+//! in user mode begin at multiples of 64 KiB, and mostly of their size, so that the low bits of their
+//! pages' numbers are alike.
+
+/// The size of a page, as a power of two.
+#[cfg(not(loom))]
+const PAGE: u32 = 12;
+
+/// Returns the index of an element among `groups` times `SIZE`. The group is that of the page on the
+/// current stack; the element in the group depends on the place in the page. Both numbers must be
+/// powers of two, and `groups` at most 64.
+#[cfg(not(any(loom, feature = "user-mode")))]
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "the stack must be that of the caller's frame"
+)]
+pub fn among<const SIZE: usize>(groups: usize) -> usize {
+    let shift = const { PAGE - SIZE.trailing_zeros() };
+    if groups << PAGE == 1 << 16 {
+        // The groups need exactly the bits of the page's number in the low 16 bits of the address,
+        // which take one instruction less.
+        return low_bits() >> shift;
+    }
+    (stack_pointer() >> shift) & groups.wrapping_mul(SIZE).wrapping_sub(1)
+}
+
+/// Returns the index of the first element of a group among `groups` with `SIZE` elements each. The group
+/// is that of the page on the current stack. Both numbers must be powers of two, and `groups` at most
+/// 64.
+#[cfg(all(not(loom), feature = "user-mode"))]
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    clippy::cast_possible_truncation,
+    reason = "the stack must be that of the caller's frame; only the low bits matter"
+)]
+pub fn among<const SIZE: usize>(groups: usize) -> usize {
+    /// 2 to the 64th, divided by the golden ratio: multiplying by it spreads differences over the high
+    /// bits of the product (D. E. Knuth, The Art of Computer Programming, volume 3, 6.4).
+    const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+    let page = stack_pointer() as u64 >> PAGE;
+    let high = (page.wrapping_mul(SPREAD) >> 56) as usize;
+    (high & groups.wrapping_sub(1)).wrapping_mul(SIZE)
+}
+
+/// Returns the low 16 bits of an address in the current frame.
+#[cfg(all(not(any(loom, miri, feature = "user-mode")), target_arch = "x86_64"))]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the function is one instruction")]
+fn low_bits() -> usize {
+    let bits: usize;
+    // SAFETY: the instruction only copies a part of a register, and clears the rest.
+    unsafe {
+        core::arch::asm!(
+            "movzx {:e}, sp", out(reg) bits, options(nomem, nostack, preserves_flags),
+        );
+    }
+    // SAFETY: the other bits are 0.
+    unsafe { core::hint::assert_unchecked(bits <= 0xFFFF) };
+    bits
+}
+
+/// Returns the low 16 bits of an address in the current frame.
+#[cfg(all(
+    not(any(loom, feature = "user-mode")),
+    any(miri, not(target_arch = "x86_64"))
+))]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the frame must be that of the caller")]
+fn low_bits() -> usize {
+    stack_pointer() & 0xFFFF
+}
+
+/// Returns an address in the current frame.
+#[cfg(all(not(any(loom, miri)), target_arch = "x86_64"))]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the function is one instruction")]
+fn stack_pointer() -> usize {
+    let pointer;
+    // SAFETY: the instruction only copies a register.
+    unsafe {
+        core::arch::asm!(
+            "mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags),
+        );
+    }
+    pointer
+}
+
+/// Returns an address in the current frame.
+#[cfg(all(not(any(loom, miri)), target_arch = "aarch64"))]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the function is one instruction")]
+fn stack_pointer() -> usize {
+    let pointer;
+    // SAFETY: the instruction only copies a register.
+    unsafe {
+        core::arch::asm!(
+            "mov {}, sp", out(reg) pointer, options(nomem, nostack, preserves_flags),
+        );
+    }
+    pointer
+}
+
+/// Returns an address in the current frame.
+#[cfg(all(
+    not(loom),
+    any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))),
+))]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the frame must be that of the caller")]
+fn stack_pointer() -> usize {
+    let here = core::mem::MaybeUninit::<u8>::uninit();
+    (&raw const here).addr()
+}
+
+#[cfg(loom)]
+loom::thread_local! {
+    static GROUP: core::cell::Cell<usize> = core::cell::Cell::new(0);
+}
+
+/// Returns the index of the first element of the group that the thread has set by [`set_group`], or of
+/// the first group.
+#[cfg(loom)]
+pub fn among<const SIZE: usize>(groups: usize) -> usize {
+    GROUP.with(|group| (group.get() & groups.wrapping_sub(1)).wrapping_mul(SIZE))
+}
+
+/// Sets the current thread's group.
+#[cfg(loom)]
+pub fn set_group(group: usize) {
+    GROUP.with(|here| here.set(group));
+}
