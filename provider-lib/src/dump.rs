@@ -51,11 +51,12 @@ impl<'a> Dump<'a> {
     /// buffer ends before, there are fewer; if it ends before the offset, there are none.
     #[must_use]
     pub fn window(buffer: &'a [u8], offset: usize, length: usize) -> Self {
-        let rest = buffer.get(offset..).unwrap_or_default();
+        let (_, rest) = buffer.split_at(offset.min(buffer.len()));
+        let (bytes, _) = rest.split_at(length.min(rest.len()));
         Self {
             offset: offset as u64,
             size: buffer.len() as u64,
-            bytes: rest.get(..length).unwrap_or(rest),
+            bytes,
         }
     }
 

@@ -41,9 +41,56 @@ use crate::{
 ///
 /// Every function is wait-free: one atomic addition for each occurrence, and no reader waits.
 pub struct RateLimit {
+    occurrences: AtomicU64,
     /// The number of occurrences from one that is written to the next, or 0 for the first only.
     every: u64,
-    occurrences: AtomicU64,
+    admitted: Multiples,
+}
+
+/// A set of numbers, tested without a division (H. S. Warren, Hacker's Delight, 10-17).
+///
+/// Multiplying by the inverse of a divisor's odd part, modulo 2 to the 64th, and rotating right by its
+/// factors of two maps the divisor's multiples to 0, 1, 2 and so on, and all other numbers to larger ones.
+struct Multiples {
+    inverse: u64,
+    shift: u32,
+    largest: u64,
+}
+
+impl Multiples {
+    /// The set of 0 alone.
+    const ZERO: Self = Self {
+        inverse: 1,
+        shift: 0,
+        largest: 0,
+    };
+
+    /// Returns the multiples of a number, or [`Self::ZERO`] if it is 0.
+    const fn of(divisor: u64) -> Self {
+        let Some(largest) = u64::MAX.checked_div(divisor) else {
+            return Self::ZERO;
+        };
+        let shift = divisor.trailing_zeros();
+        let odd = divisor >> shift;
+        // Newton's method: an odd number is its own inverse modulo 8, and each step doubles the
+        // number of bits.
+        let mut inverse = odd;
+        let mut bits = 3;
+        while bits < u64::BITS {
+            inverse = inverse.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(inverse)));
+            bits = bits.saturating_mul(2);
+        }
+        Self {
+            inverse,
+            shift,
+            largest,
+        }
+    }
+
+    #[inline]
+    const fn contains(&self, number: u64) -> bool {
+        number.wrapping_mul(self.inverse).rotate_right(self.shift) <= self.largest
+    }
 }
 
 impl RateLimit {
@@ -62,8 +109,9 @@ impl RateLimit {
                 "a rate limit writes one of at least 1 occurrences; to write none, remove the event"
             );
             Self {
-                every: count,
                 occurrences: AtomicU64::new(0),
+                every: count,
+                admitted: Multiples::of(count),
             }
         }
     }
@@ -73,8 +121,9 @@ impl RateLimit {
         #[must_use]
         pub const fn once() -> Self {
             Self {
-                every: 0,
                 occurrences: AtomicU64::new(0),
+                every: 0,
+                admitted: Multiples::ZERO,
             }
         }
     }
@@ -106,22 +155,70 @@ impl Provider {
         // The counter orders nothing: which occurrence on which processor is the n-th one is
         // unspecified.
         let before = limit.occurrences.fetch_add(1, Ordering::Relaxed);
-        match limit.every {
-            0 if before == 0 => true,
-            0 => {
-                self.counters.count_left_out(1);
-                false
+        if limit.admitted.contains(before) {
+            if before != 0 {
+                // The provider's counter is shared by all limits, so those that leave out many
+                // events add to it once for each event that they admit.
+                self.counters.count_left_out(limit.every.wrapping_sub(1));
             }
-            every => {
-                let admits = before.checked_rem(every) == Some(0);
-                if admits && before != 0 {
-                    // The provider's counter is shared by all limits, so those that leave out many
-                    // events add to it once for each event that they admit.
-                    self.counters.count_left_out(every.wrapping_sub(1));
-                }
-                admits
+            true
+        } else {
+            if limit.every == 0 {
+                self.counters.count_left_out(1);
+            }
+            false
+        }
+    }
+
+    /// Does the same as [`Self::admits`] for a limit that admits the first occurrence only.
+    #[doc(hidden)]
+    #[inline]
+    #[must_use]
+    pub fn admits_once(&self, limit: &RateLimit) -> bool {
+        let is_first = limit.occurrences.fetch_add(1, Ordering::Relaxed) == 0;
+        if !is_first {
+            self.counters.count_left_out(1);
+        }
+        is_first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn multiples_are_those_that_a_division_finds() {
+        let edges = [
+            1,
+            2,
+            3,
+            7,
+            100,
+            1 << 20,
+            3 << 40,
+            1 << 63,
+            u64::MAX - 1,
+            u64::MAX,
+        ];
+        for divisor in (1..200).chain(edges) {
+            let multiples = Multiples::of(divisor);
+            let near = edges.into_iter().flat_map(|edge| {
+                let multiple = edge / divisor * divisor;
+                (0..3).flat_map(move |more| {
+                    [multiple.wrapping_add(more), multiple.wrapping_sub(more)]
+                })
+            });
+            for number in (0..1000).chain(near) {
+                assert_eq!(
+                    multiples.contains(number),
+                    number % divisor == 0,
+                    "{number} and {divisor}"
+                );
             }
         }
+        assert!(Multiples::of(0).contains(0));
+        assert!(!Multiples::of(0).contains(1));
     }
 }
 

@@ -348,7 +348,7 @@ macro_rules! emit {
         if $($part)::+::is_enabled() {
             static __WDK_ETW_LIMIT: $crate::RateLimit = $crate::RateLimit::every($count);
             $crate::emit!(
-                @limited __WDK_ETW_LIMIT, $($part)::+ ($($argument),*) $(, $option = $value)*
+                @limited (__admits) __WDK_ETW_LIMIT, $($part)::+ ($($argument),*) $(, $option = $value)*
             );
         }
     };
@@ -359,7 +359,7 @@ macro_rules! emit {
         if $($part)::+::is_enabled() {
             static __WDK_ETW_LIMIT: $crate::RateLimit = $crate::RateLimit::once();
             $crate::emit!(
-                @limited __WDK_ETW_LIMIT, $($part)::+ ($($argument),*) $(, $option = $value)*
+                @limited (__admits_once) __WDK_ETW_LIMIT, $($part)::+ ($($argument),*) $(, $option = $value)*
             );
         }
     };
@@ -369,15 +369,15 @@ macro_rules! emit {
     ) => {
         if $($part)::+::is_enabled() {
             $crate::emit!(
-                @limited $limit, $($part)::+ ($($argument),*) $(, $option = $value)*
+                @limited (__admits) $limit, $($part)::+ ($($argument),*) $(, $option = $value)*
             );
         }
     };
     (
-        @limited $limit:expr, $($part:ident)::+ ($($argument:expr),*)
+        @limited ($admits:ident) $limit:expr, $($part:ident)::+ ($($argument:expr),*)
         $(, $option:ident = $value:expr)*
     ) => {
-        if $($part)::+::__admits(&$limit) {
+        if $($part)::+::$admits(&$limit) {
             // The provider counts the failure; `emit!` returns no result.
             let __wdk_etw_result =
                 $($part)::+::__wdk_etw_with($crate::emit!(@options $($option = $value),*))

@@ -69,17 +69,17 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
             Some(quote_spanned!(Span::mixed_site() => && __wdk_etw_provider.admits(&#limit))),
         ),
         Some(other) => {
-            let value = match other {
-                Limit::Every(count) => quote!(every(#count)),
-                Limit::Once | Limit::Named(_) => quote!(once()),
+            let (value, admits) = match other {
+                Limit::Every(count) => (quote!(every(#count)), quote!(admits)),
+                Limit::Once | Limit::Named(_) => (quote!(once()), quote!(admits_once)),
             };
             (
                 Some(quote! {
                     static __WDK_ETW_LIMIT: ::wdk_etw::RateLimit = ::wdk_etw::RateLimit::#value;
                 }),
-                Some(
-                    quote_spanned!(Span::mixed_site() => && __wdk_etw_provider.admits(&__WDK_ETW_LIMIT)),
-                ),
+                Some(quote_spanned! { Span::mixed_site() =>
+                    && __wdk_etw_provider.#admits(&__WDK_ETW_LIMIT)
+                }),
             )
         }
     };

@@ -369,7 +369,7 @@ fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream 
     }
 }
 
-/// Generates the function by which `emit!` applies a rate limit.
+/// Generates the functions by which `emit!` applies a rate limit.
 fn admits() -> TokenStream {
     // The provider's module.
     let outer = quote!(super);
@@ -379,6 +379,13 @@ fn admits() -> TokenStream {
         #[must_use]
         pub fn __admits(limit: &::wdk_etw::RateLimit) -> bool {
             #outer::PROVIDER.admits(limit)
+        }
+
+        #[doc(hidden)]
+        #[inline(always)]
+        #[must_use]
+        pub fn __admits_once(limit: &::wdk_etw::RateLimit) -> bool {
+            #outer::PROVIDER.admits_once(limit)
         }
     }
 }
