@@ -229,7 +229,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
     /// Starts an event with this name and no fields, in place of the last one. A name that does not
     /// fit is cut.
     pub fn start(&mut self, name: &str) {
-        let name = name_of(name);
+        let name = FieldName::new(name).0;
         let kept = name.floor_char_boundary(METADATA.saturating_sub(4));
         self.metadata.length = 3;
         self.metadata
@@ -241,35 +241,35 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
     }
 
     /// Adds a 64-bit unsigned integer.
-    pub fn u64(&mut self, name: &str, value: u64) {
-        self.fixed(name, InType::UInt64, &value.to_le_bytes());
+    pub fn u64<'n>(&mut self, name: impl Into<FieldName<'n>>, value: u64) {
+        self.fixed(name.into(), InType::UInt64, &value.to_le_bytes());
     }
 
     /// Adds a 64-bit signed integer.
-    pub fn i64(&mut self, name: &str, value: i64) {
-        self.fixed(name, InType::Int64, &value.to_le_bytes());
+    pub fn i64<'n>(&mut self, name: impl Into<FieldName<'n>>, value: i64) {
+        self.fixed(name.into(), InType::Int64, &value.to_le_bytes());
     }
 
     /// Adds a 32-bit unsigned integer.
-    pub fn u32(&mut self, name: &str, value: u32) {
-        self.fixed(name, InType::UInt32, &value.to_le_bytes());
+    pub fn u32<'n>(&mut self, name: impl Into<FieldName<'n>>, value: u32) {
+        self.fixed(name.into(), InType::UInt32, &value.to_le_bytes());
     }
 
     /// Adds a 64-bit floating-point number. The bits are copied without floating-point
     /// instructions.
-    pub fn f64(&mut self, name: &str, value: f64) {
-        self.fixed(name, InType::Double, &value.to_bits().to_le_bytes());
+    pub fn f64<'n>(&mut self, name: impl Into<FieldName<'n>>, value: f64) {
+        self.fixed(name.into(), InType::Double, &value.to_bits().to_le_bytes());
     }
 
     /// Adds a Boolean value.
-    pub fn bool(&mut self, name: &str, value: bool) {
+    pub fn bool<'n>(&mut self, name: impl Into<FieldName<'n>>, value: bool) {
         const TYPES: [u8; 2] = [InType::UInt8.code() | CHAIN, TlgOutType::Boolean.code()];
-        self.field(name, &TYPES, &[u8::from(value)]);
+        self.field(name.into(), &TYPES, &[u8::from(value)]);
     }
 
     /// Adds a text in UTF-8, with a NUL at its end. A NUL inside becomes a space.
-    pub fn str(&mut self, name: &str, value: &str) {
-        self.text(name, |text| {
+    pub fn str<'n>(&mut self, name: impl Into<FieldName<'n>>, value: &str) {
+        self.text(name.into(), |text| {
             // The text counts what it does not take.
             let _result = text.write_str(value);
         });
@@ -277,21 +277,21 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
 
     /// Adds the text that arguments format to, as [`Self::str`] does. If a `Display` or `Debug` implementation returns an
     /// error, the text ends there.
-    pub fn format(&mut self, name: &str, value: fmt::Arguments<'_>) {
-        self.text(name, |text| {
+    pub fn format<'n>(&mut self, name: impl Into<FieldName<'n>>, value: fmt::Arguments<'_>) {
+        self.text(name.into(), |text| {
             let _result = text.write_fmt(value);
         });
     }
 
     /// Adds bytes, which decoders show in hexadecimal.
-    pub fn bytes(&mut self, name: &str, value: &[u8]) {
+    pub fn bytes<'n>(&mut self, name: impl Into<FieldName<'n>>, value: &[u8]) {
         const TYPE: u8 = InType::Binary.code();
         let field = self.fields;
         let fits = self.data.room().len().saturating_sub(2).min(DATA / 2);
         let kept = value.get(..fits).unwrap_or(value);
         // `DATA` is less than 65,536.
         let count = u16::try_from(kept.len()).unwrap_or(u16::MAX).to_le_bytes();
-        self.field(name, &[TYPE], &count);
+        self.field(name.into(), &[TYPE], &count);
         if self.fields != field {
             self.data.append([kept]);
             self.note_cut(field, kept.len(), value.len());
@@ -328,15 +328,14 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         provider.write_dynamic_with(event, metadata, options, data, (self.lost, self.cut))
     }
 
-    fn fixed(&mut self, name: &str, in_type: InType, value: &[u8]) {
+    fn fixed(&mut self, name: FieldName<'_>, in_type: InType, value: &[u8]) {
         self.field(name, &[in_type.code()], value);
     }
 
     /// Adds a field of fixed size, or leaves it out if a buffer has no space for it.
-    fn field(&mut self, name: &str, types: &[u8], value: &[u8]) {
-        let name = name_of(name);
+    fn field(&mut self, name: FieldName<'_>, types: &[u8], value: &[u8]) {
         if self.data.room().len() >= value.len()
-            && self.metadata.append([name.as_bytes(), &[0], types])
+            && self.metadata.append([name.0.as_bytes(), &[0], types])
         {
             self.data.append([value]);
             self.fields = self.fields.saturating_add(1);
@@ -346,7 +345,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
     }
 
     /// Adds a text with a NUL at its end. Some decoders misread texts with a count before them.
-    fn text(&mut self, name: &str, fill: impl FnOnce(&mut Text<'_>)) {
+    fn text(&mut self, name: FieldName<'_>, fill: impl FnOnce(&mut Text<'_>)) {
         const TYPES: [u8; 2] = [InType::AnsiString.code() | CHAIN, TlgOutType::Utf8.code()];
         let field = self.fields;
         self.field(name, &TYPES, &[0]);
@@ -383,10 +382,33 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
     }
 }
 
-/// Returns a name up to its first NUL, which ends a name in metadata.
-fn name_of(name: &str) -> &str {
-    let end = name.bytes().position(|byte| byte == 0);
-    end.and_then(|end| name.get(..end)).unwrap_or(name)
+/// The name of a [`DynamicEvent`]'s field. Making a constant of it saves work for each event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldName<'a>(&'a str);
+
+impl<'a> FieldName<'a> {
+    /// Returns the name up to its first NUL, which would end it in an event's metadata.
+    #[must_use]
+    pub const fn new(name: &'a str) -> Self {
+        let mut rest = name.as_bytes();
+        let mut length = 0;
+        while let [first, after @ ..] = rest {
+            if *first == 0 {
+                // A NUL is a character of its own.
+                let (before, _) = name.split_at(length);
+                return Self(before);
+            }
+            length = name.len().wrapping_sub(after.len());
+            rest = after;
+        }
+        Self(name)
+    }
+}
+
+impl<'a> From<&'a str> for FieldName<'a> {
+    fn from(name: &'a str) -> Self {
+        Self::new(name)
+    }
 }
 
 /// Bytes in front, and space behind them.

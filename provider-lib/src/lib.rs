@@ -113,6 +113,7 @@ mod limit;
 mod mode;
 mod notification;
 mod opaque;
+mod origin;
 mod place;
 mod plain;
 mod pool;
@@ -133,7 +134,7 @@ pub use crate::{
     counters::WrittenCounts,
     data::EventDataDescriptor,
     dump::Dump,
-    dynamic::{DynamicEvent, EventMetadata, EventMetadataError},
+    dynamic::{DynamicEvent, EventMetadata, EventMetadataError, FieldName},
     failures::Failures,
     filter::{FilterCopy, FilterData, FilterHeader, SchematizedFilters},
     limit::RateLimit,
@@ -382,7 +383,7 @@ pub mod __macro {
 #[doc(hidden)]
 pub mod __facade {
     //! The functions that `wdk-etw-log` and `wdk-etw-tracing` share. Not a stable interface.
-    pub use crate::{mode::USER_MODE, settle::settle};
+    pub use crate::{mode::USER_MODE, origin::Origin, settle::settle};
 }
 
 /// The types that the model checker tests.

@@ -103,7 +103,10 @@ mod event;
 mod kv;
 
 use log::{LevelFilter, Log, Metadata, Record, SetLoggerError};
-use wdk_etw::{__facade::settle, EventDescriptor, Keyword, Level, Provider, WriteOptions};
+use wdk_etw::{
+    __facade::{Origin, settle},
+    EventDescriptor, FieldName, Keyword, Level, Provider, WriteOptions,
+};
 
 use crate::event::Event;
 
@@ -212,22 +215,20 @@ impl EtwLogger {
     /// Writes a record. Out of line, so that only records that are written use the stack for it.
     #[inline(never)]
     fn write(&self, record: &Record<'_>, level: Level, keyword: Keyword) {
+        const MESSAGE: FieldName<'_> = FieldName::new("Message");
         let mut event = Event::new();
         event.start("Log");
-        event.str("Level", record.level().as_str());
-        event.str("Target", record.target());
-        if let Some(module) = record.module_path() {
-            event.str("Module", module);
-        }
-        if let Some(file) = record.file().filter(|_| self.has_file) {
-            event.str("File", file);
-        }
-        if let Some(line) = record.line() {
-            event.u32("Line", line);
-        }
+        let origin = Origin {
+            level: record.level().as_str(),
+            target: record.target(),
+            module: record.module_path(),
+            file: record.file().filter(|_| self.has_file),
+            line: record.line(),
+        };
+        origin.describe(&mut event);
         match record.args().as_str() {
-            Some(message) => event.str("Message", message),
-            None => event.format("Message", *record.args()),
+            Some(message) => event.str(MESSAGE, message),
+            None => event.format(MESSAGE, *record.args()),
         }
         #[cfg(feature = "kv")]
         kv::add(&mut event, record);

@@ -6,7 +6,7 @@ use tracing_core::{
     Metadata,
     field::{Field, Visit},
 };
-use wdk_etw::DynamicEvent;
+use wdk_etw::{__facade::Origin, DynamicEvent};
 
 /// The size in bytes of the metadata of an event: the names and types of its fields.
 pub const MAX_METADATA: usize = 512;
@@ -43,17 +43,14 @@ impl Fields {
     pub fn start(&mut self, name: &str, metadata: &Metadata<'_>, has_file: bool) {
         let event = &mut self.0;
         event.start(name);
-        event.str("Level", metadata.level().as_str());
-        event.str("Target", metadata.target());
-        if let Some(module) = metadata.module_path() {
-            event.str("Module", module);
-        }
-        if let Some(file) = metadata.file().filter(|_| has_file) {
-            event.str("File", file);
-        }
-        if let Some(line) = metadata.line() {
-            event.u32("Line", line);
-        }
+        let origin = Origin {
+            level: metadata.level().as_str(),
+            target: metadata.target(),
+            module: metadata.module_path(),
+            file: metadata.file().filter(|_| has_file),
+            line: metadata.line(),
+        };
+        origin.describe(event);
     }
 }
 

@@ -1,0 +1,40 @@
+//! The fields that the facades' events have in common.
+
+use crate::{DynamicEvent, FieldName};
+
+/// Where a record of a facade comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    pub level: &'a str,
+    pub target: &'a str,
+    pub module: Option<&'a str>,
+    /// The path of the source file, or `None` if events do not have it.
+    pub file: Option<&'a str>,
+    pub line: Option<u32>,
+}
+
+impl Origin<'_> {
+    /// Adds the origin's fields to an event.
+    #[inline]
+    pub fn describe<const METADATA: usize, const DATA: usize>(
+        &self,
+        event: &mut DynamicEvent<METADATA, DATA>,
+    ) {
+        const LEVEL: FieldName<'_> = FieldName::new("Level");
+        const TARGET: FieldName<'_> = FieldName::new("Target");
+        const MODULE: FieldName<'_> = FieldName::new("Module");
+        const FILE: FieldName<'_> = FieldName::new("File");
+        const LINE: FieldName<'_> = FieldName::new("Line");
+        event.str(LEVEL, self.level);
+        event.str(TARGET, self.target);
+        if let Some(module) = self.module {
+            event.str(MODULE, module);
+        }
+        if let Some(file) = self.file {
+            event.str(FILE, file);
+        }
+        if let Some(line) = self.line {
+            event.u32(LINE, line);
+        }
+    }
+}
