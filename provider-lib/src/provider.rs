@@ -752,9 +752,7 @@ mod tests {
     use core::mem::offset_of;
 
     use super::*;
-
-    /// The size of a cache line in bytes.
-    const LINE: usize = 64;
+    use crate::rundown::LINE;
 
     type One = StripedProvider<1>;
 

@@ -268,3 +268,86 @@ impl Rundown {
 const fn units(word: u32) -> i32 {
     word.cast_signed() >> REASON.trailing_zeros()
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use core::{
+        cell::{Cell, RefCell},
+        ptr,
+    };
+    extern crate std;
+    use std::{collections::HashSet, thread, vec::Vec};
+
+    use super::*;
+
+    /// Returns the slot of the current stack as a number.
+    fn slot_of(rundown: &Rundown) -> usize {
+        let slot = ptr::from_ref(rundown.slot().unwrap());
+        let first = rundown.slots().as_ptr();
+        (slot.addr() - first.addr()) / size_of::<Slot>()
+    }
+
+    /// Returns the stripes of 64 threads' stacks.
+    fn stripes_of_threads(rundown: &Rundown) -> HashSet<usize> {
+        let barrier = std::sync::Barrier::new(64);
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..64)
+                .map(|_| {
+                    scope.spawn(|| {
+                        // The threads' stacks exist at the same time.
+                        barrier.wait();
+                        slot_of(rundown) / SLOTS
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        })
+    }
+
+    #[test]
+    fn the_stacks_of_threads_use_most_stripes() {
+        let (one, two) = (Rundown::<[Stripe; 1]>::new(), Rundown::<[Stripe; 2]>::new());
+        let (all, most) = (
+            Rundown::<[Stripe; 16]>::new(),
+            Rundown::<[Stripe; 64]>::new(),
+        );
+        let sizes = [&one as &Rundown, &two, &all, &most].map(|rundown| {
+            let stripes = stripes_of_threads(rundown);
+            assert!(stripes.iter().all(|stripe| *stripe < rundown.stripes.len()));
+            stripes.len()
+        });
+        let [one, two, all, most] = sizes;
+        assert_eq!((one, two), (1, 2));
+        assert!(all >= 8 && most >= 16, "{all} of 16, {most} of 64");
+    }
+
+    #[test]
+    fn a_pass_keeps_every_number_of_stripes_from_closing() {
+        fn check<const N: usize>() {
+            let rundown = Rundown::<[Stripe; N]>::new();
+            let rundown: &Rundown = &rundown;
+            assert!(rundown.enter().is_none());
+            rundown.open();
+            let pauses = Cell::new(0);
+            let pass = RefCell::new(rundown.enter_fast());
+            assert!(pass.borrow().is_some());
+            rundown.close(|| {
+                pauses.set(pauses.get() + 1);
+                if pauses.get() == 3 {
+                    *pass.borrow_mut() = None;
+                }
+            });
+            assert_eq!(pauses.get(), 3, "{N} stripes");
+            assert!(rundown.enter_fast().is_none());
+        }
+        check::<1>();
+        check::<2>();
+        check::<8>();
+        check::<16>();
+        check::<32>();
+        check::<64>();
+    }
+}

@@ -313,6 +313,7 @@ const HELPERS: [(&str, &str); 6] = [
     ("every", "`emit!(…, every = 100)`"),
     ("once", "`emit!(…, once)`"),
     ("limit", "`emit!(…, limit = LIMIT)`"),
+    ("single", "a provider with `stripes = 1`"),
     ("counted", "a provider with `statistics`"),
     ("dump", "a `Dump` of 8 bytes instead of the string"),
     (

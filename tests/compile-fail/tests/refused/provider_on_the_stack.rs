@@ -4,6 +4,6 @@ use wdk_etw::{StripedProvider, Traits, guid_of_name, traits};
 static TRAITS: Traits = traits!("Contoso.Driver");
 
 fn main() {
-    let provider = StripedProvider::new(guid_of_name!("Contoso.Driver"), &TRAITS);
+    let provider: StripedProvider = StripedProvider::new(guid_of_name!("Contoso.Driver"), &TRAITS);
     let _result = provider.register();
 }

@@ -104,4 +104,14 @@ mod opcodes {
     }
 }
 
+// R-E7: the index of a stripe is a part of an address.
+#[wdk_etw::provider(name = "Contoso.Driver", stripes = 3)]
+mod three_stripes {}
+
+#[wdk_etw::provider(name = "Contoso.Driver", stripes = 128)]
+mod too_many_stripes {}
+
+#[wdk_etw::provider(name = "Contoso.Driver", stripes = 2, stripes = 4)]
+mod stripes_twice {}
+
 fn main() {}

@@ -29,6 +29,16 @@ mod counted {
     pub fn read_complete(status: u32, bytes: u64, name: &str);
 }
 
+/// The same event of a provider with one stripe.
+#[wdk_etw::provider(name = "Contoso.Single", stripes = 1)]
+mod single {
+    #[keyword]
+    pub const READ: Keyword = Keyword::bit(1);
+
+    #[event(level = Info, keyword = READ)]
+    pub fn read_complete(status: u32, bytes: u64, name: &str);
+}
+
 static LIMIT: RateLimit = RateLimit::every(100);
 
 /// Defines a caller.
@@ -64,6 +74,9 @@ caller!(helper_limit: |status, bytes, text| {
 caller!(helper_counted: |status, bytes, text| {
     emit!(counted::read_complete(status, bytes, text));
 });
+caller!(helper_single: |status, bytes, text| {
+    emit!(single::read_complete(status, bytes, text));
+});
 caller!(helper_dump: |status, bytes, text| {
     emit!(trace::dumped(status, bytes, Dump::window(text.as_bytes(), 2, 8)));
 });
@@ -75,4 +88,5 @@ caller!(helper_traced: |status, _bytes, _text| {
 pub extern "system" fn helpers_register() {
     let _result = trace::register();
     let _result = counted::register();
+    let _result = single::register();
 }
