@@ -51,9 +51,10 @@ impl Counters {
     }
 }
 
-/// The number of events that a provider has written ([`Statistics::written`](crate::Statistics::written)), counted in several
-/// cache lines. For
-/// [`Provider::with_statistics`](crate::Provider::with_statistics).
+/// The number of events that a provider has written, counted in several cache lines.
+///
+/// It is [`Statistics::written`](crate::Statistics::written) of a provider with
+/// [`with_statistics`](crate::Provider::with_statistics).
 #[derive(Debug)]
 pub struct WrittenCounts {
     lines: [Line; LINES],

@@ -405,9 +405,9 @@ impl<'a> FieldName<'a> {
     }
 }
 
-impl<'a> From<&'a str> for FieldName<'a> {
-    fn from(name: &'a str) -> Self {
-        Self::new(name)
+impl<'a, T: AsRef<str> + ?Sized> From<&'a T> for FieldName<'a> {
+    fn from(name: &'a T) -> Self {
+        Self::new(name.as_ref())
     }
 }
 

@@ -183,6 +183,16 @@ impl Provider {
     }
 }
 
+/// The type of a rate limit's option behind other options, which has no values: `emit!` and
+/// `event!` take the limit first.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the rate limit must be the first option: `emit!(trace::event(…), every = 100, \
+               activity = id)`",
+    label = "move this option to the front"
+)]
+pub trait FirstOption {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,13 +231,3 @@ mod tests {
         assert!(!Multiples::of(0).contains(1));
     }
 }
-
-/// The type of a rate limit's option behind other options, which has no values: `emit!` and
-/// `event!` take the limit first.
-#[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "the rate limit must be the first option: `emit!(trace::event(…), every = 100, \
-               activity = id)`",
-    label = "move this option to the front"
-)]
-pub trait FirstOption {}

@@ -4,6 +4,10 @@
 macro_rules! hide {
     ($value:ident) => {
         #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
+        #[allow(
+            clippy::pointers_in_nomem_asm_block,
+            reason = "there are no instructions, so none uses the pointer"
+        )]
         // SAFETY: there are no instructions, so the register keeps its value.
         unsafe {
             core::arch::asm!(

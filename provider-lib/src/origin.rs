@@ -5,11 +5,15 @@ use crate::{DynamicEvent, FieldName};
 /// Where a record of a facade comes from.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
+    /// The record's level, as the facade writes it.
     pub level: &'a str,
+    /// The record's target.
     pub target: &'a str,
+    /// The path of the module.
     pub module: Option<&'a str>,
     /// The path of the source file, or `None` if events do not have it.
     pub file: Option<&'a str>,
+    /// The number of the line in the file.
     pub line: Option<u32>,
 }
 

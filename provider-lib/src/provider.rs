@@ -211,7 +211,7 @@ struct Registration {
 /// event with its counters. Only such a provider refers to the function, so that the linker leaves it
 /// out for others.
 #[derive(Clone, Copy)]
-pub(crate) struct Counting {
+pub struct Counting {
     pub written: &'static WrittenCounts,
     pub write_statistics: fn(&Provider),
 }
@@ -664,7 +664,7 @@ impl Provider {
     /// # Safety
     ///
     /// The address must be that of a [`StripedProvider`] that is a static, or null.
-    unsafe fn from_context(context: *const c_void) -> Option<&'static Self> {
+    const unsafe fn from_context(context: *const c_void) -> Option<&'static Self> {
         if context.is_null() {
             return None;
         }

@@ -309,7 +309,7 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
 }
 
 /// The helpers of an event: the name in `count.py`, and the name in the table.
-const HELPERS: [(&str, &str); 6] = [
+const HELPERS: [(&str, &str); 7] = [
     ("every", "`emit!(…, every = 100)`"),
     ("once", "`emit!(…, once)`"),
     ("limit", "`emit!(…, limit = LIMIT)`"),
