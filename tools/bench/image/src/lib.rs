@@ -19,6 +19,8 @@
 #[cfg(feature = "facades")]
 mod facades;
 mod helpers;
+#[cfg(feature = "timing")]
+mod loops;
 mod ours;
 mod peer;
 
@@ -226,3 +228,6 @@ macro_rules! nothing {
 }
 
 callers!(nothing: without_five, without_four, without_request, without_leaf, without_evaluated);
+
+#[cfg(feature = "timing")]
+loops::arrays!(nothing: nothing_sum, nothing_checksum);
