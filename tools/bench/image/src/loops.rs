@@ -6,6 +6,8 @@
 
 use core::ptr;
 
+use crate::nothing;
+
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
     fn EtwWriteEx(
@@ -42,14 +44,6 @@ struct DataDescriptor {
 
 /// The prime of the FNV-1a checksum.
 pub const PRIME: u64 = 0x0100_0000_01B3;
-
-/// Registers the providers.
-#[unsafe(no_mangle)]
-pub extern "system" fn DriverEntry(_driver: usize, _registry_path: usize) -> u32 {
-    crate::ours::ours_register();
-    crate::peer::peer_register();
-    0
-}
 
 /// Defines the loop that only writes, for one way to write the reference event.
 macro_rules! writes {
@@ -148,3 +142,5 @@ macro_rules! arrays {
 }
 
 pub(crate) use arrays;
+
+arrays!(nothing: nothing_sum, nothing_checksum);

@@ -93,7 +93,10 @@ pub fn together(processors: &[usize], rng: &mut Rng, work: impl Fn() + Sync) -> 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
+    use std::{
+        collections::BTreeSet,
+        sync::{Barrier, Mutex},
+    };
 
     use super::*;
     use crate::processors::usable;
@@ -107,6 +110,24 @@ mod tests {
             all.wait();
         });
         assert_eq!(times.unwrap().len(), processors.len());
+    }
+
+    #[test]
+    fn the_distance_of_the_stacks_varies() {
+        let processors: Vec<usize> = usable().unwrap().into_iter().cycle().take(2).collect();
+        let mut rng = Rng::with_seed(1);
+        let mut distances = BTreeSet::new();
+        for _ in 0..8 {
+            let stacks = Mutex::new(Vec::new());
+            let work = || {
+                let here = 0_u8;
+                stacks.lock().unwrap().push((&raw const here).addr());
+            };
+            together(&processors, &mut rng, work).unwrap();
+            let stacks = stacks.into_inner().unwrap();
+            distances.insert(stacks[0].abs_diff(stacks[1]) / PAGE);
+        }
+        assert!(distances.len() >= 4, "{distances:?}");
     }
 
     #[test]

@@ -18,9 +18,13 @@ pub fn number(figure: Option<f64>) -> String {
     )
 }
 
-/// Returns a figure rounded to the two digits that the tables show.
+/// Returns a figure rounded to what the tables show: two digits after the point, or none from 100.
 fn rounded(figure: f64) -> f64 {
-    (figure * 100.0).round() / 100.0
+    if figure >= 100.0 {
+        figure.round()
+    } else {
+        (figure * 100.0).round() / 100.0
+    }
 }
 
 /// Returns a goal as the tables show it.
@@ -116,6 +120,8 @@ mod tests {
         assert_eq!(number(Some(3.0)), "3");
         assert_eq!(number(Some(2.999)), "3");
         assert_eq!(number(Some(0.5)), "0.50");
+        assert_eq!(number(Some(99.5)), "99.50");
+        assert_eq!(number(Some(1104.4)), "1104");
         assert_eq!(number(None), "–");
         assert_eq!(goal(Some(1.15)), "≤ 1.15");
         assert_eq!(goal(None), "");
