@@ -48,7 +48,7 @@ enum Place {
 use Place::{Size, State};
 
 /// The titles of the cited columns: the peer as it was measured then, and the C code.
-const TITLES: [&str; 3] = ["peer, cited", "TraceLoggingProvider.h", "mc.exe -km"];
+const TITLES: [&str; 3] = ["cited peer", "TraceLoggingProvider.h", "mc.exe -km"];
 
 /// The rows: the title, where this run's figures are, and the cited figures in the order of
 /// [`TITLES`]. All are from docs/reference/event-cost.md, where the first caller corresponds to
