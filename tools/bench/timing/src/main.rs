@@ -17,10 +17,23 @@ mod processors;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod threads;
 
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-fn main() -> anyhow::Result<()> {
+fn run() -> anyhow::Result<()> {
     use std::path::PathBuf;
 
+    use anyhow::Context as _;
     use clap::{Arg, ArgAction, Command, value_parser};
 
     let matches = Command::new("bench-timing")
@@ -39,9 +52,9 @@ fn main() -> anyhow::Result<()> {
                 .action(ArgAction::SetTrue),
         )
         .get_matches();
-    let Some(path) = matches.get_one::<PathBuf>("image") else {
-        anyhow::bail!("no image is named");
-    };
+    let path = matches
+        .get_one::<PathBuf>("image")
+        .context("no image is named")?;
     measure::check(path)?;
     if !matches.get_flag("check") {
         println!("{:#}", measure::measure(path)?);
@@ -50,9 +63,8 @@ fn main() -> anyhow::Result<()> {
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-fn main() {
-    eprintln!(
-        "error: cannot time the loops here: the stand-in kernel maps images on x86-64 Linux only"
-    );
-    std::process::exit(1);
+fn run() -> anyhow::Result<()> {
+    anyhow::bail!(
+        "cannot time the loops here: the stand-in kernel maps images on x86-64 Linux only"
+    )
 }
