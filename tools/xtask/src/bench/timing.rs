@@ -36,8 +36,8 @@ const ARRAYS: [(&str, &str); 4] = [
 /// The loops over an array.
 const LOOPS: [(&str, &str); 2] = [("sum", "a sum"), ("checksum", "a checksum")];
 
-/// The most that two threads may cost each write, in the cost of one thread's. A machine on which they
-/// cost a bare call more is not quiet.
+/// The most that two threads may cost each write, in the cost of one thread's. A machine on which
+/// they cost a bare call more is not quiet.
 const MOST_OF_TWO: f64 = 1.15;
 
 /// The largest share of the time that threads wait for a processor on a quiet machine.
@@ -69,7 +69,7 @@ impl Spread {
 impl fmt::Display for Spread {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [median, low, high] = [self.median, self.low, self.high].map(|one| number(Some(one)));
-        write!(formatter, "{median} ({low} to {high})")
+        write!(formatter, "{median} (from {low} to {high})")
     }
 }
 
@@ -322,14 +322,14 @@ impl Timing {
     /// Returns the text of the result, and the number of goals that are not met.
     pub fn table(&self) -> Result<(String, usize)> {
         let mut text = format!(
-            "\n# Time of a write and of a check\n\nThe same compiled Windows code, executed by a machine \
-             with {processors} processors ({model}), with routines of ETW that\ndo nothing: the \
-             kernel's work is not included. Each thread has a processor and a stack of its own, and \
-             the stacks\nhave the size of the kernel's. Everything is measured once in each of \
-             {rounds} rounds. A figure is the median, with the\nsmallest and the largest round in \
-             parentheses; a ratio compares figures of the same round. The *bare call* calls\n\
-             EtwWriteEx with data descriptors that are ready before the loop. Time in which a thread \
-             waits for its processor is\nnot included. The goals apply to the first two columns.\n",
+            "\n# Time of a write and of a check\n\n\
+             The same compiled Windows code, executed by a machine with {processors} processors ({model}), with\n\
+             routines of ETW that do nothing: the kernel's work is not included. Each thread has a processor\n\
+             and a stack of its own, and the stacks have the size of the kernel's. Everything is measured once\n\
+             in each of {rounds} rounds. A figure is the median, with the smallest and the largest round in\n\
+             parentheses; a ratio compares figures of the same round. The *bare call* calls EtwWriteEx with\n\
+             data descriptors that are ready before the loop. Time in which a thread waits for its processor is\n\
+             not included. The goals apply to the first two columns.\n",
             processors = self.0["processors"],
             rounds = self.0["rounds"],
             model = model(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
@@ -342,12 +342,12 @@ impl Timing {
         text.push_str(&header(&WRITES));
         text.extend(writes.iter().map(|row| row.text(&WRITES)));
         text.push_str(
-            "\nA disabled event in a loop over an array that is in the processor's first cache. The \
-             compiler vectorizes *a sum*\nif nothing else is in the loop; each step of *a checksum* \
-             waits for the step before. An event of this project asks\nin each step whether a session \
-             wants it, so a session that is started during a loop gets the rest of its events. The\n\
-             peer reads its state without an atomic access, so the compiler may read it once before \
-             the loop, and does in these loops.\n",
+            "\n\
+             A disabled event in a loop over an array that is in the processor's first cache. The compiler\n\
+             vectorizes *a sum* if nothing else is in the loop; each step of *a checksum* waits for the step\n\
+             before. An event of this project asks in each step whether a session wants it, so a session that\n\
+             is started during a loop gets the rest of its events. The peer reads its state without an atomic\n\
+             access, so the compiler may read it once before the loop, and does in these loops.\n",
         );
         text.push_str(&header(&ARRAYS));
         text.extend(self.arrays()?.iter().map(|row| row.text(&ARRAYS)));
@@ -426,16 +426,16 @@ mod tests {
         assert_eq!(median(&[7.0]), Some(7.0));
         assert_eq!(median(&[]), None);
         let spread = Spread::of(&[5.0, 2.5, 100.0]).unwrap();
-        assert_eq!(spread.to_string(), "5 (2.50 to 100)");
+        assert_eq!(spread.to_string(), "5 (from 2.50 to 100)");
     }
 
     #[test]
     fn threads_that_slow_each_other_down_miss_the_goal() {
         let (text, missed) = timing(2.5, 1.0, 0.0).table().unwrap();
         assert_eq!(missed, 1);
-        let row = "| two threads against one, for each write | 2.50 (2.50 to 2.50) | 2.50 (2.50 to \
-                   2.50) | 1 (1 to 1) | 1 (1 to 1) | ≤ 1.15 | **not met**; **behind**: TraceLogging \
-                   (peer), manifest (peer) |\n";
+        let row = "| two threads against one, for each write | 2.50 (from 2.50 to 2.50) | \
+                   2.50 (from 2.50 to 2.50) | 1 (from 1 to 1) | 1 (from 1 to 1) | ≤ 1.15 | \
+                   **not met**; **behind**: TraceLogging (peer), manifest (peer) |\n";
         assert!(text.contains(row), "{text}");
         let (text, missed) = timing(1.1, 1.0, 0.0).table().unwrap();
         assert_eq!(missed, 0);
@@ -446,17 +446,19 @@ mod tests {
     fn ratios_are_those_of_rounds() {
         let (text, _) = timing(1.0, 1.0, 0.0).table().unwrap();
         for row in [
-            "| one thread: a write, nanoseconds | 10 (9 to 20) | 5 (4.50 to 10) | 8 (7.20 to 16) | 2 \
-             (1.80 to 4) |  | **behind**: TraceLogging (peer) |\n",
-            "| 8 threads: a write, nanoseconds | 40 (36 to 80) |",
-            "| 8 threads against one, for each write | 4 (4 to 4) |",
-            "| one thread: against a bare call | 5 (5 to 5) | 2.50 (2.50 to 2.50) | 4 (4 to 4) | 1 (1 to \
-             1) |",
-            "| 8 threads: against the peer | 1.25 (1.25 to 1.25) | 0.63 (0.63 to 0.63) | 1 (1 to 1) |",
-            "| a sum: a thousand elements, nanoseconds | 300 (270 to 600) | 200 (180 to 400) | 200 (180 \
-             to 400) | 100 (90 to 200) |  | **behind**: TraceLogging (peer) |\n",
-            "| a checksum: against no event | 3 (3 to 3) | 2 (2 to 2) | 2 (2 to 2) | 1 (1 to 1) |  | \
+            "| one thread: a write, nanoseconds | 10 (from 9 to 20) | 5 (from 4.50 to 10) | \
+             8 (from 7.20 to 16) | 2 (from 1.80 to 4) |  | **behind**: TraceLogging (peer) |\n",
+            "| 8 threads: a write, nanoseconds | 40 (from 36 to 80) |",
+            "| 8 threads against one, for each write | 4 (from 4 to 4) |",
+            "| one thread: against a bare call | 5 (from 5 to 5) | 2.50 (from 2.50 to 2.50) | \
+             4 (from 4 to 4) | 1 (from 1 to 1) |",
+            "| 8 threads: against the peer | 1.25 (from 1.25 to 1.25) | \
+             0.63 (from 0.63 to 0.63) | 1 (from 1 to 1) |",
+            "| a sum: a thousand elements, nanoseconds | 300 (from 270 to 600) | \
+             200 (from 180 to 400) | 200 (from 180 to 400) | 100 (from 90 to 200) |  | \
              **behind**: TraceLogging (peer) |\n",
+            "| a checksum: against no event | 3 (from 3 to 3) | 2 (from 2 to 2) | \
+             2 (from 2 to 2) | 1 (from 1 to 1) |  | **behind**: TraceLogging (peer) |\n",
         ] {
             assert!(text.contains(row), "{row}\nis not in\n{text}");
         }
