@@ -69,6 +69,13 @@ pub mod fuzzing {
     };
 }
 
+/// Access for the benchmark's timing. Not part of the public API.
+#[cfg(feature = "timing")]
+#[doc(hidden)]
+pub mod timing {
+    pub use crate::harness::mapped::MappedImage;
+}
+
 pub use etl_file::{ClockType, Guid};
 
 pub use crate::{

@@ -11,6 +11,8 @@ pub mod file;
 pub mod image;
 pub mod kernel;
 pub mod left;
+#[cfg(feature = "timing")]
+pub mod mapped;
 pub mod program;
 pub mod recording;
 pub mod request;

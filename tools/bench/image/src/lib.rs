@@ -16,9 +16,13 @@
 #![no_std]
 #![allow(clippy::missing_safety_doc)]
 
+#[cfg(feature = "timing")]
+mod entry;
 #[cfg(feature = "facades")]
 mod facades;
 mod helpers;
+#[cfg(feature = "timing")]
+mod loops;
 mod ours;
 mod peer;
 
@@ -224,5 +228,8 @@ macro_rules! nothing {
         let _unused = || ($status, $bytes, $text);
     };
 }
+
+#[cfg(feature = "timing")]
+pub(crate) use nothing;
 
 callers!(nothing: without_five, without_four, without_request, without_leaf, without_evaluated);

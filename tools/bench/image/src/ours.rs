@@ -70,6 +70,10 @@ macro_rules! described {
 callers!(
     described: described_five, described_four, described_request, described_leaf, described_evaluated
 );
+#[cfg(feature = "timing")]
+crate::loops::writes!(described: described_writes);
+#[cfg(feature = "timing")]
+crate::loops::arrays!(described: described_sum, described_checksum);
 
 macro_rules! in_manifest {
     ($status:expr, $bytes:expr, $text:expr) => {
@@ -79,6 +83,10 @@ macro_rules! in_manifest {
 callers!(
     in_manifest: manifest_five, manifest_four, manifest_request, manifest_leaf, manifest_evaluated
 );
+#[cfg(feature = "timing")]
+crate::loops::writes!(in_manifest: manifest_writes);
+#[cfg(feature = "timing")]
+crate::loops::arrays!(in_manifest: manifest_sum, manifest_checksum);
 
 /// Writes one event or nine between the same calls. The difference is the size of eight events in
 /// the image.

@@ -22,6 +22,10 @@ macro_rules! peer {
 callers!(
     peer: peer_five, peer_four, peer_request, peer_leaf, peer_evaluated
 );
+#[cfg(feature = "timing")]
+crate::loops::writes!(peer: peer_writes);
+#[cfg(feature = "timing")]
+crate::loops::arrays!(peer: peer_sum, peer_checksum);
 
 /// Writes one event or nine between the same calls. The difference is the size of eight events in
 /// the image.
