@@ -77,6 +77,14 @@ caller!(helper_counted: |status, bytes, text| {
 caller!(helper_single: |status, bytes, text| {
     emit!(single::read_complete(status, bytes, text));
 });
+#[cfg(feature = "timing")]
+macro_rules! with_one_stripe {
+    ($status:expr, $bytes:expr, $text:expr) => {
+        emit!(single::read_complete($status, $bytes, $text))
+    };
+}
+#[cfg(feature = "timing")]
+crate::loops::writes!(with_one_stripe: single_writes);
 caller!(helper_dump: |status, bytes, text| {
     emit!(trace::dumped(status, bytes, Dump::window(text.as_bytes(), 2, 8)));
 });

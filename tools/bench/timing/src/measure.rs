@@ -16,7 +16,7 @@ use crate::{
 /// The ways to write the reference event in a loop that only writes: the prefixes of the image's
 /// functions. `bare` is the call of `EtwWriteEx` alone. Another declaration of the provider that is
 /// to be timed has an entry here and one in `cargo xtask bench`.
-const WRITES: [&str; 4] = ["described", "manifest", "peer", "bare"];
+const WRITES: [&str; 5] = ["described", "manifest", "single", "peer", "bare"];
 
 /// The ways to have the reference event in a loop over an array. `nothing` has no event.
 const ARRAYS: [&str; 4] = ["nothing", "described", "manifest", "peer"];
