@@ -371,16 +371,19 @@ impl Writer<'_> {
         });
         let (event, options) = (reserved("event"), reserved("options"));
         let has_metadata = self.encoding == Encoding::TraceLogging;
+        // Macros have no hygiene of types.
+        let options_type = reserved("Options");
         quote! {
             #[cold]
             #[inline(never)]
             #[allow(
-                clippy::all, clippy::pedantic, clippy::nursery, non_snake_case, unused_variables,
+                clippy::all, clippy::pedantic, clippy::nursery, non_camel_case_types, non_snake_case,
+                unused_variables,
             )]
-            fn #name<O: ::wdk_etw::__macro::Options>(
+            fn #name<#options_type: ::wdk_etw::__macro::Options>(
                 #provider
                 #event: ::wdk_etw::__macro::EventRef<#has_metadata>,
-                #options: O,
+                #options: #options_type,
                 #(#arguments: #parameters,)*
             ) -> ::wdk_etw::NtStatus {
                 #body
