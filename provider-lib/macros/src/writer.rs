@@ -175,17 +175,18 @@ fn counters(layout: &Layout) -> TokenStream {
             .iter()
             .enumerate()
             .filter(|(_, other)| other.counted_by == Some(at))
-            .map(|(other, leaf)| (local("t", other), leaf.unit()))
+            .filter_map(|(other, leaf)| Some((local("t", other), leaf.unit(), bytes(leaf)?.1)))
             .collect();
-        let texts = counted.iter().map(|(text, _)| text);
-        let units = counted.iter().map(|(_, unit)| unit);
+        let texts = counted.iter().map(|(text, ..)| text);
+        let units = counted.iter().map(|(_, unit, _)| unit);
+        let cuts = counted.iter().map(|(.., cut)| cut);
         all.extend(quote! {
             let #count: ::core::primitive::usize = ::wdk_etw::__macro::least(
                 #asked as ::core::primitive::u64,
-                &[#((#texts.len(), #units)),*],
+                &[#((#texts, #units, #cuts)),*],
             );
         });
-        for (text, unit) in &counted {
+        for (text, unit, _) in &counted {
             all.extend(quote! {
                 let #text: &[::core::primitive::u8] =
                     ::wdk_etw::__macro::first(#text, #count, #unit);
