@@ -35,7 +35,7 @@ use crate::{
 ///
 /// While no session enables the event, nothing is counted. The arguments of an occurrence that is
 /// left out are not evaluated. The occurrences that are left out are counted here
-/// ([`Self::left_out`]) and in the provider
+/// ([`Self::left_out`]) and, when the limit admits the next one, in the provider
 /// ([`Statistics::left_out`](crate::Statistics::left_out)). An occurrence that the limit admits
 /// counts even if the write fails or only the match-all keywords exclude the event.
 ///
