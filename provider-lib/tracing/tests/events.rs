@@ -371,6 +371,36 @@ fn a_span_that_is_left_at_dispatch_level_is_left_later() {
 }
 
 #[test]
+fn a_dpc_that_enters_the_span_of_the_thread_it_interrupts_does_not_leave_it_for_the_thread() {
+    let etw = enabled(5);
+    let [device, request] = [
+        tracing::info_span!("device"),
+        tracing::info_span!("request"),
+    ];
+    let inside = device.enter();
+    assert_eq!(thread_activity(), 1);
+    // The DPC has the thread that it interrupted.
+    etw.set(|etw| etw.irql = 2);
+    device.in_scope(|| device.in_scope(|| ()));
+    etw.set(|etw| etw.irql = 0);
+    // The thread is still in the span, also after it was in another.
+    request.in_scope(|| assert_eq!(thread_activity(), 2));
+    assert_eq!(thread_activity(), 1);
+    assert!(!Span::current().is_none());
+    drop(inside);
+    assert_eq!(thread_activity(), 0);
+    // A guard from below that is dropped at DISPATCH_LEVEL leaves the span later, as before.
+    let inside = device.enter();
+    etw.set(|etw| etw.irql = 2);
+    device.in_scope(|| ());
+    drop(inside);
+    etw.set(|etw| etw.irql = 0);
+    request.in_scope(|| ());
+    assert_eq!(thread_activity(), 0);
+    unregister(&etw);
+}
+
+#[test]
 fn spans_without_space_are_disabled_and_counted() {
     let etw = enabled(5);
     let refused = SUBSCRIBER.refused_spans();
