@@ -136,6 +136,7 @@ fn an_event_has_its_level_target_module_line_message_and_typed_fields() {
     tracing::warn!(target: "disk", count = 3_u32, delta = -1, ratio = 0.5, ready = true, name = "a", list = ?[1, 2], big = 1_u128 << 70, "{} of {}", 1, 2);
     let bytes: &[u8] = &[1, 2];
     tracing::event!(name: "Named", Level::INFO, bytes, shown = %3);
+    tracing::info!(name: "event of the disk:1", "x");
     let writes = etw.writes();
     let expected = [
         "Level=\"WARN\"".to_owned(),
@@ -155,6 +156,7 @@ fn an_event_has_its_level_target_module_line_message_and_typed_fields() {
         all_fields(&writes[0]),
         ("Event".to_owned(), expected.to_vec())
     );
+    assert_eq!(decoded(&writes[2]).0, "event of the disk:1");
     let (name, _, fields) = decoded(&writes[1]);
     assert_eq!(
         (name.as_str(), fields),
