@@ -403,9 +403,10 @@ pub const fn bytes_of_size<T: PlainData, const SIZE: usize>(values: &[T]) -> &[u
     bytes_of(values)
 }
 
-/// Returns a count that is at most `asked` and at most that of each of the values, and at which no
-/// value is cut inside a character. Of each value there are the bytes, the size of an element, and the
-/// places of a cut.
+/// Returns the largest count of at most `asked` that all values have, and at which none is cut inside a
+/// character.
+///
+/// Of each value there are the bytes, the size of an element, and the places of a cut.
 #[must_use]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the values' number is a constant")]

@@ -68,7 +68,11 @@ impl Leaf {
     fn size(&self) -> usize {
         let counter = self.counter.and_then(Scalar::size).unwrap_or(2);
         match self.wire {
-            Wire::Counted(_) | Wire::Text(_) if self.counted_by.is_some() => 0,
+            Wire::Counted(_) | Wire::CountedStructures(_) | Wire::Text(_)
+                if self.counted_by.is_some() =>
+            {
+                0
+            }
             Wire::Counted(_) | Wire::CountedStructures(_) | Wire::Text(_) => counter,
             Wire::SocketAddr => counter + MAX_SOCKADDR_SIZE,
             other => other.size(),

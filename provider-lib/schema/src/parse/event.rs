@@ -16,8 +16,8 @@ use super::{
     words::{Given, item, number},
 };
 use crate::{
-    Encoding, Event, Field, FieldType, Level, Provider, attribute, errors::undeclared, message,
-    types::FieldOptions,
+    Encoding, Event, Field, FieldType, Level, Provider, Shape, attribute, errors::undeclared,
+    message, types::FieldOptions,
 };
 
 /// Parses a field. `own` has the names of the declaration's types.
@@ -31,7 +31,8 @@ pub fn field(
     let kind = FieldType::parse(written, &options, own)?;
     let form = match &kind {
         FieldType::Values(scalar, format, shape) => options.form.form(*scalar, *format, *shape)?,
-        FieldType::Named(_) | FieldType::Structures(..) => options.form.of_named()?,
+        FieldType::Named(_) => options.form.of_named(Shape::One)?,
+        FieldType::Structures(_, shape) => options.form.of_named(*shape)?,
     };
     Ok(Field {
         form,

@@ -247,6 +247,30 @@ mod kinds {
     pub const TASK: u16 = 1;
 }
 
+// The size of a number is that of its type, and arrays of structures have counts in manifests.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod sizes {
+    #[structure]
+    pub struct Place {
+        x: u32,
+    }
+
+    #[event(level = Info, keyword = none)]
+    pub fn represented(#[repr(u32)] size: usize);
+    #[event(id = 1, level = Info, keyword = none)]
+    pub fn narrowed(#[length(u32)] size: usize);
+    #[event(id = 2, level = Info, keyword = none)]
+    pub fn single(#[count(u8)] place: Place);
+    #[event(id = 3, level = Info, keyword = none)]
+    pub fn fixed(#[count(u8)] places: [Place; 2]);
+    #[event(id = 4, level = Info, keyword = none)]
+    pub fn lengthy(#[length(u8)] places: &[Place]);
+    #[event(level = Info, keyword = none)]
+    pub fn self_describing(#[count(u8)] places: &[Place]);
+    #[event(id = 5, level = Info, keyword = none)]
+    pub fn signed(count: i32, #[count(field = count)] places: &[Place]);
+}
+
 // R-T5: a type stands for one trait.
 #[wdk_etw::provider(name = "Contoso.Driver", trait_(128, b"x"), trait_(129, b"y"), trait_(128, b"z"))]
 mod trait_twice {}
