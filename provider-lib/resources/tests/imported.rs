@@ -56,3 +56,25 @@ fn a_manifest_with_odd_names_is_imported_whole() {
         assert_eq!(ours.keyword_mask(our), theirs.keyword_mask(their));
     }
 }
+
+#[test]
+fn an_array_of_structures_that_differ_in_memory_is_named_and_counted() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture");
+    let text = fs::read_to_string(folder.join("odd.man")).unwrap();
+    let member = "<data name=\"X\" inType=\"win:Int32\"/>";
+    assert!(text.contains(member));
+    let text = text.replace(member, "<data name=\"Text\" inType=\"win:UnicodeString\"/>");
+    let imported = import::declaration(&manifest::read(&text).unwrap(), None);
+    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
+    assert_eq!(
+        notes,
+        [
+            "event 7 version 0 was not imported: `Many` is an array of structures, and the bytes of \
+             their member `text` in memory differ from those in the event"
+        ]
+    );
+    assert_eq!(
+        imported.counts.to_string(),
+        "imported 7 of 8 events: 7 as they are in the manifest, 0 with changes; 1 left out"
+    );
+}
