@@ -366,6 +366,10 @@ macro_rules! emit {
         $(, $option:ident = $value:expr)* $(,)?
     ) => {
         if $($part)::+::is_enabled() {
+            // A temporary value would admit every occurrence, and the compiler refuses its address.
+            if false {
+                let _ = &raw const $limit;
+            }
             $crate::emit!(
                 @limited $limit, $($part)::+ ($($argument),*) $(, $option = $value)*
             );
