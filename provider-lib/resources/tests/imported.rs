@@ -78,3 +78,19 @@ fn an_array_of_structures_that_differ_in_memory_is_named_and_counted() {
         "imported 7 of 8 events: 7 as they are in the manifest, 0 with changes; 1 left out"
     );
 }
+
+/// Viewers show the opcode of the task, so the declaration has that one.
+#[test]
+fn an_opcode_with_the_number_of_one_of_the_events_task_is_that_one() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture");
+    let text = fs::read_to_string(folder.join("odd.man")).unwrap();
+    let general = "<opcode name=\"Other\" value=\"12\"/>";
+    assert!(text.contains(general));
+    let text = text.replace(general, "<opcode name=\"Other\" value=\"10\"/>");
+    let imported = import::declaration(&manifest::read(&text).unwrap(), None);
+    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
+    assert_eq!(
+        notes,
+        ["event 5 version 1 changes: the opcode is `Begin`, not `Other`"]
+    );
+}

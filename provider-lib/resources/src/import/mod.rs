@@ -576,6 +576,17 @@ impl Writer<'_> {
         })
     }
 
+    /// Returns the name of an opcode in an event of a task. Viewers show the opcode of the task, if it
+    /// has one of the same number.
+    fn opcode<'a>(&self, at: usize, task: Option<&str>, names: &'a Names) -> Option<&'a str> {
+        let opcodes = &self.provider.opcodes;
+        let of_task = opcodes.iter().position(|one| {
+            let own = one.task.and_then(|at| names.tasks.get(at)?.as_deref());
+            own.is_some() && own == task && one.value == opcodes[at].value
+        });
+        names.opcodes[of_task.unwrap_or(at)].as_deref()
+    }
+
     fn event(
         &mut self,
         event: &Event,
@@ -634,11 +645,12 @@ impl Writer<'_> {
         }
         settings.push(quote!(level = #level));
         settings.push(quote!(keyword = #keywords));
+        let task = event.task.and_then(|at| names.tasks[at].as_deref());
         for (setting, name) in [
-            ("task", event.task.and_then(|at| names.tasks[at].as_deref())),
+            ("task", task),
             (
                 "opcode",
-                event.opcode.and_then(|at| names.opcodes[at].as_deref()),
+                event.opcode.and_then(|at| self.opcode(at, task, names)),
             ),
             (
                 "channel",

@@ -233,6 +233,18 @@ fn opcode(word: &Ident, task: Option<&Ident>, provider: &Provider) -> syn::Resul
     }
     let standard = winmeta::OPCODES.iter().find(|known| word == known.ident);
     let own = provider.opcodes.iter().find(|opcode| opcode.ident == *word);
+    if let (None, Some(own), Some(task)) = (standard, own, task)
+        && let Some(other) = of_task(Some(task), provider).find(|other| other.value == own.value)
+    {
+        return Err(syn::Error::new(
+            word.span(),
+            format!(
+                "viewers would show the opcode `{word}` as `{0}`, which has the same number {1} in the \
+                 task `{task}`; write `opcode = {0}`, or choose another number",
+                other.ident, own.value
+            ),
+        ));
+    }
     standard
         .map(|known| known.value)
         .or_else(|| own.map(|own| own.value))

@@ -204,6 +204,33 @@ mod maps {
     pub fn hex(#[hex] kind: Kind);
 }
 
+// An opcode is that of the task, if both have one number.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod opcodes {
+    #[tasks]
+    enum Task {
+        Transfer = 1,
+        Other = 2,
+    }
+
+    #[opcodes]
+    enum Opcode {
+        Split = 10,
+    }
+
+    #[opcodes(task = Transfer)]
+    enum TransferOpcode {
+        Begin = 10,
+    }
+
+    #[event(level = Info, keyword = none, task = Transfer, opcode = Split)]
+    pub fn shown_as_begin();
+    #[event(level = Info, keyword = none, task = Other, opcode = Split)]
+    pub fn shown_as_split();
+    #[event(level = Info, keyword = none, opcode = Split)]
+    pub fn without_task();
+}
+
 // Every name stands for one thing.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod names {
