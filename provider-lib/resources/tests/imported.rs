@@ -3,7 +3,7 @@
 
 use std::{env, fs, path::Path};
 
-use etw_manifest::{self as manifest, Presentation};
+use etw_manifest::{self as manifest, Presentation, PropertyKind};
 use proc_macro2::TokenStream;
 use wdk_etw_build::{
     declaration::{self, Files},
@@ -92,5 +92,27 @@ fn an_opcode_with_the_number_of_one_of_the_events_task_is_that_one() {
     assert_eq!(
         notes,
         ["event 5 version 1 changes: the opcode is `Begin`, not `Other`"]
+    );
+}
+
+#[test]
+fn an_event_with_an_empty_structure_is_left_out_alone() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture");
+    let text = fs::read_to_string(folder.join("odd.man")).unwrap();
+    let mut read = manifest::read(&text).unwrap();
+    // Only damaged resources have one.
+    for template in &mut read.providers[0].templates {
+        for property in &mut template.properties {
+            if let PropertyKind::Struct(members) = &mut property.kind {
+                members.clear();
+            }
+        }
+    }
+    let imported = import::declaration(&read, None);
+    assert_eq!(
+        (imported.counts.all, imported.counts.left_out),
+        (8, 2),
+        "{:?}",
+        imported.notes
     );
 }

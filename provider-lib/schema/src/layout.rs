@@ -290,6 +290,17 @@ fn put_leaves(
             if let Some(map) = types.map(name) {
                 Some(Wire::Map(map.scalar))
             } else if let Some(structure) = types.structure(name) {
+                // The metadata of `TraceLogging` events has a check of its own.
+                if encoding == Encoding::Manifest && structure.fields.is_empty() {
+                    return Err(syn::Error::new(
+                        structure.ident.span(),
+                        format!(
+                            "the structure `{}` has no members, and a manifest has no such structure; \
+                             add a member",
+                            structure.ident
+                        ),
+                    ));
+                }
                 for member in &structure.fields {
                     put_leaves(leaves, path, at, member, encoding, types)?;
                 }

@@ -320,19 +320,17 @@ impl Writer<'_> {
     ) -> Result<Type, String> {
         let name = &property.name;
         let (fields, _) = self.fields(members, owner, true)?;
-        if property.count != Size::None {
-            if fields.is_empty() {
-                return Err(format!(
-                    "`{name}` is an array of structures without members"
-                ));
-            }
-            if let Some(other) = fields.iter().find(|member| !self.is_of_element(member)) {
-                return Err(format!(
-                    "`{name}` is an array of structures, and the bytes of their member `{}` in \
-                     memory differ from those in the event",
-                    other.ident
-                ));
-            }
+        if fields.is_empty() {
+            return Err(format!("the structure `{name}` has no members"));
+        }
+        if property.count != Size::None
+            && let Some(other) = fields.iter().find(|member| !self.is_of_element(member))
+        {
+            return Err(format!(
+                "`{name}` is an array of structures, and the bytes of their member `{}` in memory \
+                 differ from those in the event",
+                other.ident
+            ));
         }
         let name = unique_type(&pascal(&format!("{owner}_{name}")), &mut self.idents);
         let name = ident(&name);

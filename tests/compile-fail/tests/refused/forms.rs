@@ -298,6 +298,16 @@ mod sizes {
     pub fn signed(count: i32, #[count(field = count)] places: &[Place]);
 }
 
+// A manifest has no structure without members.
+#[wdk_etw::provider(name = "Contoso.Driver", encoding = manifest)]
+mod empty {
+    #[structure]
+    pub struct Empty {}
+
+    #[event(id = 1, level = Info, keyword = none)]
+    pub fn nothing(empty: Empty);
+}
+
 // R-T5: a type stands for one trait.
 #[wdk_etw::provider(name = "Contoso.Driver", trait_(128, b"x"), trait_(129, b"y"), trait_(128, b"z"))]
 mod trait_twice {}
