@@ -238,7 +238,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         };
         let name = self.event.name();
         self.provider
-            .write_field_cut(&self.pass, self.event.descriptor(), name, cut);
+            .write_field_cut(&self.pass, self.event.descriptor(), &Plain, name, cut);
         kept
     }
 
@@ -288,10 +288,11 @@ impl Provider {
     /// Writes an event `FieldCut` about a field of an event, with the event's level and keyword.
     #[cold]
     #[inline(never)]
-    pub(crate) fn write_field_cut(
+    pub(crate) fn write_field_cut<O: Options>(
         &self,
         pass: &Pass<'_>,
         event: &EventDescriptor,
+        options: &O,
         name: &CStr,
         cut: CutField,
     ) {
@@ -305,7 +306,7 @@ impl Provider {
         let _counted = self.write_counted(
             pass,
             &notice,
-            &Plain,
+            options,
             &[
                 self.traits_descriptor(pass),
                 EventDataDescriptor::event_metadata(FIELD_CUT),

@@ -83,6 +83,12 @@ impl WriteOptions {
         self
     }
 
+    /// Returns the options without the related activity.
+    pub(crate) const fn without_related(mut self) -> Self {
+        self.related = None;
+        self
+    }
+
     /// Makes the event start an activity: sets the event's activity and its related activity.
     #[must_use]
     pub const fn starts(mut self, activity: Activity) -> Self {

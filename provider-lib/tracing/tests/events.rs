@@ -490,6 +490,15 @@ fn a_long_text_is_cut_and_the_other_fields_are_there() {
     let (_, _, fields) = decoded(&writes[1]);
     let kept = format!("Message=\"{}\"", "ß".repeat(MAX_TEXT / 2));
     assert_eq!(fields, [kept, "after=1".to_owned()]);
+    // The notice has the activity of the event that follows it.
+    let parent = tracing::info_span!("parent");
+    etw.writes();
+    let child = tracing::info_span!(parent: &parent, "child", text = "x".repeat(2 * MAX_TEXT));
+    assert_eq!(
+        outline(&etw.writes()),
+        [line("FieldCut", 0, 2, None), line("child", 1, 2, Some(1))]
+    );
+    drop((child, parent));
     unregister(&etw);
 }
 
