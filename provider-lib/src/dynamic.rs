@@ -88,7 +88,8 @@ impl Provider {
     /// marks `TraceLogging` events. `data` has the values of the fields that the metadata
     /// describes, in their order and without padding.
     ///
-    /// The function does nothing and succeeds while the provider is not registered.
+    /// The function does nothing and succeeds while the provider is not registered
+    /// ([`Statistics::dropped`](crate::Statistics)).
     ///
     /// [`DynamicEvent`] assembles the metadata and the data.
     ///
@@ -135,7 +136,9 @@ impl Provider {
             self.failures().count_cut();
         }
         if let Some(cut) = cut {
-            self.write_field_cut(&pass, &event, name_in(metadata), cut);
+            // The activity, the flags and the sessions are the event's; nothing starts with it.
+            let options = options.without_related();
+            self.write_field_cut(&pass, &event, &&options, name_in(metadata), cut);
         }
         WriteError::check(self.write_counted(
             &pass,

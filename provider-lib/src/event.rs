@@ -113,6 +113,19 @@ pub enum Cut {
     Units(usize),
 }
 
+impl Cut {
+    /// Returns the largest size of at most `room` bytes at which a value that has more can be cut.
+    fn end(self, bytes: &[u8], room: usize) -> usize {
+        match self {
+            Self::Characters => text::end_of_utf8(bytes, room),
+            Self::Utf16 => text::end_of_utf16(bytes, room),
+            Self::Units(size) => room
+                .checked_rem(size)
+                .map_or(0, |rest| room.wrapping_sub(rest)),
+        }
+    }
+}
+
 /// A write in progress. The provider stays registered while this value exists.
 pub struct Write<'a, const HAS_METADATA: bool> {
     provider: &'a Provider,
@@ -209,14 +222,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
     #[cold]
     #[inline(never)]
     fn cut<'b>(&self, bytes: &'b [u8], room: usize, field: u16, cut: Cut) -> &'b [u8] {
-        let end = match cut {
-            Cut::Characters => text::end_of_utf8(bytes, room),
-            Cut::Utf16 => text::end_of_utf16(bytes, room),
-            Cut::Units(size) => room
-                .checked_rem(size)
-                .map_or(0, |rest| room.wrapping_sub(rest)),
-        };
-        let kept = bytes.get(..end).unwrap_or_default();
+        let kept = bytes.get(..cut.end(bytes, room)).unwrap_or_default();
         self.provider.failures().count_cut();
         let cut = CutField {
             field,
@@ -225,7 +231,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         };
         let name = self.event.name();
         self.provider
-            .write_field_cut(&self.pass, self.event.descriptor(), name, cut);
+            .write_field_cut(&self.pass, self.event.descriptor(), &Plain, name, cut);
         kept
     }
 
@@ -288,10 +294,11 @@ impl Provider {
     /// Writes an event `FieldCut` about a field of an event, with the event's level and keyword.
     #[cold]
     #[inline(never)]
-    pub(crate) fn write_field_cut(
+    pub(crate) fn write_field_cut<O: Options>(
         &self,
         pass: &Pass<'_>,
         event: &EventDescriptor,
+        options: &O,
         name: &CStr,
         cut: CutField,
     ) {
@@ -305,7 +312,7 @@ impl Provider {
         let _counted = self.write_counted(
             pass,
             &notice,
-            &Plain,
+            options,
             &[
                 self.traits_descriptor(pass),
                 EventDataDescriptor::event_metadata(FIELD_CUT),
@@ -403,17 +410,42 @@ pub const fn bytes_of_size<T: PlainData, const SIZE: usize>(values: &[T]) -> &[u
     bytes_of(values)
 }
 
-/// Returns a count that is at most `asked` and at most that of each of the values: their sizes in
-/// bytes, and the sizes of their elements.
+/// Returns the largest count of at most `asked` that all values have, and at which none is cut inside a
+/// character.
+///
+/// Of each value there are the bytes, the size of an element, and the places of a cut.
 #[must_use]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the values' number is a constant")]
-pub fn least(asked: u64, values: &[(usize, usize)]) -> usize {
+pub fn least(asked: u64, values: &[(&[u8], usize, Cut)]) -> usize {
     let mut least = usize::try_from(asked).unwrap_or(usize::MAX);
-    for (size, unit) in values {
-        least = least.min(size.checked_div(*unit).unwrap_or(0));
+    for (bytes, unit, _) in values {
+        least = least.min(bytes.len().checked_div(*unit).unwrap_or(0));
+    }
+    for (bytes, unit, cut) in values {
+        if !matches!(cut, Cut::Units(_)) && least.wrapping_mul(*unit) < bytes.len() {
+            return between_characters(least, values);
+        }
     }
     least
+}
+
+/// Returns the largest count of at most `count` at which no value is cut inside a character.
+#[cold]
+#[inline(never)]
+fn between_characters(mut count: usize, values: &[(&[u8], usize, Cut)]) -> usize {
+    loop {
+        let before = count;
+        for (bytes, unit, cut) in values {
+            let size = count.wrapping_mul(*unit);
+            if size < bytes.len() {
+                count = cut.end(bytes, size).checked_div(*unit).unwrap_or(0);
+            }
+        }
+        if count == before {
+            return count;
+        }
+    }
 }
 
 /// Returns the first `count` elements of a value's bytes.

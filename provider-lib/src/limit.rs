@@ -12,8 +12,9 @@ use crate::{
 ///
 /// - `every = 100` writes the occurrences 1, 101, 201 and so on of this place in the source;
 /// - `once` writes the first occurrence;
-/// - `limit = READS` uses a limit that the driver declares. Several places can share it, and the
-///   driver can read what it left out, and reset it.
+/// - `limit = READS` uses a limit that the driver declares, in a `static` or in a structure such as a
+///   device's context. Several places can share it, and the driver can read what it left out, and
+///   reset it. A temporary value or a `const`, which would admit every occurrence, is refused.
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -35,7 +36,7 @@ use crate::{
 ///
 /// While no session enables the event, nothing is counted. The arguments of an occurrence that is
 /// left out are not evaluated. The occurrences that are left out are counted here
-/// ([`Self::left_out`]) and in the provider
+/// ([`Self::left_out`]) and, when the limit admits the next one, in the provider
 /// ([`Statistics::left_out`](crate::Statistics::left_out)). An occurrence that the limit admits
 /// counts even if the write fails or only the match-all keywords exclude the event.
 ///

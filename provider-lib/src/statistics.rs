@@ -27,7 +27,10 @@ pub struct Statistics {
     /// `emit!` and `event!` write nothing outside a registration, so their events count only
     /// during these two functions.
     pub dropped: u64,
-    /// Events that a rate limit left out; see [`RateLimit`](crate::RateLimit).
+    /// Events that a rate limit left out; see [`RateLimit`](crate::RateLimit). A limit of one in n
+    /// adds n - 1 when it admits the next event, so the occurrences since the last one are missing
+    /// here, and those before a [`reset`](crate::RateLimit::reset) are missing for good.
+    /// [`RateLimit::left_out`](crate::RateLimit::left_out) has them.
     pub left_out: u64,
 }
 

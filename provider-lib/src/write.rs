@@ -83,6 +83,12 @@ impl WriteOptions {
         self
     }
 
+    /// Returns the options without the related activity.
+    pub(crate) const fn without_related(mut self) -> Self {
+        self.related = None;
+        self
+    }
+
     /// Makes the event start an activity: sets the event's activity and its related activity.
     #[must_use]
     pub const fn starts(mut self, activity: Activity) -> Self {
@@ -368,6 +374,10 @@ macro_rules! emit {
         $(, $option:ident = $value:expr)* $(,)?
     ) => {
         if $($part)::+::is_enabled() {
+            // A temporary value would admit every occurrence, and the compiler refuses its address.
+            if false {
+                let _ = &raw const $limit;
+            }
             $crate::emit!(
                 @limited (__admits) $limit, $($part)::+ ($($argument),*) $(, $option = $value)*
             );

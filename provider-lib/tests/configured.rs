@@ -88,6 +88,7 @@ fn the_code_and_the_resources_have_the_same_events() {
     );
     assert_eq!(writes[0].event.task(), 2);
     assert_eq!(writes[1].event.id(), 2);
+    assert_eq!(writes[1].event.level().0, 18);
     let schema = Schema::parse_trace_logging(&writes[2].data[1].1).unwrap();
     let names: Vec<_> = schema.fields.iter().map(|field| &*field.name).collect();
     assert_eq!(names, ["Text", "Last"]);

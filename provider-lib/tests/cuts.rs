@@ -47,6 +47,16 @@ mod trace {
     pub fn terminated(text: Utf16CStr<'_>);
     #[event(id = 6, level = Info, keyword = none)]
     pub fn inner_utf16(inner: InnerUtf16<'_>);
+
+    #[event(id = 7, level = Info, keyword = none)]
+    pub fn counted(
+        count: u8,
+        #[length(field = count)] utf16: &[u16],
+        #[length(field = count)] utf8: &str,
+        #[count(field = count)]
+        #[array]
+        numbers: &[u16],
+    );
 }
 
 /// Takes a turn in which the provider is registered and all events are enabled.
@@ -86,6 +96,30 @@ fn long(before: &str, repeated: &str) -> String {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn texts_with_the_count_of_an_earlier_field_are_cut_between_characters(
+        utf16 in "[a\u{e9}\u{20ac}\u{1f600}]{0,12}",
+        utf8 in "[a\u{e9}\u{20ac}\u{1f600}]{0,12}",
+        count in 0_u8..14,
+    ) {
+        let registration = registered();
+        let etw = &registration.0;
+        let units: Vec<u16> = utf16.encode_utf16().collect();
+        emit!(trace::counted(count, &units, &utf8, &units));
+        let writes = etw.writes();
+        prop_assert_eq!(writes.len(), 1);
+        let bytes: Vec<u8> = writes[0].data.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
+        // The largest count that is possible for both texts.
+        let is_possible = |count: &usize| {
+            let starts = |units: &[u16]| String::from_utf16(units).is_ok();
+            units.get(..*count).is_some_and(starts) && utf8.is_char_boundary(*count)
+        };
+        let most = (0..=usize::from(count)).rev().find(is_possible).unwrap();
+        let half: Vec<u8> = units[..most].iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        let number = u8::try_from(most).unwrap();
+        prop_assert_eq!(bytes, [&[number], &half[..], &utf8.as_bytes()[..most], &half[..]].concat());
+    }
 
     #[test]
     fn every_type_of_text_is_cut_between_characters(

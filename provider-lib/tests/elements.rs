@@ -13,9 +13,9 @@ mod elements;
 use std::path::Path;
 
 use common::{ENABLE, Written, turn};
-use elements::trace::{self, Extent, Kind, Place};
+use elements::trace::{self, Extent, Frame, Kind, Place};
 use etl_file::{Catalog, decode::Schema, read::PointerSize};
-use wdk_etw::{Guid, NtStatus, Registered, emit};
+use wdk_etw::{Guid, NtStatus, Pointer, Registered, emit};
 use wdk_etw_build::{
     declaration::Files,
     manifest::resources::{Version, message_table, wevt_template},
@@ -45,7 +45,8 @@ fn decoded(written: &Written, catalog: &Catalog) -> Vec<String> {
     let payload = metadata.map_or_else(
         || {
             let provider = etl_file::Guid::from_bytes(trace::ID.to_bytes());
-            let event = catalog.provider(provider).unwrap().event(1, 0).unwrap();
+            let event = catalog.provider(provider).unwrap();
+            let event = event.event(written.event.id(), 0).unwrap();
             event.schema.decode(&data, PointerSize::Eight)
         },
         |(_, bytes)| {
@@ -141,4 +142,38 @@ fn arrays_of_structures_read_back() {
     let room = 65_535 - 80 - 2_560 - (2 + 3 * size + 1);
     assert_eq!(fields[1], format!("ManyCount={}", room / size));
     assert_eq!(fields[4], "Last=7");
+}
+
+#[test]
+fn arrays_of_structures_have_counts_of_other_types_and_in_earlier_fields() {
+    let catalog = catalog();
+    let etw = turn();
+    assert_eq!(trace::register(), Ok(Registered::Complete));
+    etw.notify(ENABLE, 255, 0, 0);
+    etw.calls();
+    let places = [1, 2, 3].map(|x| Place { x, is_here: false });
+    let frames = [0x10, 0x20].map(|at| Frame {
+        code: Pointer::new(std::ptr::without_provenance::<u8>(at)),
+        kind: Kind::Read,
+    });
+    for (asked, count) in [(0, 0), (1, 1), (2, 2), (9, 2)] {
+        // The shortest of the arrays that share a count has two elements.
+        emit!(trace::counted(asked, &places, &frames, &[7, 8], frames[1]));
+        let writes = etw.writes();
+        let first = |all: &[&str]| all[..count].join(", ");
+        let (all_places, all_numbers) =
+            (["{X=1, IsHere=false}", "{X=2, IsHere=false}"], ["7", "8"]);
+        assert_eq!(
+            decoded(&writes[0], &catalog),
+            [
+                format!("Count={count}"),
+                format!("Places=[{}]", first(&all_places)),
+                "Depth=2".to_owned(),
+                "Frames=[{Code=0x10, Kind=Read(1)}, {Code=0x20, Kind=Read(1)}]".to_owned(),
+                format!("Numbers=[{}]", first(&all_numbers)),
+                "First={Code=0x20, Kind=Read(1)}".to_owned(),
+            ]
+        );
+    }
+    trace::unregister().unwrap();
 }

@@ -28,6 +28,9 @@ mod trace {
     pub fn dumped(number: u32, data: Dump<'_>);
 
     #[event(level = Info, keyword = none)]
+    pub fn borrowed(data: &Dump<'_>);
+
+    #[event(level = Info, keyword = none)]
     pub fn nested(transfer: Transfer<'_>);
 
     #[event(id = 1, level = Info, keyword = none)]
@@ -119,6 +122,8 @@ fn a_dump_can_be_in_a_structure_in_a_manifest_event_and_at_a_call_site() {
     let data = Dump::window(&[1, 2, 3, 4], 1, 2);
     emit!(trace::nested(trace::Transfer { endpoint: 3, data }));
     event!(trace::PROVIDER, "AdHoc", level = Info, keyword = none, { data: Dump = data });
+    emit!(trace::borrowed(data));
+    event!(trace::PROVIDER, "AdHoc", level = Info, keyword = none, { data: &Dump<'_> = data });
     emit!(trace::in_manifest(data, 9));
     let writes = etw.writes();
     let expected = dump(1, 4, &[2, 3]);
@@ -126,7 +131,12 @@ fn a_dump_can_be_in_a_structure_in_a_manifest_event_and_at_a_call_site() {
         panic!("a structure is expected");
     };
     assert_eq!(members[1].1, expected);
-    assert_eq!(decoded(&writes[1]), [("Data".to_owned(), expected)]);
+    for one in [1, 2, 3] {
+        assert_eq!(
+            decoded(&writes[one]),
+            [("Data".to_owned(), expected.clone())]
+        );
+    }
     // Offset, size, length and bytes, then the last field.
     let bytes = [
         &1_u64.to_le_bytes()[..],
@@ -134,7 +144,7 @@ fn a_dump_can_be_in_a_structure_in_a_manifest_event_and_at_a_call_site() {
         &[2, 0, 2, 3, 9],
     ]
     .concat();
-    assert_eq!(content(&writes[2]), bytes);
+    assert_eq!(content(&writes[4]), bytes);
     trace::unregister().unwrap();
 }
 

@@ -67,6 +67,15 @@ fn decoded(written: &Written, catalog: &Catalog) -> Vec<String> {
         .collect()
 }
 
+fn extent(start: u64) -> trace::ArraysExtents {
+    trace::ArraysExtents {
+        kind: trace::X1V2::AB,
+        start,
+        code: Pointer::new(std::ptr::null::<u8>()),
+        is_on: true.into(),
+    }
+}
+
 #[test]
 fn both_resources_decode_the_events() {
     let turn = turn();
@@ -122,9 +131,21 @@ fn both_resources_decode_the_events() {
     emit!(trace::n_register());
     emit!(trace::n_register_2());
     emit!(trace::core());
+    let two = [5, 6].map(|id| trace::ArraysTwo {
+        id: Guid::from_bytes([id; 16]),
+    });
+    emit!(trace::arrays(
+        &[extent(1), extent(2)],
+        &two,
+        &[trace::ArraysMany { x: -1 }],
+        2,
+        9,
+        &[trace::ArraysOnes { x: FileTime(0) }; 2],
+        &[trace::ArraysOthers { y: -1 }; 3],
+    ));
     let written = turn.writes();
     trace::unregister().unwrap();
-    assert_eq!(written.len(), 7);
+    assert_eq!(written.len(), 8);
     let [of_manifest, of_declaration] = catalogs();
     let mut all = Vec::new();
     for event in &written {
@@ -146,6 +167,10 @@ fn both_resources_decode_the_events() {
         "",
         "",
         "",
+        "ExtentsCount=2; Extents=[{Kind=a_b(2), Start=0x1, Code=0x0, IsOn=true}, {Kind=a_b(2), \
+         Start=0x2, Code=0x0, IsOn=true}]; Two=[{Id=05050505-0505-0505-0505-050505050505}, \
+         {Id=06060606-0606-0606-0606-060606060606}]; Number=1; Many=[{X=-1}]; Shared=2; Gap=9; \
+         Ones=[{X=1601-01-01T00:00:00.0000000Z}, {X=1601-01-01T00:00:00.0000000Z}]; Others=[{Y=-1}, {Y=-1}]",
     ];
     assert_eq!(all, expected);
 }

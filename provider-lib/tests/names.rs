@@ -48,6 +48,19 @@ macro_rules! both {
             pub fn usize();
             #[event(id = 5, level = Info, keyword = none)]
             pub fn u32();
+
+            // Types with the names of type parameters in generated code.
+            #[map]
+            #[repr(u8)]
+            pub enum O {
+                O = 1,
+            }
+            #[structure]
+            pub struct Options {
+                O: O,
+            }
+            #[event(id = 6, level = Info, keyword = none)]
+            pub fn of_types(O: O, options: Options);
         }
 
         #[wdk_etw::provider(
@@ -96,6 +109,9 @@ both! {
     pub const a0: Keyword = Keyword::bit(4);
     #[keyword]
     pub const __: Keyword = Keyword::bit(5);
+    // A keyword of edition 2024.
+    #[keyword]
+    pub const r#gen: Keyword = Keyword::bit(6);
 
     #[tasks]
     enum Task {
@@ -119,6 +135,7 @@ both! {
         clone = 4,
         default = 5,
         new = 6,
+        r#gen = 7,
     }
 
     // The declaration's own types take precedence over field types.
@@ -145,7 +162,7 @@ both! {
         bool: bool,
     }
 
-    #[event(id = 1, level = Info, keyword = error | group | r#const | Keyword | a0 | __, task = r#type,
+    #[event(id = 1, level = Info, keyword = error | group | r#const | Keyword | a0 | __ | r#gen, task = r#type,
         opcode = r#loop)]
     pub fn fields(
         options: u8,
@@ -493,4 +510,18 @@ fn the_values_of_an_event_at_its_call_site_can_have_any_name() {
         fields,
         "Event=1, Options=2, Write=3, Room=4, Some=5, Type=6, Provider=7, U32=\"x\""
     );
+}
+
+#[test]
+fn types_can_have_the_names_of_type_parameters_in_generated_code() {
+    use wdk_etw::emit;
+
+    let etw = turn();
+    assert_eq!(formed::register(), Ok(Registered::Complete));
+    etw.notify(ENABLE, 255, 0, 0);
+    etw.calls();
+    let options = formed::Options { O: formed::O(2) };
+    emit!(formed::of_types(formed::O::O, options));
+    assert_eq!(etw.writes()[0].data, [(0, vec![1, 2])]);
+    formed::unregister().unwrap();
 }

@@ -13,8 +13,8 @@ use etl_file::{
     read::PointerSize,
 };
 use wdk_etw::{
-    EventDescriptor, Keyword, Level, NtStatus, Opcode, Registered, Statistics, WriteOptions, emit,
-    event,
+    DynamicEvent, EventDescriptor, Keyword, Level, NtStatus, Opcode, Registered, Statistics,
+    WriteOptions, emit, event,
 };
 
 #[wdk_etw::provider(name = "Test.Statistics", statistics, on_enable = super::on_enable)]
@@ -32,9 +32,15 @@ mod uncounted {
     pub fn plain(number: u32);
 }
 
-/// Writes an event in each notification.
-fn on_enable(_provider: &wdk_etw::Provider, _notification: &wdk_etw::Notification<'_>) {
+/// Writes a declared and a dynamic event in each notification.
+fn on_enable(provider: &wdk_etw::Provider, _notification: &wdk_etw::Notification<'_>) {
     emit!(counted::plain(0));
+    let mut dynamic = DynamicEvent::<32, 32>::new();
+    dynamic.start("Dynamic");
+    assert_eq!(
+        dynamic.write(provider, &EVENT, &WriteOptions::new()),
+        Ok(())
+    );
 }
 
 static EVENT: EventDescriptor = EventDescriptor::new(9, 0, Level::ERROR, Keyword::NONE);
@@ -107,14 +113,14 @@ fn events_in_a_notification_during_registration_are_counted_as_dropped() {
     assert_eq!(counted::register(), Ok(Registered::Complete));
     assert_eq!(etw.writes(), []);
     let now = counted::PROVIDER.statistics();
-    assert_eq!(growth(&before, &now), (0, 0, 0, 1));
+    assert_eq!(growth(&before, &now), (0, 0, 0, 2));
     counted::unregister().unwrap();
     // Without a registration, only a write that does not check comes this far.
     emit!(counted::plain(1));
     let written = counted::PROVIDER.write(&EVENT, &WriteOptions::new(), &[]);
     assert_eq!(written, Ok(()));
     let now = counted::PROVIDER.statistics();
-    assert_eq!(growth(&before, &now), (0, 0, 0, 2));
+    assert_eq!(growth(&before, &now), (0, 0, 0, 3));
 }
 
 #[test]

@@ -102,6 +102,11 @@ mod event;
 #[cfg(feature = "kv")]
 mod kv;
 
+use core::{
+    ptr,
+    sync::atomic::{Ordering, fence},
+};
+
 use log::{LevelFilter, Log, Metadata, Record, SetLoggerError};
 use wdk_etw::{
     __facade::{Origin, settle},
@@ -179,15 +184,26 @@ impl EtwLogger {
     }
 
     /// Sets `log`'s maximum level to the highest one that a session enables for the logger's
-    /// keywords, if the logger follows the sessions. To be called by the provider's hooks.
+    /// keywords, if the logger is installed and follows the sessions. To be called by the provider's
+    /// hooks.
     pub fn sessions_changed(&self) {
-        if !self.follows_sessions {
+        if !self.follows_sessions || !self.is_installed() {
             return;
         }
         settle(
             || log::set_max_level(self.max_level()),
             || log::max_level() == self.max_level(),
         );
+    }
+
+    /// Returns whether this is the logger of the driver's image. The maximum level belongs to that
+    /// logger, which can be another one.
+    ///
+    /// Because of the fence, if a caller that has changed the enable state still sees that it is
+    /// not, the thread that installs it reads the new state afterwards.
+    fn is_installed(&self) -> bool {
+        fence(Ordering::SeqCst);
+        ptr::addr_eq(ptr::from_ref(log::logger()), ptr::from_ref(self))
     }
 
     /// Returns the highest level that a session enables.

@@ -66,7 +66,14 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         None => (None, None),
         Some(Limit::Named(limit)) => (
             None,
-            Some(quote_spanned!(Span::mixed_site() => && __wdk_etw_provider.admits(&#limit))),
+            Some(quote_spanned!(Span::mixed_site() => && {
+                // A temporary value would admit every occurrence, and the compiler refuses its
+                // address.
+                if false {
+                    let _ = &raw const #limit;
+                }
+                __wdk_etw_provider.admits(&#limit)
+            })),
         ),
         Some(other) => {
             let (value, admits) = match other {

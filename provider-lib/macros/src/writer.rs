@@ -175,17 +175,18 @@ fn counters(layout: &Layout) -> TokenStream {
             .iter()
             .enumerate()
             .filter(|(_, other)| other.counted_by == Some(at))
-            .map(|(other, leaf)| (local("t", other), leaf.unit()))
+            .filter_map(|(other, leaf)| Some((local("t", other), leaf.unit(), bytes(leaf)?.1)))
             .collect();
-        let texts = counted.iter().map(|(text, _)| text);
-        let units = counted.iter().map(|(_, unit)| unit);
+        let texts = counted.iter().map(|(text, ..)| text);
+        let units = counted.iter().map(|(_, unit, _)| unit);
+        let cuts = counted.iter().map(|(.., cut)| cut);
         all.extend(quote! {
             let #count: ::core::primitive::usize = ::wdk_etw::__macro::least(
                 #asked as ::core::primitive::u64,
-                &[#((#texts.len(), #units)),*],
+                &[#((#texts, #units, #cuts)),*],
             );
         });
-        for (text, unit) in &counted {
+        for (text, unit, _) in &counted {
             all.extend(quote! {
                 let #text: &[::core::primitive::u8] =
                     ::wdk_etw::__macro::first(#text, #count, #unit);
@@ -415,19 +416,22 @@ impl Writer<'_> {
         });
         let (event, options) = (reserved("event"), reserved("options"));
         let has_metadata = self.encoding == Encoding::TraceLogging;
+        // Macros have no hygiene of types.
+        let options_type = reserved("Options");
         let parameters = in_order(
             self.layout,
             &quote!(#event: ::wdk_etw::__macro::EventRef<#has_metadata>),
-            &quote!(#options: O),
+            &quote!(#options: #options_type),
             &fields,
         );
         quote! {
             #[cold]
             #[inline(never)]
             #[allow(
-                clippy::all, clippy::pedantic, clippy::nursery, non_snake_case, unused_variables,
+                clippy::all, clippy::pedantic, clippy::nursery, non_camel_case_types, non_snake_case,
+                unused_variables,
             )]
-            fn #name<O: ::wdk_etw::__macro::Options>(
+            fn #name<#options_type: ::wdk_etw::__macro::Options>(
                 #provider
                 #parameters
             ) -> ::wdk_etw::NtStatus {

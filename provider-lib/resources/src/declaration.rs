@@ -416,8 +416,8 @@ impl Writer<'_> {
             .map(|field| format!("{before}{}", field.name));
         fields.declared.extend(names);
         for field in declared {
-            let counter = field.form.counter.as_ref();
-            let counter = counter.and_then(|counter| counter.field.as_ref());
+            let form = field.form.counter.as_ref();
+            let counter = form.and_then(|counter| counter.field.as_ref());
             // The number of the field with the value's length or count.
             let counter = counter
                 .and_then(|named| declared.iter().position(|other| other.ident == *named))
@@ -436,7 +436,7 @@ impl Writer<'_> {
                         let count = match shape {
                             Shape::Fixed(count) => Size::Fixed(*count),
                             Shape::One | Shape::Counted => {
-                                fields.add_size(&name, "Count", None, at)
+                                counter.unwrap_or_else(|| fields.add_size(&name, "Count", form, at))
                             }
                         };
                         self.structure_property(structure, &name, count, provider, fields, at);

@@ -11,7 +11,7 @@ use etw_manifest::{
 use proptest::{collection::vec, prelude::*, sample::select};
 use wdk_etw_build::{
     declaration::{self, Files},
-    import,
+    import::{self, Counts},
 };
 
 const FILES: Files<'_> = Files {
@@ -409,19 +409,27 @@ proptest! {
         let [other] = &*made.providers else {
             panic!("the provider is missing: {:?}", imported.notes);
         };
+        let mut counts = Counts { all: provider.events.len(), ..Counts::default() };
         for event in &provider.events {
             let mut notes = imported.notes.iter().filter(|note| note.at == event.at);
             let mut events = other.events.iter();
             let Some(found) = events.find(|one| one.id == event.id) else {
                 let expected = format!("event {} version 0 was not imported: ", event.id);
                 prop_assert!(notes.any(|note| note.what.starts_with(&expected)), "{expected}");
+                counts.left_out += 1;
                 continue;
             };
             let is_same = Presentation::of(&made, other, found)
                 == Presentation::of(&manifest, provider, event);
             let expected = format!("event {} version 0 changes: ", event.id);
+            let no_message = format!("the message of event {} version 0 ", event.id);
+            let is_changed = notes.clone().any(|note| {
+                note.what.starts_with(&expected) || note.what.starts_with(&no_message)
+            });
+            counts.changed += usize::from(is_changed);
             let is_noted = notes.any(|note| note.what.starts_with(&expected));
             prop_assert_eq!(is_noted, !is_same, "{:?}: {}", imported.notes, imported.source);
         }
+        prop_assert_eq!(imported.counts, counts, "{:?}", imported.notes);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::{env, fs, path::Path};
 
-use etw_manifest::{self as manifest, Presentation};
+use etw_manifest::{self as manifest, Presentation, PropertyKind};
 use proc_macro2::TokenStream;
 use wdk_etw_build::{
     declaration::{self, Files},
@@ -55,4 +55,64 @@ fn a_manifest_with_odd_names_is_imported_whole() {
         );
         assert_eq!(ours.keyword_mask(our), theirs.keyword_mask(their));
     }
+}
+
+#[test]
+fn an_array_of_structures_that_differ_in_memory_is_named_and_counted() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture");
+    let text = fs::read_to_string(folder.join("odd.man")).unwrap();
+    let member = "<data name=\"X\" inType=\"win:Int32\"/>";
+    assert!(text.contains(member));
+    let text = text.replace(member, "<data name=\"Text\" inType=\"win:UnicodeString\"/>");
+    let imported = import::declaration(&manifest::read(&text).unwrap(), None);
+    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
+    assert_eq!(
+        notes,
+        [
+            "event 7 version 0 was not imported: `Many` is an array of structures, and the bytes of \
+             their member `text` in memory differ from those in the event"
+        ]
+    );
+    assert_eq!(
+        imported.counts.to_string(),
+        "imported 7 of 8 events: 7 as they are in the manifest, 0 with changes; 1 left out"
+    );
+}
+
+/// Viewers show the opcode of the task, so the declaration has that one.
+#[test]
+fn an_opcode_with_the_number_of_one_of_the_events_task_is_that_one() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture");
+    let text = fs::read_to_string(folder.join("odd.man")).unwrap();
+    let general = "<opcode name=\"Other\" value=\"12\"/>";
+    assert!(text.contains(general));
+    let text = text.replace(general, "<opcode name=\"Other\" value=\"10\"/>");
+    let imported = import::declaration(&manifest::read(&text).unwrap(), None);
+    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
+    assert_eq!(
+        notes,
+        ["event 5 version 1 changes: the opcode is `Begin`, not `Other`"]
+    );
+}
+
+#[test]
+fn an_event_with_an_empty_structure_is_left_out_alone() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture");
+    let text = fs::read_to_string(folder.join("odd.man")).unwrap();
+    let mut read = manifest::read(&text).unwrap();
+    // Only damaged resources have one.
+    for template in &mut read.providers[0].templates {
+        for property in &mut template.properties {
+            if let PropertyKind::Struct(members) = &mut property.kind {
+                members.clear();
+            }
+        }
+    }
+    let imported = import::declaration(&read, None);
+    assert_eq!(
+        (imported.counts.all, imported.counts.left_out),
+        (8, 2),
+        "{:?}",
+        imported.notes
+    );
 }

@@ -2,12 +2,18 @@
 
 use syn::{Attribute, Expr, ExprLit, Ident, Item, Lit, LitInt, LitStr, ext::IdentExt as _};
 
+/// Keywords of newer editions than `syn` knows. The declaration's edition decides whether such a name
+/// needs `r#`, so it stays as it is written.
+const KEYWORDS_OF_EDITIONS: &[&str] = &["gen"];
+
 /// Returns an identifier without `r#` where it needs none, so that `r#Read` and `Read` are equal.
 pub fn plain(ident: &Ident) -> Ident {
     let plain = ident.unraw();
-    match syn::parse_str::<Ident>(&plain.to_string()) {
-        Ok(_) => plain,
-        Err(_) => ident.clone(),
+    let text = plain.to_string();
+    if syn::parse_str::<Ident>(&text).is_ok() && !KEYWORDS_OF_EDITIONS.contains(&text.as_str()) {
+        plain
+    } else {
+        ident.clone()
     }
 }
 

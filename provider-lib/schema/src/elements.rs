@@ -7,7 +7,9 @@ use std::collections::HashSet;
 
 use syn::Ident;
 
-use crate::{Field, FieldType, Provider, Representation, Shape, Structure, tracelogging::Types};
+use crate::{
+    Field, FieldType, Format, Provider, Representation, Shape, Structure, tracelogging::Types,
+};
 
 /// Returns the size in bytes of an element.
 ///
@@ -32,7 +34,8 @@ pub fn element_size(structure: &Structure, types: Types<'_>) -> syn::Result<usiz
                 format!(
                     "the structure `{}` is the element of an array, and the bytes of its member `{}` in \
                      memory differ from those in the event; an element can have numbers, `bool`, \
-                     types such as `Guid` and `NtStatus`, maps, and structures of these",
+                     types such as `Guid` and `NtStatus`, `Pointer` with `#[address]`, maps, and \
+                     structures of these",
                     structure.ident, member.ident
                 ),
             )
@@ -43,10 +46,11 @@ pub fn element_size(structure: &Structure, types: Types<'_>) -> syn::Result<usiz
 
 fn member_size(member: &Field, types: Types<'_>) -> Option<usize> {
     match &member.kind {
-        FieldType::Values(scalar, _, Shape::One) => match scalar.row().representation {
+        FieldType::Values(scalar, format, Shape::One) => match scalar.row().representation {
             Representation::Memory(_) | Representation::Cast8 | Representation::Cast64 => {
                 scalar.size()
             }
+            Representation::Pointer if *format == Format::Address => scalar.size(),
             _ => None,
         },
         FieldType::Values(..) | FieldType::Structures(..) => None,

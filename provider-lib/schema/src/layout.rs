@@ -68,7 +68,11 @@ impl Leaf {
     fn size(&self) -> usize {
         let counter = self.counter.and_then(Scalar::size).unwrap_or(2);
         match self.wire {
-            Wire::Counted(_) | Wire::Text(_) if self.counted_by.is_some() => 0,
+            Wire::Counted(_) | Wire::CountedStructures(_) | Wire::Text(_)
+                if self.counted_by.is_some() =>
+            {
+                0
+            }
             Wire::Counted(_) | Wire::CountedStructures(_) | Wire::Text(_) => counter,
             Wire::SocketAddr => counter + MAX_SOCKADDR_SIZE,
             other => other.size(),
@@ -286,6 +290,17 @@ fn put_leaves(
             if let Some(map) = types.map(name) {
                 Some(Wire::Map(map.scalar))
             } else if let Some(structure) = types.structure(name) {
+                // The metadata of `TraceLogging` events has a check of its own.
+                if encoding == Encoding::Manifest && structure.fields.is_empty() {
+                    return Err(syn::Error::new(
+                        structure.ident.span(),
+                        format!(
+                            "the structure `{}` has no members, and a manifest has no such structure; \
+                             add a member",
+                            structure.ident
+                        ),
+                    ));
+                }
                 for member in &structure.fields {
                     put_leaves(leaves, path, at, member, encoding, types)?;
                 }

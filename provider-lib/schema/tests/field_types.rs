@@ -45,7 +45,7 @@ fn table() -> String {
         "| `[T; 4]`, `&[T]` | an array of fixed or variable length, where `T` is {}, or [`Pointer`] \
          with `#[address]`; `#[array] &[u8]` is an array of numbers |\n| `[Extent; 4]`, \
          `&[Extent]` | an array of structures, as they are in memory; the members are numbers, `bool`, \
-         types of fixed size, maps and structures, and cannot be borrowed |\n| types with `#[map]`, `#[bitmap]` or `#[structure]` | \
+         types of fixed size, [`Pointer`] with `#[address]`, maps and structures, and cannot be borrowed |\n| types with `#[map]`, `#[bitmap]` or `#[structure]` | \
          the number; the members in order |",
         repeating.join(", ")
     )

@@ -5,15 +5,16 @@
 //! activity before. This table keeps what leaving needs: for each thread and span that it entered,
 //! the activity before.
 //!
-//! All functions are called at `APC_LEVEL` or below, except [`Entered::leave_later`]. A thread
-//! accesses its own entries only; of the others it reads the thread. So all accesses of an entry's
-//! contents are by one thread, of which one part may be an APC that interrupted another part.
+//! All functions are called at `APC_LEVEL` or below, except [`Entered::enter_in_vain`] and
+//! [`Entered::leave_later`]. A thread accesses its own entries only; of the others it reads the thread.
+//! So all accesses of an entry's contents are by one thread, of which one part may be an APC or a DPC
+//! that interrupted another part, and that ends before the other part continues.
 
 use wdk_etw::ActivityId;
 
 use crate::{
     spans::AtomicId,
-    sync::{AtomicU64, Ordering, array_of, const_unless_loom},
+    sync::{AtomicU32, AtomicU64, Ordering, array_of, const_unless_loom},
 };
 
 /// The span of an entry that its thread left above `APC_LEVEL`.
@@ -27,6 +28,9 @@ struct Entry {
     span: AtomicU64,
     /// Increases with each entry.
     order: AtomicU64,
+    /// How often the thread, or code that interrupted it, entered the span once more at
+    /// `DISPATCH_LEVEL`, without effect, and has not left it.
+    in_vain: AtomicU32,
     activity: AtomicId,
     /// The thread's activity before.
     previous: AtomicId,
@@ -39,6 +43,7 @@ impl Entry {
                 thread: AtomicU64::new(0),
                 span: AtomicU64::new(0),
                 order: AtomicU64::new(0),
+                in_vain: AtomicU32::new(0),
                 activity: AtomicId::new(),
                 previous: AtomicId::new(),
             }
@@ -102,6 +107,7 @@ impl<const N: usize> Entered<N> {
         };
         let order = self.order.fetch_add(1, Ordering::Relaxed);
         entry.order.store(order, Ordering::Relaxed);
+        entry.in_vain.store(0, Ordering::Relaxed);
         entry.activity.store(activity);
         entry.previous.store(previous);
         entry.span.store(span, Ordering::Relaxed);
@@ -142,11 +148,24 @@ impl<const N: usize> Entered<N> {
         next.is_none().then_some(left)
     }
 
-    /// Records that a thread leaves a span above `APC_LEVEL`, where its activity cannot be
-    /// changed. [`Self::leave_now`] does so later.
-    pub fn leave_later(&self, thread: u64, span: u64) {
+    /// Records that code at `DISPATCH_LEVEL` enters a span without effect. It may be a DPC, which
+    /// has the thread that it interrupted, so leaving the span must not leave the thread's.
+    pub fn enter_in_vain(&self, thread: u64, span: u64) {
         if let Some(entry) = self.newest(thread, span) {
-            entry.span.store(LEFT, Ordering::Relaxed);
+            entry.in_vain.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Records that a thread leaves a span at `DISPATCH_LEVEL`, where its activity cannot be
+    /// changed. [`Self::leave_now`] does so later. If the span was entered at `DISPATCH_LEVEL`, only
+    /// that ends.
+    pub fn leave_later(&self, thread: u64, span: u64) {
+        let Some(entry) = self.newest(thread, span) else {
+            return;
+        };
+        match entry.in_vain.load(Ordering::Relaxed).checked_sub(1) {
+            Some(fewer) => entry.in_vain.store(fewer, Ordering::Relaxed),
+            None => entry.span.store(LEFT, Ordering::Relaxed),
         }
     }
 

@@ -24,7 +24,7 @@ pub const MAX_STACK: usize = 3072;
 const _: () = assert!(size_of::<Fields>() + 1024 <= MAX_STACK);
 
 /// The prefix of the names that `tracing` gives to events that the author does not name: the
-/// source file and line follow.
+/// source file, a colon and the line follow.
 const UNNAMED: &str = "event ";
 
 /// The field that `tracing` uses for the message of an event.
@@ -57,7 +57,11 @@ impl Fields {
 /// Returns the name of an event.
 pub fn event_name<'a>(metadata: &Metadata<'a>) -> &'a str {
     let name = metadata.name();
-    if name.starts_with(UNNAMED) {
+    let line = name
+        .strip_prefix(UNNAMED)
+        .zip(metadata.file())
+        .and_then(|(place, file)| place.strip_prefix(file)?.strip_prefix(':'));
+    if line.is_some_and(|line| line.bytes().all(|byte| byte.is_ascii_digit())) {
         "Event"
     } else {
         name

@@ -418,8 +418,13 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         let Some((key, span)) = self.span(id) else {
             return;
         };
-        if ffi::current_irql() > ffi::APC_LEVEL {
+        let irql = ffi::current_irql();
+        if irql > ffi::APC_LEVEL {
             self.ignored_enters.fetch_add(1, Ordering::Relaxed);
+            if irql == ffi::DISPATCH_LEVEL {
+                let thread = ffi::current_thread();
+                self.entered.enter_in_vain(thread, key.to_bits().get());
+            }
             return;
         }
         let thread = ffi::current_thread();

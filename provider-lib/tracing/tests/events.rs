@@ -136,6 +136,7 @@ fn an_event_has_its_level_target_module_line_message_and_typed_fields() {
     tracing::warn!(target: "disk", count = 3_u32, delta = -1, ratio = 0.5, ready = true, name = "a", list = ?[1, 2], big = 1_u128 << 70, "{} of {}", 1, 2);
     let bytes: &[u8] = &[1, 2];
     tracing::event!(name: "Named", Level::INFO, bytes, shown = %3);
+    tracing::info!(name: "event of the disk:1", "x");
     let writes = etw.writes();
     let expected = [
         "Level=\"WARN\"".to_owned(),
@@ -155,6 +156,7 @@ fn an_event_has_its_level_target_module_line_message_and_typed_fields() {
         all_fields(&writes[0]),
         ("Event".to_owned(), expected.to_vec())
     );
+    assert_eq!(decoded(&writes[2]).0, "event of the disk:1");
     let (name, _, fields) = decoded(&writes[1]);
     assert_eq!(
         (name.as_str(), fields),
@@ -371,6 +373,36 @@ fn a_span_that_is_left_at_dispatch_level_is_left_later() {
 }
 
 #[test]
+fn a_dpc_that_enters_the_span_of_the_thread_it_interrupts_does_not_leave_it_for_the_thread() {
+    let etw = enabled(5);
+    let [device, request] = [
+        tracing::info_span!("device"),
+        tracing::info_span!("request"),
+    ];
+    let inside = device.enter();
+    assert_eq!(thread_activity(), 1);
+    // The DPC has the thread that it interrupted.
+    etw.set(|etw| etw.irql = 2);
+    device.in_scope(|| device.in_scope(|| ()));
+    etw.set(|etw| etw.irql = 0);
+    // The thread is still in the span, also after it was in another.
+    request.in_scope(|| assert_eq!(thread_activity(), 2));
+    assert_eq!(thread_activity(), 1);
+    assert!(!Span::current().is_none());
+    drop(inside);
+    assert_eq!(thread_activity(), 0);
+    // A guard from below that is dropped at DISPATCH_LEVEL leaves the span later, as before.
+    let inside = device.enter();
+    etw.set(|etw| etw.irql = 2);
+    device.in_scope(|| ());
+    drop(inside);
+    etw.set(|etw| etw.irql = 0);
+    request.in_scope(|| ());
+    assert_eq!(thread_activity(), 0);
+    unregister(&etw);
+}
+
+#[test]
 fn spans_without_space_are_disabled_and_counted() {
     let etw = enabled(5);
     let refused = SUBSCRIBER.refused_spans();
@@ -458,6 +490,15 @@ fn a_long_text_is_cut_and_the_other_fields_are_there() {
     let (_, _, fields) = decoded(&writes[1]);
     let kept = format!("Message=\"{}\"", "ß".repeat(MAX_TEXT / 2));
     assert_eq!(fields, [kept, "after=1".to_owned()]);
+    // The notice has the activity of the event that follows it.
+    let parent = tracing::info_span!("parent");
+    etw.writes();
+    let child = tracing::info_span!(parent: &parent, "child", text = "x".repeat(2 * MAX_TEXT));
+    assert_eq!(
+        outline(&etw.writes()),
+        [line("FieldCut", 0, 2, None), line("child", 1, 2, Some(1))]
+    );
+    drop((child, parent));
     unregister(&etw);
 }
 

@@ -8,15 +8,16 @@ use std::{
 };
 
 /// A package with a provider: its name, the driver type that `wdk-build` sets, whether it enables
-/// the feature, and whether it is a program.
+/// the feature, whether it is a program, and whether it installs the subscriber of `tracing`.
 struct Package {
     name: &'static str,
     driver_type: Option<&'static str>,
     user_mode: bool,
     is_program: bool,
+    has_subscriber: bool,
 }
 
-const PACKAGES: [Package; 6] = [
+const PACKAGES: [Package; 8] = [
     package("kmdf", Some("KMDF"), false),
     package("wrong-kmdf", Some("KMDF"), true),
     package("umdf", Some("UMDF"), true),
@@ -28,6 +29,14 @@ const PACKAGES: [Package; 6] = [
     Package {
         is_program: true,
         ..package("wrong-program", None, false)
+    },
+    Package {
+        has_subscriber: true,
+        ..package("subscriber", None, false)
+    },
+    Package {
+        has_subscriber: true,
+        ..package("wrong-subscriber", None, true)
     },
 ];
 
@@ -41,12 +50,22 @@ const fn package(
         driver_type,
         user_mode,
         is_program: false,
+        has_subscriber: false,
     }
 }
 
 const DECLARATION: &str = "#![deny(warnings)]\n\n#[wdk_etw::provider(name = \"Test.Mode\")]\npub mod \
                            trace {\n    #[event(level = Info, keyword = none)]\n    pub fn \
                            happened();\n}\n";
+
+const SUBSCRIBER: &str = "
+static SUBSCRIBER: wdk_etw_tracing::EtwSubscriber =
+    wdk_etw_tracing::EtwSubscriber::new(&trace::PROVIDER, wdk_etw::Keyword::NONE);
+
+pub fn start() -> bool {
+    SUBSCRIBER.install().is_ok()
+}
+";
 
 /// The folder of the packages' workspace, which is written once.
 static WORKSPACE: LazyLock<PathBuf> = LazyLock::new(workspace);
@@ -75,14 +94,21 @@ fn workspace() -> PathBuf {
         driver_type,
         user_mode,
         is_program,
+        has_subscriber,
     } in PACKAGES
     {
         let features = if user_mode { "[\"user-mode\"]" } else { "[]" };
-        let manifest = format!(
+        let mut manifest = format!(
             "[package]\nname = \"{name}\"\nedition = \"2024\"\n\n[dependencies]\nwdk-etw = {{ path = \
              {:?}, features = {features} }}\n",
             library.display().to_string()
         );
+        let mut source = DECLARATION.to_owned();
+        if has_subscriber {
+            let tracing = library.join("tracing").display().to_string();
+            manifest = format!("{manifest}wdk-etw-tracing = {{ path = {tracing:?} }}\n");
+            source += SUBSCRIBER;
+        }
         write(&format!("{name}/Cargo.toml"), &manifest);
         // As wdk-build does.
         let settings = driver_type.map_or_else(String::new, |kind| {
@@ -102,7 +128,7 @@ fn workspace() -> PathBuf {
                 &format!("{DECLARATION}\nfn main() {{}}\n"),
             );
         } else {
-            write(&format!("{name}/src/lib.rs"), DECLARATION);
+            write(&format!("{name}/src/lib.rs"), &source);
         }
     }
     folder
@@ -110,10 +136,15 @@ fn workspace() -> PathBuf {
 
 /// Checks packages with one command. Returns whether that succeeded, and the errors.
 fn check(packages: &[&str], target: Option<&str>) -> (bool, String) {
+    cargo("check", packages, target)
+}
+
+/// Runs a command of cargo for packages. Returns whether that succeeded, and the errors.
+fn cargo(what: &str, packages: &[&str], target: Option<&str>) -> (bool, String) {
     let folder = &*WORKSPACE;
     let mut command = Command::new(env!("CARGO"));
     command
-        .args(["check", "--offline", "--quiet"])
+        .args([what, "--offline", "--quiet"])
         .current_dir(folder)
         .env("CARGO_TARGET_DIR", folder.join("target"))
         // Those of the build that runs this test are for its target.
@@ -169,4 +200,15 @@ fn a_program_for_windows_must_enable_the_feature() {
     assert!(succeeded, "{errors}");
     let (succeeded, errors) = check(&["wrong-program"], Some(TARGET));
     assert!(!succeeded && errors.contains(NO_USER), "{errors}");
+}
+
+/// The subscriber calls the kernel, which a program cannot.
+#[test]
+fn the_subscriber_of_tracing_refuses_user_mode() {
+    let (succeeded, errors) = cargo("build", &["subscriber"], None);
+    assert!(succeeded && errors.is_empty(), "{errors}");
+    let (succeeded, errors) = cargo("build", &["wrong-subscriber"], None);
+    let expected = "`wdk-etw-tracing` is for kernel-mode drivers, but `wdk-etw` is compiled with its \
+                    feature `user-mode`";
+    assert!(!succeeded && errors.contains(expected), "{errors}");
 }

@@ -529,6 +529,8 @@ fn import(path: &Path, out: Option<&Path>) -> Result<()> {
     for note in &imported.notes {
         eprintln!("note: {}:{note}", path.display());
     }
+    // Beside the notes: the standard output can be the declaration.
+    eprintln!("{}", imported.counts);
     match out {
         Some(out) => {
             fs::write(out, imported.source)

@@ -23,10 +23,11 @@ fn etw(arguments: &[&str]) -> Output {
 }
 
 /// Runs a command that must succeed.
-fn succeed(arguments: &[&str]) {
+fn succeed(arguments: &[&str]) -> String {
     let output = etw(arguments);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
+    said.into_owned()
 }
 
 /// Runs a command that must fail, and returns its message.
@@ -128,7 +129,12 @@ fn resources_are_compiled_and_imported() {
         assert!(length > 100, "{}", path.display());
     }
     let source = folder.path().join("trace.rs");
-    succeed(&["manifest", "import", MANIFEST, "--out", text(&source)]);
+    let said = succeed(&["manifest", "import", MANIFEST, "--out", text(&source)]);
+    let counts = said.lines().last().unwrap_or_default();
+    assert!(
+        counts.starts_with("imported ") && counts.ends_with("; 0 left out"),
+        "{said}"
+    );
     // The imported declaration agrees with its manifest.
     succeed(&["manifest", "check", "--base", MANIFEST, text(&source)]);
     let broken = folder.path().join("broken.man");

@@ -8,7 +8,10 @@ use quote::{ToTokens as _, quote};
 
 use super::{
     names::{ident, pascal, rename, snake, unique, unique_type},
-    types::{Type, block, bytes, counted_text, max_of, plain, repeats, scalar, shown, written},
+    types::{
+        Type, block, borrowed, bytes, counted_text, is_in_memory, max_of, plain, repeats, scalar,
+        shown, written,
+    },
     writer::Writer,
 };
 
@@ -215,10 +218,7 @@ impl Writer<'_> {
         }
         let (in_type, out_type, map) = match &property.kind {
             PropertyKind::Struct(members) => {
-                if property.count != Size::None {
-                    return Err(format!("`{name}` is an array of structures"));
-                }
-                return self.structure(name, members, owner);
+                return self.structure(property, members, owner);
             }
             PropertyKind::Unknown { in_type, .. } => {
                 return Err(format!("`{name}` has the unknown inType {in_type}"));
@@ -303,8 +303,35 @@ impl Writer<'_> {
         items.any(|item| item.value <= max_of(width))
     }
 
-    fn structure(&mut self, name: &str, members: &[Property], owner: &str) -> Result<Type, String> {
+    /// Returns whether a structure in an array can have a member.
+    fn is_of_element(&self, member: &Declared) -> bool {
+        let kind = &member.kind;
+        let name = kind.inner.to_string();
+        !kind.is_borrowed
+            && !kind.has_lifetime
+            && (is_in_memory(&name) || self.maps.values().any(|map| *map == name))
+    }
+
+    fn structure(
+        &mut self,
+        property: &Property,
+        members: &[Property],
+        owner: &str,
+    ) -> Result<Type, String> {
+        let name = &property.name;
         let (fields, _) = self.fields(members, owner, true)?;
+        if fields.is_empty() {
+            return Err(format!("the structure `{name}` has no members"));
+        }
+        if property.count != Size::None
+            && let Some(other) = fields.iter().find(|member| !self.is_of_element(member))
+        {
+            return Err(format!(
+                "`{name}` is an array of structures, and the bytes of their member `{}` in memory \
+                 differ from those in the event",
+                other.ident
+            ));
+        }
         let name = unique_type(&pascal(&format!("{owner}_{name}")), &mut self.idents);
         let name = ident(&name);
         let borrows = fields
@@ -317,6 +344,13 @@ impl Writer<'_> {
             pub struct #name #lifetime { #(#members,)* }
         });
         let elided = borrows.then(|| quote!(<'_>));
-        Ok(plain(quote!(#name #elided)))
+        Ok(match property.count {
+            Size::None => plain(quote!(#name #elided)),
+            Size::Fixed(count) => {
+                let count = Literal::u16_unsuffixed(count);
+                plain(quote!([#name; #count]))
+            }
+            Size::Field(_) | Size::Outer(_) => borrowed(quote!([#name])),
+        })
     }
 }

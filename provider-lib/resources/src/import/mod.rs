@@ -12,7 +12,10 @@ mod types;
 mod verify;
 mod writer;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    fmt,
+};
 
 use etw_manifest::{Channel, Event, Manifest, Map, Provider, is_name, replace_fields};
 use etw_wire::{Guid, winmeta};
@@ -34,6 +37,36 @@ pub struct Imported {
     pub source: String,
     /// The parts of the manifest that the declaration cannot express.
     pub notes: Vec<Note>,
+    /// The numbers of events.
+    pub counts: Counts,
+}
+
+/// The numbers of a manifest's events by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All events.
+    pub all: usize,
+    /// The events that the declaration does not have.
+    pub left_out: usize,
+    /// The events that the declaration describes in another way, or without their message.
+    pub changed: usize,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            all,
+            left_out,
+            changed,
+        } = *self;
+        let imported = all.saturating_sub(left_out);
+        write!(
+            f,
+            "imported {imported} of {all} events: {} as they are in the manifest, {changed} with \
+             changes; {left_out} left out",
+            imported.saturating_sub(changed)
+        )
+    }
 }
 
 /// Returns the declaration of a manifest's providers, with a module for each. With `file`, the
@@ -49,7 +82,7 @@ pub fn declaration(manifest: &Manifest, file: Option<&str>) -> Imported {
             snake(&provider.symbol)
         };
         let module = unique(&module, &mut modules);
-        let source = import(manifest, provider, &module, file, &mut imported.notes);
+        let source = import(manifest, provider, &module, file, &mut imported);
         if !imported.source.is_empty() && !source.is_empty() {
             imported.source.push('\n');
         }
@@ -69,8 +102,10 @@ fn import(
     provider: &Provider,
     module: &str,
     file: Option<&str>,
-    notes: &mut Vec<Note>,
+    imported: &mut Imported,
 ) -> String {
+    let Imported { notes, counts, .. } = imported;
+    counts.all += provider.events.len();
     let mut left_out = LeftOut::new();
     loop {
         let mut found = Vec::new();
@@ -89,10 +124,19 @@ fn import(
             Ok(None) => {}
             Ok(Some(declared)) => {
                 notes.append(&mut found);
-                notes.append(&mut verify::differences(manifest, provider, &declared));
+                let mut changed: BTreeSet<usize> = left_out.keys().copied().collect();
+                for (event, note) in verify::differences(manifest, provider, &declared) {
+                    changed.insert(event);
+                    notes.push(note);
+                }
+                let declared: HashSet<usize> =
+                    text.parts.iter().filter_map(|part| part.event).collect();
+                counts.left_out += provider.events.len().saturating_sub(declared.len());
+                counts.changed += changed.iter().filter(|at| declared.contains(at)).count();
                 return text.source;
             }
             Err(why) => {
+                counts.left_out += provider.events.len();
                 notes.push(Note {
                     at: provider.at,
                     what: format!(
@@ -532,6 +576,17 @@ impl Writer<'_> {
         })
     }
 
+    /// Returns the name of an opcode in an event of a task. Viewers show the opcode of the task, if it
+    /// has one of the same number.
+    fn opcode<'a>(&self, at: usize, task: Option<&str>, names: &'a Names) -> Option<&'a str> {
+        let opcodes = &self.provider.opcodes;
+        let of_task = opcodes.iter().position(|one| {
+            let own = one.task.and_then(|at| names.tasks.get(at)?.as_deref());
+            own.is_some() && own == task && one.value == opcodes[at].value
+        });
+        names.opcodes[of_task.unwrap_or(at)].as_deref()
+    }
+
     fn event(
         &mut self,
         event: &Event,
@@ -590,11 +645,12 @@ impl Writer<'_> {
         }
         settings.push(quote!(level = #level));
         settings.push(quote!(keyword = #keywords));
+        let task = event.task.and_then(|at| names.tasks[at].as_deref());
         for (setting, name) in [
-            ("task", event.task.and_then(|at| names.tasks[at].as_deref())),
+            ("task", task),
             (
                 "opcode",
-                event.opcode.and_then(|at| names.opcodes[at].as_deref()),
+                event.opcode.and_then(|at| self.opcode(at, task, names)),
             ),
             (
                 "channel",

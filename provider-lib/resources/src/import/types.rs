@@ -3,7 +3,7 @@
 use etw_manifest::{InType, OutType};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
-use wdk_etw_schema::{Format, Scalar};
+use wdk_etw_schema::{Format, Representation, Scalar};
 
 /// A type of a declaration, with the attributes of its field.
 pub struct Type {
@@ -179,10 +179,23 @@ pub fn repeats(kind: &Type) -> bool {
     !kind.is_borrowed && scalars.any(|scalar| scalar.name() == name && repeats(scalar))
 }
 
+/// Returns true if a value of the type has the same bytes in memory as in an event.
+pub fn is_in_memory(name: &str) -> bool {
+    let known = Scalar::ALL.iter().find(|scalar| scalar.name() == name);
+    // An imported pointer has its address.
+    known.is_some_and(|scalar| {
+        matches!(
+            scalar.row().representation,
+            Representation::Memory(_)
+                | Representation::Cast8
+                | Representation::Cast64
+                | Representation::Pointer
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use wdk_etw_schema::Representation;
-
     use super::*;
 
     #[test]

@@ -78,29 +78,27 @@ pub fn accepted(
 }
 
 /// Returns a note for each difference between what the declaration says of an event and what the
-/// manifest says.
+/// manifest says, with the event's index.
 pub fn differences(
     manifest: &Manifest,
     provider: &Provider,
     declared: &[wdk_etw_schema::Provider],
-) -> Vec<Note> {
+) -> Vec<(usize, Note)> {
     let declared = declaration::manifest(declared, &FILES);
     let mut notes = Vec::new();
     for other in &declared.providers {
-        for event in &provider.events {
+        for (at, event) in provider.events.iter().enumerate() {
             let mut events = other.events.iter();
             let same = events.find(|one| (one.id, one.version) == (event.id, event.version));
             let Some(same) = same else { continue };
             let wanted = Presentation::of(manifest, provider, event);
             let found = Presentation::of(&declared, other, same);
             for difference in found.differences(&wanted) {
-                notes.push(Note {
-                    at: event.at,
-                    what: format!(
-                        "event {} version {} changes: {difference}",
-                        event.id, event.version
-                    ),
-                });
+                let what = format!(
+                    "event {} version {} changes: {difference}",
+                    event.id, event.version
+                );
+                notes.push((at, Note { at: event.at, what }));
             }
         }
     }

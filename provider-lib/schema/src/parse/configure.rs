@@ -14,6 +14,7 @@ const ROLES: &[&str] = &[
     "keyword",
     "tasks",
     "opcodes",
+    "levels",
     "channels",
     "map",
     "bitmap",

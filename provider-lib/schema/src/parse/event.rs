@@ -16,8 +16,8 @@ use super::{
     words::{Given, item, number},
 };
 use crate::{
-    Encoding, Event, Field, FieldType, Level, Provider, attribute, errors::undeclared, message,
-    types::FieldOptions,
+    Encoding, Event, Field, FieldType, Level, Provider, Shape, attribute, errors::undeclared,
+    message, types::FieldOptions,
 };
 
 /// Parses a field. `own` has the names of the declaration's types.
@@ -31,7 +31,8 @@ pub fn field(
     let kind = FieldType::parse(written, &options, own)?;
     let form = match &kind {
         FieldType::Values(scalar, format, shape) => options.form.form(*scalar, *format, *shape)?,
-        FieldType::Named(_) | FieldType::Structures(..) => options.form.of_named()?,
+        FieldType::Named(_) => options.form.of_named(Shape::One)?,
+        FieldType::Structures(_, shape) => options.form.of_named(*shape)?,
     };
     Ok(Field {
         form,
@@ -232,6 +233,18 @@ fn opcode(word: &Ident, task: Option<&Ident>, provider: &Provider) -> syn::Resul
     }
     let standard = winmeta::OPCODES.iter().find(|known| word == known.ident);
     let own = provider.opcodes.iter().find(|opcode| opcode.ident == *word);
+    if let (None, Some(own), Some(task)) = (standard, own, task)
+        && let Some(other) = of_task(Some(task), provider).find(|other| other.value == own.value)
+    {
+        return Err(syn::Error::new(
+            word.span(),
+            format!(
+                "viewers would show the opcode `{word}` as `{0}`, which has the same number {1} in the \
+                 task `{task}`; write `opcode = {0}`, or choose another number",
+                other.ident, own.value
+            ),
+        ));
+    }
     standard
         .map(|known| known.value)
         .or_else(|| own.map(|own| own.value))

@@ -48,6 +48,7 @@ fn put_other(provider: &mut Provider, item: Item) -> syn::Result<()> {
         ),
         ("tasks", "`#[tasks] enum Task { Transfer = 1 }`"),
         ("opcodes", "`#[opcodes] enum Opcode { Split = 10 }`"),
+        ("levels", "`#[levels] enum Level { Packets = 16 }`"),
         (
             "channels",
             "`#[channels] enum Channel { #[channel(Operational)] Operational = 16 }`",

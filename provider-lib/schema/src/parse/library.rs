@@ -47,7 +47,11 @@ fn resolve(field: &mut Field, structure: &Structure) -> bool {
     if *name != structure.ident {
         return false;
     }
-    if let Type::Path(path) = &mut field.written {
+    let mut written = &mut field.written;
+    while let Type::Reference(reference) = written {
+        written = &mut reference.elem;
+    }
+    if let Type::Path(path) = written {
         let Some(last) = path.path.segments.last() else {
             return false;
         };

@@ -15,6 +15,11 @@ use super::{
 };
 use crate::attribute;
 
+/// What to write for a `usize` that takes fewer bytes in an event.
+pub const NARROWER: &str = "a `usize` or `isize` has 64 bits in an event on every machine, so for \
+                            fewer bytes declare, for example, `size: u32` and pass \
+                            `u32::try_from(size).unwrap_or(u32::MAX)`";
+
 /// The form of a field, from its attributes.
 #[derive(Clone, Debug, Default)]
 pub struct Form {
@@ -226,6 +231,12 @@ impl Attributes {
                 (Representation::Counted(_) | Representation::SocketAddr, Shape::One) => "length",
                 _ => "",
             };
+            if matches!(scalar, Scalar::Usize | Scalar::Isize) && shape == Shape::One {
+                return Err(syn::Error::new(
+                    word.span(),
+                    format!("`{word}` does not change the size of a number; {NARROWER}"),
+                ));
+            }
             if word != possible {
                 return Err(syn::Error::new(
                     word.span(),
@@ -279,20 +290,26 @@ impl Attributes {
         Ok(form)
     }
 
-    /// Returns the form of a field of a map's or structure's type.
-    pub fn of_named(&self) -> syn::Result<Form> {
+    /// Returns the form of a field of a map's or structure's type, or of an array of structures.
+    pub fn of_named(&self, shape: Shape) -> syn::Result<Form> {
         let counter = self.counter.as_ref().map(|(word, _)| word);
+        let is_count = |word: &&Ident| shape == Shape::Counted && *word == "count";
+        let wrong = counter.filter(|word| !is_count(word));
         let block = self.block.as_ref().map(|(word, _)| word);
-        if let Some(word) = counter.or(block).or(self.counted.as_ref()) {
+        if let Some(word) = wrong.or(block).or(self.counted.as_ref()) {
+            let what = match shape {
+                Shape::One => "a map or a structure, which is a single value",
+                Shape::Fixed(_) => "an array of a fixed length",
+                Shape::Counted => "an array of structures, which can have `count`",
+            };
             return Err(syn::Error::new(
                 word.span(),
-                format!(
-                    "`{word}` does not apply to a map or a structure, which is a single value; \
-                     remove this attribute"
-                ),
+                format!("`{word}` does not apply to {what}; remove this attribute"),
             ));
         }
-        Ok(self.unchecked())
+        let mut form = self.unchecked();
+        form.manifest_span = counter.map(Ident::span);
+        Ok(form)
     }
 
     fn unchecked(&self) -> Form {

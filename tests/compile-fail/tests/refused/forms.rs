@@ -204,6 +204,33 @@ mod maps {
     pub fn hex(#[hex] kind: Kind);
 }
 
+// An opcode is that of the task, if both have one number.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod opcodes {
+    #[tasks]
+    enum Task {
+        Transfer = 1,
+        Other = 2,
+    }
+
+    #[opcodes]
+    enum Opcode {
+        Split = 10,
+    }
+
+    #[opcodes(task = Transfer)]
+    enum TransferOpcode {
+        Begin = 10,
+    }
+
+    #[event(level = Info, keyword = none, task = Transfer, opcode = Split)]
+    pub fn shown_as_begin();
+    #[event(level = Info, keyword = none, task = Other, opcode = Split)]
+    pub fn shown_as_split();
+    #[event(level = Info, keyword = none, opcode = Split)]
+    pub fn without_task();
+}
+
 // Every name stands for one thing.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod names {
@@ -245,6 +272,40 @@ mod kinds {
     pub enum Place {}
     #[tasks]
     pub const TASK: u16 = 1;
+}
+
+// The size of a number is that of its type, and arrays of structures have counts in manifests.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod sizes {
+    #[structure]
+    pub struct Place {
+        x: u32,
+    }
+
+    #[event(level = Info, keyword = none)]
+    pub fn represented(#[repr(u32)] size: usize);
+    #[event(id = 1, level = Info, keyword = none)]
+    pub fn narrowed(#[length(u32)] size: usize);
+    #[event(id = 2, level = Info, keyword = none)]
+    pub fn single(#[count(u8)] place: Place);
+    #[event(id = 3, level = Info, keyword = none)]
+    pub fn fixed(#[count(u8)] places: [Place; 2]);
+    #[event(id = 4, level = Info, keyword = none)]
+    pub fn lengthy(#[length(u8)] places: &[Place]);
+    #[event(level = Info, keyword = none)]
+    pub fn self_describing(#[count(u8)] places: &[Place]);
+    #[event(id = 5, level = Info, keyword = none)]
+    pub fn signed(count: i32, #[count(field = count)] places: &[Place]);
+}
+
+// A manifest has no structure without members.
+#[wdk_etw::provider(name = "Contoso.Driver", encoding = manifest)]
+mod empty {
+    #[structure]
+    pub struct Empty {}
+
+    #[event(id = 1, level = Info, keyword = none)]
+    pub fn nothing(empty: Empty);
 }
 
 // R-T5: a type stands for one trait.

@@ -1,5 +1,5 @@
 // Rate limits, dumps and traced results that are written wrong.
-use wdk_etw::{ActivityId, Traced as _, emit, event};
+use wdk_etw::{ActivityId, RateLimit, Traced as _, emit, event};
 
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod trace {
@@ -18,6 +18,10 @@ fn main() {
     emit!(trace::sample(1), every = 0);
     emit!(trace::sample(1), activity = activity, every = 100);
     emit!(trace::sample(1), limit = 100);
+    emit!(trace::sample(1), limit = RateLimit::every(100));
+    const LIMIT: RateLimit = RateLimit::once();
+    emit!(trace::sample(1), limit = LIMIT);
+    event!(trace::PROVIDER, "Limited", level = Info, keyword = none, limit = LIMIT);
     event!(trace::PROVIDER, "Two", level = Info, keyword = none, once, every = 2);
     emit!(trace::dumped(&[1, 2, 3]));
     let result: Result<(), String> = Ok(());
