@@ -136,9 +136,7 @@ impl Provider {
             self.failures().count_cut();
         }
         if let Some(cut) = cut {
-            // The activity, the flags and the sessions are the event's; nothing starts with it.
-            let options = options.without_related();
-            self.write_field_cut(&pass, &event, &&options, name_in(metadata), cut);
+            self.write_field_cut(&pass, &event, &options, name_in(metadata), cut);
         }
         WriteError::check(self.write_counted(
             &pass,

@@ -11,7 +11,7 @@ use crate::{
     Channel, EventDataDescriptor, EventDescriptor, NtStatus, PlainData, Provider,
     rundown::Pass,
     text,
-    write::{Options, Plain},
+    write::{About, Options},
 };
 
 /// An event's constant part: its event descriptor and, for a `TraceLogging` event, its metadata.
@@ -209,11 +209,18 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         clippy::inline_always,
         reason = "the common case is a single comparison"
     )]
-    pub fn fit<'b>(&self, bytes: &'b [u8], room: usize, field: u16, cut: Cut) -> &'b [u8] {
+    pub fn fit<'b, O: Options>(
+        &self,
+        options: &O,
+        bytes: &'b [u8],
+        room: usize,
+        field: u16,
+        cut: Cut,
+    ) -> &'b [u8] {
         if bytes.len() <= room {
             bytes
         } else {
-            self.cut(bytes, room, field, cut)
+            self.cut(options, bytes, room, field, cut)
         }
     }
 
@@ -221,7 +228,14 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
     /// level and keyword, before the event.
     #[cold]
     #[inline(never)]
-    fn cut<'b>(&self, bytes: &'b [u8], room: usize, field: u16, cut: Cut) -> &'b [u8] {
+    fn cut<'b, O: Options>(
+        &self,
+        options: &O,
+        bytes: &'b [u8],
+        room: usize,
+        field: u16,
+        cut: Cut,
+    ) -> &'b [u8] {
         let kept = bytes.get(..cut.end(bytes, room)).unwrap_or_default();
         self.provider.failures().count_cut();
         let cut = CutField {
@@ -231,7 +245,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         };
         let name = self.event.name();
         self.provider
-            .write_field_cut(&self.pass, self.event.descriptor(), &Plain, name, cut);
+            .write_field_cut(&self.pass, self.event.descriptor(), options, name, cut);
         kept
     }
 
@@ -291,7 +305,8 @@ pub struct CutField {
 }
 
 impl Provider {
-    /// Writes an event `FieldCut` about a field of an event, with the event's level and keyword.
+    /// Writes an event `FieldCut` about a field of an event, with the event's level, keyword, activity,
+    /// flags and sessions.
     #[cold]
     #[inline(never)]
     pub(crate) fn write_field_cut<O: Options>(
@@ -312,7 +327,7 @@ impl Provider {
         let _counted = self.write_counted(
             pass,
             &notice,
-            options,
+            &About(options),
             &[
                 self.traits_descriptor(pass),
                 EventDataDescriptor::event_metadata(FIELD_CUT),

@@ -83,12 +83,6 @@ impl WriteOptions {
         self
     }
 
-    /// Returns the options without the related activity.
-    pub(crate) const fn without_related(mut self) -> Self {
-        self.related = None;
-        self
-    }
-
     /// Makes the event start an activity: sets the event's activity and its related activity.
     #[must_use]
     pub const fn starts(mut self, activity: Activity) -> Self {
@@ -154,6 +148,28 @@ impl Options for Plain {
 
     fn activity(&self) -> *const Guid {
         ptr::null()
+    }
+
+    fn related(&self) -> *const Guid {
+        ptr::null()
+    }
+}
+
+/// The options of an event for another event about it: the activity, the flags and the sessions are the
+/// same, and nothing starts with it.
+pub struct About<'a, O>(pub &'a O);
+
+impl<O: Options> Options for About<'_, O> {
+    fn except(&self) -> u64 {
+        self.0.except()
+    }
+
+    fn flags(&self) -> u32 {
+        self.0.flags()
+    }
+
+    fn activity(&self) -> *const Guid {
+        self.0.activity()
     }
 
     fn related(&self) -> *const Guid {

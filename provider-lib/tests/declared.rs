@@ -614,6 +614,30 @@ fn fields_that_do_not_fit_are_cut_and_reported() {
     assert!(total + 80 + 2_000 < 65_536);
 }
 
+#[test]
+fn a_notice_of_a_cut_field_goes_where_its_event_goes() {
+    let etw = registered();
+    let [activity, related] = [1, 2].map(|byte| Guid::from_bytes([byte; 16]));
+    let text = long(80_000);
+    emit!(
+        trace::read_complete(0, 0, &text),
+        activity = ActivityId::from_guid(activity),
+        related = ActivityId::from_guid(related),
+        flags = WriteFlags::NO_FAULTING,
+        except_sessions = 4,
+    );
+    let writes = etw.writes();
+    let options = |of: &Written| (of.activity, of.related, of.flags, of.filter);
+    // `EVENT_WRITE_FLAG_NO_FAULTING`.
+    let flags = 1;
+    assert_eq!(options(&writes[0]), (Some(activity), None, flags, 4));
+    assert_eq!(
+        options(&writes[1]),
+        (Some(activity), Some(related), flags, 4)
+    );
+    assert_eq!(writes.len(), 2);
+}
+
 /// The maximum size of an event's data in bytes.
 const fn wdk_etw_room() -> usize {
     65_535 - 80 - 2_560

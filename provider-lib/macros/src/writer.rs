@@ -117,6 +117,7 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
             return quote!(let #text: &[::core::primitive::u8] = #bytes;);
         }
         let (write, room) = (reserved("write"), reserved("room"));
+        let options = reserved("options");
         // An event with more fields than this has too many data descriptors.
         let field = u16::try_from(leaf.field).unwrap_or(u16::MAX);
         let most = leaf.limit().map_or_else(
@@ -124,7 +125,7 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
             |limit| quote!(::core::cmp::Ord::min(#room, #limit)),
         );
         return quote! {
-            let #text: &[::core::primitive::u8] = #write.fit(#bytes, #most, #field, #cut);
+            let #text: &[::core::primitive::u8] = #write.fit(&#options, #bytes, #most, #field, #cut);
             let #room = #room.wrapping_sub(#text.len());
         };
     }
