@@ -193,6 +193,42 @@ fn unregister_waits_for_writes_in_progress() {
     assert_eq!(etw.calls(), [Call::Unregister(0x1001)]);
 }
 
+// R-E7: the writes of many stacks are counted in different cache lines.
+#[test]
+fn unregister_waits_for_the_last_of_many_writes_and_admits_no_other() {
+    const WRITERS: usize = 48;
+    let etw = turn();
+    let provider = provider!();
+    assert_eq!(provider.register(), Ok(Registered::Complete));
+    etw.set(|etw| etw.hold_writes = true);
+    let released = std::sync::Barrier::new(WRITERS + 1);
+    std::thread::scope(|scope| {
+        for _ in 0..WRITERS {
+            scope.spawn(|| {
+                write(provider);
+                released.wait();
+                write(provider);
+            });
+        }
+        etw.wait_until(|etw| etw.writes_inside == WRITERS);
+        let unregister = scope.spawn(|| provider.unregister());
+        for left in (0..WRITERS).rev() {
+            for _ in 0..20 {
+                assert!(!unregister.is_finished(), "{left} writes are in progress");
+                std::thread::yield_now();
+            }
+            etw.set(|etw| etw.let_out = 1);
+            // `EtwUnregister` fails the test if a write is in progress.
+            etw.wait_until(|etw| etw.writes_inside == left);
+        }
+        assert_eq!(unregister.join().unwrap(), Ok(()));
+        etw.set(|etw| etw.hold_writes = false);
+        assert_eq!(etw.writes().len(), WRITERS);
+        released.wait();
+    });
+    assert_eq!(etw.calls(), []);
+}
+
 // R-T4
 #[test]
 fn second_set_traits_is_reported() {

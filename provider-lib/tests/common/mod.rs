@@ -75,6 +75,8 @@ pub struct Etw {
     pub blocks: Vec<(usize, u32, Box<[u8]>)>,
     /// Set to make writes wait inside `EtwWriteEx`.
     pub hold_writes: bool,
+    /// The number of held writes that may return.
+    pub let_out: usize,
     /// The number of writes inside `EtwWriteEx`.
     pub writes_inside: usize,
     registered: Option<(Callback, usize)>,
@@ -350,9 +352,11 @@ extern "system" fn EtwWriteEx(
     });
     let mut held = ETW.lock();
     LET_GO.wait_while(&mut held, |etw| {
-        etw.as_ref().is_some_and(|etw| etw.hold_writes)
+        etw.as_ref()
+            .is_some_and(|etw| etw.hold_writes && etw.let_out == 0)
     });
     let etw = held.get_or_insert_with(Etw::default);
+    etw.let_out = etw.let_out.saturating_sub(1);
     etw.writes_inside -= 1;
     etw.write_status
 }
