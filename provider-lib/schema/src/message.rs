@@ -122,6 +122,11 @@ mod tests {
             "%2!s!!",
             "%1%0",
             "%%1",
+            // What follows a format, an insertion or `%%` is text.
+            "%1!x!%2",
+            "%0!",
+            "%%%1%%",
+            "%1%n",
         ] {
             assert_eq!(checked(good, 2), Ok(()), "{good}");
         }
@@ -134,6 +139,11 @@ mod tests {
             ("%%%s", 3),
             ("50%.", 3),
             ("%10", 1),
+            ("%1!x!%3", 6),
+            ("%1!%!%3", 6),
+            ("%n%s", 3),
+            ("%1%3", 3),
+            ("%99%", 1),
         ] {
             let error = checked(bad, 2).unwrap_err();
             let start = format!("column {column} of the message: ");

@@ -129,7 +129,8 @@ fn structures_and_maps_have_their_codes() {
 #[test]
 fn a_structure_has_1_to_127_members() {
     let structure = |members: usize| {
-        let members: String = (0..members).map(|n| format!("m{n}: u8, ")).collect();
+        let members: Vec<String> = (0..members).map(|n| format!("m{n}: u8")).collect();
+        let members = members.join(", ");
         format!("#[structure] struct S {{ {members} }}\n{}", traced("s: S"))
     };
     assert_eq!(metadata_of(&provider(&structure(127)))[8], 127);
