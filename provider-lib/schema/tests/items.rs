@@ -225,6 +225,9 @@ fn numbers_and_names_are_not_used_twice() {
         let text = error(items);
         assert!(text.contains(part), "{items}: {text}");
     }
+    provider("#[tasks] enum T { A = 1 } #[opcodes(task = A)] enum O { X = 10 }");
+    let text = error("#[tasks] enum T { A = 1 } #[opcodes(task = B)] enum O { X = 10 }");
+    assert!(text.contains("the task `B` is not declared"), "{text}");
     // Each of these items takes the name of the event, or of the map.
     for other in [
         "const x: u8 = 0;",
