@@ -106,7 +106,7 @@ const GROUPS: [Group; 7] = [
                 arguments: &["--lib", "--tests"],
             },
             Tests {
-                packages: &["wdk-etw-build", "wdk-etw"],
+                packages: &["wdk-etw-build", "wdk-etw", "etw-compile-fail"],
                 arguments: &["--lib", "--tests"],
             },
         ],
@@ -128,10 +128,16 @@ const GROUPS: [Group; 7] = [
         package: "wdk-etw-build",
         files: &[],
         without: &[],
-        rounds: &[Tests {
-            packages: &["wdk-etw-build"],
-            arguments: &["--lib", "--tests"],
-        }],
+        rounds: &[
+            Tests {
+                packages: &["wdk-etw-build"],
+                arguments: &["--lib", "--tests", "--", "--skip", "any_manifest_"],
+            },
+            Tests {
+                packages: &["wdk-etw-build"],
+                arguments: &["--test", "any"],
+            },
+        ],
         shards: 12,
     },
     Group {
@@ -154,6 +160,8 @@ const GROUPS: [Group; 7] = [
                     "every_changed_byte",
                     "--skip",
                     "decoders_",
+                    "--skip",
+                    "third_party_",
                 ],
             },
         ],
