@@ -61,10 +61,17 @@ const GROUPS: [Group; 7] = [
         package: "etw-wire",
         files: &[],
         without: &[],
-        rounds: &[Tests {
-            packages: &["etw-wire"],
-            arguments: &["--lib"],
-        }],
+        rounds: &[
+            Tests {
+                packages: &["etw-wire"],
+                arguments: &["--lib"],
+            },
+            // A provider's keyword outside the provider's bits is a compile error.
+            Tests {
+                packages: &["etw-compile-fail"],
+                arguments: &["--tests"],
+            },
+        ],
         shards: 1,
     },
     Group {
