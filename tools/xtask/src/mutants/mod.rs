@@ -138,11 +138,11 @@ const GROUPS: [Group; 7] = [
         rounds: &[
             Tests {
                 packages: &["wdk-etw-build"],
-                arguments: &["--lib", "--tests", "--", "--skip", "any_manifest_"],
+                arguments: &["--lib", "--test", "declared", "--test", "corners"],
             },
             Tests {
                 packages: &["wdk-etw-build"],
-                arguments: &["--test", "any"],
+                arguments: &["--tests"],
             },
         ],
         shards: 12,
