@@ -106,16 +106,20 @@ impl Entries {
         Ok(())
     }
 
+    /// Returns whether the list has a mutant.
+    pub fn lists(&self, mutant: &Mutant) -> bool {
+        self.equivalent.iter().any(|entry| entry.matches(mutant))
+    }
+
     /// Returns the numbers of mutants, and a sentence for each missed mutant that the list does not have.
     pub fn explain(&self, outcomes: &[Outcome]) -> (Summary, Vec<String>) {
         let mut summary = Summary::default();
         let mut failures = Vec::new();
         for Outcome { mutant, end } in outcomes {
-            let is_listed = self.equivalent.iter().any(|entry| entry.matches(mutant));
             match end {
                 End::Unviable => summary.unviable += 1,
                 End::Caught => summary.caught += 1,
-                End::Missed if is_listed => summary.explained += 1,
+                End::Missed if self.lists(mutant) => summary.explained += 1,
                 End::Missed => {
                     summary.missed += 1;
                     failures.push(format!("missed: {mutant}"));
