@@ -129,6 +129,22 @@ mod tests {
             (address, 4, 0)
         );
         assert_eq!(EventDataDescriptor::slice(&[1_u16, 2, 3]).size(), 6);
+        static BYTES: [u8; 0xFFFF] = [7; 0xFFFF];
+        for length in [0, 1, 255, 256, 0xFFFF] {
+            let part = &BYTES[..length];
+            let fitting = EventDataDescriptor::fitting(part);
+            let usual = EventDataDescriptor::bytes(part);
+            assert_eq!(
+                (fitting.address, fitting.size, fitting.kind),
+                (usual.address, usual.size, usual.kind)
+            );
+            assert_eq!(
+                (usual.address, usual.size as usize, usual.kind),
+                (BYTES.as_ptr() as u64, length, 0)
+            );
+        }
+        let metadata = EventDataDescriptor::event_metadata(&[1; 3]);
+        assert_eq!((metadata.size(), metadata.kind), (3, 1));
         let traits = EventDataDescriptor::provider_metadata(&[1; 5]);
         assert_eq!((traits.size(), traits.kind), (5, 2));
     }

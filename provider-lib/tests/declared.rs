@@ -494,6 +494,10 @@ fn a_writes_options_are_passed_on() {
     emit!(trace::told(), starts = Activity::NONE);
     let options = WriteOptions::new().activity(related);
     assert_eq!(trace::told::write(&options), Ok(()));
+    emit!(trace::told());
+    let both = WriteFlags::NO_FAULTING.union(WriteFlags::IN_PRIVATE);
+    emit!(trace::told(), flags = both);
+    emit!(trace::told(), flags = both.union(WriteFlags::IN_PRIVATE));
     let writes = etw.writes();
     assert_eq!(
         (writes[0].activity, writes[0].related),
@@ -513,6 +517,10 @@ fn a_writes_options_are_passed_on() {
         (Some(Guid::NULL), None)
     );
     assert_eq!(writes[4].activity, Some(related.guid()));
+    // Without options, ETW gets the thread's activity, no flags, and all sessions.
+    assert_eq!((writes[5].activity, writes[5].related), (None, None));
+    assert_eq!((writes[5].flags, writes[5].filter), (0, 0));
+    assert_eq!((writes[6].flags, writes[7].flags), (3, 3));
     etw.set(|etw| etw.write_status = NO_MEMORY);
     let before = trace::PROVIDER.failures().total();
     emit!(trace::told());

@@ -367,7 +367,18 @@ fn debug_builds_refuse_calls_above_the_highest_irql() {
         "APC_LEVEL is low enough for a thread's activity"
     );
     etw.set(|etw| etw.irql = 2);
-    assert_eq!(ActivityId::of_thread(), Err(ActivityError::TooHighIrql(2)));
+    let error = ActivityError::TooHighIrql(2);
+    assert_eq!(ActivityId::of_thread(), Err(error));
+    assert_eq!(
+        error.to_string(),
+        "cannot read or set the thread's activity id at IRQL 2: call EtwActivityIdControl at \
+         APC_LEVEL (1) or below"
+    );
+    assert_eq!(
+        ActivityError::Refused(NtStatus::NO_MEMORY).to_string(),
+        "cannot create, read or set the activity id: EtwActivityIdControl returned \
+         STATUS_NO_MEMORY (0xC0000017)"
+    );
     assert!(
         ActivityId::create().is_ok(),
         "an id can be made at any IRQL"

@@ -178,3 +178,158 @@ impl Version {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block as `VS_VERSIONINFO` describes it.
+    #[derive(Debug, PartialEq)]
+    struct Read {
+        key: String,
+        is_text: bool,
+        value: Vec<u8>,
+        below: Vec<Self>,
+    }
+
+    fn u16_at(data: &[u8], at: usize) -> usize {
+        usize::from(u16::from_le_bytes([data[at], data[at + 1]]))
+    }
+
+    fn utf16(bytes: &[u8]) -> String {
+        let units: Vec<u16> = (0..bytes.len() / 2)
+            .map(|at| u16::try_from(u16_at(bytes, 2 * at)).unwrap())
+            .collect();
+        String::from_utf16(&units).unwrap()
+    }
+
+    /// Reads the block at an offset, which is a multiple of 4, and returns it with its end.
+    fn block(data: &[u8], start: usize) -> (Read, usize) {
+        assert!(start.is_multiple_of(4), "a block at {start}");
+        let end = start + u16_at(data, start);
+        let is_text = u16_at(data, start + 4) == 1;
+        let size = u16_at(data, start + 2) * if is_text { 2 } else { 1 };
+        let mut at = start + 6;
+        while u16_at(data, at) != 0 {
+            at += 2;
+        }
+        let key = utf16(&data[start + 6..at]);
+        at = (at + 2).next_multiple_of(4);
+        // The padding before a value or a child can be left out at the end of a block.
+        let value = data[at.min(end)..(at + size).min(end)].to_vec();
+        assert_eq!(value.len(), size, "{key}");
+        at += size;
+        let mut below = Vec::new();
+        while at < end {
+            let (child, after) = block(data, at.next_multiple_of(4));
+            below.push(child);
+            at = after;
+        }
+        assert_eq!(at.max(end), at, "{key}: {at} is not {end}");
+        let read = Read {
+            key,
+            is_text,
+            value,
+            below,
+        };
+        (read, end)
+    }
+
+    #[test]
+    fn a_version_resource_reads_back() {
+        let version = Version {
+            number: [1, 2, 3, 4],
+            version: "1.2.3-beta".to_owned(),
+            company: "Contoso".to_owned(),
+            file: "disk.sys".to_owned(),
+            product: "Disks".to_owned(),
+            debug: true,
+            ..Version::default()
+        };
+        let resource = version.resource().unwrap();
+        assert_eq!((resource.kind, resource.name), (res::VERSION, Name::Id(1)));
+        let (root, end) = block(&resource.data, 0);
+        assert_eq!(end, resource.data.len());
+        assert_eq!(
+            (root.key.as_str(), root.is_text),
+            ("VS_VERSION_INFO", false)
+        );
+        let (words, rest) = root.value.as_chunks::<4>();
+        assert!(rest.is_empty());
+        let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        assert_eq!(
+            words,
+            [
+                0xFEEF_04BD,
+                0x0001_0000,
+                0x0001_0002,
+                0x0003_0004,
+                0x0001_0002,
+                0x0003_0004,
+                0x3F,
+                1,
+                0x0004_0004,
+                3,
+                7,
+                0,
+                0
+            ]
+        );
+        let [strings, variables] = &root.below[..] else {
+            panic!("{root:?}");
+        };
+        assert_eq!(
+            (strings.key.as_str(), variables.key.as_str()),
+            ("StringFileInfo", "VarFileInfo")
+        );
+        let [table] = &strings.below[..] else {
+            panic!("{strings:?}");
+        };
+        assert_eq!(table.key, "040904b0");
+        let strings: Vec<(String, String)> = table
+            .below
+            .iter()
+            .map(|one| (one.key.clone(), utf16(&one.value)))
+            .collect();
+        let expected = [
+            ("CompanyName", "Contoso\0"),
+            ("FileVersion", "1.2.3-beta\0"),
+            ("InternalName", "disk.sys\0"),
+            ("OriginalFilename", "disk.sys\0"),
+            ("ProductName", "Disks\0"),
+            ("ProductVersion", "1.2.3.4\0"),
+        ];
+        let expected = expected.map(|(key, text)| (key.to_owned(), text.to_owned()));
+        assert_eq!(strings, expected, "empty strings are left out");
+        let [translation] = &variables.below[..] else {
+            panic!("{variables:?}");
+        };
+        assert_eq!(translation.key, "Translation");
+        assert_eq!(
+            (translation.is_text, &translation.value[..]),
+            (false, &[9, 4, 0xB0, 4][..])
+        );
+    }
+
+    #[test]
+    fn only_a_debug_build_is_marked_as_one() {
+        let flags = |debug| {
+            let version = Version {
+                debug,
+                ..Version::default()
+            };
+            version.fixed()[28]
+        };
+        assert_eq!((flags(false), flags(true)), (0, 1));
+    }
+
+    #[test]
+    fn a_resource_of_more_than_64_kib_is_refused() {
+        let version = |length: usize| Version {
+            company: "x".repeat(length),
+            ..Version::default()
+        };
+        version(32_000).resource().unwrap();
+        version(33_000).resource().unwrap_err();
+    }
+}

@@ -27,7 +27,6 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
         }
     }
     names(provider, errors);
-    let known = errors.is_empty();
     for structure in &provider.structures {
         if let Err(error) = fields(&structure.fields) {
             errors.push(error);
@@ -63,7 +62,7 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
     }
     events(provider, errors);
     // Layouts can be computed only for declarations without other errors.
-    if known && errors.is_empty() {
+    if errors.is_empty() {
         layouts(provider, errors);
     }
 }

@@ -97,8 +97,9 @@ impl Evaluate for Configuration {
     fn evaluate(&self, predicate: &TokenStream) -> syn::Result<bool> {
         let predicate: Predicate = syn::parse2(predicate.clone())?;
         self.truth(&predicate).map_err(|(span, option)| {
-            let advice = match option.as_str() {
-                "debug_assertions" | "panic" => {
+            let name = option.split(' ').next();
+            let advice = match name {
+                Some("debug_assertions" | "panic") => {
                     "cargo does not tell build scripts the profile's value; use a feature of the \
                      package"
                 }

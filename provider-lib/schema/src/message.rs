@@ -1,5 +1,7 @@
 //! The messages of events.
 
+use std::ops::Range;
+
 use syn::LitStr;
 
 /// The insertions that a message can have.
@@ -15,64 +17,58 @@ const SUPPORTED: &str = "supported: `%1` to `%99` for a field, with a format as 
 /// the literal.
 pub fn check(message: &LitStr, fields: usize) -> syn::Result<()> {
     let text = message.value();
+    let Some((at, what)) = mistake(&text, fields) else {
+        return Ok(());
+    };
+    // Columns count from 1, as the compiler's do.
+    let column = text.get(..at.start).map_or(0, |text| text.chars().count()) + 1;
+    Err(syn::Error::new(
+        place(message, &text, at),
+        format!("column {column} of the message: {what}"),
+    ))
+}
+
+/// Returns the first mistake in a message, and its place in bytes.
+fn mistake(text: &str, fields: usize) -> Option<(Range<usize>, String)> {
     let mut at = 0;
     while let Some(before) = text.get(at..).and_then(|rest| rest.find('%')) {
         let start = at + before;
         let after = text.get(start + 1..).unwrap_or_default();
         let digits = after.bytes().take(2).take_while(u8::is_ascii_digit).count();
         let (number, tail) = after.split_at(digits);
-        let refuse = |length: usize, what: String| {
-            // Columns count from 1, as the compiler's do.
-            let column = text.get(..start).map_or(0, |text| text.chars().count()) + 1;
-            Err(syn::Error::new(
-                place(message, &text, start, length),
-                format!("column {column} of the message: {what}"),
-            ))
-        };
         at = start + 1 + digits;
         if digits > 0 {
             let number: usize = number.parse().unwrap_or(0);
             if number > fields {
-                return refuse(1 + digits, missing(number, fields));
+                return Some((start..at, missing(number, fields)));
             }
             if number > 0
                 && let Some(format) = tail.strip_prefix('!')
             {
                 let Some((format, _)) = format.split_once('!') else {
-                    return refuse(
-                        1 + digits,
-                        format!(
-                            "the format of `%{number}` has no end; write `%{number}!x!`, or \
-                             `%{number}%!` for an exclamation mark after the field"
-                        ),
+                    let what = format!(
+                        "the format of `%{number}` has no end; write `%{number}!x!`, or \
+                         `%{number}%!` for an exclamation mark after the field"
                     );
+                    return Some((start..at, what));
                 };
                 at += format.len() + 2;
             }
             continue;
         }
-        match after.chars().next() {
-            Some('%' | 'n' | 'r' | 't' | 'b' | '!') => at += 1,
-            Some(other) => {
-                let shown = format!("%{other}");
-                return refuse(
-                    1,
-                    format!(
-                        "`{shown}` stands for nothing; write `%%` for a percent sign ({SUPPORTED})"
-                    ),
-                );
+        let shown = match after.chars().next() {
+            Some('%' | 'n' | 'r' | 't' | 'b' | '!') => {
+                at += 1;
+                continue;
             }
-            None => {
-                return refuse(
-                    1,
-                    format!(
-                        "`%` at the end stands for nothing; write `%%` for a percent sign ({SUPPORTED})"
-                    ),
-                );
-            }
-        }
+            Some(other) => format!("`%{other}`"),
+            None => "`%` at the end".to_owned(),
+        };
+        let what =
+            format!("{shown} stands for nothing; write `%%` for a percent sign ({SUPPORTED})");
+        return Some((start..at, what));
     }
-    Ok(())
+    None
 }
 
 fn missing(number: usize, fields: usize) -> String {
@@ -94,12 +90,12 @@ fn missing(number: usize, fields: usize) -> String {
 
 /// Returns the place of a part of a literal's text, if the compiler can tell it and if the text is
 /// in the source as it is in the value; otherwise the literal's.
-fn place(message: &LitStr, text: &str, start: usize, length: usize) -> proc_macro2::Span {
+fn place(message: &LitStr, text: &str, at: Range<usize>) -> proc_macro2::Span {
     let literal = message.token();
     let source = literal.to_string();
     source
         .find(text)
-        .and_then(|before| literal.subspan(before + start..before + start + length))
+        .and_then(|before| literal.subspan(before + at.start..before + at.end))
         .unwrap_or_else(|| message.span())
 }
 
@@ -122,22 +118,46 @@ mod tests {
             "%2!s!!",
             "%1%0",
             "%%1",
+            // What follows a format, an insertion or `%%` is text.
+            "%1!x!%2",
+            "%0!",
+            "%%%1%%",
+            "%1%n",
         ] {
             assert_eq!(checked(good, 2), Ok(()), "{good}");
         }
-        for (bad, column) in [
-            ("%3", 1),
-            ("é %9", 3),
-            ("%1!08x", 1),
-            ("100% off", 4),
-            ("100%", 4),
-            ("%%%s", 3),
-            ("50%.", 3),
-            ("%10", 1),
+        for (bad, column, part) in [
+            ("%3", 1, "%3"),
+            ("é %9", 3, "%9"),
+            ("%1!08x", 1, "%1"),
+            ("100% off", 4, "%"),
+            ("100%", 4, "%"),
+            ("%%%s", 3, "%"),
+            ("50%.", 3, "%"),
+            ("%10", 1, "%10"),
+            ("%1!x!%3", 6, "%3"),
+            ("%1!08x!%3", 8, "%3"),
+            ("%1!%!%3", 6, "%3"),
+            ("%n%s", 3, "%"),
+            ("%1%3", 3, "%3"),
+            ("%99%", 1, "%99"),
         ] {
+            let (place, _) = mistake(bad, 2).unwrap();
+            assert_eq!(&bad[place], part, "{bad}");
             let error = checked(bad, 2).unwrap_err();
             let start = format!("column {column} of the message: ");
             assert!(error.starts_with(&start), "{bad}: {error}");
+        }
+        for (bad, fields, text) in [
+            ("%1", 0, "the event has no fields; "),
+            ("%2", 1, "the event has one field, %1; "),
+            ("%3", 2, "the event has 2 fields, %1 to %2; "),
+            ("%1!x", 1, "the format of `%1` has no end; write `%1!x!`"),
+            ("%s", 1, "`%s` stands for nothing; "),
+            ("%", 1, "`%` at the end stands for nothing; "),
+        ] {
+            let error = checked(bad, fields).unwrap_err();
+            assert!(error.contains(text), "{bad}: {error}");
         }
     }
 }

@@ -285,7 +285,35 @@ mod tests {
     fn a_providers_keyword_is_one_bit_of_the_low_48() {
         assert_eq!(Keyword::bit::<0>().bits(), 1);
         assert_eq!(Keyword::bit::<47>().bits(), 1 << 47);
-        assert_eq!(Keyword::USER_BITS.count_ones(), 48);
+        assert_eq!(Keyword::USER_BITS, 0x0000_FFFF_FFFF_FFFF);
+    }
+
+    // R-K1
+    #[test]
+    fn microsofts_keywords_are_those_of_winmeta() {
+        assert_eq!(
+            [
+                Keyword::RESPONSE_TIME,
+                Keyword::WDI_DIAGNOSTIC,
+                Keyword::SQM,
+                Keyword::AUDIT_FAILURE,
+                Keyword::AUDIT_SUCCESS,
+                Keyword::CORRELATION_HINT,
+                Keyword::EVENTLOG_CLASSIC
+            ]
+            .map(Keyword::bits),
+            [
+                0x0001_0000_0000_0000,
+                0x0004_0000_0000_0000,
+                0x0008_0000_0000_0000,
+                0x0010_0000_0000_0000,
+                0x0020_0000_0000_0000,
+                0x0040_0000_0000_0000,
+                0x0080_0000_0000_0000
+            ]
+        );
+        let union = Keyword::from_bits(0b0110).union(Keyword::from_bits(0b0011));
+        assert_eq!(union, Keyword::from_bits(0b0111));
     }
 
     // R-D2, R-D3, R-D4, R-O4

@@ -373,6 +373,12 @@ mod tests {
             bad[at] = b'x';
             let bad = String::from_utf8(bad).unwrap();
             assert_eq!(Guid::parse(&bad), Err(GuidError::Character(at)));
+            // A digit in the place of a hyphen, and a hyphen in that of a digit.
+            let is_hyphen = text.as_bytes()[at] == b'-';
+            let mut bad = text.as_bytes().to_vec();
+            bad[at] = if is_hyphen { b'0' } else { b'-' };
+            let bad = String::from_utf8(bad).unwrap();
+            assert_eq!(Guid::parse(&bad), Err(GuidError::Character(at)));
         }
         assert_eq!(Guid::of_name("Grüße"), Err(GuidError::NotAscii(2)));
         for half in [
@@ -381,5 +387,32 @@ mod tests {
         ] {
             assert_eq!(half.parse::<Guid>(), Err(GuidError::Length(37)));
         }
+        for (error, text) in [
+            (
+                GuidError::Length(1),
+                "expected a GUID of 36 characters, as in ",
+            ),
+            (
+                GuidError::Character(1),
+                "expected hexadecimal digits, with hyphens after ",
+            ),
+            (
+                GuidError::NotAscii(1),
+                "the provider's name has a character outside ASCII, ",
+            ),
+        ] {
+            assert!(error.to_string().starts_with(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn guids_are_ordered_by_their_bytes() {
+        // The first byte in memory is the fourth that is written.
+        let low = Guid::from_u128(0xff00_0001 << 96);
+        let high = Guid::from_u128(0x0000_0002 << 96);
+        assert!(low < high);
+        assert_eq!(low.cmp(&low), Ordering::Equal);
+        assert_eq!(std::format!("{low:?}"), low.to_string());
+        assert!(Guid::NULL.is_null() && !low.is_null());
     }
 }

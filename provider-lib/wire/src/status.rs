@@ -139,3 +139,41 @@ impl fmt::Debug for NtStatus {
         fmt::Display::fmt(self, f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::{format, string::ToString};
+
+    use super::*;
+
+    #[test]
+    fn a_status_is_a_success_if_its_sign_bit_is_clear() {
+        for (bits, is_success) in [
+            (0, true),
+            (0x0000_0103, true),
+            (0x4000_0000, true),
+            (0x7FFF_FFFF, true),
+            (0x8000_0005, false),
+            (0xC000_0017, false),
+            (0xFFFF_FFFF, false),
+        ] {
+            let status = NtStatus::from_bits(bits);
+            assert_eq!(status.is_success(), is_success, "{status}");
+            assert_eq!(status.bits(), bits);
+            assert_eq!(status.to_register(), u64::from(bits));
+            // The upper half of a register can have anything.
+            let register = 0xFFFF_FFFF_0000_0000 | u64::from(bits);
+            assert_eq!(NtStatus::from_register(register), status);
+        }
+    }
+
+    #[test]
+    fn a_status_is_shown_by_its_name() {
+        let status = NtStatus::NO_MEMORY;
+        assert_eq!(status.to_string(), "STATUS_NO_MEMORY (0xC0000017)");
+        assert_eq!(format!("{status:?}"), status.to_string());
+        assert_eq!(NtStatus::from_bits(0xC1).to_string(), "0x000000C1");
+    }
+}

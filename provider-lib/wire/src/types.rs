@@ -480,6 +480,60 @@ mod tests {
     }
 
     #[test]
+    fn types_have_the_names_and_sizes_of_winmeta() {
+        use InType as T;
+        const YES: bool = true;
+        const NO: bool = false;
+        // The name, the size, whether it can be a count, and whether it can have a length.
+        let rows = [
+            (T::Null, None, Some(0), NO, NO),
+            (T::UnicodeString, Some("win:UnicodeString"), None, NO, YES),
+            (T::AnsiString, Some("win:AnsiString"), None, NO, YES),
+            (T::Int8, Some("win:Int8"), Some(1), YES, NO),
+            (T::UInt8, Some("win:UInt8"), Some(1), YES, NO),
+            (T::Int16, Some("win:Int16"), Some(2), YES, NO),
+            (T::UInt16, Some("win:UInt16"), Some(2), YES, NO),
+            (T::Int32, Some("win:Int32"), Some(4), YES, NO),
+            (T::UInt32, Some("win:UInt32"), Some(4), YES, NO),
+            (T::Int64, Some("win:Int64"), Some(8), YES, NO),
+            (T::UInt64, Some("win:UInt64"), Some(8), YES, NO),
+            (T::Float, Some("win:Float"), Some(4), NO, NO),
+            (T::Double, Some("win:Double"), Some(8), NO, NO),
+            (T::Boolean, Some("win:Boolean"), Some(4), NO, NO),
+            (T::Binary, Some("win:Binary"), None, NO, YES),
+            (T::Guid, Some("win:GUID"), Some(16), NO, NO),
+            (T::Pointer, Some("win:Pointer"), None, YES, NO),
+            (T::FileTime, Some("win:FILETIME"), Some(8), NO, NO),
+            (T::SystemTime, Some("win:SYSTEMTIME"), Some(16), NO, NO),
+            (T::Sid, Some("win:SID"), None, NO, NO),
+            (T::HexInt32, Some("win:HexInt32"), Some(4), YES, NO),
+            (T::HexInt64, Some("win:HexInt64"), Some(8), YES, NO),
+            (
+                T::CountedUnicodeString,
+                Some("win:CountedUnicodeString"),
+                None,
+                NO,
+                NO,
+            ),
+            (
+                T::CountedAnsiString,
+                Some("win:CountedAnsiString"),
+                None,
+                NO,
+                NO,
+            ),
+            (T::Struct, None, Some(0), NO, NO),
+            (T::CountedBinary, Some("win:CountedBinary"), None, NO, NO),
+        ];
+        assert_eq!(rows.map(|row| row.0), *InType::ALL);
+        for (known, name, size, is_integer, has_length) in rows {
+            assert_eq!((known.name(), known.size()), (name, size), "{known:?}");
+            assert_eq!(known.is_integer(), is_integer, "{known:?}");
+            assert_eq!(known.has_length(), has_length, "{known:?}");
+        }
+    }
+
+    #[test]
     fn names_are_accepted_with_the_prefixes_that_manifests_use() {
         assert_eq!(OutType::from_name("xs:HexInt64"), Some(OutType::HexInt64));
         assert_eq!(OutType::from_name("win:string"), None);

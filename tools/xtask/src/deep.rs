@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::{
+    mutants,
     process::{self, root, run_quietly, target},
     progress::{step, step_with_output},
 };
@@ -135,7 +136,8 @@ pub fn run() -> Result<()> {
     })?;
     step_with_output("Model-checking with more preemptions", || {
         process::run(model_check().env("WDK_ETW_PREEMPTIONS", PREEMPTIONS))
-    })
+    })?;
+    step_with_output("Running a share of the mutants", mutants::run_share)
 }
 
 /// Returns the command that runs the model checker's tests.

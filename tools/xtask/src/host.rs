@@ -18,7 +18,7 @@ enum Need {
 }
 
 /// Every command and its requirement.
-const CHORES: [(&str, Need); 18] = [
+const CHORES: [(&str, Need); 19] = [
     ("api", Need::Nothing),
     ("bench", Need::StandInKernel),
     ("build", Need::Nothing),
@@ -32,6 +32,10 @@ const CHORES: [(&str, Need); 18] = [
     ("lock", Need::Nothing),
     ("manifest", Need::Nothing),
     ("modules", Need::Nothing),
+    (
+        "mutants",
+        Need::Programs("a library with the kernel's routines"),
+    ),
     ("package", Need::StandInKernel),
     ("recipes", Need::Nothing),
     ("reproducible", Need::Programs("symbolic links")),

@@ -20,6 +20,7 @@ mod goldens;
 mod host;
 mod lock_files;
 mod modules;
+mod mutants;
 mod oldest_rust;
 mod package;
 mod packages;
@@ -123,6 +124,42 @@ fn manifest_chores() -> Command {
                         .value_name("FILE")
                         .value_parser(value_parser!(PathBuf)),
                 ),
+        )
+}
+
+/// Returns the command line of `cargo xtask mutants`.
+fn mutation_chore() -> Command {
+    Command::new("mutants")
+        .about("Break the code in one place at a time, and find the breaks that no test notices")
+        .arg(
+            Arg::new("package")
+                .long("package")
+                .help("Packages to break; may be given several times [default: all]")
+                .value_name("PACKAGE")
+                .action(ArgAction::Append)
+                .value_parser(PossibleValuesParser::new(mutants::names())),
+        )
+        .arg(
+            Arg::new("files")
+                .long("files")
+                .help("Only the files that match a pattern; may be given several times")
+                .value_name("GLOB")
+                .action(ArgAction::Append),
+        )
+        .arg(
+            Arg::new("shard")
+                .long("shard")
+                .help("Only the share K, from 0, of N equal shares of each package's mutants")
+                .value_name("K/N")
+                .value_parser(value_parser!(mutants::Shard)),
+        )
+        .arg(
+            Arg::new("jobs")
+                .long("jobs")
+                .help("The number of mutants that run at the same time")
+                .value_name("N")
+                .default_value("2")
+                .value_parser(value_parser!(usize)),
         )
 }
 
@@ -241,6 +278,7 @@ fn command_line() -> Command {
                         .value_parser(value_parser!(u64).range(1..=10_000)),
                 ),
         )
+        .subcommand(mutation_chore())
         .subcommand(
             Command::new("build")
                 .about("Build only a driver's .sys file")
@@ -296,9 +334,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             },
         ),
         "fresh-machine" => {
-            let machines = arguments.get_many::<String>("machine");
-            let machines: Vec<String> = machines.into_iter().flatten().cloned().collect();
-            fresh_machine::run(&machines, required(arguments, "jobs")?)
+            fresh_machine::run(&several(arguments, "machine"), required(arguments, "jobs")?)
         }
         "goldens" => goldens::run(),
         "reproducible" => reproducible::run(),
@@ -321,6 +357,12 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
         }
         "api" => api::run(arguments.get_flag("check")),
         "modules" => modules::run(),
+        "mutants" => mutants::run(&mutants::Selection {
+            groups: several(arguments, "package"),
+            shard: arguments.get_one("shard").copied(),
+            files: several(arguments, "files"),
+            jobs: required(arguments, "jobs")?,
+        }),
         "lock" => lock_files::run(arguments.get_flag("check")),
         "client" => client::run(),
         "package" => package::run(),
@@ -359,6 +401,12 @@ fn run_manifest(arguments: &ArgMatches) -> Result<()> {
         }
         other => anyhow::bail!("`cargo xtask manifest` has no command {other}"),
     }
+}
+
+/// Returns the values of an argument that may be given several times.
+fn several(arguments: &ArgMatches, name: &str) -> Vec<String> {
+    let values = arguments.get_many::<String>(name);
+    values.into_iter().flatten().cloned().collect()
 }
 
 /// Returns an argument that is required or has a default.

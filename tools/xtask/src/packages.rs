@@ -29,6 +29,19 @@ pub fn install_cargo_make() -> Result<()> {
     Ok(())
 }
 
+/// Installs cargo-mutants, unless it is installed.
+pub fn install_cargo_mutants() -> Result<()> {
+    if output_of(Command::new("cargo").args(["mutants", "--version"])).is_none() {
+        run_quietly(
+            Command::new("cargo")
+                .args(["install", "--locked", "--version", "^27.1"])
+                .arg("cargo-mutants"),
+        )
+        .context("cannot install cargo-mutants")?;
+    }
+    Ok(())
+}
+
 /// The browser that pages are tested in.
 pub const BROWSER: Program = Program {
     names: &["chromium", "chromium-browser", "google-chrome"],

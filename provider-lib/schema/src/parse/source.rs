@@ -1,11 +1,11 @@
 //! The declarations in a Rust source file.
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens as _;
-use syn::{Attribute, Item, ItemMod, Meta};
+use syn::{Attribute, Item, ItemMod, Meta, spanned::Spanned as _};
 
 use super::{configure::keep, provider};
-use crate::{Configuration, Provider};
+use crate::{Configuration, Provider, errors::Errors};
 
 /// Parses the providers that a Rust source file declares, including those in nested modules.
 ///
@@ -90,7 +90,9 @@ fn declaration(
     attribute: usize,
     configuration: &Configuration,
 ) -> syn::Result<Provider> {
-    let arguments = match module.attrs.remove(attribute).meta {
+    let attribute = module.attrs.remove(attribute);
+    let whole = attribute.span();
+    let arguments = match attribute.meta {
         Meta::List(list) => list.tokens,
         other => {
             return Err(syn::Error::new_spanned(
@@ -100,6 +102,21 @@ fn declaration(
         }
     };
     provider(arguments, module.into_token_stream(), configuration)
+        .map_err(|error| with_places(error, whole))
+}
+
+/// Returns an error about a declaration as a whole at its attribute, where the compiler shows it. Outside
+/// the compiler its span is that of no source text.
+fn with_places(error: syn::Error, whole: Span) -> syn::Error {
+    let mut errors = Errors::default();
+    for error in error.clone() {
+        if error.span().byte_range().is_empty() {
+            errors.at(whole, error);
+        } else {
+            errors.push(error);
+        }
+    }
+    errors.into_inner().unwrap_or(error)
 }
 
 #[cfg(test)]

@@ -1,0 +1,489 @@
+//! `cargo xtask mutants`: breaks the code in one place at a time, and finds the breaks that no test
+//! notices.
+//!
+//! cargo-mutants makes the mutants, each a copy of the workspace with one change. Each group of files is
+//! run against the tests that speak for it. A mutant that passes them is missed. The file
+//! `equivalent-mutants.toml` lists the mutants that behave as the original does, each with its reason;
+//! every other missed mutant fails the command.
+
+mod equivalent;
+mod outcome;
+mod shard;
+
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
+
+use anyhow::{Context, Result, bail, ensure};
+
+pub use self::shard::Shard;
+use self::{
+    equivalent::Entries,
+    outcome::{End, Mutant, Outcome, Summary},
+};
+use crate::{
+    packages,
+    process::{output_of, root, target},
+    progress::{step, step_with_output},
+};
+
+/// Files whose mutants run against the same tests.
+struct Group {
+    /// The name on the command line.
+    name: &'static str,
+    /// The mutated package.
+    package: &'static str,
+    /// The patterns of the mutated files; empty for all of the package.
+    files: &'static [&'static str],
+    /// The patterns of the files of the package that are left out.
+    without: &'static [&'static str],
+    /// The rounds of tests: each runs the mutants that the one before missed, so that tests that take long
+    /// to build run for few of them.
+    rounds: &'static [Tests],
+    /// The number of shards, of which `cargo xtask test --deep` runs one in about ten minutes.
+    shards: u32,
+}
+
+/// Tests that speak for a package.
+struct Tests {
+    /// The packages with the tests.
+    packages: &'static [&'static str],
+    /// The arguments of `cargo test`.
+    arguments: &'static [&'static str],
+}
+
+/// The file of the library that only programs in user mode compile.
+const USER_MODE: &str = "provider-lib/src/ffi/user.rs";
+
+/// The groups. Left out are tests that start other programs, and those that try thousands of inputs: they
+/// cost minutes for each mutant.
+const GROUPS: [Group; 7] = [
+    Group {
+        name: "etw-wire",
+        package: "etw-wire",
+        files: &[],
+        without: &[],
+        rounds: &[
+            Tests {
+                packages: &["etw-wire"],
+                arguments: &["--lib"],
+            },
+            // A provider's keyword outside the provider's bits is a compile error.
+            Tests {
+                packages: &["etw-compile-fail"],
+                arguments: &["--tests"],
+            },
+        ],
+        shards: 1,
+    },
+    Group {
+        name: "wdk-etw",
+        package: "wdk-etw",
+        files: &[],
+        without: &[USER_MODE],
+        rounds: &[
+            Tests {
+                packages: &["wdk-etw"],
+                arguments: &["--lib", "--test", "writing", "--test", "registration"],
+            },
+            Tests {
+                packages: &["wdk-etw"],
+                arguments: &["--tests"],
+            },
+        ],
+        shards: 30,
+    },
+    Group {
+        name: "wdk-etw-user-mode",
+        package: "wdk-etw",
+        files: &[USER_MODE],
+        without: &[],
+        rounds: &[Tests {
+            packages: &["etw-user-mode"],
+            arguments: &["--tests"],
+        }],
+        shards: 1,
+    },
+    Group {
+        name: "wdk-etw-schema",
+        package: "wdk-etw-schema",
+        files: &[],
+        without: &[],
+        rounds: &[
+            Tests {
+                packages: &["wdk-etw-schema"],
+                arguments: &["--lib", "--tests"],
+            },
+            Tests {
+                packages: &["wdk-etw-build", "wdk-etw", "etw-compile-fail"],
+                arguments: &["--lib", "--tests"],
+            },
+        ],
+        shards: 8,
+    },
+    Group {
+        name: "wdk-etw-macros",
+        package: "wdk-etw-macros",
+        files: &[],
+        without: &[],
+        rounds: &[Tests {
+            packages: &["wdk-etw-macros", "wdk-etw", "etw-compile-fail"],
+            arguments: &["--lib", "--tests"],
+        }],
+        shards: 10,
+    },
+    Group {
+        name: "wdk-etw-build",
+        package: "wdk-etw-build",
+        files: &[],
+        without: &[],
+        rounds: &[
+            Tests {
+                packages: &["wdk-etw-build"],
+                arguments: &["--lib", "--test", "declared", "--test", "corners"],
+            },
+            Tests {
+                packages: &["wdk-etw-build"],
+                arguments: &["--tests"],
+            },
+        ],
+        shards: 12,
+    },
+    Group {
+        name: "etl-file",
+        package: "etl-file",
+        files: &[],
+        without: &[],
+        rounds: &[
+            Tests {
+                packages: &["etl-file"],
+                arguments: &["--lib"],
+            },
+            Tests {
+                packages: &["etl-file"],
+                arguments: &[
+                    "--bins",
+                    "--tests",
+                    "--",
+                    "--skip",
+                    "every_changed_byte",
+                    "--skip",
+                    "decoders_",
+                    "--skip",
+                    "third_party_",
+                ],
+            },
+        ],
+        shards: 20,
+    },
+];
+
+/// The list of mutants that behave as the original does.
+const EQUIVALENT: &str = "tools/xtask/equivalent-mutants.toml";
+
+/// The exit codes of cargo-mutants with which it has run to the end: every mutant was caught, some were
+/// missed, some ran into the time limit.
+const COMPLETE: [i32; 3] = [0, 2, 3];
+
+/// The mutants to run.
+#[derive(Debug, Default)]
+pub struct Selection {
+    /// The names of groups; empty for all.
+    pub groups: Vec<String>,
+    /// The share of each group's mutants.
+    pub shard: Option<Shard>,
+    /// The patterns of the files; empty for all.
+    pub files: Vec<String>,
+    /// The number of mutants that run at the same time.
+    pub jobs: usize,
+}
+
+/// Returns the names of all groups.
+pub fn names() -> Vec<&'static str> {
+    GROUPS.iter().map(|group| group.name).collect()
+}
+
+/// Returns a cargo-mutants command for a group's mutants.
+fn cargo_mutants(group: &Group) -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .current_dir(root())
+        .args(["mutants", "--package", group.package])
+        // Each copy of the workspace has a target folder of its own.
+        .env_remove("CARGO_TARGET_DIR");
+    for file in group.without {
+        command.args(["--exclude", file]);
+    }
+    command
+}
+
+/// Returns all mutants of a group, or those in the files that the patterns match.
+fn list(group: &Group, files: &[String]) -> Result<Vec<Mutant>> {
+    let mut command = cargo_mutants(group);
+    command.args(["--list", "--json"]);
+    for file in files_of(group, files) {
+        command.args(["--file", file]);
+    }
+    let list = output_of(&mut command)
+        .with_context(|| format!("cargo-mutants cannot list the mutants of {}", group.name))?;
+    outcome::read_list(&list, read_source)
+}
+
+fn files_of<'a>(group: &Group, files: &'a [String]) -> Vec<&'a str> {
+    if files.is_empty() {
+        group.files.to_vec()
+    } else {
+        files.iter().map(String::as_str).collect()
+    }
+}
+
+/// Runs a share of a group's mutants.
+fn run_group(group: &Group, selection: &Selection, entries: &Entries) -> Result<Vec<Outcome>> {
+    let is_whole = selection.shard.is_none() && selection.files.is_empty();
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for (round, tests) in group.rounds.iter().enumerate() {
+        let mut command = cargo_mutants(group);
+        for file in files_of(group, &selection.files) {
+            command.args(["--file", file]);
+        }
+        let missed: Vec<&Mutant> = outcomes
+            .iter()
+            .filter(|outcome| outcome.end == End::Missed)
+            .map(|outcome| &outcome.mutant)
+            // The later rounds take long. Only a whole run looks whether they catch a listed mutant.
+            .filter(|mutant| is_whole || !entries.lists(mutant))
+            .collect();
+        if round == 0 {
+            if let Some(shard) = selection.shard {
+                command.args(["--shard", &shard.to_string(), "--sharding", "round-robin"]);
+            }
+        } else if missed.is_empty() {
+            break;
+        } else {
+            for mutant in missed {
+                command.args(["--re", &exactly(&mutant.name())]);
+            }
+        }
+        let out = target()
+            .join("mutants")
+            .join(format!("{}-{}", group.name, round + 1));
+        let found = run_round(group, tests, command, selection.jobs, &out)?;
+        outcomes = merge(outcomes, found);
+    }
+    Ok(outcomes)
+}
+
+/// Returns a regular expression that only this text matches.
+fn exactly(text: &str) -> String {
+    let mut pattern = "^".to_owned();
+    for letter in text.chars() {
+        if !(letter.is_alphanumeric() || letter == ' ' || letter == '/' || letter == '_') {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern.push('$');
+    pattern
+}
+
+/// Replaces the outcomes of mutants that ran again.
+fn merge(before: Vec<Outcome>, again: Vec<Outcome>) -> Vec<Outcome> {
+    let mut merged = before;
+    merged.retain(|old| again.iter().all(|new| new.mutant != old.mutant));
+    merged.extend(again);
+    merged
+}
+
+/// Runs a group's mutants against a round of tests.
+fn run_round(
+    group: &Group,
+    tests: &Tests,
+    mut command: Command,
+    jobs: usize,
+    out: &Path,
+) -> Result<Vec<Outcome>> {
+    // The results of an earlier run must not be taken for those of this one.
+    if out.exists() {
+        fs::remove_dir_all(out).with_context(|| format!("cannot remove {}", out.display()))?;
+    }
+    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    for package in tests.packages {
+        command.args(["--test-package", package]);
+    }
+    let status = command
+        .args(["--jobs", &jobs.to_string(), "--output"])
+        .arg(out)
+        .arg("--")
+        .args(tests.arguments)
+        .status()
+        .context("cannot start `cargo mutants`")?;
+    ensure!(
+        status.code().is_some_and(|code| COMPLETE.contains(&code)),
+        "cargo-mutants fails for {} ({status}); if the tests fail without a mutant, their output is in {}",
+        group.name,
+        out.join("mutants.out/log").display()
+    );
+    let outcomes = out.join("mutants.out/outcomes.json");
+    if !outcomes.exists() {
+        // The share has no mutants.
+        return Ok(Vec::new());
+    }
+    let text = fs::read_to_string(&outcomes)
+        .with_context(|| format!("cannot read {}", outcomes.display()))?;
+    outcome::read(&text, read_source)
+}
+
+/// Reads a file of the workspace.
+fn read_source(file: &str) -> Result<String> {
+    fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"))
+}
+
+/// Returns the selected groups.
+fn selected(selection: &Selection) -> Vec<&'static Group> {
+    let is_selected = |group: &&Group| {
+        let mut names = selection.groups.iter();
+        selection.groups.is_empty() || names.any(|name| name == group.name)
+    };
+    GROUPS.iter().filter(is_selected).collect()
+}
+
+/// Runs the selected mutants, and prints the missed ones that the list does not explain.
+///
+/// # Errors
+///
+/// Fails if a mutant is missed that the list does not explain, if an entry of the list matches no mutant
+/// or one that the tests catch, and if the tests fail without a mutant.
+pub fn run(selection: &Selection) -> Result<()> {
+    step("Finding cargo-mutants", packages::install_cargo_mutants)?;
+    let path = root().join(EQUIVALENT);
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let entries = Entries::read(&text).with_context(|| format!("cannot read {EQUIVALENT}"))?;
+    step(
+        "Comparing the list of equivalent mutants with the code",
+        || {
+            let mut all = Vec::new();
+            for group in &GROUPS {
+                all.extend(list(group, &[])?);
+            }
+            entries.check(&all)
+        },
+    )?;
+    let mut total = Summary::default();
+    let mut failures = BTreeSet::new();
+    for group in selected(selection) {
+        if !selection.files.is_empty() && list(group, &selection.files)?.is_empty() {
+            continue;
+        }
+        let title = format!("Running the mutants of {}", group.name);
+        let outcomes = step_with_output(&title, || run_group(group, selection, &entries))?;
+        let (summary, unexplained) = entries.explain(&outcomes);
+        println!("{}: {summary}", group.name);
+        total += summary;
+        failures.extend(unexplained);
+        if selection.shard.is_none() {
+            failures.extend(entries.superfluous(&outcomes));
+        }
+    }
+    ensure!(
+        total.viable() > 0,
+        "the selection has no mutant that compiles; choose other packages, files or another shard"
+    );
+    println!("all: {total}");
+    for failure in &failures {
+        println!("{failure}");
+    }
+    if !failures.is_empty() {
+        bail!(
+            "{} mutants need a test, or an entry with a reason in {EQUIVALENT}",
+            failures.len()
+        );
+    }
+    Ok(())
+}
+
+/// Runs the share of the mutants that `cargo xtask test --deep` runs. The number of commits chooses it, so
+/// that one commit always has the same share, and successive commits go through all of them.
+pub fn run_share() -> Result<()> {
+    let commits = commits();
+    let Some((at, shard)) = shard::of_commit(commits, &GROUPS.each_ref().map(|group| group.shards))
+    else {
+        bail!("no group of mutants has a shard");
+    };
+    let Some(group) = GROUPS.get(at) else {
+        bail!("there is no group {at} of mutants");
+    };
+    println!(
+        "After {commits} commits: `cargo xtask mutants --package {} --shard {shard}`",
+        group.name
+    );
+    run(&Selection {
+        groups: vec![group.name.to_owned()],
+        shard: Some(shard),
+        files: Vec::new(),
+        jobs: 2,
+    })
+}
+
+/// Returns the number of commits before and including the checked out one, or 0 without git.
+fn commits() -> u32 {
+    let count = output_of(
+        Command::new("git")
+            .current_dir(root())
+            .args(["rev-list", "--count", "HEAD"]),
+    );
+    count
+        .and_then(|count| count.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_well_formed() {
+        let text = fs::read_to_string(root().join(EQUIVALENT)).unwrap();
+        Entries::read(&text).unwrap();
+    }
+
+    #[test]
+    fn a_mutants_name_is_matched_literally() {
+        assert_eq!(
+            exactly("src/a.rs:2:7: replace f -> Option<u8> with Some(1)"),
+            r"^src/a\.rs\:2\:7\: replace f \-\> Option\<u8\> with Some\(1\)$"
+        );
+    }
+
+    #[test]
+    fn a_later_round_replaces_outcomes() {
+        let outcome = |place: &str, end| Outcome {
+            mutant: Mutant {
+                file: "src/a.rs".to_owned(),
+                function: "f".to_owned(),
+                change: "replace f with ()".to_owned(),
+                code: "f()".to_owned(),
+                place: place.to_owned(),
+            },
+            end,
+        };
+        let before = vec![outcome("1", End::Missed), outcome("2", End::Caught)];
+        let merged = merge(before, vec![outcome("1", End::Caught)]);
+        assert_eq!(merged.len(), 2);
+        assert!(merged.iter().all(|one| one.end == End::Caught));
+    }
+
+    #[test]
+    fn every_group_names_packages_of_the_workspace() {
+        let manifest = fs::read_to_string(root().join("Cargo.lock")).unwrap();
+        for group in &GROUPS {
+            let tests = group.rounds.iter().flat_map(|round| round.packages);
+            for package in tests.copied().chain([group.package]) {
+                let line = format!("name = \"{package}\"\n");
+                assert!(
+                    manifest.contains(&line),
+                    "{}: no package {package}",
+                    group.name
+                );
+            }
+        }
+    }
+}
