@@ -17,8 +17,8 @@ use etl_file::{
 use proptest::prelude::*;
 use wdk_etw::{
     ActivityId, DynamicEvent, EventDescriptor, EventMetadata, EventMetadataError, Guid, Hooks,
-    Keyword, Level, NtStatus, Opcode, Provider, Registered, StripedProvider, WriteError,
-    WriteOptions, guid_of_name, traits,
+    Keyword, Level, NtStatus, Opcode, Registered, StripedProvider, WriteError, WriteOptions,
+    guid_of_name, traits,
 };
 
 static PROVIDER: StripedProvider =
