@@ -48,7 +48,7 @@ pub struct RateLimit {
     admitted: Multiples,
 }
 
-/// A set of numbers, tested without a division (H. S. Warren, Hacker's Delight, 10-17).
+/// A set of numbers, tested without a division.
 ///
 /// Multiplying by the inverse of a divisor's odd part, modulo 2 to the 64th, and rotating right by its
 /// factors of two maps the divisor's multiples to 0, 1, 2 and so on, and all other numbers to larger ones.

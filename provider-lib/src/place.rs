@@ -41,7 +41,7 @@ pub fn among<const SIZE: usize>(groups: usize) -> usize {
 )]
 pub fn among<const SIZE: usize>(groups: usize) -> usize {
     /// 2 to the 64th, divided by the golden ratio: multiplying by it spreads differences over the high
-    /// bits of the product (D. E. Knuth, The Art of Computer Programming, volume 3, 6.4).
+    /// bits of the product (Fibonacci hashing).
     const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
     let page = stack_pointer() as u64 >> PAGE;
     let high = (page.wrapping_mul(SPREAD) >> 56) as usize;
