@@ -23,10 +23,10 @@ pub struct Images {
 
 impl Images {
     /// Adds an image.
-    pub fn add(&self, image: Arc<Image>) {
+    pub fn add(&self, image: &Arc<Image>) {
         self.loaded.rcu(|loaded| {
             let mut images = Vec::clone(loaded);
-            images.push(Arc::clone(&image));
+            images.push(Arc::clone(image));
             images
         });
     }
