@@ -458,8 +458,8 @@ fn throughput_table(measured: &Value) -> String {
          there are processors for the threads and the writer.\n\n\
          The last two rows are ratios from runs of one and the other in turn, in which the threads \
          that write the\nevents write the files as well. Each rate is the median of at least {} \
-         pieces of 500 events in which no\nthread waited for a processor, so that other load on \
-         the machine does not count.\n\n\
+         pieces of 500 events in which \
+         every\nthread had a processor, so that other load on the machine does not count.\n\n\
          | | | goal | |\n|---|--:|--:|---|\n\
          | one thread, millions of events a second | {:.2} | | |\n\
          | two threads, millions of events a second in all | {:.2} | | |\n\
