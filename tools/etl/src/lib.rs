@@ -44,6 +44,6 @@ pub use decode::{Decoded, decode};
 pub use etw_wire::Guid;
 pub use header::LogFileHeader;
 pub use read::{Event, Trace};
-pub use record::{EventDescriptor, EventRecord, ExtendedItem};
+pub use record::{EncodedRecord, EventDescriptor, EventRecord, ExtendedItem};
 pub use select::Selection;
 pub use time::{Clock, ClockType, FileTime};

@@ -110,6 +110,44 @@ pub struct EventRecord {
     pub user_data: Vec<u8>,
 }
 
+/// An event's record, encoded once for any number of buffers, each of which has a timestamp of its
+/// own for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedRecord {
+    /// The record with its padding.
+    bytes: Vec<u8>,
+    /// The size without the padding.
+    size: usize,
+}
+
+impl EncodedRecord {
+    /// The bytes of a record that contain its timestamp.
+    pub(crate) const TIMESTAMP: std::ops::Range<usize> = 16..24;
+
+    /// Encodes an event.
+    ///
+    /// # Errors
+    /// Returns [`EncodeError::TooLarge`] if the record exceeds 65535 bytes.
+    pub fn new(event: &EventRecord) -> Result<Self, EncodeError> {
+        let size = event.encoded_size();
+        let mut bytes = Vec::with_capacity(layout::align8(size));
+        event.encode_into(&mut bytes)?;
+        bytes.resize(layout::align8(size), 0);
+        Ok(Self { bytes, size })
+    }
+
+    /// Returns the size of the record in bytes, without the padding that follows it in a buffer.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Returns the record with its padding.
+    pub(crate) fn padded(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 /// An event cannot be encoded as a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {

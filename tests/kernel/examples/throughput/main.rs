@@ -3,7 +3,8 @@
 //!
 //! The driver runs on one thread and on two, with a separate thread that writes the file. Without
 //! that thread, the program also measures the additional cost of an event in a file that is ten
-//! times as large. The argument is the sample driver's image; the output is JSON.
+//! times as large, and compares two threads with one, and eight sessions with one. The argument is
+//! the sample driver's image; the output is JSON.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod measure;

@@ -13,7 +13,8 @@ pub enum Schedule {
     Seeded(u64),
     /// The threads run at the same time, each on a processor of its own. Pageable memory stays
     /// accessible at every IRQL, because the threads' IRQLs differ; the addresses that drivers
-    /// pass to ETW are still checked.
+    /// pass to ETW are still checked. The kernel's clock runs with the machine's until the threads
+    /// are done.
     Parallel,
 }
 

@@ -42,6 +42,9 @@ pub type OnBugCheck = Box<dyn FnOnce(BugCheck)>;
 
 /// The service functions that threads call.
 pub trait Host: Any + Send + Sync {
+    /// Creates the services' state for a new thread.
+    fn of_thread(&self) -> Box<dyn Any>;
+
     /// Returns the reason that an address is invalid, if it is known.
     fn finding(&self, address: u64) -> Option<Finding>;
 
@@ -59,6 +62,7 @@ pub trait Host: Any + Send + Sync {
 /// The state of a thread that runs driver code.
 pub struct Thread {
     environment: Arc<Environment>,
+    services: Box<dyn Any>,
     host: Arc<dyn Host>,
     id: ThreadId,
     identity: Cell<Identity>,
@@ -135,6 +139,7 @@ impl Thread {
             watch: Watch::over_this_thread(environment.time_limit),
             raises: RefCell::default(),
             environment,
+            services: host.of_thread(),
             host,
             id: std::thread::current().id(),
             identity: Cell::new(Identity::SYSTEM),
@@ -164,6 +169,11 @@ impl Thread {
     /// Returns the services of the thread's kernel.
     pub const fn host(&self) -> &Arc<dyn Host> {
         &self.host
+    }
+
+    /// Returns the services' state for the thread.
+    pub fn services(&self) -> &dyn Any {
+        &*self.services
     }
 
     /// Returns the id of the operating system thread, by which locks identify their owners.

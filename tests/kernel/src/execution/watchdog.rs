@@ -39,7 +39,9 @@ struct Seen {
     since: Option<(Duration, Duration)>,
 }
 
-/// A thread that runs driver code.
+/// A thread that runs driver code. The thread writes to it in each call, so it has cache lines of its
+/// own.
+#[repr(align(128))]
 struct Watched {
     interruption: Interruption,
     limit: Duration,

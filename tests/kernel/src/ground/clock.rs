@@ -1,9 +1,11 @@
 //! The kernel's clock.
 
 use std::{
-    sync::atomic::{AtomicI64, Ordering},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::atomic::{AtomicBool, AtomicI64, Ordering},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
+
+use crossbeam_utils::CachePadded;
 
 /// The number of seconds from 1601-01-01 to 1970-01-01.
 const EPOCH_DIFFERENCE: u64 = 11_644_473_600;
@@ -14,10 +16,20 @@ const UPTIME: i64 = 60 * Clock::FREQUENCY;
 /// A clock that advances only when it is read or advanced explicitly, so that equal runs read equal
 /// times. It counts units of 100 ns, as the performance counter of current Windows versions does,
 /// and one reading takes a microsecond.
+///
+/// While threads run at the same time, no two runs are equal, and the clock runs with the machine's.
+/// Then reading it writes to no memory, which threads on several processors would have to pass on to
+/// one another.
 pub struct Clock {
     /// `FILETIME` (100 ns since 1601-01-01 UTC) of the kernel's start.
     boot: i64,
-    ticks: AtomicI64,
+    /// Each reading writes it, so it has a cache line of its own.
+    ticks: CachePadded<AtomicI64>,
+    /// Set while the clock runs with the machine's.
+    is_running: AtomicBool,
+    /// The reading at `origin` of the running clock.
+    at_origin: AtomicI64,
+    origin: Instant,
 }
 
 impl Clock {
@@ -31,17 +43,48 @@ impl Clock {
         let since_1601 = since_1970 + Duration::from_secs(EPOCH_DIFFERENCE);
         Self {
             boot: ticks(since_1601).saturating_sub(UPTIME),
-            ticks: AtomicI64::new(UPTIME),
+            ticks: CachePadded::new(AtomicI64::new(UPTIME)),
+            is_running: AtomicBool::new(false),
+            at_origin: AtomicI64::new(0),
+            origin: Instant::now(),
         }
     }
 
-    /// Reads the performance counter. Each reading is later than the one before.
+    /// Lets the clock run with the machine's, or stops it. No other thread uses it meanwhile.
+    pub fn set_running(&self, running: bool) {
+        if running == self.is_running.load(Ordering::Acquire) {
+            return;
+        }
+        if running {
+            let next = self.last().saturating_add(Self::READING);
+            let at_origin = next.saturating_sub(ticks(self.origin.elapsed()));
+            self.at_origin.store(at_origin, Ordering::Release);
+        } else {
+            self.ticks.fetch_max(self.running(), Ordering::Relaxed);
+        }
+        self.is_running.store(running, Ordering::Release);
+    }
+
+    /// Returns the reading of the running clock.
+    fn running(&self) -> i64 {
+        let at_origin = self.at_origin.load(Ordering::Acquire);
+        at_origin.saturating_add(ticks(self.origin.elapsed()))
+    }
+
+    /// Reads the performance counter. Each reading is later than the one before, or not earlier if
+    /// the clock runs.
     pub fn counter(&self) -> i64 {
+        if self.is_running.load(Ordering::Acquire) {
+            return self.running();
+        }
         self.ticks.fetch_add(Self::READING, Ordering::Relaxed) + Self::READING
     }
 
     /// Returns the performance counter's last reading without advancing the clock.
     pub fn last(&self) -> i64 {
+        if self.is_running.load(Ordering::Acquire) {
+            return self.running();
+        }
         self.ticks.load(Ordering::Relaxed)
     }
 
@@ -57,11 +100,95 @@ impl Clock {
 
     /// Advances the clock to `counter`, if that is later.
     pub fn move_to(&self, counter: i64) {
+        if self.is_running.load(Ordering::Acquire) {
+            let ahead = counter.saturating_sub(self.running());
+            self.at_origin.fetch_add(ahead.max(0), Ordering::AcqRel);
+            return;
+        }
         self.ticks.fetch_max(counter, Ordering::Relaxed);
     }
 }
 
 /// Returns a duration in units of 100 ns.
 pub fn ticks(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos() / 100).unwrap_or(i64::MAX)
+    let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    let rest = i64::from(duration.subsec_nanos() / 100);
+    seconds
+        .saturating_mul(Clock::FREQUENCY)
+        .saturating_add(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock() -> Clock {
+        Clock::starting_at(UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_stopped_clock_advances_by_its_readings_only() {
+        let clock = clock();
+        let first = clock.counter();
+        std::thread::sleep(Duration::from_millis(1));
+        assert_eq!(clock.last(), first);
+        assert_eq!(clock.counter(), first + Clock::READING);
+        clock.move_to(first + 100);
+        clock.move_to(first);
+        assert_eq!(clock.counter(), first + 100 + Clock::READING);
+    }
+
+    #[test]
+    fn a_running_clock_never_goes_back() {
+        let clock = clock();
+        clock.move_to(clock.last() + 50 * Clock::FREQUENCY);
+        let mut last = clock.counter();
+        for round in 0..6 {
+            clock.set_running(round % 2 == 0);
+            for _ in 0..100 {
+                let next = clock.counter();
+                assert!(next >= last, "{last} {next}");
+                assert!(clock.last() >= next);
+                last = next;
+            }
+            // No reading was far from the one before.
+            last += Clock::FREQUENCY;
+            clock.move_to(last);
+            let moved = clock.last();
+            assert!(
+                (last..last + Clock::FREQUENCY).contains(&moved),
+                "{last} {moved}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_thread_reads_a_time_after_that_of_the_thread_that_woke_it() {
+        let clock = clock();
+        clock.set_running(true);
+        let clock = &clock;
+        std::thread::scope(|scope| {
+            let (there, at_other) = std::sync::mpsc::sync_channel(0);
+            let (back, at_this) = std::sync::mpsc::sync_channel(0);
+            scope.spawn(move || {
+                for time in at_other {
+                    let now = clock.counter();
+                    assert!(now >= time);
+                    back.send(now).unwrap();
+                }
+            });
+            for _ in 0..1000 {
+                there.send(clock.counter()).unwrap();
+                let time = at_this.recv().unwrap();
+                assert!(clock.counter() >= time);
+            }
+            drop(there);
+        });
+    }
+
+    #[test]
+    fn durations_are_in_units_of_100_ns() {
+        assert_eq!(ticks(Duration::new(3, 1_234_567)), 30_012_345);
+        assert_eq!(ticks(Duration::MAX), i64::MAX);
+    }
 }

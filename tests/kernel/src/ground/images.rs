@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use parking_lot::{Mutex, RwLock};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 
 use super::{
     backtrace::{Backtrace, Explained, Place, Step, shortened},
@@ -14,43 +15,56 @@ use super::{
 /// The loaded images.
 #[derive(Default)]
 pub struct Images {
-    loaded: RwLock<Vec<Arc<Image>>>,
+    /// Every event's addresses are looked up here, so looking up writes to no memory that another
+    /// thread reads.
+    loaded: ArcSwap<Vec<Arc<Image>>>,
     notes: Mutex<Vec<String>>,
 }
 
 impl Images {
     /// Adds an image.
-    pub fn add(&self, image: Arc<Image>) {
-        self.loaded.write().push(image);
+    pub fn add(&self, image: &Arc<Image>) {
+        self.loaded.rcu(|loaded| {
+            let mut images = Vec::clone(loaded);
+            images.push(Arc::clone(image));
+            images
+        });
     }
 
     /// Removes an image.
     pub fn remove(&self, image: &Arc<Image>) {
-        self.loaded
-            .write()
-            .retain(|loaded| !Arc::ptr_eq(loaded, image));
+        self.loaded.rcu(|loaded| {
+            let mut images = Vec::clone(loaded);
+            images.retain(|loaded| !Arc::ptr_eq(loaded, image));
+            images
+        });
     }
 
     /// Returns the first image that `matches` accepts.
     fn find(&self, matches: impl Fn(&Image) -> bool) -> Option<Arc<Image>> {
-        let images = self.loaded.read();
+        let images = self.loaded.load();
         images.iter().find(|image| matches(image)).cloned()
     }
 
     /// Returns whether an address is in a loaded driver.
     pub fn contains(&self, address: u64) -> bool {
         self.loaded
-            .read()
+            .load()
             .iter()
             .any(|image| image.contains(address))
     }
 
     /// Returns whether an address is in a pageable section.
     pub fn is_pageable(&self, address: u64) -> bool {
-        self.loaded
-            .read()
-            .iter()
-            .any(|image| image.is_pageable(address))
+        self.pageable_at(address) == Some(true)
+    }
+
+    /// Returns whether an address in a loaded driver is in a pageable section, or `None` if the
+    /// address is in no loaded driver.
+    pub fn pageable_at(&self, address: u64) -> Option<bool> {
+        let images = self.loaded.load();
+        let image = images.iter().find(|image| image.contains(address))?;
+        Some(image.is_pageable(address))
     }
 
     /// Returns the name of the image that has an address in a discarded section.
@@ -61,7 +75,7 @@ impl Images {
 
     /// Returns the import that an address stands for, if the kernel does not provide it.
     pub fn unprovided_at(&self, address: u64) -> Option<String> {
-        let images = self.loaded.read();
+        let images = self.loaded.load();
         let mut names = images
             .iter()
             .filter_map(|image| image.unprovided().name_at(address));
@@ -78,7 +92,7 @@ impl Images {
         limit: usize,
         read: impl Fn(u64) -> Option<u64>,
     ) -> Vec<Frame> {
-        let images = self.loaded.read();
+        let images = self.loaded.load();
         let unwind = |registers: &mut Registers, is_return| {
             let image = images
                 .iter()
@@ -189,7 +203,7 @@ impl Images {
     pub fn set_pageable_accessible(&self, accessible: bool) {
         for image in self
             .loaded
-            .read()
+            .load()
             .iter()
             .filter(|image| image.has_pageable())
         {

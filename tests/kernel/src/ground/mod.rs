@@ -26,5 +26,6 @@ pub mod signals;
 pub mod spool;
 pub mod status;
 pub mod symbols;
+pub mod tally;
 pub mod unprovided;
 pub mod unwind;

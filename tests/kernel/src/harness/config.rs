@@ -7,7 +7,8 @@ use crate::services::etw::unspecified::UnspecifiedBehaviour;
 /// The configuration of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelConfig {
-    /// The initial time of the clock. Equal runs from equal times have equal timestamps.
+    /// The initial time of the clock. Equal runs from equal times have equal timestamps, unless
+    /// threads run in parallel.
     pub start: SystemTime,
     /// The number of processors, 1 to 64. All but the first run only the work passed to
     /// `Kernel::together`.

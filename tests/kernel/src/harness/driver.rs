@@ -39,7 +39,7 @@ impl Driver {
     pub(super) fn load(runner: &Runner, path: &Path, service: &str) -> Result<Self, KernelError> {
         let loaded_at = Location::caller();
         let image = Arc::new(loader::load(path, &address_of)?);
-        runner.system().environment.images.add(Arc::clone(&image));
+        runner.system().environment.images.add(&image);
         flight::note_image(image.base());
         let objects = Arc::new(DriverMemory::new(&image, service));
         let driver = Self {

@@ -42,6 +42,7 @@ impl Kernel {
         };
         let parallel = schedule == Schedule::Parallel;
         runner.system().environment.set_parallel(parallel);
+        runner.system().clock.set_running(parallel);
         let (over, ends) = crossbeam_channel::unbounded();
         let count = work.len();
         for (number, work) in work.into_iter().enumerate() {
@@ -71,6 +72,7 @@ impl Kernel {
             }
         }
         runner.system().environment.set_parallel(false);
+        runner.system().clock.set_running(false);
         result
     }
 }

@@ -259,7 +259,7 @@ impl EndedImage {
     fn load(run: &Run, recorded: &Recorded) -> Option<Self> {
         let image = Arc::new(loader::load(&run.image, &address_of).ok()?);
         let images = Images::default();
-        images.add(Arc::clone(&image));
+        images.add(&image);
         let base = Some(recorded.image).filter(|base| *base != 0)?;
         Some(Self {
             image,

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{borrowed::Borrowed, pool::Pool};
+use super::{
+    borrowed::Borrowed,
+    pool::{Freed, Pool, SoundAddresses},
+};
 use crate::{
     execution::{context::Context, environment::Environment},
     ground::{access::Finding, arena::Arena, irql::Irql, rule::Rule},
@@ -78,12 +81,16 @@ impl Addresses {
     /// Describes the freed pool block that contains an address. Completes "which ...".
     fn freed(&self, address: u64) -> Option<String> {
         let freed = self.pool.freed_at(address)?;
-        Some(format!(
+        Some(self.describe_freed(&freed))
+    }
+
+    fn describe_freed(&self, freed: &Freed) -> String {
+        format!(
             "is in a block with the tag {} that {} freed from {}",
             freed.tag,
             freed.by.name,
             self.environment.images.explain(&freed.backtrace).place
-        ))
+        )
     }
 
     /// Returns whether an address is in paged pool or a pageable section.
@@ -99,8 +106,15 @@ impl Addresses {
     }
 
     /// Checks an address that a driver passes to ETW. An address may be accessible by chance and
-    /// still be wrong (V40, V41, V54).
-    pub fn check(&self, context: &Context, what: &str, address: u64, length: u64) {
+    /// still be wrong (V40, V41, V54). `sound` is the thread's.
+    pub fn check(
+        &self,
+        context: &Context,
+        sound: &SoundAddresses,
+        what: &str,
+        address: u64,
+        length: u64,
+    ) {
         let complain = |rule: Rule, why: &str| {
             let call = context.call();
             context.stop(
@@ -126,7 +140,8 @@ impl Addresses {
             return;
         }
         if Arena::non_paged().contains(address) {
-            if let Some(why) = self.freed(address) {
+            if let Some(freed) = self.pool.freed_at_again(address, sound) {
+                let why = self.describe_freed(&freed);
                 complain(Rule::FreedData, &why);
             }
             return;
@@ -137,15 +152,15 @@ impl Addresses {
             }
             return;
         }
-        let images = &self.environment.images;
-        if images.is_pageable(address) && context.irql() > Irql::APC_LEVEL {
-            complain(Rule::PageableData, "is in a pageable section");
-        }
-        if !images.contains(address) {
-            complain(
+        match self.environment.images.pageable_at(address) {
+            Some(true) if context.irql() > Irql::APC_LEVEL => {
+                complain(Rule::PageableData, "is in a pageable section");
+            }
+            Some(_) => {}
+            None => complain(
                 context.rule_for_addresses(),
                 "is not in system space: neither in a driver, nor in pool, nor on the stack",
-            );
+            ),
         }
     }
 }

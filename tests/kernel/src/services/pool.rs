@@ -1,12 +1,16 @@
 //! The pool that drivers allocate from.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, VecDeque},
     fmt,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use parking_lot::Mutex;
+use parking_lot::{RwLock, RwLockWriteGuard};
 
 use crate::{
     execution::{call::Call, environment::Environment, thread::Thread},
@@ -51,6 +55,20 @@ pub struct Wanted {
     pub uninitialized: bool,
 }
 
+/// The addresses that a thread passed lately and that were not in freed blocks, each with the pool's
+/// number of changes at that time.
+#[derive(Default)]
+pub struct SoundAddresses([Cell<(u64, u64)>; 16]);
+
+impl SoundAddresses {
+    /// Returns the place for an address.
+    fn slot(&self, address: u64) -> Option<&Cell<(u64, u64)>> {
+        // Blocks are aligned to 16 bytes.
+        let number = usize::try_from(address >> 4).ok()?;
+        self.0.get(number % self.0.len())
+    }
+}
+
 /// One allocation.
 #[derive(Clone)]
 pub struct Allocation {
@@ -93,7 +111,9 @@ pub struct Pool {
     environment: Arc<Environment>,
     /// Set to place every block between inaccessible pages and to make freed blocks inaccessible.
     special: bool,
-    state: Mutex<State>,
+    state: RwLock<State>,
+    /// The number of changes of the state, from 1. Changed with the state locked.
+    changes: AtomicU64,
 }
 
 #[derive(Default)]
@@ -110,8 +130,16 @@ impl Pool {
         Self {
             environment,
             special,
-            state: Mutex::default(),
+            state: RwLock::default(),
+            changes: AtomicU64::new(1),
         }
+    }
+
+    /// Locks the state to change it.
+    fn change(&self) -> RwLockWriteGuard<'_, State> {
+        let state = self.state.write();
+        self.changes.fetch_add(1, Ordering::Release);
+        state
     }
 
     /// Allocates memory for a thread's current call, and returns its address.
@@ -122,7 +150,7 @@ impl Pool {
             0
         };
         let backtrace = thread.short_backtrace();
-        let mut state = self.state.lock();
+        let mut state = self.change();
         // Paged memory is closed and opened as a whole, which would open guard pages.
         let guarded = self.special && !wanted.paged;
         let address = if wanted.paged {
@@ -151,7 +179,7 @@ impl Pool {
     /// Frees the block at `address` for a thread's current call.
     pub fn free(&self, address: u64, thread: &Thread, by: Call) -> Result<Tag, FreeError> {
         let backtrace = thread.short_backtrace();
-        let mut state = self.state.lock();
+        let mut state = self.change();
         let Some(allocation) = state.live.remove(&address) else {
             return Err(state
                 .freed
@@ -179,13 +207,30 @@ impl Pool {
 
     /// Returns whether a live block is from paged pool.
     pub fn is_paged(&self, address: u64) -> Option<bool> {
-        let state = self.state.lock();
+        let state = self.state.read();
         state.live.get(&address).map(|allocation| allocation.paged)
+    }
+
+    /// Does the same as [`Self::freed_at`]. An address that a thread has passed before, and that was
+    /// not freed then, is not looked up again until the pool changes.
+    pub fn freed_at_again(&self, address: u64, sound: &SoundAddresses) -> Option<Freed> {
+        let slot = sound.slot(address);
+        let now = (self.changes.load(Ordering::Acquire), address);
+        if slot.is_some_and(|slot| slot.get() == now) {
+            return None;
+        }
+        let freed = self.freed_at(address);
+        // If the pool has changed meanwhile, the result is not that of this number, which no later
+        // call compares with.
+        if let (None, Some(slot)) = (&freed, slot) {
+            slot.set(now);
+        }
+        freed
     }
 
     /// Returns the freed block that contains an address, unless its memory was allocated again.
     pub fn freed_at(&self, address: u64) -> Option<Freed> {
-        let state = self.state.lock();
+        let state = self.state.read();
         let in_live = state
             .live
             .range(..=address)
@@ -209,7 +254,7 @@ impl Pool {
     /// Removes the live blocks that `belongs` selects from the pool, and returns them in the
     /// order of their addresses.
     pub fn take_leaks(&self, belongs: impl Fn(&Call) -> bool) -> Vec<Allocation> {
-        let mut state = self.state.lock();
+        let mut state = self.change();
         let leaks: Vec<(u64, Allocation)> = state
             .live
             .iter()
@@ -228,7 +273,7 @@ impl Pool {
 
     /// Returns the numbers of blocks that were allocated and freed.
     pub fn counts(&self) -> (u64, u64) {
-        let state = self.state.lock();
+        let state = self.state.read();
         (state.allocations, state.frees)
     }
 
@@ -240,5 +285,56 @@ impl Pool {
         } else {
             Arena::non_paged().free(address, allocation.size);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn an_address_that_was_sound_is_found_once_its_block_is_freed() {
+        const BLOCK: u64 = 0x1000;
+        let environment = Arc::new(Environment::new(Duration::from_secs(1)));
+        let pool = Pool::new(environment, false);
+        let sound = SoundAddresses::default();
+        let tag = Tag(u32::from_le_bytes(*b"test"));
+        let addresses = [BLOCK, BLOCK + 8, BLOCK + 0x20];
+        let freed = || addresses.map(|at| pool.freed_at_again(at, &sound).is_some());
+        let allocate = || {
+            let mut state = pool.change();
+            state.freed.clear();
+            let allocation = Allocation {
+                size: 0x40,
+                tag,
+                paged: false,
+                guarded: false,
+                allocated_by: Call::NONE,
+                backtrace: Backtrace::default(),
+            };
+            state.live.insert(BLOCK, allocation);
+        };
+        allocate();
+        for _ in 0..3 {
+            assert_eq!(freed(), [false; 3]);
+        }
+        {
+            let mut state = pool.change();
+            state.live.clear();
+            state.freed.push_back(Freed {
+                address: BLOCK,
+                size: 0x40,
+                tag,
+                by: Call::NONE,
+                backtrace: Backtrace::default(),
+            });
+        }
+        for _ in 0..3 {
+            assert_eq!(freed(), [true; 3]);
+        }
+        allocate();
+        assert_eq!(freed(), [false; 3]);
     }
 }

@@ -5,7 +5,7 @@ use std::{any::Any, rc::Rc, sync::Arc, time::Duration};
 use super::{
     addresses::Addresses,
     borrowed::Borrowed,
-    etw::service::{Context as EtwContext, EtwConfig, EtwRuntime, Uses},
+    etw::service::{Context as EtwContext, EtwConfig, EtwRuntime, OfThread as EtwOfThread, Uses},
     faults::Faults,
     kmdf::{
         state::framework::{Context as KmdfContext, FunctionTable, Kmdf},
@@ -124,8 +124,11 @@ impl System {
 
     /// Returns the ETW runtime's context for a call or job.
     pub fn etw_context(context: Context) -> EtwContext {
-        let runtime = Arc::clone(&Self::of(&context).etw);
-        EtwContext::new(runtime, context)
+        let services = context.services().downcast_ref::<OfThread>();
+        let Some(OfThread { etw }) = services else {
+            unreachable!("every kernel thread has the state that the kernel's services made for it")
+        };
+        EtwContext::new(Rc::clone(etw), context)
     }
 
     /// Returns the context of ntoskrnl.exe's routines for a call.
@@ -135,7 +138,17 @@ impl System {
     }
 }
 
+/// The services' state for a thread.
+struct OfThread {
+    etw: Rc<EtwOfThread>,
+}
+
 impl Host for System {
+    fn of_thread(&self) -> Box<dyn Any> {
+        let etw = Rc::new(EtwOfThread::new(Arc::clone(&self.etw)));
+        Box::new(OfThread { etw })
+    }
+
     fn finding(&self, address: u64) -> Option<Finding> {
         self.addresses.finding(address)
     }

@@ -2,7 +2,7 @@
 
 use crate::layout;
 use crate::read::parse_event as parse;
-use crate::record::{EncodeError, EventRecord};
+use crate::record::{EncodeError, EncodedRecord, EventRecord};
 
 /// A buffer of one processor, which is filled in memory and flushed to a log file as a whole.
 ///
@@ -77,10 +77,36 @@ impl Buffer {
         self.check(record.encoded_size())?;
         record.encode_into(&mut self.records)?;
         self.records.resize(layout::align8(self.records.len()), 0);
-        self.count += 1;
-        self.first_timestamp.get_or_insert(record.timestamp);
-        self.last_timestamp = Some(record.timestamp);
+        self.note(record.timestamp);
         Ok(())
+    }
+
+    /// Appends a record that is encoded already, with a timestamp; on error, the buffer is
+    /// unchanged.
+    ///
+    /// # Errors
+    /// Returns the errors of [`try_append`](Self::try_append).
+    pub fn try_append_record(
+        &mut self,
+        record: &EncodedRecord,
+        timestamp: i64,
+    ) -> Result<(), AppendError> {
+        self.check(record.size())?;
+        let start = self.records.len();
+        self.records.extend_from_slice(record.padded());
+        let appended = self.records.get_mut(start..).unwrap_or_default();
+        if let Some(place) = appended.get_mut(EncodedRecord::TIMESTAMP) {
+            place.copy_from_slice(&timestamp.to_le_bytes());
+        }
+        self.note(timestamp);
+        Ok(())
+    }
+
+    /// Counts a record that was appended.
+    fn note(&mut self, timestamp: i64) {
+        self.count += 1;
+        self.first_timestamp.get_or_insert(timestamp);
+        self.last_timestamp = Some(timestamp);
     }
 
     /// Appends a record that is encoded already, as [`EventRecord::encode`] does it; on error, the
@@ -280,6 +306,42 @@ mod tests {
             assert_eq!(refused, Err(AppendError::NotARecord { size }));
             assert_eq!(of_bytes, of_event);
         }
+    }
+
+    #[test]
+    fn a_record_encoded_for_several_buffers_has_the_timestamp_of_each() {
+        for data in [0, 5, 8] {
+            let event = EventRecord {
+                extended: vec![crate::ExtendedItem::related_activity(
+                    crate::Guid::from_bytes([7; 16]),
+                )],
+                ..record(10, data)
+            };
+            let encoded = EncodedRecord::new(&event).unwrap();
+            assert_eq!(encoded.size(), event.encoded_size());
+            for timestamp in [10, i64::MAX] {
+                let mut of_event = Buffer::new(0x1000, 0);
+                let mut of_record = of_event.clone();
+                let stamped = EventRecord {
+                    timestamp,
+                    ..event.clone()
+                };
+                for _ in 0..2 {
+                    of_event.try_append(&stamped).unwrap();
+                    of_record.try_append_record(&encoded, timestamp).unwrap();
+                }
+                assert_eq!(of_record, of_event);
+            }
+        }
+        let large = EncodedRecord::new(&record(1, 0x1000)).unwrap();
+        let mut buffer = Buffer::new(0x1000, 0);
+        let refused = buffer.try_append_record(&large, 1);
+        assert!(matches!(refused, Err(AppendError::NeverFits { .. })));
+        assert!(buffer.is_empty());
+        assert_eq!(
+            EncodedRecord::new(&record(1, 65536)),
+            Err(EncodeError::TooLarge { size: 65616 })
+        );
     }
 
     #[test]

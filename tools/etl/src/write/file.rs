@@ -1,7 +1,7 @@
 //! The log file of a session.
 
 use std::collections::VecDeque;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, IoSlice, Seek, SeekFrom, Write};
 
 use super::buffer::Buffer;
 use crate::header::{HeaderError, LogFileHeader};
@@ -141,6 +141,8 @@ pub struct LogFile<W> {
     by_age: VecDeque<u32>,
     losses: Losses,
     pending_flags: u16,
+    /// What fills the buffers after their records.
+    filler: Vec<u8>,
 }
 
 impl<W: Write + Seek> LogFile<W> {
@@ -161,7 +163,8 @@ impl<W: Write + Seek> LogFile<W> {
             buffer_type: layout::TYPE_HEADER,
         };
         out.seek(SeekFrom::Start(0))?;
-        out.write_all(&first.frame(&header, &record))?;
+        let mut filler = Vec::new();
+        first.write(&mut out, &header, &record, &mut filler)?;
         out.flush()?;
         Ok(Self {
             out,
@@ -172,6 +175,7 @@ impl<W: Write + Seek> LogFile<W> {
             by_age: VecDeque::new(),
             losses: Losses::default(),
             pending_flags: 0,
+            filler,
         })
     }
 
@@ -235,6 +239,7 @@ impl<W: Write + Seek> LogFile<W> {
                 buffers_lost: trace.header().buffers_lost,
             },
             pending_flags: 0,
+            filler: Vec::new(),
             header,
         })
     }
@@ -341,15 +346,17 @@ impl<W: Write + Seek> LogFile<W> {
     /// Writes a buffer into a slot and records the slot.
     fn write_slot(&mut self, slot: u32, buffer: &Buffer, time: i64) -> Result<(), WriteError> {
         let flags = layout::FLAG_PROCESSOR_INDEX | self.pending_flags;
-        let framed = BufferHeader {
+        let offset = self.slot_offset(slot);
+        let header = BufferHeader {
             timestamp: time,
             sequence: self.next_sequence,
             processor: buffer.processor(),
             flags,
             buffer_type: layout::TYPE_GENERIC,
-        }
-        .frame(&self.header, buffer.records());
-        self.patch(self.slot_offset(slot), &framed)?;
+        };
+        self.out.seek(SeekFrom::Start(offset))?;
+        let records = buffer.records();
+        header.write(&mut self.out, &self.header, records, &mut self.filler)?;
         if self.pending_flags != 0 {
             self.patch_u32(file_offset::EVENTS_LOST, self.losses.events_lost)?;
             self.patch_u32(file_offset::BUFFERS_LOST, self.losses.buffers_lost)?;
@@ -375,6 +382,21 @@ impl<W: Write + Seek> LogFile<W> {
     }
 }
 
+/// Writes several pieces as if they were one, without copying them together.
+fn write_all(to: &mut impl Write, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+    // Leaves out empty pieces at the start.
+    IoSlice::advance_slices(&mut pieces, 0);
+    while !pieces.is_empty() {
+        match to.write_vectored(pieces) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut pieces, written),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// The fields of a buffer header that differ between buffers.
 struct BufferHeader {
     timestamp: i64,
@@ -385,15 +407,21 @@ struct BufferHeader {
 }
 
 impl BufferHeader {
-    /// Returns the whole buffer: header, records and filler. The records must be padded and must
-    /// fit.
-    fn frame(&self, file: &LogFileHeader, records: &[u8]) -> Vec<u8> {
+    /// Writes the whole buffer: header, records and filler, of which `filler` keeps enough for all
+    /// buffers. The records must be padded and must fit.
+    fn write(
+        &self,
+        to: &mut impl Write,
+        file: &LogFileHeader,
+        records: &[u8],
+        filler: &mut Vec<u8>,
+    ) -> io::Result<()> {
         let size = file.buffer_size;
         // A buffer has at most 1 MiB, so the number of used bytes fits.
         let used = u32::try_from(layout::BUFFER_HEADER + records.len())
             .map_or(size, |used| used.min(size))
             .to_le_bytes();
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(layout::BUFFER_HEADER);
         out.extend(size.to_le_bytes());
         out.extend(used); // SavedOffset
         out.extend(used); // CurrentOffset
@@ -408,8 +436,11 @@ impl BufferHeader {
         out.extend(self.flags.to_le_bytes());
         out.extend(self.buffer_type.to_le_bytes());
         out.extend([0; 16]); // list links, in memory only
-        out.extend(records);
-        out.resize(size as usize, layout::FILLER);
-        out
+        let rest = (size as usize).saturating_sub(out.len() + records.len());
+        if filler.len() < rest {
+            filler.resize(rest, layout::FILLER);
+        }
+        let filler = filler.get(..rest).unwrap_or_default();
+        write_all(to, &mut [&out, records, filler].map(IoSlice::new))
     }
 }

@@ -156,7 +156,7 @@ fn set_information(
 /// Returns whether any session would record the event (ETW-1.3.26: never false for an event
 /// that would be recorded).
 fn is_enabled(context: &Context, handle: u64, passes: impl Fn(&EnableInfo) -> bool) -> u64 {
-    if let Some(route) = context.routes().get(handle) {
+    if let Some(route) = context.routes().now().get(&handle) {
         return u64::from(
             route
                 .target_sessions

@@ -14,7 +14,9 @@ use super::{
 };
 use crate::{
     execution::call::Call,
-    ground::{backtrace::Explained, bugcheck::Violation, rule::Rule, status::NtStatus},
+    ground::{
+        backtrace::Explained, bugcheck::Violation, rule::Rule, status::NtStatus, tally::Tally,
+    },
 };
 
 /// The first handle. Handles look like kernel addresses and are never null or in user space.
@@ -42,7 +44,7 @@ pub fn register(context: &Context, provider: Guid, callback: u64, argument: u64)
                 registered_by: context.call(),
                 backtrace: context.short_backtrace(),
                 in_callback: None,
-                writes: Arc::default(),
+                writes: Arc::new(Tally::new(context.config().processors)),
             },
         );
         etw.enable_for_every_provider(provider);

@@ -1,18 +1,17 @@
 //! The routes of events to sessions, prepared for lookup by writes.
 //!
 //! The runtime's state is behind one lock, which writes do not acquire. They read the routes,
-//! which are replaced as a whole whenever that state changes.
+//! which are replaced as a whole whenever that state changes. Reading them writes to no memory that
+//! another thread reads.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, atomic::AtomicU64},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
-use parking_lot::RwLock;
+use arc_swap::{ArcSwap, Guard};
 
 use etl_file::Guid;
 
 use super::{composite::EnableInfo, filters::EventFilters, session::running::Session};
+use crate::ground::tally::Tally;
 
 /// One path from a registration to a session.
 #[derive(Clone)]
@@ -33,30 +32,27 @@ pub struct Route {
     /// Set once the types of data descriptors have a meaning (ETW-4.3.6).
     pub honours_types: bool,
     /// The number of written events.
-    pub writes: Arc<AtomicU64>,
+    pub writes: Arc<Tally>,
     /// The target sessions. A session that enables both the provider and its group is listed
     /// twice.
     pub target_sessions: Vec<TargetSession>,
 }
 
 /// The routes of all registrations, by handle.
+pub type RouteTable = BTreeMap<u64, Route>;
+
+/// The present routes.
 #[derive(Default)]
-pub struct Routes(RwLock<HashMap<u64, Arc<Route>>>);
+pub struct Routes(ArcSwap<RouteTable>);
 
 impl Routes {
-    /// Returns the destinations of events that are written with a handle.
-    pub fn get(&self, handle: u64) -> Option<Arc<Route>> {
-        let routes = self.0.read();
-        routes.get(&handle).cloned()
+    /// Returns the routes as they are now. They stay as they are while the caller has them.
+    pub fn now(&self) -> Guard<Arc<RouteTable>> {
+        self.0.load()
     }
 
-    /// Replaces all routes.
-    pub fn replace(&self, routes: HashMap<u64, Arc<Route>>) {
-        let before = {
-            let mut present = self.0.write();
-            std::mem::replace(&mut *present, routes)
-        };
-        // The old routes are dropped after the lock is released.
-        drop(before);
+    /// Replaces all routes. Writes that have the old ones may continue with them.
+    pub fn replace(&self, routes: RouteTable) {
+        self.0.store(Arc::new(routes));
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     cell::Cell,
     ops::{Deref, DerefMut},
+    rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
@@ -18,7 +19,10 @@ use super::{
 use crate::{
     execution::context::Context as Execution,
     ground::{clock::Clock, rule::Rule},
-    services::{addresses::Addresses, borrowed::Borrowed, faults::Faults, verifier::Verifier},
+    services::{
+        addresses::Addresses, borrowed::Borrowed, faults::Faults, pool::SoundAddresses,
+        verifier::Verifier,
+    },
 };
 
 /// The number of events that are checked in detail, which takes time.
@@ -129,19 +133,34 @@ impl EtwRuntime {
     }
 }
 
-/// The runtime's state for a thread.
-#[derive(Default)]
-struct Local {
+/// The runtime, and its state for a thread. The thread's contexts share it, so that a call does not
+/// count references in memory that other threads use.
+pub struct OfThread {
+    runtime: Arc<EtwRuntime>,
     /// Set while `EtwRegister` runs and has not stored its handle yet.
     registering: Cell<bool>,
     /// The thread's activity id before `EVENT_ACTIVITY_CTRL_CREATE_SET_ID`.
     replaced_activity: Cell<Option<Guid>>,
+    /// The addresses that the thread passed lately and that were not in freed blocks.
+    sound: SoundAddresses,
+}
+
+impl OfThread {
+    /// Creates the state of a thread that has done nothing yet.
+    pub fn new(runtime: Arc<EtwRuntime>) -> Self {
+        Self {
+            runtime,
+            registering: Cell::new(false),
+            replaced_activity: Cell::new(None),
+            sound: SoundAddresses::default(),
+        }
+    }
 }
 
 /// The context in which the runtime acts.
 #[derive(Clone)]
 pub struct Context {
-    runtime: Arc<EtwRuntime>,
+    thread: Rc<OfThread>,
     execution: Execution,
 }
 
@@ -155,53 +174,57 @@ impl Deref for Context {
 
 impl Context {
     /// Creates the runtime's context for a call or job.
-    pub const fn new(runtime: Arc<EtwRuntime>, execution: Execution) -> Self {
-        Self { runtime, execution }
+    pub const fn new(thread: Rc<OfThread>, execution: Execution) -> Self {
+        Self { thread, execution }
+    }
+
+    fn runtime(&self) -> &EtwRuntime {
+        &self.thread.runtime
     }
 
     /// Locks the state. The lock is never held over a call to the driver.
     pub fn etw(&self) -> EtwGuard<'_> {
-        self.runtime.etw()
+        self.runtime().etw()
     }
 
     /// Returns the runtime's configuration.
     pub fn config(&self) -> &EtwConfig {
-        &self.runtime.config
+        &self.runtime().config
     }
 
     /// Returns the routes of events.
     pub fn routes(&self) -> &Routes {
-        &self.runtime.routes
+        &self.runtime().routes
     }
 
     /// Returns the activity ids.
     pub fn activities(&self) -> &Activities {
-        &self.runtime.activities
+        &self.runtime().activities
     }
 
     /// Returns the kernel's clock.
     pub fn clock(&self) -> &Arc<Clock> {
-        &self.runtime.uses.clock
+        &self.runtime().uses.clock
     }
 
     /// Returns the kernel's verifier.
     pub fn verifier(&self) -> &Verifier {
-        &self.runtime.uses.verifier
+        &self.runtime().uses.verifier
     }
 
     /// Returns the injected faults.
     pub fn faults(&self) -> &Faults {
-        &self.runtime.uses.faults
+        &self.runtime().uses.faults
     }
 
     /// Returns the checks of addresses.
     pub fn addresses(&self) -> &Addresses {
-        &self.runtime.uses.addresses
+        &self.runtime().uses.addresses
     }
 
     /// Returns the memory that callbacks borrow.
     pub fn borrowed(&self) -> &Borrowed {
-        &self.runtime.uses.borrowed
+        &self.runtime().uses.borrowed
     }
 
     /// Keeps a warning, once for each rule and caller.
@@ -211,7 +234,8 @@ impl Context {
 
     /// Checks an address that a driver passes.
     pub fn check_address(&self, what: &str, address: u64, length: u64) {
-        self.addresses().check(self, what, address, length);
+        let sound = &self.thread.sound;
+        self.addresses().check(self, sound, what, address, length);
     }
 
     /// Returns whether a number is an address of memory that drivers can reach.
@@ -221,47 +245,46 @@ impl Context {
 
     /// Records that a filter announced a session's bit to a provider.
     pub fn tell_of_instance(&self, bit: u64) {
-        self.runtime.instances.fetch_or(bit, Ordering::Relaxed);
+        self.runtime().instances.fetch_or(bit, Ordering::Relaxed);
     }
 
     /// Returns the bits of sessions that filters have announced to providers.
     pub fn instances(&self) -> u64 {
-        self.runtime.instances.load(Ordering::Relaxed)
+        self.runtime().instances.load(Ordering::Relaxed)
     }
 
     /// Returns whether drivers run where page faults are not allowed.
     pub fn page_faults_forbidden(&self) -> bool {
-        self.runtime.no_page_faults.load(Ordering::Relaxed)
+        self.runtime().no_page_faults.load(Ordering::Relaxed)
     }
 
     /// Returns whether to check this event in detail, and counts it.
     pub fn should_check_in_detail(&self) -> bool {
-        let looks = &self.runtime.detailed_checks;
+        let looks = &self.runtime().detailed_checks;
         looks.load(Ordering::Relaxed) < MAX_DETAILED_CHECKS
             && looks.fetch_add(1, Ordering::Relaxed) < MAX_DETAILED_CHECKS
     }
 
     /// Returns whether `EtwRegister` runs on this thread and has not stored its handle yet.
     pub fn is_registering(&self) -> bool {
-        self.local::<Local>().registering.get()
+        self.thread.registering.get()
     }
 
     /// Runs a part of `EtwRegister` that precedes the storing of the handle.
     pub fn while_registering(&self, body: impl FnOnce()) {
-        let local = self.local::<Local>();
-        let before = local.registering.replace(true);
+        let before = self.thread.registering.replace(true);
         body();
-        local.registering.set(before);
+        self.thread.registering.set(before);
     }
 
     /// Records the id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` replaced, or clears it when the
     /// thread has that id again.
     pub fn note_replaced_activity(&self, replaced: Option<Guid>) {
-        self.local::<Local>().replaced_activity.set(replaced);
+        self.thread.replaced_activity.set(replaced);
     }
 
     /// Returns the replaced id, if there is one.
     pub fn replaced_activity(&self) -> Option<Guid> {
-        self.local::<Local>().replaced_activity.get()
+        self.thread.replaced_activity.get()
     }
 }

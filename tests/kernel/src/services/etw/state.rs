@@ -2,10 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     thread::ThreadId,
 };
 
@@ -15,11 +12,14 @@ use super::{
     composite::{Composite, EnableInfo},
     filters::{EventFilters, FilterData},
     limits::MAX_PER_PROVIDER,
-    routes::{Route, TargetSession},
+    routes::{Route, RouteTable, TargetSession},
     session::running::Session,
     unspecified::{GroupDenial, UnspecifiedBehaviour},
 };
-use crate::{execution::call::Call, ground::backtrace::Backtrace};
+use crate::{
+    execution::call::Call,
+    ground::{backtrace::Backtrace, tally::Tally},
+};
 
 /// `EVENT_CONTROL_CODE_DISABLE_PROVIDER`.
 pub const DISABLE: u32 = 0;
@@ -70,7 +70,7 @@ pub struct Registration {
     /// The thread that its enable callback runs on.
     pub in_callback: Option<ThreadId>,
     /// The number of events that were written with its handle.
-    pub writes: Arc<AtomicU64>,
+    pub writes: Arc<Tally>,
 }
 
 /// A running session.
@@ -287,10 +287,10 @@ impl Etw {
 
 impl Etw {
     /// Returns the routes of all registrations.
-    pub fn routes(&self) -> HashMap<u64, Arc<Route>> {
+    pub fn routes(&self) -> RouteTable {
         self.registrations
             .iter()
-            .map(|(handle, registration)| (*handle, Arc::new(self.route(registration))))
+            .map(|(handle, registration)| (*handle, self.route(registration)))
             .collect()
     }
 
@@ -339,7 +339,7 @@ impl Etw {
     pub fn churns(&mut self, registration: &Registration) -> bool {
         const FEW_EVENTS: std::ops::RangeInclusive<u64> = 1..=4;
         const MANY: u32 = 8;
-        if !FEW_EVENTS.contains(&registration.writes.load(Ordering::Relaxed)) {
+        if !FEW_EVENTS.contains(&registration.writes.sum()) {
             return false;
         }
         let ended = self.short_lived.entry(registration.provider).or_default();
@@ -352,7 +352,7 @@ impl Etw {
         self.registrations
             .values()
             .filter(|registration| registration.provider == provider)
-            .map(|registration| registration.writes.load(Ordering::Relaxed))
+            .map(|registration| registration.writes.sum())
             .sum()
     }
 

@@ -1,17 +1,17 @@
 //! The path of an event from a driver's call to the sessions' buffers.
 
-use std::sync::{Arc, atomic::Ordering};
-
-use etl_file::{EventRecord, ExtendedItem, Guid, record::ext_type};
+use etl_file::{EncodedRecord, EventRecord, ExtendedItem, Guid, record::ext_type};
 use etw_wire::limits::MAX_DATA_DESCRIPTORS;
+use smallvec::SmallVec;
 use zerocopy::IntoBytes;
 
 use super::{
     checks::{self, Written},
     event::{Content, EVENT_METADATA, PROVIDER_METADATA, TIMESTAMP_OVERRIDE, WriteCall},
     filters::{Subject, instance_bit, name_of},
+    limits::MAX_PER_PROVIDER,
     registration,
-    routes::{Route, TargetSession},
+    routes::{Route, RouteTable, TargetSession},
     service::Context,
     session::running::{NoRoom, Session},
     unspecified::ImplicitActivity,
@@ -23,16 +23,20 @@ use crate::ground::{
     status::NtStatus,
 };
 
+/// A list that rarely has more items than a provider has sessions, and then needs no allocation.
+type Short<T> = SmallVec<[T; MAX_PER_PROVIDER]>;
+
 /// `EVENT_WRITE_FLAG_INPRIVATE` (ETW-6.1.9).
 const IN_PRIVATE: u32 = 2;
 
 /// Writes an event to every session that records it.
 pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
-    let route = match route(context, call.handle) {
+    let routes = context.routes().now();
+    let route = match route(context, &routes, call.handle) {
         Ok(route) => route,
         Err(status) => return status,
     };
-    route.writes.fetch_add(1, Ordering::Relaxed);
+    route.writes.increment(context.processor());
     // Arguments are checked before the sessions are (ETW-1.3.15).
     // ETW-1.1.12.
     if call.descriptor == 0
@@ -44,9 +48,9 @@ pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
     }
     let descriptor: EventDescriptor = context.read(call.descriptor);
     let descriptors = data_descriptors(context, call);
-    let written = Written::new(context, call, &route, &descriptor, &descriptors);
+    let written = Written::new(context, call, route, &descriptor, &descriptors);
     checks::arguments(&written);
-    let interested = interested(&route, descriptor, call.filter, call.flags);
+    let interested = interested(route, descriptor, call.filter, call.flags);
     if interested.is_empty() {
         return NtStatus::SUCCESS;
     }
@@ -59,7 +63,7 @@ pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
     for target in interested.iter().filter(|target| target.stack_walk) {
         target.session.count_stack();
     }
-    deliver(&written, call, &route, descriptor, gathered, &sessions)
+    deliver(&written, call, route, descriptor, gathered, &sessions)
 }
 
 /// Writes an event whose content is at hand: a driver's string, or what a program wrote. The call of
@@ -72,7 +76,8 @@ pub fn write_content(
     gathered: Content,
     is_driver: bool,
 ) -> NtStatus {
-    let route = match route(context, handle) {
+    let routes = context.routes().now();
+    let route = match route(context, &routes, handle) {
         Ok(route) => route,
         Err(status) => return status,
     };
@@ -86,21 +91,25 @@ pub fn write_content(
         filter: 0,
         flags: 0,
     };
-    let written = Written::new(context, &call, &route, &descriptor, &[]);
+    let written = Written::new(context, &call, route, &descriptor, &[]);
     if is_driver {
         checks::arguments(&written);
     }
-    let interested = interested(&route, descriptor, 0, 0);
+    let interested = interested(route, descriptor, 0, 0);
     let sessions = filtered(&interested, descriptor, &gathered);
     if sessions.is_empty() {
         return NtStatus::SUCCESS;
     }
-    deliver(&written, &call, &route, descriptor, gathered, &sessions)
+    deliver(&written, &call, route, descriptor, gathered, &sessions)
 }
 
 /// Returns the route of a handle, or the status of a call with an invalid handle.
-fn route(context: &Context, handle: u64) -> Result<Arc<Route>, NtStatus> {
-    if let Some(route) = context.routes().get(handle) {
+fn route<'a>(
+    context: &Context,
+    routes: &'a RouteTable,
+    handle: u64,
+) -> Result<&'a Route, NtStatus> {
+    if let Some(route) = routes.get(&handle) {
         return Ok(route);
     }
     checks::handle_in_registration(context, handle);
@@ -117,7 +126,7 @@ fn interested(
     event: EventDescriptor,
     filter: u64,
     flags: u32,
-) -> Vec<&TargetSession> {
+) -> Short<&TargetSession> {
     route
         .target_sessions
         .iter()
@@ -135,14 +144,16 @@ fn filtered<'a>(
     interested: &[&'a TargetSession],
     event: EventDescriptor,
     gathered: &Content,
-) -> Vec<&'a Session> {
+) -> Short<&'a Session> {
+    let has_filter = interested.iter().any(|target| !target.events.is_empty());
+    let metadata = gathered.event_metadata.as_deref().filter(|_| has_filter);
     let subject = Subject {
         id: event.id,
         level: event.level,
         keyword: event.keyword,
-        name: gathered.event_metadata.as_deref().and_then(name_of),
+        name: metadata.and_then(name_of),
     };
-    let mut sessions: Vec<&Session> = interested
+    let mut sessions: Short<&Session> = interested
         .iter()
         .filter(|target| target.events.is_empty() || target.events.pass(subject))
         .map(|target| &*target.session)
@@ -152,7 +163,7 @@ fn filtered<'a>(
 }
 
 /// Returns the array of data descriptors.
-fn data_descriptors(context: &Context, call: &WriteCall) -> Vec<EventDataDescriptor> {
+fn data_descriptors(context: &Context, call: &WriteCall) -> Short<EventDataDescriptor> {
     let empty = EventDataDescriptor {
         pointer: 0,
         size: 0,
@@ -160,15 +171,19 @@ fn data_descriptors(context: &Context, call: &WriteCall) -> Vec<EventDataDescrip
         reserved_1: 0,
         reserved_2: 0,
     };
-    let mut descriptors = vec![empty; call.count as usize];
-    context.read_into(call.data, descriptors.as_mut_bytes());
+    let mut descriptors = Short::from_elem(empty, call.count as usize);
+    context.read_into(call.data, descriptors.as_mut_slice().as_mut_bytes());
     descriptors
 }
 
 /// Collects the data that the data descriptors point to.
 fn gather(context: &Context, descriptors: &[EventDataDescriptor], honours_types: bool) -> Content {
-    let mut gathered = Content::default();
     let largest = context.config().unspecified_behaviour.largest_event;
+    let whole: usize = descriptors.iter().map(|one| one.size as usize).sum();
+    let mut gathered = Content {
+        payload: Vec::with_capacity(whole.min(largest + 1)),
+        ..Content::default()
+    };
     for descriptor in descriptors {
         let size = descriptor.size as usize;
         if descriptor.pointer == 0 && size != 0 {
@@ -228,18 +243,21 @@ fn deliver(
 ) -> NtStatus {
     let context: &Context = written;
     let unspecified = context.config().unspecified_behaviour;
-    let mut record = record(context, call, route, descriptor, gathered);
+    let record = record(context, call, route, descriptor, gathered);
+    let counter = record.timestamp;
     let size = record.encoded_size();
-    if size > unspecified.largest_event {
+    let encoded = EncodedRecord::new(&record);
+    let encoded = encoded.ok().filter(|_| size <= unspecified.largest_event);
+    let Some(record) = encoded else {
         for session in sessions {
             session.count_lost();
         }
         checks::too_large(written, size);
         return NtStatus::INTEGER_OVERFLOW;
-    }
+    };
     let may_grow = context.irql() < Irql::DISPATCH_LEVEL;
     let processor = context.processor();
-    let mut reserved = Vec::with_capacity(sessions.len());
+    let mut reserved = Short::new();
     let mut refused: Option<NoRoom> = None;
     let mut fitting = true;
     for session in sessions {
@@ -273,14 +291,13 @@ fn deliver(
     let recorded = !reserved.is_empty();
     // The timestamp is the same in all sessions, and later than that of every earlier event
     // in these buffers.
-    let counter = record.timestamp;
     let counter = if counter == 0 {
         context.clock().counter()
     } else {
         counter
     };
     for (_, reservation) in reserved {
-        if let Err(error) = reservation.record(&mut record, counter) {
+        if let Err(error) = reservation.record(&record, counter) {
             let what = format!("a reserved buffer did not take an event: {error}");
             context.stop(Rule::Internal, what);
         }

@@ -10,10 +10,9 @@ use etl_file::{
 use super::config::SessionConfig;
 use crate::ground::{clock::Clock, flight};
 
-/// The counters of a session.
+/// The counters of a session's losses.
 #[derive(Default)]
 pub struct Counts {
-    pub events: AtomicU64,
     pub events_lost: AtomicU32,
     pub log_buffers_lost: AtomicU32,
     pub events_in_lost_buffers: AtomicU64,
@@ -39,7 +38,6 @@ impl Counts {
         self.log_buffers_lost.fetch_add(1, Ordering::Relaxed);
         self.events_in_lost_buffers
             .fetch_add(events, Ordering::Relaxed);
-        self.events.fetch_sub(events, Ordering::Relaxed);
     }
 }
 

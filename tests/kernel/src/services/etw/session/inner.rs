@@ -3,12 +3,13 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     thread::JoinHandle,
 };
 
 use crossbeam_channel::Sender;
+use crossbeam_utils::CachePadded;
 use etl_file::write::Buffer;
 use parking_lot::Mutex;
 
@@ -28,16 +29,27 @@ pub struct Spare {
     pub made: u32,
 }
 
+/// What a processor writes to when it records an event.
+pub struct Lane {
+    /// The buffer in use.
+    pub buffer: Mutex<Buffer>,
+    /// The number of events that were put in buffers here. Changed with the buffer locked.
+    pub events: AtomicU64,
+}
+
 /// The part of a session that its writer shares.
+///
+/// What changes often is in cache lines of its own: processors that record events write to their
+/// lanes only, and read the rest.
 pub struct Inner {
     pub id: u16,
     pub config: Arc<SessionConfig>,
     pub clock: Arc<Clock>,
-    /// The buffers in use, one for each processor, or one for all.
-    pub in_use: Box<[Mutex<Buffer>]>,
-    pub spare: Mutex<Spare>,
-    pub sink: Mutex<Sink>,
-    pub counts: Counts,
+    /// One for each processor, or one for all.
+    pub lanes: Box<[CachePadded<Lane>]>,
+    pub spare: CachePadded<Mutex<Spare>>,
+    pub sink: CachePadded<Mutex<Sink>>,
+    pub counts: CachePadded<Counts>,
     /// Set if the file has its full size, so that no more buffers are written.
     pub full: AtomicBool,
     /// Set if the store for consumers is full and there is no file.

@@ -3,15 +3,19 @@
 //! A session has one buffer in use for each processor, and free buffers. When a buffer is full,
 //! a free one replaces it, and the full one goes to the [`Sink`]. Locks are acquired in this
 //! order: the buffers in use, by session and processor; the free buffers; the sink.
+//!
+//! An event writes to its processor's [`Lane`] only. Processors meet at the free buffers and the
+//! sink, once for each buffer.
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicI64, Ordering},
+    atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 
 use crossbeam_channel::Sender;
+use crossbeam_utils::CachePadded;
 use etl_file::{
-    EventRecord,
+    EncodedRecord,
     write::{AppendError, Buffer, WriteError},
 };
 use parking_lot::{Mutex, MutexGuard};
@@ -19,8 +23,8 @@ use parking_lot::{Mutex, MutexGuard};
 use super::{
     super::error::ControlError,
     config::{Output, SessionConfig, SessionReport, SessionStatistics},
-    counts::{Counts, stamp},
-    inner::{Inner, Spare, ToWriter, Writer},
+    counts::stamp,
+    inner::{Inner, Lane, Spare, ToWriter, Writer},
     realtime::Mailbox,
     sink::Sink,
 };
@@ -52,6 +56,7 @@ pub struct Session {
 /// A reservation of space for an event in a session's buffer.
 pub struct Reservation<'a> {
     session: &'a Session,
+    lane: &'a Lane,
     buffer: MutexGuard<'a, Buffer>,
 }
 
@@ -69,15 +74,20 @@ impl Session {
         let sink = Sink::new(id, Arc::clone(&config), Arc::clone(clock), processors);
         let inner = Inner {
             id,
-            in_use: (0..streams)
-                .map(|processor| Mutex::new(Buffer::new(size, processor)))
+            lanes: (0..streams)
+                .map(|processor| {
+                    CachePadded::new(Lane {
+                        buffer: Mutex::new(Buffer::new(size, processor)),
+                        events: AtomicU64::new(0),
+                    })
+                })
                 .collect(),
-            spare: Mutex::new(Spare {
+            spare: CachePadded::new(Mutex::new(Spare {
                 free: Vec::new(),
                 made: u32::from(streams),
-            }),
-            sink: Mutex::new(sink),
-            counts: Counts::default(),
+            })),
+            sink: CachePadded::new(Mutex::new(sink)),
+            counts: CachePadded::default(),
             full: AtomicBool::new(false),
             store_full: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -157,11 +167,11 @@ impl Session {
         may_grow: bool,
     ) -> Result<Reservation<'_>, NoRoom> {
         let inner = &*self.inner;
-        let stream = usize::from(processor) % inner.in_use.len().max(1);
-        let Some(in_use) = inner.in_use.get(stream) else {
+        let lane = usize::from(processor) % inner.lanes.len().max(1);
+        let Some(lane) = inner.lanes.get(lane) else {
             return Err(NoRoom::NoBuffer);
         };
-        let mut buffer = in_use.lock();
+        let mut buffer = lane.buffer.lock();
         if inner.ended.load(Ordering::Acquire) {
             return Err(NoRoom::Ended);
         }
@@ -196,6 +206,7 @@ impl Session {
         }
         Ok(Reservation {
             session: self,
+            lane,
             buffer,
         })
     }
@@ -214,15 +225,15 @@ impl Session {
     pub fn flush(&self) -> Result<(), ControlError> {
         let inner = &*self.inner;
         if matches!(inner.config.output, Output::Memory { .. }) {
-            let in_use: Vec<_> = inner.in_use.iter().map(Mutex::lock).collect();
+            let in_use: Vec<_> = inner.lanes.iter().map(|lane| lane.buffer.lock()).collect();
             let mut sink = inner.sink.lock();
             return sink
                 .write_memory(&in_use, &inner.counts)
                 .map_err(|error| failed(&sink, error));
         }
         inner.rearm();
-        for in_use in &inner.in_use {
-            let mut buffer = in_use.lock();
+        for lane in &inner.lanes {
+            let mut buffer = lane.buffer.lock();
             if buffer.is_empty() || self.is_full() {
                 continue;
             }
@@ -314,11 +325,15 @@ impl Session {
         };
         let sink = inner.sink.lock();
         let counts = &inner.counts;
+        // Before the recorded events, which include them.
+        let events_in_lost_buffers = counts.events_in_lost_buffers.load(Ordering::Relaxed);
+        let lanes = inner.lanes.iter();
+        let recorded: u64 = lanes.map(|lane| lane.events.load(Ordering::Relaxed)).sum();
         SessionStatistics {
-            events: counts.events.load(Ordering::Relaxed),
+            events: recorded.saturating_sub(events_in_lost_buffers),
             events_lost: counts.events_lost.load(Ordering::Relaxed),
             log_buffers_lost: counts.log_buffers_lost.load(Ordering::Relaxed),
-            events_in_lost_buffers: counts.events_in_lost_buffers.load(Ordering::Relaxed),
+            events_in_lost_buffers,
             stacks_not_captured: counts.stacks_not_captured.load(Ordering::Relaxed),
             real_time_buffers_lost: sink.deliveries.as_ref().map_or(0, |one| one.lost),
             buffers_written: sink.buffers_written,
@@ -365,16 +380,18 @@ impl Session {
 
 impl Reservation<'_> {
     /// Writes an event into the reserved space. Its timestamp is the counter's reading `counter`.
-    pub fn record(mut self, record: &mut EventRecord, counter: i64) -> Result<(), AppendError> {
+    pub fn record(mut self, record: &EncodedRecord, counter: i64) -> Result<(), AppendError> {
         let inner = &*self.session.inner;
-        record.timestamp = stamp(&inner.config, &inner.clock, counter);
+        let timestamp = stamp(&inner.config, &inner.clock, counter);
         let before = self.buffer.records().len();
-        self.buffer.try_append(record)?;
-        let record = before..before + record.encoded_size();
+        self.buffer.try_append_record(record, timestamp)?;
+        let record = before..before + record.size();
         if let Some(record) = self.buffer.records().get(record) {
             flight::note_event(inner.id, self.buffer.processor(), record);
         }
-        inner.counts.events.fetch_add(1, Ordering::Relaxed);
+        // Only the buffer's owner changes the count.
+        let events = self.lane.events.load(Ordering::Relaxed);
+        self.lane.events.store(events + 1, Ordering::Relaxed);
         Ok(())
     }
 }

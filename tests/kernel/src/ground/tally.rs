@@ -1,0 +1,61 @@
+//! Counts of what happens on several processors at once.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam_utils::CachePadded;
+
+/// A count to which each processor adds in a cache line of its own, as kernels count what is
+/// frequent.
+pub struct Tally(Box<[CachePadded<AtomicU64>]>);
+
+impl Tally {
+    /// Creates a count of 0 for a number of processors.
+    pub fn new(processors: u16) -> Self {
+        Self(
+            (0..processors.max(1))
+                .map(|_| CachePadded::default())
+                .collect(),
+        )
+    }
+
+    /// Adds 1, on a processor.
+    pub fn increment(&self, processor: u16) {
+        let lane = usize::from(processor).checked_rem(self.0.len());
+        if let Some(count) = lane.and_then(|lane| self.0.get(lane)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the count.
+    pub fn sum(&self) -> u64 {
+        self.0
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed))
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_increment_of_every_processor_is_counted() {
+        const EACH: u64 = 10_000;
+        let tally = Tally::new(3);
+        std::thread::scope(|scope| {
+            for processor in 0..5 {
+                let tally = &tally;
+                scope.spawn(move || (0..EACH).for_each(|_| tally.increment(processor)));
+            }
+        });
+        assert_eq!(tally.sum(), 5 * EACH);
+    }
+
+    #[test]
+    fn processors_count_in_different_cache_lines() {
+        let tally = Tally::new(2);
+        let [one, other] = [&tally.0[0], &tally.0[1]].map(|lane| (&raw const **lane).addr());
+        assert!(one.abs_diff(other) >= 64);
+    }
+}
