@@ -121,6 +121,7 @@ mod tests {
 
     #[test]
     fn a_descriptor_points_at_the_values_bytes() {
+        static BYTES: [u8; 0xFFFF] = [7; 0xFFFF];
         let value = 0x1122_3344_u32;
         let descriptor = EventDataDescriptor::of(&value);
         let address = &raw const value as u64;
@@ -129,9 +130,8 @@ mod tests {
             (address, 4, 0)
         );
         assert_eq!(EventDataDescriptor::slice(&[1_u16, 2, 3]).size(), 6);
-        let bytes = [7_u8; 0xFFFF];
         for length in [0, 1, 255, 256, 0xFFFF] {
-            let part = &bytes[..length];
+            let part = &BYTES[..length];
             let fitting = EventDataDescriptor::fitting(part);
             let usual = EventDataDescriptor::bytes(part);
             assert_eq!(
@@ -140,7 +140,7 @@ mod tests {
             );
             assert_eq!(
                 (usual.address, usual.size as usize, usual.kind),
-                (bytes.as_ptr() as u64, length, 0)
+                (BYTES.as_ptr() as u64, length, 0)
             );
         }
         let metadata = EventDataDescriptor::event_metadata(&[1; 3]);

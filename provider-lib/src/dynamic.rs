@@ -88,7 +88,8 @@ impl Provider {
     /// marks `TraceLogging` events. `data` has the values of the fields that the metadata
     /// describes, in their order and without padding.
     ///
-    /// The function does nothing and succeeds while the provider is not registered.
+    /// The function does nothing and succeeds while the provider is not registered
+    /// ([`Statistics::dropped`](crate::Statistics)).
     ///
     /// [`DynamicEvent`] assembles the metadata and the data.
     ///
@@ -127,6 +128,7 @@ impl Provider {
             return Ok(());
         }
         let Some(pass) = self.rundown().enter() else {
+            self.counters.count_dropped();
             return Ok(());
         };
         let event = event.with_channel(Channel::TRACELOGGING);

@@ -30,3 +30,26 @@ pub const fn assert_user_mode(user_mode: bool) {
          Cargo.toml"
     );
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crate_for_the_packages_mode_is_accepted() {
+        assert_kernel_mode(false);
+        assert_user_mode(true);
+    }
+
+    #[test]
+    #[should_panic(expected = "this package is a kernel-mode driver")]
+    fn a_driver_needs_the_crate_for_kernel_mode() {
+        assert_kernel_mode(true);
+    }
+
+    #[test]
+    #[should_panic(expected = "this package runs in user mode")]
+    fn a_program_needs_the_crate_for_user_mode() {
+        assert_user_mode(false);
+    }
+}

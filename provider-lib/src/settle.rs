@@ -20,3 +20,22 @@ pub fn settle(publish: impl Fn(), is_current: impl Fn() -> bool) {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use core::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_published_until_it_is_current() {
+        let (published, state) = (Cell::new(0), Cell::new(1));
+        let publish = || {
+            published.set(state.get());
+            // Another thread changes the state twice.
+            state.set(3.min(state.get() + 1));
+        };
+        settle(publish, || published.get() == state.get());
+        assert_eq!(published.get(), 3);
+    }
+}

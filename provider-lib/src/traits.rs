@@ -265,6 +265,8 @@ impl<const N: usize> fmt::Debug for TraitsBuffer<N> {
 mod tests {
     extern crate std;
 
+    use std::string::ToString as _;
+
     use super::*;
 
     // R-T1, R-T2, R-T5, R-C4
@@ -339,5 +341,24 @@ mod tests {
             Traits::new("a\0b", None, &[]).err(),
             Some(TraitsError::NulInName)
         );
+        for (error, text) in [
+            (TraitsError::NulInName, "the provider's name"),
+            (
+                TraitsError::ReservedType(1),
+                "the type of a custom trait must be 128 to 255",
+            ),
+            (
+                TraitsError::TooLarge,
+                "the provider's traits do not fit in 255 bytes",
+            ),
+            (
+                TraitsError::SecondGroup,
+                "the provider is already in a group",
+            ),
+        ] {
+            assert!(error.to_string().starts_with(text), "{error}");
+        }
+        let traits = Traits::new("x", None, &[]).unwrap();
+        assert_eq!(std::format!("{traits:?}"), "Traits([4, 0, 120, 0])");
     }
 }

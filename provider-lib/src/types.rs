@@ -328,7 +328,15 @@ mod tests {
         let pointer = Pointer::new(&raw const value);
         assert_eq!(pointer.address(), (&raw const value).addr() as u64);
         assert_eq!(pointer.hidden(), u64::MAX);
-        assert_eq!(Pointer::new(core::ptr::null::<u32>()).hidden(), 0);
+        let null = Pointer::new(core::ptr::null::<u32>());
+        assert_eq!((null.address(), null.hidden()), (0, 0));
+        let mut value = value;
+        let mutable = &raw mut value;
+        assert_eq!(Pointer::from(mutable).address(), mutable.addr() as u64);
+        assert_eq!(Pointer::from(mutable.cast_const()), Pointer::from(mutable));
+        // Not even a developer's debug output shows an address.
+        assert_eq!(std::format!("{null:?} {pointer:?}"), "null not null");
+        assert_eq!((Bool32::from(false).0, Bool32::from(true).0), (0, 1));
     }
 
     #[test]

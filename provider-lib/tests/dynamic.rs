@@ -16,8 +16,9 @@ use etl_file::{
 };
 use proptest::prelude::*;
 use wdk_etw::{
-    ActivityId, DynamicEvent, EventDescriptor, EventMetadata, EventMetadataError, Guid, Keyword,
-    Level, NtStatus, Opcode, Provider, Registered, WriteError, WriteOptions, guid_of_name, traits,
+    ActivityId, DynamicEvent, EventDescriptor, EventMetadata, EventMetadataError, Guid, Hooks,
+    Keyword, Level, NtStatus, Opcode, Provider, Registered, WriteError, WriteOptions, guid_of_name,
+    traits,
 };
 
 static PROVIDER: Provider = Provider::new(guid_of_name!("Test.Dynamic"), &traits!("Test.Dynamic"));
@@ -134,9 +135,33 @@ fn an_event_that_no_session_enables_is_not_written() {
     write(&mut event);
     assert_eq!(etw.writes(), []);
     assert_eq!(PROVIDER.failures().cut(), before);
+    // An event that passes them is written.
+    etw.notify(ENABLE, 5, KEYWORD.bits(), KEYWORD.bits());
+    write(&mut event);
+    assert_eq!(etw.writes().len(), 2, "a notice and the event");
     PROVIDER.unregister().unwrap();
     write(&mut event);
     assert_eq!(etw.writes(), []);
+}
+
+// The enable info arrives before the registration's handle.
+#[test]
+fn an_event_in_a_notification_during_registration_is_counted_as_dropped() {
+    static HOOKED: Provider = Provider::new(guid_of_name!("Test.Hooked"), &traits!("Test.Hooked"))
+        .with_hooks(Hooks {
+            on_enable: Some(|provider, _| {
+                let mut event = DynamicEvent::<64, 64>::new();
+                event.start("Event");
+                event.write(provider, &EVENT, &WriteOptions::new()).unwrap();
+            }),
+            ..Hooks::NONE
+        });
+    let etw = turn();
+    etw.set(|etw| etw.enabled_before = Some((5, 0, 0)));
+    assert_eq!(HOOKED.register(), Ok(Registered::Complete));
+    assert_eq!(etw.writes(), []);
+    assert_eq!(HOOKED.statistics().dropped, 1);
+    HOOKED.unregister().unwrap();
 }
 
 #[test]
@@ -255,6 +280,24 @@ fn a_long_text_is_cut_counted_and_reported() {
 }
 
 #[test]
+fn bytes_are_cut_at_half_of_the_buffer() {
+    let etw = registered();
+    let mut event = DynamicEvent::<64, 16>::new();
+    event.start("Event");
+    event.bytes("whole", &[1; 8]);
+    assert_eq!(event.lost(), 0);
+    event.start("Event");
+    event.bytes("cut", &[2; 9]);
+    assert_eq!(event.lost(), 1);
+    write(&mut event);
+    let writes = etw.writes();
+    assert_eq!(decoded(&writes[1]).1, ["cut=hex:0202020202020202"]);
+    let notice = decoded(&writes[0]).1;
+    assert_eq!(notice[3..], ["Field=0", "Length=9", "Kept=8"]);
+    PROVIDER.unregister().unwrap();
+}
+
+#[test]
 fn fields_without_space_are_left_out_and_counted() {
     let etw = registered();
     let before = PROVIDER.failures().cut();
@@ -287,6 +330,11 @@ fn event_metadata_must_begin_with_its_size_a_tag_and_a_name() {
     assert_eq!(
         EventMetadataError::Size(5).to_string(),
         "cannot use 5 bytes as event metadata: the first two bytes are not this size"
+    );
+    let text = EventMetadataError::NoName.to_string();
+    assert!(
+        text.contains("the event's tag or name does not end"),
+        "{text}"
     );
     let tagged = EventMetadata::new(b"\x07\0\x81\0Ab\0").unwrap();
     assert_eq!(tagged.name(), c"Ab");
