@@ -88,7 +88,15 @@ const GROUPS: [Group; 7] = [
         rounds: &[
             Tests {
                 packages: &["wdk-etw"],
-                arguments: &["--lib", "--test", "writing", "--test", "registration"],
+                arguments: &[
+                    "--lib",
+                    "--test",
+                    "declared",
+                    "--test",
+                    "registration",
+                    "--test",
+                    "writing",
+                ],
             },
             Tests {
                 packages: &["wdk-etw"],
@@ -130,10 +138,18 @@ const GROUPS: [Group; 7] = [
         package: "wdk-etw-macros",
         files: &[],
         without: &[],
-        rounds: &[Tests {
-            packages: &["wdk-etw-macros", "wdk-etw", "etw-compile-fail"],
-            arguments: &["--tests"],
-        }],
+        rounds: &[
+            Tests {
+                packages: &["wdk-etw"],
+                arguments: &[
+                    "--test", "declared", "--test", "elements", "--test", "limits",
+                ],
+            },
+            Tests {
+                packages: &["wdk-etw-macros", "wdk-etw", "etw-compile-fail"],
+                arguments: &["--tests"],
+            },
+        ],
         shards: 10,
     },
     Group {
