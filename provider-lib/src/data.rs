@@ -121,6 +121,7 @@ mod tests {
 
     #[test]
     fn a_descriptor_points_at_the_values_bytes() {
+        static BYTES: [u8; 0xFFFF] = [7; 0xFFFF];
         let value = 0x1122_3344_u32;
         let descriptor = EventDataDescriptor::of(&value);
         let address = &raw const value as u64;
@@ -129,7 +130,6 @@ mod tests {
             (address, 4, 0)
         );
         assert_eq!(EventDataDescriptor::slice(&[1_u16, 2, 3]).size(), 6);
-        static BYTES: [u8; 0xFFFF] = [7; 0xFFFF];
         for length in [0, 1, 255, 256, 0xFFFF] {
             let part = &BYTES[..length];
             let fitting = EventDataDescriptor::fitting(part);

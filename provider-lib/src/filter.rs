@@ -210,6 +210,29 @@ mod tests {
 
     // R-E6
     #[test]
+    fn data_of_more_than_64_kib_is_refused() {
+        static BYTES: [u8; 65_537] = [7; 65_537];
+        let length = |address, size| {
+            let descriptor = FilterDescriptor {
+                address,
+                size,
+                kind: 1,
+            };
+            // SAFETY: the descriptor is of no data or of a static.
+            let data = unsafe { FilterData::from_raw(&raw const descriptor) };
+            data.map(|data| data.bytes.len())
+        };
+        let address = BYTES.as_ptr() as u64;
+        assert_eq!(length(address, 65_536), Some(65_536));
+        assert_eq!(length(address, 65_537), None);
+        assert_eq!(length(address, 0), Some(0));
+        assert_eq!(length(0, 8), None);
+        // SAFETY: null is allowed.
+        assert!(unsafe { FilterData::from_raw(core::ptr::null()) }.is_none());
+    }
+
+    // R-E6
+    #[test]
     fn a_copy_reports_the_number_of_missing_bytes() {
         let data = FilterData {
             kind: 7,

@@ -62,7 +62,7 @@ fn blob(rest: &[&[u8]]) -> Vec<u8> {
     [size.to_le_bytes().as_slice(), &rest].concat()
 }
 
-// R-O4: the metadata is what TraceLoggingProvider.h writes.
+// R-O5: the metadata is what TraceLoggingProvider.h writes.
 #[test]
 fn types_of_fields_are_their_codes() {
     for (field, expected) in [
@@ -162,7 +162,7 @@ fn metadata_has_at_most_65_535_bytes() {
     assert!(text.contains("the event is too large"), "{text}");
 }
 
-// R-C1: fixed-size fields are gathered in one block.
+// Fixed-size fields are gathered in one block.
 #[test]
 fn fields_are_gathered_in_blocks() {
     use {
@@ -302,7 +302,7 @@ fn a_length_of_one_byte_limits_its_value() {
     assert_eq!(units, [1, 4, 4, 2, 1, 3, 1, 1]);
 }
 
-// R-C2: an event that ETW would refuse does not compile.
+// An event that ETW would refuse does not compile.
 #[test]
 fn the_room_is_what_the_fixed_parts_leave() {
     for (fields, used) in [

@@ -438,7 +438,7 @@ fn events_refer_to_the_items_that_they_name() {
     assert_eq!(provider.keyword_mask(z), 0x10);
 }
 
-// R-T2: a provider sets traits if it has a group, traits, or events that need its name.
+// R-T6: a provider sets traits if it has a group, traits, or events that need its name.
 #[test]
 fn a_provider_sets_traits_if_something_needs_them() {
     const MANIFEST: &str = "#[event(id = 1, level = Info, keyword = none)] fn x();";

@@ -10,7 +10,13 @@ mod equivalent;
 mod outcome;
 mod shard;
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -21,7 +27,7 @@ use self::{
 };
 use crate::{
     packages,
-    process::{output_of, root, target},
+    process::{output_of, root, run_quietly, target},
     progress::{step, step_with_output},
 };
 
@@ -82,7 +88,15 @@ const GROUPS: [Group; 7] = [
         rounds: &[
             Tests {
                 packages: &["wdk-etw"],
-                arguments: &["--lib", "--test", "writing", "--test", "registration"],
+                arguments: &[
+                    "--lib",
+                    "--test",
+                    "declared",
+                    "--test",
+                    "registration",
+                    "--test",
+                    "writing",
+                ],
             },
             Tests {
                 packages: &["wdk-etw"],
@@ -110,11 +124,11 @@ const GROUPS: [Group; 7] = [
         rounds: &[
             Tests {
                 packages: &["wdk-etw-schema"],
-                arguments: &["--lib", "--tests"],
+                arguments: &["--tests"],
             },
             Tests {
                 packages: &["wdk-etw-build", "wdk-etw", "etw-compile-fail"],
-                arguments: &["--lib", "--tests"],
+                arguments: &["--tests"],
             },
         ],
         shards: 8,
@@ -124,10 +138,18 @@ const GROUPS: [Group; 7] = [
         package: "wdk-etw-macros",
         files: &[],
         without: &[],
-        rounds: &[Tests {
-            packages: &["wdk-etw-macros", "wdk-etw", "etw-compile-fail"],
-            arguments: &["--lib", "--tests"],
-        }],
+        rounds: &[
+            Tests {
+                packages: &["wdk-etw"],
+                arguments: &[
+                    "--test", "declared", "--test", "elements", "--test", "limits",
+                ],
+            },
+            Tests {
+                packages: &["wdk-etw-macros", "wdk-etw", "etw-compile-fail"],
+                arguments: &["--tests"],
+            },
+        ],
         shards: 10,
     },
     Group {
@@ -160,7 +182,6 @@ const GROUPS: [Group; 7] = [
             Tests {
                 packages: &["etl-file"],
                 arguments: &[
-                    "--bins",
                     "--tests",
                     "--",
                     "--skip",
@@ -175,6 +196,12 @@ const GROUPS: [Group; 7] = [
         shards: 20,
     },
 ];
+
+/// The seconds that tests of several packages may always take with a mutant.
+const MIN_SECONDS: u64 = 60;
+
+/// The factor by which such tests may be slower with a mutant, in addition.
+const MAX_SLOWDOWN: u64 = 6;
 
 /// The list of mutants that behave as the original does.
 const EQUIVALENT: &str = "tools/xtask/equivalent-mutants.toml";
@@ -308,6 +335,12 @@ fn run_round(
     for package in tests.packages {
         command.args(["--test-package", package]);
     }
+    if tests.packages != [group.package] {
+        // cargo-mutants tries the unchanged code with the tests of the mutated package only. Without its
+        // tests' time, it would take slow tests of other packages for endless loops.
+        let limit = MIN_SECONDS + MAX_SLOWDOWN * time_unchanged(tests)?.as_secs();
+        command.args(["--baseline", "skip", "--timeout", &limit.to_string()]);
+    }
     let status = command
         .args(["--jobs", &jobs.to_string(), "--output"])
         .arg(out)
@@ -329,6 +362,25 @@ fn run_round(
     let text = fs::read_to_string(&outcomes)
         .with_context(|| format!("cannot read {}", outcomes.display()))?;
     outcome::read(&text, read_source)
+}
+
+/// Runs tests of the unchanged code, and returns their time without the build's.
+fn time_unchanged(tests: &Tests) -> Result<Duration> {
+    let cargo_test = |more: &[&str]| {
+        let mut command = Command::new("cargo");
+        command
+            .current_dir(root())
+            .args(["test", "--quiet", "--profile", "mutants"]);
+        for package in tests.packages {
+            command.args(["--package", package]);
+        }
+        command.args(more).args(tests.arguments);
+        run_quietly(&mut command)
+    };
+    cargo_test(&["--no-run"])?;
+    let start = Instant::now();
+    cargo_test(&[]).context("the tests fail without a mutant")?;
+    Ok(start.elapsed())
 }
 
 /// Reads a file of the workspace.

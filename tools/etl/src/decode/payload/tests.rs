@@ -41,6 +41,9 @@ fn text(text: &str) -> Value {
 #[test]
 fn integers_have_their_size_and_sign() {
     assert_eq!(plain(InType::Int8, &[0x80]), Value::Int(-128));
+    assert_eq!(plain(InType::Int8, &[0x7F]), Value::Int(127));
+    assert_eq!(plain(InType::Int16, &[0xFF, 0x7F]), Value::Int(0x7FFF));
+    assert_eq!(plain(InType::Int32, &[1, 0, 0, 0]), Value::Int(1));
     assert_eq!(plain(InType::UInt8, &[0x80]), Value::UInt(128));
     assert_eq!(plain(InType::Int16, &[0xFE, 0xFF]), Value::Int(-2));
     assert_eq!(plain(InType::UInt16, &[0xFE, 0xFF]), Value::UInt(0xFFFE));
@@ -134,6 +137,21 @@ fn out_types_give_integers_their_meaning() {
 #[test]
 fn an_out_type_that_does_not_fit_the_size_is_ignored() {
     assert_eq!(one(InType::UInt8, Presentation::Port, &[7]), Value::UInt(7));
+    for out_type in [
+        Presentation::Port,
+        Presentation::String,
+        Presentation::DateTime,
+        Presentation::Xml,
+    ] {
+        let value = one(InType::UInt32, out_type, &[7, 0, 0, 0]);
+        assert_eq!(value, Value::UInt(7), "{out_type:?}");
+    }
+    for out_type in [Presentation::Ipv4, Presentation::Ipv6] {
+        let value = one(InType::UInt64, out_type, &[7, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(value, Value::UInt(7), "{out_type:?}");
+    }
+    let short = one(InType::Binary, Presentation::Ipv6, b"\x04\0abcd");
+    assert_eq!(short, Value::Binary(b"abcd".to_vec()));
     assert_eq!(
         one(InType::UInt64, Presentation::NtStatus, &[0xFF; 8]),
         Value::UInt(u64::MAX)
@@ -234,6 +252,12 @@ fn binary_addresses_are_read() {
 fn security_identifier_gives_its_own_length() {
     let data = b"\x01\x02\0\0\0\0\0\x05\x20\0\0\0\x20\x02\0\0";
     assert_eq!(plain(InType::Sid, data).to_string(), "S-1-5-32-544");
+    // The highest number of subauthorities.
+    let longest = [&[1, 15, 0, 0, 0, 0, 0, 5][..], &[0; 60]].concat();
+    let Value::Sid(longest) = plain(InType::Sid, &longest) else {
+        panic!("a SID is no other value");
+    };
+    assert_eq!((longest.authority, longest.subauthorities.len()), (5, 15));
     let payload = decode(
         vec![field("f", InType::Sid, Presentation::Default)],
         &[1, 16, 0, 0, 0, 0, 0, 5],
@@ -445,4 +469,50 @@ fn small_events_do_not_take_much_memory() {
     parts.fields = vec![member(InType::UInt8), member(InType::Null)];
     let payload = decode(vec![parts], &vec![7; 60_000]);
     assert_eq!(payload.error, None);
+}
+
+#[test]
+fn the_values_of_an_event_cost_their_names_too() {
+    let array = |name: &str| Field {
+        count: Count::Fixed(60_000),
+        ..field(name, InType::UInt8, Presentation::Default)
+    };
+    // Each value of the first arrays costs 100 of 16 MiB: there is room for 167,772 of them.
+    let long = "n".repeat(100 - VALUE_COST);
+    let payload = decode(vec![array(&long); 4], &vec![7; 240_000]);
+    let error = payload.error.unwrap();
+    assert_eq!((error.kind, error.offset), (Kind::TooManyValues, 167_772));
+    assert_eq!(payload.fields.len(), 2);
+    // The others cost less.
+    let payload = decode(vec![array("n"); 4], &vec![7; 240_000]);
+    assert_eq!(payload.error, None);
+}
+
+#[test]
+fn text_of_a_fixed_length_ends_before_its_padding() {
+    let of_length = |in_type, length| Field {
+        length: Length::Fixed(length),
+        ..field("s", in_type, Presentation::Default)
+    };
+    let payload = decode(
+        vec![
+            of_length(InType::UnicodeString, 4),
+            of_length(InType::AnsiString, 5),
+            of_length(InType::AnsiString, 2),
+            of_length(InType::Binary, 3),
+        ],
+        b"a\0b\0\0\0\0\0a\0b\0\0\0\0x\0\0",
+    );
+    assert_eq!(payload.error, None);
+    let values: Vec<Value> = payload.fields.into_iter().map(|(_, value)| value).collect();
+    assert_eq!(
+        values,
+        [
+            text("ab"),
+            // A NUL inside is no padding.
+            text("a\0b"),
+            text(""),
+            Value::Binary(b"x\0\0".to_vec()),
+        ]
+    );
 }
