@@ -10,6 +10,11 @@
 #[cfg(not(loom))]
 const PAGE: u32 = 12;
 
+/// 2 to the 64th, divided by the golden ratio: multiplying by it spreads differences over the high bits
+/// of the product (Fibonacci hashing).
+#[cfg(all(not(loom), feature = "user-mode"))]
+const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+
 /// Returns the index of an element among `groups` times `SIZE`. The group is that of the page on the
 /// current stack; the element in the group depends on the place in the page. Both numbers must be
 /// powers of two, and `groups` at most 64.
@@ -36,13 +41,9 @@ pub fn among<const SIZE: usize>(groups: usize) -> usize {
 #[inline(always)]
 #[expect(
     clippy::inline_always,
-    clippy::cast_possible_truncation,
-    reason = "the stack must be that of the caller's frame; only the low bits matter"
+    reason = "the stack must be that of the caller's frame"
 )]
 pub fn among<const SIZE: usize>(groups: usize) -> usize {
-    /// 2 to the 64th, divided by the golden ratio: multiplying by it spreads differences over the high
-    /// bits of the product (Fibonacci hashing).
-    const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
     let page = stack_pointer() as u64 >> PAGE;
     let high = (page.wrapping_mul(SPREAD) >> 56) as usize;
     (high & groups.wrapping_sub(1)).wrapping_mul(SIZE)
