@@ -782,11 +782,12 @@ mod tests {
     }
 
     #[test]
-    fn a_write_reads_two_lines_besides_its_stripe() {
-        // The masks, and the handle with the traits' descriptor.
+    fn a_write_reads_at_most_two_lines_besides_its_stripe() {
+        // The masks, and the handle with the traits' descriptor. On ARM64 they are in one line.
         assert_eq!(offset_of!(One, state), 0);
         let registration = offset_of!(One, registration) + size_of::<EventDataDescriptor<'_>>();
-        assert_eq!(offset_of!(One, handle) / LINE, 1);
-        assert_eq!((registration - 1) / LINE, 1);
+        let line = offset_of!(One, handle) / LINE;
+        assert!(line <= 1);
+        assert_eq!((registration - 1) / LINE, line);
     }
 }
