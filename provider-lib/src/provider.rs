@@ -259,8 +259,8 @@ pub struct Provider<S: ?Sized = [Stripe]> {
 /// A [`Provider`] with `N` stripes, a power of two up to 64.
 ///
 /// Each write in progress is counted in the stripe of its stack, so that writes on different
-/// processors mostly change different cache lines. A stripe takes 64 bytes; one is enough for a driver
-/// that writes few events. Two threads use the same stripe with a probability of about 1 in `N`.
+/// processors mostly change different cache lines. A stripe takes 64 bytes, or 128 on ARM64; one is
+/// enough for a driver that writes few events. Two threads use the same stripe with a probability of about 1 in `N`.
 ///
 /// ```
 /// use wdk_etw::{StripedProvider, guid_of_name, traits};
@@ -782,11 +782,12 @@ mod tests {
     }
 
     #[test]
-    fn a_write_reads_two_lines_besides_its_stripe() {
-        // The masks, and the handle with the traits' descriptor.
+    fn a_write_reads_at_most_two_lines_besides_its_stripe() {
+        // The masks, and the handle with the traits' descriptor. On ARM64 they are in one line.
         assert_eq!(offset_of!(One, state), 0);
         let registration = offset_of!(One, registration) + size_of::<EventDataDescriptor<'_>>();
-        assert_eq!(offset_of!(One, handle) / LINE, 1);
-        assert_eq!((registration - 1) / LINE, 1);
+        let line = offset_of!(One, handle) / LINE;
+        assert!(line <= 1);
+        assert_eq!((registration - 1) / LINE, line);
     }
 }

@@ -68,11 +68,16 @@ const SLOTS: usize = 1;
 /// count, takes fewer instructions than its page's number, used as the index of a line.
 #[derive(Debug)]
 #[repr(C)]
-#[cfg_attr(not(target_arch = "aarch64"), repr(align(64)))]
-#[cfg_attr(target_arch = "aarch64", repr(align(128)))]
+#[cfg_attr(not(any(loom, target_arch = "aarch64")), repr(align(64)))]
+#[cfg_attr(all(not(loom), target_arch = "aarch64"), repr(align(128)))]
 pub struct Stripe {
     slots: [Slot; SLOTS],
 }
+
+const _: () = {
+    // A stripe is all slots, so those of an array of stripes are an array.
+    assert!(size_of::<Stripe>() == size_of::<Slot>() * SLOTS);
+};
 
 #[cfg(not(loom))]
 impl Stripe {
@@ -181,8 +186,8 @@ impl Rundown {
     #[expect(clippy::inline_always, reason = "the function only takes an address")]
     const fn slots(&self) -> &[Slot] {
         let count = self.stripes.len().wrapping_mul(SLOTS);
-        // SAFETY: a stripe has as many slots as it has space for, so those of an array of stripes are
-        // an array.
+        // SAFETY: a stripe is all slots, as asserted above, so those of an array of stripes are an
+        // array.
         unsafe { slice::from_raw_parts(self.stripes.as_ptr().cast(), count) }
     }
 

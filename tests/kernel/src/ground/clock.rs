@@ -101,8 +101,10 @@ impl Clock {
     /// Advances the clock to `counter`, if that is later.
     pub fn move_to(&self, counter: i64) {
         if self.is_running.load(Ordering::Acquire) {
-            let ahead = counter.saturating_sub(self.running());
-            self.at_origin.fetch_add(ahead.max(0), Ordering::AcqRel);
+            // Several threads may advance the clock at once, so this is the origin's reading, and no
+            // distance to add.
+            let at_origin = counter.saturating_sub(ticks(self.origin.elapsed()));
+            self.at_origin.fetch_max(at_origin, Ordering::AcqRel);
             return;
         }
         self.ticks.fetch_max(counter, Ordering::Relaxed);
@@ -120,6 +122,8 @@ pub fn ticks(duration: Duration) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
     use super::*;
 
     fn clock() -> Clock {
@@ -184,6 +188,38 @@ mod tests {
             }
             drop(there);
         });
+    }
+
+    #[test]
+    fn threads_that_wait_for_the_same_time_advance_a_running_clock_once() {
+        const ROUNDS: usize = 100_000;
+        const WAIT: i64 = 100 * Clock::FREQUENCY;
+        let clock = clock();
+        clock.set_running(true);
+        let until: Vec<i64> = (1..).take(ROUNDS).map(|round| round * WAIT).collect();
+        let (arrived, too_far) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        // The threads are awake when they pass, so that they advance the clock at the same time.
+        let pass = |all: usize| {
+            arrived.fetch_add(1, Ordering::AcqRel);
+            while arrived.load(Ordering::Acquire) < all {
+                std::thread::yield_now();
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for (round, until) in until.iter().enumerate() {
+                        pass(4 * round + 2);
+                        clock.move_to(*until);
+                        pass(4 * round + 4);
+                        if clock.last() >= until + WAIT {
+                            too_far.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(too_far.into_inner(), 0);
     }
 
     #[test]
