@@ -395,9 +395,11 @@ impl<'a> FieldName<'a> {
         let mut length = 0;
         while let [first, after @ ..] = rest {
             if *first == 0 {
-                // A NUL is a character of its own.
-                let (before, _) = name.split_at(length);
-                return Self(before);
+                // A NUL is a character of its own, so the name can be divided before it.
+                return match name.split_at_checked(length) {
+                    Some((before, _)) => Self(before),
+                    None => Self(name),
+                };
             }
             length = name.len().wrapping_sub(after.len());
             rest = after;

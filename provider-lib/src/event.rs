@@ -163,14 +163,15 @@ impl Provider {
         &self,
         event: EventRef<HAS_METADATA>,
     ) -> Option<Write<'_, HAS_METADATA>> {
-        let descriptor = event.descriptor();
-        if !self.is_enabled(descriptor.level(), descriptor.keyword()) {
-            return None;
-        }
+        // First, because the composite is gone once the provider has been unregistered.
         let Some(pass) = self.rundown().enter() else {
             self.counters.count_dropped();
             return None;
         };
+        let descriptor = event.descriptor();
+        if !self.is_enabled(descriptor.level(), descriptor.keyword()) {
+            return None;
+        }
         Some(Write {
             provider: self,
             event,

@@ -20,7 +20,10 @@ macro_rules! hide {
 /// Returns the number.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the function compiles to nothing")]
-#[cfg_attr(miri, expect(unused_mut, reason = "the value is not hidden"))]
+#[cfg_attr(
+    any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))),
+    expect(unused_mut, reason = "the value is not hidden")
+)]
 pub fn number(mut number: u64) -> u64 {
     hide!(number);
     number
@@ -29,7 +32,10 @@ pub fn number(mut number: u64) -> u64 {
 /// Returns the reference.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the function compiles to nothing")]
-#[cfg_attr(miri, expect(unused_mut, reason = "the pointer is not hidden"))]
+#[cfg_attr(
+    any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))),
+    expect(unused_mut, reason = "the pointer is not hidden")
+)]
 pub fn reference<T>(reference: &T) -> &T {
     let mut pointer = core::ptr::from_ref(reference);
     hide!(pointer);
@@ -42,7 +48,10 @@ pub fn reference<T>(reference: &T) -> &T {
 /// Returns the slice, whose length stays known.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the function compiles to nothing")]
-#[cfg_attr(miri, expect(unused_mut, reason = "the pointer is not hidden"))]
+#[cfg_attr(
+    any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))),
+    expect(unused_mut, reason = "the pointer is not hidden")
+)]
 pub fn slice<T>(reference: &[T]) -> &[T] {
     let mut pointer = reference.as_ptr();
     hide!(pointer);

@@ -227,7 +227,13 @@ impl Rundown {
 
     /// Starts a write, or returns `None` while the rundown is closed.
     pub fn enter(&self) -> Option<Pass<'_>> {
-        let pass = Pass { slot: self.slot()? };
+        let slot = self.slot()?;
+        // No mask keeps these writes away from a closed rundown, so without this check many of them
+        // could let the closing thread see a count again and again.
+        if units(slot.word.load(Ordering::Relaxed)) <= OPEN_ABOVE {
+            return None;
+        }
+        let pass = Pass { slot };
         let before = pass.slot.word.fetch_add(1, Ordering::Acquire);
         (units(before) > OPEN_ABOVE).then_some(pass)
     }
