@@ -177,8 +177,10 @@ fn prepare_sized(at: usize, leaf: &Leaf, scalar: Scalar, path: Path) -> TokenStr
     let (write, options) = (reserved("write"), reserved("options"));
     let field = u16::try_from(leaf.field).unwrap_or(u16::MAX);
     let scalar = names::scalar(scalar);
+    // `clamp` can panic.
     quote! {
-        let #number = ::core::cmp::Ord::clamp(#value, #scalar::MIN as _, #scalar::MAX as _);
+        let #number = ::core::cmp::Ord::min(#value, #scalar::MAX as _);
+        let #number = ::core::cmp::Ord::max(#number, #scalar::MIN as _);
         #write.limited(
             &#options,
             #value as ::core::primitive::u64,
