@@ -238,16 +238,30 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         cut: Cut,
     ) -> &'b [u8] {
         let kept = bytes.get(..cut.end(bytes, room)).unwrap_or_default();
+        self.report_cut(options, field, bytes.len() as u64, kept.len() as u64);
+        kept
+    }
+
+    /// Counts a cut, and writes an event `FieldCut`, if the number that the event has is not the
+    /// caller's, which the field's type does not have.
+    #[cold]
+    #[inline(never)]
+    pub fn limited<O: Options>(&self, options: &O, asked: u64, kept: u64, field: u16) {
+        if asked != kept {
+            self.report_cut(options, field, asked, kept);
+        }
+    }
+
+    fn report_cut<O: Options>(&self, options: &O, field: u16, length: u64, kept: u64) {
         self.provider.failures().count_cut();
         let cut = CutField {
             field,
-            length: bytes.len() as u64,
-            kept: kept.len() as u64,
+            length,
+            kept,
         };
         let name = self.event.name();
         self.provider
             .write_field_cut(&self.pass, self.event.descriptor(), options, name, cut);
-        kept
     }
 
     /// Writes the event on the slow path. If ETW refused the provider's traits, clears channel 12,
@@ -298,6 +312,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
 }
 
 /// A field that was cut: its index among the event's fields, and its sizes in bytes before and after.
+/// For a number that was limited, these are the numbers before and after.
 #[derive(Clone, Copy, Debug)]
 pub struct CutField {
     pub field: u16,

@@ -51,7 +51,8 @@ impl Failures {
     }
 
     /// Returns the number of strings, byte strings and arrays that were cut because they did not
-    /// fit in the event. In the trace, an event `FieldCut` before the event identifies the field.
+    /// fit in the event, and of numbers that were limited to the field's `#[repr(…)]`. In the trace, an
+    /// event `FieldCut` before the event identifies the field.
     #[must_use]
     pub fn cut(&self) -> u64 {
         self.cut.load(Ordering::Relaxed)

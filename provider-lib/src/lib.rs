@@ -302,8 +302,8 @@ pub use wdk_etw_macros::event;
 ///
 #[doc = include_str!("field-types.md")]
 ///
-/// `usize`, `isize` and `Pointer` have 64 bits in the event, on x64 and on ARM64. The declaration's own
-/// types take precedence over field types of the same name.
+/// `usize`, `isize` and `Pointer` have 64 bits in the event, on x64 and on ARM64; `#[repr(u32)] length: usize`
+/// has fewer. The declaration's own types take precedence over field types of the same name.
 ///
 /// Attributes of a field change what the event says of it, for authors who follow a manifest:
 ///
@@ -312,6 +312,7 @@ pub use wdk_etw_macros::event;
 /// | `#[out_type = "win:HexInt64"]` | the presentation, by its name in manifests; `TraceLogging` has most of them |
 /// | `#[length(u8)]`, `#[count(u32, name = "Entries")]` | the type, and in manifests the name, of the length or count before a string, bytes, a `SocketAddr` or an array; longer values are cut. The length of text in a field of its own counts characters. Manifest events only |
 /// | `#[length(field = size)]`, `#[count(field = count)]` | the length or count is an earlier field, which several values can share; what is written is at most as long as the shortest of them. Manifest events only |
+/// | `#[repr(u32)] usize`, `#[repr(i16)] isize` | the size in the event, 8 to 64 bits; the parameter stays a `usize` or `isize`. A number that does not fit [is limited](#fields-that-do-not-fit). Both encodings |
 /// | `#[counted] &[u8]` | bytes that contain their length (`win:CountedBinary`), without a field for it |
 /// | `#[bytes] [u8; 6]`, `#[text] [u16; 8]`, `#[text] [u8; 8]` | bytes or text of a fixed length, not an array. Manifest events only |
 ///
@@ -358,6 +359,10 @@ pub use wdk_etw_macros::event;
 /// A string or array that does not fit in the event is cut, between characters or elements.
 /// [`Failures::cut`] counts the cuts, and the provider writes an event `FieldCut` before the
 /// event, which has the event's id and name, the field's index, and its length before and after.
+///
+/// A `usize` or `isize` with `#[repr(…)]` that the type does not have is written as the type's largest or
+/// smallest number. This counts as a cut, and `FieldCut` has the number before and after in place of the
+/// lengths, in 64 bits without a sign.
 ///
 /// # Generated items
 ///

@@ -7,59 +7,24 @@
 
 mod common;
 
+#[path = "common/decode.rs"]
+mod decode;
+
 #[path = "../resources/tests/fixture/elements.rs"]
 mod elements;
 
-use std::path::Path;
-
 use common::{ENABLE, Written, turn};
+use decode::catalog;
 use elements::trace::{self, Extent, Frame, Kind, Place};
-use etl_file::{Catalog, decode::Schema, read::PointerSize};
+use etl_file::Catalog;
 use wdk_etw::{Guid, NtStatus, Pointer, Registered, emit};
-use wdk_etw_build::{
-    declaration::Files,
-    manifest::resources::{Version, message_table, wevt_template},
-    manifest_of,
-};
-
-/// Returns the catalog of the declaration's resources.
-fn catalog() -> Catalog {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("resources/tests/fixture/elements.rs");
-    let files = Files {
-        resources: "x.sys",
-        messages: "x.sys",
-    };
-    let (manifest, _) = manifest_of(&path, &files).unwrap();
-    let templates = wevt_template(&manifest, Version::V5).unwrap();
-    let messages = message_table(&manifest).unwrap().unwrap();
-    let mut catalog = Catalog::new();
-    catalog.add_resources(&templates, &messages).unwrap();
-    catalog
-}
 
 /// Returns an event's fields as text.
 fn decoded(written: &Written, catalog: &Catalog) -> Vec<String> {
-    let data = written.data.iter().filter(|(kind, _)| *kind == 0);
-    let data: Vec<u8> = data.flat_map(|(_, bytes)| bytes.clone()).collect();
-    let metadata = written.data.iter().find(|(kind, _)| *kind == 1);
-    let payload = metadata.map_or_else(
-        || {
-            let provider = etl_file::Guid::from_bytes(trace::ID.to_bytes());
-            let event = catalog.provider(provider).unwrap();
-            let event = event.event(written.event.id(), 0).unwrap();
-            event.schema.decode(&data, PointerSize::Eight)
-        },
-        |(_, bytes)| {
-            let schema = Schema::parse_trace_logging(bytes).unwrap();
-            assert_eq!(schema.fields[1].tags, 5);
-            schema.decode(&data, PointerSize::Eight)
-        },
-    );
-    assert_eq!((payload.error, payload.leftover.len()), (None, 0));
-    let fields = payload.fields.iter();
-    fields
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect()
+    if let Some(schema) = decode::metadata(written) {
+        assert_eq!(schema.fields[1].tags, 5);
+    }
+    decode::decoded(written, trace::ID, catalog)
 }
 
 const fn extent(start: u64) -> Extent {
@@ -79,7 +44,7 @@ const fn extent(start: u64) -> Extent {
 
 #[test]
 fn arrays_of_structures_read_back() {
-    let catalog = catalog();
+    let catalog = catalog("elements.rs");
     let etw = turn();
     assert_eq!(trace::register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 255, 0, 0);
@@ -146,7 +111,7 @@ fn arrays_of_structures_read_back() {
 
 #[test]
 fn arrays_of_structures_have_counts_of_other_types_and_in_earlier_fields() {
-    let catalog = catalog();
+    let catalog = catalog("elements.rs");
     let etw = turn();
     assert_eq!(trace::register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 255, 0, 0);

@@ -37,10 +37,14 @@ fn value(leaf: &Leaf) -> TokenStream {
 }
 
 /// Returns the expression for a leaf's value in a block.
-fn in_block(leaf: &Leaf) -> TokenStream {
+fn in_block(at: usize, leaf: &Leaf) -> TokenStream {
     let value = value(leaf);
     match leaf.wire {
         Wire::Map(_) => quote!(#value.0),
+        Wire::Sized(scalar) => {
+            let (number, scalar) = (local("v", at), names::scalar(scalar));
+            quote!((#number as #scalar))
+        }
         Wire::CountedIpv6 => quote!(#value.octets()),
         Wire::Plain(scalar, format) => match scalar.row().representation {
             Representation::Cast64 => quote!((#value as ::core::primitive::u64)),
@@ -91,6 +95,7 @@ fn bytes(leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
             units(size),
         ),
         Wire::Plain(..)
+        | Wire::Sized(_)
         | Wire::Map(_)
         | Wire::Fixed(..)
         | Wire::FixedStructures(..)
@@ -130,6 +135,7 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
         };
     }
     match leaf.wire {
+        Wire::Sized(scalar) => prepare_sized(at, leaf, scalar, path),
         Wire::Fixed(..) => quote! {
             let #text: &[::core::primitive::u8] = ::wdk_etw::__macro::bytes_of(#value.as_slice());
         },
@@ -156,6 +162,49 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
     }
 }
 
+/// Returns whether a `usize` or `isize` can be outside a type.
+fn can_exceed(scalar: Scalar) -> bool {
+    scalar.size() < Scalar::Usize.size()
+}
+
+/// Generates the local variable for a `usize` or `isize` with the size of an integer: on the slow path
+/// the nearest number that the integer's type has.
+fn prepare_sized(at: usize, leaf: &Leaf, scalar: Scalar, path: Path) -> TokenStream {
+    let (number, value) = (local("v", at), value(leaf));
+    if path == Path::Fast || !can_exceed(scalar) {
+        return quote!(let #number = #value;);
+    }
+    let (write, options) = (reserved("write"), reserved("options"));
+    let field = u16::try_from(leaf.field).unwrap_or(u16::MAX);
+    let scalar = names::scalar(scalar);
+    // `clamp` can panic.
+    quote! {
+        let #number = ::core::cmp::Ord::min(#value, #scalar::MAX as _);
+        let #number = ::core::cmp::Ord::max(#number, #scalar::MIN as _);
+        #write.limited(
+            &#options,
+            #value as ::core::primitive::u64,
+            #number as ::core::primitive::u64,
+            #field,
+        );
+    }
+}
+
+/// Returns the expression that a number is outside its type in the event.
+fn exceeds(at: usize, leaf: &Leaf) -> Option<TokenStream> {
+    let Wire::Sized(scalar) = leaf.wire else {
+        return None;
+    };
+    let number = local("v", at);
+    let kept = names::scalar(scalar);
+    let wide = names::scalar(if scalar.is_signed() {
+        Scalar::Isize
+    } else {
+        Scalar::Usize
+    });
+    can_exceed(scalar).then(|| quote!((#number as #kept as #wide) != #number))
+}
+
 /// Returns whether a leaf is the length or count of another.
 fn is_counter(at: usize, layout: &Layout) -> bool {
     let mut leaves = layout.leaves.iter();
@@ -170,7 +219,11 @@ fn counters(layout: &Layout) -> TokenStream {
         if !is_counter(at, layout) {
             continue;
         }
-        let (count, asked) = (local("n", at), value(leaf));
+        let count = local("n", at);
+        let asked = match leaf.wire {
+            Wire::Sized(_) => local("v", at).into_token_stream(),
+            _ => value(leaf),
+        };
         let counted: Vec<_> = layout
             .leaves
             .iter()
@@ -203,14 +256,14 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
         BlockPart::Value(at) if is_counter(at, layout) => {
             let count = local("n", at);
             match layout.leaves[at].wire {
-                Wire::Plain(scalar, _) => {
+                Wire::Plain(scalar, _) | Wire::Sized(scalar) => {
                     let scalar = names::scalar(scalar);
                     quote!((#count as #scalar))
                 }
-                _ => in_block(&layout.leaves[at]),
+                _ => in_block(at, &layout.leaves[at]),
             }
         }
-        BlockPart::Value(at) => in_block(&layout.leaves[at]),
+        BlockPart::Value(at) => in_block(at, &layout.leaves[at]),
         BlockPart::Length(at) => {
             let text = local("t", at);
             let leaf = &layout.leaves[at];
@@ -230,6 +283,7 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
                 Wire::Text(_) | Wire::SocketAddr => quote!(::wdk_etw::__macro::length(#text)),
                 // The layout puts no length before these.
                 Wire::Plain(..)
+                | Wire::Sized(_)
                 | Wire::Map(_)
                 | Wire::Fixed(..)
                 | Wire::FixedStructures(..)
@@ -249,6 +303,7 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
             Wire::Terminated(_) => quote!(0_u8),
             // The layout puts no NUL after these.
             Wire::Plain(..)
+            | Wire::Sized(_)
             | Wire::Map(_)
             | Wire::Fixed(..)
             | Wire::FixedStructures(..)
@@ -305,6 +360,7 @@ pub fn in_order<T: ToTokens>(
             Wire::Plain(scalar, _) | Wire::Map(scalar) => {
                 scalar.size().is_some_and(|size| size <= 8)
             }
+            Wire::Sized(_) => true,
             _ => false,
         });
     match fields.split_first() {
@@ -376,13 +432,16 @@ impl Writer<'_> {
                 #first.len() #(.saturating_add(#rest.len()))* > #room #(#above_limit)*
             }
         });
+        let leaves = layout.leaves.iter().enumerate();
+        let mut outside: Vec<_> = leaves.filter_map(|(at, leaf)| exceeds(at, leaf)).collect();
+        outside.extend(too_long);
         let provider_argument = self.provider.is_none().then(|| quote!(#by_parameter,));
         let arguments: Vec<_> = (0..self.parameters.len()).map(argument).collect();
         let arguments = in_order(layout, &quote!(#event), &quote!(#options), &arguments);
         let call_slow = quote!(#slow_name(#provider_argument #arguments));
-        let cut_in_slow = too_long.map(|too_long| {
+        let cut_in_slow = (!outside.is_empty()).then(|| {
             quote! {
-                if #too_long {
+                if #(#outside)||* {
                     return #call_slow;
                 }
             }

@@ -452,13 +452,12 @@ fn counters(fields: &[Field], errors: &mut Errors) {
         };
         let known = fields[..at].iter().find(|other| other.ident == *named);
         let is_number = known.is_some_and(|other| {
+            let FieldType::Values(scalar, _, Shape::One) = other.kind else {
+                return false;
+            };
             matches!(
-                other.kind,
-                FieldType::Values(
-                    Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64,
-                    _,
-                    Shape::One
-                )
+                other.form.sized.unwrap_or(scalar),
+                Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64
             )
         });
         if !is_number {
@@ -466,7 +465,7 @@ fn counters(fields: &[Field], errors: &mut Errors) {
                 named.span(),
                 format!(
                     "the length or count of `{}` must be an earlier field of the event, of type `u8`, \
-                     `u16`, `u32` or `u64`; `{named}` is not",
+                     `u16`, `u32`, `u64`, or `usize` with `#[repr(…)]`; `{named}` is not",
                     field.ident
                 ),
             );

@@ -11,6 +11,9 @@ use crate::{
     Field, FieldType, Format, Provider, Representation, Shape, Structure, tracelogging::Types,
 };
 
+/// The size in bytes of a `usize` in memory.
+const IN_MEMORY: usize = 8;
+
 /// Returns the size in bytes of an element.
 ///
 /// # Errors
@@ -28,6 +31,20 @@ pub fn element_size(structure: &Structure, types: Types<'_>) -> syn::Result<usiz
     }
     let mut size = 0;
     for member in &structure.fields {
+        if let Some(sized) = member.form.sized
+            && sized.size() != Some(IN_MEMORY)
+        {
+            return Err(syn::Error::new_spanned(
+                &member.written,
+                format!(
+                    "the structure `{}` is the element of an array, and its member `{}` has more bytes \
+                     in memory than in the event; declare it as `{}`, or remove `#[repr({2})]`",
+                    structure.ident,
+                    member.ident,
+                    sized.name()
+                ),
+            ));
+        }
         size += member_size(member, types).ok_or_else(|| {
             syn::Error::new_spanned(
                 &member.written,

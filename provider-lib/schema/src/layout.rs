@@ -48,6 +48,7 @@ impl Leaf {
             Wire::CountedStructures(size) => size,
             Wire::Text(text) => text.unit(),
             Wire::Plain(..)
+            | Wire::Sized(_)
             | Wire::Map(_)
             | Wire::Fixed(..)
             | Wire::FixedStructures(..)
@@ -85,6 +86,8 @@ impl Leaf {
 pub enum Wire {
     /// A fixed-size value.
     Plain(Scalar, Format),
+    /// A `usize` or `isize` with the size of this integer.
+    Sized(Scalar),
     /// A value of a map's type.
     Map(Scalar),
     /// An array of a fixed number of values, without a count.
@@ -123,7 +126,9 @@ impl Wire {
     /// Returns the maximum size in bytes of the parts that cannot be cut.
     fn size(self) -> usize {
         match self {
-            Self::Plain(scalar, _) | Self::Map(scalar) => scalar.size().unwrap_or(0),
+            Self::Plain(scalar, _) | Self::Sized(scalar) | Self::Map(scalar) => {
+                scalar.size().unwrap_or(0)
+            }
             Self::Fixed(scalar, count) => scalar.size().unwrap_or(0) * usize::from(count),
             Self::FixedStructures(size, count) => size.saturating_mul(usize::from(count)),
             // Their sizes depend on the length or count before them.
@@ -155,9 +160,10 @@ impl BlockPart {
         let wire = leaf.map(|leaf| leaf.wire);
         let counter = leaf.and_then(|leaf| leaf.counter);
         match (self, wire) {
-            (Self::Value(_), Some(Wire::Plain(scalar, _) | Wire::Map(scalar))) => {
-                scalar.size().unwrap_or(0)
-            }
+            (
+                Self::Value(_),
+                Some(Wire::Plain(scalar, _) | Wire::Sized(scalar) | Wire::Map(scalar)),
+            ) => scalar.size().unwrap_or(0),
             (Self::Value(_), Some(Wire::CountedIpv6)) => 16,
             (Self::Length(_), _) => counter.and_then(Scalar::size).unwrap_or(2),
             (Self::Nul(_), Some(Wire::Terminated(text))) => text.unit(),
@@ -275,7 +281,12 @@ fn put_leaves(
     }
     path.push(field.ident.clone());
     let wire = match &field.kind {
-        FieldType::Values(scalar, format, shape) => Some(wire(*scalar, *format, *shape, encoding)),
+        FieldType::Values(scalar, format, shape) => Some(
+            field
+                .form
+                .sized
+                .map_or_else(|| wire(*scalar, *format, *shape, encoding), Wire::Sized),
+        ),
         FieldType::Structures(name, shape) => {
             let structure = types
                 .structure(name)
@@ -352,7 +363,7 @@ fn descriptors(leaves: &[Leaf]) -> Vec<DataDescriptor> {
     let mut block = Vec::new();
     for (at, leaf) in leaves.iter().enumerate() {
         match leaf.wire {
-            Wire::Plain(..) | Wire::Map(_) => block.push(BlockPart::Value(at)),
+            Wire::Plain(..) | Wire::Sized(_) | Wire::Map(_) => block.push(BlockPart::Value(at)),
             Wire::CountedIpv6 => block.extend([BlockPart::Length(at), BlockPart::Value(at)]),
             Wire::Fixed(..) | Wire::FixedStructures(..) | Wire::Sid => {
                 close(&mut descriptors, &mut block);

@@ -16,9 +16,20 @@ use super::{
 use crate::attribute;
 
 /// What to write for a `usize` that takes fewer bytes in an event.
-pub const NARROWER: &str = "a `usize` or `isize` has 64 bits in an event on every machine, so for \
-                            fewer bytes declare, for example, `size: u32` and pass \
-                            `u32::try_from(size).unwrap_or(u32::MAX)`";
+const NARROWER: &str = "a `usize` or `isize` has 64 bits in an event on every machine, and fewer with, \
+                        for example, `#[repr(u32)] size: usize`";
+
+/// The types that `#[repr(…)]` accepts.
+const SIZED: [Scalar; 8] = [
+    Scalar::U8,
+    Scalar::U16,
+    Scalar::U32,
+    Scalar::U64,
+    Scalar::I8,
+    Scalar::I16,
+    Scalar::I32,
+    Scalar::I64,
+];
 
 /// The form of a field, from its attributes.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +43,8 @@ pub struct Form {
     pub counted: bool,
     /// What an array is, if it is not an array: `#[bytes] [u8; 6]`, `#[text] [u16; 8]`.
     pub block: Option<Block>,
+    /// The integer that a `usize` or `isize` is in an event: `#[repr(u32)] usize`.
+    pub sized: Option<Scalar>,
     /// The location of the presentation.
     out_type_span: Option<Span>,
     /// The location of an attribute that only manifests can express.
@@ -62,6 +75,7 @@ impl Form {
     /// Returns `inType` and `outType` in a manifest, of a field with values of a type.
     #[must_use]
     pub fn manifest(&self, scalar: Scalar, format: Format) -> (InType, OutType) {
+        let scalar = self.sized.unwrap_or(scalar);
         let (in_type, out_type) = match (self.block, scalar) {
             (Some(Block::Bytes), _) => (InType::Binary, OutType::HexBinary),
             (Some(Block::Text), Scalar::U16) => (InType::UnicodeString, OutType::String),
@@ -88,7 +102,7 @@ impl Form {
         scalar: Scalar,
         format: Format,
     ) -> syn::Result<(InType, TlgOutType)> {
-        let (in_type, usual) = scalar.tracelogging(format);
+        let (in_type, usual) = self.sized.unwrap_or(scalar).tracelogging(format);
         let Some(out_type) = self.out_type else {
             return Ok((in_type, usual));
         };
@@ -195,6 +209,8 @@ pub struct Attributes {
     counter: Option<(Ident, Counter)>,
     counted: Option<Ident>,
     block: Option<(Ident, Block)>,
+    /// The attribute's name, and its argument.
+    sized: Option<(Ident, Ident, Scalar)>,
 }
 
 impl Attributes {
@@ -217,6 +233,10 @@ impl Attributes {
                     Block::Bytes
                 };
                 self.block = Some((word.clone(), block));
+            }
+            "repr" => {
+                let (argument, scalar) = sized(attribute)?;
+                self.sized = Some((word.clone(), argument, scalar));
             }
             _ => return Ok(false),
         }
@@ -279,6 +299,7 @@ impl Attributes {
                 ));
             }
         }
+        self.check_sized(scalar)?;
         let mut form = self.unchecked();
         if let Some((out_type, span)) = self.out_type {
             let (in_type, _) = form.manifest(scalar, format);
@@ -290,13 +311,44 @@ impl Attributes {
         Ok(form)
     }
 
+    /// Checks that a field of a type can have the size that it is given.
+    fn check_sized(&self, scalar: Scalar) -> syn::Result<()> {
+        let Some((word, argument, sized)) = &self.sized else {
+            return Ok(());
+        };
+        if !matches!(scalar, Scalar::Usize | Scalar::Isize) {
+            return Err(syn::Error::new(
+                word.span(),
+                format!(
+                    "`{word}` gives a `usize` or `isize` its size in the event, and does not apply to \
+                     `{}`; remove this attribute",
+                    scalar.name()
+                ),
+            ));
+        }
+        let is_signed = scalar.is_signed();
+        let is_possible = |one: &Scalar| one.is_signed() == is_signed;
+        if is_possible(sized) {
+            return Ok(());
+        }
+        Err(syn::Error::new(
+            argument.span(),
+            format!(
+                "`{}` cannot have the type `{argument}` in the event; supported: {}",
+                scalar.name(),
+                listed(is_possible)
+            ),
+        ))
+    }
+
     /// Returns the form of a field of a map's or structure's type, or of an array of structures.
     pub fn of_named(&self, shape: Shape) -> syn::Result<Form> {
         let counter = self.counter.as_ref().map(|(word, _)| word);
         let is_count = |word: &&Ident| shape == Shape::Counted && *word == "count";
         let wrong = counter.filter(|word| !is_count(word));
         let block = self.block.as_ref().map(|(word, _)| word);
-        if let Some(word) = wrong.or(block).or(self.counted.as_ref()) {
+        let sized = self.sized.as_ref().map(|(word, ..)| word);
+        if let Some(word) = wrong.or(block).or(self.counted.as_ref()).or(sized) {
             let what = match shape {
                 Shape::One => "a map or a structure, which is a single value",
                 Shape::Fixed(_) => "an array of a fixed length",
@@ -318,10 +370,36 @@ impl Attributes {
             counter: self.counter.as_ref().map(|(_, counter)| counter.clone()),
             counted: self.counted.is_some(),
             block: self.block.as_ref().map(|(_, block)| *block),
+            sized: self.sized.as_ref().map(|(.., scalar)| *scalar),
             out_type_span: self.out_type.map(|(_, span)| span),
             manifest_span: None,
         }
     }
+}
+
+/// Returns the names of types that `#[repr(…)]` accepts.
+fn listed(is_possible: impl Fn(&Scalar) -> bool) -> String {
+    let names = SIZED.iter().filter(|one| is_possible(one));
+    let names = names.map(|one| format!("`{}`", one.name()));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// Parses `#[repr(u32)]`.
+fn sized(attribute: &Attribute) -> syn::Result<(Ident, Scalar)> {
+    let argument: Ident = attribute.parse_args()?;
+    SIZED
+        .into_iter()
+        .find(|scalar| argument == scalar.name())
+        .map(|scalar| (argument.clone(), scalar))
+        .ok_or_else(|| {
+            syn::Error::new(
+                argument.span(),
+                format!(
+                    "a field cannot have the type `{argument}` in the event; supported: {}",
+                    listed(|_| true)
+                ),
+            )
+        })
 }
 
 /// Parses `#[out_type = "win:HexInt64"]`.
@@ -507,6 +585,19 @@ mod tests {
                 Shape::Fixed(6),
                 (In::AnsiString, Out::Utf8),
             ),
+            (
+                "#[repr(u16)]",
+                Scalar::Usize,
+                one,
+                (In::UInt16, Out::UnsignedShort),
+            ),
+            ("#[repr(i8)]", Scalar::Isize, one, (In::Int8, Out::Byte)),
+            (
+                "#[repr(u16)] #[out_type = \"win:Port\"]",
+                Scalar::Usize,
+                one,
+                (In::UInt16, Out::Port),
+            ),
         ] {
             let form = form(attributes, scalar, shape).unwrap();
             assert_eq!(
@@ -574,6 +665,30 @@ mod tests {
                 Scalar::U16,
                 Shape::Fixed(2),
                 "`bytes` applies to",
+            ),
+            (
+                "#[repr(u8)]",
+                Scalar::U64,
+                Shape::One,
+                "does not apply to `u64`",
+            ),
+            (
+                "#[repr(u8)]",
+                Scalar::Isize,
+                Shape::One,
+                "supported: `i8`, `i16`, `i32`, `i64`",
+            ),
+            (
+                "#[repr(usize)]",
+                Scalar::Usize,
+                Shape::One,
+                "cannot have the type `usize` in the event",
+            ),
+            (
+                "#[repr(u16)] #[out_type = \"xs:unsignedLong\"]",
+                Scalar::Usize,
+                Shape::One,
+                "cannot have the presentation `xs:unsignedLong`",
             ),
         ] {
             let error = form(attributes, scalar, shape).unwrap_err();

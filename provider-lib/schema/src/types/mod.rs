@@ -106,15 +106,11 @@ impl FieldOptions {
 }
 
 fn unknown(attribute: &Attribute) -> syn::Error {
-    if attribute.path().is_ident("repr") {
-        let text = format!("a field has the size of its type; {}", form::NARROWER);
-        return syn::Error::new_spanned(attribute.path(), text);
-    }
     syn::Error::new_spanned(
         attribute.path(),
         "a field cannot have this attribute; supported: `hex`, `json`, `xml`, `address`, `array`, \
-         `out_type = \"…\"`, `length(…)`, `count(…)`, `counted`, `bytes`, `text`, `name = \"…\"` and \
-         `tag = 0x…`",
+         `out_type = \"…\"`, `length(…)`, `count(…)`, `counted`, `bytes`, `text`, `repr(…)`, \
+         `name = \"…\"` and `tag = 0x…`",
     )
 }
 

@@ -362,6 +362,15 @@ impl Scalar {
         }
     }
 
+    /// Returns whether the type is a signed integer.
+    #[must_use]
+    pub const fn is_signed(self) -> bool {
+        matches!(
+            self,
+            Self::I8 | Self::I16 | Self::I32 | Self::I64 | Self::Isize
+        )
+    }
+
     /// Returns whether a parameter of the type borrows its value.
     #[must_use]
     pub const fn borrows(self) -> bool {

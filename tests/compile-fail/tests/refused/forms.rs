@@ -274,7 +274,7 @@ mod kinds {
     pub const TASK: u16 = 1;
 }
 
-// The size of a number is that of its type, and arrays of structures have counts in manifests.
+// Only `usize` and `isize` have a size of their own in events, and arrays of structures have counts in manifests.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod sizes {
     #[structure]
@@ -282,8 +282,32 @@ mod sizes {
         x: u32,
     }
 
+    #[structure]
+    pub struct Short {
+        #[repr(u32)]
+        length: usize,
+    }
+
     #[event(level = Info, keyword = none)]
-    pub fn represented(#[repr(u32)] size: usize);
+    pub fn fixed_size(#[repr(u32)] size: u64);
+    #[event(level = Info, keyword = none)]
+    pub fn unsigned(#[repr(u32)] offset: isize);
+    #[event(level = Info, keyword = none)]
+    pub fn negative(#[repr(i8)] size: usize);
+    #[event(level = Info, keyword = none)]
+    pub fn in_c(#[repr(C)] size: usize);
+    #[event(level = Info, keyword = none)]
+    pub fn whole(#[repr(u32)] place: Place);
+    #[event(level = Info, keyword = none)]
+    pub fn repeated(#[repr(u32)] sizes: [usize; 2]);
+    #[event(level = Info, keyword = none)]
+    pub fn numbers(#[repr(u32)] numbers: &[u64]);
+    #[event(level = Info, keyword = none)]
+    pub fn shorter(shorts: &[Short]);
+    #[event(id = 6, level = Info, keyword = none)]
+    pub fn signed_count(#[repr(i32)] count: isize, #[count(field = count)] places: &[Place]);
+    #[event(id = 7, level = Info, keyword = none)]
+    pub fn wide_count(count: usize, #[count(field = count)] places: &[Place]);
     #[event(id = 1, level = Info, keyword = none)]
     pub fn narrowed(#[length(u32)] size: usize);
     #[event(id = 2, level = Info, keyword = none)]
