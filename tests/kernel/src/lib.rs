@@ -70,7 +70,6 @@ pub mod fuzzing {
 }
 
 /// Access for the benchmark's timing. Not part of the public API.
-#[cfg(feature = "timing")]
 #[doc(hidden)]
 pub mod timing {
     pub use crate::harness::mapped::MappedImage;

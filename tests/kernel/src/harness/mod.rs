@@ -11,7 +11,6 @@ pub mod file;
 pub mod image;
 pub mod kernel;
 pub mod left;
-#[cfg(feature = "timing")]
 pub mod mapped;
 pub mod program;
 pub mod recording;
