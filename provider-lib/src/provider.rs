@@ -260,7 +260,8 @@ pub struct Provider<S: ?Sized = [Stripe]> {
 ///
 /// Each write in progress is counted in the stripe of its stack, so that writes on different
 /// processors mostly change different cache lines. A stripe takes 64 bytes, or 128 on ARM64; one is
-/// enough for a driver that writes few events. Two threads use the same stripe with a probability of about 1 in `N`.
+/// enough for a driver that writes few events. Two threads use the same stripe with a probability of
+/// about 1 in `N`.
 ///
 /// ```
 /// use wdk_etw::{StripedProvider, guid_of_name, traits};

@@ -17,10 +17,10 @@ const REASON: u32 = 1 << 26;
 /// The low bits, which count the writes in progress.
 const COUNT: u32 = REASON - 1;
 /// The reason that there is no valid handle, in units. It outweighs all [`Reason`]s, also when one
-/// thread removes these while another still adds them: an open stripe has at least −7 units, and a
-/// closed one at most −9.
+/// thread removes these while another still adds them: an open slot has at least −3 units, and a
+/// closed one at most −13.
 const CLOSED: u32 = 16;
-/// A stripe with more units than this is open.
+/// A slot with more units than this is open.
 const OPEN_ABOVE: i32 = -8;
 
 const _: () = {
