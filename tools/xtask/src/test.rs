@@ -244,12 +244,14 @@ pub fn run(deep: bool) -> Result<()> {
         requirements::check,
     )?;
     at_once(
-        || check_sources(tools.client, &mut not_run),
+        || {
+            check_sources(tools.client, &mut not_run)?;
+            step("Building the driver package", || {
+                run_quietly(&mut cargo(&["make", "package"]))
+            })
+        },
         || check_drivers(&tools),
     )?;
-    step_with_output("Building the driver package", || {
-        process::run(&mut cargo(&["make", "package"]))
-    })?;
     let goldens = step(
         "Fetching mc.exe's goldens from published packages",
         goldens::fetch,
