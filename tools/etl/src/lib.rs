@@ -13,6 +13,7 @@
 //! - [`compression`]: the compression of buffers.
 //! - [`read`]: traces, including damaged ones.
 //! - [`mod@decode`]: decoding of events with their own metadata or with a manifest.
+//! - [`kernel`]: decoding of kernel events, classic events and WPP messages.
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.
@@ -28,6 +29,7 @@ mod guid;
 pub mod header;
 pub mod image;
 pub mod json;
+pub mod kernel;
 mod layout;
 pub mod merge;
 pub mod read;
