@@ -30,6 +30,8 @@ pub const FLAG_PROCESSOR_INDEX: u16 = 0x20;
 
 /// `BufferFlag`: the records are compressed (ETL-2.14).
 pub const FLAG_COMPRESSED: u16 = 0x40;
+/// Plain buffers in a compressed file have a whole number of these on disk (ETL-12.3).
+pub const SECTOR: usize = 512;
 /// Offset of the number of used bytes in a buffer header (ETL-2.11).
 pub const USED_OFFSET: usize = 0x30;
 
