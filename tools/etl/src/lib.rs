@@ -14,6 +14,7 @@
 //! - [`read`]: traces, including damaged ones.
 //! - [`mod@decode`]: decoding of events with their own metadata or with a manifest.
 //! - [`kernel`]: decoding of kernel events, classic events and WPP messages.
+//! - [`names`]: processes, threads and images by number; [`stacks`]: stacks joined with their events.
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.
@@ -32,12 +33,14 @@ pub mod json;
 pub mod kernel;
 mod layout;
 pub mod merge;
+pub mod names;
 pub mod read;
 pub mod record;
 pub mod report;
 pub mod select;
 pub mod show;
 pub mod spans;
+pub mod stacks;
 pub mod stats;
 pub mod table;
 pub mod time;
