@@ -9,10 +9,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use etw_wire::Guid;
-
-use crate::decode::{Decoded, Kind, Stack, Value};
+use crate::decode::{Decoded, Kind, Value};
 use crate::kernel;
+use crate::symbols::{SymbolId, Symbols};
 
 /// The process whose images are those of the kernel; the idle process has some of them as well.
 const SYSTEM: u32 = 4;
@@ -83,17 +82,6 @@ impl Image {
     pub fn file_name(&self) -> &str {
         self.path.rsplit(['\\', '/']).next().unwrap_or(&self.path)
     }
-}
-
-/// The identity of the symbols of an image (`CodeView` record RSDS).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SymbolId {
-    /// The GUID of the PDB.
-    pub guid: Guid,
-    /// The age of the PDB.
-    pub age: u32,
-    /// The name of the PDB.
-    pub pdb: Arc<str>,
 }
 
 /// Names by process id, thread id and address.
@@ -412,8 +400,8 @@ impl Names {
         Some(format!("{}+{offset:#x}", image.file_name()))
     }
 
-    /// Fills in the names of an event's process and thread, the process if only the thread is known,
-    /// and the places of the frames of its stack.
+    /// Fills in the names of an event's process and thread, and the process if only the thread is
+    /// known.
     pub fn resolve(&self, event: &mut Decoded) {
         let time = event.timestamp;
         if let Some(thread) = self.thread(event.thread_id, time) {
@@ -425,16 +413,38 @@ impl Names {
         if let Some(process) = self.process(event.process_id, time) {
             event.process_name = Some(Arc::clone(&process.image));
         }
-        if let Some(stack) = &mut event.stack {
-            self.place_frames(stack, event.process_id, time);
-        }
     }
 
-    fn place_frames(&self, stack: &mut Stack, process: u32, time: i64) {
+    /// Fills in the places of the frames of an event's stack: image and offset, or image and
+    /// function with the offset in it, such as `driver.sys!DriverEntry+0x10`.
+    pub fn place_frames(&self, event: &mut Decoded, symbols: &Symbols) {
+        let Some(stack) = &mut event.stack else {
+            return;
+        };
+        let time = event.timestamp;
+        let process = if event.process_id == u32::MAX {
+            let thread = self.thread(event.thread_id, time);
+            thread.map_or(u32::MAX, |thread| thread.process)
+        } else {
+            event.process_id
+        };
         for frame in &mut stack.frames {
-            if let Some(place) = self.place(process, frame.address, time) {
-                frame.place = Some(place.into());
-            }
+            let Some(image) = self.image(process, frame.address, time) else {
+                continue;
+            };
+            let name = image.file_name();
+            let offset = frame.address - image.base;
+            let function = if symbols.is_empty() {
+                None
+            } else {
+                let id = self.symbols(process, frame.address, time);
+                symbols.function(name, id, offset)
+            };
+            let place = function.map_or_else(
+                || format!("{name}+{offset:#x}"),
+                |function| format!("{name}!{function}"),
+            );
+            frame.place = Some(place.into());
         }
     }
 }

@@ -3,6 +3,7 @@
 use etl_file::kernel;
 use etl_file::names::{Names, Running};
 use etl_file::stacks::{Definitions, Joiner, StackCounts};
+use etl_file::symbols::Symbols;
 use etl_file::write::{ClassicRecord, KernelForm, KernelRecord};
 use etl_file::{Clock, ClockType, Decoded, FileTime, Guid};
 
@@ -412,7 +413,7 @@ fn frames_get_their_images() {
         plain(100),
         stack(101, 100, 9, &[NTOSKRNL + 0x10, APP + 0x20, 5]),
     ]);
-    names.resolve(&mut out[0]);
+    names.place_frames(&mut out[0], &Symbols::new());
     let places: Vec<Option<&str>> = out[0]
         .stack
         .iter()
