@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(plain(Value::Binary(vec![1, 0xAB])), "\"#01ab\"");
         let named = Value::Named {
             value: 2,
-            name: "Read".to_owned(),
+            name: "Read".into(),
         };
         assert_eq!(plain(named), r#"{"n":"Read","v":2}"#);
         let members = vec![("x".into(), Value::Bool(true)), ("x".into(), Value::Null)];
