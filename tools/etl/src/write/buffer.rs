@@ -118,8 +118,6 @@ impl Buffer {
     pub fn try_append_encoded(&mut self, record: &[u8]) -> Result<(), AppendError> {
         let size = record.len();
         let parsed = parse(record)
-            .filter(|parsed| parsed.bad_item.is_none())
-            .map(|parsed| parsed.record)
             .filter(|parsed| parsed.encode().is_ok_and(|encoded| encoded == record))
             .ok_or(AppendError::NotARecord { size })?;
         self.try_append(&parsed)
@@ -183,7 +181,7 @@ impl Buffer {
             let Some(parsed) = rest.get(..size).and_then(parse) else {
                 break; // not reached: only whole records are appended
             };
-            events.push(parsed.record);
+            events.push(parsed);
             rest = rest.get(layout::align8(size)..).unwrap_or_default();
         }
         events
