@@ -125,6 +125,23 @@ pub enum Problem {
     /// The user data does not match its schema.
     #[error(transparent)]
     Payload(PayloadError),
+    /// Bytes follow the last field of a kernel event.
+    #[error("{bytes} bytes follow the last known field")]
+    Surplus {
+        /// The number of bytes.
+        bytes: usize,
+    },
+    /// The layout of this version of a kernel event is unknown.
+    #[error("version {version} of this kernel event is unknown; the last known version is {last}")]
+    UnknownVersion {
+        /// The version.
+        version: u16,
+        /// The last version that is known.
+        last: u8,
+    },
+    /// The layout of a kernel event is unknown.
+    #[error("the layout of this kernel event is unknown")]
+    UnknownKernelEvent,
 }
 
 /// Decodes an event with its own metadata, or with a manifest.

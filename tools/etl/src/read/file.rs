@@ -12,14 +12,19 @@ use super::loaded::{LoadedBuffer, Part, Reused};
 use super::other::Form;
 use super::records::Records;
 use super::to_u64;
+use crate::compression;
 use crate::header::log_file_mode;
 use crate::layout;
 use crate::time::Clock;
 
 /// The maximum size of a buffer: that of a session of Windows.
-pub(super) const MAX_BUFFER: usize = 16 << 20;
+const MAX_BUFFER: usize = compression::MAX_SIZE;
 /// The minimum size of a buffer: its header and the header of a record.
 const MIN_BUFFER: usize = layout::BUFFER_HEADER + layout::SYSTEM_HEADER;
+/// The size of a buffer without records.
+const MIN_SIZE: u64 = 72;
+/// The bytes at the start of a compressed buffer from which its first record is decompressed.
+const COMPRESSED_PROBE: usize = 1024;
 /// The bytes of a buffer that the index needs: the buffer's header and the part of the first
 /// record that contains its time stamp.
 const PROBE: usize = layout::BUFFER_HEADER + layout::SYSTEM_HEADER;
@@ -48,6 +53,8 @@ struct Index {
     stride: u64,
     /// The size of every buffer, if they have equal sizes.
     size: u32,
+    /// True if each buffer has its own size, as in compressed files.
+    by_size: bool,
     /// The offsets of the buffers, if they have different sizes.
     offsets: Vec<u64>,
     /// The time stamp of the first record of each buffer.
@@ -184,13 +191,38 @@ impl<R: Read + Seek> TraceFile<R> {
             return Ok(None);
         };
         let mut bytes = std::mem::take(&mut reused.bytes);
-        read_at(&mut self.source, info.offset, used, &mut bytes)?;
+        let mut damages = Vec::new();
+        if info.flags & layout::FLAG_COMPRESSED == 0 {
+            read_at(&mut self.source, info.offset, used, &mut bytes)?;
+        } else {
+            let size = usize::try_from(info.size).unwrap_or(MAX_BUFFER);
+            let mut content = Vec::new();
+            read_at(&mut self.source, info.offset, size, &mut content)?;
+            let whole = content.len() == size;
+            let content = content.get(layout::BUFFER_HEADER..).unwrap_or_default();
+            let mut records = Vec::new();
+            let wanted = used - layout::BUFFER_HEADER;
+            if let Err(error) = compression::decompress_into(content, wanted, &mut records)
+                // The end of the file is listed already.
+                && whole
+            {
+                damages.push(Damage {
+                    offset: info.offset + to_u64(layout::BUFFER_HEADER),
+                    buffer: number,
+                    kind: DamageKind::Compression(error),
+                });
+            }
+            // Keeps the place of the header, so that offsets count from the buffer's start.
+            bytes.clear();
+            bytes.resize(layout::BUFFER_HEADER, 0);
+            bytes.append(&mut records);
+        }
         let part = Part {
             cut: bytes.len() < used,
             info,
             number,
             bytes,
-            damages: Vec::new(),
+            damages,
         };
         Ok(Some(LoadedBuffer::new(part, reused, self.clock)))
     }
@@ -223,20 +255,24 @@ impl<R: Read + Seek> TraceFile<R> {
 
     /// Returns the number of used bytes of a buffer, if it can be read, and what is wrong with it.
     fn used(&self, info: &BufferInfo) -> (Option<usize>, Option<(usize, DamageKind)>) {
-        let size = self.index.size;
-        if info.size != size {
+        let size = info.size;
+        if !self.index.by_size && size != self.index.size {
             let kind = DamageKind::BufferSize {
-                expected: size,
-                found: info.size,
+                expected: self.index.size,
+                found: size,
             };
             return (None, Some((0, kind)));
         }
-        if info.flags & layout::FLAG_COMPRESSED != 0 {
-            return (None, Some((0, DamageKind::Compressed)));
-        }
+        let room = if info.flags & layout::FLAG_COMPRESSED == 0 {
+            usize::try_from(size).unwrap_or(MAX_BUFFER)
+        } else {
+            MAX_BUFFER
+        };
         let plausible = |used: u32| {
-            let used_bytes = usize::try_from(used).ok()?;
-            (layout::BUFFER_HEADER <= used_bytes && used <= size).then_some(used_bytes)
+            let used = usize::try_from(used).ok()?;
+            (layout::BUFFER_HEADER..=room)
+                .contains(&used)
+                .then_some(used)
         };
         match plausible(info.used) {
             Some(used) => (Some(used), None),
@@ -258,15 +294,45 @@ impl<R: Read + Seek> TraceFile<R> {
         let mut never_written: u64 = 0;
         let mut number: u32 = 0;
         let mut offset = 0;
+        let mut distance = self.index.stride;
+        read_at(&mut self.source, distance, PROBE, &mut probe)?;
+        let second = BufferInfo::parse(&probe, distance);
+        self.index.by_size = self.header.session.is_compressed()
+            || second.is_some_and(|second| second.flags & layout::FLAG_COMPRESSED != 0);
         while offset < self.length && number < u32::MAX {
             read_at(&mut self.source, offset, PROBE.min(stride), &mut probe)?;
             let present = self.length - offset;
+            if self.index.by_size {
+                // Buffers follow one another without gaps, each with its own size (ETL-12.2).
+                let size = probe
+                    .first_chunk()
+                    .map_or(0, |size| u32::from_le_bytes(*size));
+                let is_whole = layout::BUFFER_HEADER <= probe.len();
+                if is_whole && is_blank(&probe) {
+                    break; // preallocated
+                }
+                distance = u64::from(size);
+                let valid = MIN_SIZE..=to_u64(MAX_BUFFER);
+                if !is_whole {
+                    distance = distance.max(MIN_SIZE);
+                } else if !valid.contains(&distance) {
+                    self.damages.push(Damage {
+                        offset,
+                        buffer: number,
+                        kind: DamageKind::BufferSize {
+                            expected: self.header.session.buffer_size,
+                            found: size,
+                        },
+                    });
+                    break;
+                }
+            }
             // The space after the last written buffer is preallocated.
             if is_blank(&probe) {
                 never_written += 1;
             } else {
                 self.note_never_written(&mut never_written, offset);
-                let whole = present >= self.index.stride;
+                let whole = present >= distance;
                 if !whole {
                     let present = usize::try_from(present).unwrap_or(stride);
                     self.damages.push(Damage {
@@ -276,12 +342,15 @@ impl<R: Read + Seek> TraceFile<R> {
                     });
                 }
                 self.index.first.push(i64::MAX);
+                if self.index.by_size {
+                    self.index.offsets.push(offset);
+                }
                 if let Some(info) = BufferInfo::parse(&probe, offset) {
                     self.index_buffer(&info, number, &probe, &mut processors)?;
                 }
             }
             number += 1;
-            offset += self.index.stride;
+            offset += distance;
         }
         self.index.processors = processors.len();
         let first = &self.index.first;
@@ -334,7 +403,13 @@ impl<R: Read + Seek> TraceFile<R> {
         let Some(used) = used else {
             return Ok(());
         };
-        let first = match first_timestamp(probe, used, number) {
+        let compressed = info.flags & layout::FLAG_COMPRESSED != 0;
+        let first = if compressed {
+            self.first_compressed(info, used)?
+        } else {
+            first_timestamp(probe, used, number)
+        };
+        let first = match first {
             Some(first) => first,
             // The first record has no time stamp, or is the header event.
             None => {
@@ -355,6 +430,28 @@ impl<R: Read + Seek> TraceFile<R> {
         self.index.largest = self.index.largest.max(used);
         processors.insert(info.processor);
         Ok(())
+    }
+}
+
+impl<R: Read + Seek> TraceFile<R> {
+    /// Returns the time stamp of a compressed buffer's first record, if the start of the buffer
+    /// contains it.
+    fn first_compressed(
+        &mut self,
+        info: &BufferInfo,
+        used: usize,
+    ) -> Result<Option<i64>, ReadError> {
+        let size = usize::try_from(info.size).unwrap_or(MAX_BUFFER);
+        let mut content = Vec::new();
+        let wanted = size.min(COMPRESSED_PROBE);
+        read_at(&mut self.source, info.offset, wanted, &mut content)?;
+        let content = content.get(layout::BUFFER_HEADER..).unwrap_or_default();
+        let mut start = Vec::new();
+        // The rest of the buffer is missing, but the bytes before it are decompressed.
+        let _truncated =
+            compression::decompress_into(content, used - layout::BUFFER_HEADER, &mut start);
+        let form = start.first_chunk().and_then(|first| Form::of(*first));
+        Ok(form.and_then(|form| form.timestamp(&start)))
     }
 }
 

@@ -89,25 +89,6 @@ impl fmt::Display for OtherKind {
     }
 }
 
-/// The fields of a WPP message before its time stamp, by the flag that marks them: a sequence
-/// number, a GUID, a component id.
-const WPP_BEFORE_TIME: [(u16, usize); 3] = [(0x01, 4), (0x02, 16), (0x04, 4)];
-/// The flag of a WPP message that has a time stamp.
-const WPP_TIME: u16 = 0x08;
-
-/// Returns the time stamp of a WPP message, if it has one.
-fn wpp_timestamp(record: &[u8]) -> Option<i64> {
-    let mut c = Cursor::new(record);
-    c.take(6)?; // size, marker and message number
-    let flags = c.u16()?;
-    for (flag, size) in WPP_BEFORE_TIME {
-        if flags & flag != 0 {
-            c.take(size)?;
-        }
-    }
-    (flags & WPP_TIME != 0).then(|| c.i64())?
-}
-
 /// The form of a record, determined by its first dword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -172,7 +153,7 @@ impl Form {
             | Self::Classic
             | Self::ClassicInstance => 16,
             Self::PerfInfo => 8,
-            Self::Wpp => return wpp_timestamp(record),
+            Self::Wpp => layout::timestamp_offset(record)?,
             Self::Unknown(_) => return None,
         };
         let bytes = record.get(offset..)?.first_chunk()?;
