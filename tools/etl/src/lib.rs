@@ -53,7 +53,7 @@ pub use decode::catalog::{self, Catalog};
 pub use decode::{Decoded, decode};
 pub use etw_wire::Guid;
 pub use header::LogFileHeader;
-pub use read::{Event, Trace};
+pub use read::{Event, Trace, TraceFile};
 pub use record::{EncodedRecord, EventDescriptor, EventRecord, ExtendedItem};
 pub use select::Selection;
 pub use time::{Clock, ClockType, FileTime};

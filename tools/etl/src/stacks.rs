@@ -4,7 +4,7 @@
 //! thread of the event. It comes after the event, perhaps from another processor. Its frames are in
 //! the record, or the record has a key and other records define the stacks of keys. A definition
 //! comes after the references, keys are reused, and kernel and user stacks have keys of their own
-//! (ETL-11).
+//! (ETL-15).
 //!
 //! [`Definitions`] come from a first pass over the trace. In the second pass, a [`Joiner`] keeps a
 //! window of events that wait for their stacks. Both are bounded; what does not fit, and what
