@@ -32,16 +32,18 @@ enum Part {
 }
 
 impl Part {
-    /// Returns the part that has an address: kernel addresses have the highest bit of the pointer
-    /// size of the trace.
-    const fn of(address: u64) -> Self {
-        let narrow = address <= 0xFFFF_FFFF;
+    /// Returns the part that a stack begins with, or `None` for an empty one. Kernel addresses have
+    /// the highest bit of the trace's pointer size, which is 32 bits if every frame fits in them:
+    /// among wider frames, the 32-bit code of a process may use all 32 bits.
+    fn of(mut stack: impl Iterator<Item = u64>) -> Option<Self> {
+        let first = stack.next()?;
+        let narrow = first <= 0xFFFF_FFFF && stack.all(|frame| frame <= 0xFFFF_FFFF);
         let kernel = if narrow {
-            address >= 0x8000_0000
+            first >= 0x8000_0000
         } else {
-            address >> 63 != 0
+            first >> 63 != 0
         };
-        if kernel { Self::Kernel } else { Self::User }
+        Some(if kernel { Self::Kernel } else { Self::User })
     }
 }
 
@@ -77,7 +79,7 @@ impl Definitions {
         else {
             return;
         };
-        let Some(part) = frames.first().map(|address| Part::of(*address)) else {
+        let Some(part) = Part::of(frames.iter().copied()) else {
             return;
         };
         if self.frames + frames.len() > Self::MAX_FRAMES {
@@ -288,6 +290,7 @@ impl<T> Joiner<T> {
             return false;
         };
         let mut best = None;
+        let mut others = Vec::new();
         for number in numbers {
             let Some((event, _)) = usize::try_from(number - self.left)
                 .ok()
@@ -306,7 +309,14 @@ impl<T> Joiner<T> {
             if event.process_id == u32::MAX && best.is_none() {
                 best = Some(*number);
             }
+            others.push(*number);
         }
+        // The clock's reading alone nearly always identifies an event, whose record may name the
+        // thread that it is about instead of the one that writes it.
+        let best = match (best, others.as_slice()) {
+            (None, [only]) => Some(*only),
+            _ => best,
+        };
         let event = best
             .and_then(|number| usize::try_from(number - self.left).ok())
             .and_then(|at| self.window.get_mut(at));
@@ -322,7 +332,7 @@ impl<T> Joiner<T> {
 
 /// Adds frames to a stack: those of the kernel come before those of user mode.
 fn add(stack: &mut Stack, addresses: &[u64]) {
-    let part = |frame: Option<&Frame>| frame.map(|frame| Part::of(frame.address));
+    let part = |stack: &[Frame]| Part::of(stack.iter().map(|frame| frame.address));
     let new: Vec<Frame> = addresses
         .iter()
         .map(|&address| Frame {
@@ -331,7 +341,7 @@ fn add(stack: &mut Stack, addresses: &[u64]) {
         })
         .collect();
     let kernel_after_user =
-        part(new.first()) == Some(Part::Kernel) && part(stack.frames.first()) == Some(Part::User);
+        part(&new) == Some(Part::Kernel) && part(&stack.frames) == Some(Part::User);
     if kernel_after_user {
         stack.frames.splice(0..0, new);
     } else {

@@ -314,7 +314,8 @@ fn a_stack_joins_the_event_with_its_time_and_thread() {
         // The kernel's half comes later, and is shown first.
         stack(5001, 100, 9, &[NTOSKRNL + 1]),
         stack(5002, 102, 9, &[1]),
-        stack(5003, 101, 11, &[1]),
+        // Two events have this time.
+        stack(5003, 100, 11, &[1]),
     ]);
     assert_eq!(
         counts,
@@ -340,6 +341,34 @@ fn a_performance_record_gets_its_stack_by_time() {
         }
     );
     assert_eq!(frames(&out[0]), [NTOSKRNL]);
+}
+
+// Events about a thread, such as its becoming ready, may name it in the header.
+#[test]
+fn the_only_event_of_a_time_gets_its_stack_whatever_thread_it_names() {
+    let (out, counts) = joined(&[plain(101), stack(5003, 101, 11, &[NTOSKRNL])]);
+    assert_eq!((counts.joined, counts.unmatched), (1, 0));
+    assert_eq!(frames(&out[0]), [NTOSKRNL]);
+}
+
+#[test]
+fn addresses_of_32_bit_code_among_wider_ones_are_of_user_mode() {
+    let wow64: &[u64] = &[0x9000_0000, APP];
+    let (out, counts) = joined(&[
+        plain(100),
+        keyed(0x1826, 111, 100, 9, 5),
+        definition(0x1823, 120, 5, wow64),
+        plain(200),
+        stack(210, 200, 9, wow64),
+        stack(211, 200, 9, &[NTOSKRNL]),
+    ]);
+    assert_eq!((counts.joined, counts.unmatched), (3, 0));
+    let events: Vec<Vec<u64>> = out
+        .iter()
+        .filter(|event| event.event_name.as_deref() == Some("Terminate"))
+        .map(frames)
+        .collect();
+    assert_eq!(events, [wow64, &[NTOSKRNL, 0x9000_0000, APP]]);
 }
 
 #[test]
