@@ -4,6 +4,7 @@
 mod kernel_fixture;
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::fs;
 use std::io::Cursor;
 
@@ -75,7 +76,10 @@ fn raw(value: &Value) -> Json {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
 }
 
 /// The events that dissect.etl reads differently or not at all, and the reason. The key is the
@@ -122,7 +126,7 @@ const DISAGREEMENTS: &[(&str, &str)] = &[
     ("PerfInfo/Mark v0", "its padding is a character"),
 ];
 
-/// Microsoft's page, TraceEvent and LinuxKI have a vector of 8 bits and 16 reserved bits.
+/// Microsoft's page, `TraceEvent` and `LinuxKI` have a vector of 8 bits and 16 reserved bits.
 const VECTOR: &str = "its vector has 16 bits, and 8 bits are reserved";
 /// `Extension("WmiTime")` has 64 bits on every machine.
 const WMI_TIME: &str = "its InitialTime has the size of a pointer";
@@ -134,10 +138,8 @@ const LIST: &str = "its list of addresses has a single one";
 
 fn compare(theirs: &Json, ours: &kernel::Record) -> Result<bool, String> {
     let Some(fields) = theirs["fields"].as_object() else {
-        return match theirs.get("error") {
-            Some(error) => Err(format!("dissect.etl fails: {error}")),
-            None => Ok(false),
-        };
+        let failed = |error| Err(format!("dissect.etl fails: {error}"));
+        return theirs.get("error").map_or(Ok(false), failed);
     };
     let same = ours.fields.len() == fields.len()
         && ours

@@ -134,11 +134,11 @@ fn data(inputs: &[Input<'_>], catalog: &Catalog) -> Data {
     let mut counts: BTreeMap<(usize, String, usize), u64> = BTreeMap::new();
     let mut rows = Vec::with_capacity(events.len());
     for event in &events {
-        let provider = event.provider_name.clone();
+        let provider = event.provider_name.as_deref().map(str::to_owned);
         let provider = providers.number(provider.unwrap_or_else(|| event.provider.to_string()));
-        let name = event.event_name.clone();
+        let name = event.event_name.as_deref().map(str::to_owned);
         let name = name.unwrap_or_else(|| format!("id {}", event.descriptor.id));
-        let level = event.level_name.clone();
+        let level = event.level_name.as_deref().map(str::to_owned);
         let level = levels.number(level.unwrap_or_else(|| event.descriptor.level.to_string()));
         *counts.entry((provider, name.clone(), level)).or_default() += 1;
         let activity = if event.activity == Guid::NULL {
