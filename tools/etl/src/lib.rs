@@ -15,6 +15,7 @@
 //! - [`mod@decode`]: decoding of events with their own metadata or with a manifest.
 //! - [`kernel`]: decoding of kernel events, classic events and WPP messages.
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
+//! - [`schemas`]: the schemas that traces contain themselves.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.
 //! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: output as tables and for programs,
@@ -44,6 +45,7 @@ pub mod time;
 pub mod write;
 
 pub use decode::catalog::{self, Catalog};
+pub use decode::schemas;
 pub use decode::{Decoded, decode};
 pub use etw_wire::Guid;
 pub use header::LogFileHeader;
