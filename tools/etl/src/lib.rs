@@ -17,8 +17,8 @@
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.
-//! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: output as tables and for programs,
-//!   spreadsheets and timelines; [`stats`]: counts.
+//! - [`table`], [`json`], [`mod@csv`], [`perfetto`] and [`chrome`]: output as tables and for
+//!   programs, spreadsheets and timelines; [`stats`]: counts.
 
 pub mod chrome;
 pub mod compression;
@@ -32,6 +32,7 @@ pub mod json;
 pub mod kernel;
 mod layout;
 pub mod merge;
+pub mod perfetto;
 pub mod read;
 pub mod record;
 pub mod report;
