@@ -4,7 +4,7 @@ use std::{io, sync::LazyLock};
 
 use etl_file::{
     Catalog, Decoded, Event, LogFileHeader, Selection, Trace, chrome, csv, decode, json, merge,
-    read::{PointerSize, ReadError, Record},
+    read::{BufferInfo, PointerSize, ReadError, Record},
     report, stats, table,
     write::{AppendError, Buffer, Finish, LogFile},
 };
@@ -113,6 +113,10 @@ fn check_refusal(error: &ReadError, length: usize) -> String {
 fn check_places(trace: &Trace, length: usize) {
     let buffers = trace.buffers();
     let size = buffers.first().expect("there is a first buffer").size;
+    let compressed = |buffer: &BufferInfo| buffer.flags & 0x40 != 0;
+    if trace.header().session.is_compressed() || buffers.iter().any(compressed) {
+        return check_compressed_places(trace, length);
+    }
     let count = length.div_ceil(size as usize);
     assert!(buffers.len() <= count);
     for buffer in buffers {
@@ -141,6 +145,25 @@ fn check_places(trace: &Trace, length: usize) {
         places.push(damage.offset);
     }
     in_order(&places);
+}
+
+/// Checks the offsets in a trace whose buffers have different sizes. Records of compressed buffers
+/// have the offsets that they have in the uncompressed buffer, counted from the buffer's start.
+fn check_compressed_places(trace: &Trace, length: usize) {
+    let buffers = trace.buffers();
+    assert!(buffers.is_sorted_by_key(|buffer| buffer.offset));
+    assert!(buffers.iter().all(|buffer| place(buffer.offset) < length));
+    let places = trace.records().iter().map(|record| match record {
+        Record::Event(event) => (event.buffer, event.offset),
+        Record::Other(other) => (other.buffer, other.offset),
+    });
+    assert!(places.is_sorted());
+    assert!(
+        trace
+            .damages()
+            .is_sorted_by_key(|damage| (damage.buffer, damage.offset))
+    );
+    trace.damages().iter().for_each(assert_sentence);
 }
 
 /// Writes the first events to a new file, and reads it.

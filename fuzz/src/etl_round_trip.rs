@@ -176,7 +176,6 @@ fn corrected(header: LogFileHeader) -> LogFileHeader {
         clock: ClockType::from_raw(header.clock.raw() % 3 + 1),
         perf_frequency: header.perf_frequency.saturating_abs().max(1),
         cpu_mhz: header.cpu_mhz.max(1),
-        log_file_mode: header.log_file_mode & !log_file_mode::COMPRESSED,
         session_name: clean(&header.session_name),
         log_file_name: clean(&header.log_file_name),
         ..header
@@ -206,6 +205,7 @@ struct Writer {
     slots: Vec<Slot>,
     sequence: i64,
     losses: Losses,
+    compressed: bool,
     written: Written,
 }
 
@@ -214,6 +214,8 @@ struct Writer {
 pub struct Written {
     /// The clock.
     pub clock: ClockType,
+    /// True if the file is compressed.
+    pub compressed: bool,
     /// True if the session's header was rejected and replaced by a similar valid one.
     pub corrected: bool,
     /// The events in the file.
@@ -267,8 +269,10 @@ pub fn check(session: &Session) -> Written {
         slots: Vec::new(),
         sequence: 1,
         losses: Losses::default(),
+        compressed: header.is_compressed(),
         written: Written {
             clock: header.clock,
+            compressed: header.is_compressed(),
             corrected: is_corrected,
             ..Written::default()
         },
@@ -349,6 +353,7 @@ impl Writer {
         match result {
             Err(WriteError::EmptyBuffer) => return assert!(records.is_empty()),
             Err(WriteError::NothingToReplace) => return assert!(self.slots.is_empty()),
+            Err(WriteError::Compressed) => return assert!(replace && self.compressed),
             Err(error) => panic!("{error}"),
             Ok(()) => {}
         }

@@ -45,7 +45,10 @@ pub fn check(data: &[u8]) -> Result<Described, String> {
     payload::check(&schema, user_data);
     let event = event(metadata, user_data);
     let decoded = decode(&event, &Catalog::new());
-    assert_eq!(decoded.event_name.as_ref(), Some(&schema.event_name));
+    assert_eq!(
+        decoded.event_name.as_deref(),
+        Some(schema.event_name.as_str())
+    );
     let alone = schema.decode(user_data, event.pointer_size);
     assert_eq!(decoded.leftover, alone.leftover);
     assert_eq!(decoded.fields.len(), alone.fields.len());

@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, fmt::Debug, fs, path::Path};
 use arbitrary::{Arbitrary, Unstructured};
 use etl_file::{ClockType, decode::ProviderTraits};
 use etw_fuzz::{
+    compression,
     etl_read::{self, Contents},
     etl_round_trip::{self, Session, Written},
     filter_data,
@@ -20,7 +21,8 @@ use etw_fuzz::{
 };
 
 /// The targets, each with the test of its seeds.
-const TESTS: [(&str, fn()); 11] = [
+const TESTS: [(&str, fn()); 12] = [
+    ("compression", compression_seeds),
     ("etl_read", etl_read_seeds),
     ("etl_round_trip", etl_round_trip_seeds),
     ("filter_data", filter_data_seeds),
@@ -118,6 +120,24 @@ fn assert_reached<T: Debug + PartialEq>(
 }
 
 #[test]
+fn compression_seeds() {
+    assert_reached(
+        "compression",
+        compression::check,
+        &[
+            ("literals", Ok(26)),
+            ("overlapping", Ok(300)),
+            ("long_matches", Ok(70_580)),
+            ("surplus_flags", Ok(32)),
+            ("records", Ok(0x1000)),
+            ("cut", Err("the compressed data ends after")),
+            ("before_the_start", Err("a match starts 2 bytes back")),
+            ("wrong_length", Err("21 is not a valid match length")),
+        ],
+    );
+}
+
+#[test]
 fn etl_read_seeds() {
     let sound = |events, decoded, spans| Contents {
         events,
@@ -161,6 +181,9 @@ fn etl_read_seeds() {
             ("damaged_records.etl", Ok(damaged(2, 1, 3))),
             ("never_written.etl", Ok(damaged(4, 2, 1))),
             ("too_few_buffers.etl", Ok(damaged(4, 2, 1))),
+            ("compressed_buffers.etl", Ok(sound(20, 20, 5))),
+            ("compressed_damaged.etl", Ok(damaged(8, 2, 1))),
+            ("compressed_cut.etl", Ok(damaged(8, 2, 1))),
             (
                 "too_short.etl",
                 Err("the file ends within the trace's header event"),
@@ -178,7 +201,7 @@ fn etl_read_seeds() {
 #[test]
 fn etl_round_trip_seeds() {
     type Wanted = fn(&Written) -> bool;
-    let wanted: [(&str, Wanted); 10] = [
+    let wanted: [(&str, Wanted); 11] = [
         ("empty", |it| it.events == 0 && it.buffers == 0),
         ("corrected", |it| it.corrected && it.events > 0),
         ("qpc", |it| it.clock == ClockType::Qpc && it.events > 1),
@@ -192,6 +215,7 @@ fn etl_round_trip_seeds() {
         ("replaced", |it| it.replaced > 0 && it.buffers > 1),
         ("losses", |it| it.lost.0 > 0 && it.lost.1 > 0),
         ("large", |it| it.largest > 0x1000),
+        ("compressed", |it| it.compressed && it.events > 2),
         ("refused", |it| it.refused > 0 && it.items > 0),
     ];
     let seeds = seeds_of("etl_round_trip");

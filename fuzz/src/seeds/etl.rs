@@ -5,6 +5,8 @@ use std::io::Cursor;
 use arbitrary::{Arbitrary, Unstructured};
 use etl_file::{
     ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid, LogFileHeader,
+    compression::compress,
+    header::log_file_mode,
     record::ext_type,
     write::{Buffer, Finish, LogFile, Losses},
 };
@@ -134,6 +136,7 @@ pub fn etl_read() -> Vec<Seed> {
     seeds.push(Seed::new("odd_times.etl", file(LARGE, &[&odd_times()])));
     seeds.push(Seed::new("unknown_clock.etl", unknown_clock()));
     seeds.extend(damaged());
+    seeds.extend(compressed());
     seeds.extend(refused());
     seeds
 }
@@ -353,10 +356,58 @@ fn refused() -> [Seed; 4] {
     ]
 }
 
+/// Returns a compressed file, the same file with damage, and one that is cut.
+fn compressed() -> [Seed; 3] {
+    let header = LogFileHeader {
+        log_file_mode: log_file_mode::COMPRESSED,
+        ..header(ClockType::Qpc)
+    };
+    let (sound, _) = fixture::file(header, 20, Losses::default());
+    let mut damaged = sound.clone();
+    let near_the_end = damaged.len() - 200;
+    put(&mut damaged, near_the_end, &[0xFF; 16]);
+    let cut = &sound[..sound.len() - 200];
+    [
+        Seed::new("compressed_buffers.etl", sound.clone()),
+        Seed::new("compressed_damaged.etl", damaged),
+        Seed::new("compressed_cut.etl", cut),
+    ]
+}
+
+/// Returns compressed blocks, each after its size.
+pub fn compression() -> Vec<Seed> {
+    let block = |name, size: u32, block: &[u8]| {
+        let [a, b, c, _] = size.to_le_bytes();
+        Seed::new(name, [&[a, b, c], block].concat())
+    };
+    let long = [b"a".repeat(70_000), b"b".repeat(300), b"c".repeat(280)].concat();
+    let (file, _) = fixture::file(header(ClockType::Qpc), 20, Losses::default());
+    let compressed = compress(&file[WRITTEN..]);
+    let size = u32::try_from(file.len() - WRITTEN).expect("it is small");
+    vec![
+        block("literals", 26, b"\x3f\0\0\0abcdefghijklmnopqrstuvwxyz"),
+        block(
+            "overlapping",
+            300,
+            b"\xff\xff\xff\x1fabc\x17\0\x0f\xff\x26\x01",
+        ),
+        block("long_matches", 70_580, &compress(&long)),
+        block(
+            "surplus_flags",
+            32,
+            &compress(&(0..32).collect::<Vec<u8>>()),
+        ),
+        block("records", size, &compressed),
+        block("cut", size, &compressed[..compressed.len() / 2]),
+        block("before_the_start", 4, b"\0\0\0\x40a\x08\0"),
+        block("wrong_length", 40, b"\0\0\0\x40a\x07\0\x0f\xff\x15\0"),
+    ]
+}
+
 /// The name of a property of sessions, and the test for it.
 type Property = (&'static str, fn(&Written) -> bool);
 
-const SESSIONS: [Property; 10] = [
+const SESSIONS: [Property; 11] = [
     ("empty", |it| it.events == 0),
     ("corrected", |it| it.corrected && it.events > 0),
     ("qpc", |it| {
@@ -375,6 +426,7 @@ const SESSIONS: [Property; 10] = [
         it.lost.0 > 0 && it.lost.1 > 0 && it.events > 0
     }),
     ("large", |it| it.largest > 0x1000),
+    ("compressed", |it| it.compressed && it.events > 2),
     ("refused", |it| {
         it.refused > 0 && it.events > 0 && it.items > 0
     }),

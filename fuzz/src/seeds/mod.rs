@@ -22,6 +22,7 @@ pub type Target = (&'static str, fn() -> Vec<Seed>);
 
 /// The targets that have seeds.
 pub const TARGETS: &[Target] = &[
+    ("compression", etl::compression),
     ("etl_read", etl::etl_read),
     ("etl_round_trip", etl::etl_round_trip),
     ("filter_data", filter_data),

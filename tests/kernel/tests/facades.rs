@@ -116,7 +116,7 @@ fn line(event: &Decoded) -> String {
     let parts = [
         event.descriptor.level.to_string(),
         event.descriptor.opcode.to_string(),
-        event.event_name.clone().unwrap_or_default(),
+        event.event_name.as_deref().unwrap_or_default().to_owned(),
         field(event, "Level"),
         field(event, "Target"),
         field(event, "Message"),
@@ -231,7 +231,7 @@ fn spans_are_activities_in_the_timeline() {
     let events = decoded(&fixture.run(&[FRAME, FRAME]));
     let names: Vec<_> = spans(&events)
         .iter()
-        .map(|span| events[span.start].event_name.clone().unwrap_or_default())
+        .map(|span| events[span.start].event_name.as_deref().unwrap_or_default())
         .collect();
     assert_eq!(names, ["add device", "write", "write"]);
     // In the file for Chrome and Perfetto, each is a pair of entries with one id.

@@ -65,9 +65,10 @@ impl Fixture {
             .events()
             .map(|event| {
                 let event = etl_file::decode(event, &etl_file::Catalog::default());
+                let id = event.descriptor.id;
                 event
                     .event_name
-                    .unwrap_or_else(|| event.descriptor.id.to_string())
+                    .map_or_else(|| id.to_string(), |name| name.as_ref().to_owned())
             })
             .collect()
     }

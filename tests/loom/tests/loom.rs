@@ -32,7 +32,7 @@ const fn composite(level: u8, any: u64, all: u64) -> Composite {
 fn a_composite_is_the_old_or_the_new_or_everything() {
     const FIRST: Composite = composite(2, 0x11, 0x1);
     const SECOND: Composite = composite(5, 0x22, 0x2);
-    loom::model(|| {
+    model(|| {
         let state = Arc::new(EnableState::new());
         state.enable(FIRST);
         let writer = {
@@ -53,7 +53,7 @@ fn a_composite_is_the_old_or_the_new_or_everything() {
 // R-C5: a reader at a higher IRQL can interrupt the writer anywhere and must not wait.
 #[test]
 fn the_hot_check_never_mixes_level_and_keyword() {
-    loom::model(|| {
+    model(|| {
         let state = Arc::new(EnableState::new());
         state.enable(composite(2, 0x11, 0));
         let writer = {
@@ -72,7 +72,7 @@ fn the_hot_check_never_mixes_level_and_keyword() {
 #[test]
 fn a_published_level_is_never_an_old_one() {
     use loom::sync::atomic::{AtomicBool, Ordering};
-    loom::model(|| {
+    model(|| {
         let shared = Arc::new((EnableState::new(), AtomicBool::new(false)));
         let publish = |(state, published): &(EnableState, AtomicBool)| {
             let is_enabled = || state.is_enabled_fast(Level(4), Keyword::NONE);
@@ -101,7 +101,7 @@ where
     Rundown<[Stripe; N]>: Send + Sync,
 {
     use loom::cell::UnsafeCell;
-    loom::model(move || {
+    model(move || {
         // The cell is the handle: loom reports unordered accesses.
         let shared = Arc::new((Rundown::<[Stripe; N]>::new(), UnsafeCell::new(0_u64)));
         let rundown: &Rundown = &shared.0;
@@ -141,7 +141,7 @@ fn a_handle_is_never_used_after_the_rundown_is_closed() {
 #[test]
 fn a_write_sees_what_was_stored_before_the_rundown_was_opened() {
     use loom::cell::UnsafeCell;
-    loom::model(|| {
+    model(|| {
         let shared = Arc::new((Rundown::<[Stripe; 2]>::new(), UnsafeCell::new(0_u64)));
         let writer = {
             let shared = Arc::clone(&shared);
@@ -165,7 +165,7 @@ fn a_write_sees_what_was_stored_before_the_rundown_was_opened() {
 
 #[test]
 fn a_closed_rundown_stays_closed_whatever_reasons_change_meanwhile() {
-    loom::model(|| {
+    model(|| {
         let shared = Arc::new(Rundown::<[Stripe; 1]>::new());
         let rundown: &Rundown = &*shared;
         rundown.add_reason(Reason::MatchAll);
@@ -289,20 +289,28 @@ extern "system" fn EtwWriteEx(
 /// Held by the test that uses the routines.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Returns the maximum number of preemptions of a thread, which `WDK_ETW_PREEMPTIONS` overrides.
-/// The models of single parts have no limit.
-fn preemptions() -> usize {
+/// The maximum number of preemptions of a thread that is tried without a setting.
+const PREEMPTIONS: usize = 3;
+
+/// Returns the maximum number of preemptions of a thread that `WDK_ETW_PREEMPTIONS` asks for.
+fn more_preemptions() -> Option<usize> {
     let setting = std::env::var("WDK_ETW_PREEMPTIONS").ok();
-    setting.map_or(3, |text| {
-        text.parse().expect("WDK_ETW_PREEMPTIONS must be a number")
-    })
+    setting.map(|text| text.parse().expect("WDK_ETW_PREEMPTIONS must be a number"))
 }
 
-/// Checks every interleaving with up to [`preemptions`] preemptions of a thread.
+/// Checks a model of a single part: every interleaving if the setting asks for more than usual.
+fn model(body: impl Fn() + Sync + Send + 'static) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = more_preemptions().is_none().then_some(PREEMPTIONS);
+    builder.check(body);
+}
+
+/// Checks every interleaving with up to [`PREEMPTIONS`] preemptions of a thread, or up to as many as
+/// the setting asks for.
 fn check(body: impl Fn(&'static Provider) + Sync + Send + 'static) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut builder = Builder::new();
-    builder.preemption_bound = Some(preemptions());
+    builder.preemption_bound = Some(more_preemptions().unwrap_or(PREEMPTIONS));
     builder.check(move || {
         LIVE.store(0, Ordering::SeqCst);
         REGISTRATIONS.store(0, Ordering::SeqCst);
@@ -381,7 +389,7 @@ fn racing_unregistrations_unregister_once() {
 
 #[test]
 fn a_rate_limit_admits_each_nth_occurrence_exactly_once() {
-    loom::model(|| {
+    model(|| {
         let shared = Arc::new((
             StripedProvider::<1>::new(Guid::NULL, &TRAITS),
             RateLimit::every(2),

@@ -65,7 +65,10 @@ pub fn write_events(events: &[Decoded], out: impl Write) -> io::Result<()> {
         let time = (event.time.unix_nanos() - first) as f64 / 1000.0;
         Entry {
             name: event.event_name.as_deref().unwrap_or("(no name)"),
-            cat: event.provider_name.clone().unwrap_or(provider),
+            cat: event
+                .provider_name
+                .as_deref()
+                .map_or(provider, str::to_owned),
             ph: phase,
             ts: time,
             pid: event.process_id,

@@ -1,6 +1,7 @@
 //! Output for spreadsheets: CSV with one event per line.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use crate::decode::Decoded;
 
@@ -36,8 +37,10 @@ pub fn write_events(events: &[Decoded], out: impl Write) -> io::Result<()> {
             .iter()
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
-        let name_or =
-            |name: &Option<String>, number: u64| name.clone().unwrap_or_else(|| number.to_string());
+        let name_or = |name: &Option<Arc<str>>, number: u64| {
+            name.as_deref()
+                .map_or_else(|| number.to_string(), str::to_owned)
+        };
         let provider = event.provider.to_string();
         let descriptor = &event.descriptor;
         let activity = if event.activity.is_null() {
@@ -51,8 +54,11 @@ pub fn write_events(events: &[Decoded], out: impl Write) -> io::Result<()> {
             event.processor.to_string(),
             event.process_id.to_string(),
             event.thread_id.to_string(),
-            event.provider_name.clone().unwrap_or(provider),
-            event.event_name.clone().unwrap_or_default(),
+            event
+                .provider_name
+                .as_deref()
+                .map_or(provider, str::to_owned),
+            event.event_name.as_deref().unwrap_or_default().to_owned(),
             descriptor.id.to_string(),
             name_or(&event.level_name, descriptor.level.into()),
             format!("{:#x}", descriptor.keyword),

@@ -147,9 +147,6 @@ pub enum HeaderError {
     /// With the system clock, the two start times must be equal, but they differ.
     #[error("with the system clock, the clock reading at the start must equal the start time")]
     StartClock,
-    /// Compressed files are not supported.
-    #[error("compressed log files are not supported")]
-    Compressed,
     /// A name contains a NUL character.
     #[error("the {0} contains a NUL character")]
     NulInName(&'static str),
@@ -179,6 +176,12 @@ impl LogFileHeader {
         }
     }
 
+    /// Returns true if the file's buffers are to be compressed.
+    #[must_use]
+    pub const fn is_compressed(&self) -> bool {
+        self.log_file_mode & log_file_mode::COMPRESSED != 0
+    }
+
     /// Validates every field that could make the file unreadable.
     pub(crate) fn validate(&self) -> Result<(), HeaderError> {
         let mode = self.log_file_mode;
@@ -202,9 +205,6 @@ impl LogFileHeader {
         }
         if self.clock == ClockType::SystemTime && self.start_clock != self.start_time.raw() {
             return Err(HeaderError::StartClock);
-        }
-        if mode & log_file_mode::COMPRESSED != 0 {
-            return Err(HeaderError::Compressed);
         }
         for (what, name) in [
             ("session name", &self.session_name),
@@ -247,7 +247,9 @@ impl LogFileHeader {
         out.extend([0; 8]);
         // TRACE_LOGFILE_HEADER.
         out.extend(self.buffer_size.to_le_bytes());
-        out.extend([self.os_major, self.os_minor, 1, 5]);
+        let layout_version = if self.is_compressed() { [2, 0] } else { [1, 5] };
+        out.extend([self.os_major, self.os_minor]);
+        out.extend(layout_version);
         out.extend(self.os_build.to_le_bytes());
         out.extend(self.processors.to_le_bytes());
         out.extend([0; 8]); // EndTime, while recording

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::string::ToString;
+use std::sync::Arc;
 
 use etw_wire::Guid;
 use serde::{Serialize, Serializer};
@@ -147,7 +148,7 @@ pub struct EventLine<'a> {
     task: u16,
     task_name: Option<&'a str>,
     keyword: String,
-    keyword_names: &'a [String],
+    keyword_names: Names<'a>,
     #[serde(serialize_with = "guid::serialize")]
     activity: Guid,
     #[serde(serialize_with = "guid::serialize_option")]
@@ -172,6 +173,14 @@ struct ItemObject {
     #[serde(rename = "type")]
     ext_type: u16,
     data: String,
+}
+
+struct Names<'a>(&'a [Arc<str>]);
+
+impl Serialize for Names<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(AsRef::<str>::as_ref))
+    }
 }
 
 struct FieldsObject<'a>(&'a Fields);
@@ -208,7 +217,7 @@ impl<'a> EventLine<'a> {
             task: descriptor.task,
             task_name: decoded.task_name.as_deref(),
             keyword: format!("{:#x}", descriptor.keyword),
-            keyword_names: &decoded.keywords.names,
+            keyword_names: Names(&decoded.keywords.names),
             activity: decoded.activity,
             related_activity: decoded.related_activity,
             event: decoded.event_name.as_deref(),

@@ -8,6 +8,12 @@ pub const EVENT_HEADER: usize = 80;
 pub const ITEM_HEADER: usize = 8;
 /// Size of the header of a system event (`SYSTEM_TRACE_HEADER`, ETL-4.1).
 pub const SYSTEM_HEADER: usize = 32;
+/// Size of the header of a compact system event (ETL-10.1).
+pub const COMPACT_HEADER: usize = 24;
+/// Size of the header of a performance event (ETL-10.1).
+pub const PERFINFO_HEADER: usize = 16;
+/// Offset of the timestamp in event records, system events and classic events.
+pub const EVENT_TIMESTAMP: usize = 16;
 /// Size of `TRACE_LOGFILE_HEADER` in a 64-bit trace (ETL-4.1).
 pub const LOGFILE_HEADER: usize = 0x118;
 /// The largest record: its size field has 16 bits (ETL-1.7).
@@ -24,6 +30,8 @@ pub const FLAG_PROCESSOR_INDEX: u16 = 0x20;
 
 /// `BufferFlag`: the records are compressed (ETL-2.14).
 pub const FLAG_COMPRESSED: u16 = 0x40;
+/// Plain buffers in a compressed file have a whole number of these on disk (ETL-12.3).
+pub const SECTOR: usize = 512;
 /// Offset of the number of used bytes in a buffer header (ETL-2.11).
 pub const USED_OFFSET: usize = 0x30;
 
@@ -46,6 +54,10 @@ pub const MARKER_MESSAGE: u8 = 0x90;
 pub const HEADER_SYSTEM32: u8 = 0x01;
 /// Header type of a system event with a 64-bit payload.
 pub const HEADER_SYSTEM64: u8 = 0x02;
+/// Header type of a compact system event with a 32-bit payload.
+pub const HEADER_COMPACT32: u8 = 0x03;
+/// Header type of a performance event with a 32-bit payload.
+pub const HEADER_PERFINFO32: u8 = 0x10;
 /// Header type of an event record with a 32-bit payload.
 pub const HEADER_EVENT32: u8 = 0x12;
 /// Header type of an event record with a 64-bit payload.
@@ -70,4 +82,40 @@ pub mod file_offset {
 /// (ETL-1.5, ETL-5.12).
 pub const fn align8(size: usize) -> usize {
     size.next_multiple_of(8)
+}
+
+/// Returns the size that a record's header states, or `None` if no record starts here (ETL-3.1).
+pub fn record_size(bytes: &[u8]) -> Option<usize> {
+    let &[a, b, header_type, marker] = bytes.first_chunk::<4>()?;
+    let size = match (marker, header_type) {
+        (MARKER, 0x01..=0x04 | 0x10 | 0x11) => {
+            let (_, rest) = bytes.split_at_checked(4)?;
+            *rest.first_chunk::<2>()?
+        }
+        (MARKER | MARKER_MESSAGE, _) => [a, b],
+        _ => return None,
+    };
+    Some(usize::from(u16::from_le_bytes(size)))
+}
+
+/// Returns the offset of a record's timestamp, if its form has one.
+pub fn timestamp_offset(record: &[u8]) -> Option<usize> {
+    let &[_, _, header_type, marker] = record.first_chunk::<4>()?;
+    match (marker, header_type) {
+        (MARKER, 0x10 | 0x11) => Some(8),
+        (MARKER, 0x01..=0x04 | 0x0A | 0x0B | 0x12..=0x15) => Some(EVENT_TIMESTAMP),
+        (MARKER_MESSAGE, _) => {
+            let (_, rest) = record.split_at_checked(6)?;
+            let flags = u16::from_le_bytes(*rest.first_chunk::<2>()?);
+            // Sequence number, then a component id or a GUID, then the time (ETL-10.3).
+            let sequence = if flags & 1 == 0 { 0 } else { 4 };
+            let source = match flags & 6 {
+                0 => 0,
+                2 => 16,
+                _ => 4,
+            };
+            (flags & 0x18 != 0).then_some(8 + sequence + source)
+        }
+        _ => None,
+    }
 }

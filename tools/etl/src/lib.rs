@@ -3,15 +3,17 @@
 //! An .etl file is an array of buffers of one size. Each buffer starts with a
 //! 72-byte header (`WMI_BUFFER_HEADER`) and holds the records of one
 //! processor; the first buffer describes the whole trace
-//! (`TRACE_LOGFILE_HEADER`). This crate handles the 64-bit, uncompressed
-//! layout of Windows 7 and later, layout version 1.5, as `docs/reference/etl-format.md`
-//! describes it. Ids such as ETL-2.1 refer to that document.
+//! (`TRACE_LOGFILE_HEADER`). This crate handles the 64-bit layout of Windows 7
+//! and later, layout version 1.5, and compressed files, layout version 2.0, as
+//! `docs/reference/etl-format.md` describes them. Ids such as ETL-2.1 refer to that document.
 //!
 //! - [`record`]: the event record, shared by writer and reader.
 //! - [`header`]: the header of a trace.
 //! - [`mod@write`]: session buffers and the log file that they are flushed to.
+//! - [`compression`]: the compression of buffers.
 //! - [`read`]: traces, including damaged ones.
 //! - [`mod@decode`]: decoding of events with their own metadata or with a manifest.
+//! - [`kernel`]: decoding of kernel events, classic events and WPP messages.
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.
@@ -19,6 +21,7 @@
 //!   spreadsheets and timelines; [`stats`]: counts.
 
 pub mod chrome;
+pub mod compression;
 pub mod csv;
 mod cursor;
 pub mod decode;
@@ -26,6 +29,7 @@ mod guid;
 pub mod header;
 pub mod image;
 pub mod json;
+pub mod kernel;
 mod layout;
 pub mod merge;
 pub mod read;

@@ -110,19 +110,26 @@ pub struct EventRecord {
     pub user_data: Vec<u8>,
 }
 
-/// An event's record, encoded once for any number of buffers, each of which has a timestamp of its
-/// own for it.
+/// A record of any form, encoded once for any number of buffers, each of which has a timestamp of
+/// its own for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedRecord {
     /// The record with its padding.
     bytes: Vec<u8>,
     /// The size without the padding.
     size: usize,
+    /// Offset of the timestamp, if the record has one.
+    timestamp: Option<usize>,
 }
 
 impl EncodedRecord {
-    /// The bytes of a record that contain its timestamp.
-    pub(crate) const TIMESTAMP: std::ops::Range<usize> = 16..24;
+    /// Returns the bytes of the record that contain its timestamp.
+    pub(crate) const fn timestamp_range(&self) -> Option<std::ops::Range<usize>> {
+        match self.timestamp {
+            Some(start) => Some(start..start + 8),
+            None => None,
+        }
+    }
 
     /// Encodes an event.
     ///
@@ -133,7 +140,30 @@ impl EncodedRecord {
         let mut bytes = Vec::with_capacity(layout::align8(size));
         event.encode_into(&mut bytes)?;
         bytes.resize(layout::align8(size), 0);
-        Ok(Self { bytes, size })
+        Ok(Self {
+            bytes,
+            size,
+            timestamp: Some(layout::EVENT_TIMESTAMP),
+        })
+    }
+
+    /// Takes one whole record of any form, without padding.
+    ///
+    /// # Errors
+    /// Returns [`EncodeError::NotARecord`] if the bytes are not a record whose size field states
+    /// their number.
+    pub fn from_bytes(record: &[u8]) -> Result<Self, EncodeError> {
+        let size = record.len();
+        if layout::record_size(record) != Some(size) {
+            return Err(EncodeError::NotARecord { size });
+        }
+        let mut bytes = record.to_vec();
+        bytes.resize(layout::align8(size), 0);
+        Ok(Self {
+            timestamp: layout::timestamp_offset(record),
+            bytes,
+            size,
+        })
     }
 
     /// Returns the size of the record in bytes, without the padding that follows it in a buffer.
@@ -155,6 +185,18 @@ pub enum EncodeError {
     #[error("the record takes {size} bytes, but a record can have at most 65535")]
     TooLarge {
         /// Size of the header, the extended items and the user data.
+        size: usize,
+    },
+    /// A kernel record's header cannot have that many further items.
+    #[error("the record's header has {items} further items, but it can have at most 8")]
+    ExtraHeader {
+        /// The number of items.
+        items: usize,
+    },
+    /// The bytes are not one whole record.
+    #[error("{size} bytes are not one whole record, whose header states its size")]
+    NotARecord {
+        /// The number of bytes.
         size: usize,
     },
 }

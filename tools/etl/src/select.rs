@@ -31,7 +31,7 @@ impl Selection {
                 || wanted.parse() == Ok(event.provider)
         };
         let named = |wanted: &String| {
-            event.event_name.as_ref() == Some(wanted) || wanted.parse() == Ok(event.descriptor.id)
+            event.event_name.as_deref() == Some(wanted) || wanted.parse() == Ok(event.descriptor.id)
         };
         let descriptor = &event.descriptor;
         (self.providers.is_empty() || self.providers.iter().any(provider))

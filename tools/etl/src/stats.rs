@@ -24,12 +24,15 @@ pub fn render(trace: &Trace, events: &[Decoded]) -> String {
         let provider = decoded.provider.to_string();
         let level = decoded.descriptor.level.to_string();
         let key = (
-            decoded.provider_name.clone().unwrap_or(provider),
+            decoded
+                .provider_name
+                .as_deref()
+                .map_or(provider, str::to_owned),
             decoded
                 .event_name
-                .clone()
-                .unwrap_or_else(|| format!("id {}", decoded.descriptor.id)),
-            decoded.level_name.clone().unwrap_or(level),
+                .as_deref()
+                .map_or_else(|| format!("id {}", decoded.descriptor.id), str::to_owned),
+            decoded.level_name.as_deref().map_or(level, str::to_owned),
         );
         let count = counts.entry(key).or_default();
         count.events += 1;

@@ -226,7 +226,10 @@ fn assert_events(
         assert_fields(&event.schema.fields, &items.unwrap_or_default(), &place);
         for (_, field) in flat(&event.schema.fields) {
             for (_, text) in field.map.iter().flat_map(|map| &map.entries) {
-                assert!(messages.values().any(|one| one == text), "{place}: {text}");
+                assert!(
+                    messages.values().any(|one| **one == **text),
+                    "{place}: {text}"
+                );
             }
         }
     }

@@ -255,7 +255,7 @@ fn fields_of_every_kind_are_read() {
         (number.in_type, number.out_type),
         (InType::UInt32.into(), Presentation::Unsigned)
     );
-    assert_eq!(number.map.as_ref().unwrap().entries, [(5, "5".to_owned())]);
+    assert_eq!(number.map.as_ref().unwrap().entries, [(5, "5".into())]);
     assert_eq!(data.length, Length::Field("number".into()));
     assert_eq!(texts.count, Count::Field("number".into()));
     assert_eq!(

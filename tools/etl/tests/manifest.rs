@@ -42,13 +42,13 @@ fn manifest_gives_an_event_its_names_and_fields() {
     assert_eq!(event.level_name.as_deref(), Some("Information"));
     assert_eq!(event.opcode_name.as_deref(), Some("Start"));
     assert_eq!(event.task_name.as_deref(), Some("Transfer"));
-    assert_eq!(event.keywords.names, ["A request", "Power"]);
+    assert_eq!(*event.keywords.names, ["A request".into(), "Power".into()]);
     assert_eq!(event.keywords.unnamed, 1 << 63, "the channel's bit");
     assert_eq!(event.activity, Guid::from_bytes([0xB2; 16]));
     assert_eq!(event.related_activity, Some(Guid::from_bytes([0xA1; 16])));
     let kind = Value::Named {
         value: 1,
-        name: "Write".to_owned(),
+        name: "Write".into(),
     };
     assert_eq!(
         event.fields,

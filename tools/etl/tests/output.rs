@@ -121,9 +121,9 @@ fn names_cannot_control_a_terminal() {
         .map(|event| decode(event, &Catalog::new()))
         .collect();
     for event in &mut events {
-        event.provider_name = Some("\u{1b}[2J".to_owned());
-        event.event_name = Some("\u{202e}".to_owned());
-        event.level_name = Some("\r".to_owned());
+        event.provider_name = Some("\u{1b}[2J".into());
+        event.event_name = Some("\u{202e}".into());
+        event.level_name = Some("\r".into());
     }
     for shown in [table::render(&events, None), stats::render(&trace, &events)] {
         assert!(!shown.contains(['\u{1b}', '\u{202e}', '\r']), "{shown:?}");

@@ -8,6 +8,7 @@ use crate::{
     mutants,
     process::{self, root, run_quietly, target},
     progress::{step, step_with_output},
+    standin, windows,
 };
 
 /// This machine's target. Named explicitly, it keeps sanitizers out of build scripts.
@@ -79,6 +80,11 @@ fn sanitized(sanitizer: &str, packages: &[&str], tests: &[&str]) -> Command {
 
 /// Runs every check that `cargo xtask test` leaves out.
 pub fn run() -> Result<()> {
+    windows::check_tests()?;
+    step(
+        "Building the documentation of the stand-ins",
+        standin::document,
+    )?;
     step("Finding the nightly toolchain", nightly)?;
     step_with_output("Testing the provider under AddressSanitizer", || {
         process::run(&mut sanitized("address", &["wdk-etw"], PROVIDER_TESTS))

@@ -99,10 +99,6 @@ fn check_drivers(tools: &Tools) -> Result<()> {
     })?;
     step("Linting the stand-ins", standin::lint)?;
     step(
-        "Building the documentation of the stand-ins",
-        standin::document,
-    )?;
-    step(
         "Testing the stand-ins against the WDK's headers",
         standin::test,
     )?;
@@ -248,12 +244,14 @@ pub fn run(deep: bool) -> Result<()> {
         requirements::check,
     )?;
     at_once(
-        || check_sources(tools.client, &mut not_run),
+        || {
+            check_sources(tools.client, &mut not_run)?;
+            step("Building the driver package", || {
+                run_quietly(&mut cargo(&["make", "package"]))
+            })
+        },
         || check_drivers(&tools),
     )?;
-    step_with_output("Building the driver package", || {
-        process::run(&mut cargo(&["make", "package"]))
-    })?;
     let goldens = step(
         "Fetching mc.exe's goldens from published packages",
         goldens::fetch,

@@ -12,40 +12,47 @@ use crate::{
     progress::step,
 };
 
-/// The targets, and the arguments that select the parts to check. Tests do not depend on which of
-/// the two targets they are built for, so they are checked for one.
-const TARGETS: [(&str, &[&str]); 2] = [("x86_64-pc-windows-msvc", &[]), (GNU, &["--all-targets"])];
+/// The target that authors use.
+const MSVC: &str = "x86_64-pc-windows-msvc";
 
 /// The target whose libraries the client is linted with, if they are installed.
 const GNU: &str = "x86_64-pc-windows-gnu";
 
-/// Checks every default member for each of Windows' targets.
+/// Checks every default member for the target that authors use.
 pub fn check() -> Result<()> {
-    for (name, what) in TARGETS {
-        let (rust, is_installed) = Rust::for_target(name)?;
-        let libraries = if is_installed {
-            "the target's libraries"
-        } else {
-            "libraries from source"
-        };
-        step(
-            &format!("Checking the default members for {name} with {libraries}"),
-            || {
-                let mut command = command(rust, "check", name);
-                command.args(what);
-                if is_installed {
-                    without_bootstrap(&mut command);
-                } else {
-                    command
-                        .args(["-Zbuild-std=std,panic_abort,test", "-Zpanic-abort-tests"])
-                        .arg("--target-dir")
-                        .arg(target().join("windows-check"));
-                }
-                run_quietly(&mut command)
-            },
-        )?;
-    }
-    Ok(())
+    check_for(MSVC, &[])
+}
+
+/// Checks every default member with its tests. Those do not depend on which of the two targets they
+/// are built for; what the dependencies compile from C needs the tools of [`GNU`].
+pub fn check_tests() -> Result<()> {
+    check_for(GNU, &["--all-targets"])
+}
+
+/// Checks parts of the default members for a target; `what` are the arguments that select them.
+fn check_for(name: &str, what: &[&str]) -> Result<()> {
+    let (rust, is_installed) = Rust::for_target(name)?;
+    let libraries = if is_installed {
+        "the target's libraries"
+    } else {
+        "libraries from source"
+    };
+    step(
+        &format!("Checking the default members for {name} with {libraries}"),
+        || {
+            let mut command = command(rust, "check", name);
+            command.args(what);
+            if is_installed {
+                without_bootstrap(&mut command);
+            } else {
+                command
+                    .args(["-Zbuild-std=std,panic_abort,test", "-Zpanic-abort-tests"])
+                    .arg("--target-dir")
+                    .arg(target().join("windows-check"));
+            }
+            run_quietly(&mut command)
+        },
+    )
 }
 
 /// Lints the client. It is built for a target whose libraries must be built first; if those of

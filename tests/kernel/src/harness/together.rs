@@ -72,7 +72,10 @@ impl Kernel {
             }
         }
         runner.system().environment.set_parallel(false);
-        runner.system().clock.set_running(false);
+        if result.is_ok() {
+            // After a bugcheck, other threads may still use it, until they stop at a routine.
+            runner.system().clock.set_running(false);
+        }
         result
     }
 }

@@ -406,7 +406,8 @@ impl Recipes {
              powershell Get-WinEvent -Path {session}.etl -Oldest\n\
              wpa {session}.etl\n```\n\n\
              On any system, with this project's reader:\n\n```sh\n\
-             {reader} dump {option}{session}.etl\n```"
+             {reader} dump {option}{session}.etl\n\
+             {reader} report {option}--out {session}.html {session}.etl\n```"
         )
     }
 }

@@ -1,5 +1,7 @@
 //! Decoded events.
 
+use std::sync::Arc;
+
 use etw_wire::{Guid, winmeta};
 
 use super::catalog::{Catalog, EventDefinition, Provider};
@@ -9,12 +11,14 @@ use super::payload::{Fields, Payload};
 use super::schema::Schema;
 use super::traits::ProviderTraits;
 use crate::read::Event;
-use crate::record::{EventDescriptor, ext_type};
+use crate::record::{EventDescriptor, EventRecord, ext_type};
 use crate::time::FileTime;
 
 /// A decoded event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
+    /// The form of the record.
+    pub kind: Kind,
     /// The time of the event.
     pub time: FileTime,
     /// The reading of the session's clock.
@@ -28,21 +32,21 @@ pub struct Decoded {
     /// The provider's GUID.
     pub provider: Guid,
     /// The provider's name, if its traits or a manifest give it.
-    pub provider_name: Option<String>,
+    pub provider_name: Option<Arc<str>>,
     /// The provider group, if the traits give one.
     pub group: Option<Guid>,
     /// The id, version, channel, level, opcode, task and keyword.
     pub descriptor: EventDescriptor,
     /// The event's name.
-    pub event_name: Option<String>,
+    pub event_name: Option<Arc<str>>,
     /// The level's name.
-    pub level_name: Option<String>,
+    pub level_name: Option<Arc<str>>,
     /// The names of the keyword's bits.
     pub keywords: Keywords,
     /// The opcode's name.
-    pub opcode_name: Option<String>,
+    pub opcode_name: Option<Arc<str>>,
     /// The task's name.
-    pub task_name: Option<String>,
+    pub task_name: Option<Arc<str>>,
     /// The activity id; null if there is none.
     pub activity: Guid,
     /// The related activity's id.
@@ -55,13 +59,53 @@ pub struct Decoded {
     pub leftover: Vec<u8>,
     /// The parts that could not be decoded, with the reasons.
     pub problems: Vec<Problem>,
+    /// The call stack, if one was recorded.
+    pub stack: Option<Stack>,
+}
+
+/// The form of the record from which an event was decoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// An event of a provider: a manifest event or a `TraceLogging` event.
+    #[default]
+    Event,
+    /// An event of the kernel's own logger.
+    Kernel {
+        /// Group and type of the event.
+        hook: u16,
+    },
+    /// A classic event.
+    Classic {
+        /// GUID of the event's class.
+        class: Guid,
+        /// The event's type within its class.
+        opcode: u8,
+    },
+    /// A WPP message.
+    Wpp,
+}
+
+/// A call stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stack {
+    /// The frames, the innermost first.
+    pub frames: Vec<Frame>,
+}
+
+/// A frame of a call stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// The address of the code.
+    pub address: u64,
+    /// The image and the offset in it, such as `driver.sys+0x1a2c`, if the image is known.
+    pub place: Option<Arc<str>>,
 }
 
 /// The bits of a keyword by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keywords {
     /// The names of the bits that have a name.
-    pub names: Vec<String>,
+    pub names: Arc<[Arc<str>]>,
     /// The bits without a name.
     pub unnamed: u64,
 }
@@ -81,6 +125,23 @@ pub enum Problem {
     /// The user data does not match its schema.
     #[error(transparent)]
     Payload(PayloadError),
+    /// Bytes follow the last field of a kernel event.
+    #[error("{bytes} bytes follow the last known field")]
+    Surplus {
+        /// The number of bytes.
+        bytes: usize,
+    },
+    /// The layout of this version of a kernel event is unknown.
+    #[error("version {version} of this kernel event is unknown; the last known version is {last}")]
+    UnknownVersion {
+        /// The version.
+        version: u16,
+        /// The last version that is known.
+        last: u8,
+    },
+    /// The layout of a kernel event is unknown.
+    #[error("the layout of this kernel event is unknown")]
+    UnknownKernelEvent,
 }
 
 /// Decodes an event with its own metadata, or with a manifest.
@@ -129,10 +190,12 @@ pub fn decode(event: &Event, catalog: &Catalog) -> Decoded {
     };
     let provider_name = traits
         .as_ref()
-        .map(|traits| traits.name.clone())
+        .map(|traits| traits.name.as_str())
         .filter(|name| !name.is_empty())
-        .or_else(|| provider.map(|p| p.name.clone()));
+        .map(Arc::from)
+        .or_else(|| provider.map(|p| p.name.as_str().into()));
     Decoded {
+        kind: Kind::Event,
         time: event.time,
         timestamp: record.timestamp,
         processor: event.processor,
@@ -144,7 +207,8 @@ pub fn decode(event: &Event, catalog: &Catalog) -> Decoded {
         descriptor,
         event_name: own_schema
             .map(|schema| schema.event_name)
-            .or_else(|| definition.and_then(EventDefinition::name)),
+            .or_else(|| definition.and_then(EventDefinition::name))
+            .map(Arc::from),
         level_name: names.level(),
         keywords: names.keywords(),
         opcode_name: names.opcode(),
@@ -157,7 +221,30 @@ pub fn decode(event: &Event, catalog: &Catalog) -> Decoded {
         fields: payload.fields,
         leftover: payload.leftover,
         problems,
+        stack: stack(record),
     }
+}
+
+/// Returns the call stack that an extended item holds.
+fn stack(record: &EventRecord) -> Option<Stack> {
+    let (item, width) = record
+        .item(ext_type::STACK_TRACE64)
+        .map(|item| (item, 8))
+        .or_else(|| Some((record.item(ext_type::STACK_TRACE32)?, 4)))?;
+    // A match id precedes the addresses.
+    let frames = item.get(8..)?.chunks_exact(width).map(|address| {
+        let mut bytes = [0; 8];
+        for (to, from) in bytes.iter_mut().zip(address) {
+            *to = *from;
+        }
+        Frame {
+            address: u64::from_le_bytes(bytes),
+            place: None,
+        }
+    });
+    Some(Stack {
+        frames: frames.collect(),
+    })
 }
 
 /// Looks up the names of a descriptor's numbers, first among the provider's own and then among
@@ -168,48 +255,49 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    fn level(&self) -> Option<String> {
+    fn level(&self) -> Option<Arc<str>> {
         let value = self.descriptor.level;
         self.provider
-            .and_then(|p| p.level(value))
+            .and_then(|p| p.levels.get(&value).cloned())
             .or_else(|| text(winmeta::LEVELS, value))
-            .map(str::to_owned)
     }
 
-    fn opcode(&self) -> Option<String> {
+    fn opcode(&self) -> Option<Arc<str>> {
         let value = self.descriptor.opcode;
         self.provider
-            .and_then(|p| p.opcode(self.descriptor.task, value))
+            .and_then(|p| p.opcode_name(self.descriptor.task, value).cloned())
             .or_else(|| text(winmeta::OPCODES, value))
-            .map(str::to_owned)
     }
 
-    fn task(&self) -> Option<String> {
+    fn task(&self) -> Option<Arc<str>> {
         self.provider
-            .and_then(|p| p.task(self.descriptor.task))
-            .map(str::to_owned)
+            .and_then(|p| p.tasks.get(&self.descriptor.task).cloned())
     }
 
     fn keywords(&self) -> Keywords {
         let mut names = Vec::new();
         let mut unnamed = self.descriptor.keyword;
-        let own = self.provider.map_or(&[][..], |p| p.keywords());
-        let own = own.iter().map(|(mask, name)| (*mask, name.as_str()));
-        let predefined = winmeta::KEYWORDS
-            .iter()
-            .map(|known| (known.value, known.text));
-        for (mask, name) in own.chain(predefined) {
+        for (mask, name) in self.provider.map_or(&[][..], |p| p.keywords()) {
             if unnamed & mask != 0 {
-                names.push(name.to_owned());
+                names.push(name.as_str().into());
                 unnamed &= !mask;
             }
         }
-        Keywords { names, unnamed }
+        for known in winmeta::KEYWORDS {
+            if unnamed & known.value != 0 {
+                names.push(known.text.into());
+                unnamed &= !known.value;
+            }
+        }
+        Keywords {
+            names: names.into(),
+            unnamed,
+        }
     }
 }
 
 /// Returns the text of a value in winmeta.xml.
-fn text(known: &[winmeta::Standard<u8>], value: u8) -> Option<&'static str> {
+fn text(known: &[winmeta::Standard<u8>], value: u8) -> Option<Arc<str>> {
     let known = known.iter().find(|known| known.value == value)?;
-    Some(known.text)
+    Some(known.text.into())
 }

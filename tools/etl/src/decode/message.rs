@@ -276,7 +276,7 @@ mod tests {
             "u",
             Value::Named {
                 value: 7,
-                name: "x".to_owned(),
+                name: "x".into(),
             },
             "7",
         );

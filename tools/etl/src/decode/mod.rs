@@ -15,7 +15,7 @@ mod value;
 
 pub use error::{MetadataError, PayloadError, PayloadErrorKind};
 pub use etw_wire::InType;
-pub use event::{Decoded, Keywords, Problem, decode};
+pub use event::{Decoded, Frame, Keywords, Kind, Problem, Stack, decode};
 pub use payload::{Fields, Payload};
 pub use schema::{Count, Encoding, Field, Length, Presentation, Schema, ValueMap};
 pub use traits::ProviderTraits;

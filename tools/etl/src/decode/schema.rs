@@ -235,27 +235,27 @@ pub struct ValueMap {
     /// True if the values are bit masks with separate names.
     pub bits: bool,
     /// The values or masks, with their names.
-    pub entries: Vec<(u32, String)>,
+    pub entries: Vec<(u32, Arc<str>)>,
 }
 
 impl ValueMap {
     /// Returns the name of a value. For a bit map, returns the names of its bits joined by `|`,
     /// with the remaining bits in hexadecimal. Returns `None` if no name fits.
     #[must_use]
-    pub fn name(&self, value: u64) -> Option<String> {
+    pub fn name(&self, value: u64) -> Option<Arc<str>> {
         if !self.bits {
             return self
                 .entries
                 .iter()
                 .find(|(v, _)| u64::from(*v) == value)
-                .map(|(_, name)| name.clone());
+                .map(|(_, name)| Arc::clone(name));
         }
         let mut rest = value;
         let mut names = Vec::new();
         for (mask, name) in &self.entries {
             let mask = u64::from(*mask);
             if mask != 0 && value & mask == mask {
-                names.push(name.clone());
+                names.push(Arc::clone(name));
                 rest &= !mask;
             }
         }
@@ -263,9 +263,12 @@ impl ValueMap {
             return None;
         }
         if rest != 0 {
-            names.push(format!("{rest:#x}"));
+            names.push(format!("{rest:#x}").into());
         }
-        Some(names.join("|"))
+        if let [name] = names.as_slice() {
+            return Some(Arc::clone(name));
+        }
+        Some(names.join("|").into())
     }
 }
 
@@ -274,7 +277,7 @@ mod tests {
     use super::*;
 
     fn map(bits: bool) -> ValueMap {
-        let name = |v: u32, n: &str| (v, n.to_owned());
+        let name = |v: u32, n: &str| (v, Arc::from(n));
         ValueMap {
             bits,
             entries: vec![name(1, "Read"), name(2, "Write"), name(4, "Sync")],

@@ -69,7 +69,7 @@ pub enum Value {
         /// The number.
         value: u64,
         /// The number's name.
-        name: String,
+        name: Arc<str>,
     },
     /// Array.
     Array(Vec<Self>),
@@ -176,7 +176,7 @@ impl Serialize for Value {
             Self::Named { value, name } => {
                 let mut map = serializer.serialize_map(Some(2))?;
                 map.serialize_entry("value", value)?;
-                map.serialize_entry("name", name)?;
+                map.serialize_entry("name", name.as_ref())?;
                 map.end()
             }
             Self::Array(values) => serializer.collect_seq(values),

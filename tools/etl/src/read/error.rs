@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::compression::CompressionError;
+
 /// A file that cannot be read at all: it has no usable first buffer.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -23,7 +25,10 @@ pub enum ReadError {
         size: u32,
     },
     /// The first buffer is compressed.
-    #[error("at offset 0x34: the first buffer is compressed, which is not supported")]
+    #[error(
+        "at offset 0x34: the first buffer is compressed, but it has to describe the trace; the file \
+         is damaged or has an unknown layout"
+    )]
     Compressed,
     /// The first record is not a trace's header event.
     #[error("at offset {offset:#x}: not an .etl file: the first record is not a header event")]
@@ -81,9 +86,9 @@ pub enum DamageKind {
         /// Size of a buffer.
         size: u32,
     },
-    /// The buffer is compressed, which is not supported.
-    #[error("the buffer is compressed, which is not supported")]
-    Compressed,
+    /// The buffer is compressed, and its content is damaged. The bytes before the damage are read.
+    #[error("cannot decompress the buffer: {0}")]
+    Compression(CompressionError),
     /// No record starts where one is expected.
     #[error("{marker:#010x} does not start a record; skipping the rest of the buffer")]
     NotARecord {

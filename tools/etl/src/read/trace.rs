@@ -7,6 +7,7 @@ use super::error::{Damage, DamageKind, ReadError};
 use super::event::{self, Event, PointerSize};
 use super::header::TraceHeader;
 use super::other::{Form, Other};
+use crate::compression::{self, MAX_SIZE};
 use crate::header::log_file_mode;
 use crate::layout;
 use crate::time::Clock;
@@ -132,16 +133,11 @@ impl Trace {
     }
 
     fn read_buffers(&mut self, file: &[u8], size: u32, stride: usize) {
-        // The space after the last written buffer is preallocated.
-        let written = file
-            .chunks(stride)
-            .rposition(|buffer| !is_blank(buffer))
-            .map_or(0, |last| last + 1);
-        let mut index = 0;
-        for (chunk, start) in file.chunks(stride).zip((0..).step_by(stride)).take(written) {
-            self.read_buffer(chunk, index, start, size, stride);
-            index += 1;
-        }
+        let index = if self.is_compressed(file, stride) {
+            self.read_by_size(file)
+        } else {
+            self.read_by_stride(file, size, stride)
+        };
         let expected = self.header.buffers_written;
         let circular = self.header.session.log_file_mode & log_file_mode::CIRCULAR != 0;
         if expected > index && !circular {
@@ -155,7 +151,66 @@ impl Trace {
             });
         }
         // A truncated buffer is found before its records are read.
-        self.damages.sort_by_key(|damage| damage.offset);
+        self.damages
+            .sort_by_key(|damage| (damage.buffer, damage.offset));
+    }
+
+    /// Returns true if the buffers have different sizes on disk: the header says that they are
+    /// compressed, or the second one is.
+    fn is_compressed(&self, file: &[u8], stride: usize) -> bool {
+        let second = file.get(stride..).unwrap_or_default();
+        let second = BufferInfo::parse(second, to_u64(stride));
+        self.header.session.is_compressed()
+            || second.is_some_and(|second| second.flags & layout::FLAG_COMPRESSED != 0)
+    }
+
+    /// Reads buffers of one size, and returns their number.
+    fn read_by_stride(&mut self, file: &[u8], size: u32, stride: usize) -> u32 {
+        // The space after the last written buffer is preallocated.
+        let written = file
+            .chunks(stride)
+            .rposition(|buffer| !is_blank(buffer))
+            .map_or(0, |last| last + 1);
+        let mut index = 0;
+        for (chunk, start) in file.chunks(stride).zip((0..).step_by(stride)).take(written) {
+            self.read_buffer(chunk, index, start, size, stride);
+            index += 1;
+        }
+        index
+    }
+
+    /// Reads buffers that follow one another without gaps, each with its own size (ETL-12.2), and
+    /// returns their number.
+    fn read_by_size(&mut self, file: &[u8]) -> u32 {
+        let mut index = 0;
+        let mut start = 0;
+        while let Some(rest) = file.get(start..).filter(|rest| !rest.is_empty()) {
+            let size = rest
+                .first_chunk()
+                .map_or(0, |size| u32::from_le_bytes(*size));
+            let stride = usize::try_from(size).unwrap_or(usize::MAX);
+            let header = rest.get(..layout::BUFFER_HEADER);
+            match header {
+                Some(header) if is_blank(header) => break, // preallocated
+                Some(_) if !(layout::BUFFER_HEADER..=MAX_SIZE).contains(&stride) => {
+                    self.damages.push(Damage {
+                        offset: to_u64(start),
+                        buffer: index,
+                        kind: DamageKind::BufferSize {
+                            expected: self.header.session.buffer_size,
+                            found: size,
+                        },
+                    });
+                    break;
+                }
+                _ => {}
+            }
+            let chunk = rest.get(..stride).unwrap_or(rest);
+            self.read_buffer(chunk, index, to_u64(start), size, stride);
+            index += 1;
+            start += stride;
+        }
+        index
     }
 
     /// Reads one buffer; `chunk` may be truncated by the end of the file.
@@ -178,22 +233,13 @@ impl Trace {
         let Some(info) = BufferInfo::parse(chunk, start) else {
             return; // truncated within its header, which is listed already
         };
-        let used = if info.size != size {
-            damage(
-                0,
-                DamageKind::BufferSize {
-                    expected: size,
-                    found: info.size,
-                },
-            );
-            None
-        } else if info.flags & layout::FLAG_COMPRESSED != 0 {
-            damage(0, DamageKind::Compressed);
-            None
-        } else {
+        let mut decompressed = Vec::new();
+        let compressed = info.flags & layout::FLAG_COMPRESSED != 0;
+        let used = if info.size == size {
+            let room = if compressed { MAX_SIZE } else { stride };
             let plausible = |used: u32| {
                 let used = usize::try_from(used).ok()?;
-                (layout::BUFFER_HEADER..=stride)
+                (layout::BUFFER_HEADER..=room)
                     .contains(&used)
                     .then_some(used)
             };
@@ -207,10 +253,34 @@ impl Trace {
                 );
                 plausible(info.saved_offset)
             })
+        } else {
+            damage(
+                0,
+                DamageKind::BufferSize {
+                    expected: size,
+                    found: info.size,
+                },
+            );
+            None
         };
+        if let Some(used) = used.filter(|_| compressed) {
+            // Keeps the place of the header, so that offsets count from the buffer's start.
+            decompressed = vec![0; layout::BUFFER_HEADER];
+            let content = chunk.get(layout::BUFFER_HEADER..).unwrap_or_default();
+            let mut records = Vec::new();
+            let wanted = used - layout::BUFFER_HEADER;
+            if let Err(error) = compression::decompress_into(content, wanted, &mut records)
+                // The end of the file is listed already.
+                && chunk.len() == stride
+            {
+                damage(layout::BUFFER_HEADER, DamageKind::Compression(error));
+            }
+            decompressed.append(&mut records);
+        }
         let processor = info.processor;
         self.buffers.push(info);
         if let Some(used) = used {
+            let chunk = if compressed { &decompressed } else { chunk };
             let present = chunk.get(..used).unwrap_or(chunk);
             let cut = present.len() < used;
             let walk = Walk {

@@ -15,7 +15,7 @@ use super::page;
 use super::sample::{Class, FIRST_OF_KIND, Sample};
 use super::session::Session;
 use super::spill::{Row, Spill};
-use crate::decode::Decoded;
+use crate::decode::{Decoded, Kind as Form};
 use crate::record::EventDescriptor;
 use crate::time::FileTime;
 
@@ -96,9 +96,22 @@ struct Kind {
     opcode_name: Option<String>,
     task_name: Option<String>,
     keywords: Vec<String>,
+    form: Option<String>,
     count: u64,
     #[serde(skip)]
     descriptor: EventDescriptor,
+    #[serde(skip)]
+    of: Form,
+}
+
+/// Returns what the form of a record is called, unless it is the usual one.
+fn form_text(form: Form) -> Option<String> {
+    match form {
+        Form::Event => None,
+        Form::Kernel { hook } => Some(format!("kernel event {hook:#06x}")),
+        Form::Classic { opcode, .. } => Some(format!("classic event of type {opcode}")),
+        Form::Wpp => Some("WPP message".to_owned()),
+    }
 }
 
 #[derive(PartialEq, Eq, Serialize)]
@@ -142,12 +155,13 @@ impl Kinds {
         );
         let numbers = (descriptor.id, descriptor.version, descriptor.channel);
         let more = (descriptor.level, descriptor.opcode, descriptor.task);
-        (parts, numbers, more, descriptor.keyword).hash(&mut hasher);
+        (parts, numbers, more, descriptor.keyword, event.kind).hash(&mut hasher);
         let hash = hasher.finish();
         let known = self.numbers.get(&hash).into_iter().flatten().copied();
         for number in known {
             let same = self.list.get(usize::from(number)).is_some_and(|kind| {
                 kind.descriptor == descriptor
+                    && kind.of == event.kind
                     && kind.name.as_deref() == event.event_name.as_deref()
                     && self.providers.get(kind.provider).is_some_and(|provider| {
                         provider.name.as_deref() == event.provider_name.as_deref()
@@ -166,7 +180,7 @@ impl Kinds {
             .keywords
             .names
             .iter()
-            .map(|name| AsRef::<str>::as_ref(name).to_owned())
+            .map(|name| name.as_ref().to_owned())
             .collect();
         if event.keywords.unnamed != 0 {
             keywords.push(format!("{:#x}", event.keywords.unnamed));
@@ -186,8 +200,10 @@ impl Kinds {
             opcode_name: text(event.opcode_name.as_deref()),
             task_name: text(event.task_name.as_deref()),
             keywords,
+            form: form_text(event.kind),
             count: 0,
             descriptor,
+            of: event.kind,
         });
         self.numbers.entry(hash).or_default().push(number);
         Some(number)

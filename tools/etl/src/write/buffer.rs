@@ -81,8 +81,8 @@ impl Buffer {
         Ok(())
     }
 
-    /// Appends a record that is encoded already, with a timestamp; on error, the buffer is
-    /// unchanged.
+    /// Appends a record of any form that is encoded already, with a timestamp; on error, the buffer
+    /// is unchanged. A record whose form has no timestamp, as some WPP messages, stays as it is.
     ///
     /// # Errors
     /// Returns the errors of [`try_append`](Self::try_append).
@@ -95,7 +95,8 @@ impl Buffer {
         let start = self.records.len();
         self.records.extend_from_slice(record.padded());
         let appended = self.records.get_mut(start..).unwrap_or_default();
-        if let Some(place) = appended.get_mut(EncodedRecord::TIMESTAMP) {
+        let place = record.timestamp_range();
+        if let Some(place) = place.and_then(|place| appended.get_mut(place)) {
             place.copy_from_slice(&timestamp.to_le_bytes());
         }
         self.note(timestamp);
@@ -173,17 +174,23 @@ impl Buffer {
         &self.records
     }
 
-    /// Returns the events, in the order in which they were appended.
+    /// Returns the event records, in the order in which they were appended, without records of
+    /// other forms.
     #[must_use]
     pub fn events(&self) -> Vec<EventRecord> {
         let mut events = Vec::new();
         let mut rest = self.records.as_slice();
-        while let Some(size) = rest.first_chunk::<2>() {
-            let size = usize::from(u16::from_le_bytes(*size));
-            let Some(parsed) = rest.get(..size).and_then(parse) else {
-                break; // not reached: only whole records are appended
-            };
-            events.push(parsed.record);
+        // Only whole records are appended.
+        while let Some(size) = layout::record_size(rest).filter(|size| *size != 0) {
+            let is_event = matches!(
+                rest.get(2..4),
+                Some([
+                    layout::HEADER_EVENT32 | layout::HEADER_EVENT64,
+                    layout::MARKER
+                ])
+            );
+            let record = rest.get(..size).filter(|_| is_event);
+            events.extend(record.and_then(parse).map(|parsed| parsed.record));
             rest = rest.get(layout::align8(size)..).unwrap_or_default();
         }
         events

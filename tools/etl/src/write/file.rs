@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Seek, SeekFrom, Write};
 
 use super::buffer::Buffer;
+use crate::compression;
 use crate::header::{HeaderError, LogFileHeader};
 use crate::layout::{self, file_offset};
 use crate::read::{DamageKind, Trace};
@@ -36,6 +37,9 @@ pub enum WriteError {
         /// Number of processors in the header.
         processors: u32,
     },
+    /// The buffers of a compressed file differ in size, so none can take another's place.
+    #[error("a buffer of a compressed file cannot be overwritten; a circular file is uncompressed")]
+    Compressed,
     /// There is no data buffer to overwrite.
     #[error("the file has no data buffer to overwrite yet")]
     NothingToReplace,
@@ -99,6 +103,9 @@ pub enum Obstacle {
     /// The file has no buffer.
     #[error("it has no buffer")]
     Empty,
+    /// The file's buffers are compressed.
+    #[error("its buffers are compressed")]
+    Compressed,
 }
 
 /// Losses of a session since its start.
@@ -126,6 +133,9 @@ pub struct Finish {
 /// The header is updated after every buffer, so that a recording that is cut short stays readable.
 /// [`finish`](Self::finish) completes it.
 ///
+/// With [`log_file_mode::COMPRESSED`](crate::header::log_file_mode::COMPRESSED) in the header's mode,
+/// the buffers are compressed, except those that would not become smaller.
+///
 /// Each call seeks to its position from the start of `W`, so a call that failed can be repeated.
 #[derive(Debug)]
 pub struct LogFile<W> {
@@ -135,10 +145,12 @@ pub struct LogFile<W> {
     buffers: u32,
     /// Sequence number of the next buffer.
     next_sequence: i64,
-    /// The slot that was written last and its flags.
-    last: (u32, u16),
-    /// The data slots, the oldest first.
-    by_age: VecDeque<u32>,
+    /// Size of the file.
+    end: u64,
+    /// Offset of the buffer that was written last, and its flags.
+    last: (u64, u16),
+    /// Offsets of the data buffers, the oldest first.
+    by_age: VecDeque<u64>,
     losses: Losses,
     pending_flags: u16,
     /// What fills the buffers after their records.
@@ -164,12 +176,18 @@ impl<W: Write + Seek> LogFile<W> {
         };
         out.seek(SeekFrom::Start(0))?;
         let mut filler = Vec::new();
-        first.write(&mut out, &header, &record, &mut filler)?;
+        let content = if header.is_compressed() {
+            Content::Short(&record)
+        } else {
+            Content::Whole(&record)
+        };
+        let end = first.write(&mut out, &header, &content, &mut filler)?;
         out.flush()?;
         Ok(Self {
             out,
             header,
             buffers: 1,
+            end: u64::from(end),
             next_sequence: 1,
             last: (0, flags),
             by_age: VecDeque::new(),
@@ -188,6 +206,10 @@ impl<W: Write + Seek> LogFile<W> {
     pub fn resume(out: W, trace: &Trace) -> Result<Self, WriteError> {
         let header = trace.header().session.clone();
         let size = header.buffer_size;
+        let flags = trace.buffers().iter().fold(0, |all, it| all | it.flags);
+        if header.is_compressed() || flags & layout::FLAG_COMPRESSED != 0 {
+            return Err(WriteError::NotContinuable(Obstacle::Compressed));
+        }
         for damage in trace.damages() {
             if matches!(damage.kind, DamageKind::Truncated { .. }) {
                 let end = damage.offset;
@@ -195,8 +217,7 @@ impl<W: Write + Seek> LogFile<W> {
             }
         }
         let mut slots = Vec::new();
-        for (slot, buffer) in (0_u32..).zip(trace.buffers()) {
-            let expected = u64::from(slot) * u64::from(size);
+        for (expected, buffer) in (0..).step_by(size as usize).zip(trace.buffers()) {
             if buffer.offset != expected {
                 return Err(WriteError::NotContinuable(Obstacle::Place {
                     expected,
@@ -210,7 +231,7 @@ impl<W: Write + Seek> LogFile<W> {
                     expected: size,
                 }));
             }
-            slots.push((buffer.sequence, slot, buffer.flags));
+            slots.push((buffer.sequence, buffer.offset, buffer.flags));
         }
         slots.sort_unstable();
         let (&(sequence, last, flags), buffers) = slots
@@ -219,20 +240,21 @@ impl<W: Write + Seek> LogFile<W> {
             .ok_or(WriteError::NotContinuable(Obstacle::Empty))?;
         let next_sequence = sequence
             .checked_add(1)
-            .ok_or_else(|| Obstacle::Sequence {
-                offset: u64::from(last) * u64::from(size),
+            .ok_or(Obstacle::Sequence {
+                offset: last,
                 sequence,
             })
             .map_err(WriteError::NotContinuable)?;
         Ok(Self {
             out,
             buffers,
+            end: u64::from(buffers) * u64::from(size),
             next_sequence,
             last: (last, flags),
             by_age: slots
                 .iter()
-                .map(|(_, slot, _)| *slot)
-                .filter(|slot| *slot != 0)
+                .map(|(_, offset, _)| *offset)
+                .filter(|offset| *offset != 0)
                 .collect(),
             losses: Losses {
                 events_lost: trace.header().events_lost,
@@ -250,13 +272,15 @@ impl<W: Write + Seek> LogFile<W> {
     /// Returns [`WriteError`]. On error, the file contains the same buffers as before.
     pub fn append(&mut self, buffer: &Buffer, flush_time: i64) -> Result<(), WriteError> {
         self.check(buffer)?;
-        let slot = self.buffers;
-        let buffers = slot.checked_add(1).ok_or(WriteError::TooManyBuffers)?;
-        self.write_slot(slot, buffer, flush_time)?;
+        let offset = self.end;
+        let buffers = self.buffers.checked_add(1);
+        let buffers = buffers.ok_or(WriteError::TooManyBuffers)?;
+        let size = self.write_at(offset, buffer, flush_time)?;
         self.patch_u32(file_offset::BUFFERS_WRITTEN, buffers)?;
         self.out.flush()?;
         self.buffers = buffers;
-        self.by_age.push_back(slot);
+        self.end = offset.saturating_add(u64::from(size));
+        self.by_age.push_back(offset);
         Ok(())
     }
 
@@ -264,13 +288,16 @@ impl<W: Write + Seek> LogFile<W> {
     /// first buffer is kept.
     ///
     /// # Errors
-    /// Returns [`WriteError::NothingToReplace`] if the file has no data buffer yet, and otherwise
-    /// the errors of [`append`](Self::append). If the output fails, the overwritten buffer may be
-    /// lost.
+    /// Returns [`WriteError::NothingToReplace`] if the file has no data buffer yet,
+    /// [`WriteError::Compressed`] if the file is compressed, and otherwise the errors of
+    /// [`append`](Self::append). If the output fails, the overwritten buffer may be lost.
     pub fn replace_oldest(&mut self, buffer: &Buffer, flush_time: i64) -> Result<(), WriteError> {
         self.check(buffer)?;
-        let slot = *self.by_age.front().ok_or(WriteError::NothingToReplace)?;
-        self.write_slot(slot, buffer, flush_time)?;
+        if self.header.is_compressed() {
+            return Err(WriteError::Compressed);
+        }
+        let offset = *self.by_age.front().ok_or(WriteError::NothingToReplace)?;
+        self.write_at(offset, buffer, flush_time)?;
         self.out.flush()?;
         self.by_age.rotate_left(1);
         Ok(())
@@ -296,8 +323,8 @@ impl<W: Write + Seek> LogFile<W> {
 
     /// Returns the size of the file in bytes.
     #[must_use]
-    pub fn len(&self) -> u64 {
-        u64::from(self.buffers) * u64::from(self.header.buffer_size)
+    pub const fn len(&self) -> u64 {
+        self.end
     }
 
     /// Returns true if the file contains no data buffer.
@@ -311,8 +338,8 @@ impl<W: Write + Seek> LogFile<W> {
     /// # Errors
     /// Returns [`WriteError::Io`] if the output fails.
     pub fn finish(mut self, finish: Finish) -> Result<W, WriteError> {
-        let (slot, flags) = self.last;
-        let flag_at = self.slot_offset(slot) + file_offset::BUFFER_FLAG;
+        let (offset, flags) = self.last;
+        let flag_at = offset.saturating_add(file_offset::BUFFER_FLAG);
         self.patch(flag_at, &(flags | layout::FLAG_FLUSH_MARKER).to_le_bytes())?;
         self.patch_u32(file_offset::BUFFERS_WRITTEN, self.buffers)?;
         self.patch_u32(file_offset::EVENTS_LOST, finish.events_lost)?;
@@ -343,10 +370,23 @@ impl<W: Write + Seek> LogFile<W> {
         Ok(())
     }
 
-    /// Writes a buffer into a slot and records the slot.
-    fn write_slot(&mut self, slot: u32, buffer: &Buffer, time: i64) -> Result<(), WriteError> {
-        let flags = layout::FLAG_PROCESSOR_INDEX | self.pending_flags;
-        let offset = self.slot_offset(slot);
+    /// Writes a buffer, records its place, and returns its size on disk.
+    fn write_at(&mut self, offset: u64, buffer: &Buffer, time: i64) -> Result<u32, WriteError> {
+        let records = buffer.records();
+        let compressed = self.header.is_compressed();
+        let compressed = compressed.then(|| compression::compress(records));
+        let content = match &compressed {
+            None => Content::Whole(records),
+            Some(bytes) if bytes.len() < records.len() => Content::Compressed {
+                bytes,
+                size: records.len(),
+            },
+            Some(_) => Content::Short(records),
+        };
+        let mut flags = layout::FLAG_PROCESSOR_INDEX | self.pending_flags;
+        if matches!(content, Content::Compressed { .. }) {
+            flags |= layout::FLAG_COMPRESSED;
+        }
         let header = BufferHeader {
             timestamp: time,
             sequence: self.next_sequence,
@@ -355,21 +395,15 @@ impl<W: Write + Seek> LogFile<W> {
             buffer_type: layout::TYPE_GENERIC,
         };
         self.out.seek(SeekFrom::Start(offset))?;
-        let records = buffer.records();
-        header.write(&mut self.out, &self.header, records, &mut self.filler)?;
+        let size = header.write(&mut self.out, &self.header, &content, &mut self.filler)?;
         if self.pending_flags != 0 {
             self.patch_u32(file_offset::EVENTS_LOST, self.losses.events_lost)?;
             self.patch_u32(file_offset::BUFFERS_LOST, self.losses.buffers_lost)?;
         }
         self.next_sequence += 1;
-        self.last = (slot, flags);
+        self.last = (offset, flags);
         self.pending_flags = 0;
-        Ok(())
-    }
-
-    /// Returns the offset of a slot in the file.
-    fn slot_offset(&self, slot: u32) -> u64 {
-        u64::from(slot) * u64::from(self.header.buffer_size)
+        Ok(size)
     }
 
     fn patch_u32(&mut self, offset: u64, value: u32) -> io::Result<()> {
@@ -397,6 +431,39 @@ fn write_all(to: &mut impl Write, mut pieces: &mut [IoSlice<'_>]) -> io::Result<
     Ok(())
 }
 
+/// The content of a buffer on disk. The records are padded and fit in the file's buffers.
+enum Content<'a> {
+    /// Records, and filler up to the size of the file's buffers.
+    Whole(&'a [u8]),
+    /// Records, and filler up to the next sector: a plain buffer of a compressed file.
+    Short(&'a [u8]),
+    /// Compressed records, whose size was `size`.
+    Compressed { bytes: &'a [u8], size: usize },
+}
+
+impl Content<'_> {
+    /// Returns the bytes on disk, the number of bytes used, and the size of the buffer; the numbers
+    /// include the buffer's header.
+    fn layout(&self, buffer_size: u32) -> (&[u8], u32, u32) {
+        // A buffer has at most 1 MiB, so the numbers fit.
+        let with_header = |size: usize| {
+            let whole = layout::BUFFER_HEADER.saturating_add(size);
+            u32::try_from(whole).unwrap_or(u32::MAX)
+        };
+        match self {
+            Self::Whole(records) => (records, with_header(records.len()), buffer_size),
+            Self::Short(records) => {
+                let used = with_header(records.len());
+                let sector = u32::try_from(layout::SECTOR).unwrap_or(1);
+                (records, used, used.next_multiple_of(sector))
+            }
+            Self::Compressed { bytes, size } => {
+                (bytes, with_header(*size), with_header(bytes.len()))
+            }
+        }
+    }
+}
+
 /// The fields of a buffer header that differ between buffers.
 struct BufferHeader {
     timestamp: i64,
@@ -407,20 +474,17 @@ struct BufferHeader {
 }
 
 impl BufferHeader {
-    /// Writes the whole buffer: header, records and filler, of which `filler` keeps enough for all
-    /// buffers. The records must be padded and must fit.
+    /// Writes the whole buffer: header, content and filler, of which `filler` keeps enough for all
+    /// buffers. Returns the buffer's size on disk.
     fn write(
         &self,
         to: &mut impl Write,
         file: &LogFileHeader,
-        records: &[u8],
+        content: &Content<'_>,
         filler: &mut Vec<u8>,
-    ) -> io::Result<()> {
-        let size = file.buffer_size;
-        // A buffer has at most 1 MiB, so the number of used bytes fits.
-        let used = u32::try_from(layout::BUFFER_HEADER + records.len())
-            .map_or(size, |used| used.min(size))
-            .to_le_bytes();
+    ) -> io::Result<u32> {
+        let (content, used, size) = content.layout(file.buffer_size);
+        let used = used.to_le_bytes();
         let mut out = Vec::with_capacity(layout::BUFFER_HEADER);
         out.extend(size.to_le_bytes());
         out.extend(used); // SavedOffset
@@ -436,11 +500,12 @@ impl BufferHeader {
         out.extend(self.flags.to_le_bytes());
         out.extend(self.buffer_type.to_le_bytes());
         out.extend([0; 16]); // list links, in memory only
-        let rest = (size as usize).saturating_sub(out.len() + records.len());
+        let rest = (size as usize).saturating_sub(out.len() + content.len());
         if filler.len() < rest {
             filler.resize(rest, layout::FILLER);
         }
         let filler = filler.get(..rest).unwrap_or_default();
-        write_all(to, &mut [&out, records, filler].map(IoSlice::new))
+        write_all(to, &mut [&out, content, filler].map(IoSlice::new))?;
+        Ok(size)
     }
 }

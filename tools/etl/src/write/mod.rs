@@ -6,6 +6,8 @@
 
 mod buffer;
 mod file;
+mod raw;
 
 pub use buffer::{AppendError, Buffer};
 pub use file::{Finish, LogFile, Losses, Obstacle, WriteError};
+pub use raw::{ClassicRecord, KernelForm, KernelRecord, WppRecord};

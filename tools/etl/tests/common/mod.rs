@@ -10,14 +10,17 @@ use etl_file::{Catalog, Event, FileTime, Trace, decode, record::ext_type};
 use serde_json::{Value, json};
 
 /// Panics unless both decoders read the same from a file as this crate: the same header fields, and
-/// the same events in the same order with every field, extended item and byte of user data. Returns
-/// the number of events.
+/// the same events in the same order with every field, extended item and byte of user data. Of a
+/// compressed file, dissect alone has to: etl-parser does not read one. Returns the number of
+/// events.
 pub fn assert_third_party_decoders_agree(path: &Path) -> usize {
     let trace = Trace::open(path).expect("the file is a trace");
     assert_eq!(trace.damages(), [], "{}", path.display());
-    let dissect = dump("dissect_dump.py", path);
-    let etl_parser = dump("etlparser_dump.py", path);
-    for (decoder, lines) in [("dissect.etl", &dissect), ("etl-parser", &etl_parser)] {
+    let mut decoders = vec![("dissect.etl", dump("dissect_dump.py", path))];
+    if !trace.header().session.is_compressed() {
+        decoders.push(("etl-parser", dump("etlparser_dump.py", path)));
+    }
+    for (decoder, lines) in &decoders {
         let (header, events) = lines.split_first().expect("a dump starts with the header");
         assert_same(decoder, "header", header, &header_line(&trace));
         let events: Vec<&Value> = events

@@ -84,7 +84,7 @@ impl Expectation {
     }
 
     fn is_named(&self, event: &Decoded) -> bool {
-        event.event_name.as_ref() == Some(&self.name)
+        event.event_name.as_deref() == Some(self.name.as_str())
             || self.name.parse() == Ok(event.descriptor.id)
     }
 
@@ -103,7 +103,9 @@ impl Expectation {
 fn is_equal(value: &Value, wanted: &str) -> bool {
     match value {
         Value::Text(text) => text == wanted,
-        Value::Named { value, name } => name == wanted || number(wanted) == Some((*value).into()),
+        Value::Named { value, name } => {
+            **name == *wanted || number(wanted) == Some((*value).into())
+        }
         Value::Int(value) => number(wanted) == Some((*value).into()),
         Value::UInt(value)
         | Value::Hex(value)

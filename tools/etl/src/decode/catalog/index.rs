@@ -48,8 +48,8 @@ impl<'a> Texts<'a> {
     }
 
     /// Returns the text shown for a definition: its message or, without one, its name.
-    fn title(&self, message: Option<TextRef>, name: &QName) -> String {
-        self.get(message).unwrap_or(&name.written).to_owned()
+    fn title(&self, message: Option<TextRef>, name: &QName) -> Arc<str> {
+        self.get(message).unwrap_or(&name.written).into()
     }
 
     fn provider(&self, provider: &model::Provider) -> Provider {
@@ -98,7 +98,12 @@ impl<'a> Texts<'a> {
                 })
                 .collect(),
             keywords: keywords
-                .map(|one| (one.mask, self.title(one.message, &one.name)))
+                .map(|one| {
+                    (
+                        one.mask,
+                        self.title(one.message, &one.name).as_ref().to_owned(),
+                    )
+                })
                 .collect(),
             events,
         }
@@ -106,8 +111,9 @@ impl<'a> Texts<'a> {
 
     fn map(&self, map: &model::Map) -> Arc<ValueMap> {
         let entries = map.items.iter().map(|item| {
-            let title = self.get(item.message).map(str::to_owned);
-            (item.value, title.unwrap_or_else(|| item.value.to_string()))
+            let title = self.get(item.message).map(Arc::from);
+            let title = title.unwrap_or_else(|| item.value.to_string().into());
+            (item.value, title)
         });
         Arc::new(ValueMap {
             bits: map.is_bits,

@@ -1,6 +1,7 @@
 //! A provider that a manifest or an image describes.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use etw_wire::Guid;
 
@@ -15,10 +16,10 @@ pub struct Provider {
     pub guid: Guid,
     /// The GUID by which sessions enable the provider, if it differs from `guid`.
     pub control_guid: Option<Guid>,
-    pub(crate) levels: HashMap<u8, String>,
-    pub(crate) tasks: HashMap<u16, String>,
+    pub(crate) levels: HashMap<u8, Arc<str>>,
+    pub(crate) tasks: HashMap<u16, Arc<str>>,
     /// The opcodes' names, by task (0 for all tasks) and value.
-    pub(crate) opcodes: HashMap<(u16, u8), String>,
+    pub(crate) opcodes: HashMap<(u16, u8), Arc<str>>,
     pub(crate) keywords: Vec<(u64, String)>,
     pub(crate) events: HashMap<(u16, u8), EventDefinition>,
 }
@@ -57,22 +58,25 @@ impl Provider {
     /// Returns the name of one of the provider's own levels.
     #[must_use]
     pub fn level(&self, value: u8) -> Option<&str> {
-        self.levels.get(&value).map(String::as_str)
+        self.levels.get(&value).map(AsRef::as_ref)
     }
 
     /// Returns the name of a task.
     #[must_use]
     pub fn task(&self, value: u16) -> Option<&str> {
-        self.tasks.get(&value).map(String::as_str)
+        self.tasks.get(&value).map(AsRef::as_ref)
     }
 
     /// Returns the name of an opcode: the task's or, without one, the provider's.
     #[must_use]
     pub fn opcode(&self, task: u16, value: u8) -> Option<&str> {
+        self.opcode_name(task, value).map(AsRef::as_ref)
+    }
+
+    pub(crate) fn opcode_name(&self, task: u16, value: u8) -> Option<&Arc<str>> {
         self.opcodes
             .get(&(task, value))
             .or_else(|| self.opcodes.get(&(0, value)))
-            .map(String::as_str)
     }
 
     /// Returns the masks and names of the provider's own keywords, in the manifest's order.

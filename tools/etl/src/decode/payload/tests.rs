@@ -382,7 +382,7 @@ fn a_map_names_a_number() {
     let mapped = Field {
         map: Some(Arc::new(ValueMap {
             bits: false,
-            entries: vec![(3, "Three".to_owned())],
+            entries: vec![(3, "Three".into())],
         })),
         ..field("m", InType::UInt32, Presentation::Default)
     };

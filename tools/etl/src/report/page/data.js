@@ -168,7 +168,7 @@ function parseLine(line) {
   const [shape, ...values] = JSON.parse(line);
   const names = shape === null ? values[values.length - 1].names : trace.shapes[shape];
   const extra = values.length > names.length ? values.pop() : {};
-  return { names, values, ...extra, names };
+  return { ...extra, names, values };
 }
 
 /** Returns the details of an event if they are at hand. */

@@ -139,6 +139,7 @@ function drawDensity(context, width) {
     for (let style = 0; style < STYLES.length; style += 1) all += counts[x * STYLES.length + style];
     if (all > most) most = all;
   }
+  const sparse = matched.length < width;
   const bottom = RULER + DENSITY_HEIGHT - 4;
   const height = DENSITY_HEIGHT - 8;
   for (let x = 0; x < width; x += 1) {
@@ -149,15 +150,16 @@ function drawDensity(context, width) {
       // The least count can still be seen.
       const size = Math.max(style >= 3 ? 3 : 1, (value / most) * height);
       context.fillStyle = colors[STYLES[style]];
-      context.fillRect(GUTTER + x, Math.max(RULER, y - size), 1, size);
+      context.fillRect(GUTTER + x, Math.max(RULER, y - size), sparse ? 2 : 1, size);
       y -= size;
     }
   }
   context.fillStyle = colors.muted;
   context.textAlign = 'left';
   context.fillText('Density', 8, RULER + 14);
-  const perPixel = `most ${count(most)} in ${duration((timeline.to - timeline.from) / width)}`;
-  context.fillText(perPixel.length > 22 ? `most ${count(most)}` : perPixel, 8, RULER + 30);
+  const pixel = (timeline.to - timeline.from) / width;
+  const perPixel = `most ${count(most)} in ${duration(Number(pixel.toPrecision(3)))}`;
+  context.fillText(pixel < 1 || perPixel.length > 22 ? `most ${count(most)}` : perPixel, 8, RULER + 30);
   byId('timeline').dataset.density = exact ? 'exact' : 'shown';
 }
 
@@ -242,7 +244,7 @@ function drawLanes(context, width, top, height) {
       const at = (lane - first) * width + x;
       if (levels[at] === 0) continue;
       const style = STYLES[levels[at] - 1];
-      context.globalAlpha = levels[at] > 3 ? 1 : Math.min(1, 0.5 + Math.log2(amounts[at]) / 10);
+      context.globalAlpha = levels[at] > 3 ? 1 : Math.min(1, 0.65 + Math.log2(amounts[at]) / 14);
       context.fillStyle = colors[style];
       // Problems are taller than what is usual: color is not all that tells them apart.
       const inset = levels[at] > 3 ? 1 : 3;

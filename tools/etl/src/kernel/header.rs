@@ -1,0 +1,248 @@
+//! The headers of records of the kernel and of classic providers (ETL-10.1 to ETL-10.3).
+
+use etw_wire::Guid;
+
+use crate::cursor::Cursor;
+use crate::layout;
+use crate::read::PointerSize;
+
+/// The form of a record, which its first four bytes state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// A kernel event with a 32-byte header (`SYSTEM_TRACE_HEADER`).
+    System,
+    /// A kernel event with a 24-byte header.
+    CompactSystem,
+    /// A kernel event with a 16-byte header, which names neither process nor thread.
+    PerfInfo,
+    /// A classic event (`EVENT_TRACE_HEADER`).
+    Classic,
+    /// A classic event with an instance (`EVENT_INSTANCE_GUID_HEADER`).
+    ClassicInstance,
+    /// A WPP message.
+    Wpp,
+}
+
+/// The header of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordHeader {
+    /// The form of the record.
+    pub form: Form,
+    /// The pointer size that the header's type states.
+    pub pointer_size: PointerSize,
+    /// The version of the event's layout.
+    pub version: u16,
+    /// Group and opcode of a kernel event.
+    pub hook: Option<u16>,
+    /// The GUID of a classic event's class or of a WPP message.
+    pub guid: Option<Guid>,
+    /// The opcode: the hook's lower byte, or `Class.Type`.
+    pub opcode: u8,
+    /// The level of a classic event.
+    pub level: u8,
+    /// The number of a WPP message.
+    pub message: u16,
+    /// The thread, if the header names it.
+    pub thread_id: Option<u32>,
+    /// The process, if the header names it.
+    pub process_id: Option<u32>,
+    /// Reading of the session's clock, if the header has one.
+    pub timestamp: Option<i64>,
+    /// Processor time in kernel mode, in ticks.
+    pub kernel_time: u32,
+    /// Processor time in user mode, in ticks.
+    pub user_time: u32,
+    /// The instance and its parent.
+    pub instance: Option<Instance>,
+    /// The parts of a WPP message's header.
+    pub wpp: Wpp,
+    /// Offset of the payload in the record.
+    pub payload: usize,
+}
+
+/// The instance of a classic event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// The instance.
+    pub id: u32,
+    /// The parent instance.
+    pub parent: u32,
+    /// The class of the parent instance.
+    pub parent_class: Guid,
+}
+
+/// The parts of a WPP message's header that other records do not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wpp {
+    /// The flags that state which parts the header has.
+    pub flags: u16,
+    /// The sequence number.
+    pub sequence: Option<u32>,
+    /// The component id, which replaces the GUID.
+    pub component: Option<u32>,
+}
+
+/// Flags of a WPP message: the parts of its header, in this order.
+pub mod wpp_flags {
+    /// A sequence number of 32 bits.
+    pub const SEQUENCE: u16 = 0x01;
+    /// The message's GUID.
+    pub const GUID: u16 = 0x02;
+    /// A component id of 32 bits instead of the GUID.
+    pub const COMPONENT_ID: u16 = 0x04;
+    /// The system time.
+    pub const TIMESTAMP: u16 = 0x08;
+    /// The performance counter instead of the system time.
+    pub const PERFORMANCE_TIMESTAMP: u16 = 0x10;
+    /// Thread id and process id.
+    pub const SYSTEM_INFO: u16 = 0x20;
+    /// Pointers among the arguments have 32 bits.
+    pub const POINTER32: u16 = 0x40;
+    /// Pointers among the arguments have 64 bits.
+    pub const POINTER64: u16 = 0x80;
+}
+
+/// Version bit of a kernel record: 8 more header bytes.
+const EXTRA_HEADER: u16 = 0x8000;
+/// Version bits of a kernel record: 8 more header bytes for each unit.
+const EXTRA_ITEMS: u16 = 0x0700;
+/// The size of `EVENT_INSTANCE_GUID_HEADER`.
+const INSTANCE_HEADER: usize = 72;
+
+impl RecordHeader {
+    /// Reads the header of a record. Returns `None` if the record has another form, or is shorter
+    /// than its header.
+    #[must_use]
+    pub fn parse(record: &[u8]) -> Option<Self> {
+        let &[_, _, header_type, marker] = record.first_chunk::<4>()?;
+        let c = Cursor::new(record);
+        if marker == layout::MARKER_MESSAGE {
+            return Self::wpp(c);
+        }
+        if marker != layout::MARKER {
+            return None;
+        }
+        let size = match header_type {
+            0x02 | 0x04 | 0x11 | 0x14 | 0x15 => PointerSize::Eight,
+            _ => PointerSize::Four,
+        };
+        match header_type {
+            0x01 | 0x02 => Self::kernel(c, Form::System, size),
+            0x03 | 0x04 => Self::kernel(c, Form::CompactSystem, size),
+            0x10 | 0x11 => Self::kernel(c, Form::PerfInfo, size),
+            0x0A | 0x14 => Self::classic(c, Form::Classic, size),
+            0x0B | 0x15 => Self::classic(c, Form::ClassicInstance, size),
+            _ => None,
+        }
+    }
+
+    const fn new(form: Form, pointer_size: PointerSize) -> Self {
+        Self {
+            form,
+            pointer_size,
+            version: 0,
+            hook: None,
+            guid: None,
+            opcode: 0,
+            level: 0,
+            message: 0,
+            thread_id: None,
+            process_id: None,
+            timestamp: None,
+            kernel_time: 0,
+            user_time: 0,
+            instance: None,
+            wpp: Wpp {
+                flags: 0,
+                sequence: None,
+                component: None,
+            },
+            payload: 0,
+        }
+    }
+
+    fn kernel(mut c: Cursor<'_>, form: Form, pointer_size: PointerSize) -> Option<Self> {
+        let mut header = Self::new(form, pointer_size);
+        let word = c.u16()?;
+        c.take(4)?; // header type, marker and size
+        let hook = c.u16()?;
+        header.version = word & 0xFF;
+        header.hook = Some(hook);
+        [header.opcode, _] = hook.to_le_bytes();
+        if form != Form::PerfInfo {
+            header.thread_id = known_id(c.u32()?);
+            header.process_id = known_id(c.u32()?);
+        }
+        header.timestamp = Some(c.i64()?);
+        if form == Form::System {
+            header.kernel_time = c.u32()?;
+            header.user_time = c.u32()?;
+        }
+        let mut extra = usize::from((word & EXTRA_ITEMS) >> 8) * 8;
+        if word & EXTRA_HEADER != 0 {
+            extra += 8;
+        }
+        c.take(extra)?;
+        header.payload = c.position();
+        Some(header)
+    }
+
+    fn classic(mut c: Cursor<'_>, form: Form, pointer_size: PointerSize) -> Option<Self> {
+        let mut header = Self::new(form, pointer_size);
+        c.take(4)?; // size, header type and marker
+        header.opcode = c.u8()?;
+        header.level = c.u8()?;
+        header.version = c.u16()?;
+        header.thread_id = known_id(c.u32()?);
+        header.process_id = known_id(c.u32()?);
+        header.timestamp = Some(c.i64()?);
+        header.guid = Some(Guid::from_bytes(c.array()?));
+        header.kernel_time = c.u32()?;
+        header.user_time = c.u32()?;
+        if form == Form::ClassicInstance && c.rest().len() >= INSTANCE_HEADER - c.position() {
+            header.instance = Some(Instance {
+                id: c.u32()?,
+                parent: c.u32()?,
+                parent_class: Guid::from_bytes(c.array()?),
+            });
+        }
+        header.payload = c.position();
+        Some(header)
+    }
+
+    fn wpp(mut c: Cursor<'_>) -> Option<Self> {
+        c.take(4)?; // size and marker
+        let message = c.u16()?;
+        let flags = c.u16()?;
+        let size = if flags & wpp_flags::POINTER32 == 0 {
+            PointerSize::Eight
+        } else {
+            PointerSize::Four
+        };
+        let mut header = Self::new(Form::Wpp, size);
+        header.message = message;
+        header.wpp.flags = flags;
+        if flags & wpp_flags::SEQUENCE != 0 {
+            header.wpp.sequence = Some(c.u32()?);
+        }
+        if flags & wpp_flags::COMPONENT_ID != 0 {
+            header.wpp.component = Some(c.u32()?);
+        } else if flags & wpp_flags::GUID != 0 {
+            header.guid = Some(Guid::from_bytes(c.array()?));
+        }
+        if flags & (wpp_flags::TIMESTAMP | wpp_flags::PERFORMANCE_TIMESTAMP) != 0 {
+            header.timestamp = Some(c.i64()?);
+        }
+        if flags & wpp_flags::SYSTEM_INFO != 0 {
+            header.thread_id = Some(c.u32()?);
+            header.process_id = Some(c.u32()?);
+        }
+        header.payload = c.position();
+        Some(header)
+    }
+}
+
+/// Returns a process or thread id, unless it is the one for "none".
+const fn known_id(id: u32) -> Option<u32> {
+    if id == u32::MAX { None } else { Some(id) }
+}

@@ -1,0 +1,207 @@
+//! Decodes records of the kernel's own events, of classic providers and of WPP.
+//!
+//! [`decode()`] takes one record and needs nothing else: no file, no clock, no state. A kernel record
+//! names its event by a hook (group and opcode), a classic record by a class GUID and a type; both
+//! lead to the same tables, which state the fields by class, event and version (ETL-10).
+//!
+//! Numbers that depend on the pointer size are read with the size that the record's header states,
+//! and with the other one if only that consumes the record exactly. What no table describes stays
+//! as bytes, with a [`Problem`] that says why.
+
+mod classes;
+mod descriptor;
+mod header;
+mod payload;
+
+use std::sync::Arc;
+
+use etw_wire::Guid;
+
+use crate::decode::{Fields, Problem, Value};
+use crate::read::PointerSize;
+pub use descriptor::{Class, Event, Field, Layout, Type};
+pub use header::{Form, Instance, RecordHeader, Wpp, wpp_flags};
+
+/// The hooks of events that other parts of a trace's analysis refer to: group and opcode.
+pub mod hook {
+    /// A process's start, end, or state at the start or end of the trace.
+    pub const PROCESS: [u16; 5] = [0x0301, 0x0302, 0x0303, 0x0304, 0x0327];
+    /// A switch of a processor to another thread.
+    pub const CSWITCH: u16 = 0x0524;
+    /// A thread becomes ready to run.
+    pub const READY_THREAD: u16 = 0x0532;
+    /// A sample of the program counter.
+    pub const SAMPLED_PROFILE: u16 = 0x0f2e;
+    /// The stack of another event.
+    pub const STACK: u16 = 0x1820;
+    /// The kernel part of another event's stack, by key.
+    pub const STACK_KEY_KERNEL: u16 = 0x1825;
+    /// The user part of another event's stack, by key.
+    pub const STACK_KEY_USER: u16 = 0x1826;
+    /// The definitions of stacks that are referred to by key.
+    pub const STACK_DEFINITIONS: [u16; 3] = [0x1822, 0x1823, 0x1824];
+}
+
+/// A decoded record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The header.
+    pub header: RecordHeader,
+    /// The GUID of the class; of a WPP message, its GUID. Null if nothing names it.
+    pub class: Guid,
+    /// The name of the class, if it is known.
+    pub class_name: Option<Arc<str>>,
+    /// The name of the event, if it is known.
+    pub event_name: Option<Arc<str>>,
+    /// The pointer size of the payload.
+    pub pointer_size: PointerSize,
+    /// The process, from the header or from the payload.
+    pub process_id: Option<u32>,
+    /// The thread, from the header or from the payload.
+    pub thread_id: Option<u32>,
+    /// The fields.
+    pub fields: Fields,
+    /// The bytes of the payload that no field has.
+    pub leftover: Vec<u8>,
+    /// The parts that could not be decoded, with the reasons.
+    pub problems: Vec<Problem>,
+}
+
+impl Record {
+    /// Returns the value of a field.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&Value> {
+        let (_, value) = self.fields.iter().find(|(known, _)| &**known == name)?;
+        Some(value)
+    }
+}
+
+/// Decodes a record of the kernel, of a classic provider or of WPP. Returns `None` if the record
+/// has another form, or is shorter than its header.
+#[must_use]
+pub fn decode(record: &[u8]) -> Option<Record> {
+    let header = RecordHeader::parse(record)?;
+    let payload = record.get(header.payload..)?;
+    Some(if header.form == Form::Wpp {
+        wpp(header, payload)
+    } else {
+        classified(header, payload)
+    })
+}
+
+/// Returns the classes with the layouts that are known.
+#[must_use]
+pub const fn classes() -> &'static [&'static Class] {
+    classes::all()
+}
+
+/// Returns the names of a kernel event's class and of the event, which may be unknown. A cheaper
+/// answer than [`decode()`] for those who only count.
+#[must_use]
+pub fn names_of_hook(hook: u16) -> Option<(Arc<str>, Option<Arc<str>>)> {
+    let class = classes::by_hook(hook)?;
+    let [opcode, _] = hook.to_le_bytes();
+    let event = class.event(opcode).map(|event| Arc::clone(&event.name));
+    Some((Arc::clone(&class.name), event))
+}
+
+/// Decodes a record of the kernel or of a classic provider.
+fn classified(header: RecordHeader, payload: &[u8]) -> Record {
+    let class = match (header.hook, header.guid) {
+        (Some(hook), _) => classes::by_hook(hook),
+        (None, Some(guid)) => classes::by_guid(guid),
+        (None, None) => None,
+    };
+    let event = class.and_then(|class| class.event(header.opcode));
+    let guid = class.map(|class| class.guid).or(header.guid);
+    let mut record = Record {
+        header,
+        class: guid.unwrap_or(Guid::from_u128(0)),
+        class_name: class.map(|class| Arc::clone(&class.name)),
+        event_name: event.map(|event| Arc::clone(&event.name)),
+        pointer_size: header.pointer_size,
+        process_id: header.process_id,
+        thread_id: header.thread_id,
+        fields: Fields::new(),
+        leftover: Vec::new(),
+        problems: Vec::new(),
+    };
+    let attempt = event.and_then(|event| {
+        let version = u8::try_from(header.version).ok()?;
+        payload::decode(&event.of_version(version), payload, header.pointer_size)
+    });
+    if let Some(attempt) = attempt {
+        record.pointer_size = attempt.pointer_size;
+        record.fields = attempt.fields;
+        record.leftover = payload.get(attempt.used..).unwrap_or_default().to_vec();
+        record.problems.extend(match attempt.error {
+            Some(error) => Some(Problem::Payload(error)),
+            None if record.leftover.is_empty() => None,
+            None => Some(Problem::Surplus {
+                bytes: record.leftover.len(),
+            }),
+        });
+        from_payload(&mut record);
+    } else {
+        record.leftover = payload.to_vec();
+        let known = event.and_then(classes::KnownEvent::last_version);
+        record.problems.extend(match known {
+            Some(last) => Some(Problem::UnknownVersion {
+                version: header.version,
+                last,
+            }),
+            None if payload.is_empty() => None,
+            None if header.hook.is_some() => Some(Problem::UnknownKernelEvent),
+            None => Some(Problem::NoSchema),
+        });
+    }
+    record
+}
+
+/// Takes process and thread from the payload, where the header does not name them: events of some
+/// classes are written by whoever happens to run.
+fn from_payload(record: &mut Record) {
+    if record.process_id.is_some() && record.thread_id.is_some() {
+        return;
+    }
+    let mut process = None;
+    let mut thread = None;
+    for (_, value) in &record.fields {
+        match value {
+            Value::ProcessId(id) if process.is_none() => process = u32::try_from(*id).ok(),
+            Value::ThreadId(id) if thread.is_none() => thread = u32::try_from(*id).ok(),
+            _ => {}
+        }
+    }
+    record.process_id = record.process_id.or(process);
+    record.thread_id = record.thread_id.or(thread);
+}
+
+/// Decodes a WPP message, whose arguments have no types in the file.
+fn wpp(header: RecordHeader, payload: &[u8]) -> Record {
+    let number = |value: u32| Value::UInt(value.into());
+    let mut fields = Fields::new();
+    let parts = [
+        ("Sequence", header.wpp.sequence.map(number)),
+        (
+            "ComponentId",
+            header.wpp.component.map(|id| Value::Hex(id.into())),
+        ),
+        ("Arguments", Some(Value::Binary(payload.to_vec()))),
+    ];
+    for (name, value) in parts {
+        fields.extend(value.map(|value| (name.into(), value)));
+    }
+    Record {
+        header,
+        class: header.guid.unwrap_or(Guid::from_u128(0)),
+        class_name: Some("WPP".into()),
+        event_name: Some(format!("Message{}", header.message).into()),
+        pointer_size: header.pointer_size,
+        process_id: header.process_id,
+        thread_id: header.thread_id,
+        fields,
+        leftover: Vec::new(),
+        problems: Vec::new(),
+    }
+}

@@ -1,0 +1,308 @@
+//! Tests compressed files, which the writer makes, with our reader and with dissect.
+
+mod common;
+mod fixture;
+
+use std::fs;
+use std::io::Cursor;
+use std::iter;
+use std::path::PathBuf;
+
+use etl_file::compression::{self, CompressionError};
+use etl_file::header::log_file_mode;
+use etl_file::read::DamageKind;
+use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses, Obstacle, WriteError};
+use etl_file::{ClockType, EventRecord, LogFileHeader, Trace};
+
+/// Returns the header of a compressed file.
+fn header(buffer_size: u32, processors: u32) -> LogFileHeader {
+    LogFileHeader {
+        log_file_mode: log_file_mode::SEQUENTIAL | log_file_mode::COMPRESSED,
+        ..fixture::header(ClockType::Qpc, buffer_size, processors)
+    }
+}
+
+/// Returns a compressed file with `events` events, and the events.
+fn sample(buffer_size: u32, processors: u32, events: u32) -> (Vec<u8>, Vec<EventRecord>) {
+    fixture::file(header(buffer_size, processors), events, Losses::default())
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+/// Returns the offsets of the buffers, each from its own size.
+fn offsets(file: &[u8]) -> Vec<usize> {
+    let mut offsets = Vec::new();
+    let mut at = 0;
+    while at < file.len() {
+        offsets.push(at);
+        at += u32_at(file, at) as usize;
+    }
+    assert_eq!(at, file.len(), "nothing follows the last buffer");
+    offsets
+}
+
+fn by_time(trace: &Trace) -> Vec<EventRecord> {
+    let events = trace.events_by_time().into_iter();
+    events.map(|event| event.record.clone()).collect()
+}
+
+/// Bytes that repeat nothing.
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut bytes = Vec::new();
+    while bytes.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend(state.to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+#[test]
+fn every_event_of_a_compressed_file_is_read() {
+    for (buffer_size, processors, events) in [(0x1000, 1, 0), (0x1000, 3, 200), (0x1_0000, 2, 900)]
+    {
+        let (file, written) = sample(buffer_size, processors, events);
+        let trace = Trace::parse(&file).unwrap();
+        assert_eq!(trace.damages(), []);
+        assert_eq!(by_time(&trace), written);
+        assert_eq!(trace.header().layout_version, (2, 0));
+        assert!(trace.header().session.is_compressed());
+        let offsets = offsets(&file);
+        assert_eq!(trace.header().buffers_written as usize, offsets.len());
+        assert_eq!(trace.buffers().len(), offsets.len());
+    }
+}
+
+#[test]
+fn buffers_have_the_documented_layout() {
+    let (file, _) = sample(0x1_0000, 2, 900);
+    for (number, &at) in offsets(&file).iter().enumerate() {
+        let size = u32_at(&file, at) as usize;
+        let used = u32_at(&file, at + 0x30) as usize;
+        let flags = u16::from_le_bytes([file[at + 0x34], file[at + 0x35]]);
+        assert_eq!(u32_at(&file, at + 0x2C), 3, "State");
+        if number == 0 {
+            assert_eq!(size % 512, 0);
+            assert_eq!(flags & 0x40, 0);
+            assert!(file[at + used..at + size].iter().all(|&byte| byte == 0xFF));
+        } else {
+            assert_eq!(flags & 0x40, 0x40);
+            assert!(size < used / 2, "{size} of {used} bytes");
+            let content = &file[at + 72..at + size];
+            let records = compression::decompress(content, used - 72).unwrap();
+            assert_eq!(records[2..4], [0x13, 0xC0], "a record");
+        }
+    }
+    let compressed = file.len();
+    let plain = fixture::header(ClockType::Qpc, 0x1_0000, 2);
+    let (file, _) = fixture::file(plain, 900, Losses::default());
+    assert!(compressed * 3 < file.len());
+}
+
+#[test]
+fn a_buffer_that_would_not_become_smaller_is_plain() {
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header(0x1000, 1)).unwrap();
+    let mut written = Vec::new();
+    for (time, length) in [(1, 3000), (2, 3500), (3, 20)] {
+        let mut buffer = Buffer::new(0x1000, 0);
+        let event = EventRecord {
+            timestamp: time,
+            user_data: noise(length),
+            ..EventRecord::default()
+        };
+        buffer.try_append(&event).unwrap();
+        log.append(&buffer, time).unwrap();
+        written.push(event);
+    }
+    let length = log.len();
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    assert_eq!(file.len() as u64, length);
+    let sizes: Vec<(u32, u16)> = Trace::parse(&file)
+        .unwrap()
+        .buffers()
+        .iter()
+        .map(|buffer| (buffer.size % 512, buffer.flags))
+        .collect();
+    assert_eq!(sizes[1..3], [(0, 0x20), (0, 0x20)]);
+    assert!(matches!(sizes[3], (size, 0x61) if size > 0), "{sizes:?}");
+    let trace = Trace::parse(&file).unwrap();
+    assert_eq!(trace.damages(), []);
+    assert_eq!(by_time(&trace), written);
+}
+
+#[test]
+fn saved_offset_may_be_smaller_than_offset() {
+    let (mut file, written) = sample(0x1000, 1, 40);
+    for at in offsets(&file) {
+        file[at + 4..at + 8].copy_from_slice(&72_u32.to_le_bytes());
+    }
+    let trace = Trace::parse(&file).unwrap();
+    assert_eq!(trace.damages(), []);
+    assert_eq!(by_time(&trace), written);
+}
+
+#[test]
+fn a_compressed_file_is_recognised_without_its_mode() {
+    let (mut file, written) = sample(0x1000, 1, 40);
+    file[0x88..0x8C].copy_from_slice(&1_u32.to_le_bytes());
+    assert_eq!(by_time(&Trace::parse(&file).unwrap()), written);
+}
+
+#[test]
+fn an_uncompressed_file_is_read_whatever_its_mode() {
+    let plain = fixture::header(ClockType::Qpc, 0x1000, 2);
+    let (mut file, written) = fixture::file(plain, 40, Losses::default());
+    file[0x88..0x8C].copy_from_slice(&0x0400_0001_u32.to_le_bytes());
+    let trace = Trace::parse(&file).unwrap();
+    assert_eq!(trace.damages(), []);
+    assert_eq!(by_time(&trace), written);
+}
+
+#[test]
+fn records_before_the_damage_of_a_compressed_buffer_are_read() {
+    let (whole, written) = sample(0x1000, 1, 100);
+    let offsets = offsets(&whole);
+    let second = offsets[1];
+    let count = |file: &[u8], buffer: u32| {
+        let trace = Trace::parse(file).unwrap();
+        let events = trace.events().filter(|event| event.buffer == buffer);
+        (events.count(), trace)
+    };
+    let (all, _) = count(&whole, 1);
+    // The uncompressed size is larger than the content.
+    let mut file = whole.clone();
+    let used = u32_at(&file, second + 0x30);
+    file[second + 0x30..second + 0x34].copy_from_slice(&(used + 8).to_le_bytes());
+    let (read, trace) = count(&file, 1);
+    assert_eq!(read, all);
+    let damage = trace.damages()[0];
+    assert_eq!((damage.buffer, damage.offset), (1, second as u64 + 72));
+    let DamageKind::Compression(CompressionError::Truncated { present, expected }) = damage.kind
+    else {
+        panic!("{damage}");
+    };
+    assert_eq!(
+        (present, expected),
+        (used as usize - 72, used as usize - 64)
+    );
+    assert_eq!(trace.events().count(), written.len());
+    // A match in the middle starts before the buffer.
+    let mut file = whole.clone();
+    let middle = second + (offsets[2] - second) / 2;
+    file[middle..middle + 12].fill(0xFF);
+    let (read, trace) = count(&file, 1);
+    assert!((1..all).contains(&read), "{read} of {all}");
+    assert!(trace.events().count() >= written.len() - all);
+    assert!(!trace.damages().is_empty());
+    // The file ends within a buffer.
+    let cut = &whole[..middle];
+    let (read, trace) = count(cut, 1);
+    assert!((1..all).contains(&read), "{read} of {all}");
+    assert!(matches!(
+        trace.damages()[0].kind,
+        DamageKind::Truncated { .. }
+    ));
+}
+
+#[test]
+fn no_damage_makes_the_reader_panic_or_allocate_without_limit() {
+    let (whole, _) = sample(0x1000, 2, 60);
+    for at in 0..whole.len() {
+        for value in [0x00, 0x7F, 0xFF] {
+            let mut file = whole.clone();
+            file[at] = value;
+            if let Ok(trace) = Trace::parse(&file) {
+                assert!(trace.events().count() <= 2000);
+            }
+        }
+    }
+}
+
+#[test]
+fn compressed_files_are_neither_circular_nor_continued() {
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header(0x1000, 1)).unwrap();
+    let mut buffer = Buffer::new(0x1000, 0);
+    buffer.try_append(&fixture::manifest_event(1, 1)).unwrap();
+    log.append(&buffer, 1).unwrap();
+    let refused = log.replace_oldest(&buffer, 2);
+    assert!(matches!(refused, Err(WriteError::Compressed)));
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let trace = Trace::parse(&file).unwrap();
+    let refused = LogFile::resume(Cursor::new(file), &trace).map(|_| ());
+    let obstacle = match refused {
+        Err(WriteError::NotContinuable(obstacle)) => obstacle,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(obstacle, Obstacle::Compressed);
+}
+
+#[test]
+fn dissect_reads_what_we_compress() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, (buffer_size, processors, events)) in
+        [(0x1000, 1, 40), (0x2000, 4, 300), (0x1_0000, 2, 1500)]
+            .into_iter()
+            .enumerate()
+    {
+        let (file, written) = sample(buffer_size, processors, events);
+        let path = folder.path().join(format!("{number}.etl"));
+        fs::write(&path, file).unwrap();
+        assert_eq!(
+            common::assert_third_party_decoders_agree(&path),
+            written.len()
+        );
+    }
+}
+
+/// A script that decompresses files with dissect.util.
+const DECOMPRESS: &str = "import sys
+from dissect.util.compression.lzxpress import decompress
+for name in sys.argv[1:]:
+    open(name + '.out', 'wb').write(decompress(open(name, 'rb').read()))
+";
+
+#[test]
+fn dissect_decompresses_every_form_of_a_match() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut inputs: Vec<Vec<u8>> = vec![
+        noise(100),
+        noise(32),
+        noise(9000).repeat(2),
+        (0..=255).collect::<Vec<u8>>().repeat(40),
+    ];
+    for length in [3, 9, 10, 24, 25, 279, 280, 281, 65_538, 65_539, 70_000] {
+        inputs.push([vec![b'a'; length + 1], noise(5), vec![b'b'; length + 1]].concat());
+    }
+    let path = |number: usize| folder.path().join(number.to_string());
+    for (number, bytes) in inputs.iter().enumerate() {
+        fs::write(path(number), compression::compress(bytes)).unwrap();
+    }
+    let script = folder.path().join("decompress.py");
+    fs::write(&script, DECOMPRESS).unwrap();
+    let names: Vec<_> = (0..inputs.len()).map(path).collect();
+    let arguments = iter::once(script.as_path()).chain(names.iter().map(PathBuf::as_path));
+    let output = etw_test_support::run_python(arguments);
+    assert!(output.is_empty());
+    for (number, bytes) in inputs.iter().enumerate() {
+        let output = path(number).with_extension("out");
+        assert!(fs::read(output).unwrap() == *bytes, "input {number}");
+    }
+}
+
+#[test]
+fn a_full_buffer_fits_when_it_is_compressed() {
+    let mut buffer = Buffer::new(0x1000, 0);
+    let mut time = 0;
+    while buffer.try_append(&fixture::manifest_event(time, time.into())) != Err(AppendError::Full) {
+        time += 1;
+    }
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header(0x1000, 1)).unwrap();
+    log.append(&buffer, time.into()).unwrap();
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    assert_eq!(Trace::parse(&file).unwrap().events().count(), time as usize);
+}
