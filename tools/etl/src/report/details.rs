@@ -48,7 +48,7 @@ impl Serialize for Plain<'_> {
             Value::Binary(bytes) => serializer.collect_str(&format_args!("#{}", Hex(bytes))),
             Value::Named { value, name } => {
                 let mut map = serializer.serialize_map(Some(2))?;
-                map.serialize_entry("n", name)?;
+                map.serialize_entry("n", name.as_ref())?;
                 map.serialize_entry("v", &Plain(&Value::UInt(*value)))?;
                 map.end()
             }
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(plain(Value::Binary(vec![1, 0xAB])), "\"#01ab\"");
         let named = Value::Named {
             value: 2,
-            name: "Read".to_owned(),
+            name: "Read".into(),
         };
         assert_eq!(plain(named), r#"{"n":"Read","v":2}"#);
         let members = vec![("x".into(), Value::Bool(true)), ("x".into(), Value::Null)];
