@@ -44,7 +44,7 @@ const EVENTS_OF_REQUEST: u32 = 6;
 /// has a warning, and each twentieth an event that nothing describes.
 fn driver_trace(requests: u32) -> Vec<u8> {
     let mut header = fixture::header(ClockType::SystemTime, 0x10000, 4);
-    header.session_name = "Driver session".to_owned();
+    "Driver session".clone_into(&mut header.session_name);
     let mut now = header.start_clock;
     let mut buffers: Vec<Buffer> = (0..4).map(|cpu| Buffer::new(0x10000, cpu)).collect();
     let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
@@ -57,11 +57,10 @@ fn driver_trace(requests: u32) -> Vec<u8> {
             let (name, opcode, level) = match step {
                 0 => ("Request", 1, 4),
                 1 => ("Transfer", 1, 5),
-                2 => ("Progress", 0, 5),
                 3 if request % 20 == 0 => ("", 0, 4),
                 3 if request % 10 == 5 => ("RequestFailed", 0, 2),
                 3 if request % 4 == 1 => ("Retried", 0, 3),
-                3 => ("Progress", 0, 5),
+                2 | 3 => ("Progress", 0, 5),
                 4 => ("Transfer", 2, 5),
                 _ => ("Request", 2, 4),
             };
@@ -81,15 +80,13 @@ fn driver_trace(requests: u32) -> Vec<u8> {
             user_data.extend([0, 0]);
             user_data.extend(step.to_le_bytes());
             user_data.extend(77_u32.to_le_bytes());
-            let mut provider = Guid::from_u128(0x1234);
-            if name.is_empty() {
-                provider = Guid::from_u128(0x5678);
-            } else {
+            let provider = if name.is_empty() { 0x5678 } else { 0x1234 };
+            if !name.is_empty() {
                 let mut schema = fixture::Schema::new(name);
                 schema.field("request", &[10]); // UINT64
                 schema.field("length", &[8]); // UINT32
                 schema.field("path", &[1]); // UNICODESTRING
-                schema.field("place", &[24 | 0x80, 2]); // STRUCT of 2
+                schema.field("place", &[0x18 | 0x80, 2]); // STRUCT of 2
                 schema.field("step", &[8]);
                 schema.field("line", &[8]);
                 for (ext_type, data) in [
@@ -103,7 +100,7 @@ fn driver_trace(requests: u32) -> Vec<u8> {
                 thread_id: 100 + request % 8,
                 process_id: 40 + request % 4,
                 timestamp: now,
-                provider,
+                provider: Guid::from_u128(provider),
                 descriptor: EventDescriptor {
                     id: u16::try_from(step).unwrap(),
                     channel: 11,
@@ -445,7 +442,7 @@ fn contents_of_a_trace_are_shown_as_text_and_nothing_is_loaded() {
     // What got in all the same would not run: the policy permits the page's own script only.
     for blocked in [
         "(() => { const made = document.createElement('script'); made.textContent = 'document.title=\"owned\"'; document.body.append(made); })()",
-        "(() => { document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\"><style>body{color:red}</style>'); })()",
+        "(() => { document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\"><style>body { color: red }</style>'); })()",
     ] {
         browser.eval(blocked);
     }

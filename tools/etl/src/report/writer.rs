@@ -210,10 +210,13 @@ impl Kinds {
     }
 }
 
-/// The threads, each with its process and its number of events.
+/// A process, a thread of it, the thread's number of events, and its name.
+type Thread = (u32, u32, u64, Option<String>);
+
+/// The threads, each with a number.
 #[derive(Default)]
 struct Threads {
-    list: Vec<(u32, u32, u64)>,
+    list: Vec<Thread>,
     numbers: HashMap<(u32, u32), u32>,
 }
 
@@ -225,16 +228,21 @@ impl Threads {
         }
         let number = u32::try_from(self.list.len()).ok()?;
         (self.list.len() < MAX_THREADS).then(|| {
-            self.list.push((key.0, key.1, 0));
+            self.list.push((key.0, key.1, 0, None));
             self.numbers.insert(key, number);
             number
         })
     }
 
-    fn count(&mut self, number: u32) {
+    fn count(&mut self, number: u32, event: &Decoded) {
         let thread = usize::try_from(number).ok();
         if let Some(thread) = thread.and_then(|at| self.list.get_mut(at)) {
             thread.2 += 1;
+            if let Some(name) = &event.thread_name
+                && thread.3.as_deref() != Some(name)
+            {
+                thread.3 = Some(name.as_ref().to_owned());
+            }
         }
     }
 }
@@ -305,7 +313,7 @@ struct Description<'a> {
     first_of_kind: u64,
     providers: &'a [Provider],
     kinds: &'a [Kind],
-    threads: &'a [(u32, u32, u64)],
+    threads: &'a [Thread],
     processors: Vec<(u16, u64)>,
     processes: &'a BTreeMap<u32, String>,
     problems: &'a [(String, u64)],
@@ -370,7 +378,12 @@ impl Writer {
             self.unlisted += 1;
             return Ok(());
         };
-        self.threads.count(thread);
+        self.threads.count(thread, event);
+        if let Some(name) = &event.process_name
+            && self.processes.get(&event.process_id).map(String::as_str) != Some(name)
+        {
+            self.name_process(event.process_id, name.as_ref());
+        }
         let nth = self
             .kinds
             .list

@@ -137,7 +137,7 @@ async function showEvent() {
   sections.push(make('section', {}, make('h3', {}, 'Where and when'), make('dl', {},
     ...pair('Time', `${since(time)} s${before}`), ...pair('', absolute(time)),
     ...pair('Process', filterButton(processText(processOf(event)), 'process', String(processOf(event)))),
-    ...pair('Thread', filterButton(String(threadOf(event)), 'thread', `${processOf(event)}:${threadOf(event)}`)),
+    ...pair('Thread', filterButton(threadText(columns.thread[event]), 'thread', `${processOf(event)}:${threadOf(event)}`)),
     ...pair('Processor', filterButton(String(columns.processor[event]), 'cpu', String(columns.processor[event]))))));
   const activity = activitySection(event);
   if (activity) sections.push(activity);

@@ -10,7 +10,7 @@ const TABLE_COLUMNS = [
   { key: 'provider', title: 'Provider', text: (event) => kindOf(event).from.label },
   { key: 'event', title: 'Event', text: (event) => kindOf(event).label },
   { key: 'cpu', title: 'CPU', text: (event) => String(columns.processor[event]), style: 'number' },
-  { key: 'process', title: 'Process · thread', text: (event) => `${processText(processOf(event))} · ${threadOf(event)}` },
+  { key: 'process', title: 'Process · thread', text: (event) => `${processText(processOf(event))} · ${threadText(columns.thread[event])}` },
   { key: 'activity', title: 'Activity', text: (event) => activityText(columns.activity[event]) },
   { key: null, title: 'Message or fields' },
 ];

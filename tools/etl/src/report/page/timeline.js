@@ -63,7 +63,7 @@ function findLanes() {
     laneOf = new Uint16Array(trace.threads.length).fill(MOST_LANES);
     lanes = threads.map((one, at) => {
       laneOf[one.number] = at;
-      return { label: `${processText(one.process)} · ${one.thread}`, facet: 'thread', value: `${one.process}:${one.thread}`, events: one.events };
+      return { label: `${processText(one.process)} · ${threadText(one.number)}`, facet: 'thread', value: `${one.process}:${one.thread}`, events: one.events };
     });
   }
 }
@@ -449,7 +449,7 @@ function showTip(x, y, found) {
     lines.push(kindOf(event).label, `${spans.stop[found.span] < 0 ? 'not stopped; ' : ''}${duration(to - from)} from ${since(from)} s`, kindOf(event).from.label, `activity ${activityShort(columns.activity[event])} ${activityText(columns.activity[event])}`);
   } else if (found.event !== undefined) {
     const kind = kindOf(found.event);
-    lines.push(`${kind.label} · ${kind.level_name ?? levelOf(kind.level).name}`, `${since(columns.time[found.event])} s`, kind.from.label, `CPU ${columns.processor[found.event]}, process ${processText(processOf(found.event))}, thread ${threadOf(found.event)}`);
+    lines.push(`${kind.label} · ${kind.level_name ?? levelOf(kind.level).name}`, `${since(columns.time[found.event])} s`, kind.from.label, `CPU ${columns.processor[found.event]}, process ${processText(processOf(found.event))}, thread ${threadText(columns.thread[found.event])}`);
     const one = detailsNow(found.event);
     if (one) lines.push(summaryText(one).slice(0, 200));
     if (found.near > 1) lines.push(`and ${plural(found.near - 1, 'event')} close by`);
