@@ -359,6 +359,31 @@ fn no_length_of_any_record_panics() {
 }
 
 #[test]
+fn no_changed_byte_panics_or_loses_bytes() {
+    let mut random = 0x1234_5678_9ABC_DEF0_u64;
+    for (name, bytes) in generated() {
+        for _ in 0..40 {
+            let mut changed = bytes.clone();
+            for _ in 0..3 {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                let at = usize::try_from(random >> 33).unwrap() % changed.len();
+                let [.., byte, _] = random.to_be_bytes();
+                changed[at] = byte;
+            }
+            let Some(decoded) = kernel::decode(&changed) else {
+                continue;
+            };
+            let payload = &changed[decoded.header.payload..];
+            assert!(payload.ends_with(&decoded.leftover), "{name}");
+            let whole = decoded.leftover.is_empty();
+            assert!(whole || !decoded.problems.is_empty(), "{name}: {changed:?}");
+        }
+    }
+}
+
+#[test]
 fn classic_events_of_any_class_keep_their_payload() {
     let class = Guid::from_u128(0x1111_2222_3333_4444_5555_6666_7777_8888);
     let record = ClassicRecord {
