@@ -193,6 +193,27 @@ fn a_context_switch_names_its_thread_in_the_payload() {
 }
 
 #[test]
+fn a_readied_thread_is_not_the_one_that_runs() {
+    let record = KernelRecord {
+        form: KernelForm::PerfInfo,
+        ..system(0x0532, 2, vec![7, 0, 0, 0, 1, 0, 0, 0])
+    };
+    let decoded = kernel::decode(&record.encode().unwrap()).unwrap();
+    assert_eq!(decoded.thread_id, None);
+    assert_eq!(decoded.field("TThreadId"), Some(&Value::ThreadId(7)));
+    let sample = KernelRecord {
+        form: KernelForm::PerfInfo,
+        ..system(
+            0x0f2e,
+            2,
+            vec![0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0],
+        )
+    };
+    let decoded = kernel::decode(&sample.encode().unwrap()).unwrap();
+    assert_eq!(decoded.thread_id, Some(9));
+}
+
+#[test]
 fn an_interrupt_has_its_vector_in_one_byte() {
     let mut payload = 1200_i64.to_le_bytes().to_vec();
     payload.extend(0xFFFF_F801_0000_1000_u64.to_le_bytes());
