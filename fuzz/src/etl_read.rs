@@ -297,19 +297,21 @@ fn check_report(trace: &Trace) {
         name: "fuzz",
         trace,
     };
-    report::write(&[input], &CATALOG, &mut page).expect("memory takes all");
+    let limit = u32::try_from(PRINTED).unwrap_or(u32::MAX);
+    let written = report::write(&[input], &CATALOG, limit, &mut page).expect("memory takes all");
+    let events = trace.events().count() as u64;
+    assert_eq!((written.events, written.shown), (events, events));
     let page = String::from_utf8(page).expect("a page is text");
-    assert_eq!(page.matches("<script").count(), 2);
-    assert_eq!(page.matches("</script").count(), 2);
+    // The elements with data, the description and the script.
+    let parts = page.matches("data-part=\"").count();
+    assert_eq!(page.matches("<script").count(), parts + 2);
+    assert_eq!(page.matches("</script").count(), parts + 2);
     let (_, data) = page
-        .split_once("type=\"application/json\">")
-        .expect("the data");
-    let (data, _) = data.split_once("</script>").expect("their end");
-    let data: serde_json::Value = serde_json::from_str(data).expect("the data is JSON");
-    assert_eq!(
-        data["events"].as_array().map(Vec::len),
-        Some(trace.events().count())
-    );
+        .split_once("id=\"description\">")
+        .expect("the description");
+    let (data, _) = data.split_once("</script>").expect("its end");
+    let data: serde_json::Value = serde_json::from_str(data).expect("the description is JSON");
+    assert_eq!(data["shown"].as_u64(), Some(events));
 }
 
 /// Checks that a trace merged with itself contains every event twice, or is rejected.

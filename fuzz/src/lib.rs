@@ -10,6 +10,7 @@ pub mod compression;
 pub mod etl_read;
 pub mod etl_round_trip;
 pub mod filter_data;
+pub mod kernel;
 pub mod manifest;
 pub mod manifest_compile;
 mod payload;

@@ -9,7 +9,7 @@ use etw_fuzz::{
     compression,
     etl_read::{self, Contents},
     etl_round_trip::{self, Session, Written},
-    filter_data,
+    filter_data, kernel,
     manifest::{self, Known},
     manifest_compile::{self, Compiled},
     pe_load,
@@ -26,6 +26,7 @@ const TESTS: [(&str, fn()); 13] = [
     ("etl_read", etl_read_seeds),
     ("etl_round_trip", etl_round_trip_seeds),
     ("filter_data", filter_data_seeds),
+    ("kernel", kernel_seeds),
     ("manifest", manifest_seeds),
     ("manifest_compile", manifest_compile_seeds),
     ("pe_load", pe_load_seeds),
@@ -117,6 +118,16 @@ fn assert_reached<T: Debug + PartialEq>(
             (Ok(reached), Ok(expected)) => assert_eq!(reached, *expected, "{target}, {name}"),
             (reached, expected) => panic!("{target}, {name}: {reached:?} and not {expected:?}"),
         }
+    }
+}
+
+#[test]
+fn kernel_seeds() {
+    let seeds = seeds_of("kernel");
+    assert!(seeds.len() > 300, "{} layouts", seeds.len());
+    for seed in seeds {
+        let fields = kernel::check(&seed.bytes);
+        assert!(fields.is_ok(), "{}: {fields:?}", seed.name);
     }
 }
 

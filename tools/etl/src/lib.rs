@@ -14,6 +14,8 @@
 //! - [`read`]: traces, including damaged ones.
 //! - [`mod@decode`]: decoding of events with their own metadata or with a manifest.
 //! - [`kernel`]: decoding of kernel events, classic events and WPP messages.
+//! - [`analysis`]: what a trace says about its own events: [`names`] of processes, threads and
+//!   images, [`stacks`] joined with their events, and [`symbols`] from PDBs.
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
 //! - [`schemas`]: the schemas that traces contain themselves.
 //! - [`select`]: selection of events.
@@ -21,6 +23,7 @@
 //! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: output as tables and for programs,
 //!   spreadsheets and timelines; [`stats`]: counts.
 
+pub mod analysis;
 pub mod chrome;
 pub mod compression;
 pub mod csv;
@@ -33,13 +36,16 @@ pub mod json;
 pub mod kernel;
 mod layout;
 pub mod merge;
+pub mod names;
 pub mod read;
 pub mod record;
 pub mod report;
 pub mod select;
 pub mod show;
 pub mod spans;
+pub mod stacks;
 pub mod stats;
+pub mod symbols;
 pub mod table;
 pub mod time;
 pub mod write;
@@ -49,7 +55,7 @@ pub use decode::schemas;
 pub use decode::{Decoded, decode};
 pub use etw_wire::Guid;
 pub use header::LogFileHeader;
-pub use read::{Event, Trace};
+pub use read::{Event, Trace, TraceFile};
 pub use record::{EncodedRecord, EventDescriptor, EventRecord, ExtendedItem};
 pub use select::Selection;
 pub use time::{Clock, ClockType, FileTime};

@@ -102,9 +102,26 @@ fn merge_command() -> Command {
 fn report_command() -> Command {
     Command::new("report")
         .about("Write an HTML page that shows one or more files in a browser")
+        .long_about(
+            "Write an HTML page that shows one or more files in a browser: a timeline, counts, and a \
+             table of events that can be filtered, searched and opened. The page is one file that \
+             loads nothing else. If there are more events than the limit, the page has a sample with \
+             all errors and warnings, and says so.",
+        )
         .arg(files())
         .arg(man())
         .arg(image())
+        .arg(
+            Arg::new("limit")
+                .long("limit")
+                .value_name("EVENTS")
+                .help(format!(
+                    "Show at most this many events in the table and the lanes; counts have all; \
+                     default: {}",
+                    report::DEFAULT_LIMIT
+                ))
+                .value_parser(value_parser!(u32).range(1..)),
+        )
         .arg(out_file("The HTML file to write"))
 }
 
@@ -426,9 +443,24 @@ fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         .zip(&names)
         .map(|((_, trace), name)| report::Input { name, trace })
         .collect();
+    let limit = arguments.get_one("limit").copied();
+    let limit = limit.unwrap_or(report::DEFAULT_LIMIT);
+    let file = out(arguments)?;
+    let failed = |source| Failure::Write {
+        file: file.clone(),
+        source,
+    };
     let mut page = Vec::new();
-    report::write(&inputs, &catalog, &mut page)?;
-    write_file(out(arguments)?, &page)?;
+    let written = report::write(&inputs, &catalog, limit, &mut page).map_err(failed)?;
+    write_file(file, &page)?;
+    if written.shown < written.events {
+        complain(&format_args!(
+            "{}: shows {} of {} events; --limit sets how many",
+            file.display(),
+            written.shown,
+            written.events
+        ));
+    }
     let mut code = ExitCode::SUCCESS;
     for (file, trace) in &traces {
         for damage in trace.damages() {

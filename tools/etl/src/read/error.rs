@@ -50,6 +50,57 @@ pub struct Damage {
     pub kind: DamageKind,
 }
 
+/// The damaged parts of a file: the first ones, and the number of all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Damages {
+    listed: Vec<Damage>,
+    count: u64,
+}
+
+impl Damages {
+    /// The number of parts that are listed.
+    pub const MAX_LISTED: usize = 1000;
+
+    /// Adds a part. It is counted only, if the list is full.
+    pub(super) fn push(&mut self, damage: Damage) {
+        self.count += 1;
+        if self.listed.len() < Self::MAX_LISTED {
+            self.listed.push(damage);
+        }
+    }
+
+    /// Sorts the listed parts by their buffers and offsets.
+    pub(super) fn sort(&mut self) {
+        self.listed
+            .sort_by_key(|damage| (damage.buffer, damage.offset));
+    }
+
+    /// Returns the listed parts, at most [`MAX_LISTED`](Self::MAX_LISTED).
+    #[must_use]
+    pub fn listed(&self) -> &[Damage] {
+        &self.listed
+    }
+
+    /// Returns the number of damaged parts, those included that are not listed.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the number of damaged parts that are not listed.
+    #[must_use]
+    pub fn unlisted(&self) -> u64 {
+        let listed = u64::try_from(self.listed.len()).unwrap_or(u64::MAX);
+        self.count.saturating_sub(listed)
+    }
+
+    /// Returns true if there is no damaged part.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
 /// The kinds of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DamageKind {

@@ -4,7 +4,7 @@ use etw_wire::Guid;
 
 use crate::cursor::Cursor;
 use crate::layout;
-use crate::record::{EventDescriptor, EventRecord, ExtendedItem};
+use crate::record::{EventDescriptor, EventRecord, ExtendedItem, ext_type};
 use crate::time::FileTime;
 
 /// Size of the pointers in an event's user data.
@@ -47,23 +47,188 @@ pub struct Event {
     pub flags: u16,
 }
 
-/// The parts of an event record.
-pub struct ParsedEvent {
-    pub record: EventRecord,
+impl Event {
+    /// Returns the event with its data borrowed.
+    #[must_use]
+    pub fn view(&self) -> EventRef<'_> {
+        let record = &self.record;
+        EventRef {
+            thread_id: record.thread_id,
+            process_id: record.process_id,
+            timestamp: record.timestamp,
+            provider: record.provider,
+            descriptor: record.descriptor,
+            activity_id: record.activity_id,
+            kernel_time: record.kernel_time,
+            user_time: record.user_time,
+            event_property: record.event_property,
+            items: Items(Source::Owned(&record.extended)),
+            user_data: &record.user_data,
+            time: self.time,
+            processor: self.processor,
+            buffer: self.buffer,
+            offset: self.offset,
+            pointer_size: self.pointer_size,
+            flags: self.flags,
+        }
+    }
+}
+
+/// An event whose data is borrowed, for example from the buffer that contains it.
+#[derive(Clone, Copy, Debug)]
+pub struct EventRef<'a> {
+    /// The thread that wrote the event.
+    pub thread_id: u32,
+    /// The process that wrote the event.
+    pub process_id: u32,
+    /// Reading of the session's clock.
+    pub timestamp: i64,
+    /// The provider's GUID.
+    pub provider: Guid,
+    /// Id, version, channel, level, opcode, task and keyword.
+    pub descriptor: EventDescriptor,
+    /// Activity id; the null GUID means none.
+    pub activity_id: Guid,
+    /// Processor time in kernel mode, in ticks.
+    pub kernel_time: u32,
+    /// Processor time in user mode, in ticks.
+    pub user_time: u32,
+    /// `EventProperty` bits.
+    pub event_property: u16,
+    /// The extended items.
+    pub items: Items<'a>,
+    /// The event's payload.
+    pub user_data: &'a [u8],
+    /// The time at which the event was written.
+    pub time: FileTime,
+    /// The processor on which the event was written.
+    pub processor: u16,
+    /// Number of the buffer, in the order of the file.
+    pub buffer: u32,
+    /// Offset of the record: the offset of its buffer in the file plus its offset in the
+    /// uncompressed buffer.
+    pub offset: u64,
+    /// Size of the pointers in the user data.
+    pub pointer_size: PointerSize,
+    /// `Flags` of the `EVENT_HEADER`.
     pub flags: u16,
-    /// Offset in the record of an extended item that ends beyond the record.
-    pub bad_item: Option<usize>,
+}
+
+impl<'a> EventRef<'a> {
+    /// Returns the data of the first extended item of a type, see [`ext_type`].
+    #[must_use]
+    pub fn item(&self, ext_type: u16) -> Option<&'a [u8]> {
+        let mut items = self.items.iter();
+        items.find_map(|(found, data)| (found == ext_type).then_some(data))
+    }
+
+    /// Returns the related activity's id.
+    #[must_use]
+    pub fn related_activity(&self) -> Option<Guid> {
+        let id = self.item(ext_type::RELATED_ACTIVITYID)?;
+        Some(Guid::from_bytes(id.try_into().ok()?))
+    }
+
+    /// Returns the event with data of its own.
+    #[must_use]
+    pub fn to_event(&self) -> Event {
+        Event {
+            record: EventRecord {
+                thread_id: self.thread_id,
+                process_id: self.process_id,
+                timestamp: self.timestamp,
+                provider: self.provider,
+                descriptor: self.descriptor,
+                activity_id: self.activity_id,
+                kernel_time: self.kernel_time,
+                user_time: self.user_time,
+                event_property: self.event_property,
+                extended: self
+                    .items
+                    .iter()
+                    .map(|(ext_type, data)| ExtendedItem {
+                        ext_type,
+                        data: data.to_vec(),
+                    })
+                    .collect(),
+                user_data: self.user_data.to_vec(),
+            },
+            time: self.time,
+            processor: self.processor,
+            buffer: self.buffer,
+            offset: self.offset,
+            pointer_size: self.pointer_size,
+            flags: self.flags,
+        }
+    }
+}
+
+/// The extended items of an event, in the order of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Items<'a>(Source<'a>);
+
+#[derive(Clone, Copy, Debug)]
+enum Source<'a> {
+    /// The items as they are in a record, checked by [`items_end`].
+    Raw(&'a [u8]),
+    Owned(&'a [ExtendedItem]),
+}
+
+impl<'a> Items<'a> {
+    /// Returns the items: their types, see [`ext_type`], and their data.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
+        let (raw, owned): (&[u8], &[ExtendedItem]) = match self.0 {
+            Source::Raw(bytes) => (bytes, &[]),
+            Source::Owned(items) => (&[], items),
+        };
+        let mut c = Cursor::new(raw);
+        let raw = std::iter::from_fn(move || {
+            let (ext_type, data, _) = next_item(&mut c)?;
+            Some((ext_type, data))
+        });
+        raw.chain(owned.iter().map(|item| (item.ext_type, &*item.data)))
+    }
 }
 
 /// `Flags` bit: extended items precede the user data.
 const FLAG_EXTENDED_INFO: u16 = 1;
 
-/// Reads a record of [`layout::EVENT_HEADER`] bytes or more.
-pub fn parse(bytes: &[u8]) -> Option<ParsedEvent> {
+/// Returns the offset of the user data in a record of [`layout::EVENT_HEADER`] bytes or more, and
+/// whether an extended item that starts there ends beyond the record. Such an item is treated as
+/// user data.
+pub(super) fn items_end(record: &[u8]) -> (usize, bool) {
+    let mut c = Cursor::new(record);
+    c.take(layout::EVENT_HEADER);
+    let flags = record.get(4..6).map_or(0, |flags| u16::from(flags[0]));
+    if flags & FLAG_EXTENDED_INFO == 0 {
+        return (layout::EVENT_HEADER, false);
+    }
+    loop {
+        let start = c.position();
+        match next_item(&mut c) {
+            None => return (start, true),
+            Some((.., false)) => return (c.position(), false),
+            Some((.., true)) => {}
+        }
+    }
+}
+
+/// Where a record is, and when it was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub time: FileTime,
+    pub processor: u16,
+    pub buffer: u32,
+    pub offset: u64,
+    pub pointer_size: PointerSize,
+}
+
+/// Reads a record whose user data starts at `user_data`, see [`items_end`].
+pub(super) fn view<'a>(bytes: &'a [u8], user_data: usize, place: Place) -> Option<EventRef<'a>> {
     let mut c = Cursor::new(bytes);
     c.take(4)?; // size and header type
-    let flags = c.u16()?;
-    let mut record = EventRecord {
+    Some(EventRef {
+        flags: c.u16()?,
         event_property: c.u16()?,
         thread_id: c.u32()?,
         process_id: c.u32()?,
@@ -81,40 +246,50 @@ pub fn parse(bytes: &[u8]) -> Option<ParsedEvent> {
         kernel_time: c.u32()?,
         user_time: c.u32()?,
         activity_id: Guid::from_bytes(c.array()?),
-        extended: Vec::new(),
-        user_data: Vec::new(),
-    };
-    let mut bad_item = None;
-    if flags & FLAG_EXTENDED_INFO != 0 {
-        loop {
-            let start = c;
-            let Some((item, more_follow)) = parse_item(&mut c) else {
-                bad_item = Some(start.position());
-                c = start;
-                break;
-            };
-            record.extended.push(item);
-            if !more_follow {
-                break;
-            }
-        }
-    }
-    record.user_data = c.rest().to_vec();
-    Some(ParsedEvent {
-        record,
-        flags,
-        bad_item,
+        items: Items(Source::Raw(bytes.get(layout::EVENT_HEADER..user_data)?)),
+        user_data: bytes.get(user_data..)?,
+        time: place.time,
+        processor: place.processor,
+        buffer: place.buffer,
+        offset: place.offset,
+        pointer_size: place.pointer_size,
     })
 }
 
-/// Reads an extended item (ETL-5.12) and the flag for a following item.
-fn parse_item(c: &mut Cursor<'_>) -> Option<(ExtendedItem, bool)> {
+/// Reads a whole record. Returns `None` if it is shorter than its header, or if an extended item
+/// ends beyond it.
+pub fn parse(bytes: &[u8]) -> Option<EventRecord> {
+    let place = Place {
+        time: FileTime::default(),
+        processor: 0,
+        buffer: 0,
+        offset: 0,
+        pointer_size: PointerSize::Eight,
+    };
+    let header = layout::EVENT_HEADER <= bytes.len();
+    let (user_data, false) = header.then(|| items_end(bytes))? else {
+        return None;
+    };
+    Some(view(bytes, user_data, place)?.to_event().record)
+}
+
+/// Reads an extended item (ETL-5.12), and the flag for a following item.
+fn next_item<'a>(c: &mut Cursor<'a>) -> Option<(u16, &'a [u8], bool)> {
+    let start = *c;
+    let item = item(c);
+    if item.is_none() {
+        *c = start;
+    }
+    item
+}
+
+fn item<'a>(c: &mut Cursor<'a>) -> Option<(u16, &'a [u8], bool)> {
     let available = c.rest().len();
     let total = usize::from(c.u16()?);
     let ext_type = c.u16()?;
     let linkage = c.u16()?;
     let data_size = usize::from(c.u16()?);
-    let data = c.take(data_size)?.to_vec();
+    let data = c.take(data_size)?;
     // The item's own size includes its padding. An impossible size is replaced by the size of the
     // data. Padding may be missing at the end of the record.
     let used = layout::ITEM_HEADER + data_size;
@@ -124,5 +299,5 @@ fn parse_item(c: &mut Cursor<'_>) -> Option<(ExtendedItem, bool)> {
         layout::align8(used)
     };
     c.take(total.min(available).checked_sub(used)?)?;
-    Some((ExtendedItem { ext_type, data }, linkage & 1 != 0))
+    Some((ext_type, data, linkage & 1 != 0))
 }

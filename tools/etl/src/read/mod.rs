@@ -1,20 +1,34 @@
 //! Reads .etl files, including damaged ones.
 //!
-//! [`Trace`] walks every buffer of a file. It decodes event records
-//! (`EVENT_HEADER`) and lists the other kinds of records by kind and size.
-//! Damaged parts are listed as well and do not hide the records after them.
+//! [`TraceFile`] reads files of any length: it gives out the records of a trace in the order of
+//! time, and keeps one buffer of each processor in memory. [`Trace`] has all records of a small
+//! trace in memory. Both give out event records (`EVENT_HEADER`) as events, and all other kinds of
+//! records with their bytes. Damaged parts are listed and do not hide the records after them.
 
 mod buffer;
 mod error;
 mod event;
+mod file;
 mod header;
+mod loaded;
 mod other;
+mod record;
+mod records;
 mod trace;
 
 pub use buffer::BufferInfo;
-pub use error::{Damage, DamageKind, ReadError};
+pub use error::{Damage, DamageKind, Damages, ReadError};
 pub(crate) use event::parse as parse_event;
-pub use event::{Event, PointerSize};
+pub use event::{Event, EventRef, Items, PointerSize};
+pub use file::TraceFile;
 pub use header::TraceHeader;
+pub use loaded::LoadedBuffer;
 pub use other::{Other, OtherKind};
+pub use record::RecordRef;
+pub use records::Records;
 pub use trace::{Record, Trace};
+
+/// Converts an offset within a file, which always fits in 64 bits.
+fn to_u64(offset: usize) -> u64 {
+    u64::try_from(offset).unwrap_or(u64::MAX)
+}

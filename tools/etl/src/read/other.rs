@@ -4,6 +4,7 @@ use std::fmt;
 
 use etw_wire::Guid;
 
+use super::event::PointerSize;
 use crate::cursor::Cursor;
 use crate::layout;
 
@@ -120,6 +121,45 @@ impl Form {
         }
     }
 
+    /// Returns true for an event record (`EVENT_HEADER`).
+    pub(super) const fn is_event(self) -> bool {
+        matches!(self, Self::Event32 | Self::Event64)
+    }
+
+    /// Returns the size of the pointers in a record, as its header type gives it.
+    pub(super) fn pointer_size(self, record: &[u8]) -> PointerSize {
+        let header_type = record.get(2).copied().unwrap_or_default();
+        match self {
+            Self::Event32 => PointerSize::Four,
+            Self::System | Self::CompactSystem | Self::PerfInfo
+                if matches!(header_type, 0x01 | 0x03 | 0x10) =>
+            {
+                PointerSize::Four
+            }
+            Self::Classic | Self::ClassicInstance if matches!(header_type, 0x0A | 0x0B) => {
+                PointerSize::Four
+            }
+            _ => PointerSize::Eight,
+        }
+    }
+
+    /// Returns the record's time stamp, if its form has one.
+    pub(super) fn timestamp(self, record: &[u8]) -> Option<i64> {
+        let offset = match self {
+            Self::Event32
+            | Self::Event64
+            | Self::System
+            | Self::CompactSystem
+            | Self::Classic
+            | Self::ClassicInstance => 16,
+            Self::PerfInfo => 8,
+            Self::Wpp => layout::timestamp_offset(record)?,
+            Self::Unknown(_) => return None,
+        };
+        let bytes = record.get(offset..)?.first_chunk()?;
+        Some(i64::from_le_bytes(*bytes))
+    }
+
     /// Returns the size of the record's header, which is the minimum size of the record.
     pub(super) const fn header_size(self) -> usize {
         match self {
@@ -151,18 +191,18 @@ impl Form {
             Some(c)
         };
         let hook = || at(6)?.u16();
-        let timestamp = |offset| at(offset)?.i64();
+        let timestamp = || self.timestamp(record);
         Some(match self {
             Self::Event32 | Self::Event64 => return None,
-            Self::System => (OtherKind::System { hook: hook()? }, timestamp(16)),
-            Self::CompactSystem => (OtherKind::CompactSystem { hook: hook()? }, timestamp(16)),
-            Self::PerfInfo => (OtherKind::PerfInfo { hook: hook()? }, timestamp(8)),
+            Self::System => (OtherKind::System { hook: hook()? }, timestamp()),
+            Self::CompactSystem => (OtherKind::CompactSystem { hook: hook()? }, timestamp()),
+            Self::PerfInfo => (OtherKind::PerfInfo { hook: hook()? }, timestamp()),
             Self::Classic => {
                 let class = Guid::from_bytes(at(24)?.array()?);
-                (OtherKind::Classic { class }, timestamp(16))
+                (OtherKind::Classic { class }, timestamp())
             }
-            Self::ClassicInstance => (OtherKind::ClassicInstance, timestamp(16)),
-            Self::Wpp => (OtherKind::Wpp, None),
+            Self::ClassicInstance => (OtherKind::ClassicInstance, timestamp()),
+            Self::Wpp => (OtherKind::Wpp, timestamp()),
             Self::Unknown(header_type) => (OtherKind::Unknown { header_type }, None),
         })
     }

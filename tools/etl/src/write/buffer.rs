@@ -119,8 +119,6 @@ impl Buffer {
     pub fn try_append_encoded(&mut self, record: &[u8]) -> Result<(), AppendError> {
         let size = record.len();
         let parsed = parse(record)
-            .filter(|parsed| parsed.bad_item.is_none())
-            .map(|parsed| parsed.record)
             .filter(|parsed| parsed.encode().is_ok_and(|encoded| encoded == record))
             .ok_or(AppendError::NotARecord { size })?;
         self.try_append(&parsed)
@@ -190,7 +188,7 @@ impl Buffer {
                 ])
             );
             let record = rest.get(..size).filter(|_| is_event);
-            events.extend(record.and_then(parse).map(|parsed| parsed.record));
+            events.extend(record.and_then(parse));
             rest = rest.get(layout::align8(size)..).unwrap_or_default();
         }
         events

@@ -1,0 +1,240 @@
+//! A buffer in memory.
+
+use super::buffer::BufferInfo;
+use super::error::{Damage, DamageKind};
+use super::event::items_end;
+use super::other::Form;
+use super::record::RecordRef;
+use super::to_u64;
+use crate::layout;
+use crate::time::Clock;
+
+/// A buffer in memory, with the places of its records.
+#[derive(Clone, Debug)]
+pub struct LoadedBuffer {
+    info: BufferInfo,
+    number: u32,
+    clock: Clock,
+    /// The used part, uncompressed, as far as the file contains it.
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    damages: Vec<Damage>,
+}
+
+/// The place of a record in its buffer.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    timestamp: i64,
+    at: u32,
+    size: u16,
+    user_data: u16,
+    form: Form,
+}
+
+impl LoadedBuffer {
+    /// Walks the records of a buffer. `bytes` is its used part, of which a record may be missing
+    /// at the end if `cut` is true. `damages` lists what is wrong with the buffer itself. The
+    /// memory of `entries` is reused.
+    pub(super) fn new(part: Part, reused: Reused, clock: Clock) -> Self {
+        let Reused { mut entries, .. } = reused;
+        entries.clear();
+        let mut loaded = Self {
+            info: part.info,
+            number: part.number,
+            clock,
+            bytes: part.bytes,
+            entries,
+            damages: part.damages,
+        };
+        loaded.walk(part.cut);
+        loaded
+    }
+
+    /// Returns the buffer's header.
+    #[must_use]
+    pub const fn info(&self) -> &BufferInfo {
+        &self.info
+    }
+
+    /// Returns the number of the buffer, in the order of the file.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Returns the damaged parts of the buffer, in the order of the file.
+    #[must_use]
+    pub fn damages(&self) -> &[Damage] {
+        &self.damages
+    }
+
+    /// Returns the number of records, without the header event of the trace.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns true if the buffer has no record.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns a record by its position among the records.
+    #[must_use]
+    pub fn record(&self, position: usize) -> Option<RecordRef<'_>> {
+        let entry = self.entries.get(position)?;
+        let at = entry.at as usize;
+        Some(RecordRef {
+            bytes: self.bytes.get(at..at + usize::from(entry.size))?,
+            processor: self.info.processor,
+            buffer: self.number,
+            offset: self.info.offset + u64::from(entry.at),
+            timestamp: entry.timestamp,
+            clock: &self.clock,
+            form: entry.form,
+            user_data: entry.user_data.into(),
+        })
+    }
+
+    /// Returns the records, in the order of the buffer.
+    pub fn records(&self) -> impl Iterator<Item = RecordRef<'_>> {
+        (0..self.entries.len()).filter_map(|position| self.record(position))
+    }
+
+    /// Returns the number of bytes that the buffer takes in memory.
+    pub(super) const fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns the time stamp of a record.
+    pub(super) fn timestamp(&self, position: usize) -> Option<i64> {
+        self.entries.get(position).map(|entry| entry.timestamp)
+    }
+
+    /// Sorts the records by time if they are not; records of equal time keep their order. Returns
+    /// the number of records that are earlier than the one before them.
+    pub(super) fn sort(&mut self) -> u64 {
+        let mut disordered = 0;
+        let mut last = i64::MIN;
+        for entry in &self.entries {
+            disordered += u64::from(entry.timestamp < last);
+            last = entry.timestamp;
+        }
+        if disordered != 0 {
+            self.entries.sort_by_key(|entry| entry.timestamp);
+        }
+        disordered
+    }
+
+    /// Returns the memory of the buffer, to be reused.
+    pub(super) fn recycle(self) -> Reused {
+        Reused {
+            bytes: self.bytes,
+            entries: self.entries,
+        }
+    }
+
+    /// Finds the records, up to the end of the buffer or to bytes that do not start a record.
+    fn walk(&mut self, cut: bool) {
+        let (number, start) = (self.number, self.info.offset);
+        let damages = &mut self.damages;
+        let mut damage = |at: usize, kind| {
+            damages.push(Damage {
+                offset: start + to_u64(at),
+                buffer: number,
+                kind,
+            });
+        };
+        let mut timestamp = None;
+        // Records without a time stamp that no record with one precedes.
+        let mut undated = 0;
+        let mut at = layout::BUFFER_HEADER;
+        loop {
+            let left = self.bytes.get(at..).unwrap_or_default();
+            let Some(&first) = left.first_chunk::<4>() else {
+                break;
+            };
+            if first == [layout::FILLER; 4] {
+                break;
+            }
+            let Some(form) = Form::of(first) else {
+                let marker = u32::from_le_bytes(first);
+                damage(at, DamageKind::NotARecord { marker });
+                break;
+            };
+            let size = form.record_size(left).unwrap_or(0);
+            let minimum = form.header_size();
+            let record = left
+                .get(..usize::from(size))
+                .filter(|record| record.len() >= minimum);
+            let Some(record) = record else {
+                // A record that is truncated by the end of the file is listed already.
+                if !cut || usize::from(size) <= left.len() {
+                    let kind = DamageKind::RecordSize {
+                        size: usize::from(size),
+                        minimum,
+                        room: left.len(),
+                    };
+                    damage(at, kind);
+                }
+                break;
+            };
+            let here = at;
+            at = at.saturating_add(layout::align8(record.len()));
+            if number == 0 && here == layout::BUFFER_HEADER {
+                continue; // the header event, which was read first
+            }
+            let own = form.timestamp(record);
+            if own.is_some() {
+                timestamp = own;
+            } else if timestamp.is_none() {
+                undated += 1;
+            }
+            let mut user_data = record.len();
+            if form.is_event() {
+                let (end, bad_item) = items_end(record);
+                user_data = end;
+                if bad_item {
+                    damage(here + end, DamageKind::ItemOverrun);
+                }
+            }
+            let (Ok(position), Ok(user_data)) = (u32::try_from(here), u16::try_from(user_data))
+            else {
+                break; // not reached: a buffer and a record have these sizes
+            };
+            self.entries.push(Entry {
+                timestamp: timestamp.unwrap_or(self.info.timestamp),
+                at: position,
+                size,
+                user_data,
+                form,
+            });
+        }
+        // The first time stamp is the best that is known of the records before it.
+        let first = self.entries.get(undated).map(|entry| entry.timestamp);
+        if let Some(first) = first {
+            for entry in self.entries.iter_mut().take(undated) {
+                entry.timestamp = first;
+            }
+        }
+    }
+}
+
+/// The used part of a buffer, read from the file.
+pub(super) struct Part {
+    pub info: BufferInfo,
+    pub number: u32,
+    pub bytes: Vec<u8>,
+    /// True if the file ends within the used part.
+    pub cut: bool,
+    /// What is wrong with the buffer itself.
+    pub damages: Vec<Damage>,
+}
+
+/// The memory of a buffer that is no longer needed.
+#[derive(Debug, Default)]
+pub(super) struct Reused {
+    pub bytes: Vec<u8>,
+    entries: Vec<Entry>,
+}
