@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 use etl_file::decode::{Frame, Keywords, Kind, Problem, Stack, Value as Field};
 use etl_file::perfetto::{Summary, Writer};
@@ -46,6 +47,8 @@ fn event(micros: i64, name: &str) -> Decoded {
         processor: 1,
         process_id: 100,
         thread_id: 200,
+        process_name: None,
+        thread_name: None,
         provider: PROVIDER,
         provider_name: Some("Contoso.Sample".into()),
         group: None,
@@ -916,6 +919,19 @@ fn processes_and_threads_have_their_names() {
 }
 
 #[test]
+fn names_that_events_have_are_those_of_their_tracks() {
+    let mut one = event(0, "A");
+    one.process_name = Some("app.exe".into());
+    one.thread_name = Some("worker".into());
+    let timeline = Timeline::of(&[event(0, "Before"), one]);
+    let line = timeline.all("instant")[1];
+    let thread = timeline.track(line);
+    assert_eq!(thread["thread"]["thread_name"], "worker");
+    let process = timeline.track(&json!({ "track": thread["parent_uuid"] }));
+    assert_eq!(process["process"]["process_name"], "app.exe");
+}
+
+#[test]
 fn each_provider_has_a_counter_of_its_events_per_second() {
     let mut other = event(150_000, "Other");
     other.provider = Guid::from_u128(5);
@@ -1258,3 +1274,53 @@ proptest! {
         prop_assert_eq!(timeline.all("slice").len() as u64, slices);
     }
 }
+
+/// Prints the sizes and speeds of timelines of a million events with three fields:
+/// `cargo test --release -p etl-file --test timeline -- --ignored --nocapture figures`.
+#[test]
+#[ignore = "prints figures; they need a release build"]
+fn figures_of_a_million_events() {
+    const EVENTS: i64 = 1_000_000;
+    let mut one = event(0, "Completed");
+    one.descriptor.keyword = 1;
+    let time = |write: &mut dyn FnMut(&Decoded)| {
+        let mut one = one.clone();
+        let start = Instant::now();
+        for n in 0..EVENTS {
+            one.time = FileTime::from_raw(START.raw() + 20 * n);
+            one.thread_id = 200 + u32::try_from(n % 8).unwrap();
+            one.fields.clear();
+            one.fields.push((
+                Arc::clone(&NAMES_OF_FIELDS[0]),
+                Field::UInt(n.cast_unsigned()),
+            ));
+            one.fields
+                .push((Arc::clone(&NAMES_OF_FIELDS[1]), Field::UInt(4096)));
+            one.fields
+                .push((Arc::clone(&NAMES_OF_FIELDS[2]), Field::NtStatus(0)));
+            write(&one);
+        }
+        start.elapsed().as_secs_f64()
+    };
+    let mut perfetto = Writer::new(Vec::new(), &header());
+    let perfetto_seconds = time(&mut |event| perfetto.event(event).unwrap());
+    let (perfetto, _) = perfetto.finish().unwrap();
+    let mut chrome = etl_file::chrome::Writer::new(Vec::new()).unwrap();
+    let chrome_seconds = time(&mut |event| chrome.event(event).unwrap());
+    let chrome = chrome.finish().unwrap();
+    for (format, size, seconds) in [
+        ("perfetto", perfetto.len(), perfetto_seconds),
+        ("chrome", chrome.len(), chrome_seconds),
+    ] {
+        println!(
+            "{format}: {} bytes per event, {:.0} events per second",
+            size / 1_000_000,
+            1e6 / seconds
+        );
+    }
+    assert!(perfetto.len() * 2 < chrome.len());
+}
+
+/// The names of three fields.
+static NAMES_OF_FIELDS: LazyLock<[Arc<str>; 3]> =
+    LazyLock::new(|| ["request", "length", "status"].map(Arc::from));
