@@ -17,6 +17,7 @@
 //! - [`analysis`]: what a trace says about its own events: [`names`] of processes, threads and
 //!   images, [`stacks`] joined with their events, and [`symbols`] from PDBs.
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
+//! - [`schemas`]: the schemas that traces contain themselves.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.
 //! - [`table`], [`json`], [`mod@csv`], [`perfetto`] and [`chrome`]: output as tables and for
@@ -51,6 +52,7 @@ pub mod time;
 pub mod write;
 
 pub use decode::catalog::{self, Catalog};
+pub use decode::schemas;
 pub use decode::{Decoded, decode};
 pub use etw_wire::Guid;
 pub use header::LogFileHeader;
