@@ -32,6 +32,7 @@
 
 mod activities;
 mod annotations;
+mod core;
 mod intern;
 mod kernel;
 mod lanes;

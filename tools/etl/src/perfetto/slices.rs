@@ -1,18 +1,37 @@
-//! The slices of activities, and the flows between them.
+//! The instants of events, the slices of activities, and the flows between them.
 
 use std::io::{self, Write};
 
 use super::activities::Place;
 use super::annotations;
+use super::core::{Core, Links, Slice};
 use super::intern::Table;
 use super::properties::{add_properties, name};
 use super::schema::{annotation, event as slot, packet};
 use super::wire::Message;
-use super::writer::{Links, Slice, Writer};
+
 use crate::decode::Decoded;
 use crate::spans::SpanKey;
 
-impl<W: Write> Writer<W> {
+impl<W: Write> Core<W> {
+    /// Adds an event as an instant on its thread's track.
+    pub(super) fn instant(&mut self, event: &Decoded, hash: u64, time: u64) -> io::Result<()> {
+        let track = self.thread(event)?;
+        let flow = self.flow(event, hash, time)?;
+        self.summary.instants += 1;
+        if !event.activity.is_null() {
+            let place = self.places.get(&event.activity).unwrap_or_default();
+            if place.open == 0 {
+                self.places.set(event.activity, Place { track, open: 0 });
+            }
+        }
+        let links = Links {
+            flow,
+            elsewhere: false,
+        };
+        self.track_event(event, hash, time, track, slot::INSTANT, links)
+    }
+
     /// Starts a flow at the related activity of an event, and returns its number.
     pub(super) fn flow(
         &mut self,

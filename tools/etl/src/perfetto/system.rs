@@ -2,17 +2,18 @@
 
 use std::io::{self, Write};
 
+use super::core::{Core, Links};
 use super::kernel::{self, Begin, Fact};
 use super::lanes::Lanes;
 use super::properties::name;
 use super::schema::{etw, event as slot, packet, sample};
 use super::tracks::Track;
 use super::wire::Message;
-use super::writer::{Links, Writer};
+
 use crate::decode::{Decoded, Frame, Stack};
 use crate::time::FileTime;
 
-impl<W: Write> Writer<W> {
+impl<W: Write> Core<W> {
     /// Adds an event of Perfetto's ETW schema.
     pub(super) fn kernel(
         &mut self,
