@@ -481,6 +481,10 @@ fn a_sample_says_what_it_has_and_keeps_what_matters() {
         "{said}"
     );
     assert!(said.contains("of 8,000 ("), "{said}");
+    assert!(
+        said.contains("all 100 first 100 events of each other kind"),
+        "{said}"
+    );
     let summary = browser.text("document.getElementById('summary').innerText");
     assert!(summary.contains("12,000"), "{summary}");
     let counts = browser.text("document.getElementById('panel-counts').textContent");

@@ -29,8 +29,8 @@ function showSummary() {
 
 const CLASS_TEXTS = [
   'errors, warnings and events with problems',
+  () => `first ${trace.first_of_kind} events of each other kind`,
   'starts and stops of activities',
-  () => `first ${trace.first_of_kind} events of each kind`,
   'other events',
 ];
 
@@ -45,7 +45,7 @@ function showSampling() {
   trace.classes.forEach(([events, shown], at) => {
     if (events === 0) return;
     const text = typeof CLASS_TEXTS[at] === 'function' ? CLASS_TEXTS[at]() : CLASS_TEXTS[at];
-    const spread = at === 1 ? '; an activity is shown completely or not at all' : ', evenly spread over the trace';
+    const spread = at === 2 ? '; an activity is shown completely or not at all' : ', evenly spread over the trace';
     const kept = shown === events ? `all ${count(events)}` : `${count(shown)} of ${count(events)} (${percent(shown, events)})`;
     list.append(make('li', {}, `${kept} ${text}${shown === events ? '' : spread}`));
   });
