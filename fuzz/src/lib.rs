@@ -16,6 +16,7 @@ pub mod manifest_compile;
 mod payload;
 pub mod pe_load;
 pub mod resources;
+pub mod schemas;
 pub mod script;
 pub mod seeds;
 mod text;

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fmt::Debug, fs, path::Path};
 
 use arbitrary::{Arbitrary, Unstructured};
-use etl_file::{ClockType, decode::ProviderTraits};
+use etl_file::{ClockType, decode::ProviderTraits, schemas::Counts};
 use etw_fuzz::{
     compression,
     etl_read::{self, Contents},
@@ -14,7 +14,7 @@ use etw_fuzz::{
     manifest_compile::{self, Compiled},
     pe_load,
     resources::{self, Resources},
-    script,
+    schemas, script,
     seeds::{self, Seed},
     tracelogging::{self, Described},
     traits, unwind,
@@ -31,6 +31,7 @@ const TESTS: [(&str, fn()); 13] = [
     ("manifest_compile", manifest_compile_seeds),
     ("pe_load", pe_load_seeds),
     ("resources", resources_seeds),
+    ("schemas", schemas_seeds),
     ("script", script_seeds),
     ("tracelogging", tracelogging_seeds),
     ("traits", traits_seeds),
@@ -337,6 +338,32 @@ fn resources_seeds() {
             ("types_1", Ok(known(16, 8 * 27, 0, 0))),
             ("types_2", Ok(known(16, 8 * 27, 0, 0))),
             ("types_3", Ok(known(16, 8 * 27, 0, 0))),
+        ],
+    );
+}
+
+#[test]
+fn schemas_seeds() {
+    let counts = |events, maps, manifests, defective| {
+        Ok(Counts {
+            events,
+            maps,
+            manifests,
+            defective,
+            dropped: 0,
+        })
+    };
+    assert_reached(
+        "schemas",
+        |bytes| Ok(schemas::check(bytes)),
+        &[
+            ("event_and_maps", counts(1, 2, 0, 0)),
+            ("map_alone", counts(0, 1, 0, 0)),
+            ("manifest_in_chunks", counts(0, 0, 1, 0)),
+            ("no_manifest", counts(0, 0, 0, 1)),
+            ("cut", counts(0, 0, 0, 1)),
+            ("another_source", counts(0, 0, 0, 1)),
+            ("nested_without_end", counts(0, 0, 0, 1)),
         ],
     );
 }

@@ -10,6 +10,8 @@ mod fixture;
 mod kernel_fixture;
 mod manifests;
 mod metadata;
+#[path = "../../../tools/etl/tests/schema_fixture/mod.rs"]
+mod schema_fixture;
 mod seed;
 #[path = "../../../tests/kernel/tests/small_image/mod.rs"]
 mod small_image;
@@ -33,6 +35,7 @@ pub const TARGETS: &[Target] = &[
     ("manifest_compile", manifests::manifest_compile),
     ("pe_load", pe_load),
     ("resources", manifests::resources),
+    ("schemas", metadata::schemas),
     ("script", script),
     ("tracelogging", metadata::tracelogging),
     ("traits", metadata::traits),

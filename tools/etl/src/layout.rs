@@ -4,6 +4,8 @@
 pub const BUFFER_HEADER: usize = 72;
 /// Size of the header of an event record (`EVENT_HEADER`, ETL-5.1).
 pub const EVENT_HEADER: usize = 80;
+/// Size of the header of a classic event (`EVENT_TRACE_HEADER`).
+pub const CLASSIC_HEADER: usize = 48;
 /// Size of the header of an extended data item, as it is on disk (ETL-5.12).
 pub const ITEM_HEADER: usize = 8;
 /// Size of the header of a system event (`SYSTEM_TRACE_HEADER`, ETL-4.1).

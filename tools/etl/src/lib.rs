@@ -17,10 +17,11 @@
 //! - [`analysis`]: what a trace says about its own events: [`names`] of processes, threads and
 //!   images, [`stacks`] joined with their events, and [`symbols`] from PDBs.
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
+//! - [`schemas`]: the schemas that traces contain themselves.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.
-//! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: output as tables and for programs,
-//!   spreadsheets and timelines; [`stats`]: counts.
+//! - [`table`], [`json`], [`mod@csv`], [`perfetto`] and [`chrome`]: output as tables and for
+//!   programs, spreadsheets and timelines; [`stats`]: counts.
 
 pub mod analysis;
 pub mod chrome;
@@ -36,6 +37,7 @@ pub mod kernel;
 mod layout;
 pub mod merge;
 pub mod names;
+pub mod perfetto;
 pub mod read;
 pub mod record;
 pub mod report;
@@ -50,6 +52,7 @@ pub mod time;
 pub mod write;
 
 pub use decode::catalog::{self, Catalog};
+pub use decode::schemas;
 pub use decode::{Decoded, decode};
 pub use etw_wire::Guid;
 pub use header::LogFileHeader;

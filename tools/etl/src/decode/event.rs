@@ -9,6 +9,7 @@ use super::error::{MetadataError, PayloadError};
 use super::message;
 use super::payload::{Fields, Payload};
 use super::schema::Schema;
+use super::schemas;
 use super::traits::ProviderTraits;
 use crate::read::Event;
 use crate::record::{EventDescriptor, EventRecord, ext_type};
@@ -176,20 +177,32 @@ pub fn decode(event: &Event, catalog: &Catalog) -> Decoded {
     let schema = own_schema
         .as_ref()
         .or_else(|| definition.map(|definition| &definition.schema));
-    let payload = schema.map_or_else(
-        || Payload {
+    let chunk = match schema {
+        Some(_) => None,
+        None => schemas::chunk_fields(&descriptor, &record.user_data),
+    };
+    let is_chunk = chunk.is_some();
+    let payload = match (schema, chunk) {
+        (Some(schema), _) => schema.decode(&record.user_data, event.pointer_size),
+        (None, Some(fields)) => Payload {
+            fields,
+            leftover: Vec::new(),
+            error: None,
+        },
+        (None, None) => Payload {
             fields: Fields::new(),
             leftover: record.user_data.clone(),
             error: None,
         },
-        |schema| schema.decode(&record.user_data, event.pointer_size),
-    );
-    if own_metadata.is_none() && definition.is_none() && !record.user_data.is_empty() {
+    };
+    let is_described = own_metadata.is_some() || definition.is_some() || is_chunk;
+    if !is_described && !record.user_data.is_empty() {
         problems.push(Problem::NoSchema);
     }
     problems.extend(payload.error.map(Problem::Payload));
     let names = Names {
         provider,
+        definition,
         descriptor,
     };
     let provider_name = traits
@@ -212,6 +225,7 @@ pub fn decode(event: &Event, catalog: &Catalog) -> Decoded {
         event_name: own_schema
             .map(|schema| schema.event_name)
             .or_else(|| definition.and_then(EventDefinition::name))
+            .or_else(|| is_chunk.then(|| schemas::CHUNK_NAME.to_owned()))
             .map(Arc::from),
         level_name: names.level(),
         keywords: names.keywords(),
@@ -257,6 +271,7 @@ fn stack(record: &EventRecord) -> Option<Stack> {
 /// those that Windows predefines.
 struct Names<'a> {
     provider: Option<&'a Provider>,
+    definition: Option<&'a EventDefinition>,
     descriptor: EventDescriptor,
 }
 
@@ -294,6 +309,14 @@ impl Names<'_> {
                 names.push(known.text.into());
                 unnamed &= !known.value;
             }
+        }
+        // These names come without masks, so the bits that they stand for are not known.
+        let of_event = self.definition.map(|definition| &definition.keywords);
+        if let Some(of_event) = of_event.filter(|all| unnamed != 0 && !all.is_empty()) {
+            return Keywords {
+                names: Arc::clone(of_event),
+                unnamed: 0,
+            };
         }
         Keywords {
             names: names.into(),
