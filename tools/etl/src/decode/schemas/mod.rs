@@ -187,7 +187,7 @@ impl Collector {
         if !is_metadata && !is_chunk(id, opcode, task) {
             return;
         }
-        let Some(record) = parse_event(record).map(|parsed| parsed.record) else {
+        let Some(record) = parse_event(record) else {
             return;
         };
         if is_metadata {
