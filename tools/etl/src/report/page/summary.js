@@ -104,6 +104,7 @@ function showProblems() {
     line('info', 'i', `Activities started but not stopped in the trace, the first at ${since(columns.time[first])} s: ${kindOf(first).label}`, spans.open.length, () => openEvent(first), 'Open the first one');
   }
   for (const one of trace.sessions) {
+    if (one.unmatched_stacks) line('info', 'i', `${fileName(one)}: call stacks that belong to no event`, one.unmatched_stacks);
     for (const skipped of one.skipped) line('info', 'i', `${fileName(one)}: skipped records: ${visible(skipped.kind)} (${bytesText(skipped.bytes)})`, skipped.records);
   }
   byId('problems').append(lines.length > 0 ? make('ul', { class: 'problems' }, ...lines)
