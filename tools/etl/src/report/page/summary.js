@@ -29,7 +29,7 @@ function showSummary() {
 
 const CLASS_TEXTS = [
   'errors, warnings and events with problems',
-  () => `first ${trace.first_of_kind} events of each other kind`,
+  () => `that are among the first ${trace.first_of_kind} of their kind`,
   'starts and stops of activities',
   'other events',
 ];
