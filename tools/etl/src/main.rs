@@ -288,6 +288,8 @@ enum Failure {
     Merge { file: PathBuf, source: MergeError },
     #[error("cannot write {}: {source}", file.display())]
     Write { file: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Report(#[from] report::SourceError),
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
     #[error(
@@ -545,41 +547,52 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
 
 fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut catalog = catalog(arguments)?;
-    let traces = traces(arguments)?;
-    for (file, _) in &traces {
-        complete(&mut catalog, file)?;
+    let paths = arguments.get_many::<PathBuf>("file").unwrap_or_default();
+    let mut files = Vec::new();
+    for path in paths {
+        complete(&mut catalog, path)?;
+        let file = TraceFile::open(path).map_err(|source| Failure::Read {
+            file: path.clone(),
+            source,
+        })?;
+        files.push((path.display().to_string(), file));
     }
-    let names: Vec<String> = traces
-        .iter()
-        .map(|(file, _)| file.display().to_string())
-        .collect();
-    let inputs: Vec<report::Input<'_>> = traces
-        .iter()
-        .zip(&names)
-        .map(|((_, trace), name)| report::Input { name, trace })
-        .collect();
     let limit = arguments.get_one("limit").copied();
     let limit = limit.unwrap_or(report::DEFAULT_LIMIT);
-    let file = out(arguments)?;
-    let failed = |source| Failure::Write {
-        file: file.clone(),
-        source,
-    };
-    let mut page = Vec::new();
-    let written = report::write(&inputs, &catalog, limit, &mut page).map_err(failed)?;
-    write_file(file, &page)?;
-    if written.shown < written.events {
+    let title: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    let mut page =
+        report::Writer::new(title.join(", "), limit).map_err(report::SourceError::Write)?;
+    let mut sources: Vec<report::Source<'_, File>> = files
+        .iter_mut()
+        .map(|(name, file)| report::Source { name, file })
+        .collect();
+    let damages = page.add_files(&mut sources, &catalog)?;
+    let out = out(arguments)?;
+    let mut written = None;
+    write_through(out, |file| {
+        written = Some(page.finish(file)?);
+        Ok(())
+    })?;
+    if let Some(written) = written.filter(|written| written.shown < written.events) {
         complain(&format_args!(
             "{}: shows {} of {} events; --limit sets how many",
-            file.display(),
+            out.display(),
             written.shown,
             written.events
         ));
     }
     let mut code = ExitCode::SUCCESS;
-    for (file, trace) in &traces {
-        for damage in trace.damages() {
-            complain(&format_args!("{}: {damage}", file.display()));
+    for ((name, _), damages) in files.iter().zip(damages) {
+        for damage in damages.listed() {
+            complain(&format_args!("{name}: {damage}"));
+        }
+        if damages.unlisted() > 0 {
+            let more = damages.unlisted();
+            complain(&format_args!(
+                "{name}: {more} more damaged parts are not listed"
+            ));
+        }
+        if !damages.is_empty() {
             code = ExitCode::FAILURE;
         }
     }
