@@ -436,6 +436,10 @@ fn an_event_claims_traits_only_if_its_provider_has_them() {
     etw.calls();
     emit!(trace::transferred(1, 2, "x"));
     assert_eq!(one(&etw).event.channel(), Channel::PROVIDER_METADATA);
+    // A session's match-all keywords make the write take the slow path.
+    etw.notify(ENABLE, 5, 0, trace::REQUEST.bits());
+    emit!(trace::transferred(1, 2, "x"));
+    assert_eq!(one(&etw).event.channel(), Channel::PROVIDER_METADATA);
     trace::unregister().unwrap();
 }
 
