@@ -3,8 +3,12 @@
 //! A [`FirstPass`] over all events collects the tables. An [`Enricher`] then completes the events of
 //! a second pass, in a stream: it joins stacks, and fills in names where they are wanted.
 
+use std::io::{Read, Seek};
+
 use crate::decode::Decoded;
+use crate::kernel;
 use crate::names::{Names, Running};
+use crate::read::{OtherKind, ReadError, TraceFile};
 use crate::stacks::{Definitions, Joiner, StackCounts};
 use crate::symbols::Symbols;
 
@@ -22,6 +26,40 @@ impl FirstPass {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Reads a trace. Only kernel and classic events are decoded.
+    ///
+    /// # Errors
+    /// Returns [`ReadError::Io`] if the source cannot be read.
+    pub fn of<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
+        let clock = file.clock();
+        let mut tables = Self::new();
+        let mut records = file.records();
+        while let Some(record) = records.next()? {
+            let says_something = record.kind().is_some_and(|kind| match kind {
+                OtherKind::System { hook }
+                | OtherKind::CompactSystem { hook }
+                | OtherKind::PerfInfo { hook } => Self::needs(hook),
+                OtherKind::Classic { .. } => true,
+                OtherKind::ClassicInstance | OtherKind::Wpp | OtherKind::Unknown { .. } => false,
+            });
+            if says_something && let Some(decoded) = kernel::decode(record.bytes) {
+                tables.observe(&decoded.into_decoded(&clock, record.processor, record.timestamp));
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Returns true if events with a hook are those that the tables are made of: of processes,
+    /// threads, images and stacks.
+    const fn needs(hook: u16) -> bool {
+        let [opcode, group] = hook.to_le_bytes();
+        match group {
+            0x03 | 0x14 | 0x18 => true,
+            0x05 => matches!(opcode, 1..=4 | 0x48),
+            _ => false,
+        }
     }
 
     /// Notes what an event says. Only kernel and classic events say something, and the events

@@ -20,8 +20,8 @@
 //! - [`schemas`]: the schemas that traces contain themselves.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.
-//! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: output as tables and for programs,
-//!   spreadsheets and timelines; [`stats`]: counts.
+//! - [`table`], [`json`], [`mod@csv`], [`perfetto`] and [`chrome`]: output as tables and for
+//!   programs, spreadsheets and timelines; [`stats`]: counts.
 
 pub mod analysis;
 pub mod chrome;
@@ -37,6 +37,7 @@ pub mod kernel;
 mod layout;
 pub mod merge;
 pub mod names;
+pub mod perfetto;
 pub mod read;
 pub mod record;
 pub mod report;

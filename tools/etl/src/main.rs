@@ -1,5 +1,7 @@
 //! `etl`: shows and converts .etl files.
 
+use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,11 +11,11 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValue, value_parser};
 use etl_file::catalog::LoadError;
 use etl_file::image::ImageError;
-use etl_file::merge::MergeError;
+use etl_file::merge::{self, MergeError};
 use etl_file::read::{ReadError, TraceFile};
 use etl_file::{
-    Catalog, Decoded, Guid, Selection, Trace, chrome, csv, decode, json, report, schemas, stats,
-    table,
+    Catalog, Decoded, Guid, Selection, Trace, chrome, csv, decode, json, perfetto, report, schemas,
+    stats, table,
 };
 
 /// Returns the definition of the command line.
@@ -119,6 +121,12 @@ fn merge_command() -> Command {
     Command::new("merge")
         .about("Merge several files into one, sorted by time")
         .arg(files())
+        .arg(
+            Arg::new("compress")
+                .long("compress")
+                .help("Compress the buffers of the file")
+                .action(ArgAction::SetTrue),
+        )
         .arg(out_file("The .etl file to write"))
 }
 
@@ -180,6 +188,7 @@ fn dump_command() -> Command {
                 .default_value("table")
                 .value_parser(EnumValueParser::<Format>::new()),
         )
+        .arg(out_file("Write to this file instead of the standard output").required(false))
         .arg(man())
         .arg(image())
         .arg(several(
@@ -238,12 +247,19 @@ enum Format {
     Table,
     Json,
     Csv,
+    Perfetto,
     Chrome,
 }
 
 impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Table, Self::Json, Self::Csv, Self::Chrome]
+        &[
+            Self::Table,
+            Self::Json,
+            Self::Csv,
+            Self::Perfetto,
+            Self::Chrome,
+        ]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -253,8 +269,12 @@ impl ValueEnum for Format {
                 PossibleValue::new("json").help("One line for the header, then one line per event")
             }
             Self::Csv => PossibleValue::new("csv").help("A header line, then one line per event"),
+            Self::Perfetto => PossibleValue::new("perfetto").help(
+                "A timeline for ui.perfetto.dev: threads, activities, scheduling, interrupts, \
+                 disks, files and samples",
+            ),
             Self::Chrome => PossibleValue::new("chrome")
-                .help("For chrome://tracing and Perfetto; activities become spans"),
+                .help("A timeline for chrome://tracing; activities become spans"),
         })
     }
 }
@@ -276,6 +296,11 @@ enum Failure {
     Write { file: PathBuf, source: io::Error },
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
+    #[error(
+        "a Perfetto timeline is not text, and standard output is a terminal: name a file with \
+         --out, and open it at https://ui.perfetto.dev"
+    )]
+    Terminal,
 }
 
 fn main() -> ExitCode {
@@ -363,24 +388,80 @@ fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let input = Input::open(arguments)?;
     let selection = selection(arguments);
     let format = *required::<Format>(arguments, "format")?;
+    let file = arguments.get_one::<PathBuf>("out").map(PathBuf::as_path);
     let stdout = io::stdout();
+    if file.is_none() && matches!(format, Format::Perfetto) && stdout.is_terminal() {
+        return Err(Failure::Terminal);
+    }
     let width = arguments.get_one("width").copied();
-    let width = width.or_else(|| terminal_width(&stdout));
-    let mut out = io::BufWriter::new(stdout.lock());
+    let width = width.or_else(|| file.map_or_else(|| terminal_width(&stdout), |_| None));
+    match file {
+        None => {
+            let mut out = io::BufWriter::new(stdout.lock());
+            print(&input, &selection, format, width, &mut out)?;
+            out.flush()?;
+        }
+        Some(file) => write_through(file, |out| print(&input, &selection, format, width, out))?,
+    }
+    Ok(input.finish())
+}
+
+/// Prints the selected events in a format.
+fn print(
+    input: &Input,
+    selection: &Selection,
+    format: Format,
+    width: Option<u16>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     match format {
         Format::Table => {
-            let events = input.events(&selection);
+            let events = input.events(selection);
             write!(out, "{}", table::summary(&input.trace))?;
             if !events.is_empty() {
                 writeln!(out, "{}", table::render(&events, width))?;
             }
+            Ok(())
         }
-        Format::Json => json::write_lines(&input.trace, &input.catalog, &selection, &mut out)?,
-        Format::Csv => csv::write_events(&input.events(&selection), &mut out)?,
-        Format::Chrome => chrome::write_events(&input.events(&selection), &mut out)?,
+        Format::Json => json::write_lines(&input.trace, &input.catalog, selection, out),
+        Format::Csv => csv::write_events(&input.events(selection), out),
+        Format::Perfetto => timeline(input, selection, out),
+        Format::Chrome => chrome::write_events(&input.events(selection), out),
     }
-    out.flush()?;
-    Ok(input.finish())
+}
+
+/// Prints the selected events as a timeline of Perfetto, and what it leaves out on standard error.
+fn timeline(input: &Input, selection: &Selection, out: &mut impl Write) -> io::Result<()> {
+    let header = input.trace.header();
+    let mut writer = perfetto::Writer::new(out, &header.session);
+    for event in input.events(selection) {
+        writer.event(&event)?;
+    }
+    let mut skipped: BTreeMap<String, u64> = BTreeMap::new();
+    for other in input.trace.others() {
+        *skipped.entry(other.kind.to_string()).or_default() += 1;
+    }
+    for (kind, count) in skipped {
+        complain(&format_args!(
+            "{}: the timeline leaves out {count} records of the kind {kind}",
+            input.file.display()
+        ));
+        writer.attribute(&format!("etl.left_out.{kind}"), &count.to_string())?;
+    }
+    for (what, count) in [
+        ("events", header.events_lost),
+        ("buffers", header.buffers_lost),
+    ] {
+        writer.attribute(&format!("etl.lost_{what}"), &count.to_string())?;
+    }
+    for damage in input.trace.damages() {
+        writer.attribute("etl.damage", &damage.to_string())?;
+    }
+    let (_, summary) = writer.finish()?;
+    for line in summary.to_string().lines() {
+        complain(&format_args!("{}: {line}", input.file.display()));
+    }
+    Ok(())
 }
 
 fn stats(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
@@ -420,38 +501,91 @@ fn required<'a, T: Clone + Send + Sync + 'static>(
     value.ok_or(Failure::Argument(name))
 }
 
-/// Writes a file completely or not at all, through a temporary file.
+/// Writes a file completely or not at all.
 fn write_file(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed = |source| Failure::Write {
-        file: file.to_owned(),
-        source,
-    };
+    write_through(file, |out| out.write_all(bytes))
+}
+
+/// Writes a file completely or not at all, through a temporary file.
+fn write_through(
+    file: &Path,
+    write: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
+) -> Result<(), Failure> {
     let mut beside = file.as_os_str().to_owned();
     beside.push(".part");
-    std::fs::write(&beside, bytes).map_err(failed)?;
-    std::fs::rename(&beside, file).map_err(failed)
+    let written = File::create(&beside).and_then(|file| {
+        let mut out = io::BufWriter::new(file);
+        write(&mut out)?;
+        out.flush()
+    });
+    written
+        .and_then(|()| std::fs::rename(&beside, file))
+        .map_err(|source| Failure::Write {
+            file: file.to_owned(),
+            source,
+        })
 }
 
 fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
-    let (files, traces): (Vec<&Path>, Vec<Trace>) = traces(arguments)?.into_iter().unzip();
-    let to = out(arguments)?.as_path();
+    let files = arguments.get_many::<PathBuf>("file").unwrap_or_default();
+    let files: Vec<&PathBuf> = files.collect();
+    let mut traces = Vec::new();
+    for &file in &files {
+        traces.push(TraceFile::open(file).map_err(|source| Failure::Read {
+            file: file.clone(),
+            source,
+        })?);
+    }
+    let to = out(arguments)?;
     let name = to.display().to_string();
-    let merged = etl_file::merge::merge(&traces, &name, io::Cursor::new(Vec::new()));
+    let options = merge::Options {
+        compress: arguments.get_flag("compress"),
+    };
+    let mut part = to.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let failed = |source| Failure::Write {
+        file: to.clone(),
+        source,
+    };
+    let file = File::create(&part).map_err(failed)?;
+    let merged = merge::merge(&mut traces, &name, options, file);
     let merged = merged.map_err(|source| Failure::Merge {
         file: source
             .trace()
             .and_then(|trace| files.get(trace).copied())
             .unwrap_or(to)
-            .to_owned(),
+            .clone(),
         source,
-    })?;
-    write_file(to, &merged.into_inner())?;
-    let events: usize = traces.iter().map(|trace| trace.events().count()).sum();
-    writeln!(
-        io::stdout(),
-        "{events} events of {} files in {name}",
-        files.len()
-    )?;
+    });
+    let merged = match merged {
+        Ok((_, merged)) => merged,
+        Err(failure) => {
+            // The first failure is the one to report.
+            let _unheard = std::fs::remove_file(&part);
+            return Err(failure);
+        }
+    };
+    std::fs::rename(&part, to).map_err(failed)?;
+    let mut out = io::stdout().lock();
+    write!(out, "{} events ", merged.events)?;
+    if merged.others > 0 {
+        write!(out, "and {} other records ", merged.others)?;
+    }
+    writeln!(out, "of {} files in {name}", files.len())?;
+    if merged.left_out > 0 {
+        writeln!(
+            out,
+            "left out {} records that describe a single session",
+            merged.left_out
+        )?;
+    }
+    if merged.late > 0 {
+        warn(&format_args!(
+            "{} records were not in the order of time and could not be sorted",
+            merged.late
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

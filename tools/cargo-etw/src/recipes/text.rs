@@ -406,7 +406,14 @@ impl Recipes {
              powershell Get-WinEvent -Path {session}.etl -Oldest\n\
              wpa {session}.etl\n```\n\n\
              On any system, with this project's reader:\n\n```sh\n\
-             {reader} dump {option}{session}.etl\n```"
+             {reader} dump {option}{session}.etl\n\
+             {reader} report {option}--out {session}.html {session}.etl\n\
+             {reader} dump {option}--format perfetto --out {session}.pftrace {session}.etl\n\
+             ```\n\n\
+             The report is a page for a browser. The last command writes a timeline. Open that at\n\
+             <https://ui.perfetto.dev>: the page reads the file in the browser and uploads nothing, and after the\n\
+             first visit it opens without a network as well. If the session also recorded the kernel's events,\n\
+             the timeline has scheduling, DPCs, ISRs, disks and samples beside the driver's events."
         )
     }
 }
