@@ -5,7 +5,7 @@ use std::{io, sync::LazyLock};
 use etl_file::{
     Catalog, Decoded, Event, LogFileHeader, Selection, Trace, chrome, csv, decode, json, merge,
     perfetto,
-    read::{BufferInfo, PointerSize, ReadError, Record},
+    read::{BufferInfo, PointerSize, ReadError, Record, TraceFile},
     report, stats, table,
     write::{AppendError, Buffer, Finish, LogFile},
 };
@@ -77,7 +77,7 @@ pub fn check(data: &[u8]) -> Result<Contents, String> {
     }
     check_csv(&decoded);
     check_report(&trace);
-    check_merge(trace.clone());
+    check_merge(&trace, data);
     let spans = check_chrome(&decoded);
     check_perfetto(&trace, &decoded);
     let width = data.last().map(|byte| u16::from(*byte));
@@ -367,19 +367,27 @@ fn check_report(trace: &Trace) {
     assert_eq!(data["shown"].as_u64(), Some(events));
 }
 
-/// Checks that a trace merged with itself contains every event twice, or is rejected.
-fn check_merge(trace: Trace) {
+/// Checks that a trace merged with itself contains every record twice, or is rejected.
+fn check_merge(trace: &Trace, data: &[u8]) {
     let events = trace.events().count();
     if events > PRINTED || trace.header().session.processors > 64 {
         return;
     }
-    let traces = [trace.clone(), trace];
-    match merge::merge(&traces, "merged.etl", io::Cursor::new(Vec::new())) {
-        Ok(file) => {
-            let merged = Trace::parse(&file.into_inner()).expect("what was written is a trace");
-            assert_eq!(merged.damages(), []);
-            assert_eq!(merged.events().count(), 2 * events);
+    let open = || TraceFile::new(io::Cursor::new(data)).expect("it was read already");
+    for compress in [false, true] {
+        let out = io::Cursor::new(Vec::new());
+        let options = merge::Options { compress };
+        match merge::merge(&mut [open(), open()], "merged.etl", options, out) {
+            Ok((file, counts)) => {
+                let merged = Trace::parse(&file.into_inner()).expect("what was written is a trace");
+                assert_eq!(merged.damages(), []);
+                assert_eq!(merged.events().count(), 2 * events);
+                assert_eq!(merged.events().count() as u64, counts.events);
+                assert_eq!(merged.others().count() as u64, counts.others);
+                let records = trace.records().len() as u64;
+                assert_eq!(counts.events + counts.others + counts.left_out, 2 * records);
+            }
+            Err(error) => assert_sentence(&error),
         }
-        Err(error) => assert_sentence(&error),
     }
 }

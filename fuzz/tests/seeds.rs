@@ -21,7 +21,7 @@ use etw_fuzz::{
 };
 
 /// The targets, each with the test of its seeds.
-const TESTS: [(&str, fn()); 13] = [
+const TESTS: [(&str, fn()); 14] = [
     ("compression", compression_seeds),
     ("etl_read", etl_read_seeds),
     ("etl_round_trip", etl_round_trip_seeds),

@@ -11,7 +11,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValue, value_parser};
 use etl_file::catalog::LoadError;
 use etl_file::image::ImageError;
-use etl_file::merge::MergeError;
+use etl_file::merge::{self, MergeError};
 use etl_file::read::{ReadError, TraceFile};
 use etl_file::{
     Catalog, Decoded, Guid, Selection, Trace, chrome, csv, decode, json, perfetto, report, schemas,
@@ -121,6 +121,12 @@ fn merge_command() -> Command {
     Command::new("merge")
         .about("Merge several files into one, sorted by time")
         .arg(files())
+        .arg(
+            Arg::new("compress")
+                .long("compress")
+                .help("Compress the buffers of the file")
+                .action(ArgAction::SetTrue),
+        )
         .arg(out_file("The .etl file to write"))
 }
 
@@ -523,25 +529,65 @@ fn write_through(
 }
 
 fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
-    let (files, traces): (Vec<&Path>, Vec<Trace>) = traces(arguments)?.into_iter().unzip();
-    let to = out(arguments)?.as_path();
+    let files = arguments.get_many::<PathBuf>("file").unwrap_or_default();
+    let files: Vec<&PathBuf> = files.collect();
+    let mut traces = Vec::new();
+    for &file in &files {
+        traces.push(TraceFile::open(file).map_err(|source| Failure::Read {
+            file: file.clone(),
+            source,
+        })?);
+    }
+    let to = out(arguments)?;
     let name = to.display().to_string();
-    let merged = etl_file::merge::merge(&traces, &name, io::Cursor::new(Vec::new()));
+    let options = merge::Options {
+        compress: arguments.get_flag("compress"),
+    };
+    let mut part = to.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let failed = |source| Failure::Write {
+        file: to.clone(),
+        source,
+    };
+    let file = File::create(&part).map_err(failed)?;
+    let merged = merge::merge(&mut traces, &name, options, file);
     let merged = merged.map_err(|source| Failure::Merge {
         file: source
             .trace()
             .and_then(|trace| files.get(trace).copied())
             .unwrap_or(to)
-            .to_owned(),
+            .clone(),
         source,
-    })?;
-    write_file(to, &merged.into_inner())?;
-    let events: usize = traces.iter().map(|trace| trace.events().count()).sum();
-    writeln!(
-        io::stdout(),
-        "{events} events of {} files in {name}",
-        files.len()
-    )?;
+    });
+    let merged = match merged {
+        Ok((_, merged)) => merged,
+        Err(failure) => {
+            // The first failure is the one to report.
+            let _unheard = std::fs::remove_file(&part);
+            return Err(failure);
+        }
+    };
+    std::fs::rename(&part, to).map_err(failed)?;
+    let mut out = io::stdout().lock();
+    write!(out, "{} events ", merged.events)?;
+    if merged.others > 0 {
+        write!(out, "and {} other records ", merged.others)?;
+    }
+    writeln!(out, "of {} files in {name}", files.len())?;
+    if merged.left_out > 0 {
+        writeln!(
+            out,
+            "left out {} records that describe a single session",
+            merged.left_out
+        )?;
+    }
+    if merged.late > 0 {
+        warn(&format_args!(
+            "{} records were not in the order of time and could not be sorted",
+            merged.late
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

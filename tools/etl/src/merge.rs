@@ -1,14 +1,23 @@
-//! Merges several traces into one.
+//! Merges several traces into one, in the order of time.
 //!
-//! Sessions use different clocks, so a merged trace uses system time, to which every clock can be
-//! converted. Records keep everything else, including their processors. The losses of the sessions
-//! are added up.
+//! One buffer for each processor of each trace is in memory, whatever the traces' length. Records of
+//! every form are kept as they are, except for their times: if the sessions had different clocks,
+//! the merged trace uses system time, to which every clock can be converted. The losses of the
+//! sessions are added up.
+//!
+//! Some records of a kernel session describe the session, not the system ([`is_of_session`]); they
+//! have no meaning in a merged trace and are left out.
 
-use std::io::{Seek, Write};
+use std::collections::HashSet;
+use std::io::{Read, Seek, Write};
+use std::sync::LazyLock;
 
 use crate::header::{LogFileHeader, log_file_mode};
-use crate::read::{Damage, Event, OtherKind, PointerSize, Trace};
-use crate::time::{ClockType, FileTime};
+use crate::kernel;
+use crate::layout;
+use crate::read::{Damage, PointerSize, ReadError, RecordRef, Records, TraceFile};
+use crate::record::{EncodeError, EncodedRecord};
+use crate::time::{Clock, ClockType, FileTime};
 use crate::write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError};
 
 /// Traces cannot be merged. `trace` is the index of the trace that prevents it.
@@ -17,6 +26,14 @@ pub enum MergeError {
     /// No trace was given.
     #[error("no traces to merge were given")]
     Nothing,
+    /// A trace could not be read.
+    #[error("{error}")]
+    Read {
+        /// The index of the trace.
+        trace: usize,
+        /// The cause.
+        error: ReadError,
+    },
     /// A part of a trace is damaged and would be missing.
     #[error("{damage}")]
     Damaged {
@@ -25,26 +42,18 @@ pub enum MergeError {
         /// The damage.
         damage: Damage,
     },
-    /// A trace contains records other than events, which cannot be written.
-    #[error("cannot merge the record at offset {offset}: it is {kind:?}, not an event")]
-    Other {
+    /// A record cannot be copied.
+    #[error("cannot merge the record at offset {offset:#x}: {error}")]
+    Record {
         /// The index of the trace.
         trace: usize,
         /// The offset of the record.
         offset: u64,
-        /// The kind of the record.
-        kind: OtherKind,
+        /// The reason.
+        error: EncodeError,
     },
-    /// A trace contains events of 32-bit code, which cannot be written.
-    #[error("cannot merge the event at offset {offset}: it was written by 32-bit code")]
-    Narrow {
-        /// The index of the trace.
-        trace: usize,
-        /// The offset of the record.
-        offset: u64,
-    },
-    /// An event does not fit in a buffer.
-    #[error("cannot merge the event at offset {offset}: {error}")]
+    /// A record does not fit in a buffer.
+    #[error("cannot merge the record at offset {offset:#x}: {error}")]
     Append {
         /// The index of the trace.
         trace: usize,
@@ -63,160 +72,458 @@ impl MergeError {
     #[must_use]
     pub const fn trace(&self) -> Option<usize> {
         match self {
-            Self::Damaged { trace, .. }
-            | Self::Other { trace, .. }
-            | Self::Narrow { trace, .. }
+            Self::Read { trace, .. }
+            | Self::Damaged { trace, .. }
+            | Self::Record { trace, .. }
             | Self::Append { trace, .. } => Some(*trace),
             Self::Nothing | Self::Write(_) => None,
         }
     }
 }
 
-/// Checks that every record of a trace can be merged.
-fn check(trace: usize, it: &Trace) -> Result<(), MergeError> {
-    if let Some(damage) = it.damages().first() {
-        return Err(MergeError::Damaged {
-            trace,
-            damage: *damage,
-        });
-    }
-    if let Some(other) = it.others().next() {
-        return Err(MergeError::Other {
-            trace,
-            offset: other.offset,
-            kind: other.kind,
-        });
-    }
-    let narrow = it
-        .events()
-        .find(|event| event.pointer_size == PointerSize::Four);
-    narrow.map_or(Ok(()), |event| {
-        Err(MergeError::Narrow {
-            trace,
-            offset: event.offset,
-        })
-    })
+/// The form of the merged trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The buffers are compressed.
+    pub compress: bool,
 }
 
-/// Returns the header of the merged trace: that of the first trace, with the time span and the
-/// processors of all.
-fn header(traces: &[Trace], log_file_name: &str) -> Option<LogFileHeader> {
+/// The contents of a merged trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// Event records.
+    pub events: u64,
+    /// Records of other forms: kernel events, classic events, WPP messages.
+    pub others: u64,
+    /// Records that describe a session, which were left out.
+    pub left_out: u64,
+    /// Records that a trace had so far from their place in time that they could not be sorted.
+    pub late: u64,
+}
+
+/// Returns true if a record with a hook describes its session: the group masks (0x05, 0x20), the
+/// identity of the system's container (0x50) and the last times of drops (0x52).
+#[must_use]
+pub const fn is_of_session(hook: u16) -> bool {
+    matches!(hook, 0x05 | 0x20 | 0x50 | 0x52)
+}
+
+/// The difference between the starts of two sessions' clocks, in 100 ns, up to which they are
+/// readings of the same counter. The system time may be set between the two starts.
+const SAME_COUNTER: u64 = 2 * 10_000_000;
+
+/// The sizes of a trace's buffers, in bytes.
+const BUFFER_SIZES: std::ops::RangeInclusive<u32> = 0x1000..=0x10_0000;
+
+/// Writes the records of all traces to one trace, sorted by time. `log_file_name` is the name in its
+/// header.
+///
+/// # Errors
+/// Returns [`MergeError`]; what was written is then not a whole trace.
+pub fn merge<R: Read + Seek, W: Write + Seek>(
+    traces: &mut [TraceFile<R>],
+    log_file_name: &str,
+    options: Options,
+    out: W,
+) -> Result<(W, Merged), MergeError> {
+    for (number, trace) in traces.iter().enumerate() {
+        refuse_damage(number, trace.damages().listed())?;
+    }
+    let processors = processors(traces)?;
+    let header = header(traces, processors, log_file_name, options);
+    let header = header.ok_or(MergeError::Nothing)?;
+    let losses = traces.iter().fold(Losses::default(), |sum, trace| {
+        let header = trace.header();
+        Losses {
+            events_lost: sum.events_lost.saturating_add(header.events_lost),
+            buffers_lost: sum.buffers_lost.saturating_add(header.buffers_lost),
+        }
+    });
+    let ends = traces.iter().filter_map(|trace| trace.header().end_time);
+    let end_time = ends.max().unwrap_or(header.start_time);
+    let to = header.session_clock();
+    let mut writer = Writer::create(header, out)?;
+    let mut sources = Vec::new();
+    for (number, trace) in traces.iter_mut().enumerate() {
+        let times = Times {
+            from: trace.clock(),
+            to,
+        };
+        sources.push(Source::new(number, trace.records(), times)?);
+    }
+    loop {
+        let heads = sources.iter().enumerate();
+        let heads = heads.filter_map(|(at, source)| Some((source.next?, at)));
+        let Some((_, first)) = heads.min() else {
+            break;
+        };
+        let Some(source) = sources.get_mut(first) else {
+            break; // not reached: it was just found
+        };
+        if let Some(record) = source.records.get() {
+            writer.copy(source.number, &record, &source.times)?;
+        }
+        source.advance()?;
+    }
+    for source in &sources {
+        writer.merged.late = writer.merged.late.saturating_add(source.records.late());
+        refuse_damage(source.number, source.records.damages().listed())?;
+    }
+    writer.finish(end_time, losses)
+}
+
+fn refuse_damage(trace: usize, damages: &[Damage]) -> Result<(), MergeError> {
+    match damages.first() {
+        Some(damage) => Err(MergeError::Damaged {
+            trace,
+            damage: *damage,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Returns the number of processors of all traces: of their headers, and of their buffers.
+fn processors<R: Read + Seek>(traces: &mut [TraceFile<R>]) -> Result<u32, MergeError> {
+    let mut processors = 0;
+    for (number, trace) in traces.iter_mut().enumerate() {
+        let failed = |error| MergeError::Read {
+            trace: number,
+            error,
+        };
+        processors = processors.max(trace.header().session.processors);
+        for buffer in 0..trace.buffers() {
+            if let Some(info) = trace.info(buffer).map_err(failed)? {
+                processors = processors.max(u32::from(info.processor) + 1);
+            }
+        }
+    }
+    Ok(processors)
+}
+
+/// Returns the header of the merged trace: that of the trace that starts first, with the time span
+/// of all.
+fn header<R: Read + Seek>(
+    traces: &[TraceFile<R>],
+    processors: u32,
+    log_file_name: &str,
+    options: Options,
+) -> Option<LogFileHeader> {
     let sessions = || traces.iter().map(|trace| &trace.header().session);
-    let first = sessions().next()?;
-    let starts = sessions().map(|session| session.start_time);
-    let events = traces.iter().flat_map(Trace::events);
-    let processors = events
-        .map(|event| u32::from(event.processor) + 1)
-        .chain(sessions().map(|session| session.processors))
-        .max()?;
-    let start_time = starts.min()?;
+    let first = sessions().min_by_key(|session| session.start_time)?;
     let mut names: Vec<&str> = Vec::new();
     for session in sessions() {
         if !names.contains(&session.session_name.as_str()) {
             names.push(&session.session_name);
         }
     }
-    Some(LogFileHeader {
-        buffer_size: sessions().map(|session| session.buffer_size).max()?,
+    let largest = sessions().map(|session| session.buffer_size).max()?;
+    let buffer_size = largest.clamp(*BUFFER_SIZES.start(), *BUFFER_SIZES.end());
+    let mut header = LogFileHeader {
+        buffer_size: buffer_size.next_multiple_of(1024),
         processors,
-        clock: ClockType::SystemTime,
-        start_time,
-        start_clock: start_time.raw(),
         log_file_mode: log_file_mode::SEQUENTIAL,
         maximum_file_size: 0,
         session_name: names.join(" + "),
         log_file_name: log_file_name.to_owned(),
         ..first.clone()
-    })
-}
-
-/// Writes the events of all traces to one trace, sorted by time. `log_file_name` is the name in its
-/// header.
-///
-/// # Errors
-/// Returns [`MergeError`]; if a trace prevents merging, before anything is written.
-pub fn merge<W: Write + Seek>(
-    traces: &[Trace],
-    log_file_name: &str,
-    out: W,
-) -> Result<W, MergeError> {
-    for (number, trace) in traces.iter().enumerate() {
-        check(number, trace)?;
+    };
+    if options.compress {
+        header.log_file_mode |= log_file_mode::COMPRESSED;
     }
-    let header = header(traces, log_file_name).ok_or(MergeError::Nothing)?;
-    let mut events: Vec<(usize, &Event)> = traces
+    let clock = first.session_clock();
+    if !traces
         .iter()
-        .enumerate()
-        .flat_map(|(number, trace)| {
-            let events = trace.events_by_time().into_iter();
-            events.map(move |event| (number, event))
-        })
-        .collect();
-    events.sort_by_key(|(_, event)| event.time);
-    for (trace, event) in &events {
-        let size = event.record.encoded_size();
-        let fits = Buffer::new(header.buffer_size, 0).check(size);
-        fits.map_err(|error| MergeError::Append {
-            trace: *trace,
-            offset: event.offset,
-            error,
-        })?;
+        .all(|trace| is_same_counter(&clock, &trace.clock()))
+    {
+        header.clock = ClockType::SystemTime;
+        header.start_clock = header.start_time.raw();
     }
-    let add = |one: u32, other: u32| one.saturating_add(other);
-    let losses = traces.iter().fold(Losses::default(), |sum, trace| Losses {
-        events_lost: add(sum.events_lost, trace.header().events_lost),
-        buffers_lost: add(sum.buffers_lost, trace.header().buffers_lost),
-    });
-    let ends = traces.iter().filter_map(|trace| trace.header().end_time);
-    let last_event = events.last().map(|(_, event)| event.time);
-    let end_time = ends.chain(last_event).max().unwrap_or(header.start_time);
-    write(header, &events, losses, end_time, out)
+    Some(header)
 }
 
-fn write<W: Write + Seek>(
-    header: LogFileHeader,
-    events: &[(usize, &Event)],
-    losses: Losses,
-    end_time: FileTime,
-    out: W,
-) -> Result<W, MergeError> {
-    let mut buffers: Vec<Buffer> = (0..=u16::MAX)
-        .take(header.processors as usize)
-        .map(|processor| Buffer::new(header.buffer_size, processor))
-        .collect();
-    let mut file = LogFile::create(out, header)?;
-    for (trace, event) in events {
-        let Some(buffer) = buffers.get_mut(usize::from(event.processor)) else {
-            continue; // not reached: the header counts every event's processor
-        };
-        let mut record = event.record.clone();
-        record.timestamp = event.time.raw();
-        let full = buffer.try_append(&record) == Err(AppendError::Full);
-        if full {
-            flush(&mut file, buffer)?;
-            buffer
-                .try_append(&record)
-                .map_err(|error| MergeError::Append {
-                    trace: *trace,
-                    offset: event.offset,
-                    error,
-                })?;
+/// Returns true if two sessions read the same counter, so that the readings of one are readings of
+/// the other.
+fn is_same_counter(one: &Clock, other: &Clock) -> bool {
+    let same_kind = one.kind == other.kind;
+    let is_known = !matches!(one.kind, ClockType::Other(_));
+    let same_rate = match one.kind {
+        ClockType::Qpc => one.perf_frequency == other.perf_frequency && one.perf_frequency > 0,
+        ClockType::CpuCycles => one.cpu_mhz == other.cpu_mhz && one.cpu_mhz > 0,
+        ClockType::SystemTime | ClockType::Other(_) => true,
+    };
+    // A machine that was started in between counts from 0 again.
+    let by_one = one.to_file_time(other.start_clock).raw();
+    let apart = by_one.abs_diff(other.start_time.raw());
+    same_kind
+        && is_known
+        && same_rate
+        && (one.kind == ClockType::SystemTime || apart <= SAME_COUNTER)
+}
+
+/// Converts the readings of a trace's clock to those of the merged trace's.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    from: Clock,
+    to: Clock,
+}
+
+impl Times {
+    /// Converts a reading. The same reading always becomes the same, so that stacks still have the
+    /// times of their events.
+    fn convert(&self, raw: i64) -> i64 {
+        if self.from.kind == self.to.kind {
+            raw
+        } else {
+            self.from.to_file_time(raw).raw()
         }
     }
-    buffers.retain(|buffer| !buffer.is_empty());
-    buffers.sort_by_key(Buffer::last_timestamp);
-    for buffer in &mut buffers {
-        flush(&mut file, buffer)?;
+
+    /// Converts a number of ticks.
+    fn duration(&self, ticks: u64) -> u64 {
+        if self.from.kind == self.to.kind {
+            return ticks;
+        }
+        let (numerator, denominator) = match self.from.kind {
+            ClockType::Qpc => (10_000_000, self.from.perf_frequency.unsigned_abs()),
+            ClockType::CpuCycles => (10, u64::from(self.from.cpu_mhz)),
+            ClockType::SystemTime | ClockType::Other(_) => (1, 1),
+        };
+        let scaled = u128::from(ticks) * numerator / u128::from(denominator.max(1));
+        u64::try_from(scaled).unwrap_or(u64::MAX)
     }
-    Ok(file.finish(Finish {
-        end_time,
-        events_lost: losses.events_lost,
-        buffers_lost: losses.buffers_lost,
-    })?)
+}
+
+/// A trace and its next record.
+struct Source<'t, R> {
+    number: usize,
+    records: Records<'t, R>,
+    times: Times,
+    /// The merged time of the next record.
+    next: Option<i64>,
+}
+
+impl<'t, R: Read + Seek> Source<'t, R> {
+    fn new(number: usize, records: Records<'t, R>, times: Times) -> Result<Self, MergeError> {
+        let mut source = Self {
+            number,
+            records,
+            times,
+            next: None,
+        };
+        source.advance()?;
+        Ok(source)
+    }
+
+    fn advance(&mut self) -> Result<(), MergeError> {
+        let trace = self.number;
+        let read = self.records.advance();
+        read.map_err(|error| MergeError::Read { trace, error })?;
+        let record = self.records.get();
+        self.next = record.map(|record| self.times.convert(record.timestamp));
+        Ok(())
+    }
+}
+
+/// Writes the merged trace.
+struct Writer<W> {
+    file: LogFile<W>,
+    /// The buffers, by processor.
+    buffers: Vec<Buffer>,
+    merged: Merged,
+    last: Option<i64>,
+    clock: Clock,
+}
+
+impl<W: Write + Seek> Writer<W> {
+    fn create(header: LogFileHeader, out: W) -> Result<Self, MergeError> {
+        let clock = header.session_clock();
+        let size = header.buffer_size;
+        let processors = header.processors as usize;
+        let file = LogFile::create(out, header)?;
+        let buffers = (0..=u16::MAX).take(processors);
+        Ok(Self {
+            file,
+            buffers: buffers
+                .map(|processor| Buffer::new(size, processor))
+                .collect(),
+            merged: Merged::default(),
+            last: None,
+            clock,
+        })
+    }
+
+    fn copy(
+        &mut self,
+        trace: usize,
+        record: &RecordRef<'_>,
+        times: &Times,
+    ) -> Result<(), MergeError> {
+        let offset = record.offset;
+        let hook = hook(record.bytes);
+        if hook.is_some_and(is_of_session) {
+            self.merged.left_out += 1;
+            return Ok(());
+        }
+        let failed = |error| MergeError::Record {
+            trace,
+            offset,
+            error,
+        };
+        let encoded = match hook {
+            Some(hook) if times.from.kind != times.to.kind => {
+                let mut bytes = record.bytes.to_vec();
+                convert_payload(&mut bytes, hook, times);
+                EncodedRecord::from_bytes(&bytes)
+            }
+            _ => EncodedRecord::from_bytes(record.bytes),
+        };
+        let encoded = encoded.map_err(failed)?;
+        let own = layout::timestamp_offset(record.bytes)
+            .and_then(|at| record.bytes.get(at..)?.first_chunk())
+            .map(|bytes| i64::from_le_bytes(*bytes));
+        let timestamp = times.convert(own.unwrap_or(record.timestamp));
+        let Some(buffer) = self.buffers.get_mut(usize::from(record.processor)) else {
+            return Ok(()); // not reached: the header counts every buffer's processor
+        };
+        let mut appended = buffer.try_append_record(&encoded, timestamp);
+        if appended == Err(AppendError::Full) {
+            flush(&mut self.file, buffer)?;
+            appended = buffer.try_append_record(&encoded, timestamp);
+        }
+        appended.map_err(|error| MergeError::Append {
+            trace,
+            offset,
+            error,
+        })?;
+        if record.event().is_some() {
+            self.merged.events += 1;
+        } else {
+            self.merged.others += 1;
+        }
+        self.last = self.last.max(Some(timestamp));
+        Ok(())
+    }
+
+    fn finish(mut self, end_time: FileTime, losses: Losses) -> Result<(W, Merged), MergeError> {
+        self.buffers.retain(|buffer| !buffer.is_empty());
+        self.buffers.sort_by_key(Buffer::last_timestamp);
+        for buffer in &mut self.buffers {
+            flush(&mut self.file, buffer)?;
+        }
+        let last = self.last.map(|last| self.clock.to_file_time(last));
+        let file = self.file.finish(Finish {
+            end_time: last.map_or(end_time, |last| last.max(end_time)),
+            events_lost: losses.events_lost,
+            buffers_lost: losses.buffers_lost,
+        })?;
+        Ok((file, self.merged))
+    }
 }
 
 fn flush<W: Write + Seek>(file: &mut LogFile<W>, buffer: &mut Buffer) -> Result<(), WriteError> {
     file.append(buffer, buffer.last_timestamp().unwrap_or(0))?;
     buffer.reset();
     Ok(())
+}
+
+/// Returns the hook of a kernel record.
+fn hook(record: &[u8]) -> Option<u16> {
+    let &[_, _, header_type, layout::MARKER, _, _, low, high] = record.first_chunk::<8>()? else {
+        return None;
+    };
+    let is_kernel = matches!(header_type, 0x01..=0x04 | 0x10 | 0x11);
+    is_kernel.then_some(u16::from_le_bytes([low, high]))
+}
+
+/// Converts the clock readings in the payload of a kernel event: the start of an interval whose end
+/// is the event's time, the time of the event that a stack belongs to, and the duration of a
+/// transfer.
+fn convert_payload(record: &mut [u8], hook: u16, times: &Times) {
+    let Some(header) = kernel::RecordHeader::parse(record) else {
+        return;
+    };
+    let Some(payload) = record.get_mut(header.payload..) else {
+        return;
+    };
+    if START_WITH_TIME.contains(&hook)
+        && let Some(place) = payload.first_chunk_mut::<8>()
+    {
+        *place = times.convert(i64::from_le_bytes(*place)).to_le_bytes();
+    }
+    let pointer = match header.pointer_size {
+        PointerSize::Four => 4,
+        PointerSize::Eight => 8,
+    };
+    let duration = match hook {
+        // Four numbers and an offset of 64 bits, and two pointers.
+        0x010A | 0x010B => Some(24 + 2 * pointer),
+        0x010E => Some(8),
+        _ => None,
+    };
+    if let Some(at) = duration
+        && let Some(place) = payload.get_mut(at..)
+        && let Some(place) = place.first_chunk_mut::<8>()
+    {
+        *place = times.duration(u64::from_le_bytes(*place)).to_le_bytes();
+    }
+}
+
+/// The hooks of the kernel events whose payload starts with a reading of the clock, such as DPCs,
+/// interrupts and stacks.
+static START_WITH_TIME: LazyLock<HashSet<u16>> = LazyLock::new(|| {
+    let mut hooks = HashSet::new();
+    for class in kernel::classes() {
+        let Some(group) = class.group else { continue };
+        for event in class.events {
+            let mut first = event
+                .layouts
+                .iter()
+                .filter_map(|layout| layout.fields.first());
+            if first.any(|field| field.kind == kernel::Type::Ticks) {
+                hooks.insert(u16::from_le_bytes([event.opcode, group]));
+            }
+        }
+    }
+    hooks
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Type;
+
+    #[test]
+    fn readings_of_the_clock_are_at_the_starts_of_payloads() {
+        for class in kernel::classes() {
+            for event in class.events {
+                for layout in event.layouts {
+                    let mut later = layout.fields.iter().skip(1);
+                    let found = later.find(|field| field.kind == Type::Ticks);
+                    assert!(found.is_none(), "{}/{}", class.name, event.name);
+                }
+            }
+        }
+        for hook in [
+            0x0F32, 0x0F42, 0x0F43, 0x0F44, 0x0F45, 0x0220, 0x090A, 0x1820, 0x1825,
+        ] {
+            assert!(START_WITH_TIME.contains(&hook), "{hook:#06x}");
+        }
+        assert!(!START_WITH_TIME.contains(&0x0524));
+    }
+
+    #[test]
+    fn durations_are_scaled() {
+        let clock = |kind, perf_frequency| Clock {
+            kind,
+            perf_frequency,
+            cpu_mhz: 3000,
+            start_clock: 0,
+            start_time: FileTime::from_raw(0),
+        };
+        let to = clock(ClockType::SystemTime, 1);
+        let times = |from| Times { from, to };
+        assert_eq!(times(clock(ClockType::Qpc, 2_500_000)).duration(100), 400);
+        assert_eq!(times(clock(ClockType::CpuCycles, 1)).duration(3000), 10);
+        assert_eq!(times(to).duration(100), 100);
+    }
 }

@@ -6,25 +6,34 @@ mod fixture;
 use std::fs;
 use std::io::Cursor;
 
-use etl_file::merge::{MergeError, merge};
-use etl_file::write::Losses;
-use etl_file::{ClockType, EventRecord, FileTime, Trace};
+use etl_file::merge::{self, MergeError, Merged, Options};
+use etl_file::read::TraceFile;
+use etl_file::write::{Buffer, ClassicRecord, Finish, KernelRecord, LogFile, Losses, WppRecord};
+use etl_file::{ClockType, EncodedRecord, EventRecord, FileTime, Guid, Trace};
 
 /// Returns the trace of a session that started `later` × 100 ns after the fixture's start.
-fn trace(clock: ClockType, later: i64, events: u32, losses: Losses) -> Trace {
+fn trace(clock: ClockType, later: i64, events: u32, losses: Losses) -> Vec<u8> {
     let mut header = fixture::header(clock, 0x1000, 2);
     header.start_time = FileTime::from_raw(fixture::START.raw() + later);
-    if clock == ClockType::SystemTime {
-        header.start_clock = header.start_time.raw();
-    }
+    header.start_clock = match clock {
+        ClockType::SystemTime => header.start_time.raw(),
+        _ => header.start_clock + later,
+    };
     header.session_name = format!("Session {later}");
-    let (file, _) = fixture::file(header, events, losses);
-    Trace::parse(&file).unwrap()
+    fixture::file(header, events, losses).0
 }
 
-fn merged(traces: &[Trace]) -> Trace {
-    let file = merge(traces, "merged.etl", Cursor::new(Vec::new())).unwrap();
-    Trace::parse(&file.into_inner()).unwrap()
+/// Merges files in memory.
+fn merge(files: &[Vec<u8>], options: Options) -> Result<(Vec<u8>, Merged), MergeError> {
+    let traces = files.iter().map(|file| TraceFile::new(Cursor::new(file)));
+    let mut traces: Vec<_> = traces.map(Result::unwrap).collect();
+    let (out, merged) = merge::merge(&mut traces, "merged.etl", options, Cursor::new(Vec::new()))?;
+    Ok((out.into_inner(), merged))
+}
+
+fn merged(files: &[Vec<u8>]) -> Trace {
+    let (file, _) = merge(files, Options::default()).unwrap();
+    Trace::parse(&file).unwrap()
 }
 
 /// Returns the events by time, each with its time instead of its time stamp, which depends on the
@@ -55,7 +64,8 @@ fn every_event_is_merged_in_order_of_time() {
     ];
     let all = merged(&traces);
     assert_eq!(all.damages(), []);
-    let mut expected: Vec<_> = traces.iter().flat_map(by_time).collect();
+    let parsed = traces.iter().map(|file| Trace::parse(file).unwrap());
+    let mut expected: Vec<_> = parsed.flat_map(|trace| by_time(&trace)).collect();
     expected.sort_by_key(|(time, ..)| *time);
     let mut found = by_time(&all);
     assert!(found.is_sorted_by_key(|(time, ..)| *time));
@@ -84,9 +94,16 @@ fn third_party_decoders_read_the_same() {
     ];
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("merged.etl");
-    let file = merge(&traces, "merged.etl", Cursor::new(Vec::new())).unwrap();
-    fs::write(&path, file.into_inner()).unwrap();
-    assert_eq!(common::assert_third_party_decoders_agree(&path), 60);
+    for compress in [false, true] {
+        let (file, merged) = merge(&traces, Options { compress }).unwrap();
+        assert_eq!((merged.events, merged.others), (60, 0));
+        fs::write(&path, file).unwrap();
+        assert_eq!(common::assert_third_party_decoders_agree(&path), 60);
+        let header = Trace::open(&path).unwrap().header().session.clone();
+        assert_eq!(header.is_compressed(), compress);
+        // Both sessions read the same counter.
+        assert_eq!(header.clock, ClockType::Qpc);
+    }
 }
 
 #[test]
@@ -98,14 +115,13 @@ fn traces_that_cannot_be_merged_completely_are_not_merged() {
         Losses::default(),
     );
     file.truncate(file.len() - 100);
-    let damaged = Trace::parse(&file).unwrap();
-    let error = merge(&[good, damaged], "x", Cursor::new(Vec::new())).unwrap_err();
+    let error = merge(&[good, file], Options::default()).unwrap_err();
     assert!(
         matches!(error, MergeError::Damaged { trace: 1, .. }),
         "{error}"
     );
     assert_eq!(error.trace(), Some(1));
-    let error = merge(&[], "x", Cursor::new(Vec::new())).unwrap_err();
+    let error = merge(&[], Options::default()).unwrap_err();
     assert!(matches!(error, MergeError::Nothing));
 }
 
@@ -140,4 +156,213 @@ fn the_command_writes_a_complete_file_or_none() {
     let (code, said) = etl(&["merge", &one, &path("none.etl"), "-o", &out]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("none.etl"), "{said}");
+}
+
+/// The ticks of the kernel trace's counter in a second.
+const FREQUENCY: i64 = 2_500_000;
+
+fn kernel(hook: u16, timestamp: i64, payload: &[&[u8]]) -> Vec<u8> {
+    let record = KernelRecord {
+        hook,
+        version: 3,
+        thread_id: 0x44,
+        process_id: 0x55,
+        timestamp,
+        payload: payload.concat(),
+        ..KernelRecord::default()
+    };
+    record.encode().unwrap()
+}
+
+/// Returns the trace of a kernel session: records of every form, a stack, and records that describe
+/// the session.
+fn kernel_trace() -> Vec<u8> {
+    let mut header = fixture::header(ClockType::Qpc, 0x1000, 2);
+    header.perf_frequency = FREQUENCY;
+    header.session_name = "NT Kernel Logger".to_owned();
+    let start = header.start_clock;
+    let at = |ticks: i64| start + ticks;
+    let pair = [0x55_u32.to_le_bytes(), 0x44_u32.to_le_bytes()].concat();
+    let frames = [0xFFFF_F800_0000_1000_u64, 0x1234]
+        .map(u64::to_le_bytes)
+        .concat();
+    let classic = ClassicRecord {
+        class: Guid::from_bytes([5; 16]),
+        opcode: 3,
+        timestamp: at(1500),
+        payload: vec![1, 2, 3],
+        ..ClassicRecord::default()
+    };
+    let wpp = WppRecord {
+        message: 10,
+        guid: Some(Guid::from_bytes([6; 16])),
+        timestamp: Some(at(1600)),
+        arguments: vec![9; 5],
+        ..WppRecord::default()
+    };
+    let mut narrow = fixture::manifest_event(3, at(1700)).encode().unwrap();
+    narrow[2] = 0x12;
+    let disk = [&[0_u8; 40][..], &1000_u64.to_le_bytes()].concat();
+    let records = [
+        (0, at(0), kernel(0x0050, at(0), &[&[0; 48]])),
+        (0, at(0), kernel(0x0005, at(0), &[&[0; 36]])),
+        (0, at(1000), kernel(0x0524, at(1000), &[&[7; 24]])),
+        // An interval of 400 ticks.
+        (
+            1,
+            at(1100),
+            kernel(0x0F44, at(1100), &[&at(700).to_le_bytes(), &[0; 8]]),
+        ),
+        // The stack of the context switch, from another processor.
+        (
+            1,
+            at(1200),
+            kernel(0x1820, at(1200), &[&at(1000).to_le_bytes(), &pair, &frames]),
+        ),
+        (0, at(1300), kernel(0x010A, at(1300), &[&disk, &[0; 4]])),
+        (0, at(1400), kernel(0x0008, at(1400), &[&[0; 4]])),
+        (0, at(1500), classic.encode().unwrap()),
+        (0, at(1600), wpp.encode().unwrap()),
+        (0, at(1700), narrow),
+    ];
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    for processor in 0..2 {
+        let mut buffer = Buffer::new(0x1000, processor);
+        for (of, timestamp, bytes) in &records {
+            if *of == processor {
+                let record = EncodedRecord::from_bytes(bytes).unwrap();
+                buffer.try_append_record(&record, *timestamp).unwrap();
+            }
+        }
+        log.append(&buffer, at(2000)).unwrap();
+    }
+    log.finish(Finish::default()).unwrap().into_inner()
+}
+
+/// Returns the times in 100 ns since the fixture's start, and the bytes, of all records.
+fn records(file: &[u8]) -> Vec<(i64, Vec<u8>)> {
+    let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
+    let mut records = trace.records();
+    let mut all = Vec::new();
+    while let Some(record) = records.next().unwrap() {
+        let time = record.time().raw() - fixture::START.raw();
+        all.push((time, record.bytes.to_vec()));
+    }
+    assert!(records.damages().is_empty());
+    all
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+#[test]
+fn a_drivers_trace_and_a_kernel_trace_have_one_timeline() {
+    // A tick of the driver's clock is 100 ns, one of the kernel's 400 ns.
+    let driver = trace(ClockType::SystemTime, 2050, 40, Losses::default());
+    let (file, found) = merge(&[driver.clone(), kernel_trace()], Options::default()).unwrap();
+    assert_eq!((found.events, found.others, found.left_out), (41, 7, 2));
+    let all = records(&file);
+    assert!(all.is_sorted_by_key(|(time, _)| *time));
+    assert_eq!(all.len(), 48);
+    let hooks = all
+        .iter()
+        .filter(|(_, bytes)| bytes[2] == 2 && bytes[3] == 0xC0);
+    let hooks: Vec<(i64, u16, &[u8])> = hooks
+        .map(|(time, bytes)| {
+            let hook = u16::from_le_bytes([bytes[6], bytes[7]]);
+            (*time, hook, &bytes[32..])
+        })
+        .collect();
+    let times: Vec<(i64, u16)> = hooks.iter().map(|(time, hook, _)| (*time, *hook)).collect();
+    let expected = [
+        (4000, 0x0524),
+        (4400, 0x0F44),
+        (4800, 0x1820),
+        (5200, 0x010A),
+        (5600, 0x0008),
+    ];
+    assert_eq!(times, expected);
+    let since_start = |raw: u64| i64::try_from(raw).unwrap() - fixture::START.raw();
+    // The interval's start, the time of the stack's event, and the transfer's duration.
+    assert_eq!(since_start(u64_at(hooks[1].2, 0)), 2800);
+    assert_eq!(since_start(u64_at(hooks[2].2, 0)), hooks[0].0);
+    assert_eq!(u64_at(hooks[3].2, 40), 4000);
+    // The other forms are in their places.
+    let forms = |bytes: &[u8]| matches!((bytes[2], bytes[3]), (0x14 | 0x12, 0xC0) | (_, 0x90));
+    let others: Vec<i64> = all
+        .iter()
+        .filter(|(_, bytes)| forms(bytes))
+        .map(|(time, _)| *time)
+        .collect();
+    assert_eq!(others, [6000, 6400, 6800]);
+    let header = Trace::parse(&file).unwrap().header().session.clone();
+    assert_eq!(header.session_name, "Session 2050 + NT Kernel Logger");
+    assert_eq!(header.clock, ClockType::SystemTime);
+    // Every event of the driver is between them.
+    let before: Vec<i64> = records(&driver).into_iter().map(|(time, _)| time).collect();
+    assert!(
+        before
+            .iter()
+            .all(|time| all.iter().any(|(found, _)| found == time))
+    );
+}
+
+#[test]
+fn a_kernel_trace_alone_keeps_its_clock_and_its_payloads() {
+    let before = kernel_trace();
+    let (file, found) = merge(&[before.clone()], Options { compress: true }).unwrap();
+    assert_eq!((found.events, found.others, found.left_out), (1, 7, 2));
+    let kept: Vec<_> = records(&before)
+        .into_iter()
+        .filter(|(_, bytes)| !matches!(bytes[6..8], [0x50 | 0x05, 0]) || bytes[3] != 0xC0)
+        .collect();
+    assert_eq!(records(&file), kept);
+    assert_eq!(
+        Trace::parse(&file).unwrap().header().session.clock,
+        ClockType::Qpc
+    );
+}
+
+#[test]
+fn dissect_counts_the_same_records() {
+    const SCRIPT: &str = "import sys
+from dissect.etl.etl import ETL
+print(sum(1 for _ in ETL(open(sys.argv[1], 'rb'))))
+";
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("count.py");
+    fs::write(&script, SCRIPT).unwrap();
+    let driver = trace(ClockType::SystemTime, 2050, 40, Losses::default());
+    for compress in [false, true] {
+        let files = [driver.clone(), kernel_trace()];
+        let (file, _) = merge(&files, Options { compress }).unwrap();
+        let path = folder.path().join("merged.etl");
+        fs::write(&path, file).unwrap();
+        let output = etw_test_support::run_python([&script, &path]);
+        // The header event is a record, too.
+        assert_eq!(String::from_utf8(output).unwrap().trim(), "49");
+    }
+}
+
+#[test]
+fn the_command_compresses_and_says_what_it_leaves_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (one, two, out) = (path("one.etl"), path("two.etl"), path("out.etl"));
+    fs::write(
+        &one,
+        trace(ClockType::SystemTime, 0, 400, Losses::default()),
+    )
+    .unwrap();
+    fs::write(&two, kernel_trace()).unwrap();
+    let (code, said) = etl(&["merge", "--compress", &one, &two, "-o", &out]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("401 events and 7 other records of 2 files"),
+        "{said}"
+    );
+    assert!(said.contains("left out 2 records"), "{said}");
+    assert!(fs::metadata(&out).unwrap().len() * 3 < fs::metadata(&one).unwrap().len());
+    assert!(!fs::exists(path("out.etl.part")).unwrap());
 }

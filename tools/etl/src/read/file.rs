@@ -168,7 +168,7 @@ impl<R: Read + Seek> TraceFile<R> {
 
     /// Returns the header of a buffer, or `None` if there is no such buffer, or if the file ends
     /// within its header or it was never written.
-    pub(super) fn info(&mut self, number: u32) -> Result<Option<BufferInfo>, ReadError> {
+    pub(crate) fn info(&mut self, number: u32) -> Result<Option<BufferInfo>, ReadError> {
         let Some(offset) = self.offset(number) else {
             return Ok(None);
         };
