@@ -12,10 +12,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValu
 use etl_file::catalog::LoadError;
 use etl_file::image::ImageError;
 use etl_file::merge::MergeError;
-use etl_file::read::ReadError;
+use etl_file::read::{ReadError, TraceFile};
 use etl_file::{
-    Catalog, Decoded, Guid, Selection, Trace, TraceFile, chrome, csv, decode, json, perfetto,
-    report, stats, table,
+    Catalog, Decoded, Guid, Selection, Trace, chrome, csv, decode, json, perfetto, report, schemas,
+    stats, table,
 };
 
 /// Returns the definition of the command line.
@@ -72,6 +72,28 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
         }
     }
     Ok(catalog)
+}
+
+/// Completes a catalog with the schemas that a file contains; what was loaded is stronger.
+fn complete(catalog: &mut Catalog, file: &Path) -> Result<(), Failure> {
+    let failed = |source| Failure::Read {
+        file: file.to_owned(),
+        source,
+    };
+    let mut trace = TraceFile::open(file).map_err(failed)?;
+    let schemas = schemas::collect(&mut trace).map_err(failed)?;
+    schemas.add_to(catalog);
+    for defect in schemas.defects() {
+        warn(&format_args!("{}: {defect}", file.display()));
+    }
+    let counts = schemas.counts();
+    if counts.dropped > 0 || counts.defective > schemas.defects().len() {
+        warn(&format_args!(
+            "{}: schemas in the trace: {counts}",
+            file.display()
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the option for manifests to decode events with.
@@ -308,8 +330,9 @@ struct Input {
 
 impl Input {
     fn open(arguments: &ArgMatches) -> Result<Self, Failure> {
-        let catalog = catalog(arguments)?;
+        let mut catalog = catalog(arguments)?;
         let file = required::<PathBuf>(arguments, "file")?.as_path();
+        complete(&mut catalog, file)?;
         let trace = Trace::open(file).map_err(|source| Failure::Read {
             file: file.to_owned(),
             source,
@@ -523,10 +546,11 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
-    let catalog = catalog(arguments)?;
+    let mut catalog = catalog(arguments)?;
     let paths = arguments.get_many::<PathBuf>("file").unwrap_or_default();
     let mut files = Vec::new();
     for path in paths {
+        complete(&mut catalog, path)?;
         let file = TraceFile::open(path).map_err(|source| Failure::Read {
             file: path.clone(),
             source,
@@ -581,6 +605,11 @@ fn terminal_width(stdout: &io::Stdout) -> Option<u16> {
         .is_terminal()
         .then(|| comfy_table::Table::new().width())
         .flatten()
+}
+
+/// Prints a warning to standard error, and ignores an error of that.
+fn warn(what: &dyn std::fmt::Display) {
+    let _unheard = writeln!(io::stderr(), "warning: {what}");
 }
 
 /// Prints a message to standard error, and ignores an error of that.

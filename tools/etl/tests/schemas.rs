@@ -2,9 +2,16 @@
 
 mod schema_fixture;
 
+use std::collections::HashSet;
+use std::io::Cursor;
+use std::process::Command;
+
 use etl_file::read::{Event, PointerSize};
 use etl_file::schemas::{Collector, Counts, Defect, SchemaError};
-use etl_file::{Catalog, Decoded, EventRecord, FileTime, Guid, decode};
+use etl_file::write::{Buffer, Finish, LogFile};
+use etl_file::{
+    Catalog, Decoded, EncodedRecord, EventRecord, FileTime, Guid, LogFileHeader, decode,
+};
 use schema_fixture::{EventInfo, PROVIDER, Property, chunk, map_info, metadata, sample};
 
 /// Returns a catalog with the schemas of records, and their numbers.
@@ -371,4 +378,99 @@ fn the_total_size_of_schemas_is_limited() {
     let counts = collector.finish().counts();
     assert_eq!(counts.events, (16 << 20) / 60_000);
     assert!(counts.dropped >= 400 - counts.events + 490, "{counts}");
+}
+
+/// Returns a file whose events are described at its end, and by a manifest that is written after
+/// the first event.
+fn file() -> Vec<u8> {
+    let header = LogFileHeader {
+        buffer_size: 0x4000,
+        ..LogFileHeader::default()
+    };
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    let mut buffer = Buffer::new(0x4000, 0);
+    let event = EventRecord {
+        provider: PROVIDER,
+        descriptor: sample().descriptor,
+        user_data: schema_fixture::sample_data(),
+        timestamp: 1,
+        ..EventRecord::default()
+    };
+    buffer.try_append(&event).unwrap();
+    let [kinds, flags] = schema_fixture::sample_maps();
+    for (opcode, payload) in [(32, sample().encode()), (33, kinds), (33, flags)] {
+        let record = EncodedRecord::try_from(&metadata(opcode, payload, 2)).unwrap();
+        buffer.try_append_record(&record, 2).unwrap();
+    }
+    let source = Guid::from_bytes([9; 16]);
+    let xml = manifest("Value").replace(&PROVIDER.to_string(), &source.to_string());
+    let of_source = EventRecord {
+        provider: source,
+        timestamp: 3,
+        user_data: vec![77, 0, 0, 0],
+        ..event
+    };
+    buffer.try_append(&of_source).unwrap();
+    let mut part = chunk(source, 0, xml.as_bytes(), 1, 0);
+    part.timestamp = 4;
+    buffer.try_append(&part).unwrap();
+    log.append(&buffer, 5).unwrap();
+    log.finish(Finish::default()).unwrap().into_inner()
+}
+
+#[test]
+fn the_program_decodes_events_by_the_schemas_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("merged.etl");
+    std::fs::write(&path, file()).unwrap();
+    let dump = |more: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
+        program
+            .args(["dump", "--format", "json"])
+            .args(more)
+            .arg(&path);
+        let output = program.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.collect::<Vec<serde_json::Value>>()
+    };
+    let of_event = |lines: &[serde_json::Value], timestamp: i64| {
+        let line = lines.iter().find(|line| line["timestamp"] == timestamp);
+        line.expect("the event").clone()
+    };
+    let lines = dump(&[]);
+    let merged = of_event(&lines, 1);
+    assert_eq!(merged["fields"]["Bytes"], 4096);
+    assert_eq!(merged["fields"]["Kind"]["name"], "Network");
+    assert_eq!(merged["message"], "4096 bytes by Network");
+    assert_eq!(of_event(&lines, 3)["fields"]["Value"], 77);
+    let own = folder.path().join("own.man");
+    std::fs::write(&own, manifest("Own")).unwrap();
+    let lines = dump(&["--man", own.to_str().unwrap()]);
+    assert_eq!(of_event(&lines, 1)["fields"]["Own"], 4096);
+    assert_eq!(of_event(&lines, 3)["fields"]["Value"], 77);
+}
+
+#[test]
+fn dissect_reads_the_schemas_unchanged() {
+    const SCRIPT: &str = "import sys
+from dissect.etl.etl import ETL
+for record in ETL(open(sys.argv[1], 'rb')):
+    header = record.header
+    if type(header).__name__ == 'EventTraceHeader' or not hasattr(header, 'descriptor'):
+        print(bytes(header.payload).hex())
+";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("merged.etl");
+    std::fs::write(&path, file()).unwrap();
+    let script = folder.path().join("payloads.py");
+    std::fs::write(&script, SCRIPT).unwrap();
+    let output = etw_test_support::run_python([&script, &path]);
+    let payloads: HashSet<&str> = std::str::from_utf8(&output).unwrap().lines().collect();
+    let [kinds, flags] = schema_fixture::sample_maps();
+    for payload in [sample().encode(), kinds, flags] {
+        let digits: String = payload.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(payloads.contains(digits.as_str()), "{digits}");
+    }
 }

@@ -10,6 +10,7 @@ mod event_info;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::io::{Read, Seek};
 use std::sync::Arc;
 
 use etw_manifest::{ManifestError, Skipped, read_lenient};
@@ -21,7 +22,7 @@ use super::schema::{Schema, ValueMap};
 use super::value::Value;
 use crate::cursor::Cursor;
 use crate::layout;
-use crate::read::parse_event;
+use crate::read::{ReadError, TraceFile, parse_event};
 use crate::record::EventDescriptor;
 
 use envelope::{Assembly, Chunk, is_chunk};
@@ -123,6 +124,22 @@ pub struct Counts {
     pub dropped: usize,
     /// Schemas that are damaged, or that contain parts that cannot be used.
     pub defective: usize,
+}
+
+/// Gathers the schemas of a file, in a pass over all of its records.
+///
+/// # Errors
+/// Returns [`ReadError::Io`] if the file cannot be read.
+pub fn collect<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Schemas, ReadError> {
+    let mut collector = Collector::new();
+    for number in 0..file.buffers() {
+        if let Some(buffer) = file.buffer(number)? {
+            for record in buffer.records() {
+                collector.record(record.bytes);
+            }
+        }
+    }
+    Ok(collector.finish())
 }
 
 /// Gathers the schemas of a trace.
