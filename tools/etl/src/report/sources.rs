@@ -7,7 +7,6 @@ use super::session::{Session, Skipped};
 use super::writer::Writer;
 use crate::analysis::{Enricher, FirstPass};
 use crate::decode::catalog::Catalog;
-use crate::decode::schemas::Collector;
 use crate::decode::{Decoded, decode};
 use crate::kernel;
 use crate::read::{Damages, ReadError, Records, TraceFile};
@@ -41,7 +40,7 @@ pub enum SourceError {
 struct Stream<'a, R> {
     records: Records<'a, R>,
     clock: Clock,
-    catalog: Catalog,
+    catalog: &'a Catalog,
     enricher: Enricher<()>,
     session: Session,
     skipped: BTreeMap<String, (u64, u64)>,
@@ -49,15 +48,12 @@ struct Stream<'a, R> {
 }
 
 impl<'a, R: Read + Seek> Stream<'a, R> {
-    fn new(name: &str, file: &'a mut TraceFile<R>, catalog: &Catalog) -> Result<Self, ReadError> {
+    fn new(
+        name: &str,
+        file: &'a mut TraceFile<R>,
+        catalog: &'a Catalog,
+    ) -> Result<Self, ReadError> {
         let first = FirstPass::of(file)?;
-        let mut catalog = catalog.clone();
-        let mut collector = Collector::new();
-        let mut records = file.records();
-        while let Some(record) = records.next()? {
-            collector.record(record.bytes);
-        }
-        collector.finish().add_to(&mut catalog);
         let mut stream = Self {
             clock: file.clock(),
             session: Session::new(name, file.header()),
@@ -81,7 +77,7 @@ impl<'a, R: Read + Seek> Stream<'a, R> {
                 break self.enricher.drain().map(|(event, ())| event);
             };
             let decoded = match record.event() {
-                Some(event) => Some(decode(&event.to_event(), &self.catalog)),
+                Some(event) => Some(decode(&event.to_event(), self.catalog)),
                 None => kernel::decode(record.bytes).map(|decoded| {
                     decoded.into_decoded(&self.clock, record.processor, record.timestamp)
                 }),
@@ -120,8 +116,9 @@ impl<'a, R: Read + Seek> Stream<'a, R> {
 }
 
 impl Writer {
-    /// Adds the events of files, merged by time, with the names, the stacks and the schemas that
-    /// the files have themselves. Each file is read three times; memory does not grow with it.
+    /// Adds the events of files, merged by time, with the names and stacks that the files have
+    /// themselves. Each file is read twice; memory does not grow with it. A catalog that has
+    /// [`schemas`](crate::schemas) of the files decodes more.
     ///
     /// Returns the damaged parts of each file.
     ///
