@@ -593,6 +593,7 @@ fn fields_that_do_not_fit_are_cut_and_reported() {
     {
         assert_eq!(notice.event.level(), Level::VERBOSE);
         assert_eq!(notice.event.keyword(), trace::REQUEST);
+        assert_eq!((notice.flags, notice.filter), (0, 0));
         let (name, fields) = decoded(notice);
         assert_eq!(name, "FieldCut");
         let values: Vec<_> = fields.into_iter().map(|(_, value)| value).collect();
