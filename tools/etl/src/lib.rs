@@ -15,6 +15,7 @@
 //! - [`mod@decode`]: decoding of events with their own metadata or with a manifest.
 //! - [`kernel`]: decoding of kernel events, classic events and WPP messages.
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
+//! - [`stream`]: the decoded events of a trace of any length, which all outputs consume.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.
 //! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: output as tables and for programs,
@@ -39,7 +40,9 @@ pub mod select;
 pub mod show;
 pub mod spans;
 pub mod stats;
+pub mod stream;
 pub mod table;
+mod text;
 pub mod time;
 pub mod write;
 

@@ -10,9 +10,12 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValu
 use etl_file::catalog::LoadError;
 use etl_file::image::ImageError;
 use etl_file::merge::MergeError;
-use etl_file::read::ReadError;
+use etl_file::read::{Damages, EventRef, ReadError};
+use etl_file::show::Escaped;
+use etl_file::stats::Stats;
+use etl_file::stream::{self, Events, Summary};
 use etl_file::{
-    Catalog, Decoded, Guid, Selection, Trace, chrome, csv, decode, json, report, stats, table,
+    Catalog, Decoded, Guid, Selection, Trace, TraceFile, chrome, csv, json, report, table,
 };
 
 /// Returns the definition of the command line.
@@ -140,6 +143,12 @@ fn dump_command() -> Command {
                 .default_value("table")
                 .value_parser(EnumValueParser::<Format>::new()),
         )
+        .arg(
+            Arg::new("fields")
+                .long("fields")
+                .help("With --format csv: write a column for each field; reads the file twice")
+                .action(ArgAction::SetTrue),
+        )
         .arg(man())
         .arg(image())
         .arg(several(
@@ -231,6 +240,11 @@ enum Failure {
     #[error(transparent)]
     Image(#[from] ImageError),
     #[error("{}: {source}", file.display())]
+    Columns {
+        file: PathBuf,
+        source: csv::TooManyColumns,
+    },
+    #[error("{}: {source}", file.display())]
     Merge { file: PathBuf, source: MergeError },
     #[error("cannot write {}: {source}", file.display())]
     Write { file: PathBuf, source: io::Error },
@@ -262,41 +276,59 @@ fn main() -> ExitCode {
 
 /// An open file with the catalog to decode it.
 struct Input {
-    file: PathBuf,
-    trace: Trace,
+    path: PathBuf,
+    file: TraceFile,
     catalog: Catalog,
 }
 
 impl Input {
     fn open(arguments: &ArgMatches) -> Result<Self, Failure> {
         let catalog = catalog(arguments)?;
-        let file = required::<PathBuf>(arguments, "file")?.as_path();
-        let trace = Trace::open(file).map_err(|source| Failure::Read {
-            file: file.to_owned(),
+        let path = required::<PathBuf>(arguments, "file")?.clone();
+        let file = TraceFile::open(&path).map_err(|source| Failure::Read {
+            file: path.clone(),
             source,
         })?;
         Ok(Self {
-            file: file.to_owned(),
-            trace,
+            path,
+            file,
             catalog,
         })
     }
 
-    /// Returns the selected events, sorted by time.
-    fn events(&self, selection: &Selection) -> Vec<Decoded> {
-        let events = self.trace.events_by_time().into_iter();
-        events
-            .map(|event| decode(event, &self.catalog))
-            .filter(|event| selection.wants(event))
-            .collect()
+    /// Passes the selected events to an output, sorted by time.
+    fn events(
+        &mut self,
+        selection: &Selection,
+        mut write: impl FnMut(&EventRef<'_>, Decoded) -> Result<(), Failure>,
+    ) -> Result<Summary, Failure> {
+        let path = &self.path;
+        let failed = |source| Failure::Read {
+            file: path.clone(),
+            source,
+        };
+        let mut events = Events::new(&mut self.file, &self.catalog, selection);
+        while let Some((record, decoded)) = events.next().map_err(failed)? {
+            if let Some(event) = stream::view(&record) {
+                write(&event, decoded)?;
+            }
+        }
+        Ok(events.summary())
     }
 
     /// Prints the damage, and returns a failure code if there is any.
-    fn finish(&self) -> ExitCode {
-        for damage in self.trace.damages() {
-            complain(&format_args!("{}: {damage}", self.file.display()));
+    fn finish(&self, damages: &Damages) -> ExitCode {
+        for damage in damages.listed() {
+            complain(&format_args!("{}: {damage}", self.path.display()));
         }
-        if self.trace.damages().is_empty() {
+        if damages.unlisted() != 0 {
+            complain(&format_args!(
+                "{}: {} more damaged parts are not listed",
+                self.path.display(),
+                damages.unlisted()
+            ));
+        }
+        if damages.is_empty() {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE
@@ -319,36 +351,103 @@ fn selection(arguments: &ArgMatches) -> Selection {
 }
 
 fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
-    let input = Input::open(arguments)?;
+    let mut input = Input::open(arguments)?;
     let selection = selection(arguments);
     let format = *required::<Format>(arguments, "format")?;
     let stdout = io::stdout();
     let width = arguments.get_one("width").copied();
     let width = width.or_else(|| terminal_width(&stdout));
-    let mut out = io::BufWriter::new(stdout.lock());
-    match format {
+    let mut out = io::BufWriter::with_capacity(OUTPUT_BUFFER, stdout.lock());
+    let header = input.file.header().clone();
+    let buffers = input.file.buffers();
+    let summary = match format {
         Format::Table => {
-            let events = input.events(&selection);
-            write!(out, "{}", table::summary(&input.trace))?;
-            if !events.is_empty() {
-                writeln!(out, "{}", table::render(&events, width))?;
-            }
+            let mut writer = table::Writer::new(out, width);
+            writer.header(&header, buffers)?;
+            let summary = input.events(&selection, |_, decoded| Ok(writer.event(&decoded)?))?;
+            writer.end(&header, &summary)?;
+            summary
         }
-        Format::Json => json::write_lines(&input.trace, &input.catalog, &selection, &mut out)?,
-        Format::Csv => csv::write_events(&input.events(&selection), &mut out)?,
-        Format::Chrome => chrome::write_events(&input.events(&selection), &mut out)?,
+        Format::Json => {
+            let mut writer = json::Writer::new(out);
+            writer.header(&header, buffers)?;
+            let summary = input.events(&selection, |event, decoded| {
+                Ok(writer.event(event, &decoded)?)
+            })?;
+            writer.end(&summary)?;
+            summary
+        }
+        Format::Csv => {
+            let columns = if arguments.get_flag("fields") {
+                let mut columns = csv::FieldColumns::default();
+                let path = input.path.clone();
+                input.events(&selection, |_, decoded| {
+                    columns.add(&decoded).map_err(|source| Failure::Columns {
+                        file: path.clone(),
+                        source,
+                    })
+                })?;
+                Some(columns)
+            } else {
+                None
+            };
+            let mut writer = csv::Writer::new(out, columns)?;
+            let summary = input.events(&selection, |event, decoded| {
+                Ok(writer.event(event, &decoded)?)
+            })?;
+            writer.end()?;
+            tell_skipped(&input.path, &summary);
+            summary
+        }
+        Format::Chrome => {
+            let mut events = Vec::new();
+            let summary = input.events(&selection, |_, decoded| {
+                events.push(decoded);
+                Ok(())
+            })?;
+            chrome::write_events(&events, &mut out)?;
+            out.flush()?;
+            tell_skipped(&input.path, &summary);
+            summary
+        }
+    };
+    Ok(input.finish(&summary.damages))
+}
+
+/// The size of the buffer before the standard output, in bytes.
+const OUTPUT_BUFFER: usize = 1 << 16;
+
+/// Prints what an output does not contain, if the output itself has no place for it.
+fn tell_skipped(file: &Path, summary: &Summary) {
+    for (kind, count) in summary.skipped.iter() {
+        complain(&format_args!(
+            "{}: skipping {} {} records, {} bytes",
+            file.display(),
+            count.records,
+            Escaped(kind),
+            count.bytes
+        ));
     }
-    out.flush()?;
-    Ok(input.finish())
+    if summary.late != 0 {
+        complain(&format_args!(
+            "{}: {} records are out of order",
+            file.display(),
+            summary.late
+        ));
+    }
 }
 
 fn stats(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
-    let input = Input::open(arguments)?;
-    let events = input.events(&Selection::default());
+    let mut input = Input::open(arguments)?;
+    let (stats, damages) =
+        Stats::of(&mut input.file, &input.catalog).map_err(|source| Failure::Read {
+            file: input.path.clone(),
+            source,
+        })?;
     let mut out = io::stdout().lock();
-    write!(out, "{}", stats::render(&input.trace, &events))?;
+    write!(out, "{}", stats.render())?;
     out.flush()?;
-    Ok(input.finish())
+    Ok(input.finish(&damages))
 }
 
 /// Opens all input files.

@@ -9,6 +9,7 @@ mod cited;
 mod counted;
 mod table;
 mod timing;
+pub mod traces;
 
 use std::{fmt::Write as _, fs, path::PathBuf, process::Command};
 
@@ -528,6 +529,9 @@ pub fn run(mode: Mode) -> Result<()> {
     println!("\n{text}");
     if mode == Mode::Write {
         let path = root().join(RESULT);
+        text.push_str(&traces::earlier(
+            &fs::read_to_string(&path).unwrap_or_default(),
+        ));
         fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
         println!("Written to {RESULT}.");
     }
