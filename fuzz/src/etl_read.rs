@@ -4,7 +4,7 @@ use std::{io, sync::LazyLock};
 
 use etl_file::{
     Catalog, Decoded, Event, LogFileHeader, Selection, Trace, TraceFile, chrome, csv, decode, json,
-    merge,
+    merge, perfetto,
     read::{BufferInfo, PointerSize, ReadError, Record},
     report,
     stats::Stats,
@@ -83,6 +83,7 @@ pub fn check(data: &[u8]) -> Result<Contents, String> {
     check_report(&trace);
     check_merge(trace.clone());
     let spans = check_chrome(&decoded);
+    check_perfetto(&trace, &decoded);
     let width = data.last().map(|byte| u16::from(*byte));
     let few = decoded.get(..TABLED).unwrap_or(&decoded);
     for width in [None, width] {
@@ -351,18 +352,69 @@ fn check_chrome(decoded: &[Decoded]) -> usize {
     chrome::write_events(decoded, &mut out).expect("memory takes everything");
     let file: serde_json::Value = serde_json::from_slice(&out).expect("it is JSON");
     let entries = file["traceEvents"].as_array().expect("events");
-    assert_eq!(entries.len(), decoded.len());
-    for (entry, event) in entries.iter().zip(decoded) {
-        assert_eq!(entry["pid"].as_u64(), Some(event.process_id.into()));
+    // The beginning of a long span comes right before its end.
+    let mut found = Vec::new();
+    for entry in entries {
         let time = entry["ts"].as_f64().expect("a time");
         assert!(time >= 0.0, "times count from the first event");
         assert_eq!(entry["ph"] != "i", entry.get("id").is_some());
         let arguments = entry["args"].as_object().expect("fields by name");
-        assert_eq!(arguments.len(), event.fields.len());
+        found.push((entry["pid"].as_u64(), arguments.len()));
     }
+    let wanted = decoded
+        .iter()
+        .map(|event| (Some(event.process_id.into()), event.fields.len()));
+    let mut wanted: Vec<_> = wanted.collect();
+    found.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(found, wanted);
     let spans = |phase| entries.iter().filter(|entry| entry["ph"] == phase).count();
     assert_eq!(spans("b"), spans("e"));
     spans("b")
+}
+
+/// Checks that a timeline is a sequence of packets, and shows each event once.
+fn check_perfetto(trace: &Trace, decoded: &[Decoded]) {
+    let mut writer = perfetto::Writer::new(Vec::new(), &trace.header().session);
+    for event in decoded {
+        writer.event(event).expect("memory takes everything");
+    }
+    let (file, summary) = writer.finish().expect("memory takes everything");
+    let mut rest = file.as_slice();
+    let mut packets = 0;
+    while let Some((tag, after)) = rest.split_first() {
+        assert_eq!(*tag, 1 << 3 | 2, "a packet");
+        let (length, after) = varint(after);
+        let (packet, after) = after.split_at(place(length));
+        let (kind, _) = varint(packet);
+        assert!(
+            matches!(kind >> 3, 8 | 10),
+            "a packet starts with its time or its sequence"
+        );
+        rest = after;
+        packets += 1;
+    }
+    assert_eq!(packets, summary.packets);
+    let shown = summary.instants
+        + 2 * summary.slices
+        + summary.open_slices
+        + summary.scheduling
+        + summary.file_operations
+        + summary.intervals
+        + summary.samples;
+    assert_eq!(shown, decoded.len() as u64);
+}
+
+/// Reads a number of a protocol buffer.
+fn varint(bytes: &[u8]) -> (u64, &[u8]) {
+    let mut value = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        value |= u64::from(byte & 0x7F) << (7 * at);
+        if byte & 0x80 == 0 {
+            return (value, &bytes[at + 1..]);
+        }
+    }
+    panic!("a number has an end");
 }
 
 /// Checks that a page contains its data as one element, whatever the data is.
@@ -375,19 +427,21 @@ fn check_report(trace: &Trace) {
         name: "fuzz",
         trace,
     };
-    report::write(&[input], &CATALOG, &mut page).expect("memory takes all");
+    let limit = u32::try_from(PRINTED).unwrap_or(u32::MAX);
+    let written = report::write(&[input], &CATALOG, limit, &mut page).expect("memory takes all");
+    let events = trace.events().count() as u64;
+    assert_eq!((written.events, written.shown), (events, events));
     let page = String::from_utf8(page).expect("a page is text");
-    assert_eq!(page.matches("<script").count(), 2);
-    assert_eq!(page.matches("</script").count(), 2);
+    // The elements with data, the description and the script.
+    let parts = page.matches("data-part=\"").count();
+    assert_eq!(page.matches("<script").count(), parts + 2);
+    assert_eq!(page.matches("</script").count(), parts + 2);
     let (_, data) = page
-        .split_once("type=\"application/json\">")
-        .expect("the data");
-    let (data, _) = data.split_once("</script>").expect("their end");
-    let data: serde_json::Value = serde_json::from_str(data).expect("the data is JSON");
-    assert_eq!(
-        data["events"].as_array().map(Vec::len),
-        Some(trace.events().count())
-    );
+        .split_once("id=\"description\">")
+        .expect("the description");
+    let (data, _) = data.split_once("</script>").expect("its end");
+    let data: serde_json::Value = serde_json::from_str(data).expect("the description is JSON");
+    assert_eq!(data["shown"].as_u64(), Some(events));
 }
 
 /// Checks that a trace merged with itself contains every event twice, or is rejected.

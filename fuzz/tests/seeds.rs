@@ -4,32 +4,34 @@
 use std::{collections::BTreeSet, fmt::Debug, fs, path::Path};
 
 use arbitrary::{Arbitrary, Unstructured};
-use etl_file::{ClockType, decode::ProviderTraits};
+use etl_file::{ClockType, decode::ProviderTraits, schemas::Counts};
 use etw_fuzz::{
     compression,
     etl_read::{self, Contents},
     etl_round_trip::{self, Session, Written},
-    filter_data,
+    filter_data, kernel,
     manifest::{self, Known},
     manifest_compile::{self, Compiled},
     pe_load,
     resources::{self, Resources},
-    script,
+    schemas, script,
     seeds::{self, Seed},
     tracelogging::{self, Described},
     traits, unwind,
 };
 
 /// The targets, each with the test of its seeds.
-const TESTS: [(&str, fn()); 12] = [
+const TESTS: [(&str, fn()); 13] = [
     ("compression", compression_seeds),
     ("etl_read", etl_read_seeds),
     ("etl_round_trip", etl_round_trip_seeds),
     ("filter_data", filter_data_seeds),
+    ("kernel", kernel_seeds),
     ("manifest", manifest_seeds),
     ("manifest_compile", manifest_compile_seeds),
     ("pe_load", pe_load_seeds),
     ("resources", resources_seeds),
+    ("schemas", schemas_seeds),
     ("script", script_seeds),
     ("tracelogging", tracelogging_seeds),
     ("traits", traits_seeds),
@@ -116,6 +118,16 @@ fn assert_reached<T: Debug + PartialEq>(
             (Ok(reached), Ok(expected)) => assert_eq!(reached, *expected, "{target}, {name}"),
             (reached, expected) => panic!("{target}, {name}: {reached:?} and not {expected:?}"),
         }
+    }
+}
+
+#[test]
+fn kernel_seeds() {
+    let seeds = seeds_of("kernel");
+    assert!(seeds.len() > 300, "{} layouts", seeds.len());
+    for seed in seeds {
+        let fields = kernel::check(&seed.bytes);
+        assert!(fields.is_ok(), "{}: {fields:?}", seed.name);
     }
 }
 
@@ -326,6 +338,32 @@ fn resources_seeds() {
             ("types_1", Ok(known(16, 8 * 27, 0, 0))),
             ("types_2", Ok(known(16, 8 * 27, 0, 0))),
             ("types_3", Ok(known(16, 8 * 27, 0, 0))),
+        ],
+    );
+}
+
+#[test]
+fn schemas_seeds() {
+    let counts = |events, maps, manifests, defective| {
+        Ok(Counts {
+            events,
+            maps,
+            manifests,
+            defective,
+            dropped: 0,
+        })
+    };
+    assert_reached(
+        "schemas",
+        |bytes| Ok(schemas::check(bytes)),
+        &[
+            ("event_and_maps", counts(1, 2, 0, 0)),
+            ("map_alone", counts(0, 1, 0, 0)),
+            ("manifest_in_chunks", counts(0, 0, 1, 0)),
+            ("no_manifest", counts(0, 0, 0, 1)),
+            ("cut", counts(0, 0, 0, 1)),
+            ("another_source", counts(0, 0, 0, 1)),
+            ("nested_without_end", counts(0, 0, 0, 1)),
         ],
     );
 }

@@ -2,7 +2,7 @@
 
 use etl_file::{EventRecord, record::ext_type};
 
-use super::{fixture, seed::Seed};
+use super::{fixture, schema_fixture, seed::Seed};
 
 /// Returns metadata or traits with their size in the first two bytes.
 fn sized(mut blob: Vec<u8>) -> Vec<u8> {
@@ -216,4 +216,56 @@ pub fn tracelogging() -> Vec<Seed> {
     ];
     seeds.extend(unsuited().map(|(name, metadata, data)| seed(name, &metadata, data)));
     seeds
+}
+
+/// Returns schemas of traces: lists of kinds, sizes and payloads.
+pub fn schemas() -> Vec<Seed> {
+    let list = |name, parts: &[(u8, Vec<u8>)]| {
+        let mut bytes = Vec::new();
+        for (kind, payload) in parts {
+            bytes.push(*kind);
+            let size = u16::try_from(payload.len()).expect("it is small");
+            bytes.extend(size.to_le_bytes());
+            bytes.extend(payload);
+        }
+        Seed::new(name, bytes)
+    };
+    let event = schema_fixture::sample().encode();
+    let [kinds, flags] = schema_fixture::sample_maps();
+    let changed = |at: usize, bytes: &[u8]| {
+        let mut event = event.clone();
+        event[at..at + bytes.len()].copy_from_slice(bytes);
+        event
+    };
+    let xml = concat!(
+        "<instrumentationManifest xmlns=\"http://schemas.microsoft.com/win/2004/08/events\">",
+        "<instrumentation><events><provider name=\"Source\" ",
+        "guid=\"{1d5f8a60-7d1b-4c35-9e02-51a60b7c0002}\"><events><event value=\"1\"/></events>",
+        "</provider></events></instrumentation></instrumentationManifest>",
+    );
+    let chunk = |xml: &str, total, number| {
+        let provider = schema_fixture::PROVIDER;
+        let record = schema_fixture::chunk(provider, 1, xml.as_bytes(), total, number);
+        (0x80, record.user_data)
+    };
+    let (first, second) = xml.split_at(100);
+    vec![
+        list(
+            "event_and_maps",
+            &[(33, kinds.clone()), (32, event.clone()), (33, flags)],
+        ),
+        list("map_alone", &[(33, kinds[16..].to_vec())]),
+        list(
+            "manifest_in_chunks",
+            &[chunk(second, 2, 1), chunk(first, 2, 0)],
+        ),
+        list("no_manifest", &[chunk("<a/", 1, 0)]),
+        list("cut", &[(32, event[..200].to_vec())]),
+        list("another_source", &[(32, changed(48, &[1]))]),
+        // The structure contains itself.
+        list(
+            "nested_without_end",
+            &[(32, changed(112 + 7 * 24 + 8, &[7, 0, 2, 0]))],
+        ),
+    ]
 }

@@ -6,8 +6,12 @@
 mod etl;
 #[path = "../../../tools/etl/tests/fixture/mod.rs"]
 mod fixture;
+#[path = "../../../tools/etl/tests/kernel_fixture/mod.rs"]
+mod kernel_fixture;
 mod manifests;
 mod metadata;
+#[path = "../../../tools/etl/tests/schema_fixture/mod.rs"]
+mod schema_fixture;
 mod seed;
 #[path = "../../../tests/kernel/tests/small_image/mod.rs"]
 mod small_image;
@@ -26,10 +30,12 @@ pub const TARGETS: &[Target] = &[
     ("etl_read", etl::etl_read),
     ("etl_round_trip", etl::etl_round_trip),
     ("filter_data", filter_data),
+    ("kernel", kernel),
     ("manifest", manifests::manifest),
     ("manifest_compile", manifests::manifest_compile),
     ("pe_load", pe_load),
     ("resources", manifests::resources),
+    ("schemas", metadata::schemas),
     ("script", script),
     ("tracelogging", metadata::tracelogging),
     ("traits", metadata::traits),
@@ -52,6 +58,19 @@ pub fn write(folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// One record for each layout, with 64-bit pointers.
+fn kernel() -> Vec<Seed> {
+    let mut seeds: Vec<Seed> = Vec::new();
+    for (name, bytes) in kernel_fixture::generated() {
+        let name = name.replace(['/', ' '], "_");
+        let known = seeds.iter().any(|seed| seed.name == name);
+        if !name.ends_with("_Four") && !known && bytes.len() <= seed::MAX_BYTES {
+            seeds.push(Seed::new(String::leak(name), bytes));
+        }
+    }
+    seeds
 }
 
 fn pe_load() -> Vec<Seed> {

@@ -164,6 +164,8 @@ pub fn of_driver<'a>(features: impl IntoIterator<Item = &'a str>) -> Configurati
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use proc_macro2::TokenStream;
     use wdk_etw_schema::Evaluate as _;
 
@@ -200,5 +202,78 @@ mod tests {
         ] {
             assert_eq!(is(&configuration, predicate), expected, "{predicate}");
         }
+    }
+
+    /// The options that `known` asks about, and the features of a dependency.
+    const ASKED: [&str; 9] = [
+        "windows",
+        "unix",
+        "target_os = \"windows\"",
+        "target_has_atomic = \"16\"",
+        "target_has_atomic = \"128\"",
+        "test",
+        "lab",
+        "feature = \"own\"",
+        "feature = \"other\"",
+    ];
+
+    /// Returns what a process with these variables knows of each option, for its own declarations and
+    /// for those of a dependency with the feature `other`: `+` for set, `-` for not set, `?` for unknown.
+    fn known(variables: &[(&str, &str)]) -> [String; 2] {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command
+            .args(["--exact", "configuration::tests::build_script"])
+            .args(["--ignored", "--nocapture"])
+            .envs(variables.iter().copied());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8(output.stdout).unwrap();
+        ["own: ", "dependency: "].map(|of| {
+            let mut lines = said.lines();
+            let line = lines.find_map(|line| line.strip_prefix(of));
+            line.unwrap_or_else(|| panic!("{said}")).to_owned()
+        })
+    }
+
+    #[test]
+    #[ignore = "a build script; `known` runs it"]
+    fn build_script() {
+        let answers = |configuration: &Configuration| {
+            ASKED.map(|option| match is(configuration, option) {
+                Some(true) => '+',
+                Some(false) => '-',
+                None => '?',
+            })
+        };
+        let own = String::from_iter(answers(&of_build_script()));
+        let dependency = String::from_iter(answers(&of_dependency(&["other".to_owned()])));
+        println!("\nown: {own}\ndependency: {dependency}");
+    }
+
+    #[test]
+    fn a_build_script_knows_its_features_its_target_and_its_flags() {
+        const WINDOWS: [(&str, &str); 4] = [
+            ("CARGO_CFG_TARGET_OS", "windows"),
+            ("CARGO_CFG_WINDOWS", ""),
+            ("CARGO_CFG_TARGET_HAS_ATOMIC", "8,16,32"),
+            (
+                "CARGO_ENCODED_RUSTFLAGS",
+                "-Copt-level=1\u{1f}--cfg\u{1f}lab",
+            ),
+        ];
+        // Outside a build script.
+        assert_eq!(
+            known(&[("CARGO_CFG_FEATURE", "own")]),
+            ["?????????", "???????-+"]
+        );
+        // Without features.
+        assert_eq!(known(&WINDOWS), ["+-++--+--", "+-++--+-+"]);
+        let feature = ("CARGO_CFG_FEATURE", "first,own");
+        let with_flag = ("CARGO_FEATURE_OWN", "1");
+        let all = [&WINDOWS[..], &[feature, with_flag]].concat();
+        assert_eq!(known(&all), ["+-++--++-", "+-++--+-+"]);
+        // An old version of cargo, which says that a feature is set, but not its name as it is written.
+        let old = [&WINDOWS[..], &[with_flag]].concat();
+        assert_eq!(known(&old), ["+-++--+??", "+-++--+-+"]);
     }
 }

@@ -369,3 +369,171 @@ fn generated_ids_are_unique() {
         "{error}"
     );
 }
+
+#[test]
+fn items_and_providers_are_separated_by_one_empty_line() {
+    let mut manifest = read(
+        "<keywords><keyword name='K' mask='0x1'/></keywords>\
+         <events><event value='1' level='win:Error' keywords='K'/>\
+         <event value='2' level='win:Error'/></events>",
+        "",
+    );
+    let (source, _) = imported(&manifest);
+    let lines: Vec<&str> = source.lines().collect();
+    let empty: Vec<usize> = (0..lines.len())
+        .filter(|at| lines[*at].is_empty())
+        .collect();
+    let starts: Vec<usize> = (0..lines.len())
+        .filter(|at| lines[*at].starts_with("    #[event") || lines[*at] == "    #[keyword]")
+        .collect();
+    assert_eq!(starts.len(), 3, "{source}");
+    let before: Vec<usize> = starts[1..].iter().map(|at| at - 1).collect();
+    assert_eq!(empty, before, "{source}");
+
+    // A declaration cannot have such a name, with which resources can be read.
+    let other = |name: &str, symbol: &str, byte| {
+        let mut other = manifest.providers[0].clone();
+        other.name = name.to_owned();
+        other.symbol = symbol.to_owned();
+        other.guid = etw_wire::Guid::from_bytes([byte; 16]);
+        other
+    };
+    let others = [
+        other("A|B", "Faulty", 1),
+        other("Second", "Second", 2),
+        other("C|D", "Faulty2", 3),
+    ];
+    manifest.providers.extend(others);
+    let both = import::declaration(&manifest, None);
+    let joints = both.source.matches("\n}\n\n#[wdk_etw::provider(").count();
+    assert_eq!(joints, 1, "{}", both.source);
+    assert_eq!(both.source.matches("pub mod ").count(), 2);
+    assert!(both.source.ends_with("    pub fn event_2();\n}\n"));
+    assert_eq!(
+        both.counts,
+        import::Counts {
+            all: 8,
+            left_out: 4,
+            changed: 0
+        }
+    );
+    let notes = both.notes.iter().map(|note| note.what.as_str());
+    let notes: Vec<&str> = notes.map(|note| note.split(": ").next().unwrap()).collect();
+    let refused = |name| {
+        format!("the provider {name} was not imported, because a declaration cannot express it")
+    };
+    assert_eq!(notes, [refused("A|B"), refused("C|D")]);
+}
+
+#[test]
+fn a_keyword_has_a_bit_of_the_provider() {
+    let mut manifest = read(
+        "<keywords><keyword name='Low' mask='0x1'/><keyword name='High' mask='0x800000000000'/>\
+         <keyword name='Past' mask='0x2'/></keywords>\
+         <events><event value='1' level='win:Error' keywords='Low High Past win:EventlogClassic'/>\
+         </events>",
+        "",
+    );
+    let keywords = &mut manifest.providers[0].keywords;
+    let past = keywords.iter_mut().find(|one| one.mask == 2).unwrap();
+    // Only resources can have it.
+    past.mask = 1 << 48;
+    let imported = import::declaration(&manifest, None);
+    for keyword in [
+        "LOW: Keyword = Keyword::bit(0);",
+        "HIGH: Keyword = Keyword::bit(47);",
+    ] {
+        assert!(imported.source.contains(keyword), "{}", imported.source);
+    }
+    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
+    let is_noted = |part: &str| notes.iter().filter(|note| note.contains(part)).count();
+    assert_eq!(
+        is_noted(
+            "the keyword Past has the mask 0x1000000000000, which is not one of the bits 0 to 47"
+        ),
+        1,
+        "{notes:?}"
+    );
+    assert_eq!(
+        is_noted("the keyword win:EventlogClassic is reserved for Microsoft"),
+        1,
+        "{notes:?}"
+    );
+    // A keyword of Microsoft's that sets no bit removes nothing.
+    let mut without = manifest.clone();
+    for keyword in &mut without.providers[0].keywords {
+        if keyword.standard {
+            keyword.mask = 0;
+        }
+    }
+    let imported = import::declaration(&without, None);
+    assert!(
+        !imported
+            .notes
+            .iter()
+            .any(|note| note.what.contains("reserved for Microsoft")),
+        "{:?}",
+        imported.notes
+    );
+}
+
+#[test]
+fn the_first_level_of_a_providers_own_is_16() {
+    let manifest = read(
+        "<levels><level name='Detail' value='16'/></levels>\
+         <events><event value='1' level='Detail'/></events>",
+        "",
+    );
+    let (source, notes) = imported(&manifest);
+    assert!(source.contains("Detail = 16,"), "{source}");
+    assert!(source.contains("level = Detail"), "{source}");
+    assert_eq!(notes, 0);
+}
+
+#[test]
+fn a_map_has_the_values_of_its_type_and_its_name_only_if_it_is_another() {
+    let manifest = read(
+        "<maps><valueMap name='Kind'><map value='255' message='$(string.Most)'/>\
+         <map value='256' message='$(string.More)'/></valueMap></maps>\
+         <templates><template tid='T'><data name='A' inType='win:UInt8' map='Kind'/>\
+         <data name='B' inType='win:UInt16' map='Kind'/></template></templates>\
+         <events><event value='1' template='T' level='win:Error'/></events>",
+        "<string id='Most' value='Most'/><string id='More' value='More'/>",
+    );
+    let imported = import::declaration(&manifest, None);
+    let maps: Vec<&str> = imported
+        .source
+        .split("#[map]")
+        .skip(1)
+        .map(|map| map.split_inclusive('}').next().unwrap())
+        .collect();
+    let [one, other] = &maps[..] else {
+        panic!("{}", imported.source);
+    };
+    let (narrow, wide) = if one.contains("#[repr(u8)]") {
+        (one, other)
+    } else {
+        (other, one)
+    };
+    assert!(
+        narrow.contains("Most = 255") && !narrow.contains("More"),
+        "{narrow}"
+    );
+    assert!(
+        wide.contains("Most = 255") && wide.contains("More = 256"),
+        "{wide}"
+    );
+    // The second has another name in Rust only.
+    let names = |map: &str| {
+        (
+            map.contains("#[name = \"Kind\"]"),
+            map.contains("enum Kind {"),
+        )
+    };
+    assert_eq!(
+        (names(narrow), names(wide)),
+        ((false, true), (true, false)),
+        "{}",
+        imported.source
+    );
+}

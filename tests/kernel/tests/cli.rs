@@ -69,6 +69,14 @@ fn a_script_drives_a_driver_and_leaves_a_trace() {
         common::sample().display()
     );
     assert!(unnamed.contains(&command), "{unnamed}");
+    let timeline = format!(
+        "{} --format perfetto --out {}\n",
+        command
+            .trim()
+            .replace("To print them: ", "https://ui.perfetto.dev: "),
+        file.with_extension("pftrace").display()
+    );
+    assert!(unnamed.contains(&timeline), "{unnamed}");
     // Events are shown below their steps.
     let shown: Vec<&str> = unnamed.lines().map(str::trim_start).collect();
     let at = shown

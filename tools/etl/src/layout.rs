@@ -4,13 +4,15 @@
 pub const BUFFER_HEADER: usize = 72;
 /// Size of the header of an event record (`EVENT_HEADER`, ETL-5.1).
 pub const EVENT_HEADER: usize = 80;
+/// Size of the header of a classic event (`EVENT_TRACE_HEADER`).
+pub const CLASSIC_HEADER: usize = 48;
 /// Size of the header of an extended data item, as it is on disk (ETL-5.12).
 pub const ITEM_HEADER: usize = 8;
 /// Size of the header of a system event (`SYSTEM_TRACE_HEADER`, ETL-4.1).
 pub const SYSTEM_HEADER: usize = 32;
-/// Size of the header of a compact system event (ETL-10.1).
+/// Size of the header of a compact system event (ETL-14.1).
 pub const COMPACT_HEADER: usize = 24;
-/// Size of the header of a performance event (ETL-10.1).
+/// Size of the header of a performance event (ETL-14.1).
 pub const PERFINFO_HEADER: usize = 16;
 /// Offset of the timestamp in event records, system events and classic events.
 pub const EVENT_TIMESTAMP: usize = 16;
@@ -107,7 +109,7 @@ pub fn timestamp_offset(record: &[u8]) -> Option<usize> {
         (MARKER_MESSAGE, _) => {
             let (_, rest) = record.split_at_checked(6)?;
             let flags = u16::from_le_bytes(*rest.first_chunk::<2>()?);
-            // Sequence number, then a component id or a GUID, then the time (ETL-10.3).
+            // Sequence number, then a component id or a GUID, then the time (ETL-14.3).
             let sequence = if flags & 1 == 0 { 0 } else { 4 };
             let source = match flags & 6 {
                 0 => 0,

@@ -14,13 +14,17 @@
 //! - [`read`]: traces, including damaged ones.
 //! - [`mod@decode`]: decoding of events with their own metadata or with a manifest.
 //! - [`kernel`]: decoding of kernel events, classic events and WPP messages.
+//! - [`analysis`]: what a trace says about its own events: [`names`] of processes, threads and
+//!   images, [`stacks`] joined with their events, and [`symbols`] from PDBs.
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
 //! - [`stream`]: the decoded events of a trace of any length, which all outputs consume.
+//! - [`schemas`]: the schemas that traces contain themselves.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.
-//! - [`table`], [`json`], [`mod@csv`] and [`chrome`]: output as tables and for programs,
-//!   spreadsheets and timelines; [`stats`]: counts.
+//! - [`table`], [`json`], [`mod@csv`], [`perfetto`] and [`chrome`]: output as tables and for
+//!   programs, spreadsheets and timelines; [`stats`]: counts.
 
+pub mod analysis;
 pub mod chrome;
 pub mod compression;
 pub mod csv;
@@ -33,20 +37,25 @@ pub mod json;
 pub mod kernel;
 mod layout;
 pub mod merge;
+pub mod names;
+pub mod perfetto;
 pub mod read;
 pub mod record;
 pub mod report;
 pub mod select;
 pub mod show;
 pub mod spans;
+pub mod stacks;
 pub mod stats;
 pub mod stream;
+pub mod symbols;
 pub mod table;
 mod text;
 pub mod time;
 pub mod write;
 
 pub use decode::catalog::{self, Catalog};
+pub use decode::schemas;
 pub use decode::{Decoded, decode};
 pub use etw_wire::Guid;
 pub use header::LogFileHeader;

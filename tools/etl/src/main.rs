@@ -1,5 +1,6 @@
 //! `etl`: shows and converts .etl files.
 
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ use etl_file::show::Escaped;
 use etl_file::stats::Stats;
 use etl_file::stream::{self, Events, Summary};
 use etl_file::{
-    Catalog, Decoded, Guid, Selection, Trace, TraceFile, chrome, csv, json, report, table,
+    Catalog, Decoded, Guid, Selection, Trace, TraceFile, chrome, csv, json, perfetto, report, table,
 };
 
 /// Returns the definition of the command line.
@@ -105,9 +106,26 @@ fn merge_command() -> Command {
 fn report_command() -> Command {
     Command::new("report")
         .about("Write an HTML page that shows one or more files in a browser")
+        .long_about(
+            "Write an HTML page that shows one or more files in a browser: a timeline, counts, and a \
+             table of events that can be filtered, searched and opened. The page is one file that \
+             loads nothing else. If there are more events than the limit, the page has a sample with \
+             all errors and warnings, and says so.",
+        )
         .arg(files())
         .arg(man())
         .arg(image())
+        .arg(
+            Arg::new("limit")
+                .long("limit")
+                .value_name("EVENTS")
+                .help(format!(
+                    "Show at most this many events in the table and the lanes; counts have all; \
+                     default: {}",
+                    report::DEFAULT_LIMIT
+                ))
+                .value_parser(value_parser!(u32).range(1..)),
+        )
         .arg(out_file("The HTML file to write"))
 }
 
@@ -149,6 +167,7 @@ fn dump_command() -> Command {
                 .help("With --format csv: write a column for each field; reads the file twice")
                 .action(ArgAction::SetTrue),
         )
+        .arg(out_file("Write to this file instead of the standard output").required(false))
         .arg(man())
         .arg(image())
         .arg(several(
@@ -207,12 +226,19 @@ enum Format {
     Table,
     Json,
     Csv,
+    Perfetto,
     Chrome,
 }
 
 impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Table, Self::Json, Self::Csv, Self::Chrome]
+        &[
+            Self::Table,
+            Self::Json,
+            Self::Csv,
+            Self::Perfetto,
+            Self::Chrome,
+        ]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -222,8 +248,12 @@ impl ValueEnum for Format {
                 PossibleValue::new("json").help("One line for the header, then one line per event")
             }
             Self::Csv => PossibleValue::new("csv").help("A header line, then one line per event"),
+            Self::Perfetto => PossibleValue::new("perfetto").help(
+                "A timeline for ui.perfetto.dev: threads, activities, scheduling, interrupts, \
+                 disks, files and samples",
+            ),
             Self::Chrome => PossibleValue::new("chrome")
-                .help("For chrome://tracing and Perfetto; activities become spans"),
+                .help("A timeline for chrome://tracing; activities become spans"),
         })
     }
 }
@@ -250,6 +280,11 @@ enum Failure {
     Write { file: PathBuf, source: io::Error },
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
+    #[error(
+        "a Perfetto timeline is not text, and standard output is a terminal: name a file with \
+         --out, and open it at https://ui.perfetto.dev"
+    )]
+    Terminal,
 }
 
 fn main() -> ExitCode {
@@ -283,12 +318,18 @@ struct Input {
 
 impl Input {
     fn open(arguments: &ArgMatches) -> Result<Self, Failure> {
-        let catalog = catalog(arguments)?;
+        let mut catalog = catalog(arguments)?;
         let path = required::<PathBuf>(arguments, "file")?.clone();
-        let file = TraceFile::open(&path).map_err(|source| Failure::Read {
+        let failed = |source| Failure::Read {
             file: path.clone(),
             source,
-        })?;
+        };
+        let mut file = TraceFile::open(&path).map_err(failed)?;
+        let schemas = stream::schemas(&mut file).map_err(failed)?;
+        for defect in schemas.defects() {
+            eprintln!("warning: {}: {defect}", path.display());
+        }
+        schemas.add_to(&mut catalog);
         Ok(Self {
             path,
             file,
@@ -354,68 +395,129 @@ fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut input = Input::open(arguments)?;
     let selection = selection(arguments);
     let format = *required::<Format>(arguments, "format")?;
+    let by_field = arguments.get_flag("fields");
+    let file = arguments.get_one::<PathBuf>("out").map(PathBuf::as_path);
     let stdout = io::stdout();
+    if file.is_none() && matches!(format, Format::Perfetto) && stdout.is_terminal() {
+        return Err(Failure::Terminal);
+    }
     let width = arguments.get_one("width").copied();
-    let width = width.or_else(|| terminal_width(&stdout));
-    let mut out = io::BufWriter::with_capacity(OUTPUT_BUFFER, stdout.lock());
-    let header = input.file.header().clone();
-    let buffers = input.file.buffers();
-    let summary = match format {
-        Format::Table => {
-            let mut writer = table::Writer::new(out, width);
-            writer.header(&header, buffers)?;
-            let summary = input.events(&selection, |_, decoded| Ok(writer.event(&decoded)?))?;
-            writer.end(&header, &summary)?;
-            summary
-        }
-        Format::Json => {
-            let mut writer = json::Writer::new(out);
-            writer.header(&header, buffers)?;
-            let summary = input.events(&selection, |event, decoded| {
-                Ok(writer.event(event, &decoded)?)
-            })?;
-            writer.end(&summary)?;
-            summary
-        }
-        Format::Csv => {
-            let columns = if arguments.get_flag("fields") {
-                let mut columns = csv::FieldColumns::default();
-                let path = input.path.clone();
-                input.events(&selection, |_, decoded| {
-                    columns.add(&decoded).map_err(|source| Failure::Columns {
-                        file: path.clone(),
-                        source,
-                    })
-                })?;
-                Some(columns)
-            } else {
-                None
-            };
-            let mut writer = csv::Writer::new(out, columns)?;
-            let summary = input.events(&selection, |event, decoded| {
-                Ok(writer.event(event, &decoded)?)
-            })?;
-            writer.end()?;
-            tell_skipped(&input.path, &summary);
-            summary
-        }
-        Format::Chrome => {
-            let mut events = Vec::new();
-            let summary = input.events(&selection, |_, decoded| {
-                events.push(decoded);
-                Ok(())
-            })?;
-            chrome::write_events(&events, &mut out)?;
+    let width = width.or_else(|| file.map_or_else(|| terminal_width(&stdout), |_| None));
+    let summary = match file {
+        None => {
+            let mut out = io::BufWriter::with_capacity(OUTPUT_BUFFER, stdout.lock());
+            let summary = print(&mut input, &selection, format, by_field, width, &mut out)?;
             out.flush()?;
-            tell_skipped(&input.path, &summary);
             summary
         }
+        Some(file) => write_through(file, |out| {
+            print(&mut input, &selection, format, by_field, width, out)
+        })?,
     };
     Ok(input.finish(&summary.damages))
 }
 
-/// The size of the buffer before the standard output, in bytes.
+/// The size of the buffer before an output, in bytes.
 const OUTPUT_BUFFER: usize = 1 << 16;
+
+/// Prints the selected events in a format.
+fn print(
+    input: &mut Input,
+    selection: &Selection,
+    format: Format,
+    by_field: bool,
+    width: Option<u16>,
+    out: &mut impl Write,
+) -> Result<Summary, Failure> {
+    let header = input.file.header().clone();
+    let buffers = input.file.buffers();
+    match format {
+        Format::Table => {
+            let mut writer = table::Writer::new(out, width);
+            writer.header(&header, buffers)?;
+            let summary = input.events(selection, |_, decoded| Ok(writer.event(&decoded)?))?;
+            writer.end(&header, &summary)?;
+            Ok(summary)
+        }
+        Format::Json => {
+            let mut writer = json::Writer::new(out);
+            writer.header(&header, buffers)?;
+            let summary = input.events(selection, |event, decoded| {
+                Ok(writer.event(event, &decoded)?)
+            })?;
+            writer.end(&summary)?;
+            Ok(summary)
+        }
+        Format::Csv => {
+            let columns = match by_field {
+                true => Some(columns(input, selection)?),
+                false => None,
+            };
+            let mut writer = csv::Writer::new(out, columns)?;
+            let summary = input.events(selection, |event, decoded| {
+                Ok(writer.event(event, &decoded)?)
+            })?;
+            writer.end()?;
+            tell_skipped(&input.path, &summary);
+            Ok(summary)
+        }
+        Format::Perfetto => timeline(input, selection, out),
+        Format::Chrome => {
+            let mut writer = chrome::Writer::new(out)?;
+            let summary = input.events(selection, |_, decoded| Ok(writer.event(&decoded)?))?;
+            writer.finish()?;
+            tell_skipped(&input.path, &summary);
+            Ok(summary)
+        }
+    }
+}
+
+/// Returns the columns of the fields of the selected events.
+fn columns(input: &mut Input, selection: &Selection) -> Result<csv::FieldColumns, Failure> {
+    let mut columns = csv::FieldColumns::default();
+    let path = input.path.clone();
+    input.events(selection, |_, decoded| {
+        columns.add(&decoded).map_err(|source| Failure::Columns {
+            file: path.clone(),
+            source,
+        })
+    })?;
+    Ok(columns)
+}
+
+/// Prints the selected events as a timeline of Perfetto, and what it leaves out on standard error.
+fn timeline(
+    input: &mut Input,
+    selection: &Selection,
+    out: &mut impl Write,
+) -> Result<Summary, Failure> {
+    let header = input.file.header().clone();
+    let mut writer = perfetto::Writer::new(out, &header.session);
+    let summary = input.events(selection, |_, decoded| Ok(writer.event(&decoded)?))?;
+    for (kind, count) in summary.skipped.iter() {
+        let count = count.records;
+        complain(&format_args!(
+            "{}: the timeline leaves out {count} records of the kind {}",
+            input.path.display(),
+            Escaped(kind)
+        ));
+        writer.attribute(&format!("etl.left_out.{kind}"), &count.to_string())?;
+    }
+    for (what, count) in [
+        ("events", header.events_lost),
+        ("buffers", header.buffers_lost),
+    ] {
+        writer.attribute(&format!("etl.lost_{what}"), &count.to_string())?;
+    }
+    for damage in summary.damages.listed() {
+        writer.attribute("etl.damage", &damage.to_string())?;
+    }
+    let (_, written) = writer.finish()?;
+    for line in written.to_string().lines() {
+        complain(&format_args!("{}: {line}", input.path.display()));
+    }
+    Ok(summary)
+}
 
 /// Prints what an output does not contain, if the output itself has no place for it.
 fn tell_skipped(file: &Path, summary: &Summary) {
@@ -478,16 +580,31 @@ fn required<'a, T: Clone + Send + Sync + 'static>(
     value.ok_or(Failure::Argument(name))
 }
 
-/// Writes a file completely or not at all, through a temporary file.
+/// Writes a file completely or not at all.
 fn write_file(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_through(file, |out| Ok(out.write_all(bytes)?))
+}
+
+/// Writes a file completely or not at all, through a temporary file.
+fn write_through<T>(
+    file: &Path,
+    write: impl FnOnce(&mut io::BufWriter<File>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let failed = |source| Failure::Write {
         file: file.to_owned(),
         source,
     };
     let mut beside = file.as_os_str().to_owned();
     beside.push(".part");
-    std::fs::write(&beside, bytes).map_err(failed)?;
-    std::fs::rename(&beside, file).map_err(failed)
+    let mut out =
+        io::BufWriter::with_capacity(OUTPUT_BUFFER, File::create(&beside).map_err(failed)?);
+    let written = write(&mut out).map_err(|failure| match failure {
+        Failure::Output(source) => failed(source),
+        other => other,
+    })?;
+    out.flush().map_err(failed)?;
+    std::fs::rename(&beside, file).map_err(failed)?;
+    Ok(written)
 }
 
 fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
@@ -525,9 +642,24 @@ fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         .zip(&names)
         .map(|((_, trace), name)| report::Input { name, trace })
         .collect();
+    let limit = arguments.get_one("limit").copied();
+    let limit = limit.unwrap_or(report::DEFAULT_LIMIT);
+    let file = out(arguments)?;
+    let failed = |source| Failure::Write {
+        file: file.clone(),
+        source,
+    };
     let mut page = Vec::new();
-    report::write(&inputs, &catalog, &mut page)?;
-    write_file(out(arguments)?, &page)?;
+    let written = report::write(&inputs, &catalog, limit, &mut page).map_err(failed)?;
+    write_file(file, &page)?;
+    if written.shown < written.events {
+        complain(&format_args!(
+            "{}: shows {} of {} events; --limit sets how many",
+            file.display(),
+            written.shown,
+            written.events
+        ));
+    }
     let mut code = ExitCode::SUCCESS;
     for (file, trace) in &traces {
         for damage in trace.damages() {

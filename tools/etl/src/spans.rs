@@ -1,6 +1,6 @@
 //! Spans of activities: pairs of a start event and the stop event that ends it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use etw_wire::Guid;
 
@@ -25,23 +25,186 @@ pub struct Span {
 /// without an activity do not form spans.
 #[must_use]
 pub fn spans(events: &[Decoded]) -> Vec<Span> {
-    let mut open: HashMap<(Guid, Guid, u16), Vec<usize>> = HashMap::new();
+    let mut open = OpenSpans::new(usize::MAX);
     let mut spans = Vec::new();
     for (at, event) in events.iter().enumerate() {
-        if event.activity.is_null() {
-            continue;
-        }
-        let key = (event.provider, event.activity, event.descriptor.task);
-        match event.descriptor.opcode {
-            START => open.entry(key).or_default().push(at),
-            STOP => {
-                if let Some(start) = open.get_mut(&key).and_then(Vec::pop) {
+        match Part::of(event) {
+            Some(Part::Start(key)) => drop(open.start(key, at)),
+            Some(Part::Stop(key)) => {
+                if let Some(start) = open.stop(&key) {
                     spans.push(Span { start, stop: at });
                 }
             }
-            _ => {}
+            None => {}
         }
     }
     spans.sort_by_key(|span| span.start);
     spans
+}
+
+/// The events that can form a span: those of one provider, activity and task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SpanKey {
+    /// The provider.
+    pub provider: Guid,
+    /// The activity.
+    pub activity: Guid,
+    /// The task.
+    pub task: u16,
+}
+
+/// The part that an event has in a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The event starts a span.
+    Start(SpanKey),
+    /// The event ends a span, if one is open.
+    Stop(SpanKey),
+}
+
+impl Part {
+    /// Returns the part of an event, or `None` if the event belongs to no span.
+    #[must_use]
+    pub const fn of(event: &Decoded) -> Option<Self> {
+        if event.activity.is_null() {
+            return None;
+        }
+        let key = SpanKey {
+            provider: event.provider,
+            activity: event.activity,
+            task: event.descriptor.task,
+        };
+        match event.descriptor.opcode {
+            START => Some(Self::Start(key)),
+            STOP => Some(Self::Stop(key)),
+            _ => None,
+        }
+    }
+}
+
+/// The start events that wait for their stop events, in a stream of events. Each has a value.
+///
+/// The number of open spans is limited: a start event that would exceed the limit ends the wait of
+/// the oldest one, and of those with the same key.
+#[derive(Debug)]
+pub struct OpenSpans<T> {
+    limit: usize,
+    next: u64,
+    stacks: HashMap<SpanKey, Vec<(u64, T)>>,
+    /// The keys by the numbers of the start events.
+    order: BTreeMap<u64, SpanKey>,
+}
+
+impl<T> OpenSpans<T> {
+    /// Returns a table for at most `limit` open spans.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            next: 0,
+            stacks: HashMap::new(),
+            order: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the value of the last open span with this key.
+    #[must_use]
+    pub fn last(&self, key: &SpanKey) -> Option<&T> {
+        let (_, value) = self.stacks.get(key)?.last()?;
+        Some(value)
+    }
+
+    /// Opens a span. Returns the values of the spans that are given up.
+    #[must_use]
+    pub fn start(&mut self, key: SpanKey, value: T) -> Vec<T> {
+        let given_up = if self.order.len() >= self.limit {
+            self.give_up()
+        } else {
+            Vec::new()
+        };
+        self.order.insert(self.next, key);
+        let stack = self.stacks.entry(key).or_default();
+        stack.push((self.next, value));
+        self.next += 1;
+        given_up
+    }
+
+    /// Ends the last open span with this key, and returns its value.
+    pub fn stop(&mut self, key: &SpanKey) -> Option<T> {
+        let stack = self.stacks.get_mut(key)?;
+        let (number, value) = stack.pop()?;
+        if stack.is_empty() {
+            self.stacks.remove(key);
+        }
+        self.order.remove(&number);
+        Some(value)
+    }
+
+    /// Gives up the oldest span and those with the same key, and returns their values in the order
+    /// of their starts.
+    pub fn give_up(&mut self) -> Vec<T> {
+        let Some((_, key)) = self.order.pop_first() else {
+            return Vec::new();
+        };
+        let stack = self.stacks.remove(&key).unwrap_or_default();
+        stack
+            .into_iter()
+            .map(|(number, value)| {
+                self.order.remove(&number);
+                value
+            })
+            .collect()
+    }
+
+    /// Returns the number of open spans.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Returns true if no span is open.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn key(activity: u128) -> SpanKey {
+        SpanKey {
+            provider: Guid::from_u128(1),
+            activity: Guid::from_u128(activity),
+            task: 0,
+        }
+    }
+
+    #[test]
+    fn a_stop_ends_the_last_start() {
+        let mut open = OpenSpans::new(10);
+        assert_eq!(open.start(key(1), 'a'), []);
+        assert_eq!(open.start(key(2), 'b'), []);
+        assert_eq!(open.start(key(1), 'c'), []);
+        assert_eq!(open.last(&key(1)), Some(&'c'));
+        assert_eq!(open.stop(&key(1)), Some('c'));
+        assert_eq!(open.stop(&key(1)), Some('a'));
+        assert_eq!(open.stop(&key(1)), None);
+        assert_eq!(open.len(), 1);
+        assert_eq!(open.give_up(), ['b']);
+        assert!(open.is_empty());
+    }
+
+    #[test]
+    fn the_oldest_spans_are_given_up_at_the_limit() {
+        let mut open = OpenSpans::new(3);
+        assert_eq!(open.start(key(1), 'a'), []);
+        assert_eq!(open.start(key(2), 'b'), []);
+        assert_eq!(open.start(key(1), 'c'), []);
+        assert_eq!(open.start(key(3), 'd'), ['a', 'c']);
+        assert_eq!(open.stop(&key(1)), None);
+        assert_eq!(open.stop(&key(2)), Some('b'));
+        assert_eq!(open.stop(&key(3)), Some('d'));
+    }
 }

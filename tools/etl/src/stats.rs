@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::{Read, Seek};
+use std::sync::Arc;
 
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::catalog::Catalog;
-use crate::decode::Decoder;
+use crate::decode::{Decoded, Decoder};
 use crate::kernel;
 use crate::read::{Damages, ReadError, RecordRef, TraceFile, TraceHeader};
 use crate::show::Escaped;
@@ -40,6 +41,20 @@ pub struct Stats {
     damaged: u64,
     events_lost: u32,
     buffers_lost: u32,
+}
+
+/// Returns the names of an event that is not an event record.
+fn names(decoded: Option<&Decoded>) -> Names {
+    let Some(event) = decoded else {
+        return Names::default();
+    };
+    let or = |name: &Option<Arc<str>>, other: String| name.as_deref().map_or(other, str::to_owned);
+    let level = event.descriptor.level.to_string();
+    [
+        or(&event.provider_name, event.provider.to_string()),
+        or(&event.event_name, format!("id {}", event.descriptor.id)),
+        or(&event.level_name, level),
+    ]
 }
 
 /// The number of kinds that are counted by their numbers.
@@ -83,7 +98,7 @@ impl Stats {
             self.unknown += u64::from(kind.is_unknown(&event));
             let (_, count) = self.recent.entry(number).or_insert_with(|| {
                 let descriptor = &event.descriptor;
-                let or = |name: &Option<std::sync::Arc<str>>, other: String| {
+                let or = |name: &Option<Arc<str>>, other: String| {
                     name.as_deref().map_or(other, str::to_owned)
                 };
                 let names = [
@@ -102,25 +117,10 @@ impl Stats {
                 _ => None,
             };
             let names = || {
-                let decoded = kernel::decode(record.bytes);
-                let (provider, event) = decoded.map_or((None, None), |decoded| {
-                    let class = decoded.class.to_string();
-                    let name = decoded
-                        .class_name
-                        .map_or(class, |name| name.as_ref().into());
-                    (Some(name), decoded.event_name)
+                let decoded = kernel::decode(record.bytes).map(|decoded| {
+                    decoded.into_decoded(record.clock(), record.processor, record.timestamp)
                 });
-                [
-                    provider.unwrap_or_default(),
-                    event.map_or_else(
-                        || match header.hook {
-                            Some(hook) => format!("hook {hook:#06x}"),
-                            None => format!("type {}", header.opcode),
-                        },
-                        |name| name.as_ref().into(),
-                    ),
-                    header.level.to_string(),
-                ]
+                names(decoded.as_ref())
             };
             let count = match number {
                 Some(number) => {

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
 use crate::catalog::Catalog;
-use crate::decode::{Decoded, Decoder, Keywords, Kind};
-use crate::kernel::{self, Form};
+use crate::decode::{Decoded, Decoder};
+use crate::kernel;
 use crate::read::{Damages, EventRef, Other, ReadError, RecordRef, Records, TraceFile};
 use crate::record::EventDescriptor;
+use crate::schemas::{Collector, Schemas};
 use crate::select::Selection;
 
 /// The process or thread of a record whose header does not name it, as Windows gives it out.
@@ -23,46 +24,11 @@ const UNKNOWN_ID: u32 = u32::MAX;
 pub fn decode_record(record: &RecordRef<'_>, decoder: &mut Decoder<'_>) -> Option<Decoded> {
     match record.event() {
         Some(event) => Some(decoder.decode(&event)),
-        None => decode_other(record),
+        None => {
+            let decoded = kernel::decode(record.bytes)?;
+            Some(decoded.into_decoded(record.clock(), record.processor, record.timestamp))
+        }
     }
-}
-
-/// Decodes a record that is not an event record.
-fn decode_other(record: &RecordRef<'_>) -> Option<Decoded> {
-    let decoded = kernel::decode(record.bytes)?;
-    let event = view_of(record, &decoded.header);
-    let header = decoded.header;
-    Some(Decoded {
-        kind: match (header.form, header.hook) {
-            (Form::Wpp, _) => Kind::Wpp,
-            (_, Some(hook)) => Kind::Kernel { hook },
-            (_, None) => Kind::Classic {
-                class: decoded.class,
-                opcode: header.opcode,
-            },
-        },
-        time: event.time,
-        timestamp: event.timestamp,
-        processor: event.processor,
-        process_id: decoded.process_id.unwrap_or(UNKNOWN_ID),
-        thread_id: decoded.thread_id.unwrap_or(UNKNOWN_ID),
-        provider: decoded.class,
-        provider_name: decoded.class_name,
-        group: None,
-        descriptor: event.descriptor,
-        event_name: decoded.event_name,
-        level_name: None,
-        keywords: Keywords::default(),
-        opcode_name: None,
-        task_name: None,
-        activity: event.activity_id,
-        related_activity: None,
-        message: None,
-        fields: decoded.fields,
-        leftover: decoded.leftover,
-        problems: decoded.problems,
-        stack: None,
-    })
 }
 
 /// Returns the common parts of a record of any form. Returns `None` if its form is unknown, or if
@@ -75,8 +41,7 @@ pub fn view<'a>(record: &RecordRef<'a>) -> Option<EventRef<'a>> {
     })
 }
 
-/// Returns the common parts of a record with a header of the kernel: its id is the hook, or the
-/// number of a WPP message.
+/// Returns the common parts of a record with a header of the kernel.
 fn view_of<'a>(record: &RecordRef<'a>, header: &kernel::RecordHeader) -> EventRef<'a> {
     let [version, _] = header.version.to_le_bytes();
     EventRef {
@@ -85,7 +50,7 @@ fn view_of<'a>(record: &RecordRef<'a>, header: &kernel::RecordHeader) -> EventRe
         timestamp: record.timestamp,
         provider: header.guid.unwrap_or_default(),
         descriptor: EventDescriptor {
-            id: header.hook.unwrap_or(header.message),
+            id: header.message,
             version,
             level: header.level,
             opcode: header.opcode,
@@ -104,6 +69,22 @@ fn view_of<'a>(record: &RecordRef<'a>, header: &kernel::RecordHeader) -> EventRe
         pointer_size: header.pointer_size,
         flags: 0,
     }
+}
+
+/// Gathers the schemas that a trace contains itself, in a pass over its buffers.
+///
+/// # Errors
+/// Returns [`ReadError::Io`] if the file cannot be read.
+pub fn schemas<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Schemas, ReadError> {
+    let mut collector = Collector::new();
+    for number in 0..file.buffers() {
+        if let Some(buffer) = file.buffer(number)? {
+            for record in buffer.records() {
+                collector.record(record.bytes);
+            }
+        }
+    }
+    Ok(collector.finish())
 }
 
 /// A trace could not be converted.

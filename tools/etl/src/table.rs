@@ -233,6 +233,9 @@ fn split(text: &str, width: usize) -> (&str, &str) {
     for (at, c) in text.char_indices() {
         used += c.width().unwrap_or(0);
         if used > width {
+            if c == ' ' && word {
+                space = Some(at);
+            }
             let at = space.unwrap_or(at).max(1);
             return text.split_at_checked(at).unwrap_or((text, ""));
         }

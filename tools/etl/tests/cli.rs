@@ -216,9 +216,11 @@ fn selected(arguments: &[&str]) -> Vec<serde_json::Value> {
     let output = etl(&all);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let lines = text(&output.stdout);
-    let lines = lines.lines().skip(1);
+    let lines = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
     lines
-        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &serde_json::Value| line["record"] == "event")
         .collect()
 }
 

@@ -83,7 +83,7 @@ fn every_layout_consumes_its_records_exactly() {
     assert!(count > 500, "{count} layouts");
 }
 
-// The bytes of this test are written by hand, from the table of ETL-10.4.
+// The bytes of this test are written by hand, from the table of ETL-14.4.
 #[test]
 fn a_process_has_its_sid_and_names() {
     let mut payload = Vec::new();

@@ -1,48 +1,18 @@
 //! Tests the report in a real browser.
 
+mod browser;
 mod fixture;
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
-use etl_file::write::{Buffer, Finish, LogFile, Losses};
+use browser::Browser;
+use etl_file::record::ext_type;
+use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses};
 use etl_file::{ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid};
 
-/// Opens a page at `address` and returns its final markup.
-fn browse(page: &Path, hash: &str) -> String {
-    let profile = tempfile::tempdir().unwrap();
-    let output = Command::new(etw_test_support::program("WDK_ETW_BROWSER", "chromium"))
-        .args([
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--dump-dom",
-        ])
-        .args(["--virtual-time-budget=10000", "--disable-dev-shm-usage"])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .arg(format!("file://{}{hash}", page.display()))
-        .output()
-        .expect("the browser starts; `cargo xtask doctor --install` installs one");
-    let page = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        page.contains("data-ready=\"yes\""),
-        "the script did not finish:\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    page
-}
-
-/// Returns the value of an attribute that occurs once in the page.
-fn attribute<'a>(page: &'a str, name: &str) -> &'a str {
-    let start = format!("{name}=\"");
-    let (_, rest) = page
-        .split_once(&start)
-        .unwrap_or_else(|| panic!("the page has no {name}"));
-    rest.split('"').next().unwrap()
-}
-
-fn etl_report(folder: &Path, file: &[u8]) -> std::path::PathBuf {
+fn etl_report(folder: &Path, file: &[u8], options: &[&str]) -> (PathBuf, Output) {
     let (trace, page) = (folder.join("trace.etl"), folder.join("trace.html"));
     fs::write(&trace, file).unwrap();
     let man = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture/sample.man");
@@ -53,71 +23,377 @@ fn etl_report(folder: &Path, file: &[u8]) -> std::path::PathBuf {
         .arg(man)
         .arg("-o")
         .arg(&page)
+        .args(options)
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    page
+    (page, output)
+}
+
+/// The events of one request of [`driver_trace`].
+const EVENTS_OF_REQUEST: u32 = 6;
+
+/// Writes events of a driver: requests, each an activity with a related activity within, from four
+/// processes with two threads each, on four processors. Each tenth request fails, each fourth one
+/// has a warning, and each twentieth an event that nothing describes.
+fn driver_trace(requests: u32) -> Vec<u8> {
+    let mut header = fixture::header(ClockType::SystemTime, 0x10000, 4);
+    header.session_name = "Driver session".to_owned();
+    let mut now = header.start_clock;
+    let mut buffers: Vec<Buffer> = (0..4).map(|cpu| Buffer::new(0x10000, cpu)).collect();
+    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
+    let traits = fixture::traits("Contoso.Driver", None);
+    for request in 0..requests {
+        let activity = Guid::from_u128(0xA000_0000 + u128::from(request));
+        let inner = Guid::from_u128(0xB000_0000 + u128::from(request));
+        for step in 0..EVENTS_OF_REQUEST {
+            now += 50 + i64::from((request * 7 + step * 13) % 90);
+            let (name, opcode, level) = match step {
+                0 => ("Request", 1, 4),
+                1 => ("Transfer", 1, 5),
+                2 => ("Progress", 0, 5),
+                3 if request % 20 == 0 => ("", 0, 4),
+                3 if request % 10 == 5 => ("RequestFailed", 0, 2),
+                3 if request % 4 == 1 => ("Retried", 0, 3),
+                3 => ("Progress", 0, 5),
+                4 => ("Transfer", 2, 5),
+                _ => ("Request", 2, 4),
+            };
+            let own = if (1..=4).contains(&step) {
+                inner
+            } else {
+                activity
+            };
+            let mut extended = Vec::new();
+            if step == 1 {
+                extended.push(ExtendedItem::related_activity(activity));
+            }
+            let mut user_data = u64::from(request).to_le_bytes().to_vec();
+            user_data.extend((request * 512).to_le_bytes());
+            user_data.extend(r"\Device\store".encode_utf16().flat_map(u16::to_le_bytes));
+            user_data.extend([0, 0]);
+            user_data.extend(step.to_le_bytes());
+            user_data.extend(77_u32.to_le_bytes());
+            let mut provider = Guid::from_u128(0x1234);
+            if name.is_empty() {
+                provider = Guid::from_u128(0x5678);
+            } else {
+                let mut schema = fixture::Schema::new(name);
+                schema.field("request", &[10]); // UINT64
+                schema.field("length", &[8]); // UINT32
+                schema.field("path", &[1]); // UNICODESTRING
+                schema.field("place", &[24 | 0x80, 2]); // STRUCT of 2
+                schema.field("step", &[8]);
+                schema.field("line", &[8]);
+                for (ext_type, data) in [
+                    (ext_type::PROV_TRAITS, traits.clone()),
+                    (ext_type::EVENT_SCHEMA_TL, schema.finish()),
+                ] {
+                    extended.push(ExtendedItem { ext_type, data });
+                }
+            }
+            let event = EventRecord {
+                thread_id: 100 + request % 8,
+                process_id: 40 + request % 4,
+                timestamp: now,
+                provider,
+                descriptor: EventDescriptor {
+                    id: u16::try_from(step).unwrap(),
+                    channel: 11,
+                    level,
+                    opcode,
+                    keyword: 1 << (step / 3),
+                    task: if name == "Transfer" { 2 } else { 1 },
+                    ..EventDescriptor::default()
+                },
+                activity_id: own,
+                extended,
+                user_data,
+                ..EventRecord::default()
+            };
+            let buffer = &mut buffers[request as usize % 4];
+            if buffer.try_append(&event) == Err(AppendError::Full) {
+                log.append(buffer, now).unwrap();
+                buffer.reset();
+                buffer.try_append(&event).unwrap();
+            }
+        }
+    }
+    for buffer in buffers.iter().filter(|buffer| !buffer.is_empty()) {
+        log.append(buffer, now).unwrap();
+    }
+    log.finish(Finish::default()).unwrap().into_inner()
+}
+
+const SHOWN: &str = "document.getElementById('table').dataset.shown";
+
+/// Returns the script that clicks a value of a filter.
+fn click_value(facet: &str, text: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('.facet[data-facet={facet}] .value')].find((one) => one.textContent.includes('{text}')).click()"
+    )
 }
 
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
-fn events_are_shown_filtered_and_sorted() {
+fn the_page_tells_what_went_wrong_first() {
     let folder = tempfile::tempdir().unwrap();
     let losses = Losses {
         events_lost: 5,
         buffers_lost: 1,
     };
     let (file, _) = fixture::file(fixture::header(ClockType::Qpc, 0x1000, 2), 40, losses);
-    let page = etl_report(folder.path(), &file);
-    let all = browse(&page, "");
-    assert_eq!(attribute(&all, "data-shown"), "40");
-    assert!(all.contains("40 of 40 events"));
-    assert!(all.contains("5 events and 1 buffers were lost"));
-    assert!(all.contains("RequestStart") && all.contains("Contoso.Sample"));
-    let spans: usize = attribute(&all, "data-total").parse().unwrap();
-    assert!(spans > 0, "starts and stops make spans");
-    assert_eq!(all.matches("class=\"span\"").count(), spans);
-    let filtered = browse(&page, "#filter=requeststart");
-    let shown: usize = attribute(&filtered, "data-shown").parse().unwrap();
-    assert!(shown > 0 && shown < 40, "{shown}");
-    let none = browse(&page, "#filter=nothing%20like%20this");
-    assert_eq!(attribute(&none, "data-shown"), "0");
-    let sorted = browse(&page, "#sort=-ms");
-    let time = |page: &str| {
-        let (_, rows) = page.split_once("id=\"rows\"").unwrap();
-        let (_, cell) = rows.split_once("<span title=\"").unwrap();
-        cell.split('"').next().unwrap().parse::<f64>().unwrap()
-    };
-    assert!(time(&sorted) > time(&all));
+    let (page, _) = etl_report(folder.path(), &file, &[]);
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, "");
+    assert_eq!(browser.text(SHOWN), "40");
+    let summary = browser.text("document.getElementById('summary').innerText");
+    assert!(summary.contains("5 events, 1 buffer"), "{summary}");
+    let problems = browser.text("document.getElementById('problems').innerText");
+    assert!(problems.contains("the session lost events"), "{problems}");
+    let sessions = browser.text("document.getElementById('panel-sessions').textContent");
+    assert!(sessions.contains("Fixture"), "{sessions}");
+    let order = browser.eval(
+        "['summary', 'problems', 'timeline', 'table'].map((id) => Math.round(document.getElementById(id).getBoundingClientRect().top))",
+    );
+    let order: Vec<i64> = order
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|top| top.as_i64().unwrap())
+        .collect();
+    assert!(order.is_sorted(), "{order:?}");
+    assert!(browser.number("document.getElementById('timeline').dataset.spans") > 0);
+    // The counts have all events.
+    let counts = browser.text("document.getElementById('panel-counts').textContent");
+    assert!(
+        counts.contains("RequestStart") && counts.contains("Contoso.Sample"),
+        "{counts}"
+    );
+    browser.assert_no_errors();
+}
+
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn filters_search_and_ranges_change_what_is_shown_and_the_address_keeps_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, _) = etl_report(folder.path(), &driver_trace(200), &[]);
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, "");
+    assert_eq!(browser.text(SHOWN), "1200");
+    // A filter of one facet; its count is what it leaves.
+    let promised = browser.text(
+        "document.querySelector('.facet[data-facet=level] .value[data-value=\"2\"] .number').textContent",
+    );
+    browser.eval(&click_value("level", "Error"));
+    assert_eq!(browser.text(SHOWN), promised);
+    assert_eq!(promised, "20");
+    assert_eq!(browser.text("location.hash"), "#level=2");
+    // The facet's other values stay, with what they would leave; other facets count what is left.
+    assert!(
+        browser
+            .text("document.querySelector('.facet[data-facet=level]').innerText")
+            .contains("Warning")
+    );
+    browser.eval(&click_value("level", "Warning"));
+    let alarms = browser.number(SHOWN);
+    assert!(alarms > 20);
+    // Back and forward.
+    browser.eval("history.back()");
+    browser.wait_for(&format!("{SHOWN} === '20'"));
+    browser.eval("history.forward()");
+    browser.wait_for(&format!("{SHOWN} === '{alarms}'"));
+    // Hiding a value.
+    browser.eval("document.getElementById('clear').click()");
+    assert_eq!(browser.text(SHOWN), "1200");
+    browser.eval("document.querySelector('.facet[data-facet=event] .hide').click()");
+    let hidden = browser.number(SHOWN);
+    assert!(hidden < 1200, "{hidden}");
+    browser.eval("document.getElementById('clear').click()");
+    // Search: names, fields, values, and a field with its value.
+    for (query, expected) in [
+        ("requestfailed", "20"),
+        ("request=17", "6"),
+        ("51200", "6"),
+        ("nothing like this", "0"),
+        (r"\device\STORE", "1190"),
+    ] {
+        let hash = serde_json::to_string(query).unwrap();
+        browser.eval(&format!(
+            "location.hash = '#q=' + encodeURIComponent({hash})"
+        ));
+        browser.wait_for(&format!(
+            "document.getElementById('search').value === {hash} && document.body.dataset.searching === 'no'"
+        ));
+        let shown = browser.text(SHOWN);
+        assert_eq!(shown, expected, "{query}");
+    }
+    // A new page with the same address shows the same.
+    browser.eval("location.hash = '#'");
+    browser.wait_for(&format!("{SHOWN} === '1200'"));
+    browser.eval(&click_value("process", "41"));
+    browser.eval(&click_value("keyword", "0x1"));
+    let shown = browser.text(SHOWN);
+    assert_eq!(shown, "150");
+    browser.drag("#lanes", (400.0, 40.0), (700.0, 40.0));
+    browser.wait_for("location.hash.includes('range=')");
+    let in_range = browser.number(SHOWN);
+    assert!(in_range > 10 && in_range < 100, "{in_range}");
+    browser.eval("document.querySelector('#head [data-sort=event]').click()");
+    browser.eval("document.querySelector('#lanes-switch [value=thread]').click()");
+    assert_eq!(
+        browser.text("document.getElementById('timeline').dataset.lanes"),
+        "8"
+    );
+    browser.wait_for("location.hash.includes('lanes=thread')");
+    let hash = browser.text("location.hash");
+    let first = browser.text("document.querySelector('.row').innerText");
+    browser.open(&page, &hash);
+    assert_eq!(browser.number(SHOWN), in_range);
+    assert_eq!(browser.text("location.hash"), hash);
+    browser.wait_for("!document.querySelector('.row').innerText.includes('…')");
+    assert_eq!(
+        browser.text("document.querySelector('.row').innerText"),
+        first
+    );
+    assert_eq!(
+        browser.text("document.getElementById('timeline').dataset.lanes"),
+        "8"
+    );
+    // Addresses that make no sense are taken as far as they do.
+    browser.open(
+        &page,
+        "#range=x&open=99999999999&sort=nothing&view=7&lanes=x&level=2",
+    );
+    assert_eq!(browser.text(SHOWN), "20");
+    browser.assert_no_errors();
+}
+
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn keys_reach_everything_and_an_event_opens_with_all_its_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, _) = etl_report(folder.path(), &driver_trace(100), &[]);
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, "");
+    let focus = "document.activeElement.id";
+    browser.press("/");
+    assert_eq!(browser.text(focus), "search");
+    browser.press("Escape");
+    browser.press("?");
+    assert_eq!(browser.text("document.getElementById('help').open"), "true");
+    browser.press("Escape");
+    browser.wait_for("!document.getElementById('help').open");
+    browser.press("t");
+    assert_eq!(browser.text(focus), "table");
+    browser.press("ArrowDown");
+    browser.press("ArrowDown");
+    assert_eq!(
+        browser.text("document.getElementById('table').getAttribute('aria-activedescendant')"),
+        "row-2"
+    );
+    assert!(
+        browser
+            .text("document.querySelector('.row.at').id")
+            .contains("row-2")
+    );
+    browser.press("ArrowUp");
+    browser.press("Enter");
+    browser.wait_for("document.getElementById('event').dataset.event === '1'");
+    assert_eq!(browser.text("location.hash"), "#open=1");
+    let event = browser.text("document.getElementById('event').innerText");
+    for expected in [
+        "Transfer",
+        "request",
+        "\\Device\\store",
+        "place",
+        "step",
+        "line",
+        "77",
+        "Contoso.Driver",
+        "00000000-0000-0000-0000-0000b0000000",
+        "4 events of the activity",
+        "00000000-0000-0000-0000-0000a0000000",
+        "1 (Start)",
+        "40",
+        "100",
+        "2026-01-02 03:04:05",
+    ] {
+        assert!(event.contains(expected), "{expected}: {event}");
+    }
+    // The outer activity lists the inner one.
+    browser.eval("[...document.querySelectorAll('#event .steps .link')].at(-1).click()");
+    browser.wait_for("document.getElementById('event').dataset.event === '4'");
+    browser.press("t");
+    browser.press("Home");
+    browser.wait_for("document.getElementById('event').dataset.event === '0'");
+    let event = browser.text("document.getElementById('event').innerText");
+    assert!(event.contains("1 related activity"), "{event}");
+    browser.press("End");
+    browser.wait_for("document.getElementById('event').dataset.event === '599'");
+    browser.press("Escape");
+    assert_eq!(
+        browser.text("document.getElementById('event').hidden"),
+        "true"
+    );
+    assert_eq!(browser.text(focus), "table");
+    // An event that nothing describes shows its bytes and says why.
+    browser.open(&page, "#open=3");
+    browser.wait_for("document.getElementById('event').dataset.event === '3'");
+    let event = browser.text("document.getElementById('event').innerText");
+    assert!(
+        event.contains("no loaded manifest or image describes this event"),
+        "{event}"
+    );
+    assert!(event.contains("0000  00 00 00 00"), "{event}");
+    // The timeline by keys.
+    browser.press("l");
+    assert_eq!(browser.text(focus), "timeline");
+    browser.press("w");
+    browser.press("w");
+    browser.press("d");
+    browser.wait_for("location.hash.includes('view=')");
+    browser.press("r");
+    assert!(browser.text("location.hash").contains("range="));
+    assert!(browser.number(SHOWN) < 400);
+    browser.press("Escape");
+    assert_eq!(browser.text(SHOWN), "600");
+    browser.press("0");
+    browser.wait_for("!location.hash.includes('view=')");
+    // The themes differ, and each can be had.
+    let background = "getComputedStyle(document.documentElement).backgroundColor";
+    let before = browser.text(background);
+    browser.eval("document.getElementById('theme').click()");
+    assert_ne!(browser.text(background), before);
+    browser.assert_no_errors();
 }
 
 /// Strings that a page could mistake for its own markup or script.
-const HOSTILE: &str = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{script}}\u{2028}'\"&amp;";
+const HOSTILE: &str = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{script}}{{data}}\u{2028}\u{202e}'\"&amp;";
 
 /// Writes a file with one `TraceLogging` event whose name, field and text are hostile.
 fn hostile() -> Vec<u8> {
     let name = HOSTILE.as_bytes();
-    let mut schema = vec![0, 0, 0];
-    schema.extend(name);
-    schema.push(0);
-    schema.extend(name);
-    schema.extend([0, 2]); // a NUL-terminated text
-    let size = u16::try_from(schema.len()).unwrap();
-    schema[..2].copy_from_slice(&size.to_le_bytes());
+    let mut schema = fixture::Schema::new(HOSTILE);
+    schema.field(HOSTILE, &[2]); // a NUL-terminated text
     let mut user_data = name.to_vec();
     user_data.push(0);
+    let extended = [
+        (ext_type::PROV_TRAITS, fixture::traits(HOSTILE, None)),
+        (ext_type::EVENT_SCHEMA_TL, schema.finish()),
+    ];
     let record = EventRecord {
         timestamp: 2_745_263_251_999,
         provider: Guid::from_u128(7),
         descriptor: EventDescriptor {
-            level: 4,
+            level: 2,
             channel: 11,
             ..EventDescriptor::default()
         },
-        extended: vec![ExtendedItem {
-            ext_type: 11,
-            data: schema,
-        }],
+        extended: extended
+            .into_iter()
+            .map(|(ext_type, data)| ExtendedItem { ext_type, data })
+            .collect(),
         user_data,
         ..EventRecord::default()
     };
@@ -132,36 +408,159 @@ fn hostile() -> Vec<u8> {
 
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
-fn event_contents_are_shown_as_text() {
+fn contents_of_a_trace_are_shown_as_text_and_nothing_is_loaded() {
     let folder = tempfile::tempdir().unwrap();
-    let page = etl_report(folder.path(), &hostile());
-    let seen = browse(&page, "");
+    let (page, _) = etl_report(folder.path(), &hostile(), &[]);
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, "#open=0&q=owned");
+    browser.wait_for("document.getElementById('event').dataset.event === '0'");
+    assert_eq!(browser.text(SHOWN), "1");
+    for tab in ["counts", "sessions", "events"] {
+        browser.eval(&format!("document.getElementById('tab-{tab}').click()"));
+    }
     assert!(
-        seen.contains("<title>Event trace</title>"),
+        !browser.text("document.title").contains("owned"),
         "a script from the trace ran"
     );
-    assert!(
-        !seen.contains("<img"),
-        "markup from the trace became an element"
+    assert_eq!(
+        browser.text("document.images.length"),
+        "0",
+        "markup became an element"
     );
-    assert_eq!(seen.matches("<script").count(), 2, "the page's own");
-    assert_eq!(attribute(&seen, "data-shown"), "1");
+    let shown = browser.text("document.getElementById('event').textContent");
+    assert!(shown.contains("<img src=x onerror="), "{shown}");
     assert!(
-        seen.contains("&lt;img src=x onerror="),
-        "it is shown as text"
+        !shown.contains('\u{202e}'),
+        "a control character is shown as it is"
     );
+    browser.assert_no_errors();
+    // What got in all the same would not run: the policy permits the page's own script only.
+    for blocked in [
+        "(() => { const made = document.createElement('script'); made.textContent = 'document.title=\"owned\"'; document.body.append(made); })()",
+        "(() => { document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\"><style>body{color:red}</style>'); })()",
+    ] {
+        browser.eval(blocked);
+    }
+    let refused =
+        browser.text("fetch('https://example.com').then(() => 'loaded', () => 'refused')");
+    assert_eq!(refused, "refused");
+    assert!(!browser.text("document.title").contains("owned"));
+    assert_ne!(
+        browser.text("getComputedStyle(document.body).color"),
+        "rgb(255, 0, 0)"
+    );
+    let markup = fs::read_to_string(&page).unwrap();
+    for outside in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!markup.contains(outside), "{outside}");
+    }
 }
 
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
-fn only_visible_rows_of_a_hundred_thousand_events_are_drawn() {
+fn a_sample_says_what_it_has_and_keeps_what_matters() {
     let folder = tempfile::tempdir().unwrap();
-    let header = fixture::header(ClockType::Qpc, 0x10000, 1);
-    let (file, _) = fixture::file(header, 100_000, Losses::default());
-    let page = etl_report(folder.path(), &file);
-    let seen = browse(&page, "#filter=request");
-    let shown: usize = attribute(&seen, "data-shown").parse().unwrap();
-    assert!(shown > 10_000, "{shown}");
-    let drawn = seen.matches("class=\"row\"").count();
-    assert!((10..200).contains(&drawn), "{drawn} rows are drawn");
+    let (page, output) = etl_report(folder.path(), &driver_trace(2_000), &["--limit", "3000"]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("of 12000 events"), "{message}");
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, "");
+    let shown = browser.number(SHOWN);
+    assert!((2_900..=3_000).contains(&shown), "{shown}");
+    let said = browser.text("document.getElementById('sampling').innerText");
+    // 200 errors, 300 warnings besides them and what is not decoded, 100 of these.
+    assert!(said.contains("of 12,000 events"), "{said}");
+    assert!(
+        said.contains("all 700 errors, warnings and events with problems"),
+        "{said}"
+    );
+    assert!(said.contains("of 8,000 ("), "{said}");
+    let summary = browser.text("document.getElementById('summary').innerText");
+    assert!(summary.contains("12,000"), "{summary}");
+    let counts = browser.text("document.getElementById('panel-counts').textContent");
+    assert!(
+        counts.contains("12,000") || counts.contains("11,900"),
+        "{counts}"
+    );
+    // A start is not shown without its stop.
+    let open = browser.text("document.getElementById('problems').innerText");
+    assert!(!open.contains("not stopped"), "{open}");
+    assert_eq!(
+        browser.text("document.getElementById('timeline').dataset.density"),
+        "exact"
+    );
+    browser.assert_no_errors();
+}
+
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn phones_and_paper_show_something_usable() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, _) = etl_report(folder.path(), &driver_trace(100), &[]);
+    let mut browser = Browser::start(390, 800);
+    for (width, height) in [(390, 800), (900, 700), (2560, 1300)] {
+        let size = serde_json::json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        browser.call("Emulation.setDeviceMetricsOverride", size);
+        browser.open(&page, "");
+        let overflow = browser.number("document.documentElement.scrollWidth");
+        assert!(overflow <= width, "{overflow} at {width}");
+        assert!(browser.number("document.querySelectorAll('.row').length") > 5);
+    }
+    browser.call("Page.printToPDF", serde_json::json!({}));
+    browser.assert_no_errors();
+}
+
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn a_trace_without_events_has_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, _) = etl_report(folder.path(), &driver_trace(0), &[]);
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, "");
+    assert_eq!(browser.text(SHOWN), "0");
+    browser.press("t");
+    browser.press("ArrowDown");
+    browser.press("Enter");
+    browser.assert_no_errors();
+}
+
+/// The most bytes of a page with a million events.
+const MOST_BYTES: u64 = 60_000_000;
+
+/// Makes a page with a million events, and prints its size and how long a browser loads it.
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn a_million_events_fit_and_scroll_to_the_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let requests = 1_000_000_u32.div_ceil(EVENTS_OF_REQUEST);
+    let (page, _) = etl_report(
+        folder.path(),
+        &driver_trace(requests),
+        &["--limit", "2000000"],
+    );
+    let size = fs::metadata(&page).unwrap().len();
+    let mut browser = Browser::start(1400, 900);
+    let loaded = browser.open(&page, "");
+    let script = browser.number("document.body.dataset.loaded");
+    println!("{size} bytes, loaded in {loaded:?}, by the page's own clock in {script} ms");
+    assert!(size < MOST_BYTES, "{size} bytes");
+    let last = u64::from(requests * EVENTS_OF_REQUEST - 1);
+    assert_eq!(browser.text(SHOWN), (last + 1).to_string());
+    browser.press("t");
+    browser.press("End");
+    browser.wait_for(&format!("document.getElementById('row-{last}') !== null"));
+    let inside = format!(
+        "(() => {{ const row = document.getElementById('row-{last}').getBoundingClientRect(); const box = document.getElementById('table').getBoundingClientRect(); return row.bottom <= box.bottom + 1 && row.top >= box.top; }})()"
+    );
+    browser.wait_for(&inside);
+    browser.eval("document.getElementById('table').scrollTop = 0");
+    browser.wait_for("document.getElementById('row-0') !== null");
+    // The scroll bar's end is the last row as well.
+    browser.eval("document.getElementById('table').scrollTop = 1e9");
+    browser.wait_for(&inside);
+    assert!(browser.number("document.querySelectorAll('.row').length") < 100);
+    browser.press("Enter");
+    browser.wait_for(&format!(
+        "document.getElementById('event').dataset.event === '{last}'"
+    ));
+    browser.assert_no_errors();
 }

@@ -144,6 +144,10 @@ impl<O: Write, E: Write> Report for Human<O, E> {
             command = format!("{command} --image {}", shell_word(&summary.image));
         }
         self.line(&format!("To print them: {command}"));
+        let timeline = shell_word(&summary.file.with_extension("pftrace"));
+        self.line(&format!(
+            "As a timeline for https://ui.perfetto.dev: {command} --format perfetto --out {timeline}"
+        ));
         self.line(&format!(
             "found: {}, {}, {}",
             counted(summary.errors as u64, "error"),

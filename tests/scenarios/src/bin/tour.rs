@@ -54,10 +54,16 @@ mod tour {
         println!("The driver:     {}", sys.display());
         println!("The traces:     {file}");
         println!("                {}", tour.requests.file.display());
-        println!(
-            "To print again: cargo run -q -p etl-file --bin etl -- dump {file} --image {}",
+        let dump = format!(
+            "cargo run -q -p etl-file --bin etl -- dump {file} --image {}",
             sys.display()
         );
+        println!("To print again: {dump}");
+        println!(
+            "A timeline:     {dump} --format perfetto --out {}",
+            tour.everything.file.with_extension("pftrace").display()
+        );
+        println!("                opens at https://ui.perfetto.dev");
         Ok(())
     }
 

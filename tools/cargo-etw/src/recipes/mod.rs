@@ -256,6 +256,8 @@ mod tests {
         // Its events describe themselves, and have no ids.
         assert!(text.contains("All events are self-describing"), "{text}");
         assert!(text.contains("etl dump trace.etl"), "{text}");
+        let timeline = "etl dump --format perfetto --out trace.pftrace trace.etl";
+        assert!(text.contains(timeline), "{text}");
         assert!(!text.contains("EventIdFilter"), "{text}");
     }
 

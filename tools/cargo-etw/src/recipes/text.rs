@@ -406,7 +406,13 @@ impl Recipes {
              powershell Get-WinEvent -Path {session}.etl -Oldest\n\
              wpa {session}.etl\n```\n\n\
              On any system, with this project's reader:\n\n```sh\n\
-             {reader} dump {option}{session}.etl\n```"
+             {reader} dump {option}{session}.etl\n\
+             {reader} dump {option}--format perfetto --out {session}.pftrace {session}.etl\n\
+             ```\n\n\
+             The second command writes a timeline. Open it at <https://ui.perfetto.dev>: the page reads\n\
+             the file in the browser and uploads nothing, and after the first visit it opens without\n\
+             a network as well. If the session also recorded the kernel's events, the timeline has\n\
+             scheduling, DPCs, ISRs, disks and samples beside the driver's events."
         )
     }
 }

@@ -9,6 +9,7 @@ use super::event::{Decoded, Frame, Keywords, Kind, Problem, Stack};
 use super::message;
 use super::payload::{Fields, Payload};
 use super::schema::Schema;
+use super::schemas;
 use super::traits::ProviderTraits;
 use crate::read::EventRef;
 use crate::record::{EventDescriptor, ext_type};
@@ -57,8 +58,12 @@ impl Description {
                 .map_err(|error| problems.push(Problem::Schema(error)))
                 .ok()
         });
+        let is_chunk = own_schema.is_none()
+            && definition.is_none()
+            && schemas::chunk_fields(&descriptor, event.user_data).is_some();
         let names = Names {
             provider,
+            definition,
             descriptor,
         };
         Self {
@@ -72,6 +77,7 @@ impl Description {
                 .as_ref()
                 .map(|schema| schema.event_name.clone())
                 .or_else(|| definition.and_then(EventDefinition::name))
+                .or_else(|| is_chunk.then(|| schemas::CHUNK_NAME.to_owned()))
                 .map(Arc::from),
             level_name: names.level(),
             group: traits.and_then(|traits| traits.group),
@@ -88,21 +94,33 @@ impl Description {
     /// Returns true if an event's user data cannot be decoded because nothing describes it.
     #[must_use]
     pub fn is_unknown(&self, event: &EventRef<'_>) -> bool {
-        self.schema.is_none() && !event.user_data.is_empty()
+        self.schema.is_none()
+            && !event.user_data.is_empty()
+            && schemas::chunk_fields(&event.descriptor, event.user_data).is_none()
     }
 
     /// Decodes an event of this kind.
     pub(super) fn decode(&self, event: &EventRef<'_>) -> Decoded {
-        let payload = self.schema.as_ref().map_or_else(
-            || Payload {
+        let chunk = match self.schema {
+            Some(_) => None,
+            None => schemas::chunk_fields(&event.descriptor, event.user_data),
+        };
+        let is_chunk = chunk.is_some();
+        let payload = match (&self.schema, chunk) {
+            (Some(schema), _) => schema.decode(event.user_data, event.pointer_size),
+            (None, Some(fields)) => Payload {
+                fields,
+                leftover: Vec::new(),
+                error: None,
+            },
+            (None, None) => Payload {
                 fields: Fields::new(),
                 leftover: event.user_data.to_vec(),
                 error: None,
             },
-            |schema| schema.decode(event.user_data, event.pointer_size),
-        );
+        };
         let mut problems = self.problems.clone();
-        if self.unknown && !event.user_data.is_empty() {
+        if self.unknown && !is_chunk && !event.user_data.is_empty() {
             problems.push(Problem::NoSchema);
         }
         problems.extend(payload.error.map(Problem::Payload));
@@ -132,6 +150,8 @@ impl Description {
             leftover: payload.leftover,
             problems,
             stack: stack(event),
+            process_name: None,
+            thread_name: None,
         }
     }
 }
@@ -163,6 +183,7 @@ fn stack(event: &EventRef<'_>) -> Option<Stack> {
 /// those that Windows predefines.
 struct Names<'a> {
     provider: Option<&'a Provider>,
+    definition: Option<&'a EventDefinition>,
     descriptor: EventDescriptor,
 }
 
@@ -200,6 +221,14 @@ impl Names<'_> {
                 names.push(known.text.into());
                 unnamed &= !known.value;
             }
+        }
+        // These names come without masks, so the bits that they stand for are not known.
+        let of_event = self.definition.map(|definition| &definition.keywords);
+        if let Some(of_event) = of_event.filter(|all| unnamed != 0 && !all.is_empty()) {
+            return Keywords {
+                names: Arc::clone(of_event),
+                unnamed: 0,
+            };
         }
         Keywords {
             names: names.into(),

@@ -56,6 +56,10 @@ pub struct Decoded {
     pub problems: Vec<Problem>,
     /// The call stack, if one was recorded.
     pub stack: Option<Stack>,
+    /// The file name of the process's image, if the trace's own events were searched for names.
+    pub process_name: Option<Arc<str>>,
+    /// The name of the thread, if it has one and names were searched.
+    pub thread_name: Option<Arc<str>>,
 }
 
 /// The form of the record from which an event was decoded.

@@ -11,6 +11,7 @@ mod event;
 mod message;
 mod payload;
 mod schema;
+pub mod schemas;
 mod tracelogging;
 mod traits;
 mod value;

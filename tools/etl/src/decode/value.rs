@@ -103,6 +103,20 @@ impl fmt::Display for Sid {
 }
 
 impl Value {
+    /// Returns about the number of bytes that the value occupies in memory.
+    pub(crate) fn size(&self) -> usize {
+        let content = match self {
+            Self::Text(text) => text.len(),
+            Self::Binary(bytes) => bytes.len(),
+            Self::Named { name, .. } => name.len(),
+            Self::Array(values) => values.iter().map(Self::size).sum(),
+            Self::Struct(members) => members.iter().map(|(_, value)| value.size()).sum(),
+            Self::Sid(sid) => size_of_val(&*sid.subauthorities),
+            _ => 0,
+        };
+        size_of::<Self>() + content
+    }
+
     /// Returns the value as it appears in a sentence: text without quotation marks.
     pub(crate) fn in_sentence(&self) -> String {
         match self {

@@ -1,4 +1,4 @@
-//! The headers of records of the kernel and of classic providers (ETL-10.1 to ETL-10.3).
+//! The headers of records of the kernel and of classic providers (ETL-14.1 to ETL-14.3).
 
 use etw_wire::Guid;
 

@@ -2,7 +2,7 @@
 //!
 //! [`decode()`] takes one record and needs nothing else: no file, no clock, no state. A kernel record
 //! names its event by a hook (group and opcode), a classic record by a class GUID and a type; both
-//! lead to the same tables, which state the fields by class, event and version (ETL-10).
+//! lead to the same tables, which state the fields by class, event and version (ETL-14).
 //!
 //! Numbers that depend on the pointer size are read with the size that the record's header states,
 //! and with the other one if only that consumes the record exactly. What no table describes stays
@@ -17,8 +17,10 @@ use std::sync::Arc;
 
 use etw_wire::Guid;
 
-use crate::decode::{Fields, Problem, Value};
+use crate::decode::{Decoded, Fields, Keywords, Kind, Problem, Value};
 use crate::read::PointerSize;
+use crate::record::EventDescriptor;
+use crate::time::Clock;
 pub use descriptor::{Class, Event, Field, Layout, Type};
 pub use header::{Form, Instance, RecordHeader, Wpp, wpp_flags};
 
@@ -73,6 +75,61 @@ impl Record {
     pub fn field(&self, name: &str) -> Option<&Value> {
         let (_, value) = self.fields.iter().find(|(known, _)| &**known == name)?;
         Some(value)
+    }
+
+    /// Returns the record as an event like any other. The caller knows the clock and the processor,
+    /// and `timestamp` is for records without a time of their own, as some WPP messages are.
+    ///
+    /// A process or thread that is not known is `u32::MAX`, as in the records of Windows. The class
+    /// is the provider. An event without a name is named after its opcode.
+    #[must_use]
+    pub fn into_decoded(self, clock: &Clock, processor: u16, timestamp: i64) -> Decoded {
+        let header = &self.header;
+        let timestamp = header.timestamp.unwrap_or(timestamp);
+        let kind = match (header.form, header.hook) {
+            (Form::Wpp, _) => Kind::Wpp,
+            (_, Some(hook)) => Kind::Kernel { hook },
+            (_, None) => Kind::Classic {
+                class: self.class,
+                opcode: header.opcode,
+            },
+        };
+        let unnamed = || format!("Opcode({})", header.opcode).into();
+        Decoded {
+            kind,
+            time: clock.to_file_time(timestamp),
+            timestamp,
+            processor,
+            process_id: self.process_id.unwrap_or(u32::MAX),
+            thread_id: self.thread_id.unwrap_or(u32::MAX),
+            provider: self.class,
+            provider_name: self.class_name.or_else(|| {
+                let [_, group] = header.hook?.to_le_bytes();
+                Some(format!("Kernel({group:#04x})").into())
+            }),
+            group: None,
+            descriptor: EventDescriptor {
+                id: header.message,
+                version: u8::try_from(header.version).unwrap_or(u8::MAX),
+                level: header.level,
+                opcode: header.opcode,
+                ..EventDescriptor::default()
+            },
+            event_name: Some(self.event_name.unwrap_or_else(unnamed)),
+            level_name: None,
+            keywords: Keywords::default(),
+            opcode_name: None,
+            task_name: None,
+            activity: Guid::from_u128(0),
+            related_activity: None,
+            message: None,
+            fields: self.fields,
+            leftover: self.leftover,
+            problems: self.problems,
+            stack: None,
+            process_name: None,
+            thread_name: None,
+        }
     }
 }
 

@@ -50,7 +50,7 @@ impl Attempt {
     }
 }
 
-/// The two readings of four zero bytes where a SID is expected (ETL-10.6).
+/// The two readings of four zero bytes where a SID is expected (ETL-14.6).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NoSid {
     /// The four bytes stand for no SID.
@@ -61,7 +61,7 @@ enum NoSid {
 
 /// Decodes a payload by the first layout and pointer size that fits exactly, or else by the one
 /// that fits best. The pointer size of the record's header is tried first: 32-bit headers have
-/// 64-bit payloads at times (ETL-10.5).
+/// 64-bit payloads at times (ETL-14.5).
 pub fn decode<'a>(
     layouts: &(impl Iterator<Item = &'a KnownLayout> + Clone),
     payload: &[u8],

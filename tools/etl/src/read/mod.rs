@@ -24,7 +24,7 @@ pub use file::TraceFile;
 pub use header::TraceHeader;
 pub use loaded::LoadedBuffer;
 pub use other::{Other, OtherKind};
-pub use record::RecordRef;
+pub use record::{RecordBuf, RecordRef};
 pub use records::Records;
 pub use trace::{Record, Trace};
 

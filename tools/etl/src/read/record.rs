@@ -32,6 +32,12 @@ impl<'a> RecordRef<'a> {
         self.clock.to_file_time(self.timestamp)
     }
 
+    /// Returns the clock of the trace.
+    #[must_use]
+    pub const fn clock(&self) -> &'a Clock {
+        self.clock
+    }
+
     /// Returns the size of the pointers on the machine or in the process that wrote the record, as
     /// the record's header type gives it.
     #[must_use]
@@ -74,5 +80,50 @@ impl<'a> RecordRef<'a> {
             processor: self.processor,
             timestamp,
         })
+    }
+}
+
+/// A record of any form with bytes of its own, so that it outlives its buffer.
+#[derive(Clone, Debug)]
+pub struct RecordBuf {
+    bytes: Box<[u8]>,
+    processor: u16,
+    buffer: u32,
+    offset: u64,
+    timestamp: i64,
+    clock: Clock,
+    form: Form,
+    user_data: usize,
+}
+
+impl RecordBuf {
+    /// Returns the record.
+    #[must_use]
+    pub fn get(&self) -> RecordRef<'_> {
+        RecordRef {
+            bytes: &self.bytes,
+            processor: self.processor,
+            buffer: self.buffer,
+            offset: self.offset,
+            timestamp: self.timestamp,
+            clock: &self.clock,
+            form: self.form,
+            user_data: self.user_data,
+        }
+    }
+}
+
+impl From<&RecordRef<'_>> for RecordBuf {
+    fn from(record: &RecordRef<'_>) -> Self {
+        Self {
+            bytes: record.bytes.into(),
+            processor: record.processor,
+            buffer: record.buffer,
+            offset: record.offset,
+            timestamp: record.timestamp,
+            clock: *record.clock,
+            form: record.form,
+            user_data: record.user_data,
+        }
     }
 }

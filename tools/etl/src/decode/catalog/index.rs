@@ -74,6 +74,7 @@ impl<'a> Texts<'a> {
                 },
                 symbol: event.symbol.clone(),
                 message: self.get(event.message).map(str::to_owned),
+                ..EventDefinition::default()
             };
             events.insert((event.id, event.version), definition);
         }

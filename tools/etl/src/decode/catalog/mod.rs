@@ -84,6 +84,24 @@ impl Catalog {
         }
     }
 
+    /// Adds what the catalog lacks of a provider: all of it, or single events and names.
+    pub(crate) fn complete(&mut self, provider: &Provider) {
+        let Some(known) = self.providers.get(&provider.guid) else {
+            self.insert(vec![provider.clone()]);
+            return;
+        };
+        let mut completed = Provider::clone(known);
+        completed.complete(provider);
+        let completed = Arc::new(completed);
+        // The provider may be there with its control GUID, too.
+        let known = Arc::clone(known);
+        for place in self.providers.values_mut() {
+            if Arc::ptr_eq(place, &known) {
+                *place = Arc::clone(&completed);
+            }
+        }
+    }
+
     /// Returns the provider with a GUID.
     #[must_use]
     pub fn provider(&self, guid: Guid) -> Option<&Provider> {

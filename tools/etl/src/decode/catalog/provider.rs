@@ -33,6 +33,8 @@ pub struct EventDefinition {
     pub symbol: Option<String>,
     /// The event's message, with `%1` to `%99` for the fields.
     pub message: Option<String>,
+    /// The names of the event's keywords, of a definition that does not tell their masks.
+    pub keywords: Arc<[Arc<str>]>,
 }
 
 impl EventDefinition {
@@ -49,6 +51,30 @@ impl EventDefinition {
 }
 
 impl Provider {
+    /// Adds the events and names of another description of the provider that this one lacks.
+    pub(super) fn complete(&mut self, other: &Self) {
+        if self.name.is_empty() {
+            self.name.clone_from(&other.name);
+        }
+        for (value, name) in &other.levels {
+            self.levels.entry(*value).or_insert_with(|| name.clone());
+        }
+        for (value, name) in &other.tasks {
+            self.tasks.entry(*value).or_insert_with(|| name.clone());
+        }
+        for (key, name) in &other.opcodes {
+            self.opcodes.entry(*key).or_insert_with(|| name.clone());
+        }
+        for (mask, name) in &other.keywords {
+            if !self.keywords.iter().any(|(known, _)| known == mask) {
+                self.keywords.push((*mask, name.clone()));
+            }
+        }
+        for (key, event) in &other.events {
+            self.events.entry(*key).or_insert_with(|| event.clone());
+        }
+    }
+
     /// Returns the event with an id and version.
     #[must_use]
     pub fn event(&self, id: u16, version: u8) -> Option<&EventDefinition> {

@@ -1,4 +1,4 @@
-//! The tables: the layouts of the kernel's events by class, event and version (ETL-10.4).
+//! The tables: the layouts of the kernel's events by class, event and version (ETL-14.4).
 //!
 //! The names are those of Microsoft's MOF classes, as far as these are published; the layouts are
 //! those that genuine records have.

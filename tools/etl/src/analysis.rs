@@ -1,0 +1,142 @@
+//! What a trace's own events say about its other events: names, places and stacks.
+//!
+//! A [`FirstPass`] over all events collects the tables. An [`Enricher`] then completes the events of
+//! a second pass, in a stream: it joins stacks, and fills in names where they are wanted.
+
+use std::io::{Read, Seek};
+
+use crate::decode::Decoded;
+use crate::kernel;
+use crate::names::{Names, Running};
+use crate::read::{OtherKind, ReadError, TraceFile};
+use crate::stacks::{Definitions, Joiner, StackCounts};
+use crate::symbols::Symbols;
+
+/// The tables that a first pass over a trace's events fills.
+#[derive(Clone, Debug, Default)]
+pub struct FirstPass {
+    /// Processes, threads and images.
+    pub names: Names,
+    /// The stacks that keys stand for.
+    pub definitions: Definitions,
+}
+
+impl FirstPass {
+    /// Returns empty tables.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a trace. Only kernel and classic events are decoded.
+    ///
+    /// # Errors
+    /// Returns [`ReadError::Io`] if the source cannot be read.
+    pub fn of<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
+        let clock = file.clock();
+        let mut tables = Self::new();
+        let mut records = file.records();
+        while let Some(record) = records.next()? {
+            let says_something = record.kind().is_some_and(|kind| match kind {
+                OtherKind::System { hook }
+                | OtherKind::CompactSystem { hook }
+                | OtherKind::PerfInfo { hook } => Self::needs(hook),
+                OtherKind::Classic { .. } => true,
+                OtherKind::ClassicInstance | OtherKind::Wpp | OtherKind::Unknown { .. } => false,
+            });
+            if says_something && let Some(decoded) = kernel::decode(record.bytes) {
+                tables.observe(&decoded.into_decoded(&clock, record.processor, record.timestamp));
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Returns true if events with a hook are those that the tables are made of: of processes,
+    /// threads, images and stacks.
+    const fn needs(hook: u16) -> bool {
+        let [opcode, group] = hook.to_le_bytes();
+        match group {
+            0x03 | 0x14 | 0x18 => true,
+            0x05 => matches!(opcode, 1..=4 | 0x48),
+            _ => false,
+        }
+    }
+
+    /// Notes what an event says. Only kernel and classic events say something, and the events
+    /// should come in the order of time.
+    pub fn observe(&mut self, event: &Decoded) {
+        self.names.observe(event);
+        self.definitions.observe(event);
+    }
+}
+
+/// Completes the events of a stream. `T` is what the caller keeps beside each event.
+#[derive(Debug)]
+pub struct Enricher<T> {
+    names: Names,
+    symbols: Symbols,
+    with_names: bool,
+    running: Running,
+    joiner: Joiner<T>,
+}
+
+impl<T> Enricher<T> {
+    /// Returns an enricher that joins stacks and gives their frames their images.
+    #[must_use]
+    pub fn new(first: FirstPass) -> Self {
+        Self {
+            names: first.names,
+            symbols: Symbols::new(),
+            with_names: false,
+            running: Running::new(),
+            joiner: Joiner::new(first.definitions),
+        }
+    }
+
+    /// Also fills in the names of processes and threads.
+    #[must_use]
+    pub const fn with_names(mut self) -> Self {
+        self.with_names = true;
+        self
+    }
+
+    /// Also names the functions of frames.
+    #[must_use]
+    pub fn with_symbols(mut self, symbols: Symbols) -> Self {
+        self.symbols = symbols;
+        self
+    }
+
+    /// Takes the next event in the order of time. [`pop`](Self::pop) then returns the events that
+    /// are complete.
+    pub fn push(&mut self, mut event: Decoded, beside: T) {
+        self.running.follow(&mut event);
+        self.joiner.push(event, beside);
+    }
+
+    /// Returns the oldest event, if it need not wait for its stack any longer.
+    pub fn pop(&mut self) -> Option<(Decoded, T)> {
+        let next = self.joiner.pop()?;
+        Some(self.complete(next))
+    }
+
+    /// Returns the oldest event, for the end of the stream.
+    pub fn drain(&mut self) -> Option<(Decoded, T)> {
+        let next = self.joiner.drain()?;
+        Some(self.complete(next))
+    }
+
+    /// Returns the counts of stacks so far.
+    #[must_use]
+    pub const fn stacks(&self) -> StackCounts {
+        self.joiner.counts()
+    }
+
+    fn complete(&self, (mut event, beside): (Decoded, T)) -> (Decoded, T) {
+        if self.with_names {
+            self.names.resolve(&mut event);
+        }
+        self.names.place_frames(&mut event, &self.symbols);
+        (event, beside)
+    }
+}

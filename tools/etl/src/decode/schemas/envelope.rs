@@ -1,0 +1,91 @@
+//! Puts the manifests of .NET's event sources together, which are in the trace in chunks
+//! (ETL-13.4).
+
+use crate::cursor::Cursor;
+
+/// The id, opcode and task of an event with a chunk.
+const ID: u16 = 0xFFFE;
+const OPCODE: u8 = 0xFE;
+/// `ManifestEnvelope.Format`: XML in UTF-8.
+const FORMAT: u8 = 1;
+/// `ManifestEnvelope.Magic`.
+const MAGIC: u8 = 0x5B;
+
+/// A part of a manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk<'a> {
+    pub version: (u8, u8),
+    pub total: u16,
+    pub number: u16,
+    pub bytes: &'a [u8],
+}
+
+/// Returns true if an event's id, opcode and task are those of a chunk.
+pub const fn is_chunk(id: u16, opcode: u8, task: u16) -> bool {
+    id == ID && opcode == OPCODE && task == ID
+}
+
+impl<'a> Chunk<'a> {
+    /// Reads the user data of an event.
+    pub fn parse(user_data: &'a [u8]) -> Option<Self> {
+        let mut c = Cursor::new(user_data);
+        let format = c.u8()?;
+        let version = (c.u8()?, c.u8()?);
+        let magic = c.u8()?;
+        let total = c.u16()?;
+        let number = c.u16()?;
+        let is_sound = format == FORMAT && magic == MAGIC && number < total;
+        is_sound.then(|| Self {
+            version,
+            total,
+            number,
+            bytes: c.rest(),
+        })
+    }
+}
+
+/// The chunks of a manifest that have been found.
+#[derive(Clone, Debug, Default)]
+pub struct Assembly {
+    version: (u8, u8),
+    chunks: Vec<Option<Vec<u8>>>,
+}
+
+impl Assembly {
+    /// Returns true if a chunk is present already, or is part of another manifest.
+    pub fn contradicts(&self, chunk: &Chunk<'_>) -> bool {
+        self.version != chunk.version
+            || self.chunks.len() != usize::from(chunk.total)
+            || self
+                .chunks
+                .get(usize::from(chunk.number))
+                .is_some_and(Option::is_some)
+    }
+
+    /// Returns an assembly without chunks, for the manifest of a chunk.
+    pub fn new(chunk: &Chunk<'_>) -> Self {
+        Self {
+            version: chunk.version,
+            chunks: vec![None; chunk.total.into()],
+        }
+    }
+
+    /// Adds a chunk.
+    pub fn add(&mut self, chunk: &Chunk<'_>) {
+        if let Some(place) = self.chunks.get_mut(usize::from(chunk.number)) {
+            *place = Some(chunk.bytes.to_vec());
+        }
+    }
+
+    /// Returns the bytes of memory that the chunks take.
+    pub fn cost(&self) -> usize {
+        let found: usize = self.chunks.iter().flatten().map(Vec::len).sum();
+        found.saturating_add(size_of_val(self.chunks.as_slice()))
+    }
+
+    /// Returns the manifest, if all chunks have been found.
+    pub fn whole(&self) -> Option<Vec<u8>> {
+        let chunks: Option<Vec<&Vec<u8>>> = self.chunks.iter().map(Option::as_ref).collect();
+        Some(chunks?.into_iter().flatten().copied().collect())
+    }
+}

@@ -1,0 +1,463 @@
+//! Reads `TRACE_EVENT_INFO` and `EVENT_MAP_INFO` (tdh.h), as they are in merged traces
+//! (ETL-13.2, ETL-13.3). The bytes are untrusted.
+
+use std::sync::Arc;
+
+use etw_wire::{Guid, InType};
+
+use crate::cursor::Cursor;
+use crate::decode::schema::{Count, Encoding, Field, Length, Presentation, ValueMap};
+use crate::record::EventDescriptor;
+
+/// A schema in a trace cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// The data ends within its fixed part.
+    #[error("it has {present} bytes; its fixed part takes {expected}")]
+    Short {
+        /// Bytes that are present.
+        present: usize,
+        /// Bytes of the fixed part, with the items that it counts.
+        expected: usize,
+    },
+    /// An offset of a string points outside the data, or the string has no end.
+    #[error(
+        "the offset {offset:#x} of the {what} does not lead to a string in its {present} bytes"
+    )]
+    Text {
+        /// The string.
+        what: &'static str,
+        /// Its offset.
+        offset: u32,
+        /// Bytes that are present.
+        present: usize,
+    },
+    /// A property refers to a property that does not exist or that it cannot refer to.
+    #[error("property {property} refers to property {index}; there are {count}")]
+    Index {
+        /// The number of the property.
+        property: usize,
+        /// The number that it refers to.
+        index: usize,
+        /// The number of properties.
+        count: usize,
+    },
+    /// Structures contain one another, or too many members.
+    #[error("its structures are nested too deeply or have too many members")]
+    Nesting,
+    /// The schema is for events of another kind.
+    #[error("it describes events of another source ({0}), not of a manifest")]
+    Source(u32),
+}
+
+/// `DecodingSource` of the events of manifests (`DecodingSourceXMLFile`).
+const SOURCE_MANIFEST: u32 = 0;
+/// The size of `TRACE_EVENT_INFO` without its properties.
+const EVENT_INFO: usize = 112;
+/// The size of `EVENT_PROPERTY_INFO`.
+const PROPERTY: usize = 24;
+/// The size of `EVENT_MAP_INFO` without its entries.
+const MAP_INFO: usize = 16;
+/// The size of `EVENT_MAP_ENTRY`.
+const MAP_ENTRY: usize = 8;
+/// The number of levels of structures; manifests have one.
+const MAX_DEPTH: usize = 4;
+/// The number of fields of an event with the members of its structures.
+const MAX_FIELDS: usize = 4096;
+
+/// `EVENT_PROPERTY_INFO.Flags`.
+mod property_flags {
+    /// A structure.
+    pub const STRUCT: u32 = 0x01;
+    /// The length is the value of another property.
+    pub const PARAM_LENGTH: u32 = 0x02;
+    /// The count is the value of another property.
+    pub const PARAM_COUNT: u32 = 0x04;
+    /// The count is fixed, also if it is 1.
+    pub const FIXED_COUNT: u32 = 0x20;
+}
+
+/// `EVENT_MAP_INFO.Flag`: a map of the kind that names bits.
+const MAP_BITMAP: u32 = 0x2;
+/// All kinds of maps: value map, bit map, pattern map, and three kinds of WBEM maps.
+const MAP_FLAGS: u32 = 0x3F;
+/// Kinds of maps whose entries are strings, not numbers: pattern maps and maps of WBEM strings.
+const MAP_OF_TEXTS: u32 = 0x4;
+
+/// An event that a `TRACE_EVENT_INFO` describes.
+#[derive(Clone, Debug, Default)]
+pub struct EventInfo {
+    pub provider: Guid,
+    pub descriptor: EventDescriptor,
+    pub provider_name: Option<Arc<str>>,
+    pub event_name: Option<Arc<str>>,
+    pub level: Option<Arc<str>>,
+    pub task: Option<Arc<str>>,
+    pub opcode: Option<Arc<str>>,
+    pub keywords: Vec<Arc<str>>,
+    pub message: Option<Arc<str>>,
+    pub fields: Vec<Field>,
+}
+
+/// A map, and its name.
+#[derive(Clone, Debug)]
+pub struct MapInfo {
+    pub name: Arc<str>,
+    pub map: ValueMap,
+}
+
+/// Returns the provider, id and version that a `TRACE_EVENT_INFO` describes.
+pub fn key(bytes: &[u8]) -> Option<(Guid, u16, u8)> {
+    let mut c = Cursor::new(bytes);
+    let provider = Guid::from_bytes(c.array()?);
+    c.take(16)?; // EventGuid
+    Some((provider, c.u16()?, c.u8()?))
+}
+
+/// The strings of a structure, by their offsets from its start.
+#[derive(Clone, Copy)]
+struct Texts<'a>(&'a [u8]);
+
+impl Texts<'_> {
+    /// Returns the string at an offset, without white space at its end: TDH appends a space to the
+    /// strings of manifests. Offset 0 stands for no string.
+    fn get(self, what: &'static str, offset: u32) -> Result<Option<Arc<str>>, SchemaError> {
+        if offset == 0 {
+            return Ok(None);
+        }
+        let (text, _) = self.at(what, offset)?;
+        let text = text.trim_end();
+        Ok((!text.is_empty()).then(|| text.into()))
+    }
+
+    /// Returns the strings at an offset, up to an empty one.
+    fn list(self, what: &'static str, offset: u32) -> Result<Vec<Arc<str>>, SchemaError> {
+        let mut all = Vec::new();
+        let mut next = offset;
+        while next != 0 {
+            let (text, bytes) = self.at(what, next)?;
+            let text = text.trim_end();
+            if text.is_empty() {
+                break;
+            }
+            all.push(text.into());
+            next = next.saturating_add(bytes);
+        }
+        Ok(all)
+    }
+
+    /// Returns the string at an offset, and its size with the NUL.
+    fn at(self, what: &'static str, offset: u32) -> Result<(String, u32), SchemaError> {
+        let error = SchemaError::Text {
+            what,
+            offset,
+            present: self.0.len(),
+        };
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let bytes = self.0.get(start..).ok_or_else(|| error.clone())?;
+        let units = bytes.as_chunks::<2>().0;
+        let length = units.iter().position(|unit| *unit == [0, 0]);
+        let units = length.and_then(|length| units.get(..length)).ok_or(error)?;
+        let units: Vec<u16> = units.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
+        let size = u32::try_from(2 * units.len() + 2).unwrap_or(u32::MAX);
+        Ok((String::from_utf16_lossy(&units), size))
+    }
+}
+
+/// Reads a `TRACE_EVENT_INFO`. `map` finds a map of a provider by its name.
+pub fn event_info(
+    bytes: &[u8],
+    map: &dyn Fn(Guid, &str) -> Option<Arc<ValueMap>>,
+) -> Result<EventInfo, SchemaError> {
+    let short = |expected| SchemaError::Short {
+        present: bytes.len(),
+        expected,
+    };
+    let mut c = Cursor::new(bytes);
+    let fixed = fixed_part(&mut c).ok_or_else(|| short(EVENT_INFO))?;
+    if fixed.source != SOURCE_MANIFEST {
+        return Err(SchemaError::Source(fixed.source));
+    }
+    let count = usize::try_from(fixed.properties).unwrap_or(usize::MAX);
+    let expected = count.saturating_mul(PROPERTY).saturating_add(EVENT_INFO);
+    let properties = c
+        .take(expected - EVENT_INFO)
+        .ok_or_else(|| short(expected))?
+        .chunks_exact(PROPERTY);
+    let properties: Option<Vec<Property>> = properties.map(Property::parse).collect();
+    let properties = properties.unwrap_or_default();
+    let texts = Texts(bytes);
+    let names: Result<Vec<Arc<str>>, SchemaError> = properties
+        .iter()
+        .map(|property| {
+            Ok(texts
+                .get("property's name", property.name)?
+                .unwrap_or_default())
+        })
+        .collect();
+    let list = Properties {
+        all: &properties,
+        names: names?,
+        texts,
+        provider: fixed.provider,
+        map,
+    };
+    let top = usize::try_from(fixed.top_level).unwrap_or(usize::MAX);
+    let mut left = MAX_FIELDS;
+    let fields = list.fields(0, top, MAX_DEPTH, &mut left)?;
+    Ok(EventInfo {
+        provider: fixed.provider,
+        descriptor: fixed.descriptor,
+        provider_name: texts.get("provider's name", fixed.provider_name)?,
+        event_name: texts.get("event's name", fixed.event_name)?,
+        level: texts.get("level's name", fixed.level)?,
+        task: texts.get("task's name", fixed.task)?,
+        opcode: texts.get("opcode's name", fixed.opcode)?,
+        keywords: texts.list("keywords' names", fixed.keywords)?,
+        message: texts.get("message", fixed.message)?,
+        fields,
+    })
+}
+
+/// The members of `TRACE_EVENT_INFO` before its properties. The names are offsets.
+struct Fixed {
+    provider: Guid,
+    descriptor: EventDescriptor,
+    source: u32,
+    provider_name: u32,
+    level: u32,
+    keywords: u32,
+    task: u32,
+    opcode: u32,
+    message: u32,
+    event_name: u32,
+    properties: u32,
+    top_level: u32,
+}
+
+fn fixed_part(c: &mut Cursor<'_>) -> Option<Fixed> {
+    let provider = Guid::from_bytes(c.array()?);
+    c.take(16)?; // EventGuid, of events without a manifest
+    let descriptor = EventDescriptor {
+        id: c.u16()?,
+        version: c.u8()?,
+        channel: c.u8()?,
+        level: c.u8()?,
+        opcode: c.u8()?,
+        task: c.u16()?,
+        keyword: c.u64()?,
+    };
+    let source = c.u32()?;
+    let provider_name = c.u32()?;
+    let level = c.u32()?;
+    c.u32()?; // ChannelNameOffset
+    let keywords = c.u32()?;
+    let task = c.u32()?;
+    let opcode = c.u32()?;
+    let message = c.u32()?;
+    c.take(12)?; // ProviderMessageOffset, BinaryXMLOffset, BinaryXMLSize
+    let event_name = c.u32()?;
+    c.u32()?; // EventAttributesOffset
+    let properties = c.u32()?;
+    let top_level = c.u32()?;
+    c.u32()?; // Flags
+    Some(Fixed {
+        provider,
+        descriptor,
+        source,
+        provider_name,
+        level,
+        keywords,
+        task,
+        opcode,
+        message,
+        event_name,
+        properties,
+        top_level,
+    })
+}
+
+/// `EVENT_PROPERTY_INFO`.
+struct Property {
+    flags: u32,
+    name: u32,
+    /// The encoding, or the number of a structure's first member.
+    first: u16,
+    /// The presentation, or the number of a structure's members.
+    second: u16,
+    map: u32,
+    count: u16,
+    length: u16,
+    tags: u32,
+}
+
+impl Property {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut c = Cursor::new(bytes);
+        Some(Self {
+            flags: c.u32()?,
+            name: c.u32()?,
+            first: c.u16()?,
+            second: c.u16()?,
+            map: c.u32()?,
+            count: c.u16()?,
+            length: c.u16()?,
+            tags: c.u32()? & 0x0FFF_FFFF,
+        })
+    }
+
+    const fn has(&self, flag: u32) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// The properties of an event.
+struct Properties<'a> {
+    all: &'a [Property],
+    names: Vec<Arc<str>>,
+    texts: Texts<'a>,
+    provider: Guid,
+    map: &'a dyn Fn(Guid, &str) -> Option<Arc<ValueMap>>,
+}
+
+impl Properties<'_> {
+    /// Returns the fields of a range of properties. Ends before a field whose size nothing tells.
+    fn fields(
+        &self,
+        start: usize,
+        count: usize,
+        depth: usize,
+        left: &mut usize,
+    ) -> Result<Vec<Field>, SchemaError> {
+        let depth = depth.checked_sub(1).ok_or(SchemaError::Nesting)?;
+        let end = start.saturating_add(count);
+        let range = self.all.get(start..end).ok_or(SchemaError::Index {
+            property: start,
+            index: end,
+            count: self.all.len(),
+        })?;
+        let mut fields = Vec::new();
+        for (number, property) in (start..).zip(range) {
+            *left = left.checked_sub(1).ok_or(SchemaError::Nesting)?;
+            let Some(field) = self.field(number, property, depth, left)? else {
+                break;
+            };
+            fields.push(field);
+        }
+        Ok(fields)
+    }
+
+    fn name(&self, property: usize, index: u16) -> Result<Arc<str>, SchemaError> {
+        let index = usize::from(index);
+        let name = self.names.get(index).cloned();
+        name.ok_or(SchemaError::Index {
+            property,
+            index,
+            count: self.names.len(),
+        })
+    }
+
+    fn field(
+        &self,
+        number: usize,
+        property: &Property,
+        depth: usize,
+        left: &mut usize,
+    ) -> Result<Option<Field>, SchemaError> {
+        let name = self.names.get(number).cloned().unwrap_or_default();
+        let count = if property.has(property_flags::PARAM_COUNT) {
+            Count::Field(self.name(number, property.count)?)
+        } else if property.has(property_flags::FIXED_COUNT) || property.count > 1 {
+            Count::Fixed(property.count)
+        } else {
+            Count::Scalar
+        };
+        if property.has(property_flags::STRUCT) {
+            let (start, members) = (property.first.into(), property.second.into());
+            return Ok(Some(Field {
+                name,
+                in_type: InType::Struct.into(),
+                out_type: Presentation::Default,
+                count,
+                length: Length::Natural,
+                tags: property.tags,
+                map: None,
+                fields: self.fields(start, members, depth, left)?,
+            }));
+        }
+        let in_type = encoding(property.first);
+        let out_type = u8::try_from(property.second);
+        let out_type = out_type.map_or(Presentation::Default, Presentation::from_winmeta);
+        let is_sized = matches!(
+            in_type,
+            Encoding::Known(InType::UnicodeString | InType::AnsiString | InType::Binary)
+        );
+        let length = if property.has(property_flags::PARAM_LENGTH) {
+            Length::Field(self.name(number, property.length)?)
+        } else if is_sized && property.length != 0 {
+            Length::Fixed(property.length)
+        } else if in_type == Encoding::Known(InType::Binary) {
+            if out_type != Presentation::Ipv6 {
+                return Ok(None);
+            }
+            Length::Fixed(16)
+        } else {
+            Length::Natural
+        };
+        let map = self.texts.get("map's name", property.map)?;
+        Ok(Some(Field {
+            name,
+            in_type,
+            out_type,
+            count,
+            length,
+            tags: property.tags,
+            map: map.and_then(|name| (self.map)(self.provider, &name)),
+            fields: Vec::new(),
+        }))
+    }
+}
+
+/// Returns the encoding with a code of TDH, which has further codes for counted strings.
+fn encoding(code: u16) -> Encoding {
+    match code {
+        300 => InType::CountedUnicodeString.into(),
+        301 => InType::CountedAnsiString.into(),
+        _ => Encoding::from_code(u8::try_from(code).unwrap_or(u8::MAX)),
+    }
+}
+
+/// Reads an `EVENT_MAP_INFO`. Returns `None` for a map from texts, which no field of an event uses.
+pub fn map_info(bytes: &[u8]) -> Result<Option<MapInfo>, SchemaError> {
+    let short = |expected| SchemaError::Short {
+        present: bytes.len(),
+        expected,
+    };
+    let mut c = Cursor::new(bytes);
+    let mut word = || c.u32().ok_or_else(|| short(MAP_INFO));
+    let (name, flags, count) = (word()?, word()?, word()?);
+    let value_type = word()?;
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let expected = count.saturating_mul(MAP_ENTRY).saturating_add(MAP_INFO);
+    let entries = c.take(expected - MAP_INFO).ok_or_else(|| short(expected))?;
+    let texts = Texts(bytes);
+    let name = texts.get("map's name", name)?.unwrap_or_default();
+    let is_text = flags & MAP_OF_TEXTS != 0 || value_type != 0;
+    if flags == 0 || flags & !MAP_FLAGS != 0 || is_text {
+        return Ok(None);
+    }
+    let mut map = ValueMap {
+        bits: flags & MAP_BITMAP != 0,
+        entries: Vec::with_capacity(count),
+    };
+    for entry in entries.as_chunks::<MAP_ENTRY>().0 {
+        let mut entry = Cursor::new(entry);
+        let (Some(text), Some(value)) = (entry.u32(), entry.u32()) else {
+            continue; // not reached: an entry has two words
+        };
+        if let Some(text) = texts.get("map entry's text", text)? {
+            map.entries.push((value, text));
+        }
+    }
+    Ok(Some(MapInfo { name, map }))
+}

@@ -1,0 +1,460 @@
+//! The schemas that a trace contains itself.
+//!
+//! xperf and `PerfView` write what the system knows of the events into a trace when they merge it
+//! (`TRACE_EVENT_INFO`, `EVENT_MAP_INFO`), and .NET's event sources write their manifests. A
+//! [`Collector`] takes the records of a trace, in any order, and gathers them for a [`Catalog`].
+//! Memory is bounded: what exceeds the limit is counted.
+
+mod envelope;
+mod event_info;
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use etw_manifest::{ManifestError, Skipped, read_lenient};
+use etw_wire::Guid;
+
+use super::catalog::{Catalog, EventDefinition, Provider};
+use super::payload::Fields;
+use super::schema::{Schema, ValueMap};
+use super::value::Value;
+use crate::cursor::Cursor;
+use crate::layout;
+use crate::read::parse_event;
+use crate::record::EventDescriptor;
+
+use envelope::{Assembly, Chunk, is_chunk};
+use event_info::EventInfo;
+pub use event_info::SchemaError;
+
+/// The class of the classic events that hold schemas.
+pub const METADATA_CLASS: Guid = Guid::from_u128(0xbbcc_f6c1_6cd1_48c4_80ff_8394_82e3_7671);
+/// The type of an event that holds a `TRACE_EVENT_INFO`.
+const EVENT_INFO: u8 = 32;
+/// The type of an event that holds a provider's GUID and an `EVENT_MAP_INFO`.
+const MAP_INFO: u8 = 33;
+
+/// The largest total size in bytes of the schemas of a trace.
+const MAX_BYTES: usize = 16 << 20;
+/// The largest number of defects that are listed.
+const MAX_DEFECTS: usize = 32;
+
+/// Returns the fields of an event that holds a part of an event source's manifest.
+pub(super) fn chunk_fields(descriptor: &EventDescriptor, user_data: &[u8]) -> Option<Fields> {
+    if !is_chunk(descriptor.id, descriptor.opcode, descriptor.task) {
+        return None;
+    }
+    let chunk = Chunk::parse(user_data)?;
+    let text = String::from_utf8_lossy(chunk.bytes).into_owned();
+    Some(vec![
+        ("MajorVersion".into(), Value::UInt(chunk.version.0.into())),
+        ("MinorVersion".into(), Value::UInt(chunk.version.1.into())),
+        ("TotalChunks".into(), Value::UInt(chunk.total.into())),
+        ("ChunkNumber".into(), Value::UInt(chunk.number.into())),
+        ("Data".into(), Value::Text(text)),
+    ])
+}
+
+/// The name of an event that holds a part of an event source's manifest.
+pub(super) const CHUNK_NAME: &str = "ManifestData";
+
+/// A schema in a trace that is not used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Defect {
+    /// The schema of an event is damaged.
+    #[error("the trace's schema of event {id} version {version} of provider {provider}: {why}")]
+    Event {
+        /// The provider.
+        provider: Guid,
+        /// The event's id.
+        id: u16,
+        /// The event's version.
+        version: u8,
+        /// The damage.
+        why: SchemaError,
+    },
+    /// A map is damaged.
+    #[error("a map in the trace: {0}")]
+    Map(SchemaError),
+    /// The manifest of an event source is damaged.
+    #[error("the trace's manifest of provider {provider} in process {process}: {why}")]
+    Manifest {
+        /// The provider.
+        provider: Guid,
+        /// The process that wrote the manifest.
+        process: u32,
+        /// The damage.
+        why: ManifestError,
+    },
+    /// A part of an event source's manifest is not used.
+    #[error("the trace's manifest of provider {provider} in process {process}: {why}")]
+    Part {
+        /// The provider.
+        provider: Guid,
+        /// The process that wrote the manifest.
+        process: u32,
+        /// The part.
+        why: Skipped,
+    },
+    /// Chunks of an event source's manifest are missing.
+    #[error(
+        "the trace's manifest of provider {provider} in process {process} is incomplete: chunks are \
+         missing"
+    )]
+    Incomplete {
+        /// The provider.
+        provider: Guid,
+        /// The process that wrote the manifest.
+        process: u32,
+    },
+}
+
+/// What a trace's schemas amount to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events that are described by themselves.
+    pub events: usize,
+    /// Maps.
+    pub maps: usize,
+    /// Manifests of event sources.
+    pub manifests: usize,
+    /// Schemas that are left out because their total size exceeds the limit.
+    pub dropped: usize,
+    /// Schemas that are damaged, or that contain parts that cannot be used.
+    pub defective: usize,
+}
+
+/// Gathers the schemas of a trace.
+#[derive(Debug, Default)]
+pub struct Collector {
+    /// By provider, event id and version, the first `TRACE_EVENT_INFO`.
+    events: HashMap<(Guid, u16, u8), Vec<u8>>,
+    /// `EVENT_MAP_INFO`, each with the provider's GUID if one precedes it.
+    maps: HashSet<Vec<u8>>,
+    /// By provider and process, the incomplete manifest.
+    pending: HashMap<(Guid, u32), Assembly>,
+    /// Complete manifests, with the provider and the process of the first one.
+    manifests: HashMap<Vec<u8>, (Guid, u32)>,
+    bytes: usize,
+    dropped: usize,
+}
+
+impl Collector {
+    /// Returns a collector without schemas.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a record: its header and payload, without padding. Ignores records that hold no
+    /// schema.
+    pub fn record(&mut self, record: &[u8]) {
+        let Some(&[_, _, header_type, layout::MARKER]) = record.first_chunk::<4>() else {
+            return;
+        };
+        match header_type {
+            0x0A | 0x14 => self.classic(record),
+            layout::HEADER_EVENT32 | layout::HEADER_EVENT64 => self.event(record),
+            _ => {}
+        }
+    }
+
+    fn classic(&mut self, record: &[u8]) {
+        let mut c = Cursor::new(record);
+        let (Some(_), Some(opcode), Some(_)) = (c.take(4), c.u8(), c.take(19)) else {
+            return;
+        };
+        if c.array().map(Guid::from_bytes) == Some(METADATA_CLASS) {
+            let payload = record.get(layout::CLASSIC_HEADER..).unwrap_or_default();
+            self.metadata(opcode, payload);
+        }
+    }
+
+    fn event(&mut self, record: &[u8]) {
+        let mut c = Cursor::new(record);
+        let at = |c: &mut Cursor<'_>| {
+            c.take(24)?;
+            let provider = Guid::from_bytes(c.array()?);
+            let id = c.u16()?;
+            c.take(3)?; // version, channel, level
+            Some((provider, id, c.u8()?, c.u16()?))
+        };
+        let Some((provider, id, opcode, task)) = at(&mut c) else {
+            return;
+        };
+        let is_metadata = provider == METADATA_CLASS;
+        if !is_metadata && !is_chunk(id, opcode, task) {
+            return;
+        }
+        let Some(record) = parse_event(record) else {
+            return;
+        };
+        if is_metadata {
+            self.metadata(opcode, &record.user_data);
+        } else if let Some(chunk) = Chunk::parse(&record.user_data) {
+            self.chunk((provider, record.process_id), &chunk);
+        }
+    }
+
+    fn metadata(&mut self, opcode: u8, payload: &[u8]) {
+        match opcode {
+            EVENT_INFO => {
+                let Some(key) = event_info::key(payload) else {
+                    return;
+                };
+                if !self.events.contains_key(&key) && self.has_room(payload.len()) {
+                    self.events.insert(key, payload.to_vec());
+                }
+            }
+            MAP_INFO if !self.maps.contains(payload) && self.has_room(payload.len()) => {
+                self.maps.insert(payload.to_vec());
+            }
+            _ => {}
+        }
+    }
+
+    fn chunk(&mut self, key: (Guid, u32), chunk: &Chunk<'_>) {
+        let before = self.pending.get(&key).map_or(0, Assembly::cost);
+        let starts = self
+            .pending
+            .get(&key)
+            .is_none_or(|pending| pending.contradicts(chunk));
+        if starts {
+            // An incomplete manifest that is written again is replaced.
+            self.bytes = self.bytes.saturating_sub(before);
+            self.pending.remove(&key);
+            let assembly = Assembly::new(chunk);
+            if self.has_room(assembly.cost()) {
+                self.pending.insert(key, assembly);
+            }
+        }
+        if !self.has_room(chunk.bytes.len()) {
+            return;
+        }
+        let Some(assembly) = self.pending.get_mut(&key) else {
+            return;
+        };
+        assembly.add(chunk);
+        if let Some(whole) = assembly.whole() {
+            self.bytes = self.bytes.saturating_sub(assembly.cost());
+            self.pending.remove(&key);
+            if !self.manifests.contains_key(&whole) && self.has_room(whole.len()) {
+                self.manifests.insert(whole, key);
+            }
+        }
+    }
+
+    /// Counts bytes, or a dropped schema if they exceed the limit.
+    const fn has_room(&mut self, bytes: usize) -> bool {
+        let total = self.bytes.saturating_add(bytes);
+        if total > MAX_BYTES {
+            self.dropped = self.dropped.saturating_add(1);
+            return false;
+        }
+        self.bytes = total;
+        true
+    }
+
+    /// Reads the schemas that were gathered.
+    #[must_use]
+    pub fn finish(self) -> Schemas {
+        let mut schemas = Schemas {
+            counts: Counts {
+                dropped: self.dropped,
+                ..Counts::default()
+            },
+            ..Schemas::default()
+        };
+        let mut maps = Maps::default();
+        for payload in &self.maps {
+            match maps.add(payload) {
+                Ok(added) => schemas.counts.maps += usize::from(added),
+                Err(why) => schemas.defect(Defect::Map(why)),
+            }
+        }
+        let mut providers: HashMap<Guid, Provider> = HashMap::new();
+        for ((provider, id, version), payload) in &self.events {
+            match event_info::event_info(payload, &|guid, name| maps.get(guid, name)) {
+                Ok(info) => {
+                    schemas.counts.events += 1;
+                    add_event(providers.entry(info.provider).or_default(), info);
+                }
+                Err(why) => schemas.defect(Defect::Event {
+                    provider: *provider,
+                    id: *id,
+                    version: *version,
+                    why,
+                }),
+            }
+        }
+        let mut manifests: Vec<_> = self.manifests.into_iter().collect();
+        // The result depends only on the trace.
+        manifests.sort_unstable();
+        for (xml, (provider, process)) in manifests {
+            match read_lenient(&String::from_utf8_lossy(&xml)) {
+                Ok(lenient) => {
+                    schemas.counts.manifests += 1;
+                    for why in lenient.skipped {
+                        schemas.defect(Defect::Part {
+                            provider,
+                            process,
+                            why,
+                        });
+                    }
+                    schemas.manifests.add_model(&lenient.manifest);
+                }
+                Err(why) => schemas.defect(Defect::Manifest {
+                    provider,
+                    process,
+                    why,
+                }),
+            }
+        }
+        let mut incomplete: Vec<_> = self.pending.into_keys().collect();
+        incomplete.sort_unstable();
+        for (provider, process) in incomplete {
+            // Manifests that were written again are incomplete only if the trace ends in between.
+            schemas.defect(Defect::Incomplete { provider, process });
+        }
+        schemas.defects.sort_by_cached_key(ToString::to_string);
+        schemas.providers = providers.into_values().collect();
+        schemas
+    }
+}
+
+/// The maps of a trace, by provider and name.
+#[derive(Default)]
+struct Maps(HashMap<(Option<Guid>, Arc<str>), Arc<ValueMap>>);
+
+impl Maps {
+    /// Adds a map: a provider's GUID and an `EVENT_MAP_INFO`, or an `EVENT_MAP_INFO` alone. Returns
+    /// true if a field can use it.
+    fn add(&mut self, payload: &[u8]) -> Result<bool, SchemaError> {
+        let with_provider = payload.split_first_chunk::<16>();
+        let with_provider = with_provider.map(|(guid, map)| {
+            let guid = Guid::from_bytes(*guid);
+            (Some(guid), event_info::map_info(map))
+        });
+        let (provider, map) = match with_provider {
+            Some((guid, Ok(map))) => (guid, Ok(map)),
+            other => match (event_info::map_info(payload), other) {
+                (Ok(map), _) => (None, Ok(map)),
+                (Err(_), Some((guid, error))) => (guid, error),
+                (Err(error), None) => (None, Err(error)),
+            },
+        };
+        let Some(info) = map? else {
+            return Ok(false);
+        };
+        self.0.insert((provider, info.name), Arc::new(info.map));
+        Ok(true)
+    }
+
+    fn get(&self, provider: Guid, name: &str) -> Option<Arc<ValueMap>> {
+        let of = |provider| self.0.get(&(provider, name.into())).cloned();
+        of(Some(provider)).or_else(|| of(None))
+    }
+}
+
+/// The opcodes that providers define.
+const OWN_OPCODES: std::ops::RangeInclusive<u8> = 10..=239;
+/// The first level that providers define.
+const FIRST_OWN_LEVEL: u8 = 16;
+
+/// Adds an event to its provider.
+fn add_event(provider: &mut Provider, info: EventInfo) {
+    provider.guid = info.provider;
+    if let Some(name) = info.provider_name
+        && provider.name.is_empty()
+    {
+        name.as_ref().clone_into(&mut provider.name);
+    }
+    let descriptor = info.descriptor;
+    if let Some(level) = info.level
+        && descriptor.level >= FIRST_OWN_LEVEL
+    {
+        provider.levels.entry(descriptor.level).or_insert(level);
+    }
+    if let Some(task) = info.task
+        && descriptor.task != 0
+    {
+        provider.tasks.entry(descriptor.task).or_insert(task);
+    }
+    if let Some(opcode) = info.opcode
+        && OWN_OPCODES.contains(&descriptor.opcode)
+    {
+        let key = (descriptor.task, descriptor.opcode);
+        provider.opcodes.entry(key).or_insert(opcode);
+    }
+    let definition = EventDefinition {
+        schema: Schema {
+            event_name: info.event_name.as_deref().unwrap_or_default().to_owned(),
+            tags: 0,
+            fields: info.fields.into(),
+        },
+        symbol: None,
+        message: info.message.as_deref().map(str::to_owned),
+        keywords: info.keywords.into(),
+    };
+    provider
+        .events
+        .insert((descriptor.id, descriptor.version), definition);
+}
+
+/// The schemas of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Schemas {
+    providers: Vec<Provider>,
+    manifests: Catalog,
+    counts: Counts,
+    defects: Vec<Defect>,
+}
+
+impl Schemas {
+    /// Adds the schemas to a catalog, which keeps what it has: loaded manifests and images are
+    /// stronger.
+    pub fn add_to(&self, catalog: &mut Catalog) {
+        for provider in &self.providers {
+            catalog.complete(provider);
+        }
+        for provider in self.manifests.providers() {
+            catalog.complete(provider);
+        }
+    }
+
+    /// Returns the numbers of schemas.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Returns the first defects; [`Counts::defective`] is their number.
+    #[must_use]
+    pub fn defects(&self) -> &[Defect] {
+        &self.defects
+    }
+
+    fn defect(&mut self, defect: Defect) {
+        self.counts.defective += 1;
+        if self.defects.len() < MAX_DEFECTS {
+            self.defects.push(defect);
+        }
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} events, {} maps, {} manifests",
+            self.events, self.maps, self.manifests
+        )?;
+        for (count, what) in [(self.dropped, "left out"), (self.defective, "defective")] {
+            if count != 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        Ok(())
+    }
+}

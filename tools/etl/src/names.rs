@@ -1,0 +1,484 @@
+//! Names for the numbers in events: processes, threads, and the images that addresses lie in.
+//!
+//! [`Names`] is filled by a first pass over a trace, with the kernel's own events about processes,
+//! threads and images. A number is reused after its owner has ended, so every entry has an interval
+//! of the session's clock.
+//!
+//! The tables are bounded: what exceeds [`Names::MAX_ENTRIES`] is counted and not stored.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::decode::{Decoded, Kind, Value};
+use crate::kernel;
+use crate::symbols::{SymbolId, Symbols};
+
+/// The process whose images are those of the kernel; the idle process has some of them as well.
+const SYSTEM: u32 = 4;
+const IDLE: u32 = 0;
+
+/// The time for which a number has an owner, as readings of the session's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// The first reading.
+    pub from: i64,
+    /// The last reading.
+    pub to: i64,
+}
+
+impl Interval {
+    const ALWAYS: Self = Self {
+        from: i64::MIN,
+        to: i64::MAX,
+    };
+
+    const fn contains(self, time: i64) -> bool {
+        self.from <= time && time <= self.to
+    }
+}
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// The interval in which the process id belongs to it.
+    pub interval: Interval,
+    /// The file name of its image, such as `sample.exe`.
+    pub image: Arc<str>,
+    /// The command line; empty if the event does not have it.
+    pub command_line: Arc<str>,
+    /// The process that started it.
+    pub parent: u32,
+}
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// The interval in which the thread id belongs to it.
+    pub interval: Interval,
+    /// Its process.
+    pub process: u32,
+    /// Its name, if it has one.
+    pub name: Option<Arc<str>>,
+}
+
+/// An image in the memory of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// The interval in which it is loaded.
+    pub interval: Interval,
+    /// The address of its first byte.
+    pub base: u64,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its path.
+    pub path: Arc<str>,
+    /// `TimeDateStamp` of its header.
+    pub time_date_stamp: u32,
+}
+
+impl Image {
+    /// Returns the part of the path after the last backslash.
+    #[must_use]
+    pub fn file_name(&self) -> &str {
+        self.path.rsplit(['\\', '/']).next().unwrap_or(&self.path)
+    }
+}
+
+/// Names by process id, thread id and address.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    processes: HashMap<u32, Vec<Process>>,
+    threads: HashMap<u32, Vec<Thread>>,
+    images: HashMap<u32, Space>,
+    symbols: HashMap<(u32, u64), SymbolId>,
+    entries: usize,
+    dropped: u64,
+}
+
+/// The images of a process.
+#[derive(Clone, Debug, Default)]
+struct Space {
+    by_base: BTreeMap<u64, Vec<Image>>,
+    /// The size of the largest image.
+    largest: u64,
+}
+
+/// The events by which an object begins and ends, which have the same opcodes for processes and
+/// threads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Begin,
+    End,
+    /// The object exists at the start or the end of the trace.
+    Exists,
+}
+
+impl Change {
+    const fn of(opcode: u8) -> Option<Self> {
+        match opcode {
+            1 => Some(Self::Begin),
+            2 | 0x27 => Some(Self::End),
+            3 | 4 => Some(Self::Exists),
+            _ => None,
+        }
+    }
+}
+
+/// An owner of a number for an interval.
+trait Owner {
+    fn interval(&mut self) -> &mut Interval;
+}
+
+impl Owner for Process {
+    fn interval(&mut self) -> &mut Interval {
+        &mut self.interval
+    }
+}
+
+impl Owner for Thread {
+    fn interval(&mut self) -> &mut Interval {
+        &mut self.interval
+    }
+}
+
+impl Owner for Image {
+    fn interval(&mut self) -> &mut Interval {
+        &mut self.interval
+    }
+}
+
+/// Notes the beginning, the end or the existence of an owner. Returns true if it is a new entry.
+fn note<T: Owner>(owners: &mut Vec<T>, change: Change, time: i64, mut new: T) -> bool {
+    let current = owners
+        .iter_mut()
+        .rev()
+        .find_map(|owner| owner.interval().contains(time).then_some(owner));
+    match (change, current) {
+        (Change::Begin, current) => {
+            // The end of the owner before it was lost.
+            if let Some(current) = current {
+                current.interval().to = time.saturating_sub(1).max(current.interval().from);
+            }
+            *new.interval() = Interval {
+                from: time,
+                to: i64::MAX,
+            };
+        }
+        (Change::End, Some(current)) => {
+            current.interval().to = time;
+            return false;
+        }
+        (Change::Exists, Some(_)) => return false,
+        (Change::End | Change::Exists, None) => {
+            let before = owners.last_mut().map(|last| last.interval().to);
+            *new.interval() = Interval {
+                from: before.map_or(i64::MIN, |before| before.saturating_add(1)),
+                to: if change == Change::End {
+                    time
+                } else {
+                    i64::MAX
+                },
+            };
+        }
+    }
+    owners.push(new);
+    true
+}
+
+/// Returns the value of a field.
+fn field<'a>(event: &'a Decoded, name: &str) -> Option<&'a Value> {
+    let (_, value) = event.fields.iter().find(|(known, _)| &**known == name)?;
+    Some(value)
+}
+
+/// Returns the number in a field.
+fn number(event: &Decoded, name: &str) -> Option<u64> {
+    match field(event, name)? {
+        Value::UInt(value)
+        | Value::Hex(value)
+        | Value::Pointer(value)
+        | Value::ProcessId(value)
+        | Value::ThreadId(value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// Returns the process or thread id in a field.
+fn id(event: &Decoded, name: &str) -> Option<u32> {
+    number(event, name)?.try_into().ok()
+}
+
+/// Returns the text in a field.
+fn text(event: &Decoded, name: &str) -> Option<Arc<str>> {
+    match field(event, name)? {
+        Value::Text(text) => Some(text.as_str().into()),
+        _ => None,
+    }
+}
+
+impl Names {
+    /// The most processes, threads, images and symbol identities that are stored.
+    pub const MAX_ENTRIES: usize = 400_000;
+
+    /// Returns tables without entries.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the number of entries that did not fit.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Returns true if there is no entry.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// Notes what an event says about processes, threads and images. Events of other kinds change
+    /// nothing. The events should come in the order of time.
+    pub fn observe(&mut self, event: &Decoded) {
+        let opcode = event.descriptor.opcode;
+        let class = match event.kind {
+            Kind::Kernel { .. } | Kind::Classic { .. } => event.provider_name.as_deref(),
+            Kind::Event | Kind::Wpp => None,
+        };
+        let noted = match class {
+            Some("Process") => self.process_event(event, opcode),
+            Some("Thread") => self.thread_event(event, opcode),
+            Some("Image") => self.image_event(event, opcode),
+            Some("ImageId") => self.symbol_event(event),
+            _ => None,
+        };
+        if noted == Some(true) {
+            self.entries += 1;
+        }
+    }
+
+    /// Returns true if another entry fits, and counts one that does not.
+    fn has_room(&mut self) -> bool {
+        let fits = self.entries < Self::MAX_ENTRIES;
+        self.dropped += u64::from(!fits);
+        fits
+    }
+
+    fn process_event(&mut self, event: &Decoded, opcode: u8) -> Option<bool> {
+        let change = Change::of(opcode)?;
+        let process = id(event, "ProcessId")?;
+        let new = Process {
+            interval: Interval::ALWAYS,
+            image: text(event, "ImageFileName")?,
+            command_line: text(event, "CommandLine").unwrap_or_default(),
+            parent: id(event, "ParentId").unwrap_or_default(),
+        };
+        if !self.has_room() {
+            return None;
+        }
+        let owners = self.processes.entry(process).or_default();
+        Some(note(owners, change, event.timestamp, new))
+    }
+
+    fn thread_event(&mut self, event: &Decoded, opcode: u8) -> Option<bool> {
+        if opcode == 0x48 {
+            let thread = id(event, "ThreadId")?;
+            let name = text(event, "ThreadName");
+            let mut owners = self.threads.get_mut(&thread)?.iter_mut().rev();
+            let owner = owners.find(|owner| owner.interval.contains(event.timestamp))?;
+            owner.name = name;
+            return None;
+        }
+        let change = Change::of(opcode)?;
+        let thread = id(event, "TThreadId")?;
+        let new = Thread {
+            interval: Interval::ALWAYS,
+            process: id(event, "ProcessId")?,
+            name: text(event, "ThreadName").filter(|name| !name.is_empty()),
+        };
+        if !self.has_room() {
+            return None;
+        }
+        let owners = self.threads.entry(thread).or_default();
+        Some(note(owners, change, event.timestamp, new))
+    }
+
+    fn image_event(&mut self, event: &Decoded, opcode: u8) -> Option<bool> {
+        let change = match opcode {
+            0x0a => Change::Begin,
+            2 => Change::End,
+            3 | 4 => Change::Exists,
+            _ => return None,
+        };
+        let base = number(event, "ImageBase")?;
+        let size = number(event, "ImageSize")?;
+        let new = Image {
+            interval: Interval::ALWAYS,
+            base,
+            size,
+            path: text(event, "FileName")?,
+            time_date_stamp: id(event, "TimeDateStamp").unwrap_or_default(),
+        };
+        let process = id(event, "ProcessId").unwrap_or(event.process_id);
+        if !self.has_room() {
+            return None;
+        }
+        let space = self.images.entry(process).or_default();
+        space.largest = space.largest.max(size);
+        let owners = space.by_base.entry(base).or_default();
+        Some(note(owners, change, event.timestamp, new))
+    }
+
+    fn symbol_event(&mut self, event: &Decoded) -> Option<bool> {
+        let base = number(event, "ImageBase")?;
+        let process = id(event, "ProcessId")?;
+        let Value::Guid(guid) = field(event, "GuidSig")? else {
+            return None;
+        };
+        let symbols = SymbolId {
+            guid: *guid,
+            age: id(event, "Age")?,
+            pdb: text(event, "PdbFileName")?,
+        };
+        if !self.has_room() {
+            return None;
+        }
+        Some(self.symbols.insert((process, base), symbols).is_none())
+    }
+
+    /// Returns the process that had an id at a time.
+    #[must_use]
+    pub fn process(&self, id: u32, time: i64) -> Option<&Process> {
+        let mut owners = self.processes.get(&id)?.iter().rev();
+        owners.find(|owner| owner.interval.contains(time))
+    }
+
+    /// Returns the thread that had an id at a time.
+    #[must_use]
+    pub fn thread(&self, id: u32, time: i64) -> Option<&Thread> {
+        let mut owners = self.threads.get(&id)?.iter().rev();
+        owners.find(|owner| owner.interval.contains(time))
+    }
+
+    /// Returns the image in which an address lies, for a process at a time. The kernel's images are
+    /// visible to all processes.
+    #[must_use]
+    pub fn image(&self, process: u32, address: u64, time: i64) -> Option<&Image> {
+        self.image_of(process, address, time)
+            .map(|(_, image)| image)
+    }
+
+    /// Returns the identity of the symbols of the image in which an address lies.
+    #[must_use]
+    pub fn symbols(&self, process: u32, address: u64, time: i64) -> Option<&SymbolId> {
+        let (owner, image) = self.image_of(process, address, time)?;
+        [owner, process, IDLE, SYSTEM]
+            .iter()
+            .find_map(|process| self.symbols.get(&(*process, image.base)))
+    }
+
+    fn image_of(&self, process: u32, address: u64, time: i64) -> Option<(u32, &Image)> {
+        [process, SYSTEM, IDLE].into_iter().find_map(|owner| {
+            let space = self.images.get(&owner)?;
+            let lowest = address.saturating_sub(space.largest);
+            let image = space
+                .by_base
+                .range(lowest..=address)
+                .rev()
+                .flat_map(|(_, images)| images.iter().rev())
+                .find(|image| address - image.base < image.size && image.interval.contains(time))?;
+            Some((owner, image))
+        })
+    }
+
+    /// Returns an address as its image and the offset in it, such as `driver.sys+0x1a2c`.
+    #[must_use]
+    pub fn place(&self, process: u32, address: u64, time: i64) -> Option<String> {
+        let image = self.image(process, address, time)?;
+        let offset = address - image.base;
+        Some(format!("{}+{offset:#x}", image.file_name()))
+    }
+
+    /// Fills in the names of an event's process and thread, and the process if only the thread is
+    /// known.
+    pub fn resolve(&self, event: &mut Decoded) {
+        let time = event.timestamp;
+        if let Some(thread) = self.thread(event.thread_id, time) {
+            if event.process_id == u32::MAX {
+                event.process_id = thread.process;
+            }
+            event.thread_name.clone_from(&thread.name);
+        }
+        if let Some(process) = self.process(event.process_id, time) {
+            event.process_name = Some(Arc::clone(&process.image));
+        }
+    }
+
+    /// Fills in the places of the frames of an event's stack: image and offset, or image and
+    /// function with the offset in it, such as `driver.sys!DriverEntry+0x10`.
+    pub fn place_frames(&self, event: &mut Decoded, symbols: &Symbols) {
+        let Some(stack) = &mut event.stack else {
+            return;
+        };
+        let time = event.timestamp;
+        let process = if event.process_id == u32::MAX {
+            let thread = self.thread(event.thread_id, time);
+            thread.map_or(u32::MAX, |thread| thread.process)
+        } else {
+            event.process_id
+        };
+        for frame in &mut stack.frames {
+            let Some(image) = self.image(process, frame.address, time) else {
+                continue;
+            };
+            let name = image.file_name();
+            let offset = frame.address - image.base;
+            let function = if symbols.is_empty() {
+                None
+            } else {
+                let id = self.symbols(process, frame.address, time);
+                symbols.function(name, id, offset)
+            };
+            let place = function.map_or_else(
+                || format!("{name}+{offset:#x}"),
+                |function| format!("{name}!{function}"),
+            );
+            frame.place = Some(place.into());
+        }
+    }
+}
+
+/// The threads that run on the processors, for events whose records name no thread.
+///
+/// A performance record is written by whoever runs on its processor, which the last context switch
+/// says.
+#[derive(Clone, Debug, Default)]
+pub struct Running {
+    by_processor: HashMap<u16, u32>,
+}
+
+impl Running {
+    /// Returns a state in which no thread is known to run.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Notes a context switch, and gives an event without a thread the one that runs on its
+    /// processor. The events must come in the order of time.
+    pub fn follow(&mut self, event: &mut Decoded) {
+        let Kind::Kernel { hook } = event.kind else {
+            return;
+        };
+        if hook == kernel::hook::CSWITCH {
+            if let Some(thread) = id(event, "NewThreadId") {
+                self.by_processor.insert(event.processor, thread);
+            }
+        } else if event.thread_id == u32::MAX
+            && let Some(thread) = self.by_processor.get(&event.processor)
+        {
+            event.thread_id = *thread;
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Activities: the lanes of their spans, and the places that related activities point to.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use etw_wire::Guid;
+
+use super::packets::Packets;
+use super::tracks::{Track, Tracks};
+
+/// The number of activities whose last place is remembered at least.
+const MAX_PLACES: usize = 32_768;
+/// The most sets of lanes.
+const MAX_SETS: usize = 4096;
+
+/// The lanes of a process's activities of one provider.
+pub type Set = (u32, Guid);
+
+/// The free lanes of activities. A lane belongs to the spans of one activity and task, which are
+/// nested, until the outermost one has ended.
+#[derive(Debug, Default)]
+pub struct ActivityLanes {
+    free: HashMap<Set, Vec<u64>>,
+}
+
+impl ActivityLanes {
+    /// Returns a lane that is free.
+    pub fn take<W: Write>(
+        &mut self,
+        set: Set,
+        provider: &str,
+        tracks: &mut Tracks,
+        packets: &mut Packets<W>,
+    ) -> io::Result<u64> {
+        if let Some(track) = self.free.get_mut(&set).and_then(Vec::pop) {
+            return Ok(track);
+        }
+        let (process, _) = set;
+        let process = tracks.of(Track::Process(process), packets)?;
+        tracks.add(process, &format!("{provider} activities"), None, packets)
+    }
+
+    /// Gives a lane back.
+    pub fn give_back(&mut self, set: Set, track: u64) {
+        if self.free.len() >= MAX_SETS && !self.free.contains_key(&set) {
+            // New lanes have the same names: a timeline shows them together.
+            self.free.clear();
+        }
+        self.free.entry(set).or_default().push(track);
+    }
+}
+
+/// The place of an activity: the track on which a related activity finds it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    pub track: u64,
+    /// The number of the activity's spans that are open.
+    pub open: u32,
+}
+
+/// The last places of activities. Old ones are forgotten.
+#[derive(Debug, Default)]
+pub struct Places {
+    new: HashMap<Guid, Place>,
+    old: HashMap<Guid, Place>,
+}
+
+impl Places {
+    /// Returns the place of an activity.
+    pub fn get(&self, activity: &Guid) -> Option<Place> {
+        self.new
+            .get(activity)
+            .or_else(|| self.old.get(activity))
+            .copied()
+    }
+
+    /// Sets the place of an activity.
+    pub fn set(&mut self, activity: Guid, place: Place) {
+        if self.new.len() >= MAX_PLACES {
+            self.old = std::mem::take(&mut self.new);
+        }
+        self.new.insert(activity, place);
+    }
+}

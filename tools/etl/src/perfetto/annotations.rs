@@ -1,0 +1,157 @@
+//! Debug annotations: an event's fields, with their types.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::intern::{Interned, Table};
+use super::schema::annotation;
+use super::wire::Message;
+use crate::decode::{Fields, Value};
+
+/// The depth from which values are written as text. Readers of protocol buffers limit the depth of
+/// messages.
+const MAX_DEPTH: usize = 24;
+
+/// The number of fields up to which all pairs of names are compared.
+const FEW: usize = 16;
+
+/// Adds the fields of an event to a message, each as an annotation in the field `number`. A
+/// repeated name gets a number, so that no value is hidden.
+pub fn add_fields(to: &mut Message<'_>, number: u32, fields: &Fields, interned: &mut Interned) {
+    let numbered = numbered(fields);
+    for (at, (name, value)) in fields.iter().enumerate() {
+        let unique = numbered.as_ref().and_then(|names| names.get(at));
+        let name = unique.map_or(&**name, String::as_str);
+        let iid = interned.text(Table::AnnotationName, name);
+        to.message(number, |entry| {
+            entry.uint(annotation::NAME_IID, iid);
+            add_value(entry, value, 0);
+        });
+    }
+}
+
+/// Returns distinct names for fields of which some have the same name: `x`, `x#2`. Returns `None` if
+/// all names are distinct already.
+fn numbered(fields: &[(Arc<str>, Value)]) -> Option<Vec<String>> {
+    let distinct = if fields.len() <= FEW {
+        let earlier = |at| fields.iter().take(at).map(|(name, _)| name);
+        !(0..)
+            .zip(fields)
+            .any(|(at, (name, _))| earlier(at).any(|other| other == name))
+    } else {
+        let names: HashSet<&str> = fields.iter().map(|(name, _)| &**name).collect();
+        names.len() == fields.len()
+    };
+    if distinct {
+        return None;
+    }
+    let mut used: HashSet<String> = fields.iter().map(|(name, _)| name.to_string()).collect();
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let mut names = Vec::with_capacity(fields.len());
+    for (name, _) in fields {
+        let seen = seen.entry(name).or_default();
+        *seen += 1;
+        let mut unique = name.to_string();
+        while *seen > 1 {
+            unique = format!("{name}#{seen}");
+            if used.insert(unique.clone()) {
+                break;
+            }
+            *seen += 1;
+        }
+        names.push(unique);
+    }
+    Some(names)
+}
+
+/// Adds an annotation whose text repeats.
+pub fn add_repeated(
+    to: &mut Message<'_>,
+    number: u32,
+    name: &str,
+    text: &str,
+    interned: &mut Interned,
+) {
+    let name = interned.text(Table::AnnotationName, name);
+    let text = interned.text(Table::AnnotationText, text);
+    to.message(number, |entry| {
+        entry.uint(annotation::NAME_IID, name);
+        entry.uint(annotation::STRING_VALUE_IID, text);
+    });
+}
+
+/// Adds an annotation with a value.
+pub fn add(
+    to: &mut Message<'_>,
+    number: u32,
+    name: &str,
+    interned: &mut Interned,
+    value: impl FnOnce(&mut Message<'_>),
+) {
+    let name = interned.text(Table::AnnotationName, name);
+    to.message(number, |entry| {
+        entry.uint(annotation::NAME_IID, name);
+        value(entry);
+    });
+}
+
+/// Adds a value to its annotation.
+fn add_value(to: &mut Message<'_>, value: &Value, depth: usize) {
+    match value {
+        Value::Bool(truth) => to.uint(annotation::BOOL_VALUE, u64::from(*truth)),
+        Value::Int(number) => to.int(annotation::INT_VALUE, *number),
+        Value::UInt(number) | Value::ProcessId(number) | Value::ThreadId(number) => {
+            to.uint(annotation::UINT_VALUE, *number);
+        }
+        Value::Port(port) => to.uint(annotation::UINT_VALUE, u64::from(*port)),
+        Value::Win32Error(code) => to.uint(annotation::UINT_VALUE, u64::from(*code)),
+        // A pointer is shown in hexadecimal.
+        Value::Hex(number) | Value::Pointer(number) => {
+            to.uint(annotation::POINTER_VALUE, *number);
+        }
+        Value::NtStatus(code) | Value::HResult(code) => {
+            to.uint(annotation::POINTER_VALUE, u64::from(*code));
+        }
+        Value::Float(number) => to.double(annotation::DOUBLE_VALUE, f64::from(*number)),
+        Value::Double(number) => to.double(annotation::DOUBLE_VALUE, *number),
+        Value::Text(text) => to.text(annotation::STRING_VALUE, text),
+        Value::Array(values) if !values.is_empty() && depth < MAX_DEPTH => {
+            for value in values {
+                to.message(annotation::ARRAY_VALUES, |entry| {
+                    add_value(entry, value, depth + 1);
+                });
+            }
+        }
+        Value::Struct(members) if !members.is_empty() && depth < MAX_DEPTH => {
+            let numbered = numbered(members);
+            for (at, (name, value)) in members.iter().enumerate() {
+                let unique = numbered.as_ref().and_then(|names| names.get(at));
+                to.message(annotation::DICT_ENTRIES, |entry| {
+                    entry.text(annotation::NAME, unique.map_or(&**name, String::as_str));
+                    add_value(entry, value, depth + 1);
+                });
+            }
+        }
+        Value::Named { value, name } => {
+            to.message(annotation::DICT_ENTRIES, |entry| {
+                entry.text(annotation::NAME, "value");
+                entry.uint(annotation::UINT_VALUE, *value);
+            });
+            to.message(annotation::DICT_ENTRIES, |entry| {
+                entry.text(annotation::NAME, "name");
+                entry.text(annotation::STRING_VALUE, name);
+            });
+        }
+        Value::Null
+        | Value::Binary(_)
+        | Value::Guid(_)
+        | Value::FileTime(_)
+        | Value::SystemTime(_)
+        | Value::Sid(_)
+        | Value::Ipv4(_)
+        | Value::Ipv6(_)
+        | Value::SocketAddress(_)
+        | Value::Array(_)
+        | Value::Struct(_) => to.text(annotation::STRING_VALUE, &value.to_string()),
+    }
+}

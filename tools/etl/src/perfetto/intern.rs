@@ -1,0 +1,194 @@
+//! Interned data: texts and call stacks that packets refer to by number.
+//!
+//! The tables are bounded. When they are full they are cleared, and the next packet says so
+//! (`SEQ_INCREMENTAL_STATE_CLEARED`). Numbers are not used again, because readers cache what they
+//! stand for.
+
+use std::collections::HashMap;
+
+use super::schema::interned;
+use super::wire::Message;
+use crate::decode::Stack;
+
+/// The number of entries in all tables from which they are cleared.
+const MAX_ENTRIES: usize = 32_768;
+/// The bytes of all texts and stacks from which the tables are cleared.
+const MAX_BYTES: usize = 4 << 20;
+
+/// The tables of texts.
+#[derive(Clone, Copy, Debug)]
+pub enum Table {
+    Category,
+    EventName,
+    AnnotationName,
+    AnnotationText,
+    Correlation,
+    Function,
+    MappingPath,
+}
+
+impl Table {
+    const fn field(self) -> u32 {
+        match self {
+            Self::Category => interned::EVENT_CATEGORIES,
+            Self::EventName => interned::EVENT_NAMES,
+            Self::AnnotationName => interned::DEBUG_ANNOTATION_NAMES,
+            Self::AnnotationText => interned::DEBUG_ANNOTATION_STRING_VALUES,
+            Self::Correlation => interned::CORRELATION_ID_STR,
+            Self::Function => interned::FUNCTION_NAMES,
+            Self::MappingPath => interned::MAPPING_PATHS,
+        }
+    }
+}
+
+/// The number of variants of [`Table`].
+const TABLES: usize = 7;
+
+/// The interned data of a sequence.
+#[derive(Debug, Default)]
+pub struct Interned {
+    texts: [HashMap<Box<str>, u64>; TABLES],
+    /// Mappings by the number of their path.
+    mappings: HashMap<u64, u64>,
+    /// Frames by the numbers of their mapping and function, and by their offset.
+    frames: HashMap<(u64, u64, u64), u64>,
+    /// Call stacks by the numbers of their frames.
+    stacks: HashMap<Box<[u64]>, u64>,
+    last: u64,
+    entries: usize,
+    bytes: usize,
+    /// The encoded entries since the last packet.
+    new: Vec<u8>,
+}
+
+impl Interned {
+    /// Returns true if the tables should be cleared before the next packet.
+    pub const fn is_full(&self) -> bool {
+        self.entries >= MAX_ENTRIES || self.bytes >= MAX_BYTES
+    }
+
+    /// Forgets all entries, but not the numbers that were used.
+    pub fn clear(&mut self) {
+        *self = Self {
+            last: self.last,
+            ..Self::default()
+        };
+    }
+
+    /// Returns the encoded entries since the last call.
+    pub fn take_new(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.new)
+    }
+
+    /// Returns true if there are entries that no packet contains yet.
+    pub const fn has_new(&self) -> bool {
+        !self.new.is_empty()
+    }
+
+    /// Returns the number of a text.
+    pub fn text(&mut self, table: Table, text: &str) -> u64 {
+        let [category, event, name, value, correlation, function, path] = &mut self.texts;
+        let known = match table {
+            Table::Category => category,
+            Table::EventName => event,
+            Table::AnnotationName => name,
+            Table::AnnotationText => value,
+            Table::Correlation => correlation,
+            Table::Function => function,
+            Table::MappingPath => path,
+        };
+        if let Some(iid) = known.get(text) {
+            return *iid;
+        }
+        self.last += 1;
+        let iid = self.last;
+        known.insert(text.into(), iid);
+        self.entries += 1;
+        self.bytes += text.len();
+        Message::new(&mut self.new).message(table.field(), |entry| {
+            entry.uint(interned::IID, iid);
+            entry.text(interned::TEXT, text);
+        });
+        iid
+    }
+
+    /// Returns the number of a stack, or `None` if the stack has no frames.
+    pub fn stack(&mut self, stack: &Stack) -> Option<u64> {
+        // Perfetto wants the outermost frame first.
+        let frames: Box<[u64]> = stack
+            .frames
+            .iter()
+            .rev()
+            .map(|frame| self.frame(frame.address, frame.place.as_deref()))
+            .collect();
+        if frames.is_empty() {
+            return None;
+        }
+        if let Some(iid) = self.stacks.get(&frames) {
+            return Some(*iid);
+        }
+        self.last += 1;
+        let iid = self.last;
+        self.entries += 1;
+        self.bytes += size_of_val(&*frames);
+        Message::new(&mut self.new).message(interned::CALLSTACKS, |entry| {
+            entry.uint(interned::IID, iid);
+            for frame in &frames {
+                entry.uint(interned::CALLSTACK_FRAME_IDS, *frame);
+            }
+        });
+        self.stacks.insert(frames, iid);
+        Some(iid)
+    }
+
+    /// Returns the number of a frame. `place` is an image and an offset, such as
+    /// `driver.sys+0x1a2c`.
+    fn frame(&mut self, address: u64, place: Option<&str>) -> u64 {
+        let (image, offset) = place
+            .and_then(split)
+            .unwrap_or_else(|| (place.unwrap_or("(no image)"), address));
+        let path = self.text(Table::MappingPath, image);
+        let function = match place {
+            Some(place) => self.text(Table::Function, place),
+            None => self.text(Table::Function, &format!("{address:#x}")),
+        };
+        let mapping = self.mapping(path);
+        let key = (mapping, function, offset);
+        if let Some(iid) = self.frames.get(&key) {
+            return *iid;
+        }
+        self.last += 1;
+        let iid = self.last;
+        self.frames.insert(key, iid);
+        self.entries += 1;
+        Message::new(&mut self.new).message(interned::FRAMES, |entry| {
+            entry.uint(interned::IID, iid);
+            entry.uint(interned::FRAME_FUNCTION_NAME_ID, function);
+            entry.uint(interned::FRAME_MAPPING_ID, mapping);
+            entry.uint(interned::FRAME_REL_PC, offset);
+        });
+        iid
+    }
+
+    /// Returns the number of the mapping of an image.
+    fn mapping(&mut self, path: u64) -> u64 {
+        if let Some(iid) = self.mappings.get(&path) {
+            return *iid;
+        }
+        self.last += 1;
+        let iid = self.last;
+        self.mappings.insert(path, iid);
+        self.entries += 1;
+        Message::new(&mut self.new).message(interned::MAPPINGS, |entry| {
+            entry.uint(interned::IID, iid);
+            entry.uint(interned::MAPPING_PATH_STRING_IDS, path);
+        });
+        iid
+    }
+}
+
+/// Splits an image and an offset.
+fn split(place: &str) -> Option<(&str, u64)> {
+    let (image, offset) = place.rsplit_once("+0x")?;
+    Some((image, u64::from_str_radix(offset, 16).ok()?))
+}

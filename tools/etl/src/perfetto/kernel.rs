@@ -1,0 +1,345 @@
+//! The forms that the kernel's own events have in a timeline.
+
+use super::lanes::Lanes;
+use super::schema::{etw, sample};
+use super::wire::Message;
+use crate::decode::{Decoded, Kind, Value};
+
+/// The most processors that Perfetto accepts.
+const MAX_PROCESSORS: u16 = 1024;
+/// From this address on, code of 64-bit Windows belongs to the kernel.
+const KERNEL_SPACE: u64 = 0xFFFF_8000_0000_0000;
+/// Below this address, code belongs to a process, on every Windows.
+const USER_SPACE: u64 = 0x8000_0000;
+
+/// The form of a kernel event.
+#[derive(Debug)]
+pub enum Form {
+    /// An event that Perfetto's schema has: the number and the encoded fields of its message.
+    Etw(u32, Vec<u8>),
+    /// An interval that ends with the event.
+    Interval(Lanes, Begin),
+    /// A sample of the program counter.
+    Sample {
+        /// The address of the code that ran.
+        address: u64,
+    },
+    /// A fact about a process or a thread, besides the event itself.
+    Fact(Fact),
+}
+
+/// The beginning of an interval.
+#[derive(Clone, Copy, Debug)]
+pub enum Begin {
+    /// A reading of the session's clock.
+    Clock(i64),
+    /// Ticks of the performance counter before the event.
+    Ticks(u64),
+}
+
+/// A fact about a process or a thread.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// A process with its image's name and its command line. `started` is true if it did not exist
+    /// before.
+    Process {
+        id: u32,
+        name: String,
+        command_line: String,
+        started: bool,
+    },
+    /// A process has ended.
+    ProcessEnded(u32),
+    /// A thread, with its name if it has one.
+    Thread {
+        process: u32,
+        id: u32,
+        name: String,
+        started: bool,
+    },
+    /// A thread has ended.
+    ThreadEnded { process: u32, id: u32 },
+}
+
+/// Returns the form of a kernel event. `None` stands for an instant: the event has no other form,
+/// or misses the fields that the form needs.
+pub fn form(event: &Decoded) -> Option<Form> {
+    let Kind::Kernel { hook } = event.kind else {
+        return None;
+    };
+    let fields = Reader(event);
+    match hook {
+        0x0524 => fields
+            .switch()
+            .map(|message| Form::Etw(etw::C_SWITCH, message)),
+        0x0532 => fields
+            .ready()
+            .map(|message| Form::Etw(etw::READY_THREAD, message)),
+        0x0F42 | 0x0F44 | 0x0F45 => fields.interrupt(Lanes::Dpc(event.processor)),
+        0x0F32 | 0x0F43 => fields.interrupt(Lanes::Isr(event.processor)),
+        0x0F2E => Some(Form::Sample {
+            address: fields.number("InstructionPointer")?,
+        }),
+        0x010A => fields.disk(Lanes::DiskReads),
+        0x010B => fields.disk(Lanes::DiskWrites),
+        0x010E => fields.disk(Lanes::DiskFlushes),
+        0x0440..=0x0450 => fields.file(hook),
+        0x0301..=0x0304 | 0x030B | 0x0327 => fields.process(hook).map(Form::Fact),
+        0x0501..=0x0504 | 0x0548 => fields.thread(hook).map(Form::Fact),
+        _ => None,
+    }
+}
+
+/// Returns true if a kernel event is one for which [`form`] exists.
+pub const fn is_special(event: &Decoded) -> bool {
+    matches!(
+        event.kind,
+        Kind::Kernel {
+            hook: 0x0524 | 0x0532 | 0x0F32 | 0x0F42..=0x0F45 | 0x0F2E | 0x010A | 0x010B | 0x010E
+                | 0x0440..=0x044D | 0x044F | 0x0450
+        }
+    )
+}
+
+/// Returns the id of a thread in a field.
+pub fn thread_field(event: &Decoded, name: &str) -> Option<u32> {
+    Reader(event).narrow(name)
+}
+
+/// Returns the mode of the processor at an address, if the address tells it.
+pub const fn mode(address: u64) -> Option<u64> {
+    if address >= KERNEL_SPACE {
+        Some(sample::MODE_KERNEL)
+    } else if address < USER_SPACE || address > u32::MAX as u64 {
+        Some(sample::MODE_USER)
+    } else {
+        None
+    }
+}
+
+/// Reads the fields of an event.
+struct Reader<'a>(&'a Decoded);
+
+impl Reader<'_> {
+    fn value(&self, name: &str) -> Option<&Value> {
+        let (_, value) = self.0.fields.iter().find(|(known, _)| &**known == name)?;
+        Some(value)
+    }
+
+    /// Returns a number; a negative one as its two's complement.
+    fn number(&self, name: &str) -> Option<u64> {
+        match self.value(name)? {
+            Value::UInt(number)
+            | Value::Hex(number)
+            | Value::Pointer(number)
+            | Value::ProcessId(number)
+            | Value::ThreadId(number)
+            | Value::Named { value: number, .. } => Some(*number),
+            Value::NtStatus(number) | Value::Win32Error(number) => Some(u64::from(*number)),
+            Value::Int(number) => Some(number.cast_unsigned()),
+            _ => None,
+        }
+    }
+
+    fn signed(&self, name: &str) -> Option<i64> {
+        self.number(name).map(u64::cast_signed)
+    }
+
+    fn narrow(&self, name: &str) -> Option<u32> {
+        self.number(name)
+            .and_then(|number| u32::try_from(number).ok())
+    }
+
+    fn text(&self, name: &str) -> String {
+        match self.value(name) {
+            Some(Value::Text(text)) => text.clone(),
+            _ => String::new(),
+        }
+    }
+
+    /// Encodes a message of the processor's own events.
+    fn message(&self, content: impl FnOnce(&mut Message<'_>) -> Option<()>) -> Option<Vec<u8>> {
+        // The message has no place for bytes without a field.
+        let complete = self.0.problems.is_empty() && self.0.leftover.is_empty();
+        if !complete || self.0.processor >= MAX_PROCESSORS {
+            return None;
+        }
+        let mut out = Vec::new();
+        content(&mut Message::new(&mut out))?;
+        Some(out)
+    }
+
+    /// Encodes a `CSwitchEtwEvent`.
+    fn switch(&self) -> Option<Vec<u8>> {
+        self.message(|to| {
+            to.uint(1, u64::from(self.narrow("NewThreadId")?));
+            to.uint(2, u64::from(self.narrow("OldThreadId")?));
+            for (number, name) in [(3, "NewThreadPriority"), (4, "OldThreadPriority")] {
+                if let Some(priority) = self.signed(name) {
+                    to.sint(number, priority);
+                }
+            }
+            if let Some(state) = self.narrow("PreviousCState") {
+                to.uint(5, u64::from(state));
+            }
+            // The reason and the mode as numbers: Perfetto reads no other form of the reason.
+            for (number, name) in [(11, "OldThreadWaitReason"), (12, "OldThreadWaitMode")] {
+                if let Some(value) = self.signed(name) {
+                    to.int(number, value);
+                }
+            }
+            match self.signed("OldThreadState")? {
+                state @ 0..=7 => to.int(8, state),
+                state => to.sint(13, state),
+            }
+            if let Some(processor) = self.signed("OldThreadWaitIdealProcessor") {
+                to.sint(9, processor);
+            }
+            if let Some(time) = self.narrow("NewThreadWaitTime") {
+                to.uint(10, u64::from(time));
+            }
+            Some(())
+        })
+    }
+
+    /// Encodes a `ReadyThreadEtwEvent`.
+    fn ready(&self) -> Option<Vec<u8>> {
+        self.message(|to| {
+            to.uint(1, u64::from(self.narrow("TThreadId")?));
+            if let Some(reason) = self.signed("AdjustReason") {
+                to.int(5, reason);
+            }
+            if let Some(increment) = self.signed("AdjustIncrement") {
+                to.sint(3, increment);
+            }
+            if let Some(flag) = self.signed("Flag") {
+                to.int(6, flag);
+            }
+            Some(())
+        })
+    }
+
+    fn interrupt(&self, lanes: Lanes) -> Option<Form> {
+        let begin = Begin::Clock(self.signed("InitialTime")?);
+        Some(Form::Interval(lanes, begin))
+    }
+
+    fn disk(&self, lanes: fn(u32) -> Lanes) -> Option<Form> {
+        let begin = Begin::Ticks(self.number("HighResResponseTime")?);
+        Some(Form::Interval(lanes(self.narrow("DiskNumber")?), begin))
+    }
+
+    /// Encodes the message of an event about an operation on a file. The operations of Perfetto's
+    /// schema are those of the classes `FileIo_Create`, `FileIo_ReadWrite` and so on.
+    fn file(&self, hook: u16) -> Option<Form> {
+        const ADDRESSES: [&str; 3] = ["IrpPtr", "FileObject", "FileKey"];
+        let [opcode, _] = hook.to_le_bytes();
+        let opcode = u64::from(opcode);
+        // Fields whose numbers are consecutive, from `first`.
+        let add = |to: &mut Message<'_>, first: u32, names: &[&str]| {
+            for (number, name) in (first..).zip(names) {
+                if let Some(value) = self.number(name) {
+                    to.uint(number, value);
+                }
+            }
+        };
+        // Without the request's address, Perfetto cannot find the end of the operation.
+        let of_request = |content: &dyn Fn(&mut Message<'_>)| {
+            self.message(|to| {
+                self.number("IrpPtr")?;
+                content(to);
+                Some(())
+            })
+        };
+        let (number, message) = match hook {
+            0x0440 => (
+                etw::FILE_IO_CREATE,
+                of_request(&|to| {
+                    add(to, 1, &["IrpPtr", "FileObject"]);
+                    let options = ["CreateOptions", "FileAttributes", "ShareAccess"];
+                    add(to, 3, &["TTID"]);
+                    add(to, 4, &options);
+                    to.text(7, &self.text("OpenPath"));
+                }),
+            ),
+            0x0443 | 0x0444 => (
+                etw::FILE_IO_READ_WRITE,
+                of_request(&|to| {
+                    add(to, 1, &["Offset"]);
+                    add(to, 2, &ADDRESSES);
+                    add(to, 5, &["TTID", "IoSize", "IoFlags"]);
+                    to.uint(8, opcode);
+                }),
+            ),
+            0x0441 | 0x0442 | 0x0449 => (
+                etw::FILE_IO_SIMPLE_OP,
+                of_request(&|to| {
+                    add(to, 1, &ADDRESSES);
+                    add(to, 4, &["TTID"]);
+                    to.uint(5, opcode);
+                }),
+            ),
+            0x0445..=0x0447 | 0x044A | 0x044B => (
+                etw::FILE_IO_INFO,
+                of_request(&|to| {
+                    add(to, 1, &ADDRESSES);
+                    add(to, 4, &["ExtraInfo", "TTID", "InfoClass"]);
+                    to.uint(7, opcode);
+                }),
+            ),
+            0x0448 | 0x044D => (
+                etw::FILE_IO_DIR_ENUM,
+                of_request(&|to| {
+                    add(to, 1, &ADDRESSES);
+                    add(to, 4, &["TTID", "Length", "InfoClass", "FileIndex"]);
+                    to.text(8, &self.text("FileName"));
+                    to.uint(9, opcode);
+                }),
+            ),
+            0x044C => (
+                etw::FILE_IO_OP_END,
+                of_request(&|to| add(to, 1, &["IrpPtr", "ExtraInfo", "NtStatus"])),
+            ),
+            0x044F | 0x0450 => (
+                etw::FILE_IO_PATH_OPERATION,
+                of_request(&|to| {
+                    add(to, 1, &ADDRESSES);
+                    add(to, 4, &["ExtraInfo", "TTID", "InfoClass"]);
+                    to.text(7, &self.text("FileName"));
+                    to.uint(8, opcode);
+                }),
+            ),
+            _ => return None,
+        };
+        Some(Form::Etw(number, message?))
+    }
+
+    fn process(&self, hook: u16) -> Option<Fact> {
+        let id = self.narrow("ProcessId")?;
+        Some(match hook {
+            0x0302 | 0x030B | 0x0327 => Fact::ProcessEnded(id),
+            _ => Fact::Process {
+                id,
+                name: self.text("ImageFileName"),
+                command_line: self.text("CommandLine"),
+                started: hook == 0x0301,
+            },
+        })
+    }
+
+    fn thread(&self, hook: u16) -> Option<Fact> {
+        let process = self.narrow("ProcessId")?;
+        let id = self
+            .narrow("TThreadId")
+            .or_else(|| self.narrow("ThreadId"))?;
+        Some(match hook {
+            0x0502 => Fact::ThreadEnded { process, id },
+            _ => Fact::Thread {
+                process,
+                id,
+                name: self.text("ThreadName"),
+                started: hook == 0x0501,
+            },
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! Lanes: tracks for intervals that may overlap.
+//!
+//! Slices of one track must be nested. Intervals whose end comes first, such as those of a disk,
+//! need not be, so each goes to the first lane that is free at its start. Lanes have the same name,
+//! and a timeline shows them as one track.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use super::packets::Packets;
+use super::tracks::{Group, Track, Tracks};
+
+/// The most lanes of one kind.
+const MAX_LANES: usize = 256;
+/// The most kinds of lanes.
+const MAX_KINDS: usize = 16_384;
+
+/// What the intervals of a set of lanes have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lanes {
+    /// Deferred procedure calls of a processor.
+    Dpc(u16),
+    /// Interrupt service routines of a processor.
+    Isr(u16),
+    /// Reads of a disk.
+    DiskReads(u32),
+    /// Writes of a disk.
+    DiskWrites(u32),
+    /// Flushes of a disk's cache.
+    DiskFlushes(u32),
+}
+
+impl Lanes {
+    const fn group(self) -> Group {
+        match self {
+            Self::Dpc(_) | Self::Isr(_) => Group::Processors,
+            Self::DiskReads(_) | Self::DiskWrites(_) | Self::DiskFlushes(_) => Group::Disks,
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::Dpc(processor) => format!("CPU {processor} DPCs"),
+            Self::Isr(processor) => format!("CPU {processor} ISRs"),
+            Self::DiskReads(disk) => format!("Disk {disk} reads"),
+            Self::DiskWrites(disk) => format!("Disk {disk} writes"),
+            Self::DiskFlushes(disk) => format!("Disk {disk} flushes"),
+        }
+    }
+}
+
+/// A lane: its track, and the end of its last interval.
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    track: u64,
+    end: u64,
+}
+
+/// All lanes.
+#[derive(Debug, Default)]
+pub struct Intervals {
+    lanes: HashMap<Lanes, Vec<Lane>>,
+}
+
+impl Intervals {
+    /// Returns the track of a lane that is free from `start`, and occupies the lane until `end`.
+    /// Returns `None` if there are too many lanes.
+    pub fn lane<W: Write>(
+        &mut self,
+        kind: Lanes,
+        start: u64,
+        end: u64,
+        tracks: &mut Tracks,
+        packets: &mut Packets<W>,
+    ) -> io::Result<Option<u64>> {
+        if !self.lanes.contains_key(&kind) && self.lanes.len() >= MAX_KINDS {
+            return Ok(None);
+        }
+        let lanes = self.lanes.entry(kind).or_default();
+        if let Some(lane) = lanes.iter_mut().find(|lane| lane.end <= start) {
+            lane.end = end;
+            return Ok(Some(lane.track));
+        }
+        if lanes.len() >= MAX_LANES {
+            return Ok(None);
+        }
+        let group = tracks.of(Track::Group(kind.group()), packets)?;
+        let track = tracks.add(group, &kind.name(), None, packets)?;
+        lanes.push(Lane { track, end });
+        Ok(Some(track))
+    }
+}

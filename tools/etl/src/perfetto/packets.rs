@@ -1,0 +1,66 @@
+//! The file: a sequence of packets.
+
+use std::io::{self, Write};
+
+use super::schema::{packet, trace};
+use super::wire::Message;
+
+/// The one sequence of packets of a timeline.
+const SEQUENCE: u64 = 1;
+/// The size from which the buffer is written.
+const FLUSH: usize = 64 << 10;
+
+/// Writes packets through a buffer.
+pub struct Packets<W> {
+    out: W,
+    buffer: Vec<u8>,
+    count: u64,
+}
+
+impl<W: Write> Packets<W> {
+    pub const fn new(out: W) -> Self {
+        Self {
+            out,
+            buffer: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// Adds a packet of the sequence, which `content` completes.
+    pub fn add(
+        &mut self,
+        timestamp: Option<u64>,
+        content: impl FnOnce(&mut Message<'_>),
+    ) -> io::Result<()> {
+        Message::new(&mut self.buffer).message(trace::PACKET, |packet| {
+            if let Some(timestamp) = timestamp {
+                packet.uint(packet::TIMESTAMP, timestamp);
+            }
+            packet.uint(packet::TRUSTED_PACKET_SEQUENCE_ID, SEQUENCE);
+            content(packet);
+        });
+        self.count += 1;
+        if self.buffer.len() >= FLUSH {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    /// Returns the number of packets.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Writes the rest, and returns the output.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.write()?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}

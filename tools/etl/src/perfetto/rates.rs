@@ -1,0 +1,141 @@
+//! Counters of events per second, one for each provider.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use etw_wire::Guid;
+
+use super::packets::Packets;
+use super::schema::{event, packet};
+use super::tracks::{Group, Track, Tracks};
+
+/// The length of the window in which events are counted, in nanoseconds.
+const WINDOW: u64 = 100_000_000;
+/// The windows per second.
+const PER_SECOND: i64 = 10;
+/// The most providers with a counter; the others share one.
+const MAX_PROVIDERS: usize = 1024;
+const OTHERS: &str = "other providers";
+
+/// A provider, and the events of its current window.
+#[derive(Clone, Debug)]
+pub struct Provider {
+    pub name: Arc<str>,
+    pub guid: Guid,
+    pub events: u64,
+    window: u64,
+    in_window: i64,
+    track: Option<u64>,
+}
+
+/// The counters.
+#[derive(Debug, Default)]
+pub struct Rates {
+    providers: Vec<Provider>,
+    by_name: HashMap<(Guid, Arc<str>), usize>,
+}
+
+impl Rates {
+    /// Returns the index of a provider's counter.
+    pub fn provider(&mut self, guid: Guid, name: &str) -> usize {
+        let key = (guid, Arc::from(name));
+        if let Some(index) = self.by_name.get(&key) {
+            return *index;
+        }
+        let index = self.providers.len();
+        if index > MAX_PROVIDERS {
+            return MAX_PROVIDERS;
+        }
+        let (guid, name) = if index == MAX_PROVIDERS {
+            (Guid::default(), OTHERS.into())
+        } else {
+            self.by_name.insert(key.clone(), index);
+            key
+        };
+        self.providers.push(Provider {
+            name,
+            guid,
+            events: 0,
+            window: 0,
+            in_window: 0,
+            track: None,
+        });
+        index
+    }
+
+    /// Counts an event.
+    pub fn count<W: Write>(
+        &mut self,
+        index: usize,
+        time: u64,
+        tracks: &mut Tracks,
+        packets: &mut Packets<W>,
+    ) -> io::Result<()> {
+        let Some(provider) = self.providers.get_mut(index) else {
+            return Ok(());
+        };
+        let window = time / WINDOW;
+        provider.events += 1;
+        if window > provider.window {
+            provider.write(tracks, packets)?;
+            if window > provider.window + 1 {
+                provider.in_window = 0;
+                provider.window += 1;
+                provider.write_known(packets)?;
+            }
+            provider.window = window;
+            provider.in_window = 0;
+        }
+        provider.in_window += 1;
+        Ok(())
+    }
+
+    /// Writes the last windows.
+    pub fn finish<W: Write>(
+        &mut self,
+        tracks: &mut Tracks,
+        packets: &mut Packets<W>,
+    ) -> io::Result<()> {
+        for provider in &mut self.providers {
+            provider.write(tracks, packets)?;
+            provider.window += 1;
+            provider.in_window = 0;
+            provider.write_known(packets)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the providers, in the order of their first events.
+    pub fn providers(&self) -> &[Provider] {
+        &self.providers
+    }
+}
+
+impl Provider {
+    /// Writes the rate of the window, if there is an event in it.
+    fn write<W: Write>(&mut self, tracks: &mut Tracks, packets: &mut Packets<W>) -> io::Result<()> {
+        if self.in_window == 0 {
+            return Ok(());
+        }
+        if self.track.is_none() {
+            let group = tracks.of(Track::Group(Group::Rates), packets)?;
+            self.track = Some(tracks.add(group, &self.name, Some("events/s"), packets)?);
+        }
+        self.write_known(packets)
+    }
+
+    /// Writes the rate of the window, if the counter has a track.
+    fn write_known<W: Write>(&self, packets: &mut Packets<W>) -> io::Result<()> {
+        let Some(track) = self.track else {
+            return Ok(());
+        };
+        packets.add(Some(self.window.saturating_mul(WINDOW)), |packet| {
+            packet.message(packet::TRACK_EVENT, |counter| {
+                counter.uint(event::TYPE, event::COUNTER);
+                counter.uint(event::TRACK_UUID, track);
+                counter.int(event::COUNTER_VALUE, self.in_window * PER_SECOND);
+            });
+        })
+    }
+}

@@ -1,0 +1,233 @@
+//! The tracks of a timeline, each described before its first event.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Write};
+
+use super::packets::Packets;
+use super::schema::{packet, track};
+
+/// The number of tracks that are remembered with a small number.
+const MAX_TRACKS: usize = 65_536;
+/// The number of process and thread names that are remembered.
+const MAX_NAMES: usize = 65_536;
+/// The bit of the numbers of tracks that are computed instead of remembered.
+const COMPUTED: u64 = 1 << 63;
+
+/// A track that has a fixed number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Track {
+    /// A process.
+    Process(u32),
+    /// A thread of a process.
+    Thread { process: u32, thread: u32 },
+    /// A group of tracks.
+    Group(Group),
+    /// The events of a processor that belong to no process.
+    Processor(u16),
+}
+
+/// A group of tracks that belong to no process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Group {
+    Processors,
+    Disks,
+    Rates,
+}
+
+impl Group {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Processors => "Processors",
+            Self::Disks => "Disks",
+            Self::Rates => "Events per second",
+        }
+    }
+}
+
+/// A process's name and command line, or a thread's name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Name {
+    name: Box<str>,
+    command_line: Box<str>,
+}
+
+/// The numbers and names of tracks.
+#[derive(Debug, Default)]
+pub struct Tracks {
+    last: u64,
+    known: HashMap<Track, u64>,
+    /// The tracks with computed numbers that were described lately.
+    computed: HashSet<Track>,
+    names: HashMap<Track, Name>,
+    /// The processes and threads that have ended, whose ids can be used again.
+    ended: HashSet<Track>,
+}
+
+impl Tracks {
+    /// Returns the number of a track, and describes the track if it is new.
+    pub fn of<W: Write>(&mut self, wanted: Track, packets: &mut Packets<W>) -> io::Result<u64> {
+        if let Some(uuid) = self.known.get(&wanted) {
+            return Ok(*uuid);
+        }
+        if self.known.len() < MAX_TRACKS {
+            self.last += 1;
+            let uuid = self.last;
+            self.known.insert(wanted, uuid);
+            self.describe(wanted, uuid, packets)?;
+            return Ok(uuid);
+        }
+        let mut hasher = DefaultHasher::new();
+        wanted.hash(&mut hasher);
+        let uuid = hasher.finish() | COMPUTED;
+        if self.computed.len() >= MAX_TRACKS {
+            // A track may be described again: its number is the same.
+            self.computed.clear();
+        }
+        if self.computed.insert(wanted) {
+            self.describe(wanted, uuid, packets)?;
+        }
+        Ok(uuid)
+    }
+
+    /// Returns the track of a thread, or of the processor if no thread is known.
+    pub fn of_thread<W: Write>(
+        &mut self,
+        process: u32,
+        thread: u32,
+        processor: u16,
+        packets: &mut Packets<W>,
+    ) -> io::Result<u64> {
+        let wanted = match (process, thread) {
+            (u32::MAX, _) => Track::Processor(processor),
+            (process, u32::MAX) => Track::Process(process),
+            (process, thread) => Track::Thread { process, thread },
+        };
+        self.of(wanted, packets)
+    }
+
+    /// Describes a new track among others of the same name, which a timeline shows as one.
+    pub fn add<W: Write>(
+        &mut self,
+        parent: u64,
+        name: &str,
+        unit: Option<&str>,
+        packets: &mut Packets<W>,
+    ) -> io::Result<u64> {
+        self.last += 1;
+        let uuid = self.last;
+        packets.add(None, |packet| {
+            packet.message(packet::TRACK_DESCRIPTOR, |descriptor| {
+                descriptor.uint(track::UUID, uuid);
+                descriptor.uint(track::PARENT_UUID, parent);
+                descriptor.text(track::NAME, name);
+                if let Some(unit) = unit {
+                    descriptor.message(track::COUNTER, |counter| {
+                        counter.text(track::COUNTER_UNIT_NAME, unit);
+                    });
+                }
+            });
+        })?;
+        Ok(uuid)
+    }
+
+    /// Sets the name of a process or a thread, and describes the track again if the name is new.
+    pub fn name<W: Write>(
+        &mut self,
+        named: Track,
+        name: &str,
+        command_line: &str,
+        packets: &mut Packets<W>,
+    ) -> io::Result<()> {
+        let name = Name {
+            name: name.into(),
+            command_line: command_line.into(),
+        };
+        if self.names.get(&named) == Some(&name) {
+            return Ok(());
+        }
+        if self.names.len() >= MAX_NAMES {
+            self.names.clear();
+        }
+        self.names.insert(named, name);
+        match self.known.get(&named).copied() {
+            Some(uuid) => self.describe(named, uuid, packets),
+            None => self.of(named, packets).map(drop),
+        }
+    }
+
+    /// Notes the end of a process or thread.
+    pub fn end(&mut self, ended: Track) {
+        if self.ended.len() >= MAX_TRACKS {
+            self.ended.clear();
+        }
+        self.ended.insert(ended);
+    }
+
+    /// Notes the start of a process or thread: if an earlier one with the same id has ended, this
+    /// one has a track of its own.
+    pub fn start(&mut self, started: Track) {
+        if self.ended.remove(&started) {
+            self.known.remove(&started);
+            self.computed.remove(&started);
+            self.names.remove(&started);
+        }
+    }
+
+    fn describe<W: Write>(
+        &mut self,
+        described: Track,
+        uuid: u64,
+        packets: &mut Packets<W>,
+    ) -> io::Result<()> {
+        let parent = match described {
+            Track::Process(_) | Track::Group(_) => None,
+            Track::Thread { process, .. } => Some(self.of(Track::Process(process), packets)?),
+            Track::Processor(_) => Some(self.of(Track::Group(Group::Processors), packets)?),
+        };
+        let name = self.names.get(&described);
+        packets.add(None, |packet| {
+            packet.message(packet::TRACK_DESCRIPTOR, |descriptor| {
+                descriptor.uint(track::UUID, uuid);
+                if let Some(parent) = parent {
+                    descriptor.uint(track::PARENT_UUID, parent);
+                }
+                match described {
+                    Track::Process(id) => descriptor.message(track::PROCESS, |process| {
+                        process.int(track::PROCESS_PID, i64::from(id.cast_signed()));
+                        if let Some(name) = name {
+                            if !name.command_line.is_empty() {
+                                process.text(track::PROCESS_CMDLINE, &name.command_line);
+                            }
+                            process.text(track::PROCESS_NAME, &name.name);
+                        } else if let Some(name) = fixed_name(id) {
+                            process.text(track::PROCESS_NAME, name);
+                        }
+                    }),
+                    Track::Thread { process, thread } => {
+                        descriptor.message(track::THREAD, |descriptor| {
+                            descriptor.int(track::THREAD_PID, i64::from(process.cast_signed()));
+                            descriptor.int(track::THREAD_TID, i64::from(thread));
+                            if let Some(name) = name {
+                                descriptor.text(track::THREAD_NAME, &name.name);
+                            }
+                        });
+                    }
+                    Track::Group(group) => descriptor.text(track::NAME, group.name()),
+                    Track::Processor(processor) => {
+                        descriptor.text(track::NAME, &format!("CPU {processor}"));
+                    }
+                }
+            });
+        })
+    }
+}
+
+/// Returns the name of a process whose id is the same on every Windows machine.
+const fn fixed_name(process: u32) -> Option<&'static str> {
+    match process {
+        0 => Some("Idle"),
+        4 => Some("System"),
+        _ => None,
+    }
+}

@@ -1,0 +1,246 @@
+//! The parts of a page that hold events.
+//!
+//! Each part is compressed and written as text in base64, in an element of its own. A block has the
+//! columns of many events, which the script reads when the page loads: what filters and the timeline
+//! need. A chunk has the details of some events, which the script reads when they are shown.
+//!
+//! A block starts with the number of its events as 32 bits. The times follow, each as the difference
+//! to the one before in groups of seven bits, the lowest first. Then come the columns: the number of
+//! bytes of its values, then all lowest bytes, all second bytes and so on, which compresses better
+//! than the values one by one.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use etw_wire::Guid;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+
+use super::spill::Row;
+
+/// The number of events of a block.
+const BLOCK_EVENTS: usize = 1 << 16;
+/// The most events of a chunk.
+const CHUNK_EVENTS: u32 = 4096;
+/// The most bytes of a chunk, unless it has a single event.
+const CHUNK_BYTES: usize = 1 << 19;
+
+/// Writes a part as an element. `name` is from this program.
+pub fn write_part(name: &str, bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes)?;
+    let packed = STANDARD.encode(encoder.finish()?);
+    // The media type keeps the browser from executing it; base64 has no character of markup.
+    writeln!(
+        out,
+        "<script type=\"application/octet-stream\" data-part=\"{name}\">{packed}</script>"
+    )
+}
+
+/// The columns of a block after the times.
+const COLUMNS: usize = 6;
+
+/// Writes rows, sorted by time, as blocks and chunks.
+pub struct Columns {
+    origin: i64,
+    last: i64,
+    times: Vec<u8>,
+    values: [Vec<u32>; COLUMNS],
+    blocks: u32,
+    chunk: Vec<u8>,
+    chunk_events: u32,
+    /// The number of the first event of each chunk.
+    chunks: Vec<u64>,
+    activities: HashMap<Guid, u32>,
+    guids: Vec<u8>,
+    rows: u64,
+}
+
+impl Columns {
+    /// Starts a table whose times count from `origin`.
+    pub fn new(origin: i64) -> Self {
+        Self {
+            origin,
+            last: origin,
+            times: Vec::new(),
+            values: Default::default(),
+            blocks: 0,
+            chunk: Vec::new(),
+            chunk_events: 0,
+            chunks: Vec::new(),
+            activities: HashMap::new(),
+            guids: Vec::new(),
+            rows: 0,
+        }
+    }
+
+    /// Returns the number of rows.
+    pub const fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Returns the numbers of the chunks' first events.
+    pub fn chunks(&self) -> &[u64] {
+        &self.chunks
+    }
+
+    /// Returns the number of an activity; 0 is that of the null GUID.
+    fn activity(&mut self, guid: Guid) -> u32 {
+        if guid.is_null() {
+            return 0;
+        }
+        let next = u32::try_from(self.activities.len() + 1).unwrap_or(u32::MAX);
+        *self.activities.entry(guid).or_insert_with(|| {
+            self.guids.extend(guid.to_bytes());
+            next
+        })
+    }
+
+    pub fn push(&mut self, row: &Row, out: &mut impl Write) -> io::Result<()> {
+        let mut delta = row.time.saturating_sub(self.last).max(0).unsigned_abs();
+        self.last = row.time;
+        loop {
+            let [low, ..] = delta.to_le_bytes();
+            delta >>= 7;
+            if delta == 0 {
+                self.times.push(low & 0x7F);
+                break;
+            }
+            self.times.push(low | 0x80);
+        }
+        let values = [
+            u32::from(row.kind),
+            row.thread,
+            u32::from(row.processor),
+            self.activity(row.activity),
+            self.activity(row.related),
+            u32::from(row.problem),
+        ];
+        for (column, value) in self.values.iter_mut().zip(values) {
+            column.push(value);
+        }
+        let full = self.chunk_events == CHUNK_EVENTS
+            || self.chunk.len() + row.line.len() > CHUNK_BYTES && self.chunk_events > 0;
+        if full {
+            self.flush_chunk(out)?;
+        }
+        if self.chunk_events == 0 {
+            self.chunks.push(self.rows);
+        }
+        self.chunk.extend(&row.line);
+        self.chunk.push(b'\n');
+        self.chunk_events += 1;
+        self.rows += 1;
+        let [first, ..] = &self.values;
+        if first.len() == BLOCK_EVENTS {
+            self.flush_block(out)?;
+        }
+        Ok(())
+    }
+
+    fn flush_chunk(&mut self, out: &mut impl Write) -> io::Result<()> {
+        if self.chunk_events > 0 {
+            let number = self.chunks.len().saturating_sub(1);
+            write_part(&format!("details-{number}"), &self.chunk, out)?;
+            self.chunk.clear();
+            self.chunk_events = 0;
+        }
+        Ok(())
+    }
+
+    fn flush_block(&mut self, out: &mut impl Write) -> io::Result<()> {
+        let [first, ..] = &self.values;
+        if first.is_empty() {
+            return Ok(());
+        }
+        let events = u32::try_from(first.len()).map_err(io::Error::other)?;
+        let mut block = events.to_le_bytes().to_vec();
+        block.append(&mut self.times);
+        for column in &mut self.values {
+            let bits = column.iter().fold(0, |bits, value| bits | value);
+            let width = bits.to_le_bytes().iter().rposition(|&byte| byte != 0);
+            let width = width.map_or(0, |last| last + 1);
+            block.push(u8::try_from(width).map_err(io::Error::other)?);
+            for byte in 0..width {
+                let plane = column.iter().map(|value| value.to_le_bytes()[byte]);
+                block.extend(plane);
+            }
+            column.clear();
+        }
+        write_part(&format!("block-{}", self.blocks), &block, out)?;
+        self.blocks += 1;
+        // The times of a block count from the start of the trace.
+        self.last = self.origin;
+        Ok(())
+    }
+
+    /// Writes what is left, and the activities' GUIDs.
+    pub fn finish(&mut self, out: &mut impl Write) -> io::Result<()> {
+        self.flush_chunk(out)?;
+        self.flush_block(out)?;
+        write_part("activities", &self.guids, out)
+    }
+
+    /// Returns the number of blocks.
+    pub const fn blocks(&self) -> u32 {
+        self.blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::report::sample::Class;
+
+    /// Returns the bytes of a part.
+    fn part(page: &str, name: &str) -> Vec<u8> {
+        let (_, rest) = page.split_once(&format!("\"{name}\">")).unwrap();
+        let (text, _) = rest.split_once('<').unwrap();
+        let mut bytes = Vec::new();
+        flate2::read::DeflateDecoder::new(&STANDARD.decode(text).unwrap()[..])
+            .read_to_end(&mut bytes)
+            .unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_block_has_times_and_planes() {
+        let mut out = Vec::new();
+        let mut columns = Columns::new(1_000);
+        for (n, time) in [1_000, 1_127, 1_255].into_iter().enumerate() {
+            let row = Row {
+                class: Class::Other,
+                rank: 0,
+                time,
+                kind: 0x0102,
+                thread: u32::try_from(n).unwrap(),
+                processor: 0,
+                activity: Guid::from_u128(7),
+                related: Guid::NULL,
+                problem: 0,
+                line: b"[0]".to_vec(),
+            };
+            columns.push(&row, &mut out).unwrap();
+        }
+        columns.finish(&mut out).unwrap();
+        let page = String::from_utf8(out).unwrap();
+        let block = [
+            &[3, 0, 0, 0][..],      // events
+            &[0, 127, 0x80, 1],     // times
+            &[2, 2, 2, 2, 1, 1, 1], // kinds
+            &[1, 0, 1, 2],          // threads
+            &[0],                   // processors
+            &[1, 1, 1, 1],          // activities
+            &[0, 0],                // related activities, problems
+        ];
+        assert_eq!(part(&page, "block-0"), block.concat());
+        assert_eq!(part(&page, "details-0"), b"[0]\n[0]\n[0]\n");
+        let activities = part(&page, "activities");
+        assert_eq!(activities, Guid::from_u128(7).to_bytes());
+        assert_eq!((columns.chunks(), columns.blocks()), (&[0][..], 1));
+    }
+}

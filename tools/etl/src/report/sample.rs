@@ -1,0 +1,189 @@
+//! The choice of the events that a page shows, if it cannot show all.
+//!
+//! Events belong to classes. A class gets the room that the classes before it leave. Within a
+//! class, each event has a rank, and a page shows the events whose ranks are below a limit. The
+//! ranks spread evenly over the events of a class, so that any limit leaves events everywhere; the
+//! events of an activity share theirs, so that a start is not shown without its stop.
+
+use etw_wire::Guid;
+
+/// The number of ranks.
+const RANKS: usize = 1 << 16;
+
+/// The number of events of a kind that are in [`Class::First`].
+pub const FIRST_OF_KIND: u64 = 100;
+
+/// The classes of events, the most important one first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Critical events, errors, warnings, and events that are not decoded completely.
+    Alarm,
+    /// Starts and stops of activities.
+    Activity,
+    /// The first events of each kind.
+    First,
+    /// All others.
+    Other,
+}
+
+impl Class {
+    pub const ALL: [Self; 4] = [Self::Alarm, Self::Activity, Self::First, Self::Other];
+
+    /// Returns the class by its number, which is its position in [`ALL`](Self::ALL).
+    pub fn from_number(number: u8) -> Self {
+        let known = Self::ALL.get(usize::from(number)).copied();
+        known.unwrap_or(Self::Other)
+    }
+
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+}
+
+/// The counts of events by class and rank, and the limits that follow.
+pub struct Sample {
+    ranks: [Vec<u32>; 4],
+    totals: [u64; 4],
+    /// For each class, the events of lower ranks are shown.
+    limits: [u32; 4],
+}
+
+impl Sample {
+    pub fn new() -> Self {
+        Self {
+            ranks: std::array::from_fn(|_| vec![0; RANKS]),
+            totals: [0; 4],
+            limits: [65_536; 4],
+        }
+    }
+
+    /// Counts an event and returns its rank. The ranks of an activity's events depend only on the
+    /// activity.
+    pub fn add(&mut self, class: Class, activity: Guid) -> u16 {
+        let at = class as usize;
+        let Some(total) = self.totals.get_mut(at) else {
+            return 0;
+        };
+        // The reverse of a counter's bits: each new rank lies in the middle of the widest gap.
+        #[expect(clippy::cast_possible_truncation, reason = "the low bits are wanted")]
+        let rank = match class {
+            Class::Activity => spread(activity),
+            _ => (*total as u16).reverse_bits(),
+        };
+        *total += 1;
+        let count = self.ranks.get_mut(at);
+        if let Some(count) = count.and_then(|ranks| ranks.get_mut(usize::from(rank))) {
+            *count = count.saturating_add(1);
+        }
+        rank
+    }
+
+    /// Returns true if an event of this class and rank is shown, by the events so far.
+    pub fn shows(&self, class: Class, rank: u16) -> bool {
+        let limit = self.limits.get(class as usize);
+        limit.is_none_or(|limit| u32::from(rank) < *limit)
+    }
+
+    /// Lowers the limits so that at most `room` of the events so far are shown.
+    pub fn fit(&mut self, room: u64) {
+        let mut room = room;
+        let classes = self.limits.iter_mut().zip(&self.ranks).zip(&self.totals);
+        for ((limit, ranks), total) in classes {
+            if *total <= room {
+                room -= total;
+                continue;
+            }
+            let mut shown = 0;
+            *limit = 0;
+            for count in ranks {
+                let next = shown + u64::from(*count);
+                if next > room {
+                    break;
+                }
+                shown = next;
+                *limit += 1;
+            }
+            room -= shown;
+        }
+    }
+
+    /// Returns the number of events of each class.
+    pub const fn totals(&self) -> [u64; 4] {
+        self.totals
+    }
+}
+
+/// Returns a rank that depends on all bits of a GUID.
+fn spread(guid: Guid) -> u16 {
+    // FNV-1a, folded: a rank needs no more quality, and stays the same between versions.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in guid.to_bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash ^= hash >> 32;
+    #[expect(clippy::cast_possible_truncation, reason = "the halves are folded")]
+    let rank = (hash ^ (hash >> 16)) as u16;
+    rank
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(sample: &Sample, class: Class, ranks: &[u16]) -> usize {
+        ranks
+            .iter()
+            .filter(|&&rank| sample.shows(class, rank))
+            .count()
+    }
+
+    #[test]
+    fn important_classes_get_the_room_first() {
+        let mut sample = Sample::new();
+        let other: Vec<u16> = (0..10_000)
+            .map(|_| sample.add(Class::Other, Guid::NULL))
+            .collect();
+        let alarm: Vec<u16> = (0..900)
+            .map(|_| sample.add(Class::Alarm, Guid::NULL))
+            .collect();
+        sample.fit(1_000);
+        assert_eq!(shown(&sample, Class::Alarm, &alarm), 900);
+        let others = shown(&sample, Class::Other, &other);
+        assert!((99..=100).contains(&others), "{others}");
+        sample.fit(500);
+        assert_eq!(shown(&sample, Class::Alarm, &alarm), 500);
+        assert_eq!(shown(&sample, Class::Other, &other), 0);
+    }
+
+    #[test]
+    fn a_sample_is_spread_evenly() {
+        let mut sample = Sample::new();
+        let ranks: Vec<u16> = (0..300_000)
+            .map(|_| sample.add(Class::Other, Guid::NULL))
+            .collect();
+        sample.fit(70_000);
+        for part in ranks.chunks(3_000) {
+            let shown = shown(&sample, Class::Other, part);
+            assert!((695..=705).contains(&shown), "{shown}");
+        }
+    }
+
+    #[test]
+    fn activities_are_shown_completely_or_not_at_all() {
+        let mut sample = Sample::new();
+        let ranks: Vec<(u16, u16)> = (0..10_000_u128)
+            .map(|n| {
+                let activity = Guid::from_u128(n << 70);
+                let start = sample.add(Class::Activity, activity);
+                (start, sample.add(Class::Activity, activity))
+            })
+            .collect();
+        sample.fit(5_000);
+        let shown = ranks.iter().filter(|(start, stop)| {
+            assert_eq!(start, stop);
+            sample.shows(Class::Activity, *start)
+        });
+        let shown = shown.count();
+        assert!((2_400..=2_500).contains(&shown), "{shown}");
+    }
+}

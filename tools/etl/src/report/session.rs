@@ -1,0 +1,89 @@
+//! What a page says about its sources.
+
+use serde::Serialize;
+
+use crate::read::Trace;
+use crate::time::FileTime;
+
+/// A session whose events a page shows: what its file says of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Session {
+    /// The name of the file.
+    pub file: String,
+    /// The session's name.
+    pub name: String,
+    /// When the session started.
+    pub start: FileTime,
+    /// When the session stopped, if it did.
+    pub end: Option<FileTime>,
+    /// The version of Windows, and other facts of the system, as text.
+    pub system: String,
+    /// The number of processors.
+    pub processors: u32,
+    /// The number of events that the file has.
+    pub events: u64,
+    /// The number of events that the session lost.
+    pub events_lost: u64,
+    /// The number of buffers that the session lost.
+    pub buffers_lost: u64,
+    /// The damaged parts. The page lists the first hundred.
+    pub damages: Vec<String>,
+    /// The number of damaged parts, which can be more than [`damages`](Self::damages) has.
+    pub damage_count: u64,
+    /// The records that are not events, or that are not decoded.
+    pub skipped: Vec<Skipped>,
+}
+
+/// The records of one kind that are not decoded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// The kind of the records.
+    pub kind: String,
+    /// The number of records.
+    pub records: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Session {
+    /// Describes the session of a trace. `file` is the name that the page shows.
+    #[must_use]
+    pub fn of(file: &str, trace: &Trace) -> Self {
+        let header = trace.header();
+        let session = &header.session;
+        let mut skipped: Vec<Skipped> = Vec::new();
+        for other in trace.others() {
+            let kind = other.kind.to_string();
+            let at = skipped.iter().position(|known| known.kind == kind);
+            let at = at.unwrap_or_else(|| {
+                skipped.push(Skipped {
+                    kind,
+                    ..Skipped::default()
+                });
+                skipped.len() - 1
+            });
+            if let Some(known) = skipped.get_mut(at) {
+                known.records += 1;
+                known.bytes += u64::from(other.size);
+            }
+        }
+        let damages = trace.damages();
+        Self {
+            file: file.to_owned(),
+            name: session.session_name.clone(),
+            start: session.start_time,
+            end: header.end_time,
+            system: format!(
+                "Windows {}.{}.{}",
+                session.os_major, session.os_minor, session.os_build
+            ),
+            processors: session.processors,
+            events: trace.events().count() as u64,
+            events_lost: u64::from(header.events_lost),
+            buffers_lost: u64::from(header.buffers_lost),
+            damages: damages.iter().map(ToString::to_string).collect(),
+            damage_count: damages.len() as u64,
+            skipped,
+        }
+    }
+}

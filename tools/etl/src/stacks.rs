@@ -1,0 +1,374 @@
+//! Joins the kernel's stack records with the events that they belong to.
+//!
+//! The stack of an event is a record of its own (`StackWalk`), which repeats the raw time and the
+//! thread of the event. It comes after the event, perhaps from another processor. Its frames are in
+//! the record, or the record has a key and other records define the stacks of keys. A definition
+//! comes after the references, keys are reused, and kernel and user stacks have keys of their own
+//! (ETL-15).
+//!
+//! [`Definitions`] come from a first pass over the trace. In the second pass, a [`Joiner`] keeps a
+//! window of events that wait for their stacks. Both are bounded; what does not fit, and what
+//! matches no event in the window, is counted.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::decode::{Decoded, Frame, Kind, Stack, Value};
+use crate::kernel::hook;
+
+/// The stacks that keys stand for.
+#[derive(Clone, Debug, Default)]
+pub struct Definitions {
+    by_key: HashMap<(Part, u64), Vec<Definition>>,
+    frames: usize,
+    stack_records: u64,
+    dropped: u64,
+}
+
+/// The mode whose frames a stack has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Part {
+    Kernel,
+    User,
+}
+
+impl Part {
+    /// Returns the part that a stack begins with, or `None` for an empty one. Kernel addresses have
+    /// the highest bit of the trace's pointer size, which is 32 bits if every frame fits in them:
+    /// among wider frames, the 32-bit code of a process may use all 32 bits.
+    fn of(mut stack: impl Iterator<Item = u64>) -> Option<Self> {
+        let first = stack.next()?;
+        let narrow = first <= 0xFFFF_FFFF && stack.all(|frame| frame <= 0xFFFF_FFFF);
+        let kernel = if narrow {
+            first >= 0x8000_0000
+        } else {
+            first >> 63 != 0
+        };
+        Some(if kernel { Self::Kernel } else { Self::User })
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Definition {
+    time: i64,
+    frames: Box<[u64]>,
+}
+
+impl Definitions {
+    /// The most frames that are stored, which take 8 bytes each.
+    pub const MAX_FRAMES: usize = 2 << 20;
+
+    /// Returns a table without definitions.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Notes a definition, or that the trace has stacks to join. Other events change nothing. The
+    /// events should come in the order of time.
+    pub fn observe(&mut self, event: &Decoded) {
+        let Kind::Kernel { hook } = event.kind else {
+            return;
+        };
+        if StackRecord::is_one(hook) {
+            self.stack_records += 1;
+        }
+        if !hook::STACK_DEFINITIONS.contains(&hook) {
+            return;
+        }
+        let (Some(key), Some(frames)) = (pointer(event, "StackKey"), list(event, "StackFrame"))
+        else {
+            return;
+        };
+        let Some(part) = Part::of(frames.iter().copied()) else {
+            return;
+        };
+        if self.frames + frames.len() > Self::MAX_FRAMES {
+            self.dropped += 1;
+            return;
+        }
+        self.frames += frames.len();
+        self.by_key
+            .entry((part, key))
+            .or_default()
+            .push(Definition {
+                time: event.timestamp,
+                frames: frames.into(),
+            });
+    }
+
+    /// Returns true if the trace has stack records, so that events must wait for them.
+    #[must_use]
+    pub const fn has_stacks(&self) -> bool {
+        self.stack_records != 0
+    }
+
+    /// Returns the number of definitions that did not fit.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Returns the frames of a key: those of its first definition at or after a time.
+    fn frames(&self, part: Part, key: u64, time: i64) -> Option<&[u64]> {
+        let definitions = self.by_key.get(&(part, key))?;
+        let first = definitions.partition_point(|definition| definition.time < time);
+        Some(&definitions.get(first)?.frames)
+    }
+}
+
+/// A record with the stack of another event.
+struct StackRecord {
+    time: i64,
+    thread: u32,
+    frames: Vec<u64>,
+}
+
+impl StackRecord {
+    const fn is_one(hook: u16) -> bool {
+        matches!(
+            hook,
+            hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER
+        )
+    }
+
+    /// Reads a stack record. Returns `None` for other events and for keys without a definition.
+    fn of(event: &Decoded, definitions: &Definitions) -> Option<Self> {
+        let Kind::Kernel { hook } = event.kind else {
+            return None;
+        };
+        let keyed = |part| {
+            let key = pointer(event, "StackKey")?;
+            let frames = definitions.frames(part, key, event.timestamp)?;
+            Some(frames.to_vec())
+        };
+        let frames = match hook {
+            hook::STACK => list(event, "Stack")?,
+            hook::STACK_KEY_KERNEL => keyed(Part::Kernel)?,
+            hook::STACK_KEY_USER => keyed(Part::User)?,
+            _ => return None,
+        };
+        let time = match value(event, "EventTimeStamp")? {
+            Value::Int(time) => *time,
+            _ => return None,
+        };
+        let thread = match value(event, "StackThread")? {
+            Value::ThreadId(thread) => u32::try_from(*thread).ok()?,
+            _ => return None,
+        };
+        Some(Self {
+            time,
+            thread,
+            frames,
+        })
+    }
+}
+
+fn value<'a>(event: &'a Decoded, name: &str) -> Option<&'a Value> {
+    let (_, value) = event.fields.iter().find(|(known, _)| &**known == name)?;
+    Some(value)
+}
+
+fn pointer(event: &Decoded, name: &str) -> Option<u64> {
+    match value(event, name)? {
+        Value::Pointer(address) => Some(*address),
+        _ => None,
+    }
+}
+
+fn list(event: &Decoded, name: &str) -> Option<Vec<u64>> {
+    let Value::Array(addresses) = value(event, name)? else {
+        return None;
+    };
+    let addresses = addresses.iter().filter_map(|address| match address {
+        Value::Pointer(address) => Some(*address),
+        _ => None,
+    });
+    Some(addresses.collect())
+}
+
+/// Counts of stack records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackCounts {
+    /// The records that belong to an event, which has their frames now.
+    pub joined: u64,
+    /// The records without an event in the window, or whose key has no definition. They stay events
+    /// of their own.
+    pub unmatched: u64,
+}
+
+/// Gives events their stacks, in a stream.
+///
+/// `T` is what the caller keeps beside each event.
+#[derive(Debug)]
+pub struct Joiner<T> {
+    definitions: Definitions,
+    window: VecDeque<(Decoded, T)>,
+    /// The number of events that have left the window.
+    left: u64,
+    /// The numbers of the events in the window by time.
+    by_time: HashMap<i64, Vec<u64>>,
+    cost: usize,
+    counts: StackCounts,
+}
+
+impl<T> Joiner<T> {
+    /// The most events in the window.
+    pub const MAX_EVENTS: usize = 32_768;
+    /// The most bytes of the events in the window, about.
+    pub const MAX_BYTES: usize = 12 << 20;
+
+    /// Returns a joiner with the definitions of the first pass.
+    #[must_use]
+    pub fn new(definitions: Definitions) -> Self {
+        Self {
+            definitions,
+            window: VecDeque::new(),
+            left: 0,
+            by_time: HashMap::new(),
+            cost: 0,
+            counts: StackCounts::default(),
+        }
+    }
+
+    /// Returns the counts so far.
+    #[must_use]
+    pub const fn counts(&self) -> StackCounts {
+        self.counts
+    }
+
+    /// Takes the next event in the order of time. A stack record that belongs to an event in the
+    /// window is added to that event. [`pop`](Self::pop) then returns the events that need not wait.
+    pub fn push(&mut self, event: Decoded, beside: T) {
+        if let Kind::Kernel { hook } = event.kind
+            && StackRecord::is_one(hook)
+        {
+            let joined =
+                StackRecord::of(&event, &self.definitions).is_some_and(|stack| self.join(&stack));
+            if joined {
+                self.counts.joined += 1;
+                return;
+            }
+            self.counts.unmatched += 1;
+        }
+        let number = self.left + u64::try_from(self.window.len()).unwrap_or(u64::MAX);
+        if self.definitions.has_stacks() {
+            self.by_time
+                .entry(event.timestamp)
+                .or_default()
+                .push(number);
+        }
+        self.cost += cost(&event);
+        self.window.push_back((event, beside));
+    }
+
+    /// Returns the oldest event, if the window is full.
+    pub fn pop(&mut self) -> Option<(Decoded, T)> {
+        let waits = self.definitions.has_stacks()
+            && self.window.len() <= Self::MAX_EVENTS
+            && self.cost <= Self::MAX_BYTES;
+        if waits { None } else { self.drain() }
+    }
+
+    /// Returns the oldest event, for the end of the stream.
+    pub fn drain(&mut self) -> Option<(Decoded, T)> {
+        let (event, beside) = self.window.pop_front()?;
+        if let Some(numbers) = self.by_time.get_mut(&event.timestamp) {
+            numbers.retain(|number| *number != self.left);
+            if numbers.is_empty() {
+                self.by_time.remove(&event.timestamp);
+            }
+        }
+        self.left += 1;
+        // An event that has got a stack since costs more than it did.
+        self.cost = self.cost.saturating_sub(cost(&event));
+        Some((event, beside))
+    }
+
+    /// Adds a stack to its event.
+    fn join(&mut self, stack: &StackRecord) -> bool {
+        let Some(numbers) = self.by_time.get(&stack.time) else {
+            return false;
+        };
+        let mut best = None;
+        let mut others = Vec::new();
+        for number in numbers {
+            let Some((event, _)) = usize::try_from(number - self.left)
+                .ok()
+                .and_then(|at| self.window.get(at))
+            else {
+                continue;
+            };
+            if matches!(event.kind, Kind::Kernel { hook } if StackRecord::is_one(hook)) {
+                continue;
+            }
+            if event.thread_id == stack.thread {
+                best = Some(*number);
+                break;
+            }
+            // A performance record does not name the thread that writes it.
+            if event.process_id == u32::MAX && best.is_none() {
+                best = Some(*number);
+            }
+            others.push(*number);
+        }
+        // The clock's reading alone nearly always identifies an event, whose record may name the
+        // thread that it is about instead of the one that writes it.
+        let best = match (best, others.as_slice()) {
+            (None, [only]) => Some(*only),
+            _ => best,
+        };
+        let event = best
+            .and_then(|number| usize::try_from(number - self.left).ok())
+            .and_then(|at| self.window.get_mut(at));
+        let Some((event, _)) = event else {
+            return false;
+        };
+        let before = cost(event);
+        add(event.stack.get_or_insert_default(), &stack.frames);
+        self.cost += cost(event) - before;
+        true
+    }
+}
+
+/// Adds frames to a stack: those of the kernel come before those of user mode.
+fn add(stack: &mut Stack, addresses: &[u64]) {
+    let part = |stack: &[Frame]| Part::of(stack.iter().map(|frame| frame.address));
+    let new: Vec<Frame> = addresses
+        .iter()
+        .map(|&address| Frame {
+            address,
+            place: None,
+        })
+        .collect();
+    let kernel_after_user =
+        part(&new) == Some(Part::Kernel) && part(&stack.frames) == Some(Part::User);
+    if kernel_after_user {
+        stack.frames.splice(0..0, new);
+    } else {
+        stack.frames.extend(new);
+    }
+}
+
+/// Returns about how many bytes an event takes.
+fn cost(event: &Decoded) -> usize {
+    let frames = event.stack.as_ref().map_or(0, |stack| stack.frames.len());
+    size_of::<Decoded>()
+        + event.leftover.len()
+        + event
+            .fields
+            .iter()
+            .map(|(_, value)| value_cost(value))
+            .sum::<usize>()
+        + frames * size_of::<Frame>()
+}
+
+fn value_cost(value: &Value) -> usize {
+    let inner = match value {
+        Value::Text(text) => text.len(),
+        Value::Binary(bytes) => bytes.len(),
+        Value::Array(values) => values.iter().map(value_cost).sum(),
+        Value::Struct(members) => members.iter().map(|(_, value)| value_cost(value)).sum(),
+        _ => 0,
+    };
+    64 + inner
+}

@@ -1,0 +1,188 @@
+//! Functions in images, from PDB files.
+//!
+//! A PDB belongs to an image if it has the GUID and the age that the image's debug directory states
+//! (`CodeView` record RSDS), which merged traces repeat in events. Traces without these events can
+//! still name functions of a PDB that the user gives for an image of its name.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, Cursor};
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use etw_wire::Guid;
+use pdb_addr2line::pdb::PDB;
+use pdb_addr2line::{ContextPdbData, TypeFormatterFlags};
+
+/// The identity of the symbols of an image (`CodeView` record RSDS).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SymbolId {
+    /// The GUID of the PDB.
+    pub guid: Guid,
+    /// The age of the PDB.
+    pub age: u32,
+    /// The name of the PDB.
+    pub pdb: Arc<str>,
+}
+
+/// A PDB could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SymbolError {
+    /// The file or folder could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file is not a well-formed PDB.
+    #[error("cannot read the symbols of {}: {reason}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        reason: String,
+    },
+}
+
+/// The functions of images.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols {
+    by_id: HashMap<Guid, Arc<Pdb>>,
+    by_name: HashMap<String, Arc<Pdb>>,
+}
+
+#[derive(Debug)]
+struct Pdb {
+    ages: [u32; 2],
+    /// Start, end and name, by start.
+    functions: Vec<(u32, u32, Box<str>)>,
+}
+
+impl Symbols {
+    /// Returns a table without functions.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns true if there is no PDB.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// Loads a PDB that the user names. It also serves images of its name whose identity the trace
+    /// does not state.
+    ///
+    /// # Errors
+    /// Returns [`SymbolError`] if the file cannot be read or is not a well-formed PDB.
+    pub fn load(&mut self, path: &Path) -> Result<(), SymbolError> {
+        let pdb = self.add(path)?;
+        self.by_name.insert(stem(&path.to_string_lossy()), pdb);
+        Ok(())
+    }
+
+    /// Loads all PDBs in a folder, and in the folders in it as symbol servers lay them out. Returns
+    /// the errors of PDBs that are skipped.
+    ///
+    /// # Errors
+    /// Returns [`SymbolError::Io`] if a folder cannot be read.
+    pub fn load_folder(&mut self, folder: &Path) -> Result<Vec<SymbolError>, SymbolError> {
+        // A symbol store has a folder for the name and one for the identity.
+        const DEPTH: usize = 3;
+        let mut skipped = Vec::new();
+        let mut folders = vec![(folder.to_owned(), DEPTH)];
+        while let Some((folder, depth)) = folders.pop() {
+            let failed = |source| SymbolError::Io {
+                path: folder.clone(),
+                source,
+            };
+            for entry in fs::read_dir(&folder).map_err(failed)? {
+                let path = entry.map_err(failed)?.path();
+                let is_pdb = path
+                    .extension()
+                    .is_some_and(|extension| extension.eq_ignore_ascii_case("pdb"));
+                if path.is_dir() {
+                    if depth > 0 {
+                        folders.push((path, depth - 1));
+                    }
+                } else if is_pdb && let Err(error) = self.add(&path) {
+                    skipped.push(error);
+                }
+            }
+        }
+        Ok(skipped)
+    }
+
+    fn add(&mut self, path: &Path) -> Result<Arc<Pdb>, SymbolError> {
+        let bytes = fs::read(path).map_err(|source| SymbolError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        let (guid, pdb) = parse(bytes).map_err(|reason| SymbolError::Malformed {
+            path: path.to_owned(),
+            reason,
+        })?;
+        let pdb = Arc::new(pdb);
+        self.by_id.insert(guid, Arc::clone(&pdb));
+        Ok(pdb)
+    }
+
+    /// Returns the function at an offset in an image, and the offset in it, such as
+    /// `DriverEntry+0x10`. `id` is the identity of the image's symbols, if it is known.
+    #[must_use]
+    pub fn function(&self, image: &str, id: Option<&SymbolId>, offset: u64) -> Option<String> {
+        let pdb = match id {
+            Some(id) => {
+                let pdb = self.by_id.get(&id.guid)?;
+                pdb.ages.contains(&id.age).then_some(pdb)?
+            }
+            None => self.by_name.get(&stem(image))?,
+        };
+        let offset = u32::try_from(offset).ok()?;
+        let after = pdb
+            .functions
+            .partition_point(|(start, ..)| *start <= offset);
+        let (start, end, name) = pdb.functions.get(after.checked_sub(1)?)?;
+        (offset < *end).then(|| format!("{name}+{:#x}", offset - start))
+    }
+}
+
+/// Returns the name of a file without folders and extension, in lower case.
+fn stem(path: &str) -> String {
+    let name = path.rsplit(['\\', '/']).next().unwrap_or(path);
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    stem.to_ascii_lowercase()
+}
+
+/// Reads the functions of a PDB. The parser is another project's, and a damaged file can make it
+/// panic.
+fn parse(bytes: Vec<u8>) -> Result<(Guid, Pdb), String> {
+    catch_unwind(|| functions(bytes).map_err(|error| error.to_string()))
+        .unwrap_or_else(|_| Err("the file is damaged".to_owned()))
+}
+
+fn functions(bytes: Vec<u8>) -> Result<(Guid, Pdb), pdb_addr2line::Error> {
+    let mut pdb = PDB::open(Cursor::new(bytes))?;
+    let information = pdb.pdb_information()?;
+    let age = pdb.debug_information()?.age().unwrap_or(information.age);
+    let guid = Guid::from_bytes(information.guid.to_bytes_le());
+    let ages = [information.age, age];
+    let data = ContextPdbData::try_from_pdb(pdb)?;
+    let flags = TypeFormatterFlags::default() | TypeFormatterFlags::NO_ARGUMENTS;
+    let context = data.make_context_with_formatter_flags(flags)?;
+    let mut functions: Vec<(u32, u32, Box<str>)> = context
+        .functions()
+        .filter_map(|function| {
+            let name = function.name?.into_boxed_str();
+            // A function without a size ends where the next one starts.
+            let end = function.end_rva.unwrap_or(u32::MAX);
+            Some((function.start_rva, end, name))
+        })
+        .collect();
+    functions.sort_by_key(|(start, ..)| *start);
+    Ok((guid, Pdb { ages, functions }))
+}

@@ -1,0 +1,455 @@
+//! Names of processes, threads and images, from generated kernel events.
+
+use etl_file::kernel;
+use etl_file::names::{Names, Running};
+use etl_file::stacks::{Definitions, Joiner, StackCounts};
+use etl_file::symbols::Symbols;
+use etl_file::write::{ClassicRecord, KernelForm, KernelRecord};
+use etl_file::{Clock, ClockType, Decoded, FileTime, Guid};
+
+const CLOCK: Clock = Clock {
+    kind: ClockType::Qpc,
+    perf_frequency: 10_000_000,
+    cpu_mhz: 3000,
+    start_clock: 0,
+    start_time: FileTime::from_raw(134_117_966_450_000_000),
+};
+
+const NTOSKRNL: u64 = 0xFFFF_F801_0000_0000;
+const APP: u64 = 0x7FF6_0000_0000;
+
+fn utf16(text: &str) -> Vec<u8> {
+    let units = text.encode_utf16().chain([0]);
+    units.flat_map(u16::to_le_bytes).collect()
+}
+
+fn decoded(record: &KernelRecord, processor: u16) -> Decoded {
+    kernel::decode(&record.encode().unwrap())
+        .unwrap()
+        .into_decoded(&CLOCK, processor, 0)
+}
+
+fn event(hook: u16, version: u8, time: i64, payload: Vec<u8>) -> Decoded {
+    let record = KernelRecord {
+        hook,
+        version,
+        timestamp: time,
+        thread_id: 9,
+        process_id: 7,
+        payload,
+        ..KernelRecord::default()
+    };
+    let event = decoded(&record, 0);
+    assert_eq!(event.problems, [], "{event:?}");
+    event
+}
+
+fn process(opcode: u16, time: i64, id: u32, image: &str) -> Decoded {
+    let mut payload = vec![0; 8];
+    payload.extend(id.to_le_bytes());
+    payload.extend([0; 16]);
+    payload.extend(image.as_bytes());
+    payload.push(0);
+    payload.extend(utf16(&format!("{image} /run")));
+    event(0x0300 + opcode, 2, time, payload)
+}
+
+fn thread(opcode: u16, time: i64, process: u32, id: u32, name: &str) -> Decoded {
+    let mut payload = process.to_le_bytes().to_vec();
+    payload.extend(id.to_le_bytes());
+    payload.extend([0; 7 * 8 + 8]);
+    payload.extend(utf16(name));
+    event(0x0500 + opcode, 3, time, payload)
+}
+
+fn image(hook: u16, time: i64, process: u32, base: u64, path: &str) -> Decoded {
+    let mut payload = base.to_le_bytes().to_vec();
+    payload.extend(0x10_000_u64.to_le_bytes());
+    payload.extend(process.to_le_bytes());
+    payload.extend(utf16(path));
+    event(hook, 1, time, payload)
+}
+
+fn observed(events: &[Decoded]) -> Names {
+    let mut names = Names::new();
+    for event in events {
+        names.observe(event);
+    }
+    names
+}
+
+fn image_name(names: &Names, id: u32, time: i64) -> Option<&str> {
+    names.process(id, time).map(|process| &*process.image)
+}
+
+#[test]
+fn a_process_id_is_reused_after_its_process_has_ended() {
+    let names = observed(&[
+        process(3, 100, 4, "System"),
+        process(1, 200, 50, "first.exe"),
+        process(2, 300, 50, "first.exe"),
+        process(1, 400, 50, "second.exe"),
+        process(4, 900, 4, "System"),
+        process(4, 900, 60, "never_seen_before.exe"),
+        process(2, 950, 70, "ended_only.exe"),
+    ]);
+    assert_eq!(image_name(&names, 4, 1), Some("System"));
+    assert_eq!(image_name(&names, 4, 1000), Some("System"));
+    assert_eq!(image_name(&names, 50, 199), None);
+    assert_eq!(image_name(&names, 50, 250), Some("first.exe"));
+    assert_eq!(image_name(&names, 50, 350), None);
+    assert_eq!(image_name(&names, 50, 450), Some("second.exe"));
+    assert_eq!(image_name(&names, 60, 5), Some("never_seen_before.exe"));
+    assert_eq!(image_name(&names, 70, 5), Some("ended_only.exe"));
+    assert_eq!(image_name(&names, 70, 951), None);
+    let first = names.process(50, 250).unwrap();
+    assert_eq!(&*first.command_line, "first.exe /run");
+    assert!(!names.is_empty());
+    assert_eq!(names.dropped(), 0);
+}
+
+#[test]
+fn a_start_without_the_end_before_it_ends_the_older_process() {
+    let names = observed(&[
+        process(1, 200, 50, "old.exe"),
+        process(1, 400, 50, "new.exe"),
+    ]);
+    assert_eq!(image_name(&names, 50, 399), Some("old.exe"));
+    assert_eq!(image_name(&names, 50, 400), Some("new.exe"));
+}
+
+#[test]
+fn a_thread_has_its_process_and_its_last_name() {
+    let mut set_name = 50_u32.to_le_bytes().to_vec();
+    set_name.extend(9_u32.to_le_bytes());
+    set_name.extend(utf16("renamed"));
+    let names = observed(&[
+        process(1, 100, 50, "app.exe"),
+        thread(1, 110, 50, 9, "worker"),
+        thread(2, 200, 50, 9, ""),
+        thread(1, 300, 50, 9, ""),
+        event(0x0548, 2, 310, set_name),
+    ]);
+    let name = |time| {
+        names
+            .thread(9, time)
+            .and_then(|thread| thread.name.as_deref())
+    };
+    assert_eq!(
+        (name(150), name(250), name(350)),
+        (Some("worker"), None, Some("renamed"))
+    );
+    let mut sample = event(0x030b, 2, 150, vec![1, 0, 0, 0]);
+    sample.process_id = u32::MAX;
+    names.resolve(&mut sample);
+    assert_eq!(sample.process_id, 50, "the thread's process");
+    assert_eq!(sample.process_name.as_deref(), Some("app.exe"));
+    assert_eq!(sample.thread_name.as_deref(), Some("worker"));
+}
+
+#[test]
+fn an_address_is_in_an_image_while_it_is_loaded() {
+    let names = observed(&[
+        image(
+            0x1403,
+            100,
+            4,
+            NTOSKRNL,
+            r"\SystemRoot\system32\ntoskrnl.exe",
+        ),
+        image(0x030a, 200, 50, APP, r"\Device\HarddiskVolume3\app.exe"),
+        image(0x1402, 300, 50, APP, r"\Device\HarddiskVolume3\app.exe"),
+        image(0x030a, 400, 50, APP, r"\Device\HarddiskVolume3\plugin.dll"),
+    ]);
+    let place = |process, address, time| names.place(process, address, time);
+    assert_eq!(
+        place(50, APP + 0x1234, 250).as_deref(),
+        Some("app.exe+0x1234")
+    );
+    assert_eq!(place(50, APP, 450).as_deref(), Some("plugin.dll+0x0"));
+    assert_eq!(place(50, APP, 350), None, "nothing is loaded in between");
+    assert_eq!(place(50, APP + 0x10_000, 450), None, "the end");
+    assert_eq!(place(50, APP - 1, 450), None);
+    assert_eq!(place(51, APP, 450), None, "another process");
+    let kernel = "ntoskrnl.exe+0xff";
+    assert_eq!(place(50, NTOSKRNL + 0xFF, 1).as_deref(), Some(kernel));
+    assert_eq!(place(0, NTOSKRNL + 0xFF, 999).as_deref(), Some(kernel));
+}
+
+#[test]
+fn the_symbols_of_an_image_have_an_identity() {
+    let record = ClassicRecord {
+        class: Guid::from_u128(0xb3e6_75d7_2554_4f18_830b_2762_7325_60de),
+        opcode: 36,
+        payload: {
+            let mut payload = NTOSKRNL.to_le_bytes().to_vec();
+            payload.extend(0_u32.to_le_bytes());
+            payload.extend(Guid::from_u128(0x99).to_bytes());
+            payload.extend(3_u32.to_le_bytes());
+            payload.extend(b"ntkrnlmp.pdb\0");
+            payload
+        },
+        ..ClassicRecord::default()
+    };
+    let symbols = kernel::decode(&record.encode().unwrap()).unwrap();
+    let names = observed(&[
+        image(0x1403, 100, 4, NTOSKRNL, "ntoskrnl.exe"),
+        symbols.into_decoded(&CLOCK, 0, 0),
+    ]);
+    let found = names.symbols(50, NTOSKRNL + 5, 100).unwrap();
+    assert_eq!(
+        (found.guid, found.age, &*found.pdb),
+        (Guid::from_u128(0x99), 3, "ntkrnlmp.pdb")
+    );
+    assert_eq!(names.symbols(50, APP, 100), None);
+}
+
+fn switch(processor: u16, time: i64, new: u32) -> Decoded {
+    let mut payload = new.to_le_bytes().to_vec();
+    payload.extend([0; 20]);
+    let record = KernelRecord {
+        form: KernelForm::PerfInfo,
+        hook: 0x0524,
+        version: 2,
+        timestamp: time,
+        payload,
+        ..KernelRecord::default()
+    };
+    decoded(&record, processor)
+}
+
+fn interrupt(processor: u16, time: i64) -> Decoded {
+    let record = KernelRecord {
+        form: KernelForm::PerfInfo,
+        hook: 0x0f44,
+        version: 2,
+        timestamp: time,
+        payload: vec![0; 16],
+        ..KernelRecord::default()
+    };
+    decoded(&record, processor)
+}
+
+#[test]
+fn a_record_without_a_thread_has_the_one_that_runs_on_its_processor() {
+    let mut running = Running::new();
+    let mut before = interrupt(0, 1);
+    running.follow(&mut before);
+    assert_eq!(before.thread_id, u32::MAX);
+    running.follow(&mut switch(0, 2, 77));
+    running.follow(&mut switch(1, 3, 88));
+    let mut after = [interrupt(0, 4), interrupt(1, 5), interrupt(2, 6)];
+    for event in &mut after {
+        running.follow(event);
+    }
+    assert_eq!(after.map(|event| event.thread_id), [77, 88, u32::MAX]);
+}
+
+fn stack_of(time: i64, thread: u32) -> Vec<u8> {
+    let mut payload = time.to_le_bytes().to_vec();
+    payload.extend(7_u32.to_le_bytes());
+    payload.extend(thread.to_le_bytes());
+    payload
+}
+
+fn stack(at: i64, time: i64, thread: u32, frames: &[u64]) -> Decoded {
+    let mut payload = stack_of(time, thread);
+    payload.extend(frames.iter().flat_map(|frame| frame.to_le_bytes()));
+    event(0x1820, 2, at, payload)
+}
+
+fn keyed(hook: u16, at: i64, time: i64, thread: u32, key: u64) -> Decoded {
+    let mut payload = stack_of(time, thread);
+    payload.extend(key.to_le_bytes());
+    event(hook, 2, at, payload)
+}
+
+fn definition(hook: u16, at: i64, key: u64, frames: &[u64]) -> Decoded {
+    let mut payload = key.to_le_bytes().to_vec();
+    payload.extend(frames.iter().flat_map(|frame| frame.to_le_bytes()));
+    event(hook, 2, at, payload)
+}
+
+/// Joins events, and returns them with their counts.
+fn joined(events: &[Decoded]) -> (Vec<Decoded>, StackCounts) {
+    let mut definitions = Definitions::new();
+    for event in events {
+        definitions.observe(event);
+    }
+    let mut joiner = Joiner::new(definitions);
+    let mut out = Vec::new();
+    for event in events {
+        joiner.push(event.clone(), ());
+        while let Some((event, ())) = joiner.pop() {
+            out.push(event);
+        }
+    }
+    while let Some((event, ())) = joiner.drain() {
+        out.push(event);
+    }
+    (out, joiner.counts())
+}
+
+fn frames(event: &Decoded) -> Vec<u64> {
+    let stack = event.stack.iter();
+    stack
+        .flat_map(|stack| stack.frames.iter().map(|frame| frame.address))
+        .collect()
+}
+
+/// An event of thread 9 at a time.
+fn plain(time: i64) -> Decoded {
+    event(0x030b, 2, time, vec![1, 0, 0, 0])
+}
+
+#[test]
+fn a_stack_joins_the_event_with_its_time_and_thread() {
+    let mut other_thread = plain(100);
+    other_thread.thread_id = 10;
+    let (out, counts) = joined(&[
+        other_thread,
+        plain(100),
+        plain(101),
+        stack(5000, 100, 9, &[APP + 1, APP + 2]),
+        // The kernel's half comes later, and is shown first.
+        stack(5001, 100, 9, &[NTOSKRNL + 1]),
+        stack(5002, 102, 9, &[1]),
+        // Two events have this time.
+        stack(5003, 100, 11, &[1]),
+    ]);
+    assert_eq!(
+        counts,
+        StackCounts {
+            joined: 2,
+            unmatched: 2
+        }
+    );
+    assert_eq!(out.len(), 5, "the stacks without an event stay");
+    assert_eq!(frames(&out[0]), [0; 0]);
+    assert_eq!(frames(&out[1]), [NTOSKRNL + 1, APP + 1, APP + 2]);
+    assert_eq!(frames(&out[2]), [0; 0]);
+}
+
+#[test]
+fn a_performance_record_gets_its_stack_by_time() {
+    let (out, counts) = joined(&[switch(0, 100, 77), stack(200, 100, 78, &[NTOSKRNL])]);
+    assert_eq!(
+        counts,
+        StackCounts {
+            joined: 1,
+            unmatched: 0
+        }
+    );
+    assert_eq!(frames(&out[0]), [NTOSKRNL]);
+}
+
+// Events about a thread, such as its becoming ready, may name it in the header.
+#[test]
+fn the_only_event_of_a_time_gets_its_stack_whatever_thread_it_names() {
+    let (out, counts) = joined(&[plain(101), stack(5003, 101, 11, &[NTOSKRNL])]);
+    assert_eq!((counts.joined, counts.unmatched), (1, 0));
+    assert_eq!(frames(&out[0]), [NTOSKRNL]);
+}
+
+#[test]
+fn addresses_of_32_bit_code_among_wider_ones_are_of_user_mode() {
+    let wow64: &[u64] = &[0x9000_0000, APP];
+    let (out, counts) = joined(&[
+        plain(100),
+        keyed(0x1826, 111, 100, 9, 5),
+        definition(0x1823, 120, 5, wow64),
+        plain(200),
+        stack(210, 200, 9, wow64),
+        stack(211, 200, 9, &[NTOSKRNL]),
+    ]);
+    assert_eq!((counts.joined, counts.unmatched), (3, 0));
+    let events: Vec<Vec<u64>> = out
+        .iter()
+        .filter(|event| event.event_name.as_deref() == Some("Terminate"))
+        .map(frames)
+        .collect();
+    assert_eq!(events, [wow64, &[NTOSKRNL, 0x9000_0000, APP]]);
+}
+
+#[test]
+fn a_key_stands_for_its_first_definition_at_or_after_the_reference() {
+    let (out, counts) = joined(&[
+        definition(0x1822, 50, 5, &[NTOSKRNL + 1]),
+        plain(100),
+        keyed(0x1825, 110, 100, 9, 5),
+        keyed(0x1826, 111, 100, 9, 5),
+        definition(0x1823, 120, 5, &[NTOSKRNL + 2]),
+        definition(0x1823, 121, 5, &[APP + 3]),
+        plain(200),
+        keyed(0x1825, 210, 200, 9, 5),
+        keyed(0x1826, 211, 200, 9, 6),
+        definition(0x1824, 300, 5, &[NTOSKRNL + 4]),
+    ]);
+    // Key 6 has no definition.
+    assert_eq!(
+        counts,
+        StackCounts {
+            joined: 3,
+            unmatched: 1
+        }
+    );
+    let events: Vec<&Decoded> = out
+        .iter()
+        .filter(|event| event.event_name.as_deref() == Some("Terminate"))
+        .collect();
+    assert_eq!(frames(events[0]), [NTOSKRNL + 2, APP + 3]);
+    assert_eq!(frames(events[1]), [NTOSKRNL + 4]);
+}
+
+#[test]
+fn the_window_is_bounded_and_keeps_the_order() {
+    let count = Joiner::<()>::MAX_EVENTS + 100;
+    let mut events: Vec<Decoded> = (0..count)
+        .map(|n| plain(i64::try_from(n).unwrap()))
+        .collect();
+    // The first event has left the window, the last one has not.
+    let last = i64::try_from(count - 1).unwrap();
+    events.push(stack(1 << 40, 0, 9, &[APP]));
+    events.push(stack(1 << 40, last, 9, &[APP]));
+    let (out, counts) = joined(&events);
+    assert_eq!(
+        counts,
+        StackCounts {
+            joined: 1,
+            unmatched: 1
+        }
+    );
+    assert_eq!(out.len(), count + 1);
+    assert!(out.is_sorted_by_key(|event| event.timestamp));
+    assert_eq!(frames(&out[count - 1]), [APP]);
+}
+
+#[test]
+fn events_do_not_wait_where_there_are_no_stacks() {
+    let mut joiner = Joiner::new(Definitions::new());
+    joiner.push(plain(1), "beside");
+    let (event, beside) = joiner.pop().unwrap();
+    assert_eq!((event.timestamp, beside), (1, "beside"));
+}
+
+#[test]
+fn frames_get_their_images() {
+    let names = observed(&[
+        image(0x1403, 100, 4, NTOSKRNL, "ntoskrnl.exe"),
+        image(0x1403, 100, 7, APP, "app.exe"),
+    ]);
+    let (mut out, _) = joined(&[
+        plain(100),
+        stack(101, 100, 9, &[NTOSKRNL + 0x10, APP + 0x20, 5]),
+    ]);
+    names.place_frames(&mut out[0], &Symbols::new());
+    let places: Vec<Option<&str>> = out[0]
+        .stack
+        .iter()
+        .flat_map(|stack| stack.frames.iter().map(|frame| frame.place.as_deref()))
+        .collect();
+    assert_eq!(
+        places,
+        [Some("ntoskrnl.exe+0x10"), Some("app.exe+0x20"), None]
+    );
+}

@@ -1,0 +1,374 @@
+//! Tests schemas that traces contain themselves.
+
+mod schema_fixture;
+
+use etl_file::read::{Event, PointerSize};
+use etl_file::schemas::{Collector, Counts, Defect, SchemaError};
+use etl_file::{Catalog, Decoded, EventRecord, FileTime, Guid, decode};
+use schema_fixture::{EventInfo, PROVIDER, Property, chunk, map_info, metadata, sample};
+
+/// Returns a catalog with the schemas of records, and their numbers.
+fn collect(records: &[Vec<u8>], catalog: Catalog) -> (Catalog, Counts, Vec<Defect>) {
+    let mut collector = Collector::new();
+    for record in records {
+        collector.record(record);
+    }
+    let schemas = collector.finish();
+    let mut catalog = catalog;
+    schemas.add_to(&mut catalog);
+    (catalog, schemas.counts(), schemas.defects().to_vec())
+}
+
+fn classic(opcode: u8, payload: Vec<u8>) -> Vec<u8> {
+    metadata(opcode, payload, 0).encode().unwrap()
+}
+
+fn info(info: &EventInfo) -> Vec<u8> {
+    classic(32, info.encode())
+}
+
+/// Returns the event that a description describes, decoded.
+fn decoded(info: &EventInfo, user_data: &[u8], catalog: &Catalog) -> Decoded {
+    let event = Event {
+        record: EventRecord {
+            provider: info.provider,
+            descriptor: info.descriptor,
+            user_data: user_data.to_vec(),
+            ..EventRecord::default()
+        },
+        time: FileTime::default(),
+        processor: 0,
+        buffer: 1,
+        offset: 0,
+        pointer_size: PointerSize::Eight,
+        flags: 0,
+    };
+    decode(&event, catalog)
+}
+
+fn fields(event: &Decoded) -> Vec<String> {
+    let fields = event.fields.iter();
+    fields
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect()
+}
+
+const DECODED: [&str; 9] = [
+    "Bytes=4096",
+    "Kind=Network(2)",
+    "Options=Now|Later(5)",
+    "Count=3",
+    "Sizes=[10, 20, 30]",
+    "Data=hex:aabbcc",
+    "Tag=\"tag\"",
+    "Pairs=[{First=1, Second=2}, {First=3, Second=4}]",
+    "Name=\"end\"",
+];
+
+#[test]
+fn an_event_is_decoded_by_the_schema_in_its_trace() {
+    let [kinds, flags] = schema_fixture::sample_maps();
+    // The schemas may come in any order.
+    let records = [classic(33, kinds), info(&sample()), classic(33, flags)];
+    let (catalog, counts, defects) = collect(&records, Catalog::new());
+    assert_eq!(defects, []);
+    let expected = Counts {
+        events: 1,
+        maps: 2,
+        ..Counts::default()
+    };
+    assert_eq!(counts, expected);
+    let event = decoded(&sample(), &schema_fixture::sample_data(), &catalog);
+    assert_eq!(event.problems, []);
+    assert_eq!(fields(&event), DECODED);
+    assert!(event.leftover.is_empty());
+    assert_eq!(event.provider_name.as_deref(), Some("Contoso-Merged"));
+    assert_eq!(event.event_name.as_deref(), Some("Transfer"));
+    assert_eq!(event.level_name.as_deref(), Some("Detailed"));
+    assert_eq!(event.task_name.as_deref(), Some("Copying"));
+    assert_eq!(event.opcode_name.as_deref(), Some("Half"));
+    let keywords: Vec<&str> = event.keywords.names.iter().map(AsRef::as_ref).collect();
+    assert_eq!(
+        (keywords, event.keywords.unnamed),
+        (vec!["Read", "Write"], 0)
+    );
+    assert_eq!(event.message.as_deref(), Some("4096 bytes by Network"));
+}
+
+#[test]
+fn a_map_without_its_provider_is_found_by_its_name() {
+    let maps = schema_fixture::sample_maps().map(|map| classic(33, map[16..].to_vec()));
+    let [kinds, flags] = maps;
+    let (catalog, counts, _) = collect(&[info(&sample()), kinds, flags], Catalog::new());
+    assert_eq!(counts.maps, 2);
+    let event = decoded(&sample(), &schema_fixture::sample_data(), &catalog);
+    assert_eq!(fields(&event), DECODED);
+}
+
+#[test]
+fn without_its_map_a_value_is_a_number() {
+    let (catalog, ..) = collect(&[info(&sample())], Catalog::new());
+    let event = decoded(&sample(), &schema_fixture::sample_data(), &catalog);
+    assert_eq!(fields(&event)[1..3], ["Kind=2", "Options=0x5"]);
+}
+
+/// Returns a manifest of [`PROVIDER`] in which event 5 has one field.
+fn manifest(field: &str) -> String {
+    format!(
+        r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
+        <instrumentation><events><provider name="Contoso-Own" guid="{{{PROVIDER}}}">
+        <tasks><task name="Own" value="7"/></tasks>
+        <events><event value="5" version="2" template="t" task="Own"/></events>
+        <templates><template tid="t"><data name="{field}" inType="win:UInt32"/></template></templates>
+        </provider></events></instrumentation></instrumentationManifest>"#
+    )
+}
+
+#[test]
+fn a_loaded_manifest_is_stronger() {
+    let mut other = sample();
+    other.descriptor.id = 6;
+    let mut catalog = Catalog::new();
+    catalog.add(&manifest("Own")).unwrap();
+    let (catalog, ..) = collect(&[info(&sample()), info(&other)], catalog);
+    let event = decoded(&sample(), &[1, 0, 0, 0], &catalog);
+    assert_eq!(fields(&event), ["Own=1"]);
+    assert_eq!(event.provider_name.as_deref(), Some("Contoso-Own"));
+    assert_eq!(event.task_name.as_deref(), Some("Own"));
+    // The manifest lacks this event.
+    let event = decoded(&other, &schema_fixture::sample_data(), &catalog);
+    assert_eq!(event.event_name.as_deref(), Some("Transfer"));
+    assert_eq!(event.fields.len(), 9);
+}
+
+#[test]
+fn a_manifest_of_an_event_source_is_put_together() {
+    let xml = manifest("FromSource");
+    let (first, second) = xml.as_bytes().split_at(200);
+    let part = |process, xml, total, number| {
+        chunk(PROVIDER, process, xml, total, number)
+            .encode()
+            .unwrap()
+    };
+    let mut records = vec![
+        // Another process writes at the same time, and the order of chunks does not matter.
+        part(1, second, 2, 1),
+        part(2, first, 2, 0),
+        part(1, first, 2, 0),
+        part(2, second, 2, 1),
+        // Written again, for another session.
+        part(1, first, 2, 0),
+        part(1, second, 2, 1),
+    ];
+    let (catalog, counts, defects) = collect(&records, Catalog::new());
+    assert_eq!(defects, []);
+    let expected = Counts {
+        manifests: 1,
+        ..Counts::default()
+    };
+    assert_eq!(counts, expected);
+    let event = decoded(&sample(), &[9, 0, 0, 0], &catalog);
+    assert_eq!(fields(&event), ["FromSource=9"]);
+    records.truncate(2);
+    let (_, counts, defects) = collect(&records, Catalog::new());
+    assert_eq!((counts.manifests, counts.defective), (0, 2));
+    assert!(
+        defects[0]
+            .to_string()
+            .ends_with("is incomplete: chunks are missing")
+    );
+    // The XML is not well-formed.
+    let (_, counts, defects) = collect(&[part(1, first, 1, 0)], Catalog::new());
+    assert_eq!((counts.manifests, counts.defective), (0, 1));
+    assert!(matches!(&defects[0], Defect::Manifest { process: 1, .. }));
+}
+
+#[test]
+fn an_event_with_a_part_of_a_manifest_is_shown_as_such() {
+    let record = chunk(PROVIDER, 1, b"<a/>", 3, 1);
+    let info = EventInfo {
+        provider: PROVIDER,
+        descriptor: record.descriptor,
+        ..EventInfo::default()
+    };
+    let event = decoded(&info, &record.user_data, &Catalog::new());
+    assert_eq!(event.problems, []);
+    assert_eq!(event.event_name.as_deref(), Some("ManifestData"));
+    let shown = [
+        "MajorVersion=1",
+        "MinorVersion=0",
+        "TotalChunks=3",
+        "ChunkNumber=1",
+    ];
+    assert_eq!(fields(&event)[..4], shown);
+    assert_eq!(fields(&event)[4], "Data=\"<a/>\"");
+}
+
+#[test]
+fn other_records_are_ignored() {
+    let mut of_another_class = metadata(32, sample().encode(), 0);
+    of_another_class.class = PROVIDER;
+    let mut event = chunk(PROVIDER, 1, b"<a/>", 1, 0);
+    event.descriptor.task = 1;
+    let records = [
+        of_another_class.encode().unwrap(),
+        classic(31, sample().encode()),
+        event.encode().unwrap(),
+        vec![],
+        vec![0xFF; 8],
+    ];
+    let (_, counts, _) = collect(&records, Catalog::new());
+    assert_eq!(counts, Counts::default());
+}
+
+#[test]
+fn fields_after_one_of_unknown_size_are_left_as_bytes() {
+    let mut info = sample();
+    info.properties[5].flags = 0;
+    info.properties[5].length = 0;
+    let (catalog, ..) = collect(&[self::info(&info)], Catalog::new());
+    let data = schema_fixture::sample_data();
+    let event = decoded(&info, &data, &catalog);
+    assert_eq!(event.fields.len(), 5);
+    assert_eq!(event.leftover, data[17..]);
+}
+
+/// Returns the error of a damaged description.
+fn refused(payload: Vec<u8>) -> SchemaError {
+    let (catalog, counts, mut defects) = collect(&[classic(32, payload)], Catalog::new());
+    assert_eq!((counts.events, counts.defective), (0, 1));
+    assert_eq!(catalog.providers().count(), 0);
+    match defects.remove(0) {
+        Defect::Event {
+            id: 5,
+            version: 2,
+            why,
+            ..
+        } => why,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn damaged_descriptions_are_refused() {
+    let whole = sample().encode();
+    let put = |at: usize, value: u32| {
+        let mut bytes = whole.clone();
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        refused(bytes)
+    };
+    let short = |present, expected| SchemaError::Short { present, expected };
+    assert_eq!(refused(whole[..100].to_vec()), short(100, 112));
+    let expected = 112 + 24 * 11;
+    assert_eq!(
+        refused(whole[..expected - 1].to_vec()),
+        short(expected - 1, expected)
+    );
+    assert_eq!(put(48, 2), SchemaError::Source(2));
+    let present = whole.len();
+    let name = |offset| SchemaError::Text {
+        what: "provider's name",
+        offset,
+        present,
+    };
+    assert_eq!(put(52, u32::MAX), name(u32::MAX));
+    let last = u32::try_from(present - 1).unwrap();
+    assert_eq!(put(52, last), name(last), "no NUL follows");
+    let expected = 112 + 24 * 0xFFFF_FFFF_usize;
+    assert_eq!(put(100, u32::MAX), short(present, expected));
+    let top = SchemaError::Index {
+        property: 0,
+        index: 12,
+        count: 11,
+    };
+    assert_eq!(put(104, 12), top);
+    // The count of `Sizes` refers to a property behind the last one.
+    let index = SchemaError::Index {
+        property: 4,
+        index: 11,
+        count: 11,
+    };
+    assert_eq!(put(112 + 4 * 24 + 16, 11), index);
+    // `Pairs` contains itself.
+    assert_eq!(put(112 + 7 * 24 + 8, 0x0002_0007), SchemaError::Nesting);
+}
+
+#[test]
+fn no_damage_makes_the_collector_panic() {
+    let whole = sample().encode();
+    let [map, _] = schema_fixture::sample_maps();
+    for (opcode, whole) in [(32, whole), (33, map)] {
+        for at in 0..whole.len() {
+            let mut cut = Collector::new();
+            cut.record(&classic(opcode, whole[..at].to_vec()));
+            let _ = cut.finish();
+            for value in [0, 1, 0x7F, 0xFF] {
+                let mut bytes = whole.clone();
+                bytes[at] = value;
+                let (catalog, ..) = collect(&[classic(opcode, bytes)], Catalog::new());
+                let event = decoded(&sample(), &schema_fixture::sample_data(), &catalog);
+                assert!(event.fields.len() <= 4096);
+            }
+        }
+    }
+}
+
+#[test]
+fn structures_that_share_members_do_not_multiply_without_limit() {
+    // Each level contains the next one many times.
+    let level = |start: u16, members: u16| Property {
+        name: "x",
+        flags: 1,
+        in_type: start,
+        out_type: members,
+        count: 1,
+        ..Property::default()
+    };
+    let properties = (0..600).map(|n| level(200 * (n / 200 + 1), 200));
+    let info = EventInfo {
+        properties: properties.collect(),
+        top_level: 200,
+        ..sample()
+    };
+    assert!(matches!(
+        refused(info.encode()),
+        SchemaError::Nesting | SchemaError::Index { .. }
+    ));
+}
+
+#[test]
+fn maps_from_texts_are_not_used_and_damaged_ones_are_named() {
+    let map = map_info("Kinds", 4, &[(1, "x")]);
+    let (_, counts, defects) = collect(&[classic(33, map)], Catalog::new());
+    assert_eq!((counts.maps, defects), (0, vec![]));
+    let map = map_info("Kinds", 1, &[(1, "x")]);
+    let (_, counts, defects) = collect(&[classic(33, map[..20].to_vec())], Catalog::new());
+    assert_eq!((counts.maps, counts.defective), (0, 1));
+    assert!(
+        defects[0].to_string().starts_with("a map in the trace: "),
+        "{}",
+        defects[0]
+    );
+}
+
+#[test]
+fn the_total_size_of_schemas_is_limited() {
+    let mut collector = Collector::new();
+    let mut large = sample();
+    let mut payload = large.encode();
+    payload.resize(60_000, 0);
+    for id in 0..400_u16 {
+        large.descriptor.id = id;
+        payload[32..34].copy_from_slice(&id.to_le_bytes());
+        collector.record(&classic(32, payload.clone()));
+    }
+    // An event source that never completes its manifest.
+    for number in 0..500 {
+        let guid = Guid::from_u128(number);
+        let chunk = chunk(guid, 1, &[b' '; 0xFF00], 0xFFFF, 0);
+        collector.record(&chunk.encode().unwrap());
+    }
+    let counts = collector.finish().counts();
+    assert_eq!(counts.events, (16 << 20) / 60_000);
+    assert!(counts.dropped >= 400 - counts.events + 490, "{counts}");
+}
