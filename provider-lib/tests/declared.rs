@@ -612,6 +612,16 @@ fn fields_that_do_not_fit_are_cut_and_reported() {
         Value::Text("ReadComplete".to_owned())
     );
     assert!(content(&writes[1]).len() <= ROOM);
+    // The name follows the tag, which has one to four bytes.
+    event!(trace::PROVIDER, "Short", level = Info, keyword = none, tag = 0x20_0000, { a: &str = &text });
+    event!(trace::PROVIDER, "Long", level = Info, keyword = none, tag = 0xFE0_0001, { a: &str = &text });
+    let names: Vec<_> = (etw.writes().iter().step_by(2))
+        .map(|notice| values(notice)[0].clone())
+        .collect();
+    assert_eq!(
+        names,
+        ["Short", "Long"].map(|name| Value::Text(name.to_owned()))
+    );
     // Arrays are truncated between elements.
     let many = vec![0x0102_i16; 40_000];
     emit!(trace::arrays(&[1, 2, 3], &many, &[], &[], &[0; 6], &[], 1));

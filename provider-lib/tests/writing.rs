@@ -147,5 +147,7 @@ fn etw_itself_can_be_asked() {
     assert!(PROVIDER.provider_enabled(Level::INFORMATION, Keyword::bit::<0>()));
     assert!(!PROVIDER.provider_enabled(Level::VERBOSE, Keyword::bit::<0>()));
     assert!(PROVIDER.event_enabled(&EVENT));
+    let verbose = EventDescriptor::new(7, 2, Level::VERBOSE, Keyword::bit::<3>());
+    assert!(!PROVIDER.event_enabled(&verbose));
     PROVIDER.unregister().unwrap();
 }

@@ -54,11 +54,12 @@ pub fn manifest_of_all(
     }
     // What no file breaks alone, such as the number of providers with generated message ids.
     let errors = manifest::check(&all);
-    match errors.first() {
-        Some(_) if sources.len() > 1 => Err(BuildError::Together(
+    if errors.is_empty() {
+        Ok((all, read))
+    } else {
+        Err(BuildError::Together(
             errors.iter().map(|error| error.rule.to_string()).collect(),
-        )),
-        _ => Ok((all, read)),
+        ))
     }
 }
 

@@ -537,3 +537,53 @@ fn a_map_has_the_values_of_its_type_and_its_name_only_if_it_is_another() {
         imported.source
     );
 }
+
+#[test]
+fn a_channel_of_each_type_is_imported() {
+    let channel = |name: &str, value: u8| {
+        format!("<channel name='P/{name}' chid='{name}' type='{name}' value='{value}'/>")
+    };
+    let types = ["Admin", "Operational", "Analytic", "Debug"];
+    let channels: String = types
+        .into_iter()
+        .zip(16..)
+        .map(|(name, value)| channel(name, value))
+        .collect();
+    let manifest = read(
+        &format!(
+            "<channels>{channels}</channels><events><event value='1' level='win:Error'/></events>"
+        ),
+        "",
+    );
+    let (source, notes) = imported(&manifest);
+    assert_eq!(notes, 0);
+    for name in types {
+        assert!(source.contains(&format!("#[channel({name})]")), "{source}");
+    }
+}
+
+#[test]
+fn a_count_of_several_fields_or_of_several_values_is_not_part_of_the_next_field() {
+    let mut manifest = with_template(
+        "<data name='N' inType='win:UInt16'/><data name='A' inType='win:UInt32' count='N'/>\
+         <data name='B' inType='win:UInt32' count='N'/>",
+    );
+    let (source, notes) = imported(&manifest);
+    assert_eq!(notes, 0);
+    assert!(source.contains("n: u16"), "{source}");
+    assert_eq!(source.matches("#[count(field = n)]").count(), 2, "{source}");
+
+    // Only resources can have a count of several values.
+    let properties = &mut manifest.providers[0].templates[0].properties;
+    properties.pop();
+    properties[0].count = etw_manifest::Size::Fixed(2);
+    let imported = import::declaration(&manifest, None);
+    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
+    assert_eq!(
+        notes,
+        [
+            "event 1 version 0 was not imported: `N` is the count or length of `A`, but it is not a \
+             single integer"
+        ]
+    );
+}

@@ -144,6 +144,108 @@ fn all_providers_keep_their_events_messages_and_maps() {
     );
 }
 
+/// Writes a declaration that names a manifest, with an event of the standard level Error, whose message
+/// has an id of winmeta.xml, and with these string tables, each a language and the message's text.
+fn with_strings(folder: &TempDir, name: &str, tables: &[(&str, &str)]) -> PathBuf {
+    let guid = format!("{:0>32}", name.len());
+    let guid = format!("{}-0000-0000-0000-{}", &guid[..8], &guid[20..]);
+    let message = if tables.is_empty() {
+        ""
+    } else {
+        "message='$(string.level.Error)'"
+    };
+    let tables: Vec<String> = tables
+        .iter()
+        .map(|(culture, text)| {
+            format!(
+                "<resources culture='{culture}'><stringTable><string id='level.Error' \
+                 value='{text}'/></stringTable></resources>"
+            )
+        })
+        .collect();
+    let manifest = format!(
+        "<instrumentationManifest xmlns='http://schemas.microsoft.com/win/2004/08/events' \
+         xmlns:win='http://manifests.microsoft.com/win/2004/08/windows/events'>\
+         <instrumentation><events><provider name='{name}' guid='{{{guid}}}' symbol='{name}' \
+         resourceFileName='a.sys' messageFileName='a.sys'><events>\
+         <event value='1' level='win:Error' {message}/></events></provider></events>\
+         </instrumentation><localization>{}</localization></instrumentationManifest>",
+        tables.concat()
+    );
+    let manifest = write(folder, &format!("{name}.man"), &manifest);
+    let source = format!(
+        "#[wdk_etw::provider(name = \"{name}\", guid = \"{guid}\", manifest = {:?})]\nmod trace {{\n    \
+         #[event(id = 1, level = Error, keyword = none)]\n    fn x();\n}}",
+        manifest.display().to_string()
+    );
+    write(folder, &format!("{name}.rs"), &source)
+}
+
+#[test]
+fn an_image_has_the_language_of_the_manifests_that_have_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = with_strings(&folder, "None", &[]);
+    let german = with_strings(&folder, "German", &[("de-DE", "Fehler")]);
+    let other = with_strings(&folder, "German2", &[("de-DE", "Noch einer")]);
+    let french = with_strings(&folder, "French22", &[("fr-FR", "Erreur")]);
+    for paths in [
+        [&none, &german, &other],
+        [&german, &none, &other],
+        [&german, &other, &none],
+    ] {
+        let (all, _) = all_of(&paths.map(Clone::clone)).unwrap();
+        assert_eq!(all.culture, "de-DE");
+        // A string with an id of winmeta.xml is not winmeta.xml's.
+        let events = all.providers.iter().map(|provider| {
+            let message = provider.events[0].message;
+            let text = message.map(|at| all.texts[at].value.as_str());
+            (provider.name.as_str(), text)
+        });
+        let mut events: Vec<_> = events.collect();
+        events.sort_unstable();
+        assert_eq!(
+            events,
+            [
+                ("German", Some("Fehler")),
+                ("German2", Some("Noch einer")),
+                ("None", None)
+            ]
+        );
+    }
+    let error = all_of(&[german, none, french]).unwrap_err().to_string();
+    assert!(
+        error.contains(
+            "French22.rs are in fr-FR, and those of the image's other providers in de-DE"
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn translations_into_one_language_are_one_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = [("en-US", "One"), ("de-DE", "Eins")];
+    let second = [("en-US", "Two"), ("fr-FR", "Deux"), ("de-DE", "Zwei")];
+    let paths = [
+        with_strings(&folder, "A", &first),
+        with_strings(&folder, "Bb", &second),
+    ];
+    let (all, _) = all_of(&paths).unwrap();
+    let mut translations: Vec<(&str, Vec<&str>)> = all
+        .translations
+        .iter()
+        .map(|one| {
+            let texts = one.texts.iter().map(|(_, text)| text.as_str());
+            (one.culture.as_str(), texts.collect())
+        })
+        .collect();
+    translations.sort_unstable();
+    assert_eq!(
+        translations,
+        [("de-DE", vec!["Eins", "Zwei"]), ("fr-FR", vec!["Deux"])]
+    );
+}
+
 #[test]
 fn more_providers_than_have_message_ids_are_refused() {
     let folder = tempfile::tempdir().unwrap();

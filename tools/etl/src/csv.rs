@@ -30,7 +30,14 @@ const COLUMNS: [&str; 13] = [
 const FIELDS: &str = "fields";
 
 /// The columns after those of the fields.
-const LAST: [&str; 4] = ["message", "stack", "payload", "problems"];
+const LAST: [&str; 6] = [
+    "process name",
+    "thread name",
+    "message",
+    "stack",
+    "payload",
+    "problems",
+];
 
 /// The columns of fields: their names, in the order in which they were first seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -168,6 +175,10 @@ impl<W: Write> Writer<W> {
             })?;
         }
         self.fields(decoded)?;
+        for name in [&decoded.process_name, &decoded.thread_name] {
+            self.writer
+                .write_field(name.as_deref().unwrap_or_default())?;
+        }
         let message = decoded.message.as_deref().unwrap_or_default();
         self.writer.write_field(message)?;
         let frames = decoded.stack.iter().flat_map(|stack| &stack.frames);

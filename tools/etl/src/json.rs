@@ -250,6 +250,10 @@ impl<W: Write> Writer<W> {
         text::decimal(decoded.process_id, out);
         out.extend_from_slice(b",\"thread\":");
         text::decimal(decoded.thread_id, out);
+        key("process_name", out);
+        optional(decoded.process_name.as_deref(), out);
+        key("thread_name", out);
+        optional(decoded.thread_name.as_deref(), out);
         let name = decoded
             .provider_name
             .as_ref()
@@ -503,6 +507,8 @@ pub struct EventLine<'a> {
     processor: u16,
     process: u32,
     thread: u32,
+    process_name: Option<&'a str>,
+    thread_name: Option<&'a str>,
     #[serde(serialize_with = "guid::serialize")]
     provider: Guid,
     provider_name: Option<&'a str>,
@@ -600,6 +606,8 @@ impl<'a> EventLine<'a> {
             processor: decoded.processor,
             process: decoded.process_id,
             thread: decoded.thread_id,
+            process_name: decoded.process_name.as_deref(),
+            thread_name: decoded.thread_name.as_deref(),
             provider: decoded.provider,
             provider_name: decoded.provider_name.as_deref(),
             group: decoded.group,

@@ -1,6 +1,7 @@
 //! Output as tables.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -275,6 +276,19 @@ fn entry(event: &Decoded) -> Entry {
     let mut below: Vec<String> = fields.lines().map(str::to_owned).collect();
     if !activity.is_empty() {
         below.push(format!("activity {}", activity.replace('\n', " ")));
+    }
+    if event.process_name.is_some() || event.thread_name.is_some() {
+        let name = |name: &Option<Arc<str>>| {
+            let name = name.as_deref().map(escaped);
+            name.map_or_else(String::new, |name| format!(" {name}"))
+        };
+        below.push(format!(
+            "process {}{}, thread {}{}",
+            event.process_id,
+            name(&event.process_name),
+            event.thread_id,
+            name(&event.thread_name)
+        ));
     }
     if let Some(stack) = &event.stack {
         let frames = stack.frames.iter().map(|frame| match &frame.place {

@@ -126,13 +126,8 @@ fn csv_has_messages_payloads_and_problems() {
     let rows = self::rows(generated(), &catalog(), false);
     assert_eq!(column(&rows, "problems")[1..], [""; 6]);
     let messages = column(&rows, "message");
-    assert_eq!(
-        messages
-            .iter()
-            .filter(|message| !message.is_empty())
-            .count(),
-        4
-    );
+    let said = messages[1..].iter().filter(|message| !message.is_empty());
+    assert_eq!(said.count(), 2, "{messages:?}");
     assert!(column(&rows, "fields")[1].starts_with("count=0 delta=0 ratio=0 id="));
 }
 

@@ -240,10 +240,10 @@ fn buffers_and_records_are_accessible_by_position() {
 
 #[test]
 fn only_the_first_damages_are_listed_but_all_are_counted() {
-    let header = fixture::header(ClockType::Qpc, 0x400, 1);
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
     let many = vec![(0, at(&[1])); 1500];
     let mut file = buffers(header, &many);
-    for buffer in file.chunks_exact_mut(0x400).skip(1) {
+    for buffer in file.chunks_exact_mut(0x1000).skip(1) {
         buffer[0x4B] = 0; // the marker of the first record
     }
     let mut file = open(file);

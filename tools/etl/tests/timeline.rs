@@ -46,6 +46,8 @@ fn event(micros: i64, name: &str) -> Decoded {
         processor: 1,
         process_id: 100,
         thread_id: 200,
+        process_name: None,
+        thread_name: None,
         provider: PROVIDER,
         provider_name: Some("Contoso.Sample".into()),
         group: None,

@@ -334,7 +334,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
     match chore {
         "demo" => demo::run(&required::<PathBuf>(arguments, "out")?),
         "test" => test::run(arguments.get_flag("deep")),
-        "bench" if arguments.get_flag("traces") => bench::traces::run(arguments.get_flag("write")),
+        "bench" if arguments.get_flag("traces") => bench::run_traces(arguments.get_flag("write")),
         "bench" => bench::run(
             match (arguments.get_flag("quick"), arguments.get_flag("write")) {
                 (true, _) => bench::Mode::Quick,

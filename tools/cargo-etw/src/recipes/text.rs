@@ -407,12 +407,13 @@ impl Recipes {
              wpa {session}.etl\n```\n\n\
              On any system, with this project's reader:\n\n```sh\n\
              {reader} dump {option}{session}.etl\n\
+             {reader} report {option}--out {session}.html {session}.etl\n\
              {reader} dump {option}--format perfetto --out {session}.pftrace {session}.etl\n\
              ```\n\n\
-             The second command writes a timeline. Open it at <https://ui.perfetto.dev>: the page reads\n\
-             the file in the browser and uploads nothing, and after the first visit it opens without\n\
-             a network as well. If the session also recorded the kernel's events, the timeline has\n\
-             scheduling, DPCs, ISRs, disks and samples beside the driver's events."
+             The report is a page for a browser. The last command writes a timeline. Open that at\n\
+             <https://ui.perfetto.dev>: the page reads the file in the browser and uploads nothing, and after the\n\
+             first visit it opens without a network as well. If the session also recorded the kernel's events,\n\
+             the timeline has scheduling, DPCs, ISRs, disks and samples beside the driver's events."
         )
     }
 }

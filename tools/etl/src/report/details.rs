@@ -18,7 +18,7 @@ use std::sync::Arc;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
-use crate::decode::{Decoded, Value};
+use crate::decode::{Decoded, Stack, Value};
 use crate::show::Hex;
 
 /// The greatest integer up to which scripts represent every integer exactly.
@@ -76,6 +76,9 @@ struct Extra<'a> {
     leftover: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<String>,
+    /// The frames of the call stack, the innermost first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<Vec<String>>,
     /// The names of the fields, if they have no number.
     #[serde(skip_serializing_if = "Option::is_none")]
     names: Option<Vec<&'a str>>,
@@ -86,6 +89,7 @@ impl Extra<'_> {
         self.message.is_none()
             && self.leftover.is_empty()
             && self.problems.is_empty()
+            && self.stack.is_none()
             && self.names.is_none()
     }
 }
@@ -108,6 +112,16 @@ impl Serialize for Line<'_> {
         }
         seq.end()
     }
+}
+
+/// Returns the frames of a stack as text.
+fn frames(stack: &Stack) -> Vec<String> {
+    let frames = stack.frames.iter().map(|frame| {
+        let address = format!("{:#x}", frame.address);
+        let place = frame.place.as_ref();
+        place.map_or_else(|| address.clone(), |place| format!("{place} ({address})"))
+    });
+    frames.collect()
 }
 
 /// The most lists of field names that have a number.
@@ -154,6 +168,7 @@ impl Shapes {
             message: event.message.as_deref(),
             leftover: Hex(&event.leftover).to_string(),
             problems: event.problems.iter().map(ToString::to_string).collect(),
+            stack: event.stack.as_ref().map(frames),
             names: shape.is_none().then(names),
         };
         serde_json::to_vec(&Line {

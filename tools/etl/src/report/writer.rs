@@ -15,7 +15,7 @@ use super::page;
 use super::sample::{Class, FIRST_OF_KIND, Sample};
 use super::session::Session;
 use super::spill::{Row, Spill};
-use crate::decode::Decoded;
+use crate::decode::{Decoded, Kind as Form};
 use crate::record::EventDescriptor;
 use crate::time::FileTime;
 
@@ -96,9 +96,22 @@ struct Kind {
     opcode_name: Option<String>,
     task_name: Option<String>,
     keywords: Vec<String>,
+    form: Option<String>,
     count: u64,
     #[serde(skip)]
     descriptor: EventDescriptor,
+    #[serde(skip)]
+    of: Form,
+}
+
+/// Returns what the form of a record is called, unless it is the usual one.
+fn form_text(form: Form) -> Option<String> {
+    match form {
+        Form::Event => None,
+        Form::Kernel { hook } => Some(format!("kernel event {hook:#06x}")),
+        Form::Classic { opcode, .. } => Some(format!("classic event of type {opcode}")),
+        Form::Wpp => Some("WPP message".to_owned()),
+    }
 }
 
 #[derive(PartialEq, Eq, Serialize)]
@@ -142,12 +155,13 @@ impl Kinds {
         );
         let numbers = (descriptor.id, descriptor.version, descriptor.channel);
         let more = (descriptor.level, descriptor.opcode, descriptor.task);
-        (parts, numbers, more, descriptor.keyword).hash(&mut hasher);
+        (parts, numbers, more, descriptor.keyword, event.kind).hash(&mut hasher);
         let hash = hasher.finish();
         let known = self.numbers.get(&hash).into_iter().flatten().copied();
         for number in known {
             let same = self.list.get(usize::from(number)).is_some_and(|kind| {
                 kind.descriptor == descriptor
+                    && kind.of == event.kind
                     && kind.name.as_deref() == event.event_name.as_deref()
                     && self.providers.get(kind.provider).is_some_and(|provider| {
                         provider.name.as_deref() == event.provider_name.as_deref()
@@ -166,7 +180,7 @@ impl Kinds {
             .keywords
             .names
             .iter()
-            .map(|name| AsRef::<str>::as_ref(name).to_owned())
+            .map(|name| name.as_ref().to_owned())
             .collect();
         if event.keywords.unnamed != 0 {
             keywords.push(format!("{:#x}", event.keywords.unnamed));
@@ -186,18 +200,23 @@ impl Kinds {
             opcode_name: text(event.opcode_name.as_deref()),
             task_name: text(event.task_name.as_deref()),
             keywords,
+            form: form_text(event.kind),
             count: 0,
             descriptor,
+            of: event.kind,
         });
         self.numbers.entry(hash).or_default().push(number);
         Some(number)
     }
 }
 
-/// The threads, each with its process and its number of events.
+/// A process, a thread of it, the thread's number of events, and its name.
+type Thread = (u32, u32, u64, Option<String>);
+
+/// The threads, each with a number.
 #[derive(Default)]
 struct Threads {
-    list: Vec<(u32, u32, u64)>,
+    list: Vec<Thread>,
     numbers: HashMap<(u32, u32), u32>,
 }
 
@@ -209,16 +228,21 @@ impl Threads {
         }
         let number = u32::try_from(self.list.len()).ok()?;
         (self.list.len() < MAX_THREADS).then(|| {
-            self.list.push((key.0, key.1, 0));
+            self.list.push((key.0, key.1, 0, None));
             self.numbers.insert(key, number);
             number
         })
     }
 
-    fn count(&mut self, number: u32) {
+    fn count(&mut self, number: u32, event: &Decoded) {
         let thread = usize::try_from(number).ok();
         if let Some(thread) = thread.and_then(|at| self.list.get_mut(at)) {
             thread.2 += 1;
+            if let Some(name) = &event.thread_name
+                && thread.3.as_deref() != Some(name)
+            {
+                thread.3 = Some(name.as_ref().to_owned());
+            }
         }
     }
 }
@@ -289,7 +313,7 @@ struct Description<'a> {
     first_of_kind: u64,
     providers: &'a [Provider],
     kinds: &'a [Kind],
-    threads: &'a [(u32, u32, u64)],
+    threads: &'a [Thread],
     processors: Vec<(u16, u64)>,
     processes: &'a BTreeMap<u32, String>,
     problems: &'a [(String, u64)],
@@ -354,7 +378,12 @@ impl Writer {
             self.unlisted += 1;
             return Ok(());
         };
-        self.threads.count(thread);
+        self.threads.count(thread, event);
+        if let Some(name) = &event.process_name
+            && self.processes.get(&event.process_id).map(String::as_str) != Some(name)
+        {
+            self.name_process(event.process_id, name.as_ref());
+        }
         let nth = self
             .kinds
             .list

@@ -1,4 +1,4 @@
-//! A browser that a test drives: Chromium's DevTools protocol over two pipes.
+//! A browser that a test drives: Chromium's `DevTools` protocol over two pipes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

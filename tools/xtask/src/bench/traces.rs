@@ -12,7 +12,6 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use super::{RESULT, ensure_met};
 use crate::{
     environment::ORACLES,
     process::{root, run_quietly, target},
@@ -126,8 +125,9 @@ fn generated(events: u32) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Measures, prints the result, and writes it to the documentation if `write` is true.
-pub fn run(write: bool) -> Result<()> {
+/// Measures, prints the result, and writes it to a document if there is one. Returns the number of
+/// goals that are not met.
+pub fn run(document: Option<&Path>) -> Result<usize> {
     step("Building etl", || {
         run_quietly(
             Command::new(env!("CARGO"))
@@ -145,16 +145,15 @@ pub fn run(write: bool) -> Result<()> {
     })?;
     let (text, missed) = step("Reading the traces", || measured(&files))?;
     println!("\n{text}");
-    if write {
-        let path = root().join(RESULT);
+    if let Some(path) = document {
         let old =
-            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let kept = old.split(HEADING).next().unwrap_or_default().trim_end();
-        fs::write(&path, format!("{kept}\n\n{text}"))
+        fs::write(path, format!("{kept}\n\n{text}"))
             .with_context(|| format!("cannot write {}", path.display()))?;
-        println!("Written to {RESULT}.");
+        println!("Written to {}.", path.display());
     }
-    ensure_met(missed)
+    Ok(missed)
 }
 
 /// Returns the part of the document that another run of this command wrote.

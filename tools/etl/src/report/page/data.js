@@ -85,13 +85,20 @@ function kindFallback(kind) {
   return `event ${kind.id}`;
 }
 
+/** The numbers of activities whose GUIDs were shown. */
+const activityNumbers = new Map();
+
 /** The GUID of an activity by its number; '' for 0. */
 function activityText(number) {
   if (number === 0) return '';
   const bytes = activityBytes.subarray((number - 1) * 16, number * 16);
+  if (bytes.length < 16) return '';
   const hex = (from, to) => Array.from(bytes.subarray(from, to), (byte) => byte.toString(16).padStart(2, '0')).join('');
   const swapped = (from, to) => Array.from(bytes.subarray(from, to), (byte) => byte.toString(16).padStart(2, '0')).reverse().join('');
-  return `${swapped(0, 4)}-${swapped(4, 6)}-${swapped(6, 8)}-${hex(8, 10)}-${hex(10, 16)}`;
+  const text = `${swapped(0, 4)}-${swapped(4, 6)}-${swapped(6, 8)}-${hex(8, 10)}-${hex(10, 16)}`;
+  if (activityNumbers.size > 20000) activityNumbers.clear();
+  activityNumbers.set(text, number);
+  return text;
 }
 
 /** What an activity is called where there is no room for its GUID. */
@@ -101,6 +108,8 @@ const activityShort = (number) => (number === 0 ? '' : `#${number}`);
 function activityNumber(text) {
   const wanted = text.toLowerCase();
   if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(wanted)) return 0;
+  const known = activityNumbers.get(wanted);
+  if (known !== undefined) return known;
   const activities = activityBytes.length / 16;
   const tail = [24, 26, 28, 30, 32, 34].map((from) => parseInt(wanted.slice(from, from + 2), 16));
   for (let number = 1; number <= activities; number += 1) {
@@ -114,9 +123,18 @@ const kindOf = (event) => trace.kinds[columns.kind[event]];
 const processOf = (event) => trace.threads[columns.thread[event]][0];
 const threadOf = (event) => trace.threads[columns.thread[event]][1];
 
+/** The text of a process id or a thread id; the largest number stands for none. */
+const idText = (id) => (id === 0xffffffff ? 'unknown' : String(id));
+
+/** The name of a thread, as `name (id)` if it has one. */
+function threadText(number) {
+  const [, id, , name] = trace.threads[number];
+  return name ? `${visible(name)} (${id})` : idText(id);
+}
+
 function processText(id) {
   const name = trace.processes[id];
-  return name ? `${visible(name)} (${id})` : String(id);
+  return name ? `${visible(name)} (${id})` : idText(id);
 }
 
 /** Chunks of details that were read, the latest one last. */
@@ -168,7 +186,7 @@ function parseLine(line) {
   const [shape, ...values] = JSON.parse(line);
   const names = shape === null ? values[values.length - 1].names : trace.shapes[shape];
   const extra = values.length > names.length ? values.pop() : {};
-  return { names, values, ...extra, names };
+  return { ...extra, names, values };
 }
 
 /** Returns the details of an event if they are at hand. */

@@ -137,7 +137,7 @@ async function showEvent() {
   sections.push(make('section', {}, make('h3', {}, 'Where and when'), make('dl', {},
     ...pair('Time', `${since(time)} s${before}`), ...pair('', absolute(time)),
     ...pair('Process', filterButton(processText(processOf(event)), 'process', String(processOf(event)))),
-    ...pair('Thread', filterButton(String(threadOf(event)), 'thread', `${processOf(event)}:${threadOf(event)}`)),
+    ...pair('Thread', filterButton(threadText(columns.thread[event]), 'thread', `${processOf(event)}:${threadOf(event)}`)),
     ...pair('Processor', filterButton(String(columns.processor[event]), 'cpu', String(columns.processor[event]))))));
   const activity = activitySection(event);
   if (activity) sections.push(activity);
@@ -147,7 +147,7 @@ async function showEvent() {
     ...pair('Provider', filterButton(kind.from.label, 'provider', kind.from.label)), ...pair('', make('span', { class: 'value' }, kind.from.guid)),
     ...(kind.from.group ? pair('Group', make('span', { class: 'value' }, kind.from.group)) : []),
     ...pair('Name', filterButton(kind.label, 'event', eventKey(kind))),
-    ...(kind.class ? pair('Form', visible(kind.class)) : []),
+    ...(kind.form ? pair('Form', kind.form) : []),
     ...pair('Id, version', `${kind.id}, ${kind.version}`),
     ...pair('Level', named(kind.level, kind.level_name)),
     ...pair('Keywords', kind.keyword, ...kind.keywords.flatMap((name) => [' ', filterButton(visible(name), 'keyword', visible(name))])),

@@ -12,12 +12,21 @@ function levelName(level) {
   return kind ? visible(kind.level_name) : levelOf(Number(level)).name;
 }
 
+const threadNumbers = new Map();
+
+/** What a thread is called by its process and its id. */
+function threadLabel(value) {
+  if (threadNumbers.size === 0) trace.threads.forEach(([process, thread], number) => threadNumbers.set(`${process}:${thread}`, number));
+  const number = threadNumbers.get(value);
+  return number === undefined ? value : threadText(number);
+}
+
 /** What a value of a facet is called. */
 function valueLabel(facet, value) {
   if (facet === 'event') return value.slice(value.indexOf('/') + 1);
   if (facet === 'level') return levelName(value);
   if (facet === 'process') return processText(Number(value));
-  if (facet === 'thread') return value.split(':')[1];
+  if (facet === 'thread') return threadLabel(value);
   if (facet === 'cpu') return `CPU ${value}`;
   if (facet === 'problem') return visible(value);
   if (facet === 'activity' && activityNumber(value)) return `${activityShort(activityNumber(value))}  ${value}`;
@@ -56,8 +65,7 @@ function facetBox(facet) {
   const many = values.length > FEW_VALUES + 2;
   const all = longFacets.has(facet);
   const listed = many && !all ? values.slice(0, FEW_VALUES) : values.slice(0, 200);
-  const events = new Set([...counts.keys()].map((value) => valueLabel(facet, value)));
-  const sameNames = facet === 'event' && events.size < counts.size;
+  const sameNames = facet === 'event' && new Set([...counts.keys()].map((value) => valueLabel(facet, value))).size < counts.size;
   const list = make('ul', {}, ...listed.map(([value, events]) => {
     const state = chosen.get(value);
     const label = sameNames ? `${valueLabel(facet, value)} · ${value.slice(0, value.indexOf('/'))}` : valueLabel(facet, value);
@@ -75,7 +83,7 @@ function facetBox(facet) {
   const children = [make('h3', {}, FACET_TITLES[facet])];
   if (counts.size > 20) {
     children.push(make('input', {
-      type: 'search', placeholder: `Find among ${count(counts.size)}`, 'aria-label': `Find in ${FACET_TITLES[facet]}`, value: query, data: { facet, act: 'find' },
+      type: 'search', placeholder: `Find among ${facet === 'activity' && counts.size >= 200 ? 'the most frequent ' : ''}${count(counts.size)}`, 'aria-label': `Find in ${FACET_TITLES[facet]}`, value: query, data: { facet, act: 'find' },
       on: { input: (event) => { facetQueries.set(facet, event.target.value.toLowerCase()); showFacets(); } },
     }));
   }

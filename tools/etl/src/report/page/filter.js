@@ -209,8 +209,6 @@ function sortRows() {
   if (order.down) rows.reverse();
 }
 
-const anyFilter = () => filter.range !== null || filter.query !== '' || FACETS.some((facet) => filter[facet].size > 0);
-
 function clearFilters() {
   for (const facet of FACETS) filter[facet].clear();
   filter.range = null;

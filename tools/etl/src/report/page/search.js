@@ -3,6 +3,9 @@
 /** The events that match the search: one byte for each event, or null without a search. */
 const search = { hits: null, found: 0, done: true, progress: 1, running: 0 };
 
+/** The number of chunks that are decompressed at the same time. */
+const READ_AHEAD = 6;
+
 /** Returns true if a value, or a part of it, contains the text. */
 function valueHas(value, wanted) {
   if (value !== null && typeof value === 'object' && value.s) {
@@ -46,7 +49,7 @@ async function runSearch(query, report) {
   const has = (text) => text !== undefined && text !== null && String(text).toLowerCase().includes(wanted);
   const kinds = trace.kinds.map((kind) => has(kind.from.label) || has(kind.from.guid) || has(kind.label) || has(kind.level_name)
     || has(kind.task_name) || has(kind.opcode_name) || kind.keywords.some(has));
-  const threads = trace.threads.map(([process, thread]) => has(trace.processes[process])
+  const threads = trace.threads.map(([process, thread, , name]) => has(trace.processes[process]) || has(name)
     || String(process) === wanted || String(thread) === wanted);
   const activity = activityNumber(wanted);
   const problems = [false, ...trace.problems.map(([text]) => has(text))];
@@ -65,8 +68,20 @@ async function runSearch(query, report) {
   const inLine = JSON.stringify(pair ? pair.value : wanted).slice(1, -1);
   const plain = !shapes && /^[\x20-\x7e]+$/.test(inLine) && !/[\\"(){}[\],=]|hex:/.test(inLine);
   let reported = performance.now();
+  // The browser decompresses some chunks while others are looked through.
+  const ahead = [];
+  const readAhead = () => {
+    while (ahead.length < READ_AHEAD && next < trace.chunks.length) {
+      const text = chunkText(next);
+      text.catch(() => {});
+      ahead.push(text);
+      next += 1;
+    }
+  };
+  let next = 0;
   for (let number = 0; number < trace.chunks.length; number += 1) {
-    const text = await chunkText(number);
+    readAhead();
+    const text = await ahead.shift();
     if (run !== search.running) return;
     const first = trace.chunks[number];
     const test = (event, line) => {

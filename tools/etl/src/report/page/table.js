@@ -10,7 +10,7 @@ const TABLE_COLUMNS = [
   { key: 'provider', title: 'Provider', text: (event) => kindOf(event).from.label },
   { key: 'event', title: 'Event', text: (event) => kindOf(event).label },
   { key: 'cpu', title: 'CPU', text: (event) => String(columns.processor[event]), style: 'number' },
-  { key: 'process', title: 'Process · thread', text: (event) => `${processText(processOf(event))} · ${threadOf(event)}` },
+  { key: 'process', title: 'Process · thread', text: (event) => `${processText(processOf(event))} · ${threadText(columns.thread[event])}` },
   { key: 'activity', title: 'Activity', text: (event) => activityText(columns.activity[event]) },
   { key: null, title: 'Message or fields' },
 ];
@@ -88,7 +88,7 @@ function rowElement(at) {
   for (const column of TABLE_COLUMNS.slice(0, -1)) {
     const text = column.text(event);
     const cell = make('span', { role: 'gridcell', class: column.style ?? column.key, title: text });
-    if (column.key === 'level') cell.append(make('i', { class: `badge ${style}` }, levelOf(kind.level).letter), ` ${visible(text)}`);
+    if (column.key === 'level') cell.append(make('i', { class: `badge ${style}` }, levelOf(kind.level).letter), make('span', {}, ` ${visible(text)}`));
     else if (column.key === 'activity') cell.textContent = activityShort(columns.activity[event]);
     else cell.textContent = text;
     row.append(cell);
@@ -146,6 +146,7 @@ function showHead() {
 function showTable(keep) {
   showHead();
   byId('room').style.height = `${Math.min(rows.length * ROW_HEIGHT, MOST_HEIGHT)}px`;
+  byId('table').style.setProperty('--rows', `${Math.max(5, rows.length) * ROW_HEIGHT + 2}px`);
   byId('table').setAttribute('aria-rowcount', String(rows.length + 1));
   const kept = keep === null || keep === undefined ? -1 : rowOf(keep);
   if (kept >= 0) {

@@ -63,7 +63,7 @@ function findLanes() {
     laneOf = new Uint16Array(trace.threads.length).fill(MOST_LANES);
     lanes = threads.map((one, at) => {
       laneOf[one.number] = at;
-      return { label: `${processText(one.process)} · ${one.thread}`, facet: 'thread', value: `${one.process}:${one.thread}`, events: one.events };
+      return { label: `${processText(one.process)} · ${threadText(one.number)}`, facet: 'thread', value: `${one.process}:${one.thread}`, events: one.events };
     });
   }
 }
@@ -139,6 +139,7 @@ function drawDensity(context, width) {
     for (let style = 0; style < STYLES.length; style += 1) all += counts[x * STYLES.length + style];
     if (all > most) most = all;
   }
+  const sparse = matched.length < width;
   const bottom = RULER + DENSITY_HEIGHT - 4;
   const height = DENSITY_HEIGHT - 8;
   for (let x = 0; x < width; x += 1) {
@@ -149,15 +150,16 @@ function drawDensity(context, width) {
       // The least count can still be seen.
       const size = Math.max(style >= 3 ? 3 : 1, (value / most) * height);
       context.fillStyle = colors[STYLES[style]];
-      context.fillRect(GUTTER + x, Math.max(RULER, y - size), 1, size);
+      context.fillRect(GUTTER + x, Math.max(RULER, y - size), sparse ? 2 : 1, size);
       y -= size;
     }
   }
   context.fillStyle = colors.muted;
   context.textAlign = 'left';
   context.fillText('Density', 8, RULER + 14);
-  const perPixel = `most ${count(most)} in ${duration((timeline.to - timeline.from) / width)}`;
-  context.fillText(perPixel.length > 22 ? `most ${count(most)}` : perPixel, 8, RULER + 30);
+  const pixel = (timeline.to - timeline.from) / width;
+  const perPixel = `most ${count(most)} in ${duration(Number(pixel.toPrecision(3)))}`;
+  context.fillText(pixel < 1 || perPixel.length > 22 ? `most ${count(most)}` : perPixel, 8, RULER + 30);
   byId('timeline').dataset.density = exact ? 'exact' : 'shown';
 }
 
@@ -242,7 +244,7 @@ function drawLanes(context, width, top, height) {
       const at = (lane - first) * width + x;
       if (levels[at] === 0) continue;
       const style = STYLES[levels[at] - 1];
-      context.globalAlpha = levels[at] > 3 ? 1 : Math.min(1, 0.5 + Math.log2(amounts[at]) / 10);
+      context.globalAlpha = levels[at] > 3 ? 1 : Math.min(1, 0.65 + Math.log2(amounts[at]) / 14);
       context.fillStyle = colors[style];
       // Problems are taller than what is usual: color is not all that tells them apart.
       const inset = levels[at] > 3 ? 1 : 3;
@@ -447,7 +449,7 @@ function showTip(x, y, found) {
     lines.push(kindOf(event).label, `${spans.stop[found.span] < 0 ? 'not stopped; ' : ''}${duration(to - from)} from ${since(from)} s`, kindOf(event).from.label, `activity ${activityShort(columns.activity[event])} ${activityText(columns.activity[event])}`);
   } else if (found.event !== undefined) {
     const kind = kindOf(found.event);
-    lines.push(`${kind.label} · ${kind.level_name ?? levelOf(kind.level).name}`, `${since(columns.time[found.event])} s`, kind.from.label, `CPU ${columns.processor[found.event]}, process ${processText(processOf(found.event))}, thread ${threadOf(found.event)}`);
+    lines.push(`${kind.label} · ${kind.level_name ?? levelOf(kind.level).name}`, `${since(columns.time[found.event])} s`, kind.from.label, `CPU ${columns.processor[found.event]}, process ${processText(processOf(found.event))}, thread ${threadText(columns.thread[found.event])}`);
     const one = detailsNow(found.event);
     if (one) lines.push(summaryText(one).slice(0, 200));
     if (found.near > 1) lines.push(`and ${plural(found.near - 1, 'event')} close by`);
