@@ -2,7 +2,7 @@
 
 use wdk_etw_schema::{
     Configuration, Encoding, Evaluate as _, Evaluated, FieldType, MapKind, Named, Provider, Scalar,
-    parse::{predicates, source},
+    parse::{predicates, source, source_in},
 };
 
 fn parsed(arguments: &str, items: &str) -> Result<Provider, String> {
@@ -634,4 +634,20 @@ fn a_provider_has_the_settings_that_are_given() {
     ] {
         assert!(error.contains(&format!("`{known}`")), "{known}: {error}");
     }
+}
+
+// An option that is not known is an error only where it decides about a provider.
+#[test]
+fn modules_that_are_no_providers_may_have_unknown_options() {
+    let provider = "#[provider(name = \"A\")] mod trace {}";
+    let read = |other: &str| source_in(&format!("{provider}\n{other}"), &Configuration::new());
+    for other in [
+        "#[cfg_attr(lab, allow(dead_code))] #[cfg(lab)] mod other {}",
+        "#[note(provider)] #[cfg(lab)] mod other {}",
+    ] {
+        let providers = read(other).unwrap_or_else(|error| panic!("{other}: {error}"));
+        assert_eq!(providers.len(), 1, "{other}");
+    }
+    let error = read("#[cfg_attr(lab, provider(name = \"B\"))] mod other {}").unwrap_err();
+    assert!(error.to_string().contains("lab"), "{error}");
 }
