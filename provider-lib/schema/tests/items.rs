@@ -614,6 +614,10 @@ fn a_provider_has_the_settings_that_are_given() {
     assert_eq!(hooks(&none), [None, None, None]);
     assert!(with(", binary_tracking").binary_tracking);
     assert!(with(", statistics").statistics);
+    assert_eq!(
+        (none.stripes, with(", stripes = 8").stripes),
+        (None, Some(8))
+    );
     let all = with(", on_enable = super::first, on_disable = second, on_capture_state = third");
     let names = ["first", "second", "third"].map(|name| Some(name.to_owned()));
     assert_eq!(hooks(&all), names);
