@@ -201,10 +201,7 @@ impl<const N: usize> TraitsBuffer<N> {
     }
 
     const fn append_trait(&mut self, kind: u8, data: &[u8]) -> Result<(), TraitsError> {
-        // Larger data cannot fit, and the sum below cannot overflow.
-        if data.len() > MAX_TRAITS_SIZE {
-            return Err(TraitsError::TooLarge);
-        }
+        // The size of data that does not fit, which `append` refuses, is of no account.
         let [low, high, ..] = data.len().wrapping_add(3).to_le_bytes();
         self.append(&[&[low, high, kind], data])
     }

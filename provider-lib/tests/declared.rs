@@ -436,6 +436,10 @@ fn an_event_claims_traits_only_if_its_provider_has_them() {
     etw.calls();
     emit!(trace::transferred(1, 2, "x"));
     assert_eq!(one(&etw).event.channel(), Channel::PROVIDER_METADATA);
+    // A session's match-all keywords make the write take the slow path.
+    etw.notify(ENABLE, 5, 0, trace::REQUEST.bits());
+    emit!(trace::transferred(1, 2, "x"));
+    assert_eq!(one(&etw).event.channel(), Channel::PROVIDER_METADATA);
     trace::unregister().unwrap();
 }
 
@@ -589,6 +593,7 @@ fn fields_that_do_not_fit_are_cut_and_reported() {
     {
         assert_eq!(notice.event.level(), Level::VERBOSE);
         assert_eq!(notice.event.keyword(), trace::REQUEST);
+        assert_eq!((notice.flags, notice.filter), (0, 0));
         let (name, fields) = decoded(notice);
         assert_eq!(name, "FieldCut");
         let values: Vec<_> = fields.into_iter().map(|(_, value)| value).collect();

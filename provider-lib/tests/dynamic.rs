@@ -283,6 +283,22 @@ fn a_long_text_is_cut_counted_and_reported() {
 }
 
 #[test]
+fn nothing_follows_the_place_at_which_a_text_is_cut() {
+    let etw = registered();
+    let mut event = DynamicEvent::<64, 32>::new();
+    event.start("Event");
+    // The compiler would join literals to one part.
+    let (first, cut, after) = ("0123456789abcde", "é", "x");
+    event.format("text", format_args!("{first}{cut}{after}"));
+    assert_eq!(event.lost(), 1);
+    write(&mut event);
+    // There is room for one byte, which "é" does not fit in.
+    let writes = etw.writes();
+    assert_eq!(decoded(&writes[1]).1, ["text=\"0123456789abcde\""]);
+    PROVIDER.unregister().unwrap();
+}
+
+#[test]
 fn bytes_are_cut_at_half_of_the_buffer() {
     let etw = registered();
     let mut event = DynamicEvent::<64, 16>::new();

@@ -192,8 +192,9 @@ class Reader:
             line["end"] = time
             common = self.common(event)
             line.setdefault("args", {}).update(common.get("args", {}))
-            # The activity of the end is that of the beginning.
-            assert common.get("activity") == line.get("activity")
+            # The activity of a stop event is that of its start event. The end of an interval is no
+            # event of its own, and has no properties.
+            assert not common or common.get("activity") == line.get("activity")
         else:
             assert event.type == TrackEvent.TYPE_INSTANT, event.type
             self.line("instant", time=time, track=uuid, **self.common(event))

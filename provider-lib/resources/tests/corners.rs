@@ -587,3 +587,25 @@ fn a_count_of_several_fields_or_of_several_values_is_not_part_of_the_next_field(
         ]
     );
 }
+
+#[test]
+fn an_opcode_with_a_number_of_microsofts_becomes_that_one() {
+    let mut manifest = read(
+        "<opcodes><opcode name='Mine' value='10'/></opcodes>\
+         <events><event value='1' level='win:Error' opcode='Mine'/></events>",
+        "",
+    );
+    // Only resources can have it.
+    manifest.providers[0].opcodes[0].value = 2;
+    let imported = import::declaration(&manifest, None);
+    assert!(
+        imported.source.contains("opcode = Stop"),
+        "{}",
+        imported.source
+    );
+    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
+    assert!(
+        notes.contains(&"the opcode Mine has the number 2, which is reserved for Microsoft"),
+        "{notes:?}"
+    );
+}

@@ -420,6 +420,8 @@ fn an_event_at_its_call_site_has_its_arguments() {
     let few = event("P, \"Name\", level = Info, keyword = none, once,").unwrap();
     assert!(few.keyword.is_none() && few.structures.is_empty());
     assert!(matches!(few.limit, Some(Limit::Once)));
+    let own = event("P, \"Name\", level = Info, keyword = none, limit = LIMIT").unwrap();
+    assert!(matches!(own.limit, Some(Limit::Named(_))));
     // `none` is a word only where it is the whole argument.
     let path = event("P, \"Name\", level = Info, keyword = none::READ").unwrap();
     assert!(path.keyword.is_some());
@@ -439,6 +441,10 @@ fn an_event_at_its_call_site_has_its_arguments() {
         (
             "P, \"Name\", level = Info, keyword = none, { k: Kind = 2 }",
             "Kind",
+        ),
+        (
+            "P, \"Name\", level = Info, keyword = none, { k: other::Kind = 2 }",
+            "a field cannot have this type; supported: ",
         ),
         (
             "P, \"Name\", level = Info, level = Info, keyword = none",

@@ -73,7 +73,8 @@ fn items_have_their_names_and_values() {
         #[levels] enum L { Chatty = 16, Silent = 255 }
         #[channels] enum C { #[channel(Admin)] Mine = 16, #[channel(Import)] Windows = 8 }
         #[map] #[name = \"The Kind\"] #[repr(u8)] enum Kind { None = 0, #[name = \"\"] Most = 255 }
-        #[bitmap] #[repr(u16)] enum Flags { Low = 1, Both = 0xC0, High = (1 << 14 | 1 << 15) }",
+        #[bitmap] #[repr(u16)] enum Flags { Low = 1, Both = 0xC0 | 0x80, High = (1 << 14 | 1 << 15) }
+        #[map] #[repr(u32)] enum Large { Most = 0xFFFF_FFFF }",
     );
     let keywords: Vec<_> = provider
         .keywords
@@ -111,9 +112,13 @@ fn items_have_their_names_and_values() {
         })
         .collect();
     assert_eq!(channels, [("Mine", 16, "Admin"), ("System", 8, "Import")]);
-    let [kind, flags] = &provider.maps[..] else {
+    let [kind, flags, large] = &provider.maps[..] else {
         panic!();
     };
+    assert_eq!(
+        (large.scalar, values(&large.entries)),
+        (Scalar::U32, vec![("Most", u32::MAX)])
+    );
     assert_eq!(
         (kind.name.as_str(), kind.scalar, kind.kind),
         ("The Kind", Scalar::U8, MapKind::Value)
@@ -592,4 +597,41 @@ fn an_option_of_the_profile_is_not_known() {
     assert!(evaluate("debug_assertions").contains("the profile's value"));
     assert!(evaluate("panic = \"abort\"").contains("the profile's value"));
     assert!(evaluate("windows").contains("`Image::cfg`"));
+}
+
+#[test]
+fn a_provider_has_the_settings_that_are_given() {
+    let with = |arguments: &str| parsed(arguments, "").unwrap();
+    let hooks = |provider: &Provider| {
+        let hooks = &provider.hooks;
+        [&hooks.on_enable, &hooks.on_disable, &hooks.on_capture_state].map(|path| {
+            let last = path.as_ref()?.segments.last()?;
+            Some(last.ident.to_string())
+        })
+    };
+    let none = with("");
+    assert!(!none.binary_tracking && !none.statistics);
+    assert_eq!(hooks(&none), [None, None, None]);
+    assert!(with(", binary_tracking").binary_tracking);
+    assert!(with(", statistics").statistics);
+    let all = with(", on_enable = super::first, on_disable = second, on_capture_state = third");
+    let names = ["first", "second", "third"].map(|name| Some(name.to_owned()));
+    assert_eq!(hooks(&all), names);
+    let error = parsed(", colour = 1", "").unwrap_err();
+    for known in [
+        "name",
+        "guid",
+        "group",
+        "trait_(type, b\"data\")",
+        "encoding",
+        "manifest",
+        "binary_tracking",
+        "statistics",
+        "stripes",
+        "on_enable",
+        "on_disable",
+        "on_capture_state",
+    ] {
+        assert!(error.contains(&format!("`{known}`")), "{known}: {error}");
+    }
 }

@@ -103,6 +103,17 @@ struct Space {
     largest: u64,
 }
 
+impl Space {
+    /// Ends all images that are loaded at a time: their process has ended.
+    fn end(&mut self, time: i64) {
+        for image in self.by_base.values_mut().flatten() {
+            if image.interval.contains(time) {
+                image.interval.to = time;
+            }
+        }
+    }
+}
+
 /// The events by which an object begins and ends, which have the same opcodes for processes and
 /// threads.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -276,6 +287,12 @@ impl Names {
         };
         if !self.has_room() {
             return None;
+        }
+        if change == Change::End
+            && ![SYSTEM, IDLE].contains(&process)
+            && let Some(space) = self.images.get_mut(&process)
+        {
+            space.end(event.timestamp);
         }
         let owners = self.processes.entry(process).or_default();
         Some(note(owners, change, event.timestamp, new))

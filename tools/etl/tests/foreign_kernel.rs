@@ -109,6 +109,9 @@ const DISAGREEMENTS: &[(&str, &str)] = &[
     ("Thread/KernelQueueDequeue v2", LIST),
     ("SystemConfig/ProcessorGroup v2", LIST),
     ("StackWalk/Key", LIST),
+    ("SystemConfig/PnP v4", TEXTS),
+    ("SystemConfig/PnP v5", TEXTS),
+    ("PerfInfo/PmcCtrConfig v2", TEXTS),
     ("StackWalk/Stack v2", "it expects exactly 32 frames"),
     (
         "EventTrace/ProviderBinaryPath v2",
@@ -134,6 +137,7 @@ const WMI_TIME: &str = "its InitialTime has the size of a pointer";
 const CONNECTION: &str = "its connection id has 32 bits";
 const STATUS: &str = "our status is an NTSTATUS, the lower half of its pointer";
 const NAME: &str = "the thread's name is not part of its version 3";
+const TEXTS: &str = "a list of texts, of which its schema has a single one";
 const LIST: &str = "its list of addresses has a single one";
 
 fn compare(theirs: &Json, ours: &kernel::Record) -> Result<bool, String> {

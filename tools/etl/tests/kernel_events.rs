@@ -193,6 +193,27 @@ fn a_context_switch_names_its_thread_in_the_payload() {
 }
 
 #[test]
+fn a_readied_thread_is_not_the_one_that_runs() {
+    let record = KernelRecord {
+        form: KernelForm::PerfInfo,
+        ..system(0x0532, 2, vec![7, 0, 0, 0, 1, 0, 0, 0])
+    };
+    let decoded = kernel::decode(&record.encode().unwrap()).unwrap();
+    assert_eq!(decoded.thread_id, None);
+    assert_eq!(decoded.field("TThreadId"), Some(&Value::ThreadId(7)));
+    let sample = KernelRecord {
+        form: KernelForm::PerfInfo,
+        ..system(
+            0x0f2e,
+            2,
+            vec![0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0],
+        )
+    };
+    let decoded = kernel::decode(&sample.encode().unwrap()).unwrap();
+    assert_eq!(decoded.thread_id, Some(9));
+}
+
+#[test]
 fn an_interrupt_has_its_vector_in_one_byte() {
     let mut payload = 1200_i64.to_le_bytes().to_vec();
     payload.extend(0xFFFF_F801_0000_1000_u64.to_le_bytes());
@@ -354,6 +375,31 @@ fn no_length_of_any_record_panics() {
                 let payload = &record[decoded.header.payload..];
                 assert!(payload.ends_with(&decoded.leftover));
             }
+        }
+    }
+}
+
+#[test]
+fn no_changed_byte_panics_or_loses_bytes() {
+    let mut random = 0x1234_5678_9ABC_DEF0_u64;
+    for (name, bytes) in generated() {
+        for _ in 0..40 {
+            let mut changed = bytes.clone();
+            for _ in 0..3 {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                let at = usize::try_from(random >> 33).unwrap() % changed.len();
+                let [.., byte, _] = random.to_be_bytes();
+                changed[at] = byte;
+            }
+            let Some(decoded) = kernel::decode(&changed) else {
+                continue;
+            };
+            let payload = &changed[decoded.header.payload..];
+            assert!(payload.ends_with(&decoded.leftover), "{name}");
+            let whole = decoded.leftover.is_empty();
+            assert!(whole || !decoded.problems.is_empty(), "{name}: {changed:?}");
         }
     }
 }

@@ -177,6 +177,18 @@ fn an_address_is_in_an_image_while_it_is_loaded() {
 }
 
 #[test]
+fn the_images_of_a_process_end_with_it() {
+    let names = observed(&[
+        process(1, 100, 50, "old.exe"),
+        image(0x030a, 200, 50, APP, "old.exe"),
+        process(2, 300, 50, "old.exe"),
+        process(1, 400, 50, "new.exe"),
+    ]);
+    assert_eq!(names.place(50, APP, 250).as_deref(), Some("old.exe+0x0"));
+    assert_eq!(names.place(50, APP, 450), None);
+}
+
+#[test]
 fn the_symbols_of_an_image_have_an_identity() {
     let record = ClassicRecord {
         class: Guid::from_u128(0xb3e6_75d7_2554_4f18_830b_2762_7325_60de),

@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 
 use browser::Browser;
 use etl_file::record::ext_type;
-use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses};
-use etl_file::{ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid};
+use etl_file::write::{AppendError, Buffer, Finish, KernelRecord, LogFile, Losses};
+use etl_file::{ClockType, EncodedRecord, EventDescriptor, EventRecord, ExtendedItem, Guid};
 
 fn etl_report(folder: &Path, file: &[u8], options: &[&str]) -> (PathBuf, Output) {
     let (trace, page) = (folder.join("trace.etl"), folder.join("trace.html"));
@@ -481,6 +481,10 @@ fn a_sample_says_what_it_has_and_keeps_what_matters() {
         "{said}"
     );
     assert!(said.contains("of 8,000 ("), "{said}");
+    assert!(
+        said.contains("all 200 that are among the first 100 of their kind"),
+        "{said}"
+    );
     let summary = browser.text("document.getElementById('summary').innerText");
     assert!(summary.contains("12,000"), "{summary}");
     let counts = browser.text("document.getElementById('panel-counts').textContent");
@@ -527,6 +531,111 @@ fn a_trace_without_events_has_a_page() {
     browser.press("t");
     browser.press("ArrowDown");
     browser.press("Enter");
+    browser.assert_no_errors();
+}
+
+/// Writes a file in which the kernel names processes, threads and images, and adds a stack to an
+/// event of a driver.
+fn kernel_trace() -> Vec<u8> {
+    const KERNEL: u64 = 0xFFFF_F801_0000_0000;
+    let header = fixture::header(ClockType::Qpc, 0x10000, 1);
+    let start = header.start_clock;
+    let utf16 = |text: &str| -> Vec<u8> {
+        let units = text.encode_utf16().chain([0]);
+        units.flat_map(u16::to_le_bytes).collect()
+    };
+    let mut process = vec![0; 8];
+    process.extend(40_u32.to_le_bytes());
+    process.extend([0; 16]);
+    process.extend(b"store.exe\0");
+    process.extend(utf16("store.exe /run"));
+    let mut thread = 40_u32.to_le_bytes().to_vec();
+    thread.extend(100_u32.to_le_bytes());
+    thread.extend([0; 7 * 8 + 8]);
+    thread.extend(utf16("writer"));
+    let mut image = KERNEL.to_le_bytes().to_vec();
+    image.extend(0x10_000_u64.to_le_bytes());
+    image.extend(4_u32.to_le_bytes());
+    image.extend(utf16(r"\SystemRoot\system32\drivers\store.sys"));
+    let mut stack = (start + 40).to_le_bytes().to_vec();
+    stack.extend(40_u32.to_le_bytes());
+    stack.extend(100_u32.to_le_bytes());
+    stack.extend((KERNEL + 0x1A2C).to_le_bytes());
+    stack.extend(5_u64.to_le_bytes());
+    let record = |hook, version, timestamp, payload| KernelRecord {
+        hook,
+        version,
+        timestamp,
+        thread_id: 100,
+        process_id: 40,
+        payload,
+        ..KernelRecord::default()
+    };
+    let mut schema = fixture::Schema::new("Written");
+    schema.field("length", &[8]);
+    let driver = EventRecord {
+        timestamp: start + 40,
+        thread_id: 100,
+        process_id: 40,
+        provider: Guid::from_u128(0x1234),
+        descriptor: EventDescriptor {
+            level: 4,
+            channel: 11,
+            ..EventDescriptor::default()
+        },
+        extended: vec![ExtendedItem {
+            ext_type: ext_type::EVENT_SCHEMA_TL,
+            data: schema.finish(),
+        }],
+        user_data: vec![7, 0, 0, 0],
+        ..EventRecord::default()
+    };
+    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
+    let mut buffer = Buffer::new(0x10000, 0);
+    let mut append = |kernel: KernelRecord| {
+        let encoded = EncodedRecord::from_bytes(&kernel.encode().unwrap()).unwrap();
+        buffer
+            .try_append_record(&encoded, kernel.timestamp)
+            .unwrap();
+    };
+    append(record(0x0301, 2, start + 10, process));
+    append(record(0x0501, 3, start + 20, thread));
+    append(record(0x1403, 1, start + 30, image));
+    append(record(0x1820, 2, start + 41, stack));
+    buffer.try_append(&driver).unwrap();
+    log.append(&buffer, start + 41).unwrap();
+    log.finish(Finish::default()).unwrap().into_inner()
+}
+
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn kernel_events_are_shown_and_name_processes_and_stacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, _) = etl_report(folder.path(), &kernel_trace(), &[]);
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, "#q=written");
+    browser.wait_for("document.body.dataset.searching === 'no'");
+    assert_eq!(browser.text(SHOWN), "1");
+    browser.press("t");
+    browser.press("Enter");
+    browser.wait_for("document.getElementById('event').dataset.event === '3'");
+    let event = browser.text("document.getElementById('event').innerText");
+    for expected in [
+        "store.exe (40)",
+        "writer (100)",
+        "store.sys+0x1a2c (0xfffff80100001a2c)",
+        "0x5",
+    ] {
+        assert!(event.contains(expected), "{expected}: {event}");
+    }
+    // The kernel's events are events like any other.
+    browser.open(&page, "#provider=Process&open=0");
+    assert_eq!(browser.text(SHOWN), "1");
+    browser.wait_for("document.getElementById('event').dataset.event === '0'");
+    let event = browser.text("document.getElementById('event').innerText");
+    for expected in ["ImageFileName", "store.exe", "kernel event 0x0301"] {
+        assert!(event.contains(expected), "{expected}: {event}");
+    }
     browser.assert_no_errors();
 }
 

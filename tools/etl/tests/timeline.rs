@@ -9,11 +9,12 @@ use std::collections::HashSet;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 use etl_file::decode::{Frame, Keywords, Kind, Problem, Stack, Value as Field};
 use etl_file::perfetto::{Summary, Writer};
-use etl_file::write::Losses;
+use etl_file::write::{KernelForm, KernelRecord, Losses};
 use etl_file::{ClockType, Decoded, EventDescriptor, FileTime, Guid, LogFileHeader};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -427,6 +428,81 @@ fn too_many_open_activities_give_up_the_oldest() {
     assert_eq!(summary.unmatched_stops, 1, "of the first activity");
     assert_eq!(summary.slices, 1);
     assert_eq!(summary.open_slices, LIMIT as u64);
+}
+
+/// Encodes a kernel record, decodes it, and returns its event.
+fn recorded(micros: i64, hook: u16, version: u8, payload: &[&[u8]]) -> Decoded {
+    let record = KernelRecord {
+        form: KernelForm::PerfInfo,
+        hook,
+        version,
+        payload: payload.concat(),
+        ..KernelRecord::default()
+    };
+    let record = etl_file::kernel::decode(&record.encode().unwrap()).unwrap();
+    assert_eq!(record.problems, [], "{hook:#06x}");
+    Decoded {
+        process_id: record.process_id.unwrap_or(u32::MAX),
+        thread_id: record.thread_id.unwrap_or(u32::MAX),
+        provider: record.class,
+        provider_name: record.class_name,
+        event_name: record.event_name,
+        fields: record.fields,
+        leftover: record.leftover,
+        ..kernel(micros, hook, "", &[])
+    }
+}
+
+// The forms find the fields of records by the names that the decoder gives them.
+#[test]
+fn decoded_records_of_the_kernel_have_their_forms() {
+    let [p, long, n] = [0xFFFF_F800_0000_1000_u64, 3, 0].map(u64::to_le_bytes);
+    let number = |n: u32| n.to_le_bytes();
+    let entry = (START_CLOCK + 3).to_le_bytes();
+    let (one, two) = (&number(1), &number(2));
+    let (p, n, long) = (p.as_slice(), n.as_slice(), long.as_slice());
+    let path = &[b'a', 0, 0, 0];
+    let file = [p, p, p, one];
+    let timeline = Timeline::of(&[
+        recorded(
+            10,
+            0x0524,
+            4,
+            &[two, one, &[8, 9, 0, 0, 6, 0, 5, 1], &number(7), &number(0)],
+        ),
+        recorded(11, 0x0532, 2, &[one, &[1, 2, 1, 0]]),
+        recorded(12, 0x0F44, 2, &[&entry, p]),
+        recorded(13, 0x0F45, 2, &[&entry, p]),
+        recorded(14, 0x0F42, 2, &[&entry, p]),
+        recorded(15, 0x0F43, 2, &[&entry, p, &[0, 1, 0, 0]]),
+        recorded(16, 0x0F32, 2, &[&entry, p, &[0, 1, 0, 0], one]),
+        recorded(17, 0x0F2E, 2, &[p, two, &number(1)]),
+        recorded(18, 0x010A, 3, &[one, one, one, one, long, p, p, long, two]),
+        recorded(19, 0x010B, 3, &[one, one, one, one, long, p, p, long, two]),
+        recorded(20, 0x010E, 3, &[one, one, long, p, two]),
+        recorded(21, 0x0440, 3, &[p, p, one, one, one, one, path]),
+        recorded(22, 0x0443, 3, &[long, p, p, p, one, two, one]),
+        recorded(23, 0x0441, 3, &file),
+        recorded(24, 0x044A, 3, &[p, p, p, n, one, two]),
+        recorded(25, 0x0448, 3, &[p, p, p, one, two, two, one, path]),
+        recorded(26, 0x044C, 3, &[p, n, one]),
+        recorded(27, 0x044F, 3, &[p, p, p, n, one, two, path]),
+        recorded(28, 0x0548, 2, &[one, two, path]),
+    ]);
+    let summary = &timeline.summary;
+    assert_eq!(summary.incomplete, 0, "{summary:?}");
+    assert_eq!(summary.scheduling, 2);
+    assert_eq!(summary.intervals, 8);
+    assert_eq!(summary.samples, 1);
+    assert_eq!(summary.file_operations, 7);
+    let switch = &timeline.all("etw")[0]["event"];
+    assert_eq!(switch["new_thread_id"], 2);
+    assert_eq!(switch["old_thread_wait_reason_int"], 6);
+    assert_eq!(switch["old_thread_state"], "WAITING");
+    assert_eq!(timeline.all("sample")[0]["tid"], 2);
+    let named = timeline.all("track").into_iter();
+    let mut named = named.filter(|track| track["thread"]["thread_name"] == "a");
+    assert!(named.next().is_some());
 }
 
 #[test]
@@ -918,6 +994,19 @@ fn processes_and_threads_have_their_names() {
 }
 
 #[test]
+fn names_that_events_have_are_those_of_their_tracks() {
+    let mut one = event(0, "A");
+    one.process_name = Some("app.exe".into());
+    one.thread_name = Some("worker".into());
+    let timeline = Timeline::of(&[event(0, "Before"), one]);
+    let line = timeline.all("instant")[1];
+    let thread = timeline.track(line);
+    assert_eq!(thread["thread"]["thread_name"], "worker");
+    let process = timeline.track(&json!({ "track": thread["parent_uuid"] }));
+    assert_eq!(process["process"]["process_name"], "app.exe");
+}
+
+#[test]
 fn each_provider_has_a_counter_of_its_events_per_second() {
     let mut other = event(150_000, "Other");
     other.provider = Guid::from_u128(5);
@@ -955,14 +1044,20 @@ fn each_provider_has_a_counter_of_its_events_per_second() {
 
 #[test]
 fn interned_data_is_cleared_when_there_is_too_much() {
+    // One kind of event, whose properties are kept, and new texts in each event.
     let events: Vec<Decoded> = (0..33_500)
-        .map(|n| event(n, &format!("event number {n}")))
+        .map(|n| {
+            let mut event = event(n, "A");
+            event.fields = named(&[(&format!("field {n}"), Field::Int(n))]);
+            event
+        })
         .collect();
     let timeline = Timeline::of(&events);
     let instants = timeline.all("instant");
     assert_eq!(instants.len(), events.len());
-    for (line, event) in instants.iter().zip(&events) {
-        assert_eq!(line["name"].as_str(), event.event_name.as_deref());
+    for (line, n) in instants.iter().zip(0..) {
+        assert_eq!(line["name"], "A");
+        assert_eq!(line["args"][format!("field {n}")], n);
     }
 }
 
@@ -1260,3 +1355,53 @@ proptest! {
         prop_assert_eq!(timeline.all("slice").len() as u64, slices);
     }
 }
+
+/// Prints the sizes and speeds of timelines of a million events with three fields:
+/// `cargo test --release -p etl-file --test timeline -- --ignored --nocapture figures`.
+#[test]
+#[ignore = "prints figures; they need a release build"]
+fn figures_of_a_million_events() {
+    const EVENTS: i64 = 1_000_000;
+    let mut one = event(0, "Completed");
+    one.descriptor.keyword = 1;
+    let time = |write: &mut dyn FnMut(&Decoded)| {
+        let mut one = one.clone();
+        let start = Instant::now();
+        for n in 0..EVENTS {
+            one.time = FileTime::from_raw(START.raw() + 20 * n);
+            one.thread_id = 200 + u32::try_from(n % 8).unwrap();
+            one.fields.clear();
+            one.fields.push((
+                Arc::clone(&NAMES_OF_FIELDS[0]),
+                Field::UInt(n.cast_unsigned()),
+            ));
+            one.fields
+                .push((Arc::clone(&NAMES_OF_FIELDS[1]), Field::UInt(4096)));
+            one.fields
+                .push((Arc::clone(&NAMES_OF_FIELDS[2]), Field::NtStatus(0)));
+            write(&one);
+        }
+        start.elapsed().as_secs_f64()
+    };
+    let mut perfetto = Writer::new(Vec::new(), &header());
+    let perfetto_seconds = time(&mut |event| perfetto.event(event).unwrap());
+    let (perfetto, _) = perfetto.finish().unwrap();
+    let mut chrome = etl_file::chrome::Writer::new(Vec::new()).unwrap();
+    let chrome_seconds = time(&mut |event| chrome.event(event).unwrap());
+    let chrome = chrome.finish().unwrap();
+    for (format, size, seconds) in [
+        ("perfetto", perfetto.len(), perfetto_seconds),
+        ("chrome", chrome.len(), chrome_seconds),
+    ] {
+        println!(
+            "{format}: {} bytes per event, {:.0} events per second",
+            size / 1_000_000,
+            1e6 / seconds
+        );
+    }
+    assert!(perfetto.len() * 2 < chrome.len());
+}
+
+/// The names of three fields.
+static NAMES_OF_FIELDS: LazyLock<[Arc<str>; 3]> =
+    LazyLock::new(|| ["request", "length", "status"].map(Arc::from));

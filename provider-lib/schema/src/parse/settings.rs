@@ -82,8 +82,8 @@ impl Parse for Settings {
                         format!(
                             "a provider has no argument `{word}`; supported: `name`, `guid`, \
                              `group`, `trait_(type, b\"data\")`, `encoding`, `manifest`, \
-                             `binary_tracking`, `statistics`, `on_enable`, `on_disable`, \
-                             `on_capture_state`"
+                             `binary_tracking`, `statistics`, `stripes`, `on_enable`, \
+                             `on_disable`, `on_capture_state`"
                         ),
                     ));
                 }

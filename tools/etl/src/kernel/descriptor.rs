@@ -115,6 +115,8 @@ pub enum Type {
     TicksList,
     /// GUIDs, as many as the field before says.
     Guids,
+    /// UTF-16 texts, each with a NUL, as many as the named field says.
+    Texts(&'static str),
 }
 
 /// Returns the descriptor of a field.

@@ -162,6 +162,9 @@ pub fn names_of_hook(hook: u16) -> Option<(Arc<str>, Option<Arc<str>>)> {
     Some((Arc::clone(&class.name), event))
 }
 
+/// The group of the events of the class Thread.
+const THREAD_GROUP: u8 = 0x05;
+
 /// Decodes a record of the kernel or of a classic provider.
 fn classified(header: RecordHeader, payload: &[u8]) -> Record {
     let class = match (header.hook, header.guid) {
@@ -215,10 +218,15 @@ fn classified(header: RecordHeader, payload: &[u8]) -> Record {
     record
 }
 
-/// Takes process and thread from the payload, where the header does not name them: events of some
-/// classes are written by whoever happens to run.
+/// Takes process and thread from the payload, where the header does not name them. Events of the
+/// class Thread other than context switches name the thread that they are about there, which is not
+/// the one that runs.
 fn from_payload(record: &mut Record) {
     if record.process_id.is_some() && record.thread_id.is_some() {
+        return;
+    }
+    let [_, group] = record.header.hook.unwrap_or_default().to_le_bytes();
+    if group == THREAD_GROUP && record.header.hook != Some(hook::CSWITCH) {
         return;
     }
     let mut process = None;

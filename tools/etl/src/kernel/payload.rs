@@ -109,7 +109,7 @@ fn attempt(
         if field.optional && reader.c.is_empty() {
             break;
         }
-        match reader.value(field.kind) {
+        match reader.value(field.kind, &fields) {
             Ok(value) => fields.push((Arc::clone(name), value)),
             Err(kind) => {
                 error = Some(PayloadError {
@@ -148,7 +148,7 @@ fn present<T>(value: Option<T>) -> Result<T> {
 }
 
 impl Reader<'_> {
-    fn value(&mut self, kind: Type) -> Result<Value> {
+    fn value(&mut self, kind: Type, before: &Fields) -> Result<Value> {
         let c = &mut self.c;
         Ok(match kind {
             Type::U8 => Value::UInt(present(c.u8())?.into()),
@@ -197,6 +197,20 @@ impl Reader<'_> {
                     .collect::<Vec<_>>();
                 present(self.c.take(8 * readings.len()))?;
                 Value::Array(readings)
+            }
+            Type::Texts(name) => {
+                let count = before.iter().find_map(|(known, value)| match value {
+                    Value::UInt(count) if &**known == name => Some(*count),
+                    _ => None,
+                });
+                let mut texts = Vec::new();
+                for _ in 0..count.unwrap_or_default() {
+                    if self.c.is_empty() {
+                        return Err(PayloadErrorKind::TooShort);
+                    }
+                    texts.push(self.utf16()?);
+                }
+                Value::Array(texts)
             }
             Type::Guids => {
                 let room = self.c.rest().len() / 16;

@@ -156,6 +156,19 @@ impl Tracks {
         }
     }
 
+    /// Sets the name of a process or a thread, unless it has a name.
+    pub fn suggest<W: Write>(
+        &mut self,
+        named: Track,
+        name: &str,
+        packets: &mut Packets<W>,
+    ) -> io::Result<()> {
+        if self.names.contains_key(&named) {
+            return Ok(());
+        }
+        self.name(named, name, "", packets)
+    }
+
     /// Notes the end of a process or thread.
     pub fn end(&mut self, ended: Track) {
         if self.ended.len() >= MAX_TRACKS {

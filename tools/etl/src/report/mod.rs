@@ -13,12 +13,14 @@ mod details;
 mod page;
 mod sample;
 mod session;
+mod sources;
 mod spill;
 mod writer;
 
 use std::io::{self, Write};
 
 pub use session::{Session, Skipped};
+pub use sources::{Source, SourceError};
 pub use writer::{DEFAULT_LIMIT, Writer, Written};
 
 use crate::decode::catalog::Catalog;
@@ -33,7 +35,8 @@ pub struct Input<'a> {
     pub trace: &'a Trace,
 }
 
-/// Writes the page for traces, with at most `limit` of their events.
+/// Writes the page for traces in memory, with at most `limit` of their events.
+/// [`Writer::add_files`] reads traces of any length.
 ///
 /// # Errors
 /// Returns the error of `out` or of a temporary file.

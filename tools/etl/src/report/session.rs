@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::read::Trace;
+use crate::read::{Trace, TraceHeader};
 use crate::time::FileTime;
 
 /// A session whose events a page shows: what its file says of it.
@@ -32,6 +32,8 @@ pub struct Session {
     pub damage_count: u64,
     /// The records that are not events, or that are not decoded.
     pub skipped: Vec<Skipped>,
+    /// The call stacks that belong to no event.
+    pub unmatched_stacks: u64,
 }
 
 /// The records of one kind that are not decoded.
@@ -46,11 +48,29 @@ pub struct Skipped {
 }
 
 impl Session {
+    /// Describes a session by the header of its file. `file` is the name that the page shows.
+    #[must_use]
+    pub fn new(file: &str, header: &TraceHeader) -> Self {
+        let session = &header.session;
+        Self {
+            file: file.to_owned(),
+            name: session.session_name.clone(),
+            start: session.start_time,
+            end: header.end_time,
+            system: format!(
+                "Windows {}.{}.{}",
+                session.os_major, session.os_minor, session.os_build
+            ),
+            processors: session.processors,
+            events_lost: u64::from(header.events_lost),
+            buffers_lost: u64::from(header.buffers_lost),
+            ..Self::default()
+        }
+    }
+
     /// Describes the session of a trace. `file` is the name that the page shows.
     #[must_use]
     pub fn of(file: &str, trace: &Trace) -> Self {
-        let header = trace.header();
-        let session = &header.session;
         let mut skipped: Vec<Skipped> = Vec::new();
         for other in trace.others() {
             let kind = other.kind.to_string();
@@ -69,21 +89,11 @@ impl Session {
         }
         let damages = trace.damages();
         Self {
-            file: file.to_owned(),
-            name: session.session_name.clone(),
-            start: session.start_time,
-            end: header.end_time,
-            system: format!(
-                "Windows {}.{}.{}",
-                session.os_major, session.os_minor, session.os_build
-            ),
-            processors: session.processors,
             events: trace.events().count() as u64,
-            events_lost: u64::from(header.events_lost),
-            buffers_lost: u64::from(header.buffers_lost),
             damages: damages.iter().map(ToString::to_string).collect(),
             damage_count: damages.len() as u64,
             skipped,
+            ..Self::new(file, trace.header())
         }
     }
 }

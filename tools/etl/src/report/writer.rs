@@ -35,7 +35,7 @@ const MAX_DAMAGES: usize = 100;
 ///
 /// Memory does not grow with the number of events: they wait in a temporary file. If there are more
 /// than the limit, the page shows a sample. It has every critical event, error, warning and event
-/// with a problem, then the starts and stops of activities, the first events of each kind, and others
+/// with a problem, then the first events of each kind, the starts and stops of activities, and others
 /// at even distances, as far as there is room. Counts and densities are always those of all events.
 ///
 /// ```
@@ -286,6 +286,7 @@ const fn class(event: &Decoded, nth: u64) -> Class {
     if matches!(descriptor.level, 1..=3) || !event.problems.is_empty() {
         Class::Alarm
     } else if matches!(descriptor.opcode, START | STOP) && !event.activity.is_null() {
+        // Not among the first of their kind: a start belongs to its stop.
         Class::Activity
     } else if nth < FIRST_OF_KIND {
         Class::First

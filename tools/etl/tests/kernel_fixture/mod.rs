@@ -107,6 +107,11 @@ pub fn payload(fields: &[Field], pointer_size: PointerSize) -> (Vec<u8>, Fields)
             values.last_mut().unwrap().1 = Value::UInt(1);
         }
         values.push((field.name.into(), value));
+        if field.name.ends_with("FiltersCount") || field.name == "CounterCount" {
+            // Counts the texts of a later field, which are two.
+            out[before..].copy_from_slice(&2_u32.to_le_bytes());
+            values.last_mut().unwrap().1 = Value::UInt(2);
+        }
     }
     (out, values)
 }
@@ -197,6 +202,13 @@ fn append(kind: Type, n: u8, pointer_size: PointerSize, out: &mut Vec<u8>) -> Va
             let text = format!("w\u{e9}-{n}");
             out.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
             Value::Text(text)
+        }
+        Type::Texts(_) => {
+            let texts = ["one", "two"].map(|text| format!("{text}-{n}"));
+            for text in &texts {
+                out.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+            }
+            Value::Array(texts.map(Value::Text).into())
         }
         Type::Units(units) => {
             let text = format!("{}", n % 10);

@@ -3,7 +3,7 @@
 use etw_wire::Guid as GuidOf;
 
 use super::super::descriptor::Type::{
-    Ansi, Pointer, Pointers, Process, Status, Thread, Ticks, U8, U16, U32, U64, Utf16,
+    Ansi, Pointer, Pointers, Process, Status, Texts, Thread, Ticks, U8, U16, U32, U64, Utf16,
 };
 use super::super::descriptor::{Class, Layout, e, f, optional, v, versions};
 
@@ -165,7 +165,13 @@ pub const PERF_INFO: Class = Class {
         e(
             0x30,
             "PmcCtrConfig",
-            &[v(2, &[f("CounterCount", U32), f("CounterName", Utf16)])],
+            &[v(
+                2,
+                &[
+                    f("CounterCount", U32),
+                    f("CounterName", Texts("CounterCount")),
+                ],
+            )],
         ),
         e(
             0x32,

@@ -4,7 +4,7 @@ use etw_wire::Guid as GuidOf;
 
 use super::super::descriptor::Type::{
     Ansi, Bytes, FileTime, Guid, Guids, Hex32, Hex64, I64, Ipv4, Pointer, Pointers, Process, Size,
-    Status, TicksList, U8, U16, U32, U64, Units, Utf16,
+    Status, Texts, TicksList, U8, U16, U32, U64, Units, Utf16,
 };
 use super::super::descriptor::{Class, Layout, e, f, optional, v, versions};
 
@@ -555,8 +555,40 @@ pub const SYSTEM_CONFIG: Class = Class {
                         f("FriendlyName", Utf16),
                         f("PdoName", Utf16),
                         f("ServiceName", Utf16),
+                        f("UpperFilters", Texts("UpperFiltersCount")),
+                        f("LowerFilters", Texts("LowerFiltersCount")),
+                    ],
+                ),
+                v(
+                    4,
+                    &[
+                        f("ClassGuid", Guid),
+                        f("UpperFiltersCount", U32),
+                        f("LowerFiltersCount", U32),
+                        f("DeviceID", Utf16),
+                        f("DeviceDescription", Utf16),
+                        f("FriendlyName", Utf16),
+                        f("PdoName", Utf16),
+                        f("ServiceName", Utf16),
                         optional("UpperFilters", Utf16),
                         optional("LowerFilters", Utf16),
+                    ],
+                ),
+                v(
+                    5,
+                    &[
+                        f("ClassGuid", Guid),
+                        f("UpperFiltersCount", U32),
+                        f("LowerFiltersCount", U32),
+                        f("DevStatus", Hex32),
+                        f("DevProblem", U32),
+                        f("DeviceID", Utf16),
+                        f("DeviceDescription", Utf16),
+                        f("FriendlyName", Utf16),
+                        f("PdoName", Utf16),
+                        f("ServiceName", Utf16),
+                        f("UpperFilters", Texts("UpperFiltersCount")),
+                        f("LowerFilters", Texts("LowerFiltersCount")),
                     ],
                 ),
                 v(

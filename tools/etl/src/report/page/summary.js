@@ -29,8 +29,8 @@ function showSummary() {
 
 const CLASS_TEXTS = [
   'errors, warnings and events with problems',
+  () => `that are among the first ${trace.first_of_kind} of their kind`,
   'starts and stops of activities',
-  () => `first ${trace.first_of_kind} events of each kind`,
   'other events',
 ];
 
@@ -45,7 +45,7 @@ function showSampling() {
   trace.classes.forEach(([events, shown], at) => {
     if (events === 0) return;
     const text = typeof CLASS_TEXTS[at] === 'function' ? CLASS_TEXTS[at]() : CLASS_TEXTS[at];
-    const spread = at === 1 ? '; an activity is shown completely or not at all' : ', evenly spread over the trace';
+    const spread = at === 2 ? '; an activity is shown completely or not at all' : ', evenly spread over the trace';
     const kept = shown === events ? `all ${count(events)}` : `${count(shown)} of ${count(events)} (${percent(shown, events)})`;
     list.append(make('li', {}, `${kept} ${text}${shown === events ? '' : spread}`));
   });
@@ -104,6 +104,7 @@ function showProblems() {
     line('info', 'i', `Activities started but not stopped in the trace, the first at ${since(columns.time[first])} s: ${kindOf(first).label}`, spans.open.length, () => openEvent(first), 'Open the first one');
   }
   for (const one of trace.sessions) {
+    if (one.unmatched_stacks) line('info', 'i', `${fileName(one)}: call stacks that belong to no event`, one.unmatched_stacks);
     for (const skipped of one.skipped) line('info', 'i', `${fileName(one)}: skipped records: ${visible(skipped.kind)} (${bytesText(skipped.bytes)})`, skipped.records);
   }
   byId('problems').append(lines.length > 0 ? make('ul', { class: 'problems' }, ...lines)

@@ -1,6 +1,7 @@
 // ---- Timeline ----
 
-const GUTTER = 132;
+/** The width of the labels; narrow screens have less room for them. */
+let GUTTER = 132;
 const RULER = 20;
 const DENSITY_HEIGHT = 52;
 const LANE_HEIGHT = 18;
@@ -91,18 +92,31 @@ function tickText(time, step) {
   return `${trim(time / 1e7, 3)} s`;
 }
 
+/** Adds the counts of the whole trace to columns; an interval that lies in two is divided. */
+function addBins(counts, width, place) {
+  const [bin, widthOfBin] = trace.bins;
+  for (let at = 0; at < density.length; at += 6) {
+    const [left, right] = [place(bin + (at / 6) * widthOfBin), place(bin + (at / 6 + 1) * widthOfBin)];
+    const [first, last] = [Math.floor(left), Math.max(Math.floor(left), Math.ceil(right) - 1)];
+    if (last < 0 || first >= width) continue;
+    for (let level = 0; level < 6; level += 1) {
+      if (density[at + level] === 0) continue;
+      for (let column = Math.max(0, first); column <= Math.min(width - 1, last); column += 1) {
+        const share = first === last ? 1 : (Math.min(right, column + 1) - Math.max(left, column)) / (right - left);
+        counts[column * STYLES.length + styleIndex(level)] += density[at + level] * share;
+      }
+    }
+  }
+}
+
 /** Counts events by column of the screen and style. */
 function countColumns(width) {
   const counts = new Float64Array(width * STYLES.length);
   const scale = width / (timeline.to - timeline.from);
-  const [bin, widthOfBin] = trace.bins;
+  const widthOfBin = trace.bins[1];
   const exact = !anyOtherFilter() && widthOfBin * scale <= 1.5;
   if (exact) {
-    for (let at = 0; at < density.length; at += 1) {
-      if (density[at] === 0) continue;
-      const column = Math.floor((bin + Math.floor(at / 6) * widthOfBin + widthOfBin / 2 - timeline.from) * scale);
-      if (column >= 0 && column < width) counts[column * STYLES.length + styleIndex(at % 6)] += density[at];
-    }
+    addBins(counts, width, (time) => (time - timeline.from) * scale);
   } else {
     eachMatched((event, x) => {
       counts[x * STYLES.length + kindStyles[columns.kind[event]]] += 1;
@@ -158,8 +172,8 @@ function drawDensity(context, width) {
   context.textAlign = 'left';
   context.fillText('Density', 8, RULER + 14);
   const pixel = (timeline.to - timeline.from) / width;
-  const perPixel = `most ${count(most)} in ${duration(Number(pixel.toPrecision(3)))}`;
-  context.fillText(pixel < 1 || perPixel.length > 22 ? `most ${count(most)}` : perPixel, 8, RULER + 30);
+  const perPixel = `most ${count(Math.ceil(most))} in ${duration(Number(pixel.toPrecision(3)))}`;
+  context.fillText(pixel < 1 || perPixel.length > 20 || GUTTER < 100 ? `most ${count(Math.ceil(most))}` : perPixel, 8, RULER + 30);
   byId('timeline').dataset.density = exact ? 'exact' : 'shown';
 }
 
@@ -214,7 +228,9 @@ function drawLanes(context, width, top, height) {
   const first = Math.max(0, Math.floor((top + spanTop() - lanesTop()) / LANE_HEIGHT));
   const end = Math.min(lanes.length, Math.ceil((top + height - lanesTop()) / LANE_HEIGHT));
   if (end <= first) return;
-  const levels = new Uint8Array((end - first) * width);
+  // For each column, what is usual and what is a problem: one must not hide the other.
+  const usual = new Uint8Array((end - first) * width);
+  const alarms = new Uint8Array((end - first) * width);
   const amounts = new Uint32Array((end - first) * width);
   const column = timeline.lanes === 'cpu' ? columns.processor : columns.thread;
   eachMatched((event, x) => {
@@ -222,8 +238,12 @@ function drawLanes(context, width, top, height) {
     if (lane < 0 || lane >= end - first) return;
     const at = lane * width + x;
     const style = kindStyles[columns.kind[event]] + 1;
-    if (levels[at] < style) levels[at] = style;
-    amounts[at] += 1;
+    if (style > 3) {
+      if (alarms[at] < style) alarms[at] = style;
+    } else {
+      if (usual[at] < style) usual[at] = style;
+      amounts[at] += 1;
+    }
   }, width);
   const sparse = matched.length < width;
   context.textAlign = 'left';
@@ -242,13 +262,17 @@ function drawLanes(context, width, top, height) {
     context.restore();
     for (let x = 0; x < width; x += 1) {
       const at = (lane - first) * width + x;
-      if (levels[at] === 0) continue;
-      const style = STYLES[levels[at] - 1];
-      context.globalAlpha = levels[at] > 3 ? 1 : Math.min(1, 0.65 + Math.log2(amounts[at]) / 14);
-      context.fillStyle = colors[style];
-      // Problems are taller than what is usual: color is not all that tells them apart.
-      const inset = levels[at] > 3 ? 1 : 3;
-      context.fillRect(GUTTER + x, y + inset, levels[at] > 3 || sparse ? 2 : 1.25, LANE_HEIGHT - 2 * inset);
+      if (usual[at] > 0) {
+        context.globalAlpha = Math.min(1, 0.65 + Math.log2(amounts[at]) / 14);
+        context.fillStyle = colors[STYLES[usual[at] - 1]];
+        context.fillRect(GUTTER + x, y + 3, sparse ? 2 : 1.25, LANE_HEIGHT - 6);
+      }
+      if (alarms[at] > 0) {
+        // Problems are at the top of a lane: color is not all that tells them apart.
+        context.globalAlpha = 1;
+        context.fillStyle = colors[STYLES[alarms[at] - 1]];
+        context.fillRect(GUTTER + x, y, 2, 8);
+      }
     }
     context.globalAlpha = 1;
   }
@@ -299,6 +323,7 @@ function drawRange(context, width, height) {
 function drawTimeline() {
   if (!trace || byId('main').hidden) return;
   const scroll = byId('lanes-scroll');
+  GUTTER = scroll.clientWidth < 600 ? 84 : 132;
   byId('lanes-room').style.height = `${roomHeight()}px`;
   const width = Math.floor(plotWidth());
   const [top, height] = [scroll.scrollTop, scroll.clientHeight];
@@ -327,13 +352,8 @@ function drawOverview() {
   const width = Math.floor(plotWidth());
   const height = 34;
   const context = prepare(byId('overview'), scroll.clientWidth, height);
-  const bins = density.length / 6;
-  const [bin, widthOfBin] = trace.bins;
   const counts = new Float64Array(width * STYLES.length);
-  for (let at = 0; at < bins; at += 1) {
-    const x = Math.min(width - 1, Math.max(0, Math.floor(((bin + (at + 0.5) * widthOfBin) / fullSpan()) * width)));
-    for (let level = 0; level < 6; level += 1) counts[x * STYLES.length + styleIndex(level)] += density[at * 6 + level];
-  }
+  addBins(counts, width, (time) => (time / fullSpan()) * width);
   let most = 1;
   for (let x = 0; x < width; x += 1) {
     let all = 0;

@@ -45,7 +45,7 @@ function changed(how) {
     changed.query = query;
     const refresh = () => {
       applyFilters();
-      showResult(search.done ? null : table.at);
+      showResult(true);
     };
     changed.search = runSearch(query, refresh).then(() => {
       if (search.done && filter.query === query) refresh();
@@ -58,11 +58,17 @@ function changed(how) {
 changed.query = '';
 changed.search = Promise.resolve();
 
-function showResult() {
+/** Shows what the filters leave; `stay` keeps the place in the table. */
+function showResult(stay = false) {
+  const { top, at } = table;
   showFacets();
   showChips();
   showCount();
   showTable(selected);
+  if (stay && selected === null) {
+    table.at = Math.max(0, Math.min(at, rows.length - 1));
+    setTop(top);
+  }
   redraw();
 }
 

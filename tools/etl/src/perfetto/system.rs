@@ -1,0 +1,211 @@
+//! The events of the kernel that have a form of their own.
+
+use std::io::{self, Write};
+
+use super::core::{Core, Links};
+use super::kernel::{self, Begin, Fact};
+use super::lanes::Lanes;
+use super::properties::name;
+use super::schema::{etw, event as slot, packet, sample};
+use super::tracks::Track;
+use super::wire::Message;
+
+use crate::decode::{Decoded, Frame, Stack};
+use crate::time::FileTime;
+
+impl<W: Write> Core<W> {
+    /// Adds an event of Perfetto's ETW schema.
+    pub(super) fn kernel(
+        &mut self,
+        event: &Decoded,
+        time: u64,
+        number: u32,
+        message: &[u8],
+    ) -> io::Result<()> {
+        let thread = match number {
+            etw::C_SWITCH => None,
+            // The thread that makes another one ready is the one that runs.
+            etw::READY_THREAD => self.running.get(&event.processor).copied(),
+            _ => Some(event.thread_id),
+        };
+        let thread = thread.filter(|thread| *thread != u32::MAX);
+        if number == etw::C_SWITCH {
+            self.summary.scheduling += 1;
+            if let Some(new) = kernel::thread_field(event, "NewThreadId") {
+                self.running.insert(event.processor, new);
+            }
+        } else if number == etw::READY_THREAD {
+            self.summary.scheduling += 1;
+        } else {
+            self.summary.file_operations += 1;
+        }
+        self.etw_event(event, time, thread, |to| to.bytes(number, message))?;
+        if let Some(iid) = event
+            .stack
+            .as_ref()
+            .and_then(|stack| self.interned.stack(stack))
+        {
+            let trigger = name(event);
+            self.etw_event(event, time, thread, |to| {
+                to.message(etw::STACK_WALK, |to| {
+                    to.text(etw::TRIGGER, &trigger);
+                    to.uint(etw::WALK_CALLSTACK_IID, iid);
+                });
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Adds an event to Perfetto's ETW events.
+    pub(super) fn etw_event(
+        &mut self,
+        event: &Decoded,
+        time: u64,
+        thread: Option<u32>,
+        content: impl FnOnce(&mut Message<'_>),
+    ) -> io::Result<()> {
+        let mut body = Vec::new();
+        Message::new(&mut body).message(etw::BUNDLE_EVENT, |to| {
+            to.uint(etw::TIMESTAMP, time);
+            to.uint(etw::CPU, u64::from(event.processor));
+            if let Some(thread) = thread {
+                to.uint(etw::THREAD_ID, u64::from(thread));
+            }
+            content(to);
+        });
+        self.send(Some(time), packet::ETW_EVENTS, &body)
+    }
+
+    /// Adds an interval as a slice.
+    pub(super) fn interval(
+        &mut self,
+        event: &Decoded,
+        hash: u64,
+        origin: FileTime,
+        time: u64,
+        lanes: Lanes,
+        begin: Begin,
+    ) -> io::Result<()> {
+        let start = match begin {
+            Begin::Clock(reading) => {
+                let start = self.session.clock.to_file_time(reading);
+                if start > event.time {
+                    None
+                } else {
+                    Some(self.since(origin, start))
+                }
+            }
+            Begin::Ticks(ticks) => {
+                let frequency = i128::from(self.session.clock.perf_frequency).max(1);
+                let nanos = i128::from(ticks) * 1_000_000_000 / frequency;
+                let start = i128::from(time) - nanos;
+                Some(u64::try_from(start).unwrap_or_else(|_| {
+                    self.summary.clamped += 1;
+                    0
+                }))
+            }
+        };
+        let lane = match start {
+            Some(start) => {
+                self.intervals
+                    .lane(lanes, start, time, &mut self.tracks, &mut self.packets)?
+            }
+            None => None,
+        };
+        let (Some(start), Some(track)) = (start, lane) else {
+            // The interval would end before it starts, or there are too many at the same time.
+            self.summary.incomplete += 1;
+            return self.instant(event, hash, time);
+        };
+        self.summary.intervals += 1;
+        let links = Links {
+            flow: None,
+            elsewhere: true,
+        };
+        self.track_event(event, hash, start, track, slot::SLICE_BEGIN, links)?;
+        let mut body = Vec::new();
+        let mut to = Message::new(&mut body);
+        to.uint(slot::TYPE, slot::SLICE_END);
+        to.uint(slot::TRACK_UUID, track);
+        self.send(Some(time), packet::TRACK_EVENT, &body)
+    }
+
+    /// Adds a sample of the program counter.
+    pub(super) fn sample(&mut self, event: &Decoded, time: u64, address: u64) -> io::Result<()> {
+        self.summary.samples += 1;
+        let alone = Stack {
+            frames: vec![Frame {
+                address,
+                place: None,
+            }],
+        };
+        let stack = event.stack.as_ref().unwrap_or(&alone);
+        let stack = self.interned.stack(stack);
+        let mut body = Vec::new();
+        let mut to = Message::new(&mut body);
+        to.uint(sample::CPU, u64::from(event.processor));
+        if event.process_id != u32::MAX {
+            to.uint(sample::PID, u64::from(event.process_id));
+        }
+        if event.thread_id != u32::MAX {
+            to.uint(sample::TID, u64::from(event.thread_id));
+        }
+        if let Some(iid) = stack {
+            to.uint(sample::CALLSTACK_IID, iid);
+        }
+        if let Some(mode) = kernel::mode(address) {
+            to.uint(sample::CPU_MODE, mode);
+        }
+        self.send(Some(time), packet::PERF_SAMPLE, &body)
+    }
+
+    /// Uses a fact about a process or a thread.
+    pub(super) fn fact(&mut self, fact: Fact) -> io::Result<()> {
+        match fact {
+            Fact::Process {
+                id,
+                name,
+                command_line,
+                started,
+            } => {
+                let process = Track::Process(id);
+                if started {
+                    self.tracks.start(process);
+                }
+                self.tracks
+                    .name(process, &name, &command_line, &mut self.packets)
+            }
+            Fact::ProcessEnded(id) => {
+                self.tracks.end(Track::Process(id));
+                Ok(())
+            }
+            Fact::Thread {
+                process,
+                id,
+                name,
+                started,
+            } => {
+                let thread = Track::Thread {
+                    process,
+                    thread: id,
+                };
+                if started {
+                    self.tracks.start(thread);
+                }
+                if name.is_empty() {
+                    // Perfetto learns which process the thread belongs to.
+                    self.tracks.of(thread, &mut self.packets).map(drop)
+                } else {
+                    self.tracks.name(thread, &name, "", &mut self.packets)
+                }
+            }
+            Fact::ThreadEnded { process, id } => {
+                self.tracks.end(Track::Thread {
+                    process,
+                    thread: id,
+                });
+                Ok(())
+            }
+        }
+    }
+}
