@@ -71,7 +71,7 @@ struct KindText {
 /// The number of kinds whose texts are remembered.
 const MAX_KINDS: usize = 1024;
 
-fn names_of(decoded: &Decoded) -> [&Option<Arc<str>>; 4] {
+const fn names_of(decoded: &Decoded) -> [&Option<Arc<str>>; 4] {
     [
         &decoded.provider_name,
         &decoded.level_name,
@@ -263,16 +263,15 @@ impl<W: Write> Writer<W> {
             ^ u64::from(decoded.descriptor.level) << 40
             ^ decoded.descriptor.keyword.rotate_left(17)
             ^ u64::from(decoded.descriptor.opcode) << 56;
-        match self.kinds.get(&hash).filter(|kind| kind.is_of(decoded)) {
-            Some(kind) => out.extend_from_slice(&kind.text),
-            None => {
-                if self.kinds.len() >= MAX_KINDS {
-                    self.kinds.clear();
-                }
-                let kind = KindText::new(decoded);
-                out.extend_from_slice(&kind.text);
-                self.kinds.insert(hash, kind);
+        if let Some(kind) = self.kinds.get(&hash).filter(|kind| kind.is_of(decoded)) {
+            out.extend_from_slice(&kind.text);
+        } else {
+            if self.kinds.len() >= MAX_KINDS {
+                self.kinds.clear();
             }
+            let kind = KindText::new(decoded);
+            out.extend_from_slice(&kind.text);
+            self.kinds.insert(hash, kind);
         }
         key("activity", out);
         quoted(out, |out| text::guid(decoded.activity, out));
@@ -564,10 +563,7 @@ impl<'a> StackObject<'a> {
 impl Serialize for StackObject<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let frames = self.0.stack.iter().flat_map(|stack| &stack.frames);
-        serializer.collect_seq(frames.map(|frame| match &frame.place {
-            Some(place) => format!("{:#x} {place}", frame.address),
-            None => format!("{:#x}", frame.address),
-        }))
+        serializer.collect_seq(frames.map(ToString::to_string))
     }
 }
 

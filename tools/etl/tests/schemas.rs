@@ -372,7 +372,7 @@ fn the_total_size_of_schemas_is_limited() {
     // An event source that never completes its manifest.
     for number in 0..500 {
         let guid = Guid::from_u128(number);
-        let chunk = chunk(guid, 1, &[b' '; 0xFF00], 0xFFFF, 0);
+        let chunk = chunk(guid, 1, &vec![b' '; 0xFF00], 0xFFFF, 0);
         collector.record(&chunk.encode().unwrap());
     }
     let counts = collector.finish().counts();
