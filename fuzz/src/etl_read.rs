@@ -3,10 +3,13 @@
 use std::{io, sync::LazyLock};
 
 use etl_file::{
-    Catalog, Decoded, Event, LogFileHeader, Selection, Trace, chrome, csv, decode, json, merge,
-    perfetto,
-    read::{BufferInfo, PointerSize, ReadError, Record, TraceFile},
-    report, stats, table,
+    Catalog, Decoded, Event, LogFileHeader, Selection, Trace, TraceFile, chrome, csv, decode, json,
+    merge, perfetto,
+    read::{BufferInfo, PointerSize, ReadError, Record},
+    report,
+    stats::Stats,
+    stream::{Events, view},
+    table,
     write::{AppendError, Buffer, Finish, LogFile},
 };
 
@@ -72,10 +75,11 @@ pub fn check(data: &[u8]) -> Result<Contents, String> {
     for (event, decoded) in events.iter().zip(&decoded) {
         check_decoded(event, decoded);
     }
-    if events.len() <= PRINTED {
-        check_json(&trace, &CATALOG, &events, &decoded);
+    check_stream(data, &trace);
+    if trace.records().len() <= PRINTED {
+        check_json(data, &trace);
     }
-    check_csv(&decoded);
+    check_csv(&events, &decoded);
     check_report(&trace);
     check_merge(&trace, data);
     let spans = check_chrome(&decoded);
@@ -85,8 +89,6 @@ pub fn check(data: &[u8]) -> Result<Contents, String> {
     for width in [None, width] {
         assert_harmless(&table::render(few, width));
     }
-    assert_harmless(&table::summary(&trace));
-    assert_harmless(&stats::render(&trace, &decoded));
     let whole = |event: &&Decoded| event.problems.is_empty() && !event.fields.is_empty();
     Ok(Contents {
         events: events.len(),
@@ -215,28 +217,90 @@ fn check_decoded(event: &Event, decoded: &Decoded) {
     assert_eq!(named == 0, decoded.keywords.names.is_empty());
 }
 
-fn check_json(trace: &Trace, catalog: &Catalog, events: &[&Event], decoded: &[Decoded]) {
+/// Checks that a stream gives out the records that are in memory, in the order of time.
+fn check_stream(data: &[u8], trace: &Trace) {
+    let mut file = TraceFile::new(io::Cursor::new(data)).expect("it was read before");
+    let place = |record: &Record| match record {
+        Record::Event(event) => (event.buffer, event.offset),
+        Record::Other(other) => (other.buffer, other.offset),
+    };
+    let expected: Vec<_> = trace.records().iter().map(place).collect();
+    let mut records = file.records();
+    let mut found = Vec::new();
+    let mut times = Vec::new();
+    while let Some(record) = records.next().expect("memory is readable") {
+        found.push((record.buffer, record.offset));
+        times.push(record.timestamp);
+        assert_eq!(record.event().is_some(), record.other().is_none());
+    }
+    assert_eq!(records.count(), found.len() as u64);
+    let listed = records.damages().listed().len();
+    assert_eq!(listed, trace.damages().len().min(1000));
+    if records.late() == 0 {
+        assert!(times.is_sorted());
+        let mut events: Vec<_> = trace.events().collect();
+        events.sort_by_key(|event| event.record.timestamp);
+        let events: Vec<_> = events.iter().map(|event| event.offset).collect();
+        let all: Vec<_> = found.iter().map(|(_, offset)| *offset).collect();
+        let among = |offset: &u64| trace.events().any(|event| event.offset == *offset);
+        if events.len() <= PRINTED {
+            let all: Vec<_> = all.into_iter().filter(among).collect();
+            assert_eq!(all, events);
+        }
+    }
+    found.sort_unstable();
+    let mut expected = expected;
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    for number in 0..file.buffers() {
+        if let Some(buffer) = file.buffer(number).expect("memory is readable") {
+            assert_eq!(buffer.records().count(), buffer.len());
+        }
+    }
+    let (stats, _) = Stats::of(&mut file, &CATALOG).expect("memory is readable");
+    assert_harmless(&stats.render());
+}
+
+/// Checks the lines of JSON, and the columns of fields.
+fn check_json(data: &[u8], trace: &Trace) {
+    let mut file = TraceFile::new(io::Cursor::new(data)).expect("it was read before");
+    let selection = Selection::default();
     let mut out = Vec::new();
-    json::write_lines(trace, catalog, &Selection::default(), &mut out).expect("memory");
+    let summary = json::write_lines(&mut file, &CATALOG, &selection, &mut out);
+    let summary = summary.expect("memory is readable and takes everything");
     let text = std::str::from_utf8(&out).expect("JSON is UTF-8");
-    let mut lines = text
+    let lines: Vec<serde_json::Value> = text
         .lines()
-        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("each line is JSON"));
-    let header = lines.next().expect("a header");
-    assert_eq!(header["events"].as_u64(), Some(events.len() as u64));
-    let damages = header["damages"].as_array().expect("damages");
-    assert_eq!(damages.len(), trace.damages().len());
-    let mut count = 0;
-    for ((line, event), decoded) in lines.zip(events).zip(decoded) {
-        count += 1;
-        assert_eq!(line["offset"].as_u64(), Some(event.offset));
-        assert_eq!(line["timestamp"].as_i64(), Some(event.record.timestamp));
+        .map(|line| serde_json::from_str(line).expect("each line is JSON"))
+        .collect();
+    let [header, lines @ .., end] = lines.as_slice() else {
+        panic!("the first and the last line are missing");
+    };
+    assert_eq!(header["record"], "header");
+    assert_eq!(end["record"], "end");
+    assert_eq!(end["events"].as_u64(), Some(lines.len() as u64));
+    assert_eq!(end["damaged"].as_u64(), Some(summary.damages.count()));
+    let mut table = table::Writer::new(Vec::new(), Some(80));
+    table
+        .header(trace.header(), file.buffers())
+        .expect("memory");
+    let mut columns = csv::FieldColumns::default();
+    let mut events = Events::new(&mut file, &CATALOG, &selection);
+    let mut lines = lines.iter();
+    while let Some((record, decoded)) = events.next().expect("memory is readable") {
+        let event = view(&record).expect("it was decoded");
+        let line = lines.next().expect("a line for each event");
+        assert_eq!(line["offset"].as_u64(), Some(record.offset));
+        assert_eq!(line["timestamp"].as_i64(), Some(record.timestamp));
         let payload = line["payload"].as_str().expect("the payload's digits");
-        assert_eq!(payload.len(), 2 * event.record.user_data.len());
+        assert_eq!(payload.len(), 2 * event.user_data.len());
         assert_eq!(
             line["pointer_size"] == 4,
             event.pointer_size == PointerSize::Four
         );
+        let serialized = json::EventLine::of(&event, &decoded);
+        let serialized = serde_json::to_value(&serialized).expect("a line");
+        assert_eq!(*line, serialized);
         let fields = line["fields"].as_object().expect("fields by name");
         assert_eq!(fields.len(), decoded.fields.len(), "{line}");
         for (name, value) in &decoded.fields {
@@ -247,14 +311,27 @@ fn check_json(trace: &Trace, catalog: &Catalog, events: &[&Event], decoded: &[De
                 assert_same_shape(value, found);
             }
         }
+        if columns.len() < TABLED * 16 {
+            columns.add(&decoded).expect("few columns");
+            table.event(&decoded).expect("memory takes everything");
+        }
     }
-    assert_eq!(count, events.len());
-    assert_eq!(text.lines().count(), events.len() + 1);
+    assert_eq!(lines.next(), None);
+    table
+        .end(trace.header(), &events.summary())
+        .expect("memory takes everything");
 }
 
-fn check_csv(decoded: &[Decoded]) {
+fn check_csv(events: &[&Event], decoded: &[Decoded]) {
     let mut out = Vec::new();
-    csv::write_events(decoded, &mut out).expect("memory takes everything");
+    let mut writer = csv::Writer::new(&mut out, None).expect("memory takes everything");
+    for (event, decoded) in events.iter().zip(decoded) {
+        writer
+            .event(&event.view(), decoded)
+            .expect("memory takes everything");
+    }
+    writer.end().expect("memory takes everything");
+    drop(writer);
     let mut reader = ::csv::Reader::from_reader(out.as_slice());
     let columns = reader.headers().expect("a line of headings").len();
     let mut rows = 0;

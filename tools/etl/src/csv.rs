@@ -1,12 +1,16 @@
 //! Output for spreadsheets: CSV with one event per line.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use crate::decode::Decoded;
+use crate::decode::{Decoded, Value};
+use crate::read::EventRef;
+use crate::show::Hex;
+use crate::text::{self, Times};
 
-/// The columns.
-const COLUMNS: [&str; 14] = [
+/// The columns before those of the fields.
+const COLUMNS: [&str; 13] = [
     "time",
     "processor",
     "process",
@@ -20,54 +24,246 @@ const COLUMNS: [&str; 14] = [
     "task",
     "activity",
     "related activity",
-    "fields",
 ];
 
-/// Writes a header line and one line per event. All fields are in one column, as `name=value`
-/// separated by spaces, because events have different fields.
-///
-/// # Errors
-/// Returns the error of `out`.
-pub fn write_events(events: &[Decoded], out: impl Write) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(COLUMNS)?;
-    for event in events {
-        let fields: Vec<_> = event
-            .fields
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        let name_or = |name: &Option<Arc<str>>, number: u64| {
-            name.as_deref()
-                .map_or_else(|| number.to_string(), str::to_owned)
-        };
-        let provider = event.provider.to_string();
-        let descriptor = &event.descriptor;
-        let activity = if event.activity.is_null() {
-            String::new()
-        } else {
-            event.activity.to_string()
-        };
-        let related = event.related_activity.map(|related| related.to_string());
-        writer.write_record([
-            event.time.to_string(),
-            event.processor.to_string(),
-            event.process_id.to_string(),
-            event.thread_id.to_string(),
-            event
-                .provider_name
-                .as_deref()
-                .map_or(provider, str::to_owned),
-            event.event_name.as_deref().unwrap_or_default().to_owned(),
-            descriptor.id.to_string(),
-            name_or(&event.level_name, descriptor.level.into()),
-            format!("{:#x}", descriptor.keyword),
-            name_or(&event.opcode_name, descriptor.opcode.into()),
-            name_or(&event.task_name, descriptor.task.into()),
-            activity,
-            related.unwrap_or_default(),
-            fields.join(" "),
-        ])?;
+/// The column of all fields, if fields have no columns of their own.
+const FIELDS: &str = "fields";
+
+/// The columns after those of the fields.
+const LAST: [&str; 6] = [
+    "process name",
+    "thread name",
+    "message",
+    "stack",
+    "payload",
+    "problems",
+];
+
+/// The columns of fields: their names, in the order in which they were first seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldColumns {
+    names: Vec<Arc<str>>,
+    places: HashMap<(Arc<str>, usize), usize>,
+}
+
+/// Fields have more different names than a table can have columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the selected events have more than {} differently named fields; select fewer events",
+    FieldColumns::MAX
+)]
+pub struct TooManyColumns;
+
+impl FieldColumns {
+    /// The maximum number of columns, which is that of common spreadsheets.
+    pub const MAX: usize = 16_384;
+
+    /// Adds the fields of an event. A name that repeats in an event has a column for each
+    /// repetition: `x`, `x#2`.
+    ///
+    /// # Errors
+    /// Returns [`TooManyColumns`] if there are more than [`MAX`](Self::MAX).
+    pub fn add(&mut self, event: &Decoded) -> Result<(), TooManyColumns> {
+        for (at, (name, _)) in event.fields.iter().enumerate() {
+            let nth = repetition(event, at, name);
+            let key = (Arc::clone(name), nth);
+            if self.places.contains_key(&key) {
+                continue;
+            }
+            if self.names.len() == Self::MAX {
+                return Err(TooManyColumns);
+            }
+            self.places.insert(key, self.names.len());
+            self.names.push(if nth == 1 {
+                Arc::clone(name)
+            } else {
+                format!("{name}#{nth}").into()
+            });
+        }
+        Ok(())
     }
-    writer.flush()
+
+    /// Returns the number of columns.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Returns true if no event had a field.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
+/// Returns how often a field's name occurs in an event up to the field.
+fn repetition(event: &Decoded, at: usize, name: &Arc<str>) -> usize {
+    let before = event.fields.iter().take(at);
+    1 + before.filter(|(other, _)| other == name).count()
+}
+
+/// Writes events as lines of CSV.
+///
+/// Each line has the event's message, its whole user data in hexadecimal digits, and the parts that
+/// could not be decoded, with the reasons. Fields are in one column, as `name=value` separated by
+/// spaces, or in columns of their own.
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    writer: csv::Writer<W>,
+    columns: Option<FieldColumns>,
+    cell: Vec<u8>,
+    times: Times,
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the line of the columns' names. With `columns`, each field has the column of its
+    /// name.
+    ///
+    /// # Errors
+    /// Returns the error of `out`.
+    pub fn new(out: W, columns: Option<FieldColumns>) -> io::Result<Self> {
+        let mut writer = csv::Writer::from_writer(out);
+        for column in COLUMNS {
+            writer.write_field(column)?;
+        }
+        match &columns {
+            None => writer.write_field(FIELDS)?,
+            Some(columns) => {
+                for name in &columns.names {
+                    writer.write_field(name.as_bytes())?;
+                }
+            }
+        }
+        writer.write_record(LAST)?;
+        Ok(Self {
+            writer,
+            columns,
+            cell: Vec::new(),
+            times: Times::default(),
+        })
+    }
+
+    /// Writes the line of an event. `event` is the event as it was recorded.
+    ///
+    /// # Errors
+    /// Returns the error of the output.
+    pub fn event(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
+        let descriptor = &decoded.descriptor;
+        let mut times = std::mem::take(&mut self.times);
+        self.cell(|cell| times.write(decoded.time, cell))?;
+        self.times = times;
+        self.cell(|cell| text::decimal(decoded.processor, cell))?;
+        self.cell(|cell| text::decimal(decoded.process_id, cell))?;
+        self.cell(|cell| text::decimal(decoded.thread_id, cell))?;
+        match &decoded.provider_name {
+            Some(name) => self.writer.write_field(name.as_bytes())?,
+            None => self.cell(|cell| text::guid(decoded.provider, cell))?,
+        }
+        let name = decoded.event_name.as_deref().unwrap_or_default();
+        self.writer.write_field(name)?;
+        self.cell(|cell| text::decimal(descriptor.id, cell))?;
+        self.named(decoded.level_name.as_ref(), descriptor.level.into())?;
+        self.cell(|cell| text::hexadecimal(descriptor.keyword, 1, cell))?;
+        self.named(decoded.opcode_name.as_ref(), descriptor.opcode.into())?;
+        self.named(decoded.task_name.as_ref(), descriptor.task)?;
+        let activity = Some(decoded.activity).filter(|activity| !activity.is_null());
+        for id in [activity, decoded.related_activity] {
+            self.cell(|cell| {
+                if let Some(id) = id {
+                    text::guid(id, cell);
+                }
+            })?;
+        }
+        self.fields(decoded)?;
+        for name in [&decoded.process_name, &decoded.thread_name] {
+            self.writer
+                .write_field(name.as_deref().unwrap_or_default())?;
+        }
+        let message = decoded.message.as_deref().unwrap_or_default();
+        self.writer.write_field(message)?;
+        let frames = decoded.stack.iter().flat_map(|stack| &stack.frames);
+        let frames = frames.map(|frame| match &frame.place {
+            Some(place) => format!("{:#x} {place}", frame.address),
+            None => format!("{:#x}", frame.address),
+        });
+        self.writer
+            .write_field(frames.collect::<Vec<_>>().join("; "))?;
+        self.cell(|cell| text::hex(event.user_data, cell))?;
+        let problems = decoded.problems.iter().map(ToString::to_string);
+        let problems: Vec<String> = problems.collect();
+        self.writer.write_field(problems.join("; "))?;
+        self.writer.write_record(None::<&[u8]>)?;
+        Ok(())
+    }
+
+    /// Completes the output.
+    ///
+    /// # Errors
+    /// Returns the error of the output.
+    pub fn end(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+
+    fn cell(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        self.cell.clear();
+        write(&mut self.cell);
+        self.writer.write_field(&self.cell)?;
+        Ok(())
+    }
+
+    fn named(&mut self, name: Option<&Arc<str>>, number: u16) -> io::Result<()> {
+        match name {
+            Some(name) => Ok(self.writer.write_field(name.as_bytes())?),
+            None => self.cell(|cell| text::decimal(number, cell)),
+        }
+    }
+
+    fn fields(&mut self, event: &Decoded) -> io::Result<()> {
+        let Some(columns) = &self.columns else {
+            return self.cell(|cell| {
+                for (number, (name, value)) in event.fields.iter().enumerate() {
+                    if number != 0 {
+                        cell.push(b' ');
+                    }
+                    cell.extend_from_slice(name.as_bytes());
+                    cell.push(b'=');
+                    show(value, cell);
+                }
+            });
+        };
+        let mut cells: Vec<Option<&Value>> = vec![None; columns.len()];
+        for (at, (name, value)) in event.fields.iter().enumerate() {
+            let key = (Arc::clone(name), repetition(event, at, name));
+            let place = columns.places.get(&key);
+            if let Some(cell) = place.and_then(|place| cells.get_mut(*place)) {
+                *cell = Some(value);
+            }
+        }
+        for value in cells {
+            self.cell(|cell| match value {
+                // A cell of its own needs no quotation marks around text.
+                Some(Value::Text(text)) => cell.extend_from_slice(text.as_bytes()),
+                Some(value) => show(value, cell),
+                None => {}
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Appends a value as its `Display` shows it.
+fn show(value: &Value, cell: &mut Vec<u8>) {
+    match value {
+        Value::Int(number) => text::decimal(*number, cell),
+        Value::UInt(number) | Value::ProcessId(number) | Value::ThreadId(number) => {
+            text::decimal(*number, cell);
+        }
+        Value::Hex(number) | Value::Pointer(number) => text::hexadecimal(*number, 1, cell),
+        Value::Guid(guid) => text::guid(*guid, cell),
+        Value::Binary(bytes) => {
+            cell.extend_from_slice(b"hex:");
+            cell.extend_from_slice(Hex(bytes).to_string().as_bytes());
+        }
+        other => cell.extend_from_slice(other.to_string().as_bytes()),
+    }
 }

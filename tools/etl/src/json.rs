@@ -1,48 +1,396 @@
 //! Output for programs: JSON with one object per line.
 //!
 //! The first line is the trace's header (`"record": "header"`). The events follow, sorted by time
-//! (`"record": "event"`). Masks and codes are hexadecimal strings, because they may exceed the
-//! precision of numbers in JSON readers.
+//! (`"record": "event"`). The last line (`"record": "end"`) counts what the lines before it show and
+//! what they do not. Masks and codes are hexadecimal strings, because they may exceed the precision
+//! of numbers in JSON readers.
 
-use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::collections::HashMap;
+use std::io::{self, Read, Seek, Write};
 use std::string::ToString;
 use std::sync::Arc;
 
 use etw_wire::Guid;
 use serde::{Serialize, Serializer};
 
-use crate::decode::catalog::Catalog;
-use crate::decode::{Decoded, Fields, Problem, decode, serialize_fields};
+use crate::catalog::Catalog;
+use crate::decode::{Decoded, Fields, Kind, Problem, Value, serialize_fields};
 use crate::guid;
-use crate::read::{Event, Other, Trace};
+use crate::read::{Event, EventRef, TraceFile, TraceHeader};
 use crate::select::Selection;
 use crate::show::Hex;
+use crate::stream::{Events, OutputError, RecordCounts, Summary, view};
+use crate::text::{self, Times};
 use crate::time::FileTime;
 
-/// Writes the header of a trace, then the selected events, sorted by time.
+/// Writes the header of a trace, then the selected events, sorted by time, then the last line.
 ///
 /// # Errors
-/// Returns the error of `out`.
-pub fn write_lines(
-    trace: &Trace,
+/// Returns [`OutputError`] if the trace cannot be read or the output cannot be written.
+pub fn write_lines<R: Read + Seek>(
+    file: &mut TraceFile<R>,
     catalog: &Catalog,
     selection: &Selection,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    write_line(&HeaderLine::new(trace), out)?;
-    for event in trace.events_by_time() {
-        let decoded = decode(event, catalog);
-        if selection.wants(&decoded) {
-            write_line(&EventLine::new(event, &decoded), out)?;
+    out: impl Write,
+) -> Result<Summary, OutputError> {
+    let mut writer = Writer::new(out);
+    writer.header(file.header(), file.buffers())?;
+    let mut events = Events::new(file, catalog, selection);
+    while let Some((record, decoded)) = events.next()? {
+        if let Some(event) = view(&record) {
+            writer.event(&event, &decoded)?;
         }
+    }
+    let summary = events.summary();
+    writer.end(&summary)?;
+    Ok(summary)
+}
+
+/// Writes the lines of a trace.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    line: Vec<u8>,
+    times: Times,
+    kinds: HashMap<u64, KindText>,
+}
+
+/// The part of a line that is equal for all events of a kind.
+#[derive(Debug)]
+struct KindText {
+    kind: Kind,
+    provider: Guid,
+    group: Option<Guid>,
+    descriptor: crate::record::EventDescriptor,
+    /// The names, in the order of [`names_of`].
+    names: [Option<Arc<str>>; 4],
+    keywords: Arc<[Arc<str>]>,
+    text: Vec<u8>,
+}
+
+/// The number of kinds whose texts are remembered.
+const MAX_KINDS: usize = 1024;
+
+fn names_of(decoded: &Decoded) -> [&Option<Arc<str>>; 4] {
+    [
+        &decoded.provider_name,
+        &decoded.level_name,
+        &decoded.opcode_name,
+        &decoded.task_name,
+    ]
+}
+
+impl KindText {
+    fn is_of(&self, decoded: &Decoded) -> bool {
+        let same = |one: &Option<Arc<str>>, other: &Option<Arc<str>>| match (one, other) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
+            (None, None) => true,
+            _ => false,
+        };
+        self.provider == decoded.provider
+            && self.descriptor == decoded.descriptor
+            && self.kind == decoded.kind
+            && self.group == decoded.group
+            && self
+                .names
+                .iter()
+                .zip(names_of(decoded))
+                .all(|(one, other)| same(one, other))
+            && (Arc::ptr_eq(&self.keywords, &decoded.keywords.names)
+                || self.keywords == decoded.keywords.names)
+    }
+
+    fn new(decoded: &Decoded) -> Self {
+        Self {
+            kind: decoded.kind,
+            provider: decoded.provider,
+            group: decoded.group,
+            descriptor: decoded.descriptor,
+            names: names_of(decoded).map(Clone::clone),
+            keywords: Arc::clone(&decoded.keywords.names),
+            text: Self::text(decoded),
+        }
+    }
+
+    fn text(decoded: &Decoded) -> Vec<u8> {
+        let mut text = Vec::new();
+        let out = &mut text;
+        let descriptor = &decoded.descriptor;
+        out.extend_from_slice(b",\"provider\":\"");
+        text::guid(decoded.provider, out);
+        out.extend_from_slice(b"\",\"provider_name\":");
+        optional(decoded.provider_name.as_deref(), out);
+        out.extend_from_slice(b",\"group\":");
+        optional_guid(decoded.group, out);
+        for (name, number) in [
+            ("id", descriptor.id),
+            ("version", descriptor.version.into()),
+            ("channel", descriptor.channel.into()),
+            ("level", descriptor.level.into()),
+        ] {
+            key(name, out);
+            text::decimal(number, out);
+        }
+        key("level_name", out);
+        optional(decoded.level_name.as_deref(), out);
+        key("opcode", out);
+        text::decimal(descriptor.opcode, out);
+        key("opcode_name", out);
+        optional(decoded.opcode_name.as_deref(), out);
+        key("task", out);
+        text::decimal(descriptor.task, out);
+        key("task_name", out);
+        optional(decoded.task_name.as_deref(), out);
+        key("keyword", out);
+        out.push(b'"');
+        text::hexadecimal(descriptor.keyword, 1, out);
+        out.push(b'"');
+        key("keyword_names", out);
+        list(decoded.keywords.names.iter(), out, |name, out| {
+            text::json_string(name, out);
+        });
+        text
+    }
+}
+
+/// Appends a comma and the name of a member, which needs no escapes.
+fn key(name: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+fn optional(value: Option<&str>, out: &mut Vec<u8>) {
+    match value {
+        Some(value) => text::json_string(value, out),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+fn optional_guid(value: Option<Guid>, out: &mut Vec<u8>) {
+    match value {
+        Some(value) => quoted(out, |out| text::guid(value, out)),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+fn quoted(out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
+    out.push(b'"');
+    content(out);
+    out.push(b'"');
+}
+
+fn list<T>(items: impl Iterator<Item = T>, out: &mut Vec<u8>, write: impl Fn(T, &mut Vec<u8>)) {
+    out.push(b'[');
+    for (number, item) in items.enumerate() {
+        if number != 0 {
+            out.push(b',');
+        }
+        write(item, out);
+    }
+    out.push(b']');
+}
+
+impl<W: Write> Writer<W> {
+    /// Returns a writer of lines to `out`, which should be buffered.
+    pub fn new(out: W) -> Self {
+        Self {
+            out,
+            line: Vec::new(),
+            times: Times::default(),
+            kinds: HashMap::new(),
+        }
+    }
+
+    /// Writes the line of the trace's header.
+    ///
+    /// # Errors
+    /// Returns the error of the output.
+    pub fn header(&mut self, header: &TraceHeader, buffers_read: u32) -> io::Result<()> {
+        self.serialized(&HeaderLine::new(header, buffers_read))
+    }
+
+    /// Writes the line of an event. `event` is the event as it was recorded.
+    ///
+    /// # Errors
+    /// Returns the error of the output.
+    pub fn event(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
+        self.line.clear();
+        self.format(event, decoded)?;
+        self.line.push(b'\n');
+        self.out.write_all(&self.line)
+    }
+
+    /// Writes the last line, and flushes the output.
+    ///
+    /// # Errors
+    /// Returns the error of the output.
+    pub fn end(&mut self, summary: &Summary) -> io::Result<()> {
+        self.serialized(&EndLine::new(summary))?;
+        self.out.flush()
+    }
+
+    fn serialized(&mut self, line: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut self.out, line)?;
+        self.out.write_all(b"\n")
+    }
+
+    /// Formats an event as [`EventLine`] does.
+    fn format(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
+        let out = &mut self.line;
+        out.extend_from_slice(b"{\"record\":\"event\",\"kind\":\"");
+        out.extend_from_slice(kind_name(decoded.kind).as_bytes());
+        out.extend_from_slice(b"\",\"time\":\"");
+        self.times.write(decoded.time, out);
+        out.extend_from_slice(b"\",\"timestamp\":");
+        text::decimal(decoded.timestamp, out);
+        out.extend_from_slice(b",\"processor\":");
+        text::decimal(decoded.processor, out);
+        out.extend_from_slice(b",\"process\":");
+        text::decimal(decoded.process_id, out);
+        out.extend_from_slice(b",\"thread\":");
+        text::decimal(decoded.thread_id, out);
+        key("process_name", out);
+        optional(decoded.process_name.as_deref(), out);
+        key("thread_name", out);
+        optional(decoded.thread_name.as_deref(), out);
+        let name = decoded
+            .provider_name
+            .as_ref()
+            .map_or(0, |name| Arc::as_ptr(name).cast::<u8>().addr() as u64);
+        let hash = name
+            ^ u64::from(decoded.descriptor.id) << 48
+            ^ u64::from(decoded.descriptor.level) << 40
+            ^ decoded.descriptor.keyword.rotate_left(17)
+            ^ u64::from(decoded.descriptor.opcode) << 56;
+        match self.kinds.get(&hash).filter(|kind| kind.is_of(decoded)) {
+            Some(kind) => out.extend_from_slice(&kind.text),
+            None => {
+                if self.kinds.len() >= MAX_KINDS {
+                    self.kinds.clear();
+                }
+                let kind = KindText::new(decoded);
+                out.extend_from_slice(&kind.text);
+                self.kinds.insert(hash, kind);
+            }
+        }
+        key("activity", out);
+        quoted(out, |out| text::guid(decoded.activity, out));
+        key("related_activity", out);
+        optional_guid(decoded.related_activity, out);
+        key("event", out);
+        optional(decoded.event_name.as_deref(), out);
+        key("message", out);
+        optional(decoded.message.as_deref(), out);
+        key("fields", out);
+        fields(&decoded.fields, out)?;
+        key("leftover", out);
+        quoted(out, |out| text::hex(&decoded.leftover, out));
+        key("problems", out);
+        list(decoded.problems.iter(), out, |problem, out| {
+            text::json_string(&problem.to_string(), out);
+        });
+        key("stack", out);
+        match &decoded.stack {
+            None => out.extend_from_slice(b"null"),
+            Some(_) => serde_json::to_writer(&mut *out, &StackObject::new(decoded))?,
+        }
+        for (name, number) in [
+            ("kernel_time", event.kernel_time),
+            ("user_time", event.user_time),
+            ("property", event.event_property.into()),
+        ] {
+            key(name, out);
+            text::decimal(number, out);
+        }
+        key("pointer_size", out);
+        text::decimal(event.pointer_size.bytes(), out);
+        key("extended", out);
+        list(event.items.iter(), out, |(ext_type, data), out| {
+            out.extend_from_slice(b"{\"type\":");
+            text::decimal(ext_type, out);
+            key("data", out);
+            quoted(out, |out| text::hex(data, out));
+            out.push(b'}');
+        });
+        key("payload", out);
+        quoted(out, |out| text::hex(event.user_data, out));
+        key("buffer", out);
+        text::decimal(event.buffer, out);
+        key("offset", out);
+        text::decimal(event.offset, out);
+        out.push(b'}');
+        Ok(())
+    }
+}
+
+/// The number of fields up to which their names are compared with one another.
+const FEW: usize = 16;
+
+/// Appends the object of fields, as [`serialize_fields`] writes it.
+fn fields(fields: &Fields, out: &mut Vec<u8>) -> io::Result<()> {
+    let repeats = |at: usize, name: &Arc<str>| {
+        let before = fields.iter().take(at);
+        before.into_iter().any(|(other, _)| other == name)
+    };
+    let distinct = fields.len() <= FEW
+        && !fields
+            .iter()
+            .enumerate()
+            .any(|(at, (name, _))| repeats(at, name));
+    if !distinct {
+        serde_json::to_writer(out, &FieldsObject(fields))?;
+        return Ok(());
+    }
+    out.push(b'{');
+    for (number, (name, value)) in fields.iter().enumerate() {
+        if number != 0 {
+            out.push(b',');
+        }
+        text::json_string(name, out);
+        out.push(b':');
+        self::value(value, out)?;
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+/// Appends a value as its `Serialize` writes it.
+fn value(value: &Value, out: &mut Vec<u8>) -> io::Result<()> {
+    match value {
+        Value::Int(number) => text::decimal(*number, out),
+        Value::UInt(number) | Value::ProcessId(number) | Value::ThreadId(number) => {
+            text::decimal(*number, out);
+        }
+        Value::Bool(truth) => out.extend_from_slice(if *truth { b"true" } else { b"false" }),
+        Value::Text(string) => text::json_string(string, out),
+        Value::Hex(number) | Value::Pointer(number) => {
+            quoted(out, |out| text::hexadecimal(*number, 1, out));
+        }
+        Value::NtStatus(code) | Value::HResult(code) => {
+            quoted(out, |out| text::hexadecimal((*code).into(), 8, out));
+        }
+        Value::Guid(guid) => quoted(out, |out| text::guid(*guid, out)),
+        Value::Binary(bytes) => quoted(out, |out| text::hex(bytes, out)),
+        Value::Named { value, name } => {
+            out.extend_from_slice(b"{\"value\":");
+            text::decimal(*value, out);
+            key("name", out);
+            text::json_string(name, out);
+            out.push(b'}');
+        }
+        other => serde_json::to_writer(out, other)?,
     }
     Ok(())
 }
 
-fn write_line(line: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, line)?;
-    out.write_all(b"\n")
+const fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Event => "event",
+        Kind::Kernel { .. } => "kernel",
+        Kind::Classic { .. } => "classic",
+        Kind::Wpp => "wpp",
+    }
 }
 
 #[derive(Serialize)]
@@ -52,7 +400,7 @@ struct HeaderLine<'a> {
     file: &'a str,
     buffer_size: u32,
     buffers_written: u32,
-    buffers_read: usize,
+    buffers_read: u32,
     processors: u32,
     pointer_size: u32,
     clock: u32,
@@ -65,22 +413,12 @@ struct HeaderLine<'a> {
     log_file_mode: String,
     maximum_file_size: u32,
     os: String,
-    events: usize,
     events_lost: u32,
     buffers_lost: u32,
-    others: BTreeMap<String, OtherCount>,
-    damages: Vec<String>,
-}
-
-#[derive(Default, Serialize)]
-struct OtherCount {
-    records: u64,
-    bytes: u64,
 }
 
 impl<'a> HeaderLine<'a> {
-    fn new(trace: &'a Trace) -> Self {
-        let header = trace.header();
+    fn new(header: &'a TraceHeader, buffers_read: u32) -> Self {
         let session = &header.session;
         Self {
             record: "header",
@@ -88,7 +426,7 @@ impl<'a> HeaderLine<'a> {
             file: &session.log_file_name,
             buffer_size: session.buffer_size,
             buffers_written: header.buffers_written,
-            buffers_read: trace.buffers().len(),
+            buffers_read,
             processors: session.processors,
             pointer_size: header.pointer_size,
             clock: session.clock.raw(),
@@ -104,35 +442,73 @@ impl<'a> HeaderLine<'a> {
                 "{}.{}.{}",
                 session.os_major, session.os_minor, session.os_build
             ),
-            events: trace.events().count(),
             events_lost: header.events_lost,
             buffers_lost: header.buffers_lost,
-            others: count_others(trace.others()),
-            damages: trace.damages().iter().map(ToString::to_string).collect(),
         }
     }
 }
 
-/// The records that are not decoded, by kind.
-fn count_others<'a>(others: impl Iterator<Item = &'a Other>) -> BTreeMap<String, OtherCount> {
-    let mut counts: BTreeMap<String, OtherCount> = BTreeMap::new();
-    for other in others {
-        let count = counts.entry(other.kind.to_string()).or_default();
-        count.records += 1;
-        count.bytes += u64::from(other.size);
-    }
-    counts
+#[derive(Serialize)]
+struct EndLine<'a> {
+    record: &'static str,
+    /// The decoded records, and those of them that were selected.
+    events: u64,
+    selected: u64,
+    with_problems: u64,
+    late: u64,
+    skipped: Skipped<'a>,
+    damaged: u64,
+    damages: Vec<String>,
 }
 
-/// An event as an object: a line of [`write_lines`].
+impl<'a> EndLine<'a> {
+    fn new(summary: &'a Summary) -> Self {
+        let damages = &summary.damages;
+        Self {
+            record: "end",
+            events: summary.decoded,
+            selected: summary.selected,
+            with_problems: summary.with_problems,
+            late: summary.late,
+            skipped: Skipped(&summary.skipped),
+            damaged: damages.count(),
+            damages: damages.listed().iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+struct Skipped<'a>(&'a RecordCounts);
+
+#[derive(Serialize)]
+struct SkippedCount {
+    records: u64,
+    bytes: u64,
+}
+
+impl Serialize for Skipped<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(kind, count)| {
+            let count = SkippedCount {
+                records: count.records,
+                bytes: count.bytes,
+            };
+            (kind, count)
+        }))
+    }
+}
+
+/// An event as an object: a line of [`Writer::event`].
 #[derive(Serialize)]
 pub struct EventLine<'a> {
     record: &'static str,
+    kind: &'static str,
     time: FileTime,
     timestamp: i64,
     processor: u16,
     process: u32,
     thread: u32,
+    process_name: Option<&'a str>,
+    thread_name: Option<&'a str>,
     #[serde(serialize_with = "guid::serialize")]
     provider: Guid,
     provider_name: Option<&'a str>,
@@ -158,6 +534,7 @@ pub struct EventLine<'a> {
     fields: FieldsObject<'a>,
     leftover: String,
     problems: Vec<String>,
+    stack: Option<StackObject<'a>>,
     kernel_time: u32,
     user_time: u32,
     property: u16,
@@ -173,6 +550,25 @@ struct ItemObject {
     #[serde(rename = "type")]
     ext_type: u16,
     data: String,
+}
+
+/// The frames of a stack: the image and the offset in it or, without an image, the address.
+struct StackObject<'a>(&'a Decoded);
+
+impl<'a> StackObject<'a> {
+    const fn new(decoded: &'a Decoded) -> Self {
+        Self(decoded)
+    }
+}
+
+impl Serialize for StackObject<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let frames = self.0.stack.iter().flat_map(|stack| &stack.frames);
+        serializer.collect_seq(frames.map(|frame| match &frame.place {
+            Some(place) => format!("{:#x} {place}", frame.address),
+            None => format!("{:#x}", frame.address),
+        }))
+    }
 }
 
 struct Names<'a>(&'a [Arc<str>]);
@@ -195,15 +591,23 @@ impl<'a> EventLine<'a> {
     /// Returns the object of an event and its decoded form.
     #[must_use]
     pub fn new(event: &Event, decoded: &'a Decoded) -> Self {
-        let record = &event.record;
-        let descriptor = &record.descriptor;
+        Self::of(&event.view(), decoded)
+    }
+
+    /// Returns the object of a borrowed event and its decoded form.
+    #[must_use]
+    pub fn of(event: &EventRef<'_>, decoded: &'a Decoded) -> Self {
+        let descriptor = &decoded.descriptor;
         Self {
             record: "event",
+            kind: kind_name(decoded.kind),
             time: decoded.time,
             timestamp: decoded.timestamp,
             processor: decoded.processor,
             process: decoded.process_id,
             thread: decoded.thread_id,
+            process_name: decoded.process_name.as_deref(),
+            thread_name: decoded.thread_name.as_deref(),
             provider: decoded.provider,
             provider_name: decoded.provider_name.as_deref(),
             group: decoded.group,
@@ -225,19 +629,20 @@ impl<'a> EventLine<'a> {
             fields: FieldsObject(&decoded.fields),
             leftover: Hex(&decoded.leftover).to_string(),
             problems: decoded.problems.iter().map(Problem::to_string).collect(),
-            kernel_time: record.kernel_time,
-            user_time: record.user_time,
-            property: record.event_property,
+            stack: decoded.stack.as_ref().map(|_| StackObject::new(decoded)),
+            kernel_time: event.kernel_time,
+            user_time: event.user_time,
+            property: event.event_property,
             pointer_size: event.pointer_size.bytes(),
-            extended: record
-                .extended
+            extended: event
+                .items
                 .iter()
-                .map(|item| ItemObject {
-                    ext_type: item.ext_type,
-                    data: Hex(&item.data).to_string(),
+                .map(|(ext_type, data)| ItemObject {
+                    ext_type,
+                    data: Hex(data).to_string(),
                 })
                 .collect(),
-            payload: Hex(&record.user_data).to_string(),
+            payload: Hex(event.user_data).to_string(),
             buffer: event.buffer,
             offset: event.offset,
         }

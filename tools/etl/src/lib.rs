@@ -17,6 +17,7 @@
 //! - [`analysis`]: what a trace says about its own events: [`names`] of processes, threads and
 //!   images, [`stacks`] joined with their events, and [`symbols`] from PDBs.
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
+//! - [`stream`]: the decoded events of a trace of any length, which all outputs consume.
 //! - [`schemas`]: the schemas that traces contain themselves.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.
@@ -46,8 +47,10 @@ pub mod show;
 pub mod spans;
 pub mod stacks;
 pub mod stats;
+pub mod stream;
 pub mod symbols;
 pub mod table;
+mod text;
 pub mod time;
 pub mod write;
 

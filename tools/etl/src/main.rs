@@ -1,6 +1,5 @@
 //! `etl`: shows and converts .etl files.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -12,10 +11,13 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValu
 use etl_file::catalog::LoadError;
 use etl_file::image::ImageError;
 use etl_file::merge::{self, MergeError};
-use etl_file::read::{ReadError, TraceFile};
+use etl_file::read::{Damages, EventRef, ReadError};
+use etl_file::show::Escaped;
+use etl_file::stats::Stats;
+use etl_file::stream::{self, Events, Summary};
 use etl_file::{
-    Catalog, Decoded, Guid, Selection, Trace, chrome, csv, decode, json, perfetto, report, schemas,
-    stats, table,
+    Catalog, Decoded, Guid, Selection, Trace, TraceFile, chrome, csv, json, perfetto, report,
+    schemas, table,
 };
 
 /// Returns the definition of the command line.
@@ -188,6 +190,12 @@ fn dump_command() -> Command {
                 .default_value("table")
                 .value_parser(EnumValueParser::<Format>::new()),
         )
+        .arg(
+            Arg::new("fields")
+                .long("fields")
+                .help("With --format csv: write a column for each field; reads the file twice")
+                .action(ArgAction::SetTrue),
+        )
         .arg(out_file("Write to this file instead of the standard output").required(false))
         .arg(man())
         .arg(image())
@@ -291,6 +299,11 @@ enum Failure {
     #[error(transparent)]
     Image(#[from] ImageError),
     #[error("{}: {source}", file.display())]
+    Columns {
+        file: PathBuf,
+        source: csv::TooManyColumns,
+    },
+    #[error("{}: {source}", file.display())]
     Merge { file: PathBuf, source: MergeError },
     #[error("cannot write {}: {source}", file.display())]
     Write { file: PathBuf, source: io::Error },
@@ -329,42 +342,65 @@ fn main() -> ExitCode {
 
 /// An open file with the catalog to decode it.
 struct Input {
-    file: PathBuf,
-    trace: Trace,
+    path: PathBuf,
+    file: TraceFile,
     catalog: Catalog,
 }
 
 impl Input {
     fn open(arguments: &ArgMatches) -> Result<Self, Failure> {
         let mut catalog = catalog(arguments)?;
-        let file = required::<PathBuf>(arguments, "file")?.as_path();
-        complete(&mut catalog, file)?;
-        let trace = Trace::open(file).map_err(|source| Failure::Read {
-            file: file.to_owned(),
+        let path = required::<PathBuf>(arguments, "file")?.clone();
+        let failed = |source| Failure::Read {
+            file: path.clone(),
             source,
-        })?;
+        };
+        let mut file = TraceFile::open(&path).map_err(failed)?;
+        let schemas = stream::schemas(&mut file).map_err(failed)?;
+        for defect in schemas.defects() {
+            eprintln!("warning: {}: {defect}", path.display());
+        }
+        schemas.add_to(&mut catalog);
         Ok(Self {
-            file: file.to_owned(),
-            trace,
+            path,
+            file,
             catalog,
         })
     }
 
-    /// Returns the selected events, sorted by time.
-    fn events(&self, selection: &Selection) -> Vec<Decoded> {
-        let events = self.trace.events_by_time().into_iter();
-        events
-            .map(|event| decode(event, &self.catalog))
-            .filter(|event| selection.wants(event))
-            .collect()
+    /// Passes the selected events to an output, sorted by time.
+    fn events(
+        &mut self,
+        selection: &Selection,
+        mut write: impl FnMut(&EventRef<'_>, Decoded) -> Result<(), Failure>,
+    ) -> Result<Summary, Failure> {
+        let path = &self.path;
+        let failed = |source| Failure::Read {
+            file: path.clone(),
+            source,
+        };
+        let mut events = Events::new(&mut self.file, &self.catalog, selection);
+        while let Some((record, decoded)) = events.next().map_err(failed)? {
+            if let Some(event) = stream::view(&record) {
+                write(&event, decoded)?;
+            }
+        }
+        Ok(events.summary())
     }
 
     /// Prints the damage, and returns a failure code if there is any.
-    fn finish(&self) -> ExitCode {
-        for damage in self.trace.damages() {
-            complain(&format_args!("{}: {damage}", self.file.display()));
+    fn finish(&self, damages: &Damages) -> ExitCode {
+        for damage in damages.listed() {
+            complain(&format_args!("{}: {damage}", self.path.display()));
         }
-        if self.trace.damages().is_empty() {
+        if damages.unlisted() != 0 {
+            complain(&format_args!(
+                "{}: {} more damaged parts are not listed",
+                self.path.display(),
+                damages.unlisted()
+            ));
+        }
+        if damages.is_empty() {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE
@@ -387,9 +423,10 @@ fn selection(arguments: &ArgMatches) -> Selection {
 }
 
 fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
-    let input = Input::open(arguments)?;
+    let mut input = Input::open(arguments)?;
     let selection = selection(arguments);
     let format = *required::<Format>(arguments, "format")?;
+    let by_field = arguments.get_flag("fields");
     let file = arguments.get_one::<PathBuf>("out").map(PathBuf::as_path);
     let stdout = io::stdout();
     if file.is_none() && matches!(format, Format::Perfetto) && stdout.is_terminal() {
@@ -397,56 +434,103 @@ fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     let width = arguments.get_one("width").copied();
     let width = width.or_else(|| file.map_or_else(|| terminal_width(&stdout), |_| None));
-    match file {
+    let summary = match file {
         None => {
-            let mut out = io::BufWriter::new(stdout.lock());
-            print(&input, &selection, format, width, &mut out)?;
+            let mut out = io::BufWriter::with_capacity(OUTPUT_BUFFER, stdout.lock());
+            let summary = print(&mut input, &selection, format, by_field, width, &mut out)?;
             out.flush()?;
+            summary
         }
-        Some(file) => write_through(file, |out| print(&input, &selection, format, width, out))?,
-    }
-    Ok(input.finish())
+        Some(file) => write_through(file, |out| {
+            print(&mut input, &selection, format, by_field, width, out)
+        })?,
+    };
+    Ok(input.finish(&summary.damages))
 }
+
+/// The size of the buffer before an output, in bytes.
+const OUTPUT_BUFFER: usize = 1 << 16;
 
 /// Prints the selected events in a format.
 fn print(
-    input: &Input,
+    input: &mut Input,
     selection: &Selection,
     format: Format,
+    by_field: bool,
     width: Option<u16>,
     out: &mut impl Write,
-) -> io::Result<()> {
+) -> Result<Summary, Failure> {
+    let header = input.file.header().clone();
+    let buffers = input.file.buffers();
     match format {
         Format::Table => {
-            let events = input.events(selection);
-            write!(out, "{}", table::summary(&input.trace))?;
-            if !events.is_empty() {
-                writeln!(out, "{}", table::render(&events, width))?;
-            }
-            Ok(())
+            let mut writer = table::Writer::new(out, width);
+            writer.header(&header, buffers)?;
+            let summary = input.events(selection, |_, decoded| Ok(writer.event(&decoded)?))?;
+            writer.end(&header, &summary)?;
+            Ok(summary)
         }
-        Format::Json => json::write_lines(&input.trace, &input.catalog, selection, out),
-        Format::Csv => csv::write_events(&input.events(selection), out),
+        Format::Json => {
+            let mut writer = json::Writer::new(out);
+            writer.header(&header, buffers)?;
+            let summary = input.events(selection, |event, decoded| {
+                Ok(writer.event(event, &decoded)?)
+            })?;
+            writer.end(&summary)?;
+            Ok(summary)
+        }
+        Format::Csv => {
+            let columns = match by_field {
+                true => Some(columns(input, selection)?),
+                false => None,
+            };
+            let mut writer = csv::Writer::new(out, columns)?;
+            let summary = input.events(selection, |event, decoded| {
+                Ok(writer.event(event, &decoded)?)
+            })?;
+            writer.end()?;
+            tell_skipped(&input.path, &summary);
+            Ok(summary)
+        }
         Format::Perfetto => timeline(input, selection, out),
-        Format::Chrome => chrome::write_events(&input.events(selection), out),
+        Format::Chrome => {
+            let mut writer = chrome::Writer::new(out)?;
+            let summary = input.events(selection, |_, decoded| Ok(writer.event(&decoded)?))?;
+            writer.finish()?;
+            tell_skipped(&input.path, &summary);
+            Ok(summary)
+        }
     }
 }
 
+/// Returns the columns of the fields of the selected events.
+fn columns(input: &mut Input, selection: &Selection) -> Result<csv::FieldColumns, Failure> {
+    let mut columns = csv::FieldColumns::default();
+    let path = input.path.clone();
+    input.events(selection, |_, decoded| {
+        columns.add(&decoded).map_err(|source| Failure::Columns {
+            file: path.clone(),
+            source,
+        })
+    })?;
+    Ok(columns)
+}
+
 /// Prints the selected events as a timeline of Perfetto, and what it leaves out on standard error.
-fn timeline(input: &Input, selection: &Selection, out: &mut impl Write) -> io::Result<()> {
-    let header = input.trace.header();
+fn timeline(
+    input: &mut Input,
+    selection: &Selection,
+    out: &mut impl Write,
+) -> Result<Summary, Failure> {
+    let header = input.file.header().clone();
     let mut writer = perfetto::Writer::new(out, &header.session);
-    for event in input.events(selection) {
-        writer.event(&event)?;
-    }
-    let mut skipped: BTreeMap<String, u64> = BTreeMap::new();
-    for other in input.trace.others() {
-        *skipped.entry(other.kind.to_string()).or_default() += 1;
-    }
-    for (kind, count) in skipped {
+    let summary = input.events(selection, |_, decoded| Ok(writer.event(&decoded)?))?;
+    for (kind, count) in summary.skipped.iter() {
+        let count = count.records;
         complain(&format_args!(
-            "{}: the timeline leaves out {count} records of the kind {kind}",
-            input.file.display()
+            "{}: the timeline leaves out {count} records of the kind {}",
+            input.path.display(),
+            Escaped(kind)
         ));
         writer.attribute(&format!("etl.left_out.{kind}"), &count.to_string())?;
     }
@@ -456,23 +540,47 @@ fn timeline(input: &Input, selection: &Selection, out: &mut impl Write) -> io::R
     ] {
         writer.attribute(&format!("etl.lost_{what}"), &count.to_string())?;
     }
-    for damage in input.trace.damages() {
+    for damage in summary.damages.listed() {
         writer.attribute("etl.damage", &damage.to_string())?;
     }
-    let (_, summary) = writer.finish()?;
-    for line in summary.to_string().lines() {
-        complain(&format_args!("{}: {line}", input.file.display()));
+    let (_, written) = writer.finish()?;
+    for line in written.to_string().lines() {
+        complain(&format_args!("{}: {line}", input.path.display()));
     }
-    Ok(())
+    Ok(summary)
+}
+
+/// Prints what an output does not contain, if the output itself has no place for it.
+fn tell_skipped(file: &Path, summary: &Summary) {
+    for (kind, count) in summary.skipped.iter() {
+        complain(&format_args!(
+            "{}: skipping {} {} records, {} bytes",
+            file.display(),
+            count.records,
+            Escaped(kind),
+            count.bytes
+        ));
+    }
+    if summary.late != 0 {
+        complain(&format_args!(
+            "{}: {} records are out of order",
+            file.display(),
+            summary.late
+        ));
+    }
 }
 
 fn stats(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
-    let input = Input::open(arguments)?;
-    let events = input.events(&Selection::default());
+    let mut input = Input::open(arguments)?;
+    let (stats, damages) =
+        Stats::of(&mut input.file, &input.catalog).map_err(|source| Failure::Read {
+            file: input.path.clone(),
+            source,
+        })?;
     let mut out = io::stdout().lock();
-    write!(out, "{}", stats::render(&input.trace, &events))?;
+    write!(out, "{}", stats.render())?;
     out.flush()?;
-    Ok(input.finish())
+    Ok(input.finish(&damages))
 }
 
 /// Opens all input files.
@@ -505,27 +613,29 @@ fn required<'a, T: Clone + Send + Sync + 'static>(
 
 /// Writes a file completely or not at all.
 fn write_file(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    write_through(file, |out| out.write_all(bytes))
+    write_through(file, |out| Ok(out.write_all(bytes)?))
 }
 
 /// Writes a file completely or not at all, through a temporary file.
-fn write_through(
+fn write_through<T>(
     file: &Path,
-    write: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
-) -> Result<(), Failure> {
+    write: impl FnOnce(&mut io::BufWriter<File>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let failed = |source| Failure::Write {
+        file: file.to_owned(),
+        source,
+    };
     let mut beside = file.as_os_str().to_owned();
     beside.push(".part");
-    let written = File::create(&beside).and_then(|file| {
-        let mut out = io::BufWriter::new(file);
-        write(&mut out)?;
-        out.flush()
-    });
-    written
-        .and_then(|()| std::fs::rename(&beside, file))
-        .map_err(|source| Failure::Write {
-            file: file.to_owned(),
-            source,
-        })
+    let mut out =
+        io::BufWriter::with_capacity(OUTPUT_BUFFER, File::create(&beside).map_err(failed)?);
+    let written = write(&mut out).map_err(|failure| match failure {
+        Failure::Output(source) => failed(source),
+        other => other,
+    })?;
+    out.flush().map_err(failed)?;
+    std::fs::rename(&beside, file).map_err(failed)?;
+    Ok(written)
 }
 
 fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {

@@ -1,13 +1,19 @@
 //! Counts of the events in a trace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
+use std::io::{Read, Seek};
+use std::sync::Arc;
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use crate::decode::Decoded;
-use crate::read::Trace;
+use crate::catalog::Catalog;
+use crate::decode::{Decoded, Decoder};
+use crate::kernel;
+use crate::read::{Damages, ReadError, RecordRef, TraceFile, TraceHeader};
 use crate::show::Escaped;
+use crate::stream::RecordCounts;
+use crate::time::FileTime;
 
 /// The counts of one kind of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,67 +22,217 @@ struct Count {
     bytes: u64,
 }
 
-/// Formats the counts of events by provider, event and level, their rate, and the losses.
-#[must_use]
-pub fn render(trace: &Trace, events: &[Decoded]) -> String {
-    let mut counts: BTreeMap<(String, String, String), Count> = BTreeMap::new();
-    for (event, decoded) in trace.events_by_time().into_iter().zip(events) {
-        let provider = decoded.provider.to_string();
-        let level = decoded.descriptor.level.to_string();
-        let key = (
-            decoded
-                .provider_name
-                .as_deref()
-                .map_or(provider, str::to_owned),
-            decoded
-                .event_name
-                .as_deref()
-                .map_or_else(|| format!("id {}", decoded.descriptor.id), str::to_owned),
-            decoded.level_name.as_deref().map_or(level, str::to_owned),
-        );
-        let count = counts.entry(key).or_default();
-        count.events += 1;
-        count.bytes += event.record.encoded_size() as u64;
+/// The names by which events are counted: provider, event and level.
+type Names = [String; 3];
+
+/// The counts of the events in a trace by provider, event and level, with its time span and what
+/// was lost or skipped.
+#[derive(Debug, Default)]
+pub struct Stats {
+    counts: BTreeMap<Names, Count>,
+    /// The counts by the decoder's number of the kind, with the names.
+    recent: HashMap<u64, (Names, Count)>,
+    first: Option<FileTime>,
+    last: Option<FileTime>,
+    /// The events with user data that nothing describes.
+    unknown: u64,
+    skipped: RecordCounts,
+    late: u64,
+    damaged: u64,
+    events_lost: u32,
+    buffers_lost: u32,
+}
+
+/// Returns the names of an event that is not an event record.
+fn names(decoded: Option<&Decoded>) -> Names {
+    let Some(event) = decoded else {
+        return Names::default();
+    };
+    let or = |name: &Option<Arc<str>>, other: String| name.as_deref().map_or(other, str::to_owned);
+    let level = event.descriptor.level.to_string();
+    [
+        or(&event.provider_name, event.provider.to_string()),
+        or(&event.event_name, format!("id {}", event.descriptor.id)),
+        or(&event.level_name, level),
+    ]
+}
+
+/// The number of kinds that are counted by their numbers.
+const MAX_RECENT: usize = 4096;
+/// The number of provider, event and level names that are counted separately; events beyond are
+/// counted together.
+const MAX_COUNTS: usize = 50_000;
+
+impl Stats {
+    /// Counts the events of a trace.
+    ///
+    /// # Errors
+    /// Returns [`ReadError::Io`] if the file cannot be read.
+    pub fn of<R: Read + Seek>(
+        file: &mut TraceFile<R>,
+        catalog: &Catalog,
+    ) -> Result<(Self, Damages), ReadError> {
+        let mut stats = Self::default();
+        stats.note_losses(file.header());
+        let mut decoder = Decoder::new(catalog);
+        let mut records = file.records();
+        while let Some(record) = records.next()? {
+            stats.add(&record, &mut decoder);
+        }
+        stats.late = records.late();
+        let damages = records.damages().clone();
+        stats.damaged = damages.count();
+        stats.fold();
+        Ok((stats, damages))
     }
-    let mut table = Table::new();
-    table
-        .load_preset(presets::UTF8_FULL_CONDENSED)
-        .set_header(["Provider", "Event", "Level", "Events", "Bytes"]);
-    for column in [3, 4] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
+
+    fn note_losses(&mut self, header: &TraceHeader) {
+        self.events_lost = header.events_lost;
+        self.buffers_lost = header.buffers_lost;
+    }
+
+    fn add(&mut self, record: &RecordRef<'_>, decoder: &mut Decoder<'_>) {
+        let size = u64::try_from(record.bytes.len()).unwrap_or(u64::MAX);
+        if let Some(event) = record.event() {
+            let (number, kind) = decoder.describe(&event);
+            self.unknown += u64::from(kind.is_unknown(&event));
+            let (_, count) = self.recent.entry(number).or_insert_with(|| {
+                let descriptor = &event.descriptor;
+                let or = |name: &Option<Arc<str>>, other: String| {
+                    name.as_deref().map_or(other, str::to_owned)
+                };
+                let names = [
+                    or(&kind.provider_name, event.provider.to_string()),
+                    or(&kind.event_name, format!("id {}", descriptor.id)),
+                    or(&kind.level_name, descriptor.level.to_string()),
+                ];
+                (names, Count::default())
+            });
+            count.events += 1;
+            count.bytes += size;
+        } else if let Some(header) = kernel::RecordHeader::parse(record.bytes) {
+            // Kinds of events have the numbers of the decoder, which do not reach this far.
+            let number = match (header.hook, header.guid) {
+                (Some(hook), _) => Some(u64::MAX - u64::from(hook)),
+                _ => None,
+            };
+            let names = || {
+                let decoded = kernel::decode(record.bytes).map(|decoded| {
+                    decoded.into_decoded(record.clock(), record.processor, record.timestamp)
+                });
+                names(decoded.as_ref())
+            };
+            let count = match number {
+                Some(number) => {
+                    let entry = self.recent.entry(number);
+                    &mut entry.or_insert_with(|| (names(), Count::default())).1
+                }
+                None => Self::count(&mut self.counts, names()),
+            };
+            count.events += 1;
+            count.bytes += size;
+        } else {
+            if let Some(other) = record.other() {
+                self.skipped.add(&other);
+            }
+            return;
+        }
+        if self.recent.len() > MAX_RECENT {
+            self.fold();
+        }
+        let time = record.time();
+        self.first.get_or_insert(time);
+        self.last = Some(time);
+    }
+
+    /// Returns the count of names, or that of all other names.
+    fn count(counts: &mut BTreeMap<Names, Count>, names: Names) -> &mut Count {
+        if counts.len() >= MAX_COUNTS && !counts.contains_key(&names) {
+            let others = ["(others)".to_owned(), String::new(), String::new()];
+            return counts.entry(others).or_default();
+        }
+        counts.entry(names).or_default()
+    }
+
+    /// Moves the recent counts to those by names.
+    fn fold(&mut self) {
+        for (names, recent) in self.recent.drain().map(|(_, recent)| recent) {
+            let count = Self::count(&mut self.counts, names);
+            count.events += recent.events;
+            count.bytes += recent.bytes;
         }
     }
-    for ((provider, event, level), count) in &counts {
-        table.add_row([
-            Escaped(provider).to_string(),
-            Escaped(event).to_string(),
-            Escaped(level).to_string(),
-            count.events.to_string(),
-            count.bytes.to_string(),
-        ]);
+
+    /// Returns the number of counted events.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.counts.values().map(|count| count.events).sum()
     }
-    let header = trace.header();
-    let mut text = format!("{}\n\n", table.trim_fmt());
-    let total: u64 = counts.values().map(|count| count.events).sum();
-    let bytes: u64 = counts.values().map(|count| count.bytes).sum();
-    let span = events.first().zip(events.last()).map(|(first, last)| {
+
+    /// Formats the counts, the events' rate, the losses, and what was skipped.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut table = Table::new();
+        table
+            .load_preset(presets::UTF8_FULL_CONDENSED)
+            .set_header(["Provider", "Event", "Level", "Events", "Bytes"]);
+        for column in [3, 4] {
+            if let Some(column) = table.column_mut(column) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        for ([provider, event, level], count) in &self.counts {
+            table.add_row([
+                Escaped(provider).to_string(),
+                Escaped(event).to_string(),
+                Escaped(level).to_string(),
+                count.events.to_string(),
+                count.bytes.to_string(),
+            ]);
+        }
+        let mut text = format!("{}\n\n", table.trim_fmt());
+        let total = self.events();
+        let bytes: u64 = self.counts.values().map(|count| count.bytes).sum();
+        let span = self.first.zip(self.last).map(|(first, last)| {
+            #[expect(clippy::cast_precision_loss, reason = "the number is only displayed")]
+            let seconds = (last.unix_nanos() - first.unix_nanos()) as f64 / 1e9;
+            seconds
+        });
         #[expect(clippy::cast_precision_loss, reason = "the number is only displayed")]
-        let seconds = (last.time.unix_nanos() - first.time.unix_nanos()) as f64 / 1e9;
-        seconds
-    });
-    #[expect(clippy::cast_precision_loss, reason = "the number is only displayed")]
-    let rate = span
-        .filter(|seconds| *seconds > 0.0)
-        .map(|seconds| total as f64 / seconds);
-    let _infallible = write!(text, "{total} events, {bytes} bytes");
-    if let (Some(seconds), Some(rate)) = (span, rate) {
-        let _infallible = write!(text, ", in {seconds:.6} s: {rate:.0} events a second");
+        let rate = span
+            .filter(|seconds| *seconds > 0.0)
+            .map(|seconds| total as f64 / seconds);
+        let _infallible = write!(text, "{total} events, {bytes} bytes");
+        if let (Some(seconds), Some(rate)) = (span, rate) {
+            let _infallible = write!(text, ", in {seconds:.6} s: {rate:.0} events a second");
+        }
+        let _infallible = write!(
+            text,
+            "\nLost: {} events, {} buffers\n",
+            self.events_lost, self.buffers_lost
+        );
+        if self.unknown != 0 {
+            let _infallible = writeln!(
+                text,
+                "Not decoded: {} events with data that no loaded manifest or image describes",
+                self.unknown
+            );
+        }
+        for (kind, count) in self.skipped.iter() {
+            let _infallible = writeln!(
+                text,
+                "Skipped: {} {} records, {} bytes",
+                count.records,
+                Escaped(kind),
+                count.bytes
+            );
+        }
+        if self.late != 0 {
+            let _infallible = writeln!(text, "Out of order: {} records", self.late);
+        }
+        if self.damaged != 0 {
+            let _infallible = writeln!(text, "Damaged: {} parts of the file", self.damaged);
+        }
+        text
     }
-    let _infallible = write!(
-        text,
-        "\nLost: {} events, {} buffers\n",
-        header.events_lost, header.buffers_lost
-    );
-    text
 }

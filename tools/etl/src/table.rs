@@ -1,61 +1,315 @@
 //! Output as tables.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::iter;
+use std::io::{self, Write};
+use std::sync::Arc;
 
-use comfy_table::{ContentArrangement, Table, presets};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::decode::Decoded;
-use crate::read::Trace;
+use crate::read::TraceHeader;
 use crate::show::{Escaped, Hex};
+use crate::stream::Summary;
 
 /// The maximum number of characters of a value in a table.
 const VALUE_LENGTH: usize = 160;
 
-/// The columns of the table after the time.
-const COLUMNS: [&str; 8] = [
+/// The columns of an event's line.
+const COLUMNS: [&str; COUNT] = [
+    "Time (UTC)",
     "CPU",
     "Provider",
     "Event",
     "Level",
     "Keyword",
     "Opcode",
-    "Activity",
-    "Message, fields",
 ];
+const COUNT: usize = 7;
 
-/// Formats events as a table, in the given order.
+/// The number of events whose names determine the widths of the columns.
+const SAMPLE: usize = 256;
+/// The maximum width of a column. A longer name moves the rest of its line to the right.
+const MAX_COLUMN: usize = 32;
+/// The spaces between two columns.
+const GAP: usize = 2;
+/// The spaces before the lines below an event's line.
+const INDENT: usize = 4;
+/// The smallest width of a table.
+const MIN_WIDTH: usize = 20;
+
+/// Writes events as a table.
 ///
-/// `width` is the number of columns of the terminal, which limits the table. Without it, each event
-/// takes one line, or two if it has a related activity or a message besides fields. Long values are
-/// truncated and end with the number of missing characters. If all events are of the same day, the
-/// day is in the heading of the time column.
+/// An event has a line with its time, its processor and its names. Below it are its message, its
+/// fields, its activity, its call stack and the parts that could not be decoded, each only if the
+/// event has it. Lines that are wider than the terminal are wrapped. The widths of the columns are
+/// those of the first events, so that a trace of any length can be written.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    width: Option<usize>,
+    /// The first events, while the widths are not determined.
+    sample: Vec<Entry>,
+    widths: Option<[usize; COUNT]>,
+    day: String,
+}
+
+/// An event's texts.
+#[derive(Debug)]
+struct Entry {
+    day: String,
+    cells: [String; COUNT],
+    below: Vec<String>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Returns a writer to `out`. `width` is the number of columns of the terminal; without it,
+    /// lines are not wrapped.
+    pub fn new(out: W, width: Option<u16>) -> Self {
+        Self {
+            out,
+            width: width.map(|width| usize::from(width).max(MIN_WIDTH)),
+            sample: Vec::new(),
+            widths: None,
+            day: String::new(),
+        }
+    }
+
+    /// Writes the header of a trace in a few lines.
+    ///
+    /// # Errors
+    /// Returns the error of the output.
+    pub fn header(&mut self, header: &TraceHeader, buffers: u32) -> io::Result<()> {
+        let session = &header.session;
+        let end = header.end_time.map_or_else(
+            || "unknown, the recording was cut short".into(),
+            |end| end.to_string(),
+        );
+        let lines = [
+            format!("Session  {}", Escaped(&session.session_name)),
+            format!("File     {}", Escaped(&session.log_file_name)),
+            format!("Time     {} to {end}", session.start_time),
+            format!("Buffers  {buffers} of {} bytes", session.buffer_size),
+        ];
+        for line in lines {
+            self.wrapped(&line, 9)?;
+        }
+        Ok(())
+    }
+
+    /// Writes an event.
+    ///
+    /// # Errors
+    /// Returns the error of the output.
+    pub fn event(&mut self, event: &Decoded) -> io::Result<()> {
+        let entry = entry(event);
+        if self.widths.is_some() {
+            return self.entry(&entry);
+        }
+        self.sample.push(entry);
+        if self.sample.len() >= SAMPLE {
+            self.flush_sample()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what the table shows and what it does not, and flushes the output.
+    ///
+    /// # Errors
+    /// Returns the error of the output.
+    pub fn end(&mut self, header: &TraceHeader, summary: &Summary) -> io::Result<()> {
+        self.flush_sample()?;
+        writeln!(self.out)?;
+        let mut lines = vec![format!("Holds    {} events", summary.decoded)];
+        if summary.selected != summary.decoded {
+            lines.push(format!("Shown    {} events", summary.selected));
+        }
+        lines.push(format!(
+            "Lost     {} events, {} buffers",
+            header.events_lost, header.buffers_lost
+        ));
+        if summary.with_problems != 0 {
+            lines.push(format!(
+                "Partly   {} shown events could not be decoded completely",
+                summary.with_problems
+            ));
+        }
+        for (kind, count) in summary.skipped.iter() {
+            lines.push(format!(
+                "Skipped  {} {} records, {} bytes",
+                count.records,
+                Escaped(kind),
+                count.bytes
+            ));
+        }
+        if summary.late != 0 {
+            lines.push(format!(
+                "Late     {} records are out of order",
+                summary.late
+            ));
+        }
+        if !summary.damages.is_empty() {
+            lines.push(format!(
+                "Damaged  {} parts of the file",
+                summary.damages.count()
+            ));
+        }
+        for line in lines {
+            self.wrapped(&line, 9)?;
+        }
+        self.out.flush()
+    }
+
+    /// Determines the widths of the columns, and writes the first events.
+    fn flush_sample(&mut self) -> io::Result<()> {
+        if self.widths.is_some() {
+            return Ok(());
+        }
+        let sample = std::mem::take(&mut self.sample);
+        let mut widths = COLUMNS.map(UnicodeWidthStr::width);
+        for entry in &sample {
+            for (width, cell) in widths.iter_mut().zip(&entry.cells) {
+                *width = (*width).max(cell.width().min(MAX_COLUMN));
+            }
+        }
+        self.widths = Some(widths);
+        self.columns(&COLUMNS.map(str::to_owned))?;
+        for entry in &sample {
+            self.entry(entry)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+        if self.day != entry.day {
+            self.day.clone_from(&entry.day);
+            writeln!(self.out, "{}", entry.day)?;
+        }
+        self.columns(&entry.cells)?;
+        for part in &entry.below {
+            let indented = format!("{:INDENT$}{part}", "");
+            self.wrapped(&indented, INDENT)?;
+        }
+        Ok(())
+    }
+
+    fn columns(&mut self, cells: &[String; COUNT]) -> io::Result<()> {
+        let mut line = String::new();
+        let widths = self.widths.unwrap_or([0; COUNT]);
+        for (number, (cell, width)) in cells.iter().zip(widths).enumerate() {
+            line.push_str(cell);
+            if number + 1 < COUNT {
+                let padding = width.saturating_sub(cell.width()) + GAP;
+                line.extend(std::iter::repeat_n(' ', padding));
+            }
+        }
+        self.wrapped(line.trim_end(), INDENT)
+    }
+
+    /// Writes a line. If it is wider than the terminal, continues it on lines that are indented.
+    fn wrapped(&mut self, line: &str, indent: usize) -> io::Result<()> {
+        let Some(limit) = self.width.filter(|limit| line.width() > *limit) else {
+            return writeln!(self.out, "{line}");
+        };
+        let mut rest = line;
+        let mut room = limit;
+        let mut first = true;
+        while !rest.is_empty() {
+            if !first {
+                write!(self.out, "{:indent$}", "")?;
+                room = limit - indent;
+            }
+            first = false;
+            let (part, remaining) = split(rest, room);
+            writeln!(self.out, "{}", part.trim_end())?;
+            rest = remaining.trim_start();
+        }
+        Ok(())
+    }
+}
+
+/// Splits text before it exceeds a width, if possible at a space after its indentation.
+fn split(text: &str, width: usize) -> (&str, &str) {
+    let mut used = 0;
+    let mut space = None;
+    let mut word = false;
+    for (at, c) in text.char_indices() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            if c == ' ' && word {
+                space = Some(at);
+            }
+            let at = space.unwrap_or(at).max(1);
+            return text.split_at_checked(at).unwrap_or((text, ""));
+        }
+        if c != ' ' {
+            word = true;
+        } else if word {
+            space = Some(at);
+        }
+    }
+    (text, "")
+}
+
+/// Formats events as a table, in the given order; see [`Writer`].
 #[must_use]
 pub fn render(events: &[Decoded], width: Option<u16>) -> String {
-    let day = one_day(events);
-    let heading = day
-        .as_ref()
-        .map_or_else(|| "Time (UTC)".to_owned(), |day| format!("{day} (UTC)"));
-    let mut table = Table::new();
-    table
-        .load_preset(presets::UTF8_FULL_CONDENSED)
-        .set_header(iter::once(heading.as_str()).chain(COLUMNS));
-    match width {
-        Some(width) => table
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(width),
-        None => table.set_content_arrangement(ContentArrangement::Disabled),
-    };
+    let mut writer = Writer::new(Vec::new(), width);
     for event in events {
-        let time = event.time.to_string();
-        let time = match &day {
-            None => time,
-            Some(_) => time_of_day(&time).to_owned(),
-        };
-        table.add_row(iter::once(time).chain(row(event)));
+        let _infallible = writer.event(event);
     }
-    table.trim_fmt()
+    let _infallible = writer.flush_sample();
+    String::from_utf8_lossy(&writer.out).into_owned()
+}
+
+fn entry(event: &Decoded) -> Entry {
+    let [
+        cpu,
+        provider,
+        name,
+        level,
+        keyword,
+        opcode,
+        activity,
+        fields,
+    ] = row(event);
+    let time = event.time.to_string();
+    let day = day(&time).unwrap_or_default();
+    let mut below: Vec<String> = fields.lines().map(str::to_owned).collect();
+    if !activity.is_empty() {
+        below.push(format!("activity {}", activity.replace('\n', " ")));
+    }
+    if event.process_name.is_some() || event.thread_name.is_some() {
+        let name = |name: &Option<Arc<str>>| {
+            let name = name.as_deref().map(escaped);
+            name.map_or_else(String::new, |name| format!(" {name}"))
+        };
+        below.push(format!(
+            "process {}{}, thread {}{}",
+            event.process_id,
+            name(&event.process_name),
+            event.thread_id,
+            name(&event.thread_name)
+        ));
+    }
+    if let Some(stack) = &event.stack {
+        let frames = stack.frames.iter().map(|frame| match &frame.place {
+            Some(place) => escaped(place),
+            None => format!("{:#x}", frame.address),
+        });
+        below.push(format!("stack {}", frames.collect::<Vec<_>>().join(" ")));
+    }
+    Entry {
+        day: day.to_owned(),
+        cells: [
+            time_of_day(&time).to_owned(),
+            cpu,
+            provider,
+            name,
+            level,
+            keyword,
+            opcode,
+        ],
+        below,
+    }
 }
 
 /// Formats an event on one line: its time of day, provider, name, level, opcode, keywords, activity
@@ -83,55 +337,16 @@ pub fn line(event: &Decoded) -> String {
     line
 }
 
-/// Returns the day of all events if it is the same.
-fn one_day(events: &[Decoded]) -> Option<String> {
-    let day = |event: &Decoded| {
-        let time = event.time.to_string();
-        time.split_once('T').map(|(day, _)| day.to_owned())
-    };
-    let first = day(events.first()?)?;
-    events
-        .iter()
-        .all(|event| day(event).as_ref() == Some(&first))
-        .then_some(first)
+/// Returns the day of a time's text, unless the time is in no calendar.
+fn day(time: &str) -> Option<&str> {
+    let (day, _) = time.split_once('T')?;
+    (!time.contains(' ')).then_some(day)
 }
 
 /// Returns the part of a time's text after the day.
 fn time_of_day(time: &str) -> &str {
-    let time = time.split_once('T').map_or(time, |(_, rest)| rest);
-    time.trim_end_matches('Z')
-}
-
-/// Formats the header of a trace in a few lines.
-#[must_use]
-pub fn summary(trace: &Trace) -> String {
-    let header = trace.header();
-    let session = &header.session;
-    let end = header.end_time.map_or_else(
-        || "unknown, the recording was cut short".into(),
-        |end| end.to_string(),
-    );
-    let mut text = format!(
-        "Session  {}\nFile     {}\nTime     {} to {end}\nHolds    {} events in {} buffers of {} bytes\nLost     {} events, {} buffers\n",
-        Escaped(&session.session_name),
-        Escaped(&session.log_file_name),
-        session.start_time,
-        trace.events().count(),
-        trace.buffers().len(),
-        session.buffer_size,
-        header.events_lost,
-        header.buffers_lost,
-    );
-    let mut others: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for other in trace.others() {
-        let (records, bytes) = others.entry(other.kind.name()).or_default();
-        *records += 1;
-        *bytes += u64::from(other.size);
-    }
-    for (kind, (records, bytes)) in others {
-        let _infallible = writeln!(text, "Skipped  {records} {kind} records, {bytes} bytes");
-    }
-    text
+    let rest = day(time).and_then(|day| time.get(day.len() + 1..));
+    rest.map_or(time, |rest| rest.trim_end_matches('Z'))
 }
 
 /// Returns the cells of an event after its time.
@@ -234,5 +449,15 @@ mod tests {
         let long = "é".repeat(VALUE_LENGTH + 3);
         let kept = "é".repeat(VALUE_LENGTH);
         assert_eq!(shortened(&long), format!("{kept}… (+3 characters)"));
+    }
+
+    #[test]
+    fn lines_are_split_at_spaces_and_long_words_where_they_end() {
+        assert_eq!(split("ab cd ef", 5), ("ab cd", " ef"));
+        assert_eq!(split("ab cd ef", 4), ("ab", " cd ef"));
+        assert_eq!(split("abcdef", 4), ("abcd", "ef"));
+        assert_eq!(split("    abcdef", 6), ("    ab", "cdef"));
+        // Two columns for each character.
+        assert_eq!(split("日本語", 5), ("日本", "語"));
     }
 }

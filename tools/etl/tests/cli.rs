@@ -50,7 +50,7 @@ fn table_decodes_with_the_manifest() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(text(&output.stderr), "");
     let table = text(&output.stdout);
-    assert!(table.contains("Holds    20 events in"), "{table}");
+    assert!(table.contains("Holds    20 events"), "{table}");
     assert!(table.contains("RequestStart"), "{table}");
     assert!(
         table.contains("request=1 kind=Write(1) path=\"path\""),
@@ -79,11 +79,14 @@ fn json_has_a_line_for_the_header_and_each_event() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(lines.len(), 21);
+    assert_eq!(lines.len(), 22);
     assert_eq!(lines[0]["record"], "header");
     assert_eq!(lines[0]["session"], "Fixture");
-    assert!(lines[1..].iter().all(|line| line["record"] == "event"));
-    assert!(lines[1..].is_sorted_by_key(|line| line["timestamp"].as_i64()));
+    assert!(lines[1..21].iter().all(|line| line["record"] == "event"));
+    assert!(lines[1..21].is_sorted_by_key(|line| line["timestamp"].as_i64()));
+    assert_eq!(lines[21]["record"], "end");
+    assert_eq!(lines[21]["events"], 20);
+    assert_eq!(lines[21]["damages"], serde_json::json!([]));
 }
 
 #[test]
@@ -213,9 +216,11 @@ fn selected(arguments: &[&str]) -> Vec<serde_json::Value> {
     let output = etl(&all);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let lines = text(&output.stdout);
-    let lines = lines.lines().skip(1);
+    let lines = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
     lines
-        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &serde_json::Value| line["record"] == "event")
         .collect()
 }
 

@@ -2,9 +2,13 @@
 
 mod fixture;
 
+use std::io::Cursor;
+
 use etl_file::read::{DamageKind, OtherKind, PointerSize, ReadError, Record};
+use etl_file::stats::Stats;
+use etl_file::stream::Events;
 use etl_file::write::{Buffer, LogFile, Losses};
-use etl_file::{Catalog, ClockType, EventRecord, Guid, Selection, Trace, json};
+use etl_file::{Catalog, ClockType, EventRecord, Guid, Selection, Trace, TraceFile, json, table};
 
 const SIZE: usize = 0x1000;
 
@@ -29,17 +33,24 @@ fn outside(trace: &Trace, buffer: u32) -> Vec<i64> {
         .collect()
 }
 
-/// Calls every function that reads a trace.
-fn exercise(trace: &Trace) {
+/// Reads a file in the order of time, and calls every function that shows it. Returns the table's
+/// last lines.
+fn exercise(file: &[u8]) -> String {
+    let mut file = TraceFile::new(Cursor::new(file)).unwrap();
+    let (catalog, selection) = (Catalog::new(), Selection::default());
+    let header = file.header().clone();
+    json::write_lines(&mut file, &catalog, &selection, &mut Vec::new()).unwrap();
+    let (stats, damages) = Stats::of(&mut file, &catalog).unwrap();
+    assert_eq!(stats.render().contains("Damaged:"), !damages.is_empty());
+    let mut events = Events::new(&mut file, &catalog, &selection);
     let mut out = Vec::new();
-    json::write_lines(trace, &Catalog::new(), &Selection::default(), &mut out).unwrap();
-    let events: Vec<_> = trace
-        .events_by_time()
-        .into_iter()
-        .map(|event| etl_file::decode(event, &Catalog::new()))
-        .collect();
-    assert!(!etl_file::table::render(&events, Some(80)).is_empty());
-    assert!(!etl_file::table::summary(trace).is_empty());
+    let mut table = table::Writer::new(&mut out, Some(80));
+    while let Some((_, decoded)) = events.next().unwrap() {
+        table.event(&decoded).unwrap();
+    }
+    table.end(&header, &events.summary()).unwrap();
+    let out = String::from_utf8(out).unwrap();
+    out[out.rfind("Holds").unwrap()..].to_owned()
 }
 
 /// Damages the second buffer, checks that nothing else is lost, and returns the damage that is
@@ -54,7 +65,7 @@ fn damage_of(change: impl FnOnce(&mut [u8])) -> Vec<(u64, DamageKind)> {
         outside(&whole, 1),
         "the others are read"
     );
-    exercise(&trace);
+    exercise(&file);
     trace
         .damages()
         .iter()
@@ -142,7 +153,7 @@ fn item_that_runs_over_its_record_stays_in_the_user_data() {
     let event = trace.events().next().unwrap();
     assert_eq!(event.record.extended, []);
     assert_eq!(event.record.user_data[6..8], [0xFF, 0xFF]);
-    exercise(&trace);
+    exercise(&file);
 }
 
 #[test]
@@ -253,10 +264,12 @@ fn every_changed_byte_is_tolerated_and_hides_no_other_buffer() {
                     let expected = &others[at / SIZE];
                     assert_eq!(outside(&trace, buffer), *expected, "{at:#x} ^ {flip:#x}");
                     if at % 64 == 0 {
-                        exercise(&trace);
+                        exercise(&changed);
                     }
                 }
-                Ok(trace) if at % 16 == 0 => exercise(&trace),
+                Ok(_) if at % 16 == 0 => {
+                    exercise(&changed);
+                }
                 Ok(_) => {}
             }
         }
@@ -361,8 +374,14 @@ fn other_records_are_listed_with_kind_and_size() {
         ]
     );
     assert_eq!(trace.others().next().unwrap().offset, 0x1048);
-    assert!(etl_file::table::summary(&trace).contains("1 perfinfo records, 16 bytes"));
-    exercise(&trace);
+    let shown = exercise(&file);
+    assert!(
+        shown.contains("Skipped  1 unknown 0x77 records, 10 bytes"),
+        "{shown}"
+    );
+    let shown: Vec<&str> = shown.lines().collect();
+    let decoded = trace.records().len() - 1;
+    assert_eq!(shown[0], format!("Holds    {decoded} events"), "{shown:?}");
 }
 
 #[test]

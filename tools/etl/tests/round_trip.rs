@@ -8,7 +8,7 @@ use etl_file::read::PointerSize;
 use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError};
 use etl_file::{
     Catalog, ClockType, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader,
-    Selection, Trace, decode, json, table,
+    Trace, decode, json, table,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -112,7 +112,10 @@ fn exercise(trace: &Trace) {
         .map(|event| decode(event, &catalog))
         .collect();
     assert!(!table::render(&events, None).is_empty());
-    json::write_lines(trace, &catalog, &Selection::default(), &mut Vec::new()).unwrap();
+    for (event, decoded) in trace.events_by_time().into_iter().zip(&events) {
+        let mut lines = json::Writer::new(Vec::new());
+        lines.event(&event.view(), decoded).unwrap();
+    }
 }
 
 proptest! {

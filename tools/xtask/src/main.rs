@@ -259,6 +259,14 @@ fn command_line() -> Command {
                     "Only count instructions, and show only the goals that are missed",
                 ))
                 .arg(
+                    flag(
+                        "traces",
+                        "Measure how fast `etl` reads traces of a million and of ten million \
+                         events, and in how much memory, instead",
+                    )
+                    .conflicts_with("quick"),
+                )
+                .arg(
                     flag("write", "Write the result to docs/benchmark.md").conflicts_with("quick"),
                 ),
         )
@@ -326,6 +334,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
     match chore {
         "demo" => demo::run(&required::<PathBuf>(arguments, "out")?),
         "test" => test::run(arguments.get_flag("deep")),
+        "bench" if arguments.get_flag("traces") => bench::run_traces(arguments.get_flag("write")),
         "bench" => bench::run(
             match (arguments.get_flag("quick"), arguments.get_flag("write")) {
                 (true, _) => bench::Mode::Quick,

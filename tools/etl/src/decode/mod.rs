@@ -4,6 +4,8 @@
 //! [`Catalog`](crate::Catalog). [`decode`] uses the one that exists.
 
 pub mod catalog;
+mod decoder;
+mod description;
 mod error;
 mod event;
 mod message;
@@ -14,9 +16,11 @@ mod tracelogging;
 mod traits;
 mod value;
 
+pub use decoder::{Decoder, decode};
+pub use description::Description;
 pub use error::{MetadataError, PayloadError, PayloadErrorKind};
 pub use etw_wire::InType;
-pub use event::{Decoded, Frame, Keywords, Kind, Problem, Stack, decode};
+pub use event::{Decoded, Frame, Keywords, Kind, Problem, Stack};
 pub use payload::{Fields, Payload};
 pub use schema::{Count, Encoding, Field, Length, Presentation, Schema, ValueMap};
 pub use traits::ProviderTraits;

@@ -45,13 +45,14 @@ impl Schema {
     pub fn decode(&self, user_data: &[u8], pointer_size: PointerSize) -> Payload {
         let mut decoder = Decoder {
             c: Cursor::new(user_data),
+            refers: self.fields.iter().any(refers),
             pointer_size,
             budget: BUDGET,
             empty: EMPTY_VALUES
                 .saturating_add(user_data.len().saturating_mul(EMPTY_VALUES_PER_BYTE)),
             numbers: Vec::new(),
         };
-        let mut fields = Fields::new();
+        let mut fields = Fields::with_capacity(self.fields.len());
         for field in &*self.fields {
             let start = decoder.c;
             match decoder.field(field) {
@@ -75,12 +76,14 @@ impl Schema {
 
 struct Decoder<'a> {
     c: Cursor<'a>,
+    /// True if a count or a length refers to a number.
+    refers: bool,
     pointer_size: PointerSize,
     budget: usize,
     /// The number of values without data that are still allowed.
     empty: usize,
     /// The numbers decoded so far, to which counts and lengths refer.
-    numbers: Vec<(Arc<str>, u64)>,
+    numbers: Vec<(&'a Arc<str>, u64)>,
 }
 
 /// The reason why a value could not be decoded.
@@ -97,8 +100,8 @@ impl From<Kind> for Fault {
     }
 }
 
-impl Decoder<'_> {
-    fn field(&mut self, field: &Field) -> Result<Value, PayloadError> {
+impl<'a> Decoder<'a> {
+    fn field(&mut self, field: &'a Field) -> Result<Value, PayloadError> {
         let offset = self.c.position();
         let located = |kind| PayloadError {
             field: Arc::clone(&field.name),
@@ -131,7 +134,7 @@ impl Decoder<'_> {
     }
 
     /// Decodes one value of a field, whatever its count.
-    fn one(&mut self, field: &Field) -> Result<Value, PayloadError> {
+    fn one(&mut self, field: &'a Field) -> Result<Value, PayloadError> {
         let offset = self.c.position();
         let located = |kind| PayloadError {
             field: Arc::clone(&field.name),
@@ -149,7 +152,7 @@ impl Decoder<'_> {
         Ok(value)
     }
 
-    fn value(&mut self, field: &Field) -> Result<Value, Fault> {
+    fn value(&mut self, field: &'a Field) -> Result<Value, Fault> {
         self.charge(field)?;
         let in_type = match field.in_type {
             Encoding::Known(in_type) => in_type,
@@ -198,11 +201,13 @@ impl Decoder<'_> {
             InType::Struct => return self.structure(field),
         };
         let number = Number::read(self.take(size)?);
-        self.numbers.push((Arc::clone(&field.name), number.raw));
+        if self.refers {
+            self.numbers.push((&field.name, number.raw));
+        }
         Ok(number.value(field, kind))
     }
 
-    fn structure(&mut self, field: &Field) -> Result<Value, Fault> {
+    fn structure(&mut self, field: &'a Field) -> Result<Value, Fault> {
         let outer = self.numbers.len();
         let mut members = Fields::new();
         for member in &field.fields {
@@ -224,7 +229,7 @@ impl Decoder<'_> {
         self.numbers
             .iter()
             .rev()
-            .find(|(known, _)| known == name)
+            .find(|(known, _)| *known == name)
             .map(|(_, value)| *value)
             .ok_or_else(|| Kind::NoSuchNumber(Arc::clone(name)))
     }
@@ -310,6 +315,14 @@ impl Decoder<'_> {
             subauthorities,
         })
     }
+}
+
+/// Returns true if the count or the length of a field, or of one of its members, is the value of
+/// another field.
+fn refers(field: &Field) -> bool {
+    matches!(field.count, Count::Field(_))
+        || matches!(field.length, Length::Field(_))
+        || field.fields.iter().any(refers)
 }
 
 /// The end of a string or a byte sequence without a length.
@@ -457,6 +470,9 @@ fn utf16(bytes: &[u8]) -> Result<String, Kind> {
     let (units, []) = bytes.as_chunks::<2>() else {
         return Err(Kind::OddLength(bytes.len()));
     };
+    if units.iter().all(|[low, high]| low.is_ascii() && *high == 0) {
+        return Ok(units.iter().map(|[low, _]| char::from(*low)).collect());
+    }
     let units: Vec<u16> = units.iter().map(|&unit| u16::from_le_bytes(unit)).collect();
     Ok(String::from_utf16_lossy(&units))
 }

@@ -167,6 +167,12 @@ impl<'a> EventRef<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Items<'a>(Source<'a>);
 
+impl Default for Items<'_> {
+    fn default() -> Self {
+        Self(Source::Owned(&[]))
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Source<'a> {
     /// The items as they are in a record, checked by [`items_end`].

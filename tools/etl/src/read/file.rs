@@ -10,7 +10,6 @@ use super::error::{Damage, DamageKind, Damages, ReadError};
 use super::header::TraceHeader;
 use super::loaded::{LoadedBuffer, Part, Reused};
 use super::other::Form;
-use super::records::Records;
 use super::to_u64;
 use crate::compression;
 use crate::header::log_file_mode;
@@ -149,12 +148,6 @@ impl<R: Read + Seek> TraceFile<R> {
     #[must_use]
     pub const fn damages(&self) -> &Damages {
         &self.damages
-    }
-
-    /// Returns all records except the header event, in the order of time. Records of equal time are
-    /// in the order of the file.
-    pub fn records(&mut self) -> Records<'_, R> {
-        Records::new(self)
     }
 
     /// Reads a buffer by its number in the order of the file. Returns `None` if there is no such

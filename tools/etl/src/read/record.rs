@@ -32,6 +32,12 @@ impl<'a> RecordRef<'a> {
         self.clock.to_file_time(self.timestamp)
     }
 
+    /// Returns the clock of the trace.
+    #[must_use]
+    pub const fn clock(&self) -> &'a Clock {
+        self.clock
+    }
+
     /// Returns the size of the pointers on the machine or in the process that wrote the record, as
     /// the record's header type gives it.
     #[must_use]

@@ -12,6 +12,14 @@ use super::record::RecordRef;
 /// The buffers that may be in memory at the same time in any case, in bytes.
 const MIN_LIMIT: usize = 16 << 20;
 
+impl<R: Read + Seek> TraceFile<R> {
+    /// Returns all records except the header event, in the order of time. Records of equal time are
+    /// in the order of the file (ETL-9.6).
+    pub fn records(&mut self) -> Records<'_, R> {
+        Records::new(self)
+    }
+}
+
 /// The records of a trace in the order of time; see [`TraceFile::records`].
 ///
 /// A buffer is read when the time of its first record has come, and given up after its last one.
@@ -81,7 +89,7 @@ impl Ord for Open {
 }
 
 impl<'t, R: Read + Seek> Records<'t, R> {
-    pub(super) fn new(file: &'t mut TraceFile<R>) -> Self {
+    fn new(file: &'t mut TraceFile<R>) -> Self {
         let limit = file.working_set().max(MIN_LIMIT);
         let damages = file.damages().clone();
         Self {

@@ -9,6 +9,7 @@ mod cited;
 mod counted;
 mod table;
 mod timing;
+mod traces;
 
 use std::{fmt::Write as _, fs, path::PathBuf, process::Command};
 
@@ -528,6 +529,9 @@ pub fn run(mode: Mode) -> Result<()> {
     println!("\n{text}");
     if mode == Mode::Write {
         let path = root().join(RESULT);
+        text.push_str(&traces::earlier(
+            &fs::read_to_string(&path).unwrap_or_default(),
+        ));
         fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
         println!("Written to {RESULT}.");
     }
@@ -537,6 +541,13 @@ pub fn run(mode: Mode) -> Result<()> {
         Ok(()) => missed += missed_by_times,
     }
     ensure_met(missed)
+}
+
+/// Measures how fast traces are read and in how much memory, and fails if a goal is missed.
+pub fn run_traces(write: bool) -> Result<()> {
+    let document = root().join(RESULT);
+    let document = Some(document.as_path()).filter(|_| write);
+    ensure_met(traces::run(document)?)
 }
 
 fn ensure_met(missed: usize) -> Result<()> {

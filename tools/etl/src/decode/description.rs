@@ -1,0 +1,244 @@
+//! What all events of one kind have in common.
+
+use std::sync::Arc;
+
+use etw_wire::{Guid, winmeta};
+
+use super::catalog::{Catalog, EventDefinition, Provider};
+use super::event::{Decoded, Frame, Keywords, Kind, Problem, Stack};
+use super::message;
+use super::payload::{Fields, Payload};
+use super::schema::Schema;
+use super::schemas;
+use super::traits::ProviderTraits;
+use crate::read::EventRef;
+use crate::record::{EventDescriptor, ext_type};
+
+/// What all events with the same provider, descriptor, metadata and traits have in common.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// The provider's name, if its traits or a manifest give it.
+    pub provider_name: Option<Arc<str>>,
+    /// The event's name.
+    pub event_name: Option<Arc<str>>,
+    /// The level's name.
+    pub level_name: Option<Arc<str>>,
+    group: Option<Guid>,
+    keywords: Keywords,
+    opcode_name: Option<Arc<str>>,
+    task_name: Option<Arc<str>>,
+    schema: Option<Schema>,
+    message: Option<String>,
+    problems: Vec<Problem>,
+    /// True if nothing describes the events, which is a problem for events with user data.
+    unknown: bool,
+}
+
+impl Description {
+    /// Describes the events of the kind of one event.
+    pub(super) fn new(event: &EventRef<'_>, catalog: &Catalog) -> Self {
+        let descriptor = event.descriptor;
+        let mut problems = Vec::new();
+        let traits = event.item(ext_type::PROV_TRAITS).and_then(|blob| {
+            ProviderTraits::parse(blob)
+                .map_err(|error| problems.push(Problem::Traits(error)))
+                .ok()
+        });
+        let by_traits = traits.as_ref().and_then(|traits| traits.decode_guid);
+        let provider = by_traits
+            .and_then(|guid| catalog.provider(guid))
+            .or_else(|| catalog.provider(event.provider));
+        let own_metadata = event.item(ext_type::EVENT_SCHEMA_TL);
+        let definition = match own_metadata {
+            Some(_) => None,
+            None => provider.and_then(|p| p.event(descriptor.id, descriptor.version)),
+        };
+        let own_schema = own_metadata.and_then(|blob| {
+            Schema::parse_trace_logging(blob)
+                .map_err(|error| problems.push(Problem::Schema(error)))
+                .ok()
+        });
+        let is_chunk = own_schema.is_none()
+            && definition.is_none()
+            && schemas::chunk_fields(&descriptor, event.user_data).is_some();
+        let names = Names {
+            provider,
+            definition,
+            descriptor,
+        };
+        Self {
+            provider_name: traits
+                .as_ref()
+                .map(|traits| traits.name.as_str())
+                .filter(|name| !name.is_empty())
+                .map(Arc::from)
+                .or_else(|| provider.map(|p| p.name.as_str().into())),
+            event_name: own_schema
+                .as_ref()
+                .map(|schema| schema.event_name.clone())
+                .or_else(|| definition.and_then(EventDefinition::name))
+                .or_else(|| is_chunk.then(|| schemas::CHUNK_NAME.to_owned()))
+                .map(Arc::from),
+            level_name: names.level(),
+            group: traits.and_then(|traits| traits.group),
+            keywords: names.keywords(),
+            opcode_name: names.opcode(),
+            task_name: names.task(),
+            unknown: own_metadata.is_none() && definition.is_none(),
+            schema: own_schema.or_else(|| definition.map(|definition| definition.schema.clone())),
+            message: definition.and_then(|definition| definition.message.clone()),
+            problems,
+        }
+    }
+
+    /// Returns true if an event's user data cannot be decoded because nothing describes it.
+    #[must_use]
+    pub fn is_unknown(&self, event: &EventRef<'_>) -> bool {
+        self.schema.is_none()
+            && !event.user_data.is_empty()
+            && schemas::chunk_fields(&event.descriptor, event.user_data).is_none()
+    }
+
+    /// Decodes an event of this kind.
+    pub(super) fn decode(&self, event: &EventRef<'_>) -> Decoded {
+        let chunk = match self.schema {
+            Some(_) => None,
+            None => schemas::chunk_fields(&event.descriptor, event.user_data),
+        };
+        let is_chunk = chunk.is_some();
+        let payload = match (&self.schema, chunk) {
+            (Some(schema), _) => schema.decode(event.user_data, event.pointer_size),
+            (None, Some(fields)) => Payload {
+                fields,
+                leftover: Vec::new(),
+                error: None,
+            },
+            (None, None) => Payload {
+                fields: Fields::new(),
+                leftover: event.user_data.to_vec(),
+                error: None,
+            },
+        };
+        let mut problems = self.problems.clone();
+        if self.unknown && !is_chunk && !event.user_data.is_empty() {
+            problems.push(Problem::NoSchema);
+        }
+        problems.extend(payload.error.map(Problem::Payload));
+        Decoded {
+            kind: Kind::Event,
+            time: event.time,
+            timestamp: event.timestamp,
+            processor: event.processor,
+            process_id: event.process_id,
+            thread_id: event.thread_id,
+            provider: event.provider,
+            provider_name: self.provider_name.clone(),
+            group: self.group,
+            descriptor: event.descriptor,
+            event_name: self.event_name.clone(),
+            level_name: self.level_name.clone(),
+            keywords: self.keywords.clone(),
+            opcode_name: self.opcode_name.clone(),
+            task_name: self.task_name.clone(),
+            activity: event.activity_id,
+            related_activity: event.related_activity(),
+            message: self
+                .message
+                .as_deref()
+                .map(|text| message::fill(text, &payload.fields)),
+            fields: payload.fields,
+            leftover: payload.leftover,
+            problems,
+            stack: stack(event),
+            process_name: None,
+            thread_name: None,
+        }
+    }
+}
+
+/// Returns the call stack that an extended item holds.
+fn stack(event: &EventRef<'_>) -> Option<Stack> {
+    let (item, width) = event.items.iter().find_map(|(found, item)| match found {
+        ext_type::STACK_TRACE64 => Some((item, 8)),
+        ext_type::STACK_TRACE32 => Some((item, 4)),
+        _ => None,
+    })?;
+    // A match id precedes the addresses.
+    let frames = item.get(8..)?.chunks_exact(width).map(|address| {
+        let mut bytes = [0; 8];
+        for (to, from) in bytes.iter_mut().zip(address) {
+            *to = *from;
+        }
+        Frame {
+            address: u64::from_le_bytes(bytes),
+            place: None,
+        }
+    });
+    Some(Stack {
+        frames: frames.collect(),
+    })
+}
+
+/// Looks up the names of a descriptor's numbers, first among the provider's own and then among
+/// those that Windows predefines.
+struct Names<'a> {
+    provider: Option<&'a Provider>,
+    definition: Option<&'a EventDefinition>,
+    descriptor: EventDescriptor,
+}
+
+impl Names<'_> {
+    fn level(&self) -> Option<Arc<str>> {
+        let value = self.descriptor.level;
+        self.provider
+            .and_then(|p| p.levels.get(&value).cloned())
+            .or_else(|| text(winmeta::LEVELS, value))
+    }
+
+    fn opcode(&self) -> Option<Arc<str>> {
+        let value = self.descriptor.opcode;
+        self.provider
+            .and_then(|p| p.opcode_name(self.descriptor.task, value).cloned())
+            .or_else(|| text(winmeta::OPCODES, value))
+    }
+
+    fn task(&self) -> Option<Arc<str>> {
+        self.provider
+            .and_then(|p| p.tasks.get(&self.descriptor.task).cloned())
+    }
+
+    fn keywords(&self) -> Keywords {
+        let mut names = Vec::new();
+        let mut unnamed = self.descriptor.keyword;
+        for (mask, name) in self.provider.map_or(&[][..], |p| p.keywords()) {
+            if unnamed & mask != 0 {
+                names.push(name.as_str().into());
+                unnamed &= !mask;
+            }
+        }
+        for known in winmeta::KEYWORDS {
+            if unnamed & known.value != 0 {
+                names.push(known.text.into());
+                unnamed &= !known.value;
+            }
+        }
+        // These names come without masks, so the bits that they stand for are not known.
+        let of_event = self.definition.map(|definition| &definition.keywords);
+        if let Some(of_event) = of_event.filter(|all| unnamed != 0 && !all.is_empty()) {
+            return Keywords {
+                names: Arc::clone(of_event),
+                unnamed: 0,
+            };
+        }
+        Keywords {
+            names: names.into(),
+            unnamed,
+        }
+    }
+}
+
+/// Returns the text of a value in winmeta.xml.
+fn text(known: &[winmeta::Standard<u8>], value: u8) -> Option<Arc<str>> {
+    let known = known.iter().find(|known| known.value == value)?;
+    Some(known.text.into())
+}

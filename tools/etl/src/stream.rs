@@ -1,0 +1,229 @@
+//! The decoded events of a trace of any length, in the order of time.
+//!
+//! All outputs consume this stream. Event records are decoded with their own metadata or with a
+//! catalog; kernel events, classic events and WPP messages by the layouts of their classes. Records
+//! that no part of this crate can decode are counted.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Seek};
+
+use crate::catalog::Catalog;
+use crate::decode::{Decoded, Decoder};
+use crate::kernel;
+use crate::read::{Damages, EventRef, Other, ReadError, RecordRef, Records, TraceFile};
+use crate::record::EventDescriptor;
+use crate::schemas::{Collector, Schemas};
+use crate::select::Selection;
+
+/// The process or thread of a record whose header does not name it, as Windows gives it out.
+const UNKNOWN_ID: u32 = u32::MAX;
+
+/// Decodes a record of any form. Returns `None` if its form is unknown, or if it is shorter than
+/// its header.
+#[must_use]
+pub fn decode_record(record: &RecordRef<'_>, decoder: &mut Decoder<'_>) -> Option<Decoded> {
+    match record.event() {
+        Some(event) => Some(decoder.decode(&event)),
+        None => {
+            let decoded = kernel::decode(record.bytes)?;
+            Some(decoded.into_decoded(record.clock(), record.processor, record.timestamp))
+        }
+    }
+}
+
+/// Returns the common parts of a record of any form. Returns `None` if its form is unknown, or if
+/// it is shorter than its header.
+#[must_use]
+pub fn view<'a>(record: &RecordRef<'a>) -> Option<EventRef<'a>> {
+    record.event().or_else(|| {
+        let header = kernel::RecordHeader::parse(record.bytes)?;
+        Some(view_of(record, &header))
+    })
+}
+
+/// Returns the common parts of a record with a header of the kernel.
+fn view_of<'a>(record: &RecordRef<'a>, header: &kernel::RecordHeader) -> EventRef<'a> {
+    let [version, _] = header.version.to_le_bytes();
+    EventRef {
+        thread_id: header.thread_id.unwrap_or(UNKNOWN_ID),
+        process_id: header.process_id.unwrap_or(UNKNOWN_ID),
+        timestamp: record.timestamp,
+        provider: header.guid.unwrap_or_default(),
+        descriptor: EventDescriptor {
+            id: header.message,
+            version,
+            level: header.level,
+            opcode: header.opcode,
+            ..EventDescriptor::default()
+        },
+        activity_id: etw_wire::Guid::default(),
+        kernel_time: header.kernel_time,
+        user_time: header.user_time,
+        event_property: 0,
+        items: crate::read::Items::default(),
+        user_data: record.bytes.get(header.payload..).unwrap_or_default(),
+        time: record.time(),
+        processor: record.processor,
+        buffer: record.buffer,
+        offset: record.offset,
+        pointer_size: header.pointer_size,
+        flags: 0,
+    }
+}
+
+/// Gathers the schemas that a trace contains itself, in a pass over its buffers.
+///
+/// # Errors
+/// Returns [`ReadError::Io`] if the file cannot be read.
+pub fn schemas<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Schemas, ReadError> {
+    let mut collector = Collector::new();
+    for number in 0..file.buffers() {
+        if let Some(buffer) = file.buffer(number)? {
+            for record in buffer.records() {
+                collector.record(record.bytes);
+            }
+        }
+    }
+    Ok(collector.finish())
+}
+
+/// A trace could not be converted.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// The trace could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The output could not be written.
+    #[error("cannot write the output: {0}")]
+    Write(#[from] std::io::Error),
+}
+
+/// The number of records of a kind and their size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordCount {
+    /// The number of records.
+    pub records: u64,
+    /// Their size in bytes, without padding.
+    pub bytes: u64,
+}
+
+/// Counts of records by their kinds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordCounts {
+    /// The counts by the kind's name. Kinds beyond [`MAX_KINDS`](Self::MAX_KINDS) are counted
+    /// together.
+    kinds: BTreeMap<String, RecordCount>,
+}
+
+impl RecordCounts {
+    /// The number of kinds that are counted separately.
+    pub const MAX_KINDS: usize = 1000;
+
+    /// Counts a record.
+    pub fn add(&mut self, record: &Other) {
+        let mut kind = record.kind.to_string();
+        if self.kinds.len() >= Self::MAX_KINDS && !self.kinds.contains_key(&kind) {
+            "other kinds".clone_into(&mut kind);
+        }
+        let count = self.kinds.entry(kind).or_default();
+        count.records += 1;
+        count.bytes += u64::from(record.size);
+    }
+
+    /// Returns the counts, by the kind's name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, RecordCount)> {
+        let kinds = self.kinds.iter();
+        kinds.map(|(kind, count)| (kind.as_str(), *count))
+    }
+
+    /// Returns true if no record was counted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+}
+
+/// What a stream gave out, and what it did not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The records that were decoded.
+    pub decoded: u64,
+    /// The decoded records that were selected.
+    pub selected: u64,
+    /// The selected records with problems: with parts that could not be decoded.
+    pub with_problems: u64,
+    /// The records that were not decoded.
+    pub skipped: RecordCounts,
+    /// The records that came after a later one; see [`Records`].
+    pub late: u64,
+    /// The damaged parts of the file.
+    pub damages: Damages,
+}
+
+/// The decoded events of a trace, in the order of time.
+#[derive(Debug)]
+pub struct Events<'a, R> {
+    records: Records<'a, R>,
+    decoder: Decoder<'a>,
+    selection: &'a Selection,
+    summary: Summary,
+}
+
+impl<'a, R: Read + Seek> Events<'a, R> {
+    /// Decodes the records of a trace, and selects events.
+    #[must_use]
+    pub fn new(file: &'a mut TraceFile<R>, catalog: &'a Catalog, selection: &'a Selection) -> Self {
+        Self {
+            records: file.records(),
+            decoder: Decoder::new(catalog),
+            selection,
+            summary: Summary::default(),
+        }
+    }
+
+    /// Returns the next selected event, and the record from which it was decoded.
+    ///
+    /// # Errors
+    /// Returns [`ReadError::Io`] if the file cannot be read.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the record borrows from the iterator"
+    )]
+    pub fn next(&mut self) -> Result<Option<(RecordRef<'_>, Decoded)>, ReadError> {
+        let mut found = None;
+        while found.is_none() && self.records.advance()? {
+            let Some(record) = self.records.get() else {
+                continue;
+            };
+            let Some(decoded) = decode_record(&record, &mut self.decoder) else {
+                if let Some(other) = record.other() {
+                    self.summary.skipped.add(&other);
+                }
+                continue;
+            };
+            self.summary.decoded += 1;
+            if self.selection.wants(&decoded) {
+                self.summary.selected += 1;
+                self.summary.with_problems += u64::from(!decoded.problems.is_empty());
+                found = Some(decoded);
+            }
+        }
+        Ok(self.records.get().zip(found))
+    }
+
+    /// Returns the trace.
+    #[must_use]
+    pub const fn file(&self) -> &TraceFile<R> {
+        self.records.file()
+    }
+
+    /// Returns what the stream gave out so far, and what it did not.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        Summary {
+            late: self.records.late(),
+            damages: self.records.damages().clone(),
+            ..self.summary.clone()
+        }
+    }
+}

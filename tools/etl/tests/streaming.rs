@@ -1,0 +1,255 @@
+//! Traces that are read buffer by buffer: their order, and files that are not as a closed session
+//! leaves them.
+
+mod fixture;
+
+use std::io::Cursor;
+
+use etl_file::header::log_file_mode;
+use etl_file::read::{DamageKind, ReadError};
+use etl_file::write::{Buffer, Finish, LogFile, Losses};
+use etl_file::{ClockType, EventRecord, LogFileHeader, Trace, TraceFile};
+
+type Bytes = TraceFile<Cursor<Vec<u8>>>;
+
+fn open(file: Vec<u8>) -> Bytes {
+    TraceFile::new(Cursor::new(file)).unwrap()
+}
+
+/// Returns the events in the order of the stream, the number of late records, and the damage.
+fn streamed(file: &mut Bytes) -> (Vec<EventRecord>, u64, Vec<DamageKind>) {
+    let mut records = file.records();
+    let mut events = Vec::new();
+    while let Some(record) = records.next().unwrap() {
+        events.push(record.event().unwrap().to_event().record);
+    }
+    let damages = records.damages().listed().iter();
+    let damages = damages.map(|damage| damage.kind).collect();
+    (events, records.late(), damages)
+}
+
+/// Writes buffers, each a processor and its events, in this order.
+fn buffers(header: LogFileHeader, buffers: &[(u16, Vec<EventRecord>)]) -> Vec<u8> {
+    let size = header.buffer_size;
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    for (processor, events) in buffers {
+        let mut buffer = Buffer::new(size, *processor);
+        for event in events {
+            buffer.try_append(event).unwrap();
+        }
+        log.append(&buffer, 0).unwrap();
+    }
+    log.finish(Finish::default()).unwrap().into_inner()
+}
+
+fn at(times: &[i64]) -> Vec<EventRecord> {
+    let start = fixture::header(ClockType::Qpc, 0x1000, 1).start_clock;
+    let numbered = (0..).zip(times);
+    numbered
+        .map(|(n, time)| fixture::manifest_event(n, start + time))
+        .collect()
+}
+
+fn times(events: &[EventRecord]) -> Vec<i64> {
+    let start = fixture::header(ClockType::Qpc, 0x1000, 1).start_clock;
+    events.iter().map(|event| event.timestamp - start).collect()
+}
+
+/// A closed file of 200 events on two processors, and its events.
+fn closed() -> (Vec<u8>, Vec<EventRecord>) {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 2);
+    fixture::file(header, 200, Losses::default())
+}
+
+fn patch(file: &mut [u8], at: usize, value: u32) {
+    file[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+#[test]
+fn processors_are_merged_by_time_and_ties_stay_in_the_order_of_the_file() {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 3);
+    let file = buffers(
+        header,
+        &[
+            (0, at(&[10, 20, 20])),
+            (1, at(&[5, 20, 40])),
+            (2, at(&[100, 110])),
+            (0, at(&[20, 30])),
+            (1, at(&[40, 41])),
+            (0, at(&[100])),
+        ],
+    );
+    let by_time: Vec<EventRecord> = Trace::parse(&file)
+        .unwrap()
+        .events_by_time()
+        .into_iter()
+        .map(|event| event.record.clone())
+        .collect();
+    let (events, late, damages) = streamed(&mut open(file));
+    assert_eq!(events, by_time);
+    assert_eq!((late, damages), (0, vec![]));
+    assert_eq!(times(&events)[..6], [5, 10, 20, 20, 20, 20]);
+}
+
+#[test]
+fn a_disordered_buffer_is_sorted_and_overlapping_buffers_are_merged() {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let disordered = (0, at(&[10, 40, 30, 20]));
+    let overlapping = [(0, at(&[12, 35])), (0, at(&[5, 50])), (0, at(&[31]))];
+    let file = buffers(header, &[&[disordered][..], &overlapping].concat());
+    let (events, late, _) = streamed(&mut open(file));
+    assert_eq!(times(&events), [5, 10, 12, 20, 30, 31, 35, 40, 50]);
+    assert_eq!(late, 0);
+}
+
+#[test]
+fn records_before_the_first_one_of_their_buffer_are_late_and_counted() {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let file = buffers(header, &[(0, at(&[10, 15])), (0, at(&[20, 12]))]);
+    let (events, late, _) = streamed(&mut open(file));
+    assert_eq!(times(&events), [10, 15, 12, 20]);
+    assert_eq!(late, 1);
+}
+
+#[test]
+fn a_circular_file_is_read_from_its_oldest_buffer() {
+    let header = LogFileHeader {
+        log_file_mode: log_file_mode::CIRCULAR,
+        maximum_file_size: 1,
+        ..fixture::header(ClockType::Qpc, 0x1000, 1)
+    };
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    for n in 0..8 {
+        let mut buffer = Buffer::new(0x1000, 0);
+        for event in at(&[n * 10, n * 10 + 1]) {
+            buffer.try_append(&event).unwrap();
+        }
+        if n < 5 {
+            log.append(&buffer, 0).unwrap();
+        } else {
+            log.replace_oldest(&buffer, 0).unwrap();
+        }
+    }
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let (events, late, damages) = streamed(&mut open(file));
+    assert_eq!(times(&events), [30, 31, 40, 41, 50, 51, 60, 61, 70, 71]);
+    assert_eq!((late, damages), (0, vec![]));
+}
+
+#[test]
+fn sizes_of_the_header_event_that_the_file_does_not_have_lose_no_event() {
+    let (file, written) = closed();
+    // BufferSize, NumberOfProcessors.
+    for (at, values) in [(0x68, [0, 0x40, 0xFFFF_FFFF]), (0x74, [0, 1, 0xFFFF_FFFF])] {
+        for value in values {
+            let mut file = file.clone();
+            patch(&mut file, at, value);
+            let (events, late, damages) = streamed(&mut open(file));
+            assert_eq!(events, written, "{at:#x}: {value:#x}");
+            assert_eq!((late, damages), (0, vec![]), "{at:#x}: {value:#x}");
+        }
+    }
+    // BuffersWritten.
+    let present = u32::try_from(file.len() / 0x1000).unwrap();
+    for (value, expected) in [
+        (0, vec![]),
+        (1, vec![]),
+        (
+            u32::MAX,
+            vec![DamageKind::MissingBuffers {
+                expected: u32::MAX,
+                present,
+            }],
+        ),
+    ] {
+        let mut file = file.clone();
+        patch(&mut file, 0x8C, value);
+        let (events, _, damages) = streamed(&mut open(file));
+        assert_eq!(events, written, "{value:#x}");
+        assert_eq!(damages, expected);
+    }
+}
+
+#[test]
+fn impossible_sizes_of_the_first_buffer_are_refused_and_take_no_memory() {
+    let (file, _) = closed();
+    for size in [0, 96, 0x1001, 0x0200_0000, u32::MAX] {
+        let mut file = file.clone();
+        patch(&mut file, 0, size);
+        match TraceFile::new(Cursor::new(file)) {
+            Err(ReadError::BufferSize { size: found }) => assert_eq!(found, size),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn layout_version_2_without_compression_is_read() {
+    let (mut file, written) = closed();
+    file[0x6E..0x70].copy_from_slice(&[2, 0]);
+    let mut file = open(file);
+    assert_eq!(file.header().layout_version, (2, 0));
+    let (events, late, damages) = streamed(&mut file);
+    assert_eq!(events, written);
+    assert_eq!((late, damages), (0, vec![]));
+}
+
+#[test]
+fn a_session_that_crashed_leaves_a_readable_file() {
+    let (mut file, written) = closed();
+    file[0x78..0x80].fill(0); // EndTime
+    for buffer in file.chunks_exact_mut(0x1000).skip(1) {
+        buffer[0x2C..0x30].copy_from_slice(&1_u32.to_le_bytes()); // State: general logging
+    }
+    for (buffers_written, preallocated) in [(0, 0), (1, 0), (1, 0x5000), (0, 0x5123)] {
+        let mut file = file.clone();
+        patch(&mut file, 0x8C, buffers_written);
+        let buffers = u32::try_from(file.len() / 0x1000).unwrap();
+        file.resize(file.len() + preallocated, 0);
+        let mut file = open(file);
+        assert_eq!(file.header().end_time, None);
+        assert_eq!(file.buffers(), buffers);
+        let (events, late, damages) = streamed(&mut file);
+        assert_eq!(events, written);
+        assert_eq!((late, damages), (0, vec![]));
+    }
+}
+
+#[test]
+fn buffers_and_records_are_accessible_by_position() {
+    let (file, _) = closed();
+    let trace = Trace::parse(&file).unwrap();
+    let mut file = open(file);
+    let mut events = Vec::new();
+    for number in 0..file.buffers() {
+        let buffer = file.buffer(number).unwrap().unwrap();
+        assert_eq!(buffer.number(), number);
+        let last = buffer.len().checked_sub(1);
+        let last = last.and_then(|last| buffer.record(last));
+        assert_eq!(last.is_none(), number == 0);
+        events.extend(
+            buffer
+                .records()
+                .map(|record| record.event().unwrap().to_event()),
+        );
+        assert!(buffer.record(buffer.len()).is_none());
+    }
+    assert!(trace.events().eq(&events));
+    assert!(file.buffer(file.buffers()).unwrap().is_none());
+}
+
+#[test]
+fn only_the_first_damages_are_listed_but_all_are_counted() {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let many = vec![(0, at(&[1])); 1500];
+    let mut file = buffers(header, &many);
+    for buffer in file.chunks_exact_mut(0x1000).skip(1) {
+        buffer[0x4B] = 0; // the marker of the first record
+    }
+    let mut file = open(file);
+    let mut records = file.records();
+    assert!(records.next().unwrap().is_none());
+    assert_eq!(records.damages().count(), 1500);
+    assert_eq!(records.damages().listed().len(), 1000);
+    assert_eq!(records.damages().unlisted(), 500);
+}
