@@ -51,6 +51,12 @@ impl FirstPass {
         Ok(tables)
     }
 
+    /// Returns the number of entries that did not fit in memory.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.names.dropped() + self.definitions.dropped()
+    }
+
     /// Returns true if events with a hook are those that the tables are made of: of processes,
     /// threads, images and stacks.
     const fn needs(hook: u16) -> bool {
@@ -108,10 +114,10 @@ impl<T> Enricher<T> {
     }
 
     /// Takes the next event in the order of time. [`pop`](Self::pop) then returns the events that
-    /// are complete.
-    pub fn push(&mut self, mut event: Decoded, beside: T) {
+    /// are complete. `size` is the number of bytes that `beside` takes in memory.
+    pub fn push(&mut self, mut event: Decoded, beside: T, size: usize) {
         self.running.follow(&mut event);
-        self.joiner.push(event, beside);
+        self.joiner.push(event, beside, size);
     }
 
     /// Returns the oldest event, if it need not wait for its stack any longer.

@@ -19,7 +19,7 @@ use crate::guid;
 use crate::read::{Event, EventRef, TraceFile, TraceHeader};
 use crate::select::Selection;
 use crate::show::Hex;
-use crate::stream::{Events, OutputError, RecordCounts, Summary, view};
+use crate::stream::{Additions, Contents, Events, OutputError, RecordCounts, Summary, view};
 use crate::text::{self, Times};
 use crate::time::FileTime;
 
@@ -35,7 +35,11 @@ pub fn write_lines<R: Read + Seek>(
 ) -> Result<Summary, OutputError> {
     let mut writer = Writer::new(out);
     writer.header(file.header(), file.buffers())?;
-    let mut events = Events::new(file, catalog, selection);
+    let mut events = if Contents::of(file)?.completes {
+        Events::complete(file, catalog, selection, &Additions::default())?
+    } else {
+        Events::new(file, catalog, selection)
+    };
     while let Some((record, decoded)) = events.next()? {
         if let Some(event) = view(&record) {
             writer.event(&event, &decoded)?;
@@ -456,6 +460,11 @@ struct EndLine<'a> {
     with_problems: u64,
     late: u64,
     skipped: Skipped<'a>,
+    /// The stacks that other events have got, and those that stay events of their own.
+    stacks_joined: u64,
+    stacks_unmatched: u64,
+    /// The processes, threads, images and stacks that did not fit in memory.
+    unnamed: u64,
     damaged: u64,
     damages: Vec<String>,
 }
@@ -470,6 +479,9 @@ impl<'a> EndLine<'a> {
             with_problems: summary.with_problems,
             late: summary.late,
             skipped: Skipped(&summary.skipped),
+            stacks_joined: summary.stacks.joined,
+            stacks_unmatched: summary.stacks.unmatched,
+            unnamed: summary.dropped,
             damaged: damages.count(),
             damages: damages.listed().iter().map(ToString::to_string).collect(),
         }

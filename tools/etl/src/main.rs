@@ -13,11 +13,13 @@ use etl_file::image::ImageError;
 use etl_file::merge::{self, MergeError};
 use etl_file::read::{Damages, EventRef, ReadError};
 use etl_file::show::Escaped;
+use etl_file::stacks::StackCounts;
 use etl_file::stats::Stats;
-use etl_file::stream::{self, Events, Summary};
+use etl_file::stream::{self, Additions, Contents, Events, Summary};
+use etl_file::symbols::{SymbolError, Symbols};
 use etl_file::{
-    Catalog, Decoded, Guid, Selection, Trace, TraceFile, chrome, csv, json, perfetto, report,
-    schemas, table,
+    Catalog, Decoded, Guid, Selection, TraceFile, chrome, csv, json, perfetto, report, schemas,
+    table,
 };
 
 /// Returns the definition of the command line.
@@ -108,6 +110,51 @@ fn man() -> Arg {
         .value_parser(value_parser!(PathBuf))
 }
 
+/// Returns the options for names of processes, threads and functions.
+fn names() -> [Arg; 3] {
+    let file = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name(value)
+            .help(help)
+            .action(ArgAction::Append)
+            .value_parser(value_parser!(PathBuf))
+    };
+    [
+        Arg::new("names")
+            .long("names")
+            .help("Show the names of processes and threads, from the file's kernel events")
+            .action(ArgAction::SetTrue),
+        file(
+            "pdb",
+            "FILE",
+            "Show the functions of stack frames from this PDB; can be repeated",
+        ),
+        file(
+            "symbols",
+            "FOLDER",
+            "Show the functions of stack frames from the PDBs in this folder; can be repeated",
+        ),
+    ]
+}
+
+/// Loads what is added to events.
+fn additions(arguments: &ArgMatches) -> Result<Additions, Failure> {
+    let mut symbols = Symbols::new();
+    for pdb in arguments.get_many::<PathBuf>("pdb").unwrap_or_default() {
+        symbols.load(pdb)?;
+    }
+    for folder in arguments.get_many::<PathBuf>("symbols").unwrap_or_default() {
+        for skipped in symbols.load_folder(folder)? {
+            eprintln!("warning: skipping symbols: {skipped}");
+        }
+    }
+    Ok(Additions {
+        names: arguments.get_flag("names"),
+        symbols,
+    })
+}
+
 /// Returns the option for the output file.
 fn out_file(help: &'static str) -> Arg {
     Arg::new("out")
@@ -164,6 +211,7 @@ fn stats_command() -> Command {
         .arg(file())
         .arg(man())
         .arg(image())
+        .args(names())
 }
 
 fn dump_command() -> Command {
@@ -199,6 +247,7 @@ fn dump_command() -> Command {
         .arg(out_file("Write to this file instead of the standard output").required(false))
         .arg(man())
         .arg(image())
+        .args(names())
         .arg(several(
             "provider",
             "NAME|GUID",
@@ -298,6 +347,8 @@ enum Failure {
     Manifest(#[from] LoadError),
     #[error(transparent)]
     Image(#[from] ImageError),
+    #[error(transparent)]
+    Symbols(#[from] SymbolError),
     #[error("{}: {source}", file.display())]
     Columns {
         file: PathBuf,
@@ -345,18 +396,22 @@ struct Input {
     path: PathBuf,
     file: TraceFile,
     catalog: Catalog,
+    additions: Additions,
+    /// True if kernel events of the file may complete its other events.
+    completes: bool,
 }
 
 impl Input {
     fn open(arguments: &ArgMatches) -> Result<Self, Failure> {
         let mut catalog = catalog(arguments)?;
+        let additions = additions(arguments)?;
         let path = required::<PathBuf>(arguments, "file")?.clone();
         let failed = |source| Failure::Read {
             file: path.clone(),
             source,
         };
         let mut file = TraceFile::open(&path).map_err(failed)?;
-        let schemas = stream::schemas(&mut file).map_err(failed)?;
+        let Contents { schemas, completes } = Contents::of(&mut file).map_err(failed)?;
         for defect in schemas.defects() {
             eprintln!("warning: {}: {defect}", path.display());
         }
@@ -365,6 +420,8 @@ impl Input {
             path,
             file,
             catalog,
+            additions,
+            completes,
         })
     }
 
@@ -379,7 +436,12 @@ impl Input {
             file: path.clone(),
             source,
         };
-        let mut events = Events::new(&mut self.file, &self.catalog, selection);
+        let (file, catalog) = (&mut self.file, &self.catalog);
+        let mut events = if self.completes {
+            Events::complete(file, catalog, selection, &self.additions).map_err(failed)?
+        } else {
+            Events::new(file, catalog, selection)
+        };
         while let Some((record, decoded)) = events.next().map_err(failed)? {
             if let Some(event) = stream::view(&record) {
                 write(&event, decoded)?;
@@ -562,6 +624,13 @@ fn tell_skipped(file: &Path, summary: &Summary) {
             count.bytes
         ));
     }
+    if summary.stacks != StackCounts::default() {
+        complain(&format_args!(
+            "{}: stacks: {}",
+            file.display(),
+            summary.stacks
+        ));
+    }
     if summary.late != 0 {
         complain(&format_args!(
             "{}: {} records are out of order",
@@ -573,29 +642,20 @@ fn tell_skipped(file: &Path, summary: &Summary) {
 
 fn stats(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut input = Input::open(arguments)?;
-    let (stats, damages) =
-        Stats::of(&mut input.file, &input.catalog).map_err(|source| Failure::Read {
-            file: input.path.clone(),
-            source,
-        })?;
+    let failed = |source| Failure::Read {
+        file: input.path.clone(),
+        source,
+    };
+    let (mut stats, damages) = Stats::of(&mut input.file, &input.catalog).map_err(failed)?;
+    if input.completes {
+        stats
+            .complete(&mut input.file, &input.catalog, &input.additions)
+            .map_err(failed)?;
+    }
     let mut out = io::stdout().lock();
     write!(out, "{}", stats.render())?;
     out.flush()?;
     Ok(input.finish(&damages))
-}
-
-/// Opens all input files.
-fn traces(arguments: &ArgMatches) -> Result<Vec<(&Path, Trace)>, Failure> {
-    let files = arguments.get_many::<PathBuf>("file").unwrap_or_default();
-    files
-        .map(|file| {
-            let trace = Trace::open(file).map_err(|source| Failure::Read {
-                file: file.clone(),
-                source,
-            })?;
-            Ok((file.as_path(), trace))
-        })
-        .collect()
 }
 
 /// Returns the path of the output file.
@@ -610,11 +670,6 @@ fn required<'a, T: Clone + Send + Sync + 'static>(
 ) -> Result<&'a T, Failure> {
     let value = arguments.try_get_one::<T>(name).ok().flatten();
     value.ok_or(Failure::Argument(name))
-}
-
-/// Writes a file completely or not at all.
-fn write_file(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    write_through(file, |out| Ok(out.write_all(bytes)?))
 }
 
 /// Writes a file completely or not at all, through a temporary file.

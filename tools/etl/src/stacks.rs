@@ -11,6 +11,7 @@
 //! matches no event in the window, is counted.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 
 use crate::decode::{Decoded, Frame, Kind, Stack, Value};
 use crate::kernel::hook;
@@ -196,19 +197,38 @@ pub struct StackCounts {
     pub unmatched: u64,
 }
 
+impl fmt::Display for StackCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { joined, unmatched } = self;
+        write!(
+            f,
+            "{joined} joined with their events, {unmatched} unmatched"
+        )
+    }
+}
+
 /// Gives events their stacks, in a stream.
 ///
 /// `T` is what the caller keeps beside each event.
 #[derive(Debug)]
 pub struct Joiner<T> {
     definitions: Definitions,
-    window: VecDeque<(Decoded, T)>,
+    window: VecDeque<Waiting<T>>,
     /// The number of events that have left the window.
     left: u64,
     /// The numbers of the events in the window by time.
     by_time: HashMap<i64, Vec<u64>>,
     cost: usize,
     counts: StackCounts,
+}
+
+/// An event in the window.
+#[derive(Debug)]
+struct Waiting<T> {
+    event: Decoded,
+    beside: T,
+    /// The bytes that `beside` takes.
+    size: usize,
 }
 
 impl<T> Joiner<T> {
@@ -238,7 +258,8 @@ impl<T> Joiner<T> {
 
     /// Takes the next event in the order of time. A stack record that belongs to an event in the
     /// window is added to that event. [`pop`](Self::pop) then returns the events that need not wait.
-    pub fn push(&mut self, event: Decoded, beside: T) {
+    /// `size` is the number of bytes that `beside` takes in memory.
+    pub fn push(&mut self, event: Decoded, beside: T, size: usize) {
         if let Kind::Kernel { hook } = event.kind
             && StackRecord::is_one(hook)
         {
@@ -257,8 +278,12 @@ impl<T> Joiner<T> {
                 .or_default()
                 .push(number);
         }
-        self.cost += cost(&event);
-        self.window.push_back((event, beside));
+        self.cost += cost(&event) + size;
+        self.window.push_back(Waiting {
+            event,
+            beside,
+            size,
+        });
     }
 
     /// Returns the oldest event, if the window is full.
@@ -271,7 +296,11 @@ impl<T> Joiner<T> {
 
     /// Returns the oldest event, for the end of the stream.
     pub fn drain(&mut self) -> Option<(Decoded, T)> {
-        let (event, beside) = self.window.pop_front()?;
+        let Waiting {
+            event,
+            beside,
+            size,
+        } = self.window.pop_front()?;
         if let Some(numbers) = self.by_time.get_mut(&event.timestamp) {
             numbers.retain(|number| *number != self.left);
             if numbers.is_empty() {
@@ -280,7 +309,7 @@ impl<T> Joiner<T> {
         }
         self.left += 1;
         // An event that has got a stack since costs more than it did.
-        self.cost = self.cost.saturating_sub(cost(&event));
+        self.cost = self.cost.saturating_sub(cost(&event) + size);
         Some((event, beside))
     }
 
@@ -292,7 +321,7 @@ impl<T> Joiner<T> {
         let mut best = None;
         let mut others = Vec::new();
         for number in numbers {
-            let Some((event, _)) = usize::try_from(number - self.left)
+            let Some(Waiting { event, .. }) = usize::try_from(number - self.left)
                 .ok()
                 .and_then(|at| self.window.get(at))
             else {
@@ -320,7 +349,7 @@ impl<T> Joiner<T> {
         let event = best
             .and_then(|number| usize::try_from(number - self.left).ok())
             .and_then(|at| self.window.get_mut(at));
-        let Some((event, _)) = event else {
+        let Some(Waiting { event, .. }) = event else {
             return false;
         };
         let before = cost(event);

@@ -11,8 +11,10 @@ use crate::catalog::Catalog;
 use crate::decode::{Decoded, Decoder};
 use crate::kernel;
 use crate::read::{Damages, ReadError, RecordRef, TraceFile, TraceHeader};
+use crate::select::Selection;
 use crate::show::Escaped;
-use crate::stream::RecordCounts;
+use crate::stacks::StackCounts;
+use crate::stream::{Additions, Events, RecordCounts};
 use crate::time::FileTime;
 
 /// The counts of one kind of events.
@@ -41,6 +43,9 @@ pub struct Stats {
     damaged: u64,
     events_lost: u32,
     buffers_lost: u32,
+    /// The events by process, with its name, if names are wanted.
+    processes: BTreeMap<String, u64>,
+    stacks: StackCounts,
 }
 
 /// Returns the names of an event that is not an event record.
@@ -84,6 +89,38 @@ impl Stats {
         stats.damaged = damages.count();
         stats.fold();
         Ok((stats, damages))
+    }
+
+    /// Also counts the stacks that belong to other events and, if names are wanted, the events of
+    /// each process. Reads the trace again, which only traces with
+    /// [`Contents::completes`](crate::stream::Contents::completes) need.
+    ///
+    /// # Errors
+    /// Returns [`ReadError::Io`] if the file cannot be read.
+    pub fn complete<R: Read + Seek>(
+        &mut self,
+        file: &mut TraceFile<R>,
+        catalog: &Catalog,
+        additions: &Additions,
+    ) -> Result<(), ReadError> {
+        let all = Selection::default();
+        let mut events = Events::complete(file, catalog, &all, additions)?;
+        while let Some((_, event)) = events.next()? {
+            if !additions.names {
+                continue;
+            }
+            let mut process = match (&event.process_name, event.process_id) {
+                (Some(name), id) => format!("{name} ({id})"),
+                (None, u32::MAX) => "(unknown)".to_owned(),
+                (None, id) => format!("({id})"),
+            };
+            if self.processes.len() >= MAX_COUNTS && !self.processes.contains_key(&process) {
+                "(others)".clone_into(&mut process);
+            }
+            *self.processes.entry(process).or_default() += 1;
+        }
+        self.stacks = events.summary().stacks;
+        Ok(())
     }
 
     const fn note_losses(&mut self, header: &TraceHeader) {
@@ -191,6 +228,19 @@ impl Stats {
             ]);
         }
         let mut text = format!("{}\n\n", table.trim_fmt());
+        if !self.processes.is_empty() {
+            let mut table = Table::new();
+            table
+                .load_preset(presets::UTF8_FULL_CONDENSED)
+                .set_header(["Process", "Events"]);
+            if let Some(column) = table.column_mut(1) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+            for (process, events) in &self.processes {
+                table.add_row([Escaped(process).to_string(), events.to_string()]);
+            }
+            text = format!("{text}{}\n\n", table.trim_fmt());
+        }
         let total = self.events();
         let bytes: u64 = self.counts.values().map(|count| count.bytes).sum();
         let span = self.first.zip(self.last).map(|(first, last)| {
@@ -217,6 +267,9 @@ impl Stats {
                 "Not decoded: {} events with data that no loaded manifest or image describes",
                 self.unknown
             );
+        }
+        if self.stacks != StackCounts::default() {
+            let _infallible = writeln!(text, "Stacks: {}", self.stacks);
         }
         for (kind, count) in self.skipped.iter() {
             let _infallible = writeln!(

@@ -7,13 +7,18 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
+use crate::analysis::{Enricher, FirstPass};
 use crate::catalog::Catalog;
 use crate::decode::{Decoded, Decoder};
 use crate::kernel;
-use crate::read::{Damages, EventRef, Other, ReadError, RecordRef, Records, TraceFile};
+use crate::read::{
+    Damages, EventRef, Other, OtherKind, ReadError, RecordBuf, RecordRef, Records, TraceFile,
+};
 use crate::record::EventDescriptor;
 use crate::schemas::{Collector, Schemas};
 use crate::select::Selection;
+use crate::stacks::StackCounts;
+use crate::symbols::Symbols;
 
 /// The process or thread of a record whose header does not name it, as Windows gives it out.
 const UNKNOWN_ID: u32 = u32::MAX;
@@ -49,7 +54,7 @@ fn view_of<'a>(record: &RecordRef<'a>, header: &kernel::RecordHeader) -> EventRe
         timestamp: record.timestamp,
         provider: header.guid.unwrap_or_default(),
         descriptor: EventDescriptor {
-            id: header.message,
+            id: header.hook.unwrap_or(header.message),
             version,
             level: header.level,
             opcode: header.opcode,
@@ -70,20 +75,48 @@ fn view_of<'a>(record: &RecordRef<'a>, header: &kernel::RecordHeader) -> EventRe
     }
 }
 
-/// Gathers the schemas that a trace contains itself, in a pass over its buffers.
-///
-/// # Errors
-/// Returns [`ReadError::Io`] if the file cannot be read.
-pub fn schemas<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Schemas, ReadError> {
-    let mut collector = Collector::new();
-    for number in 0..file.buffers() {
-        if let Some(buffer) = file.buffer(number)? {
-            for record in buffer.records() {
-                collector.record(record.bytes);
+/// What a pass over the buffers of a trace finds.
+#[derive(Debug)]
+pub struct Contents {
+    /// The schemas that the trace contains itself.
+    pub schemas: Schemas,
+    /// True if the trace has kernel or classic events, which may complete its other events; see
+    /// [`Events::complete`].
+    pub completes: bool,
+}
+
+impl Contents {
+    /// Looks at all records of a trace, buffer by buffer.
+    ///
+    /// # Errors
+    /// Returns [`ReadError::Io`] if the file cannot be read.
+    pub fn of<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
+        let mut collector = Collector::new();
+        let mut completes = false;
+        for number in 0..file.buffers() {
+            if let Some(buffer) = file.buffer(number)? {
+                for record in buffer.records() {
+                    collector.record(record.bytes);
+                    completes = completes || may_complete(&record);
+                }
             }
         }
+        Ok(Self {
+            schemas: collector.finish(),
+            completes,
+        })
     }
-    Ok(collector.finish())
+}
+
+/// Returns true for a record that may say something about other events.
+fn may_complete(record: &RecordRef<'_>) -> bool {
+    record.kind().is_some_and(|kind| match kind {
+        OtherKind::System { .. }
+        | OtherKind::CompactSystem { .. }
+        | OtherKind::PerfInfo { .. }
+        | OtherKind::Classic { .. } => true,
+        OtherKind::ClassicInstance | OtherKind::Wpp | OtherKind::Unknown { .. } => false,
+    })
 }
 
 /// A trace could not be converted.
@@ -157,6 +190,20 @@ pub struct Summary {
     pub late: u64,
     /// The damaged parts of the file.
     pub damages: Damages,
+    /// The records with the stacks of other events.
+    pub stacks: StackCounts,
+    /// The entries for names and stacks that did not fit in memory.
+    pub dropped: u64,
+}
+
+/// What is added to events besides their own fields. Stacks are joined with their events in any
+/// case.
+#[derive(Clone, Debug, Default)]
+pub struct Additions {
+    /// Add the names of processes and threads, from the trace's own kernel events.
+    pub names: bool,
+    /// Name the functions of stack frames.
+    pub symbols: Symbols,
 }
 
 /// The decoded events of a trace, in the order of time.
@@ -166,6 +213,10 @@ pub struct Events<'a, R> {
     decoder: Decoder<'a>,
     selection: &'a Selection,
     summary: Summary,
+    /// Completes events, if the trace has kernel events.
+    enricher: Option<Enricher<RecordBuf>>,
+    /// The record of the event that was given out last, if it came from the enricher.
+    held: Option<RecordBuf>,
 }
 
 impl<'a, R: Read + Seek> Events<'a, R> {
@@ -177,7 +228,33 @@ impl<'a, R: Read + Seek> Events<'a, R> {
             decoder: Decoder::new(catalog),
             selection,
             summary: Summary::default(),
+            enricher: None,
+            held: None,
         }
+    }
+
+    /// Decodes the records of a trace, selects events, and completes them by what the trace's own
+    /// kernel events say: stacks, the threads of performance events, and names. Reads the trace in
+    /// a first pass, which only traces with [`Contents::completes`] need.
+    ///
+    /// # Errors
+    /// Returns [`ReadError::Io`] if the file cannot be read.
+    pub fn complete(
+        file: &'a mut TraceFile<R>,
+        catalog: &'a Catalog,
+        selection: &'a Selection,
+        additions: &Additions,
+    ) -> Result<Self, ReadError> {
+        let first = FirstPass::of(file)?;
+        let mut events = Self::new(file, catalog, selection);
+        events.summary.dropped = first.dropped();
+        let enricher = Enricher::new(first).with_symbols(additions.symbols.clone());
+        events.enricher = Some(if additions.names {
+            enricher.with_names()
+        } else {
+            enricher
+        });
+        Ok(events)
     }
 
     /// Returns the next selected event, and the record from which it was decoded.
@@ -189,6 +266,9 @@ impl<'a, R: Read + Seek> Events<'a, R> {
         reason = "the record borrows from the iterator"
     )]
     pub fn next(&mut self) -> Result<Option<(RecordRef<'_>, Decoded)>, ReadError> {
+        if self.enricher.is_some() {
+            return self.next_completed();
+        }
         let mut found = None;
         while found.is_none() && self.records.advance()? {
             let Some(record) = self.records.get() else {
@@ -210,6 +290,42 @@ impl<'a, R: Read + Seek> Events<'a, R> {
         Ok(self.records.get().zip(found))
     }
 
+    /// Returns the next selected event after it has got its stack.
+    fn next_completed(&mut self) -> Result<Option<(RecordRef<'_>, Decoded)>, ReadError> {
+        let Some(enricher) = &mut self.enricher else {
+            return Ok(None);
+        };
+        let (record, decoded) = loop {
+            let next = match enricher.pop() {
+                Some(next) => Some(next),
+                None if self.records.advance()? => {
+                    let Some(record) = self.records.get() else {
+                        continue;
+                    };
+                    if let Some(decoded) = decode_record(&record, &mut self.decoder) {
+                        self.summary.decoded += 1;
+                        let size = size_of::<RecordBuf>() + record.bytes.len();
+                        enricher.push(decoded, RecordBuf::from(&record), size);
+                    } else if let Some(other) = record.other() {
+                        self.summary.skipped.add(&other);
+                    }
+                    continue;
+                }
+                None => enricher.drain(),
+            };
+            let Some((decoded, record)) = next else {
+                return Ok(None);
+            };
+            if self.selection.wants(&decoded) {
+                break (record, decoded);
+            }
+        };
+        self.summary.selected += 1;
+        self.summary.with_problems += u64::from(!decoded.problems.is_empty());
+        let record = self.held.insert(record);
+        Ok(Some((record.get(), decoded)))
+    }
+
     /// Returns the trace.
     #[must_use]
     pub const fn file(&self) -> &TraceFile<R> {
@@ -222,6 +338,10 @@ impl<'a, R: Read + Seek> Events<'a, R> {
         Summary {
             late: self.records.late(),
             damages: self.records.damages().clone(),
+            stacks: self
+                .enricher
+                .as_ref()
+                .map_or_else(StackCounts::default, Enricher::stacks),
             ..self.summary.clone()
         }
     }

@@ -8,6 +8,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::decode::Decoded;
 use crate::read::TraceHeader;
 use crate::show::{Escaped, Hex};
+use crate::stacks::StackCounts;
 use crate::stream::Summary;
 
 /// The maximum number of characters of a value in a table.
@@ -138,6 +139,15 @@ impl<W: Write> Writer<W> {
                 count.records,
                 Escaped(kind),
                 count.bytes
+            ));
+        }
+        if summary.stacks != StackCounts::default() {
+            lines.push(format!("Stacks   {}", summary.stacks));
+        }
+        if summary.dropped != 0 {
+            lines.push(format!(
+                "Unnamed  {} processes, threads, images or stacks exceed the memory for them",
+                summary.dropped
             ));
         }
         if summary.late != 0 {

@@ -291,7 +291,7 @@ fn joined(events: &[Decoded]) -> (Vec<Decoded>, StackCounts) {
     let mut joiner = Joiner::new(definitions);
     let mut out = Vec::new();
     for event in events {
-        joiner.push(event.clone(), ());
+        joiner.push(event.clone(), (), 0);
         while let Some((event, ())) = joiner.pop() {
             out.push(event);
         }
@@ -437,9 +437,27 @@ fn the_window_is_bounded_and_keeps_the_order() {
 }
 
 #[test]
+fn what_is_kept_beside_an_event_counts_for_the_window() {
+    let definitions = {
+        let mut definitions = Definitions::new();
+        definitions.observe(&stack(1, 0, 9, &[APP]));
+        definitions
+    };
+    let mut joiner = Joiner::new(definitions);
+    let size = Joiner::<()>::MAX_BYTES / 4;
+    for time in 1..=3 {
+        joiner.push(plain(time), (), size);
+        assert!(joiner.pop().is_none(), "{time}");
+    }
+    joiner.push(plain(4), (), size);
+    let times = std::iter::from_fn(|| joiner.pop()).map(|(event, ())| event.timestamp);
+    assert_eq!(times.collect::<Vec<_>>(), [1]);
+}
+
+#[test]
 fn events_do_not_wait_where_there_are_no_stacks() {
     let mut joiner = Joiner::new(Definitions::new());
-    joiner.push(plain(1), "beside");
+    joiner.push(plain(1), "beside", 6);
     let (event, beside) = joiner.pop().unwrap();
     assert_eq!((event.timestamp, beside), (1, "beside"));
 }

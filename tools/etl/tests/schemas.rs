@@ -470,7 +470,7 @@ for record in ETL(open(sys.argv[1], 'rb')):
     let payloads: HashSet<&str> = std::str::from_utf8(&output).unwrap().lines().collect();
     let [kinds, flags] = schema_fixture::sample_maps();
     for payload in [sample().encode(), kinds, flags] {
-        let digits: String = payload.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digits: String = etl_file::show::Hex(&payload).to_string();
         assert!(payloads.contains(digits.as_str()), "{digits}");
     }
 }

@@ -109,7 +109,7 @@ impl Record {
             }),
             group: None,
             descriptor: EventDescriptor {
-                id: header.message,
+                id: header.hook.unwrap_or(header.message),
                 version: u8::try_from(header.version).unwrap_or(u8::MAX),
                 level: header.level,
                 opcode: header.opcode,

@@ -84,7 +84,7 @@ impl<'a, R: Read + Seek> Stream<'a, R> {
             };
             if let Some(decoded) = decoded {
                 self.session.events += 1;
-                self.enricher.push(decoded, ());
+                self.enricher.push(decoded, (), 0);
             } else {
                 let kind = record
                     .kind()

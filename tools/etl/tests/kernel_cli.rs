@@ -1,0 +1,296 @@
+//! Kernel events, names and stacks in the output of `etl`.
+
+use std::fs;
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::process::Command;
+
+use etl_file::write::{AppendError, Buffer, Finish, KernelForm, KernelRecord, LogFile, WppRecord};
+use etl_file::{EncodedRecord, EventRecord, ExtendedItem, LogFileHeader};
+use serde_json::Value as Json;
+use tempfile::TempDir;
+
+const BUFFER: u32 = 0x1_0000;
+const NTOSKRNL: u64 = 0xFFFF_F801_0000_0000;
+const APP: u64 = 0x7FF6_0000_0000;
+
+fn utf16(text: &str) -> Vec<u8> {
+    let units = text.encode_utf16().chain([0]);
+    units.flat_map(u16::to_le_bytes).collect()
+}
+
+fn kernel(hook: u16, version: u8, timestamp: i64, payload: Vec<u8>) -> EncodedRecord {
+    let record = KernelRecord {
+        hook,
+        version,
+        timestamp,
+        thread_id: 9,
+        process_id: 7,
+        payload,
+        ..KernelRecord::default()
+    };
+    EncodedRecord::try_from(&record).unwrap()
+}
+
+fn perfinfo(hook: u16, timestamp: i64, payload: Vec<u8>) -> EncodedRecord {
+    let record = KernelRecord {
+        form: KernelForm::PerfInfo,
+        hook,
+        version: 2,
+        timestamp,
+        payload,
+        ..KernelRecord::default()
+    };
+    EncodedRecord::try_from(&record).unwrap()
+}
+
+fn image(time: i64, process: u32, base: u64, path: &str) -> EncodedRecord {
+    let mut payload = base.to_le_bytes().to_vec();
+    payload.extend(0x10_000_u64.to_le_bytes());
+    payload.extend(process.to_le_bytes());
+    payload.extend(utf16(path));
+    kernel(0x1403, 1, time, payload)
+}
+
+/// Returns the records of a file with their times.
+fn records() -> Vec<(i64, EncodedRecord)> {
+    let mut process = vec![0; 8];
+    process.extend(7_u32.to_le_bytes());
+    process.extend([0; 16]);
+    process.extend(b"app.exe\0");
+    process.extend(utf16("app.exe /run"));
+    let mut thread = 7_u32.to_le_bytes().to_vec();
+    thread.extend(9_u32.to_le_bytes());
+    thread.extend([0; 7 * 8 + 8]);
+    thread.extend(utf16("worker"));
+    let mut switch = 9_u32.to_le_bytes().to_vec();
+    switch.extend([0; 20]);
+    let mut dpc = 390_i64.to_le_bytes().to_vec();
+    dpc.extend((NTOSKRNL + 0x50).to_le_bytes());
+    let mut stack = 500_i64.to_le_bytes().to_vec();
+    stack.extend(7_u32.to_le_bytes());
+    stack.extend(9_u32.to_le_bytes());
+    for frame in [NTOSKRNL + 0x10, APP + 0x20] {
+        stack.extend(frame.to_le_bytes());
+    }
+    let mut lonely = stack.clone();
+    lonely[..8].copy_from_slice(&12345_i64.to_le_bytes());
+    let mut match_id_and_frames = vec![0; 8];
+    match_id_and_frames.extend((APP + 0x30).to_le_bytes());
+    let event = EventRecord {
+        thread_id: 9,
+        process_id: 7,
+        timestamp: 600,
+        extended: vec![ExtendedItem {
+            ext_type: 6,
+            data: match_id_and_frames,
+        }],
+        ..EventRecord::default()
+    };
+    let wpp = WppRecord {
+        message: 12,
+        sequence: Some(1),
+        timestamp: Some(700),
+        arguments: vec![1, 2, 3],
+        ..WppRecord::default()
+    };
+    let records = [
+        (100, kernel(0x0303, 2, 100, process)),
+        (110, kernel(0x0503, 3, 110, thread)),
+        (
+            120,
+            image(120, 4, NTOSKRNL, r"\SystemRoot\system32\ntoskrnl.exe"),
+        ),
+        (130, image(130, 7, APP, r"\Device\HarddiskVolume3\app.exe")),
+        (200, perfinfo(0x0524, 200, switch)),
+        (400, perfinfo(0x0f44, 400, dpc)),
+        (500, kernel(0x030b, 2, 500, vec![7, 0, 0, 0])),
+        (550, kernel(0x1820, 2, 550, stack)),
+        (560, kernel(0x1820, 2, 560, lonely)),
+        (600, EncodedRecord::new(&event).unwrap()),
+        (700, EncodedRecord::try_from(&wpp).unwrap()),
+        (800, kernel(0x0301, 99, 800, vec![0xAB; 3])),
+    ];
+    records.into()
+}
+
+/// Writes the file of the records.
+fn file() -> (TempDir, PathBuf) {
+    let header = LogFileHeader {
+        buffer_size: BUFFER,
+        ..LogFileHeader::default()
+    };
+    let mut file = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    let mut buffer = Buffer::new(BUFFER, 0);
+    for (time, record) in records() {
+        assert_ne!(
+            buffer.try_append_record(&record, time),
+            Err(AppendError::Full)
+        );
+    }
+    file.append(&buffer, 1000).unwrap();
+    let bytes = file.finish(Finish::default()).unwrap().into_inner();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kernel.etl");
+    fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
+/// Runs the program, and returns its output and its messages.
+fn etl(arguments: &[&str]) -> (String, String) {
+    let (_folder, path) = file();
+    let (command, options) = arguments.split_first().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
+        .arg(command)
+        .arg(&path)
+        .args(options)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let (out, messages) = (text(output.stdout), text(output.stderr));
+    assert!(output.status.success(), "{messages}");
+    (out, messages)
+}
+
+fn json(options: &[&str]) -> Vec<Json> {
+    let mut arguments = vec!["dump", "--format", "json"];
+    arguments.extend(options);
+    let (out, _) = etl(&arguments);
+    out.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn event<'a>(lines: &'a [Json], provider: &str, name: &str) -> &'a Json {
+    lines
+        .iter()
+        .find(|line| line["provider_name"] == provider && line["event"] == name)
+        .unwrap_or_else(|| panic!("{provider}/{name} in {lines:?}"))
+}
+
+#[test]
+fn json_has_kernel_events_with_stacks_and_without_the_joined_record() {
+    let lines = json(&[]);
+    let terminate = event(&lines, "Process", "Terminate");
+    assert_eq!(terminate["fields"]["ProcessId"], 7);
+    assert_eq!(terminate["opcode"], 11);
+    assert_eq!(terminate["process"], 7);
+    assert_eq!(
+        terminate["stack"],
+        serde_json::json!([
+            "0xfffff80100000010 ntoskrnl.exe+0x10",
+            "0x7ff600000020 app.exe+0x20",
+        ])
+    );
+    let stacks = lines
+        .iter()
+        .filter(|line| line["provider_name"] == "StackWalk")
+        .count();
+    assert_eq!(stacks, 1, "the one that matches no event");
+    let dpc = event(&lines, "PerfInfo", "DPC");
+    assert_eq!(dpc["thread"], 9, "who runs on the processor");
+    assert_eq!(dpc["fields"]["InitialTime"], 390);
+    let unknown = event(&lines, "Process", "Start");
+    assert_eq!(unknown["leftover"], "ababab");
+    assert_eq!(
+        unknown["problems"][0],
+        "version 99 of this kernel event is unknown; the last known version is 5"
+    );
+    let wpp = event(&lines, "WPP", "Message12");
+    assert_eq!(wpp["fields"]["Arguments"], "010203");
+    let end = lines.last().unwrap();
+    assert_eq!(end["record"], "end");
+    assert_eq!(end["events"], 12);
+    assert_eq!(end["stacks_joined"], 1);
+    assert_eq!(end["stacks_unmatched"], 1);
+    assert!(lines.iter().all(|line| line["process_name"].is_null()));
+}
+
+#[test]
+fn an_event_of_a_provider_has_the_places_of_its_own_stack() {
+    let lines = json(&[]);
+    let own = lines
+        .iter()
+        .find(|line| line["timestamp"] == 600)
+        .expect("the event");
+    assert_eq!(own["stack"][0], "0x7ff600000030 app.exe+0x30");
+}
+
+#[test]
+fn names_are_shown_in_every_format() {
+    let lines = json(&["--names"]);
+    let terminate = event(&lines, "Process", "Terminate");
+    assert_eq!(terminate["process_name"], "app.exe");
+    assert_eq!(terminate["thread_name"], "worker");
+    let dpc = event(&lines, "PerfInfo", "DPC");
+    assert_eq!(
+        (&dpc["process"], &dpc["process_name"]),
+        (&7.into(), &"app.exe".into())
+    );
+    let (table, _) = etl(&["dump", "--names"]);
+    assert!(
+        table.contains("process 7 app.exe, thread 9 worker"),
+        "{table}"
+    );
+    assert!(table.contains("ntoskrnl.exe+0x10 app.exe+0x20"), "{table}");
+    assert!(
+        table.contains("Stacks   1 joined with their events, 1 unmatched"),
+        "{table}"
+    );
+    let (csv, messages) = etl(&["dump", "--names", "--format", "csv"]);
+    let (header, _) = csv.split_once('\n').unwrap();
+    assert!(
+        header.contains(",fields,process name,thread name,"),
+        "{header}"
+    );
+    assert!(csv.contains(",ProcessId=7,app.exe,worker,"), "{csv}");
+    assert!(
+        messages.contains("stacks: 1 joined with their events, 1 unmatched"),
+        "{messages}"
+    );
+}
+
+#[test]
+fn a_selection_keeps_the_stacks_of_its_events() {
+    let lines = json(&["--provider", "Process", "--event", "Terminate"]);
+    assert_eq!(lines.len(), 3, "header, event, end");
+    assert_eq!(lines[1]["stack"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn stats_count_kernel_events_by_class_and_event() {
+    let (text, _) = etl(&["stats", "--names"]);
+    for words in ["Process", "Terminate", "CSwitch", "DPC", "WPP", "Message12"] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    assert!(
+        text.contains("Stacks: 1 joined with their events, 1 unmatched"),
+        "{text}"
+    );
+    assert!(text.contains("app.exe (7)"), "{text}");
+}
+
+#[test]
+fn a_file_without_symbols_is_named_in_the_error() {
+    let (_folder, path) = file();
+    for arguments in [["--pdb"], ["--symbols"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_etl"))
+            .arg("dump")
+            .arg(&path)
+            .args(arguments)
+            .arg("missing.pdb")
+            .output()
+            .unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains("cannot read missing.pdb"), "{message}");
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
+        .arg("dump")
+        .arg(&path)
+        .arg("--pdb")
+        .arg(&path)
+        .output()
+        .unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("cannot read the symbols of"), "{message}");
+}
