@@ -6,7 +6,7 @@
 use std::io::{Read, Seek};
 
 use crate::decode::Decoded;
-use crate::kernel;
+use crate::kernel::{self, hook::CSWITCH};
 use crate::names::{Names, Running};
 use crate::read::{OtherKind, ReadError, TraceFile};
 use crate::stacks::{Definitions, Joiner, StackCounts};
@@ -37,14 +37,9 @@ impl FirstPass {
         let mut tables = Self::new();
         let mut records = file.records();
         while let Some(record) = records.next()? {
-            let says_something = record.kind().is_some_and(|kind| match kind {
-                OtherKind::System { hook }
-                | OtherKind::CompactSystem { hook }
-                | OtherKind::PerfInfo { hook } => Self::needs(hook),
-                OtherKind::Classic { .. } => true,
-                OtherKind::ClassicInstance | OtherKind::Wpp | OtherKind::Unknown { .. } => false,
-            });
-            if says_something && let Some(decoded) = kernel::decode(record.bytes) {
+            if record.kind().is_some_and(Self::says_something)
+                && let Some(decoded) = kernel::decode(record.bytes)
+            {
                 tables.observe(&decoded.into_decoded(&clock, record.processor, record.timestamp));
             }
         }
@@ -55,6 +50,32 @@ impl FirstPass {
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.names.dropped() + self.definitions.dropped()
+    }
+
+    /// Returns true if a record of a kind may say something about other events.
+    fn says_something(kind: OtherKind) -> bool {
+        match kind {
+            OtherKind::System { hook }
+            | OtherKind::CompactSystem { hook }
+            | OtherKind::PerfInfo { hook } => Self::needs(hook),
+            OtherKind::Classic { class } => kernel::name_of_class(class)
+                .is_some_and(|name| matches!(name, "Process" | "Thread" | "Image" | "ImageId")),
+            OtherKind::ClassicInstance | OtherKind::Wpp | OtherKind::Unknown { .. } => false,
+        }
+    }
+
+    /// Returns true if an [`Enricher`] has something to do in a trace with a record of this kind:
+    /// if the record is of a process, a thread, an image or a stack, or a context switch. Every
+    /// trace of Windows has other kernel records, which describe the trace.
+    #[must_use]
+    pub fn matters(kind: OtherKind) -> bool {
+        let switch = match kind {
+            OtherKind::System { hook }
+            | OtherKind::CompactSystem { hook }
+            | OtherKind::PerfInfo { hook } => hook == CSWITCH,
+            _ => false,
+        };
+        switch || Self::says_something(kind)
     }
 
     /// Returns true if events with a hook are those that the tables are made of: of processes,

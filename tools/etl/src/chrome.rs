@@ -2,19 +2,21 @@
 //! well. [`perfetto`](crate::perfetto) shows more.
 //!
 //! A start event and the stop event of the same provider and activity are a span; every
-//! other event is an instant. Times are microseconds since the first event.
+//! other event is an instant. Times are microseconds since the first event. Call stacks are shown,
+//! and the names of processes and threads where the events have them.
 //!
 //! A [`Writer`] needs bounded memory. Entries are in the order of time as far as they fit into 8 MiB:
 //! those after a start event wait, because only its stop event makes it the beginning of a span. The
 //! beginning of a longer span comes right before its end, which the format allows. A start event
 //! whose stop event comes after 65,536 others, or 16 MiB of others, is an instant.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::decode::{Decoded, Fields, serialize_fields};
+use crate::decode::{Decoded, Fields, Frame, Stack, serialize_fields};
 use crate::spans::{OpenSpans, Part};
 
 /// The most start events that wait for their stop events.
@@ -23,6 +25,8 @@ const MAX_OPEN: usize = 65_536;
 const MAX_BYTES: usize = 16 << 20;
 /// The most bytes of entries that wait behind a start event.
 const MAX_QUEUED: usize = 8 << 20;
+/// The most names of processes and threads that are remembered so that they are not repeated.
+const MAX_NAMES: usize = 65_536;
 
 #[derive(Serialize)]
 struct Entry<'a> {
@@ -36,7 +40,24 @@ struct Entry<'a> {
     id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     s: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<Vec<String>>,
     args: Arguments<'a>,
+}
+
+/// The name of a process or of a thread.
+#[derive(Serialize)]
+struct NameEntry<'a> {
+    name: &'static str,
+    ph: &'static str,
+    pid: u32,
+    tid: u32,
+    args: NameArguments<'a>,
+}
+
+#[derive(Serialize)]
+struct NameArguments<'a> {
+    name: &'a str,
 }
 
 struct Arguments<'a>(&'a Fields);
@@ -69,6 +90,9 @@ pub struct Writer<W> {
     before: u64,
     /// True if an entry was written.
     any: bool,
+    /// The names of processes and threads that were written, at most
+    /// [`MAX_NAMES`].
+    names: HashMap<(u32, Option<u32>), Arc<str>>,
 }
 
 impl<W: Write> Writer<W> {
@@ -87,6 +111,7 @@ impl<W: Write> Writer<W> {
             queued: 0,
             before: 0,
             any: false,
+            names: HashMap::new(),
         })
     }
 
@@ -96,6 +121,8 @@ impl<W: Write> Writer<W> {
     /// Returns the error of `out`.
     pub fn event(&mut self, event: &Decoded) -> io::Result<()> {
         self.first.get_or_insert_with(|| event.time.unix_nanos());
+        self.name(event, None, event.process_name.as_ref())?;
+        self.name(event, Some(event.thread_id), event.thread_name.as_ref())?;
         match Part::of(event) {
             Some(Part::Start(key)) => {
                 let size = size(event);
@@ -124,6 +151,34 @@ impl<W: Write> Writer<W> {
             },
             None => self.add(event, "i"),
         }
+    }
+
+    /// Writes the name of an event's process or thread, if it was not written before.
+    fn name(
+        &mut self,
+        event: &Decoded,
+        thread: Option<u32>,
+        name: Option<&Arc<str>>,
+    ) -> io::Result<()> {
+        let key = (event.process_id, thread);
+        let Some(name) = name.filter(|name| self.names.get(&key) != Some(name)) else {
+            return Ok(());
+        };
+        if self.names.len() >= MAX_NAMES {
+            self.names.clear();
+        }
+        self.names.insert(key, Arc::clone(name));
+        let entry = NameEntry {
+            name: match thread {
+                None => "process_name",
+                Some(_) => "thread_name",
+            },
+            ph: "M",
+            pid: event.process_id,
+            tid: thread.unwrap_or(0),
+            args: NameArguments { name },
+        };
+        self.write(&serde_json::to_vec(&entry)?)
     }
 
     /// Completes the file, and returns the output.
@@ -225,10 +280,21 @@ impl<W: Write> Writer<W> {
             tid: event.thread_id,
             id: (phase != "i").then(|| event.activity.to_string()),
             s: (phase == "i").then_some("t"),
+            stack: event.stack.as_ref().map(frames),
             args: Arguments(&event.fields),
         };
         Ok(serde_json::to_vec(&entry)?)
     }
+}
+
+/// Returns the frames of a stack, the outermost first as the format has them.
+fn frames(stack: &Stack) -> Vec<String> {
+    let frames = stack.frames.iter().rev();
+    let frames = frames.map(|frame| match &frame.place {
+        Some(place) => format!("{:#x} {place}", frame.address),
+        None => format!("{:#x}", frame.address),
+    });
+    frames.collect()
 }
 
 /// Returns about the number of bytes that an event occupies in memory.
@@ -239,7 +305,14 @@ fn size(event: &Decoded) -> usize {
         .map(|(name, value)| name.len() + value.size())
         .sum();
     let message = event.message.as_ref().map_or(0, String::len);
-    size_of::<Decoded>() + fields + message + event.leftover.len()
+    let stack = event.stack.as_ref().map_or(0, |stack| {
+        stack
+            .frames
+            .iter()
+            .map(|frame| size_of::<Frame>() + frame.place.as_ref().map_or(0, |place| place.len()))
+            .sum()
+    });
+    size_of::<Decoded>() + fields + message + event.leftover.len() + stack
 }
 
 /// Writes events, which must be sorted by time.

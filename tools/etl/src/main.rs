@@ -18,8 +18,7 @@ use etl_file::stats::Stats;
 use etl_file::stream::{self, Additions, Contents, Events, Summary};
 use etl_file::symbols::{SymbolError, Symbols};
 use etl_file::{
-    Catalog, Decoded, Guid, Selection, TraceFile, chrome, csv, json, perfetto, report, schemas,
-    table,
+    Catalog, Decoded, Guid, Selection, TraceFile, chrome, csv, json, perfetto, report, table,
 };
 
 /// Returns the definition of the command line.
@@ -78,14 +77,15 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     Ok(catalog)
 }
 
-/// Completes a catalog with the schemas that a file contains; what was loaded is stronger.
-fn complete(catalog: &mut Catalog, file: &Path) -> Result<(), Failure> {
+/// Opens a file, and completes a catalog with the schemas that it contains; what was loaded is
+/// stronger. Also returns true if kernel events of the file may complete its other events.
+fn open(file: &Path, catalog: &mut Catalog) -> Result<(TraceFile, bool), Failure> {
     let failed = |source| Failure::Read {
         file: file.to_owned(),
         source,
     };
     let mut trace = TraceFile::open(file).map_err(failed)?;
-    let schemas = schemas::collect(&mut trace).map_err(failed)?;
+    let Contents { schemas, completes } = Contents::of(&mut trace).map_err(failed)?;
     schemas.add_to(catalog);
     for defect in schemas.defects() {
         warn(&format_args!("{}: {defect}", file.display()));
@@ -97,7 +97,7 @@ fn complete(catalog: &mut Catalog, file: &Path) -> Result<(), Failure> {
             file.display()
         ));
     }
-    Ok(())
+    Ok((trace, completes))
 }
 
 /// Returns the option for manifests to decode events with.
@@ -110,8 +110,16 @@ fn man() -> Arg {
         .value_parser(value_parser!(PathBuf))
 }
 
-/// Returns the options for names of processes, threads and functions.
-fn names() -> [Arg; 3] {
+/// Returns the option for the names of processes and threads.
+fn names() -> Arg {
+    Arg::new("names")
+        .long("names")
+        .help("Show the names of processes and threads, from the file's kernel events")
+        .action(ArgAction::SetTrue)
+}
+
+/// Returns the options for the functions of stack frames.
+fn functions() -> [Arg; 2] {
     let file = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name)
             .long(name)
@@ -121,10 +129,6 @@ fn names() -> [Arg; 3] {
             .value_parser(value_parser!(PathBuf))
     };
     [
-        Arg::new("names")
-            .long("names")
-            .help("Show the names of processes and threads, from the file's kernel events")
-            .action(ArgAction::SetTrue),
         file(
             "pdb",
             "FILE",
@@ -138,21 +142,18 @@ fn names() -> [Arg; 3] {
     ]
 }
 
-/// Loads what is added to events.
-fn additions(arguments: &ArgMatches) -> Result<Additions, Failure> {
+/// Loads the functions of stack frames.
+fn symbols(arguments: &ArgMatches) -> Result<Symbols, Failure> {
     let mut symbols = Symbols::new();
     for pdb in arguments.get_many::<PathBuf>("pdb").unwrap_or_default() {
         symbols.load(pdb)?;
     }
     for folder in arguments.get_many::<PathBuf>("symbols").unwrap_or_default() {
         for skipped in symbols.load_folder(folder)? {
-            eprintln!("warning: skipping symbols: {skipped}");
+            warn(&format_args!("skipping symbols: {skipped}"));
         }
     }
-    Ok(Additions {
-        names: arguments.get_flag("names"),
-        symbols,
-    })
+    Ok(symbols)
 }
 
 /// Returns the option for the output file.
@@ -191,6 +192,7 @@ fn report_command() -> Command {
         .arg(files())
         .arg(man())
         .arg(image())
+        .args(functions())
         .arg(
             Arg::new("limit")
                 .long("limit")
@@ -211,7 +213,8 @@ fn stats_command() -> Command {
         .arg(file())
         .arg(man())
         .arg(image())
-        .args(names())
+        .arg(names())
+        .args(functions())
 }
 
 fn dump_command() -> Command {
@@ -247,7 +250,8 @@ fn dump_command() -> Command {
         .arg(out_file("Write to this file instead of the standard output").required(false))
         .arg(man())
         .arg(image())
-        .args(names())
+        .arg(names())
+        .args(functions())
         .arg(several(
             "provider",
             "NAME|GUID",
@@ -404,18 +408,12 @@ struct Input {
 impl Input {
     fn open(arguments: &ArgMatches) -> Result<Self, Failure> {
         let mut catalog = catalog(arguments)?;
-        let additions = additions(arguments)?;
-        let path = required::<PathBuf>(arguments, "file")?.clone();
-        let failed = |source| Failure::Read {
-            file: path.clone(),
-            source,
+        let additions = Additions {
+            names: arguments.get_flag("names"),
+            symbols: symbols(arguments)?,
         };
-        let mut file = TraceFile::open(&path).map_err(failed)?;
-        let Contents { schemas, completes } = Contents::of(&mut file).map_err(failed)?;
-        for defect in schemas.defects() {
-            eprintln!("warning: {}: {defect}", path.display());
-        }
-        schemas.add_to(&mut catalog);
+        let path = required::<PathBuf>(arguments, "file")?.clone();
+        let (file, completes) = open(&path, &mut catalog)?;
         Ok(Self {
             path,
             file,
@@ -597,11 +595,21 @@ fn timeline(
         ));
         writer.attribute(&format!("etl.left_out.{kind}"), &count.to_string())?;
     }
+    tell_stacks(&input.path, &summary);
     for (what, count) in [
         ("events", header.events_lost),
         ("buffers", header.buffers_lost),
     ] {
         writer.attribute(&format!("etl.lost_{what}"), &count.to_string())?;
+    }
+    for (what, count) in [
+        ("stacks_joined", summary.stacks.joined),
+        ("stacks_unmatched", summary.stacks.unmatched),
+        ("unnamed", summary.dropped),
+    ] {
+        if count != 0 {
+            writer.attribute(&format!("etl.{what}"), &count.to_string())?;
+        }
     }
     for damage in summary.damages.listed() {
         writer.attribute("etl.damage", &damage.to_string())?;
@@ -611,6 +619,20 @@ fn timeline(
         complain(&format_args!("{}: {line}", input.path.display()));
     }
     Ok(summary)
+}
+
+/// Prints the counts of stacks, and what the names of processes and images could not be known for.
+fn tell_stacks(file: &Path, summary: &Summary) {
+    let file = file.display();
+    if summary.stacks != StackCounts::default() {
+        complain(&format_args!("{file}: stacks: {}", summary.stacks));
+    }
+    if summary.dropped != 0 {
+        complain(&format_args!(
+            "{file}: {} processes, threads, images or stacks exceed the memory for them",
+            summary.dropped
+        ));
+    }
 }
 
 /// Prints what an output does not contain, if the output itself has no place for it.
@@ -624,13 +646,7 @@ fn tell_skipped(file: &Path, summary: &Summary) {
             count.bytes
         ));
     }
-    if summary.stacks != StackCounts::default() {
-        complain(&format_args!(
-            "{}: stacks: {}",
-            file.display(),
-            summary.stacks
-        ));
-    }
+    tell_stacks(file, summary);
     if summary.late != 0 {
         complain(&format_args!(
             "{}: {} records are out of order",
@@ -759,26 +775,27 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
 
 fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut catalog = catalog(arguments)?;
+    let symbols = symbols(arguments)?;
     let paths = arguments.get_many::<PathBuf>("file").unwrap_or_default();
     let mut files = Vec::new();
     for path in paths {
-        complete(&mut catalog, path)?;
-        let file = TraceFile::open(path).map_err(|source| Failure::Read {
-            file: path.clone(),
-            source,
-        })?;
-        files.push((path.display().to_string(), file));
+        let (file, completes) = open(path, &mut catalog)?;
+        files.push((path.display().to_string(), file, completes));
     }
     let limit = arguments.get_one("limit").copied();
     let limit = limit.unwrap_or(report::DEFAULT_LIMIT);
-    let title: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    let title: Vec<&str> = files.iter().map(|(name, ..)| name.as_str()).collect();
     let mut page =
         report::Writer::new(title.join(", "), limit).map_err(report::SourceError::Write)?;
     let mut sources: Vec<report::Source<'_, File>> = files
         .iter_mut()
-        .map(|(name, file)| report::Source { name, file })
+        .map(|(name, file, completes)| report::Source {
+            name,
+            file,
+            completes: *completes,
+        })
         .collect();
-    let damages = page.add_files(&mut sources, &catalog)?;
+    let damages = page.add_files(&mut sources, &catalog, &symbols)?;
     let out = out(arguments)?;
     let mut written = None;
     write_through(out, |file| {
@@ -794,7 +811,7 @@ fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         ));
     }
     let mut code = ExitCode::SUCCESS;
-    for ((name, _), damages) in files.iter().zip(damages) {
+    for ((name, ..), damages) in files.iter().zip(damages) {
         for damage in damages.listed() {
             complain(&format_args!("{name}: {damage}"));
         }

@@ -11,9 +11,7 @@ use crate::analysis::{Enricher, FirstPass};
 use crate::catalog::Catalog;
 use crate::decode::{Decoded, Decoder};
 use crate::kernel;
-use crate::read::{
-    Damages, EventRef, Other, OtherKind, ReadError, RecordBuf, RecordRef, Records, TraceFile,
-};
+use crate::read::{Damages, EventRef, Other, ReadError, RecordBuf, RecordRef, Records, TraceFile};
 use crate::record::EventDescriptor;
 use crate::schemas::{Collector, Schemas};
 use crate::select::Selection;
@@ -80,8 +78,7 @@ fn view_of<'a>(record: &RecordRef<'a>, header: &kernel::RecordHeader) -> EventRe
 pub struct Contents {
     /// The schemas that the trace contains itself.
     pub schemas: Schemas,
-    /// True if the trace has kernel or classic events, which may complete its other events; see
-    /// [`Events::complete`].
+    /// True if the trace has events that may complete other events; see [`Events::complete`].
     pub completes: bool,
 }
 
@@ -97,7 +94,7 @@ impl Contents {
             if let Some(buffer) = file.buffer(number)? {
                 for record in buffer.records() {
                     collector.record(record.bytes);
-                    completes = completes || may_complete(&record);
+                    completes = completes || record.kind().is_some_and(FirstPass::matters);
                 }
             }
         }
@@ -106,17 +103,6 @@ impl Contents {
             completes,
         })
     }
-}
-
-/// Returns true for a record that may say something about other events.
-fn may_complete(record: &RecordRef<'_>) -> bool {
-    record.kind().is_some_and(|kind| match kind {
-        OtherKind::System { .. }
-        | OtherKind::CompactSystem { .. }
-        | OtherKind::PerfInfo { .. }
-        | OtherKind::Classic { .. } => true,
-        OtherKind::ClassicInstance | OtherKind::Wpp | OtherKind::Unknown { .. } => false,
-    })
 }
 
 /// A trace could not be converted.

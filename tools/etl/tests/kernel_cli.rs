@@ -5,8 +5,9 @@ use std::io::Cursor;
 use std::path::PathBuf;
 use std::process::Command;
 
+use etl_file::stream::Contents;
 use etl_file::write::{AppendError, Buffer, Finish, KernelForm, KernelRecord, LogFile, WppRecord};
-use etl_file::{EncodedRecord, EventRecord, ExtendedItem, LogFileHeader};
+use etl_file::{EncodedRecord, EventRecord, ExtendedItem, LogFileHeader, TraceFile};
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
@@ -114,22 +115,27 @@ fn records() -> Vec<(i64, EncodedRecord)> {
     records.into()
 }
 
-/// Writes the file of the records.
-fn file() -> (TempDir, PathBuf) {
+/// Returns the bytes of a file with records.
+fn bytes_of(records: Vec<(i64, EncodedRecord)>) -> Vec<u8> {
     let header = LogFileHeader {
         buffer_size: BUFFER,
         ..LogFileHeader::default()
     };
     let mut file = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
     let mut buffer = Buffer::new(BUFFER, 0);
-    for (time, record) in records() {
+    for (time, record) in records {
         assert_ne!(
             buffer.try_append_record(&record, time),
             Err(AppendError::Full)
         );
     }
     file.append(&buffer, 1000).unwrap();
-    let bytes = file.finish(Finish::default()).unwrap().into_inner();
+    file.finish(Finish::default()).unwrap().into_inner()
+}
+
+/// Writes the file of the records.
+fn file() -> (TempDir, PathBuf) {
+    let bytes = bytes_of(records());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kernel.etl");
     fs::write(&path, bytes).unwrap();
@@ -251,6 +257,26 @@ fn names_are_shown_in_every_format() {
 }
 
 #[test]
+fn only_events_that_say_something_about_others_need_another_pass() {
+    let completes = |records: Vec<(i64, EncodedRecord)>| {
+        let mut file = TraceFile::new(Cursor::new(bytes_of(records))).unwrap();
+        Contents::of(&mut file).unwrap().completes
+    };
+    let event = || (600, EncodedRecord::new(&EventRecord::default()).unwrap());
+    // Every trace of Windows has records of the trace itself.
+    assert!(!completes(vec![
+        (1, kernel(0x0050, 2, 1, vec![0; 56])),
+        event()
+    ]));
+    let image_of = image(1, 4, NTOSKRNL, "ntoskrnl.exe");
+    assert!(completes(vec![(1, image_of), event()]));
+    assert!(completes(vec![
+        event(),
+        (700, perfinfo(0x0524, 700, vec![0; 24]))
+    ]));
+}
+
+#[test]
 fn a_selection_keeps_the_stacks_of_its_events() {
     let lines = json(&["--provider", "Process", "--event", "Terminate"]);
     assert_eq!(lines.len(), 3, "header, event, end");
@@ -268,6 +294,70 @@ fn stats_count_kernel_events_by_class_and_event() {
         "{text}"
     );
     assert!(text.contains("app.exe (7)"), "{text}");
+}
+
+#[test]
+fn a_chrome_timeline_has_kernel_events_stacks_and_names() {
+    let (out, messages) = etl(&["dump", "--names", "--format", "chrome"]);
+    let file: Json = serde_json::from_str(&out).unwrap();
+    let entries = file["traceEvents"].as_array().unwrap();
+    let named = |name: &str| {
+        let mut entries = entries.iter();
+        entries
+            .find(|entry| entry["name"] == name)
+            .unwrap_or_else(|| panic!("{name} in {out}"))
+    };
+    let terminate = named("Terminate");
+    assert_eq!(terminate["cat"], "Process");
+    // The format has the outermost frame first.
+    assert_eq!(
+        terminate["stack"],
+        serde_json::json!([
+            "0x7ff600000020 app.exe+0x20",
+            "0xfffff80100000010 ntoskrnl.exe+0x10",
+        ])
+    );
+    assert_eq!(named("process_name")["args"]["name"], "app.exe");
+    assert_eq!(named("thread_name")["args"]["name"], "worker");
+    let names = entries.iter().filter(|entry| entry["ph"] == "M").count();
+    assert_eq!(names, 2, "{out}");
+    let count = "stacks: 1 joined with their events, 1 unmatched";
+    assert!(messages.contains(count), "{messages}");
+}
+
+#[test]
+fn a_perfetto_timeline_has_the_places_of_stacks_and_their_counts() {
+    let (_folder, path) = file();
+    let out = path.with_extension("pftrace");
+    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
+        .args(["dump", "--format", "perfetto", "--names"])
+        .arg(&path)
+        .arg("--out")
+        .arg(&out)
+        .output()
+        .unwrap();
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{messages}");
+    let count = "stacks: 1 joined with their events, 1 unmatched";
+    assert!(messages.contains(count), "{messages}");
+    let bytes = fs::read(&out).unwrap();
+    let has = |text: &str| {
+        bytes
+            .windows(text.len())
+            .any(|part| part == text.as_bytes())
+    };
+    for text in ["ntoskrnl.exe+0x10", "app.exe+0x20", "etl.stacks_unmatched"] {
+        assert!(has(text), "{text}");
+    }
+}
+
+#[test]
+fn fields_of_kernel_events_have_columns() {
+    let (csv, _) = etl(&["dump", "--format", "csv", "--fields"]);
+    let (header, _) = csv.split_once('\n').unwrap();
+    for column in [",NewThreadId,", ",InitialTime,", ",Arguments,"] {
+        assert!(header.contains(column), "{column} in {header}");
+    }
 }
 
 #[test]

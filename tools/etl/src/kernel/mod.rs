@@ -162,6 +162,11 @@ pub fn names_of_hook(hook: u16) -> Option<(Arc<str>, Option<Arc<str>>)> {
     Some((Arc::clone(&class.name), event))
 }
 
+/// Returns the name of a class of classic events, if it is known.
+pub(crate) fn name_of_class(class: Guid) -> Option<&'static str> {
+    classes::by_guid(class).map(|class| &*class.name)
+}
+
 /// The group of the events of the class Thread.
 const THREAD_GROUP: u8 = 0x05;
 

@@ -147,6 +147,11 @@ impl Interned {
         let (image, offset) = place
             .and_then(split)
             .unwrap_or_else(|| (place.unwrap_or("(no image)"), address));
+        // Behind the name of an image, the name of a function; the offset is one in the function.
+        let (image, offset) = match image.split_once('!') {
+            Some((image, _)) => (image, address),
+            None => (image, offset),
+        };
         let path = self.text(Table::MappingPath, image);
         let function = match place {
             Some(place) => self.text(Table::Function, place),

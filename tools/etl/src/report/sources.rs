@@ -10,6 +10,7 @@ use crate::decode::catalog::Catalog;
 use crate::decode::{Decoded, decode};
 use crate::kernel;
 use crate::read::{Damages, ReadError, Records, TraceFile};
+use crate::symbols::Symbols;
 use crate::time::Clock;
 
 /// A file and its name.
@@ -18,6 +19,9 @@ pub struct Source<'a, R> {
     pub name: &'a str,
     /// The file.
     pub file: &'a mut TraceFile<R>,
+    /// True if the file has events that may complete its other events; see
+    /// [`Contents::completes`](crate::stream::Contents::completes).
+    pub completes: bool,
 }
 
 /// Events of files could not be added to a page.
@@ -49,17 +53,28 @@ struct Stream<'a, R> {
 
 impl<'a, R: Read + Seek> Stream<'a, R> {
     fn new(
-        name: &str,
-        file: &'a mut TraceFile<R>,
+        source: &'a mut Source<'_, R>,
         catalog: &'a Catalog,
+        symbols: &Symbols,
     ) -> Result<Self, ReadError> {
-        let first = FirstPass::of(file)?;
+        let Source {
+            name,
+            file,
+            completes,
+        } = source;
+        let first = if *completes {
+            FirstPass::of(file)?
+        } else {
+            FirstPass::new()
+        };
         let mut stream = Self {
             clock: file.clock(),
             session: Session::new(name, file.header()),
             records: file.records(),
             catalog,
-            enricher: Enricher::new(first).with_names(),
+            enricher: Enricher::new(first)
+                .with_names()
+                .with_symbols(symbols.clone()),
             skipped: BTreeMap::new(),
             next: None,
         };
@@ -117,8 +132,9 @@ impl<'a, R: Read + Seek> Stream<'a, R> {
 
 impl Writer {
     /// Adds the events of files, merged by time, with the names and stacks that the files have
-    /// themselves. Each file is read twice; memory does not grow with it. A catalog that has
-    /// [`schemas`](crate::schemas) of the files decodes more.
+    /// themselves. A file with events that complete others is read twice; memory does not grow with
+    /// it. A catalog that has [`schemas`](crate::schemas) of the files decodes more, and `symbols`
+    /// name the functions of stack frames.
     ///
     /// Returns the damaged parts of each file.
     ///
@@ -128,14 +144,16 @@ impl Writer {
         &mut self,
         sources: &mut [Source<'_, R>],
         catalog: &Catalog,
+        symbols: &Symbols,
     ) -> Result<Vec<Damages>, SourceError> {
         let failed = |name: &str, source| SourceError::Read {
             name: name.to_owned(),
             source,
         };
         let mut streams = Vec::new();
-        for Source { name, file } in sources {
-            let stream = Stream::new(name, file, catalog);
+        for source in sources {
+            let name = source.name;
+            let stream = Stream::new(source, catalog, symbols);
             streams.push(stream.map_err(|error| failed(name, error))?);
         }
         loop {
