@@ -395,7 +395,7 @@ pub mod __facade {
 #[cfg(loom)]
 pub mod model {
     pub use crate::{
-        place::set_group,
+        place::{among, set_group},
         rundown::{Reason, Rundown, Stripe},
         state::EnableState,
     };

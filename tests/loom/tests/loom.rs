@@ -15,7 +15,7 @@ use wdk_etw::{
     __facade::settle,
     Composite, EventDescriptor, Guid, Keyword, Level, Provider, RateLimit, RegisterError,
     Registered, StripedProvider, Traits, WriteOptions,
-    model::{EnableState, Reason, Rundown, Stripe, set_group},
+    model::{EnableState, Reason, Rundown, Stripe, among, set_group},
     traits,
 };
 
@@ -94,6 +94,13 @@ fn a_published_level_is_never_an_old_one() {
     });
 }
 
+/// Lets the current thread write in the stripe with this number, of so many.
+fn write_in(stripe: usize, stripes: usize) {
+    set_group(stripe);
+    // Otherwise the models would check one stripe only, and pass.
+    assert_eq!(among::<1>(stripes), stripe);
+}
+
 /// Checks that two writers, in the stripes with these numbers, never have the handle after the
 /// closing thread has.
 fn check_rundown<const N: usize>(places: [usize; 2])
@@ -111,7 +118,7 @@ where
         let writers = places.map(|place| {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
-                set_group(place);
+                write_in(place, N);
                 let rundown: &Rundown = &shared.0;
                 if let Some(_pass) = rundown.enter_fast() {
                     // SAFETY: the pass keeps the handle from being released.
@@ -146,7 +153,7 @@ fn a_write_sees_what_was_stored_before_the_rundown_was_opened() {
         let writer = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
-                set_group(1);
+                write_in(1, 2);
                 let rundown: &Rundown = &shared.0;
                 if let Some(_pass) = rundown.enter_fast() {
                     // SAFETY: the pass keeps the handle from being released.
@@ -331,7 +338,7 @@ fn no_write_reaches_a_released_handle() {
         assert_eq!(provider.register(), Ok(Registered::Complete));
         // The threads write in different stripes.
         let writer = thread::spawn(|| {
-            set_group(1);
+            write_in(1, 2);
             write(provider);
             write(provider);
         });
@@ -347,7 +354,7 @@ fn a_write_across_registrations_uses_the_handle_that_is_registered() {
     check(|provider| {
         assert_eq!(provider.register(), Ok(Registered::Complete));
         let writer = thread::spawn(|| {
-            set_group(1);
+            write_in(1, 2);
             write(provider);
         });
         provider.unregister().unwrap();
