@@ -196,6 +196,10 @@ fn json_has_kernel_events_with_stacks_and_without_the_joined_record() {
     let dpc = event(&lines, "PerfInfo", "DPC");
     assert_eq!(dpc["thread"], 9, "who runs on the processor");
     assert_eq!(dpc["fields"]["InitialTime"], 390);
+    assert_eq!(
+        dpc["fields"]["Routine"],
+        "0xfffff80100000050 ntoskrnl.exe+0x50"
+    );
     let unknown = event(&lines, "Process", "Start");
     assert_eq!(unknown["leftover"], "ababab");
     assert_eq!(
