@@ -165,3 +165,13 @@ fn writes_continue_however_often_match_all_keywords_come_and_go() {
     assert_eq!(etw.writes().len(), 40);
     PROVIDER.unregister().unwrap();
 }
+
+// R-K3
+#[test]
+fn an_event_is_enabled_by_one_of_the_match_any_keywords() {
+    let etw = registered();
+    etw.notify(ENABLE, 5, 0b101, 0);
+    let is_enabled = |bits| PROVIDER.is_enabled(Level::ERROR, Keyword::from_bits(bits));
+    assert_eq!([0b1, 0b10, 0b110].map(is_enabled), [true, false, true]);
+    PROVIDER.unregister().unwrap();
+}

@@ -609,3 +609,39 @@ fn an_opcode_with_a_number_of_microsofts_becomes_that_one() {
         "{notes:?}"
     );
 }
+
+#[test]
+fn an_event_keeps_a_name_that_its_function_does_not_have() {
+    let mut manifest = read(
+        "<events><event value='1' level='win:Error' symbol='First'/>\
+         <event value='2' level='win:Error' symbol='Second'/>\
+         <event value='3' level='win:Error' symbol='Third'/></events>",
+        "",
+    );
+    let names = ["Odd name", "Second", ""];
+    for (event, name) in manifest.providers[0].events.iter_mut().zip(names) {
+        event.name = Some(name.to_owned());
+    }
+    let imported = import::declaration(&manifest, None);
+    assert_eq!(imported.counts.left_out, 0, "{:?}", imported.notes);
+    let (_, events) = imported.source.split_once("mod trace").unwrap();
+    assert!(events.contains("name = \"Odd name\""), "{events}");
+    assert_eq!(events.matches("name = ").count(), 1, "{events}");
+}
+
+#[test]
+fn only_an_imported_channel_is_a_log_of_windows() {
+    let mut manifest = read(
+        "<channels><channel name='P/Op' chid='OP' type='Operational' value='16'/></channels>\
+         <events><event value='1' level='win:Error'/></events>",
+        "",
+    );
+    // Only resources can have it.
+    manifest.providers[0].channels[0].value = 8;
+    let imported = import::declaration(&manifest, None);
+    assert!(
+        !imported.source.contains("#[channel"),
+        "{}",
+        imported.source
+    );
+}

@@ -2,7 +2,7 @@
 
 use wdk_etw_schema::{
     Configuration, Encoding, Evaluate as _, Evaluated, FieldType, MapKind, Named, Provider, Scalar,
-    parse::{predicates, source},
+    parse::{predicates, source, source_in},
 };
 
 fn parsed(arguments: &str, items: &str) -> Result<Provider, String> {
@@ -614,6 +614,10 @@ fn a_provider_has_the_settings_that_are_given() {
     assert_eq!(hooks(&none), [None, None, None]);
     assert!(with(", binary_tracking").binary_tracking);
     assert!(with(", statistics").statistics);
+    assert_eq!(
+        (none.stripes, with(", stripes = 8").stripes),
+        (None, Some(8))
+    );
     let all = with(", on_enable = super::first, on_disable = second, on_capture_state = third");
     let names = ["first", "second", "third"].map(|name| Some(name.to_owned()));
     assert_eq!(hooks(&all), names);
@@ -634,4 +638,20 @@ fn a_provider_has_the_settings_that_are_given() {
     ] {
         assert!(error.contains(&format!("`{known}`")), "{known}: {error}");
     }
+}
+
+// An option that is not known is an error only where it decides about a provider.
+#[test]
+fn modules_that_are_no_providers_may_have_unknown_options() {
+    let provider = "#[provider(name = \"A\")] mod trace {}";
+    let read = |other: &str| source_in(&format!("{provider}\n{other}"), &Configuration::new());
+    for other in [
+        "#[cfg_attr(lab, allow(dead_code))] #[cfg(lab)] mod other {}",
+        "#[note(provider)] #[cfg(lab)] mod other {}",
+    ] {
+        let providers = read(other).unwrap_or_else(|error| panic!("{other}: {error}"));
+        assert_eq!(providers.len(), 1, "{other}");
+    }
+    let error = read("#[cfg_attr(lab, provider(name = \"B\"))] mod other {}").unwrap_err();
+    assert!(error.to_string().contains("lab"), "{error}");
 }

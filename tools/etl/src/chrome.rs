@@ -290,10 +290,7 @@ impl<W: Write> Writer<W> {
 /// Returns the frames of a stack, the outermost first as the format has them.
 fn frames(stack: &Stack) -> Vec<String> {
     let frames = stack.frames.iter().rev();
-    let frames = frames.map(|frame| match &frame.place {
-        Some(place) => format!("{:#x} {place}", frame.address),
-        None => format!("{:#x}", frame.address),
-    });
+    let frames = frames.map(ToString::to_string);
     frames.collect()
 }
 

@@ -85,13 +85,13 @@ impl FieldColumns {
 
     /// Returns the number of columns.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub const fn len(&self) -> usize {
         self.names.len()
     }
 
     /// Returns true if no event had a field.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 }
@@ -109,7 +109,7 @@ fn repetition(event: &Decoded, at: usize, name: &Arc<str>) -> usize {
 /// spaces, or in columns of their own.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
-    writer: csv::Writer<W>,
+    out: csv::Writer<W>,
     columns: Option<FieldColumns>,
     cell: Vec<u8>,
     times: Times,
@@ -136,7 +136,7 @@ impl<W: Write> Writer<W> {
         }
         writer.write_record(LAST)?;
         Ok(Self {
-            writer,
+            out: writer,
             columns,
             cell: Vec::new(),
             times: Times::default(),
@@ -156,11 +156,11 @@ impl<W: Write> Writer<W> {
         self.cell(|cell| text::decimal(decoded.process_id, cell))?;
         self.cell(|cell| text::decimal(decoded.thread_id, cell))?;
         match &decoded.provider_name {
-            Some(name) => self.writer.write_field(name.as_bytes())?,
+            Some(name) => self.out.write_field(name.as_bytes())?,
             None => self.cell(|cell| text::guid(decoded.provider, cell))?,
         }
         let name = decoded.event_name.as_deref().unwrap_or_default();
-        self.writer.write_field(name)?;
+        self.out.write_field(name)?;
         self.cell(|cell| text::decimal(descriptor.id, cell))?;
         self.named(decoded.level_name.as_ref(), descriptor.level.into())?;
         self.cell(|cell| text::hexadecimal(descriptor.keyword, 1, cell))?;
@@ -176,23 +176,19 @@ impl<W: Write> Writer<W> {
         }
         self.fields(decoded)?;
         for name in [&decoded.process_name, &decoded.thread_name] {
-            self.writer
-                .write_field(name.as_deref().unwrap_or_default())?;
+            self.out.write_field(name.as_deref().unwrap_or_default())?;
         }
         let message = decoded.message.as_deref().unwrap_or_default();
-        self.writer.write_field(message)?;
+        self.out.write_field(message)?;
         let frames = decoded.stack.iter().flat_map(|stack| &stack.frames);
-        let frames = frames.map(|frame| match &frame.place {
-            Some(place) => format!("{:#x} {place}", frame.address),
-            None => format!("{:#x}", frame.address),
-        });
-        self.writer
+        let frames = frames.map(ToString::to_string);
+        self.out
             .write_field(frames.collect::<Vec<_>>().join("; "))?;
         self.cell(|cell| text::hex(event.user_data, cell))?;
         let problems = decoded.problems.iter().map(ToString::to_string);
         let problems: Vec<String> = problems.collect();
-        self.writer.write_field(problems.join("; "))?;
-        self.writer.write_record(None::<&[u8]>)?;
+        self.out.write_field(problems.join("; "))?;
+        self.out.write_record(None::<&[u8]>)?;
         Ok(())
     }
 
@@ -201,19 +197,19 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Returns the error of the output.
     pub fn end(&mut self) -> io::Result<()> {
-        self.writer.flush()
+        self.out.flush()
     }
 
     fn cell(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         self.cell.clear();
         write(&mut self.cell);
-        self.writer.write_field(&self.cell)?;
+        self.out.write_field(&self.cell)?;
         Ok(())
     }
 
     fn named(&mut self, name: Option<&Arc<str>>, number: u16) -> io::Result<()> {
         match name {
-            Some(name) => Ok(self.writer.write_field(name.as_bytes())?),
+            Some(name) => Ok(self.out.write_field(name.as_bytes())?),
             None => self.cell(|cell| text::decimal(number, cell)),
         }
     }

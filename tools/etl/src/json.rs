@@ -51,10 +51,14 @@ pub fn write_lines<R: Read + Seek>(
 }
 
 /// Writes the lines of a trace.
+///
+/// Lines wait in memory until there are enough of them; dropping the writer writes the rest, and
+/// ignores an error of that, which [`end`](Self::end) returns.
 #[derive(Debug)]
-pub struct Writer<W> {
+pub struct Writer<W: Write> {
     out: W,
-    line: Vec<u8>,
+    /// The lines that wait.
+    lines: Vec<u8>,
     times: Times,
     kinds: HashMap<u64, KindText>,
 }
@@ -75,7 +79,7 @@ struct KindText {
 /// The number of kinds whose texts are remembered.
 const MAX_KINDS: usize = 1024;
 
-fn names_of(decoded: &Decoded) -> [&Option<Arc<str>>; 4] {
+const fn names_of(decoded: &Decoded) -> [&Option<Arc<str>>; 4] {
     [
         &decoded.provider_name,
         &decoded.level_name,
@@ -195,12 +199,23 @@ fn list<T>(items: impl Iterator<Item = T>, out: &mut Vec<u8>, write: impl Fn(T, 
     out.push(b']');
 }
 
+impl<W: Write> Drop for Writer<W> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _unheard = self.write_lines();
+        }
+    }
+}
+
+/// The number of bytes that are written at once.
+const MANY: usize = 1 << 16;
+
 impl<W: Write> Writer<W> {
-    /// Returns a writer of lines to `out`, which should be buffered.
+    /// Returns a writer of lines to `out`, which needs no buffer.
     pub fn new(out: W) -> Self {
         Self {
             out,
-            line: Vec::new(),
+            lines: Vec::new(),
             times: Times::default(),
             kinds: HashMap::new(),
         }
@@ -219,10 +234,19 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Returns the error of the output.
     pub fn event(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
-        self.line.clear();
         self.format(event, decoded)?;
-        self.line.push(b'\n');
-        self.out.write_all(&self.line)
+        self.lines.push(b'\n');
+        if self.lines.len() >= MANY {
+            self.write_lines()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the lines that wait. They do not wait any longer, whether or not that succeeds.
+    fn write_lines(&mut self) -> io::Result<()> {
+        let result = self.out.write_all(&self.lines);
+        self.lines.clear();
+        result
     }
 
     /// Writes the last line, and flushes the output.
@@ -231,17 +255,19 @@ impl<W: Write> Writer<W> {
     /// Returns the error of the output.
     pub fn end(&mut self, summary: &Summary) -> io::Result<()> {
         self.serialized(&EndLine::new(summary))?;
+        self.write_lines()?;
         self.out.flush()
     }
 
     fn serialized(&mut self, line: &impl Serialize) -> io::Result<()> {
-        serde_json::to_writer(&mut self.out, line)?;
-        self.out.write_all(b"\n")
+        serde_json::to_writer(&mut self.lines, line)?;
+        self.lines.push(b'\n');
+        Ok(())
     }
 
     /// Formats an event as [`EventLine`] does.
     fn format(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
-        let out = &mut self.line;
+        let out = &mut self.lines;
         out.extend_from_slice(b"{\"record\":\"event\",\"kind\":\"");
         out.extend_from_slice(kind_name(decoded.kind).as_bytes());
         out.extend_from_slice(b"\",\"time\":\"");
@@ -267,16 +293,15 @@ impl<W: Write> Writer<W> {
             ^ u64::from(decoded.descriptor.level) << 40
             ^ decoded.descriptor.keyword.rotate_left(17)
             ^ u64::from(decoded.descriptor.opcode) << 56;
-        match self.kinds.get(&hash).filter(|kind| kind.is_of(decoded)) {
-            Some(kind) => out.extend_from_slice(&kind.text),
-            None => {
-                if self.kinds.len() >= MAX_KINDS {
-                    self.kinds.clear();
-                }
-                let kind = KindText::new(decoded);
-                out.extend_from_slice(&kind.text);
-                self.kinds.insert(hash, kind);
+        if let Some(kind) = self.kinds.get(&hash).filter(|kind| kind.is_of(decoded)) {
+            out.extend_from_slice(&kind.text);
+        } else {
+            if self.kinds.len() >= MAX_KINDS {
+                self.kinds.clear();
             }
+            let kind = KindText::new(decoded);
+            out.extend_from_slice(&kind.text);
+            self.kinds.insert(hash, kind);
         }
         key("activity", out);
         quoted(out, |out| text::guid(decoded.activity, out));
@@ -576,10 +601,7 @@ impl<'a> StackObject<'a> {
 impl Serialize for StackObject<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let frames = self.0.stack.iter().flat_map(|stack| &stack.frames);
-        serializer.collect_seq(frames.map(|frame| match &frame.place {
-            Some(place) => format!("{:#x} {place}", frame.address),
-            None => format!("{:#x}", frame.address),
-        }))
+        serializer.collect_seq(frames.map(ToString::to_string))
     }
 }
 

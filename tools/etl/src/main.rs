@@ -540,9 +540,10 @@ fn print(
             Ok(summary)
         }
         Format::Csv => {
-            let columns = match by_field {
-                true => Some(columns(input, selection)?),
-                false => None,
+            let columns = if by_field {
+                Some(columns(input, selection)?)
+            } else {
+                None
             };
             let mut writer = csv::Writer::new(out, columns)?;
             let summary = input.events(selection, |event, decoded| {

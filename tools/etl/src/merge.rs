@@ -173,13 +173,9 @@ pub fn merge<R: Read + Seek, W: Write + Seek>(
 }
 
 fn refuse_damage(trace: usize, damages: &[Damage]) -> Result<(), MergeError> {
-    match damages.first() {
-        Some(damage) => Err(MergeError::Damaged {
-            trace,
-            damage: *damage,
-        }),
-        None => Ok(()),
-    }
+    damages
+        .first()
+        .map_or(Ok(()), |&damage| Err(MergeError::Damaged { trace, damage }))
 }
 
 /// Returns the number of processors of all traces: of their headers, and of their buffers.

@@ -123,7 +123,7 @@ impl Stats {
         Ok(())
     }
 
-    fn note_losses(&mut self, header: &TraceHeader) {
+    const fn note_losses(&mut self, header: &TraceHeader) {
         self.events_lost = header.events_lost;
         self.buffers_lost = header.buffers_lost;
     }
@@ -154,10 +154,10 @@ impl Stats {
                 _ => None,
             };
             let names = || {
-                let decoded = kernel::decode(record.bytes).map(|decoded| {
-                    decoded.into_decoded(record.clock(), record.processor, record.timestamp)
+                let event = kernel::decode(record.bytes).map(|found| {
+                    found.into_decoded(record.clock(), record.processor, record.timestamp)
                 });
-                names(decoded.as_ref())
+                names(event.as_ref())
             };
             let count = match number {
                 Some(number) => {

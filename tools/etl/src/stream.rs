@@ -25,12 +25,11 @@ const UNKNOWN_ID: u32 = u32::MAX;
 /// its header.
 #[must_use]
 pub fn decode_record(record: &RecordRef<'_>, decoder: &mut Decoder<'_>) -> Option<Decoded> {
-    match record.event() {
-        Some(event) => Some(decoder.decode(&event)),
-        None => {
-            let decoded = kernel::decode(record.bytes)?;
-            Some(decoded.into_decoded(record.clock(), record.processor, record.timestamp))
-        }
+    if let Some(event) = record.event() {
+        Some(decoder.decode(&event))
+    } else {
+        let found = kernel::decode(record.bytes)?;
+        Some(found.into_decoded(record.clock(), record.processor, record.timestamp))
     }
 }
 

@@ -301,9 +301,9 @@ fn entry(event: &Decoded) -> Entry {
         ));
     }
     if let Some(stack) = &event.stack {
-        let frames = stack.frames.iter().map(|frame| match &frame.place {
-            Some(place) => escaped(place),
-            None => format!("{:#x}", frame.address),
+        let frames = stack.frames.iter().map(|frame| {
+            let place = frame.place.as_deref().map(escaped);
+            place.unwrap_or_else(|| format!("{:#x}", frame.address))
         });
         below.push(format!("stack {}", frames.collect::<Vec<_>>().join(" ")));
     }

@@ -41,17 +41,18 @@ pub fn hexadecimal(number: u64, width: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(digits.get(16 - shown..).unwrap_or_default());
 }
 
+/// The bytes of a GUID in the order of its text. The first three fields are little-endian.
+const ORDER: [&[usize]; 5] = [
+    &[3, 2, 1, 0],
+    &[5, 4],
+    &[7, 6],
+    &[8, 9],
+    &[10, 11, 12, 13, 14, 15],
+];
+
 /// Appends a GUID in lower case with hyphens.
 pub fn guid(guid: etw_wire::Guid, out: &mut Vec<u8>) {
     let bytes = guid.to_bytes();
-    // The first three fields are little-endian.
-    const ORDER: [&[usize]; 5] = [
-        &[3, 2, 1, 0],
-        &[5, 4],
-        &[7, 6],
-        &[8, 9],
-        &[10, 11, 12, 13, 14, 15],
-    ];
     for (part, order) in ORDER.into_iter().enumerate() {
         if part != 0 {
             out.push(b'-');
@@ -82,13 +83,12 @@ impl Times {
         let second = time.raw().div_euclid(SECOND);
         if self.second != Some(second) {
             let start = FileTime::from_raw(second.saturating_mul(SECOND));
-            match Timestamp::from_nanosecond(start.unix_nanos()) {
-                Ok(start) => self.text = start.strftime("%Y-%m-%dT%H:%M:%S.").to_string(),
-                Err(_) => {
-                    self.second = None;
-                    out.extend_from_slice(time.to_string().as_bytes());
-                    return;
-                }
+            if let Ok(start) = Timestamp::from_nanosecond(start.unix_nanos()) {
+                self.text = start.strftime("%Y-%m-%dT%H:%M:%S.").to_string();
+            } else {
+                self.second = None;
+                out.extend_from_slice(time.to_string().as_bytes());
+                return;
             }
             self.second = Some(second);
         }
@@ -96,10 +96,7 @@ impl Times {
         let mut fraction = time.raw().rem_euclid(SECOND);
         let mut digits = [b'0'; 7];
         for digit in digits.iter_mut().rev() {
-            *digit = b"0123456789"
-                .get((fraction % 10).unsigned_abs() as usize)
-                .copied()
-                .unwrap_or(b'0');
+            *digit = u8::try_from(fraction % 10).map_or(b'0', |number| b'0' + number);
             fraction /= 10;
         }
         out.extend_from_slice(&digits);

@@ -179,7 +179,7 @@ fn kernel(hook: u16, timestamp: i64, payload: &[&[u8]]) -> Vec<u8> {
 fn kernel_trace() -> Vec<u8> {
     let mut header = fixture::header(ClockType::Qpc, 0x1000, 2);
     header.perf_frequency = FREQUENCY;
-    header.session_name = "NT Kernel Logger".to_owned();
+    "NT Kernel Logger".clone_into(&mut header.session_name);
     let start = header.start_clock;
     let at = |ticks: i64| start + ticks;
     let pair = [0x55_u32.to_le_bytes(), 0x44_u32.to_le_bytes()].concat();
@@ -311,7 +311,7 @@ fn a_drivers_trace_and_a_kernel_trace_have_one_timeline() {
 #[test]
 fn a_kernel_trace_alone_keeps_its_clock_and_its_payloads() {
     let before = kernel_trace();
-    let (file, found) = merge(&[before.clone()], Options { compress: true }).unwrap();
+    let (file, found) = merge(std::slice::from_ref(&before), Options { compress: true }).unwrap();
     assert_eq!((found.events, found.others, found.left_out), (1, 7, 2));
     let kept: Vec<_> = records(&before)
         .into_iter()

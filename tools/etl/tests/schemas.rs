@@ -372,7 +372,7 @@ fn the_total_size_of_schemas_is_limited() {
     // An event source that never completes its manifest.
     for number in 0..500 {
         let guid = Guid::from_u128(number);
-        let chunk = chunk(guid, 1, &[b' '; 0xFF00], 0xFFFF, 0);
+        let chunk = chunk(guid, 1, &vec![b' '; 0xFF00], 0xFFFF, 0);
         collector.record(&chunk.encode().unwrap());
     }
     let counts = collector.finish().counts();
@@ -470,7 +470,7 @@ for record in ETL(open(sys.argv[1], 'rb')):
     let payloads: HashSet<&str> = std::str::from_utf8(&output).unwrap().lines().collect();
     let [kinds, flags] = schema_fixture::sample_maps();
     for payload in [sample().encode(), kinds, flags] {
-        let digits: String = payload.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digits: String = etl_file::show::Hex(&payload).to_string();
         assert!(payloads.contains(digits.as_str()), "{digits}");
     }
 }

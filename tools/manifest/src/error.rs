@@ -65,6 +65,9 @@ pub enum Rule {
     /// The text is not well-formed XML.
     #[error("the XML is malformed: {0}")]
     Xml(String),
+    /// A character has to be escaped, or is not allowed.
+    #[error("`{0}` has to be escaped in XML")]
+    Unescaped(String),
     /// The document is of another kind.
     #[error(
         "the root element is `{0}`; a manifest's is `instrumentationManifest`, or \

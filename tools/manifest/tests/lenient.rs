@@ -261,3 +261,59 @@ fn decoders_accept_types_without_a_prefix() {
     };
     assert_eq!(kinds(&manifest), kinds(&read(SOUND).unwrap()));
 }
+
+/// A manifest as exporters write it: values are not escaped, `win:Always` stands for level 0, names
+/// lose their spaces in one place, and strings are repeated.
+const EXPORTED: &str = r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
+ <instrumentation xmlns:win="http://manifests.microsoft.com/win/2004/08/windows/events">
+  <events><provider name="Contoso-Exported" guid="{1d5f8a60-7d1b-4c35-9e02-51a60b7c0003}"
+    resourceFileName="x" messageFileName="x" symbol="X">
+   <maps><valueMap name="M">
+    <map value="0x1" message="$(string.m"Not <all>" & more)"/>
+   </valueMap></maps>
+   <templates><template tid="T">
+    <data name="HashSize" inType="win:UInt32"/>
+    <data name="Hash" inType="win:Binary" length="Hash Size"/>
+   </template></templates>
+   <events><event value="1" version="0" level="win:Always" template="T"/></events>
+  </provider></events>
+ </instrumentation>
+ <localization><resources culture="en-US"><stringTable>
+  <string id="m"Not <all>" & more" value="Not "all""/>
+  <string id="m"Not <all>" & more" value="Not "all""/>
+ </stringTable></resources></localization>
+</instrumentationManifest>
+"#;
+
+#[test]
+fn an_exported_manifest_is_read_with_its_characters() {
+    let Lenient { manifest, skipped } = read_lenient(EXPORTED).unwrap();
+    let provider = &manifest.providers[0];
+    assert_eq!(provider.events.len(), 1);
+    assert_eq!(
+        provider.events[0].level.map(|at| provider.levels[at].value),
+        Some(0)
+    );
+    assert_eq!(provider.templates[0].properties.len(), 2);
+    let text = provider.maps[0].items[0].message.unwrap();
+    assert_eq!(manifest.texts[text].value, "Not \"all\"");
+    assert!(
+        skipped.iter().all(|one| one.part == Part::Character),
+        "{skipped:?}"
+    );
+    assert_eq!(
+        skipped[0].to_string(),
+        "line 6, column 1: `\"` has to be escaped in XML; taking it literally"
+    );
+    assert!(etw_manifest::read(EXPORTED).is_err(), "compilers refuse it");
+}
+
+#[test]
+fn utf_16_is_recognised_without_a_byte_order_mark() {
+    let units = EXPORTED.encode_utf16();
+    let little: Vec<u8> = units.clone().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = units.flat_map(u16::to_be_bytes).collect();
+    for bytes in [little, big] {
+        assert_eq!(etw_manifest::text(&bytes).as_deref(), Some(EXPORTED));
+    }
+}

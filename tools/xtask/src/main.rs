@@ -219,6 +219,28 @@ fn new_user_chores(command: Command) -> Command {
     )
 }
 
+/// Returns the command that measures.
+fn bench_command() -> Command {
+    Command::new("bench")
+        .about(
+            "Measure the cost of writing an event and compare it with the `tracelogging` \
+         crate",
+        )
+        .arg(flag(
+            "quick",
+            "Only count instructions, and show only the goals that are missed",
+        ))
+        .arg(
+            flag(
+                "traces",
+                "Measure how fast `etl` reads traces of a million and of ten million \
+             events, and in how much memory, instead",
+            )
+            .conflicts_with("quick"),
+        )
+        .arg(flag("write", "Write the result to docs/benchmark.md").conflicts_with("quick"))
+}
+
 /// Returns the command line. (clap's derive macros allow lints that this workspace forbids.)
 fn command_line() -> Command {
     let command = Command::new("xtask")
@@ -249,26 +271,7 @@ fn command_line() -> Command {
                 )),
         )
         .subcommand(
-            Command::new("bench")
-                .about(
-                    "Measure the cost of writing an event and compare it with the `tracelogging` \
-                     crate",
-                )
-                .arg(flag(
-                    "quick",
-                    "Only count instructions, and show only the goals that are missed",
-                ))
-                .arg(
-                    flag(
-                        "traces",
-                        "Measure how fast `etl` reads traces of a million and of ten million \
-                         events, and in how much memory, instead",
-                    )
-                    .conflicts_with("quick"),
-                )
-                .arg(
-                    flag("write", "Write the result to docs/benchmark.md").conflicts_with("quick"),
-                ),
+            bench_command(),
         )
         .subcommand(
             Command::new("goldens")

@@ -1,5 +1,6 @@
 //! Decoded events.
 
+use std::fmt;
 use std::sync::Arc;
 
 use etw_wire::Guid;
@@ -98,6 +99,16 @@ pub struct Frame {
     pub address: u64,
     /// The image and the offset in it, such as `driver.sys+0x1a2c`, if the image is known.
     pub place: Option<Arc<str>>,
+}
+
+/// Formats the address and, if it is known, the place.
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.address)?;
+        self.place
+            .iter()
+            .try_for_each(|place| write!(f, " {place}"))
+    }
 }
 
 /// The bits of a keyword by name.

@@ -230,7 +230,7 @@ pub struct Place {
 }
 
 /// Reads a record whose user data starts at `user_data`, see [`items_end`].
-pub(super) fn view<'a>(bytes: &'a [u8], user_data: usize, place: Place) -> Option<EventRef<'a>> {
+pub(super) fn view(bytes: &[u8], user_data: usize, place: Place) -> Option<EventRef<'_>> {
     let mut c = Cursor::new(bytes);
     c.take(4)?; // size and header type
     Some(EventRef {

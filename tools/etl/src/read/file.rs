@@ -240,10 +240,8 @@ impl<R: Read + Seek> TraceFile<R> {
         if self.index.first.len() <= number as usize {
             return None;
         }
-        match self.index.offsets.get(number as usize) {
-            Some(offset) => Some(*offset),
-            None => self.index.stride.checked_mul(u64::from(number)),
-        }
+        let known = self.index.offsets.get(number as usize).copied();
+        known.or_else(|| self.index.stride.checked_mul(u64::from(number)))
     }
 
     /// Returns the number of used bytes of a buffer, if it can be read, and what is wrong with it.
@@ -267,17 +265,15 @@ impl<R: Read + Seek> TraceFile<R> {
                 .contains(&used)
                 .then_some(used)
         };
-        match plausible(info.used) {
-            Some(used) => (Some(used), None),
-            None => {
-                let kind = DamageKind::Used {
-                    used: info.used,
-                    size,
-                };
-                let damage = Some((layout::USED_OFFSET, kind));
-                (plausible(info.saved_offset), damage)
-            }
+        if let used @ Some(_) = plausible(info.used) {
+            return (used, None);
         }
+        let kind = DamageKind::Used {
+            used: info.used,
+            size,
+        };
+        let damage = Some((layout::USED_OFFSET, kind));
+        (plausible(info.saved_offset), damage)
     }
 
     /// Reads the headers of all buffers.
@@ -402,18 +398,17 @@ impl<R: Read + Seek> TraceFile<R> {
         } else {
             first_timestamp(probe, used, number)
         };
-        let first = match first {
-            Some(first) => first,
+        let first = if let Some(first) = first {
+            first
+        } else {
             // The first record has no time stamp, or is the header event.
-            None => {
-                let loaded = self.load(number, Reused::default())?;
-                match loaded.as_ref().and_then(|loaded| loaded.timestamp(0)) {
-                    Some(first) => first,
-                    None if loaded.is_some_and(|loaded| !loaded.damages().is_empty()) => {
-                        info.timestamp
-                    }
-                    None => return Ok(()), // no record
-                }
+            let loaded = self.load(number, Reused::default())?;
+            let timestamp = loaded.as_ref().and_then(|loaded| loaded.timestamp(0));
+            let is_damaged = loaded.is_some_and(|loaded| !loaded.damages().is_empty());
+            match timestamp {
+                Some(first) => first,
+                None if is_damaged => info.timestamp,
+                None => return Ok(()), // no record
             }
         };
         if let Some(place) = self.index.first.last_mut() {

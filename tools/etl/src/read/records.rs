@@ -211,9 +211,10 @@ impl<'t, R: Read + Seek> Records<'t, R> {
         }
         self.current = self.waiting.pop();
         let other = self.waiting.peek().map(|open| open.key);
-        let unread = match self.limit <= self.open {
-            true => None,
-            false => self.file.order(self.next),
+        let unread = if self.limit <= self.open {
+            None
+        } else {
+            self.file.order(self.next)
         };
         let end = (i64::MAX, u32::MAX);
         self.bound = other.unwrap_or(end).min(unread.unwrap_or(end));

@@ -1,6 +1,6 @@
 //! Reads the document: its strings, its message table and its providers.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use roxmltree::Node as Xml;
 
@@ -91,21 +91,26 @@ impl<'a, 'i> Reader<'a, 'i> {
         let mode = self.mode;
         let culture = self.required(node, "culture");
         let mut texts = Vec::new();
-        let mut known = HashSet::new();
+        let mut known: HashMap<String, String> = HashMap::new();
         for string in named(mode, node, "stringTable").flat_map(|it| named(mode, it, "string")) {
             let text = self.part(Part::Text, string, |it| {
                 let id = it.required(string, "id");
-                it.refuse_second(string, "text", &id, known.contains(&id));
+                let value = it.required(string, "value");
+                let is_other = known.get(&id).is_some_and(|known| *known != value);
+                it.refuse_second(string, "text", &id, is_other);
                 Text {
                     id,
-                    value: it.required(string, "value"),
+                    value,
                     at: it.position(string),
                     ..Text::default()
                 }
             });
             if let Some(text) = text {
-                known.insert(text.id.clone());
-                texts.push(text);
+                // Decoders ignore a repeated text; for compilers, the checker reports it.
+                let repeated = known.insert(text.id.clone(), text.value.clone());
+                if mode == Mode::Strict || repeated.is_none() {
+                    texts.push(text);
+                }
             }
         }
         (culture, texts)

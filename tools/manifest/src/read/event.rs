@@ -112,8 +112,13 @@ impl<'a, 'i> Reader<'a, 'i> {
         if found.is_some() {
             return found;
         }
+        let local = match (self.mode, wanted.local()) {
+            // Exporters of manifests write this for level 0.
+            (Mode::Lenient, "Always") => "LogAlways",
+            (_, local) => local,
+        };
         if wanted.is_winmeta()
-            && let Some(mut level) = winmeta::level(&mut self.manifest, wanted.local())
+            && let Some(mut level) = winmeta::level(&mut self.manifest, local)
         {
             level.at = self.position(node);
             provider.levels.push(level);

@@ -18,7 +18,7 @@ pub struct Lenient {
 
 /// A part of a manifest that [`read_lenient`](super::read_lenient) skipped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; skipping {part} \"{}\"", printable(name))]
+#[error("{}", self.sentence())]
 pub struct Skipped {
     /// The kind of part.
     pub part: Part,
@@ -26,6 +26,16 @@ pub struct Skipped {
     pub name: String,
     /// The first reason, with its place.
     pub why: ManifestError,
+}
+
+impl Skipped {
+    fn sentence(&self) -> String {
+        let Self { part, name, why } = self;
+        match part {
+            Part::Character => format!("{why}; taking it literally"),
+            _ => format!("{why}; skipping {part} \"{}\"", printable(name)),
+        }
+    }
 }
 
 /// A kind of part of a manifest.
@@ -59,6 +69,8 @@ pub enum Part {
     Text,
     /// A table of strings in a language.
     Language,
+    /// A character that is markup by mistake, or that XML does not allow. It is taken literally.
+    Character,
     /// A reference in a kept part, which is read as if the reference were absent: an event without
     /// its level, a field without its map.
     Reference,
@@ -81,6 +93,7 @@ impl fmt::Display for Part {
             Self::Event => "event",
             Self::Text => "text",
             Self::Language => "language",
+            Self::Character => "character",
             Self::Reference => "reference",
         })
     }

@@ -11,6 +11,7 @@ mod lenient;
 mod lines;
 mod provider;
 mod reader;
+mod repair;
 mod root;
 mod template;
 mod xml;
@@ -27,10 +28,11 @@ use find::{Globals, Names};
 pub use lenient::{Lenient, Part, Skipped};
 use lines::Lines;
 use reader::{Mode, Reader};
+use repair::repair;
 pub use xml::number;
 
-/// Returns the text of a file in UTF-8 or, with a byte order mark, in UTF-16; `None` if the bytes
-/// are neither.
+/// Returns the text of a file in UTF-8 or in UTF-16; `None` if the bytes are neither. UTF-16 is
+/// recognised by a byte order mark or, without one, by its first character, `<`.
 #[must_use]
 pub fn text(bytes: &[u8]) -> Option<String> {
     let wide = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
@@ -44,6 +46,8 @@ pub fn text(bytes: &[u8]) -> Option<String> {
     match bytes {
         [0xFF, 0xFE, rest @ ..] => wide(rest, u16::from_le_bytes),
         [0xFE, 0xFF, rest @ ..] => wide(rest, u16::from_be_bytes),
+        [b'<', 0, ..] => wide(bytes, u16::from_le_bytes),
+        [0, b'<', ..] => wide(bytes, u16::from_be_bytes),
         [0xEF, 0xBB, 0xBF, rest @ ..] | rest => String::from_utf8(rest.to_vec()).ok(),
     }
 }
@@ -70,17 +74,33 @@ pub fn read(text: &str) -> Result<Manifest, Failures> {
 ///
 /// Skips and reports each event, template, map and so on that cannot be used, including the second
 /// of two with the same name or number. Ignores rules that matter only to compilers (symbols,
-/// files, reserved numbers).
+/// files, reserved numbers). Takes characters literally that are not well-formed XML, such as
+/// quotation marks in an attribute.
 ///
 /// # Errors
 ///
-/// Fails if the text is not well-formed XML or is another kind of document.
+/// Fails if the text cannot be read as XML or is another kind of document.
 pub fn read_lenient(text: &str) -> Result<Lenient, ManifestError> {
-    let read = parse(text, Mode::Lenient).map_err(|Failures(errors)| errors);
+    let mut literal = Vec::new();
+    let read = parse(text, Mode::Lenient).or_else(|failures| {
+        // The error in the original text is the one to report.
+        let repaired = repair(text);
+        let again = parse(&repaired.text, Mode::Lenient).map_err(|_| failures)?;
+        literal = repaired.places;
+        Ok(again)
+    });
     let (manifest, mut skipped, errors) = match read {
         Ok(read) => read,
-        Err(errors) => (Manifest::default(), Vec::new(), errors),
+        Err(Failures(errors)) => (Manifest::default(), Vec::new(), errors),
     };
+    skipped.extend(literal.into_iter().map(|(line, name)| Skipped {
+        part: Part::Character,
+        why: ManifestError {
+            at: Position { line, column: 1 },
+            rule: Rule::Unescaped(name.clone()),
+        },
+        name,
+    }));
     // Errors within a part are reasons to skip it; these errors concern the document itself.
     if let Some(error) = errors.into_iter().next() {
         return Err(error);

@@ -113,6 +113,7 @@ fn name_of(part: Part, node: Xml<'_, '_>) -> String {
         | Part::Map
         | Part::Query
         | Part::Filter
+        | Part::Character
         | Part::Reference => "name",
         Part::Template => "tid",
         Part::Event => {

@@ -113,6 +113,13 @@ impl<'a, 'i> Reader<'a, 'i> {
         if let Some(found) = scope.find(text) {
             return found;
         }
+        if self.mode == Mode::Lenient {
+            // Exporters of manifests remove the spaces of names, but not everywhere.
+            let joined: String = text.split_whitespace().collect();
+            if let Some(found) = scope.find(&joined) {
+                return found;
+            }
+        }
         let starts_with_digit = text
             .trim()
             .starts_with(|first: char| first.is_ascii_digit());

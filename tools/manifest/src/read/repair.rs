@@ -1,0 +1,201 @@
+//! Makes text well-formed XML, for decoders.
+//!
+//! Tools that export manifests do not always escape what they write: `"`, `<` and `&` in attributes,
+//! and characters that XML does not allow. A parser refuses the whole document for one of them.
+
+/// The characters of a text that were taken literally.
+pub struct Repaired {
+    /// The well-formed text. Lines have the numbers that they have in the original.
+    pub text: String,
+    /// Line and characters of each repaired place.
+    pub places: Vec<(usize, String)>,
+}
+
+/// Escapes characters that are markup by mistake, and replaces those that XML does not allow.
+pub fn repair(text: &str) -> Repaired {
+    let mut out = Repaired {
+        text: String::with_capacity(text.len() + text.len() / 64),
+        places: Vec::new(),
+    };
+    let mut rest = text;
+    let mut line = 1;
+    while let Some(at) = rest.find('<') {
+        let (content, markup) = rest.split_at(at);
+        out.push_text(content, None, &mut line);
+        let skipped = ["<!--", "<![CDATA[", "<?"]
+            .into_iter()
+            .zip(["-->", "]]>", "?>"])
+            .find(|(start, _)| markup.starts_with(start));
+        let end = skipped.and_then(|(_, end)| Some(markup.find(end)? + end.len()));
+        if let Some(end) = end {
+            let (whole, after) = markup.split_at(end);
+            line += whole.matches('\n').count();
+            out.text.push_str(whole);
+            rest = after;
+        } else {
+            rest = out.push_tag(markup, &mut line);
+        }
+    }
+    out.push_text(rest, None, &mut line);
+    out
+}
+
+impl Repaired {
+    /// Appends text that is not markup, or the value of an attribute between quotation marks.
+    fn push_text(&mut self, text: &str, quote: Option<char>, line: &mut usize) {
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let length = first.len_utf8();
+            let escaped = match first {
+                '&' => (!is_entity(rest)).then_some("&amp;"),
+                '<' => Some("&lt;"),
+                '"' if quote == Some('"') => Some("&quot;"),
+                '\'' if quote == Some('\'') => Some("&apos;"),
+                '\t' | '\n' | '\r' => None,
+                '\0'..='\u{1F}' | '\u{FFFE}' | '\u{FFFF}' => Some("\u{FFFD}"),
+                _ => None,
+            };
+            if first == '\n' {
+                *line += 1;
+            }
+            let (this, after) = rest.split_at(length);
+            match escaped {
+                Some(escaped) => {
+                    self.places.push((*line, this.to_owned()));
+                    self.text.push_str(escaped);
+                }
+                None => self.text.push_str(this),
+            }
+            rest = after;
+        }
+    }
+
+    /// Appends a tag and returns the text behind it.
+    fn push_tag<'a>(&mut self, tag: &'a str, line: &mut usize) -> &'a str {
+        let mut rest = tag;
+        loop {
+            // Up to the next attribute's value, or the end of the tag.
+            let Some(at) = rest.find(['"', '\'', '>']) else {
+                *line += rest.matches('\n').count();
+                self.text.push_str(rest);
+                return "";
+            };
+            let (before, after) = rest.split_at(at + 1);
+            *line += before.matches('\n').count();
+            self.text.push_str(before);
+            if before.ends_with('>') {
+                return after;
+            }
+            let quote = if before.ends_with('"') { '"' } else { '\'' };
+            let Some(end) = value_end(after, quote) else {
+                self.text.push_str(after);
+                return "";
+            };
+            let (value, behind) = after.split_at(end);
+            self.push_text(value, Some(quote), line);
+            rest = behind;
+            if let Some(closed) = rest.strip_prefix(quote) {
+                self.text.push(quote);
+                rest = closed;
+            }
+        }
+    }
+}
+
+/// Returns the offset of the quotation mark that ends an attribute's value: the first one that is
+/// followed by the end of the tag or by another attribute.
+fn value_end(text: &str, quote: char) -> Option<usize> {
+    let quotes = text.match_indices(quote).map(|(at, _)| at);
+    // A value ends in its line, so a missing quotation mark does not take in the document.
+    let line = text.find('\n').unwrap_or(text.len());
+    let mut first = None;
+    for at in quotes {
+        if first.is_some() && at > line {
+            break;
+        }
+        first.get_or_insert(at);
+        if is_end(text.get(at + 1..).unwrap_or_default()) {
+            return Some(at);
+        }
+    }
+    first
+}
+
+/// Returns true if the text continues as a tag does behind a value.
+fn is_end(text: &str) -> bool {
+    let trimmed = text.trim_start();
+    if ["/>", ">", "?>"].iter().any(|end| trimmed.starts_with(end)) {
+        return true;
+    }
+    let name = trimmed.trim_start_matches(|c: char| c.is_alphanumeric() || "_:.-".contains(c));
+    let after = name.trim_start().strip_prefix('=');
+    let is_value = after.is_some_and(|after| after.trim_start().starts_with(['"', '\'']));
+    trimmed.len() < text.len() && name.len() < trimmed.len() && is_value
+}
+
+/// Returns true if a text starts with an entity or a character reference that XML knows.
+fn is_entity(text: &str) -> bool {
+    let Some(name) = text.find(';').and_then(|end| text.get(1..end.min(11))) else {
+        return false;
+    };
+    let code = name
+        .strip_prefix("#x")
+        .map(|digits| u32::from_str_radix(digits, 16))
+        .or_else(|| name.strip_prefix('#').map(str::parse));
+    let is_named = matches!(name, "amp" | "lt" | "gt" | "quot" | "apos");
+    code.map_or(is_named, |code| {
+        code.ok()
+            .and_then(char::from_u32)
+            .is_some_and(|c| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repaired(text: &str) -> (String, Vec<(usize, String)>) {
+        let Repaired { text, places } = repair(text);
+        (text, places)
+    }
+
+    #[test]
+    fn well_formed_text_stays_as_it_is() {
+        let text = "<?xml version=\"1.0\"?>\n<!-- a \" < & -->\n<a b=\"&lt;&#xA;\" c='\"' >x &amp; y\
+                    <![CDATA[<]]></a>";
+        assert_eq!(repaired(text), (text.to_owned(), Vec::new()));
+    }
+
+    #[test]
+    fn markup_in_values_is_taken_literally() {
+        let text = "<a>\n<m v=\"0x1\" s=\"$(x\"No <mode>\" & more)\"/>\n</a>";
+        let (out, places) = repaired(text);
+        let expected = "<a>\n<m v=\"0x1\" s=\"$(x&quot;No &lt;mode>&quot; &amp; more)\"/>\n</a>";
+        assert_eq!(out, expected);
+        let found: Vec<&str> = places.iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!(found, ["\"", "<", "\"", "&"]);
+        assert!(places.iter().all(|(line, _)| *line == 2));
+    }
+
+    #[test]
+    fn characters_that_xml_lacks_are_replaced() {
+        let (out, places) = repaired("<a b=\"x\u{1}y&#x1;&nbsp;\"/>");
+        assert_eq!(out, "<a b=\"x\u{FFFD}y&amp;#x1;&amp;nbsp;\"/>");
+        assert_eq!(places.len(), 3);
+    }
+
+    #[test]
+    fn text_that_ends_in_a_tag_is_kept() {
+        for text in [
+            "<",
+            "<a",
+            "<a b=",
+            "<a b=\"",
+            "<a b=\"x",
+            "<!--",
+            "<a b='x\ny",
+        ] {
+            assert!(repaired(text).0.starts_with('<'), "{text}");
+        }
+    }
+}
