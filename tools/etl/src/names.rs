@@ -443,7 +443,7 @@ impl Names {
         for frame in &mut stack.frames {
             frame.place = self
                 .code(process, frame.address, time, symbols)
-                .or(frame.place.take());
+                .or_else(|| frame.place.take());
         }
     }
 

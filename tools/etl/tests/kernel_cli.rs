@@ -323,8 +323,8 @@ fn a_chrome_timeline_has_kernel_events_stacks_and_names() {
     );
     assert_eq!(named("process_name")["args"]["name"], "app.exe");
     assert_eq!(named("thread_name")["args"]["name"], "worker");
-    let names = entries.iter().filter(|entry| entry["ph"] == "M").count();
-    assert_eq!(names, 2, "{out}");
+    let written = entries.iter().filter(|entry| entry["ph"] == "M").count();
+    assert_eq!(written, 2, "{out}");
     let count = "stacks: 1 joined with their events, 1 unmatched";
     assert!(messages.contains(count), "{messages}");
 }
