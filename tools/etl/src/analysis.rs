@@ -164,6 +164,7 @@ impl<T> Enricher<T> {
             self.names.resolve(&mut event);
         }
         self.names.place_frames(&mut event, &self.symbols);
+        self.names.place_fields(&mut event, &self.symbols);
         (event, beside)
     }
 }

@@ -435,36 +435,86 @@ impl Names {
     /// Fills in the places of the frames of an event's stack: image and offset, or image and
     /// function with the offset in it, such as `driver.sys!DriverEntry+0x10`.
     pub fn place_frames(&self, event: &mut Decoded, symbols: &Symbols) {
+        let process = self.owner(event);
+        let time = event.timestamp;
         let Some(stack) = &mut event.stack else {
             return;
         };
+        for frame in &mut stack.frames {
+            frame.place = self
+                .code(process, frame.address, time, symbols)
+                .or_else(|| frame.place.take());
+        }
+    }
+
+    /// Adds their places to the addresses of code among the fields of a kernel event, such as the
+    /// routine of a DPC.
+    pub fn place_fields(&self, event: &mut Decoded, symbols: &Symbols) {
+        let is_code = |(name, value): &(Arc<str>, Value)| {
+            matches!(value, Value::Pointer(_)) && CODE_FIELDS.contains(&&**name)
+        };
+        let is_kernel = matches!(event.kind, Kind::Kernel { .. });
+        if !is_kernel || !event.fields.iter().any(is_code) {
+            return;
+        }
         let time = event.timestamp;
-        let process = if event.process_id == u32::MAX {
-            let thread = self.thread(event.thread_id, time);
+        // Where an event starts a thread, the field names its process.
+        let process = id(event, "ProcessId").unwrap_or_else(|| self.owner(event));
+        for field in event.fields.iter_mut().filter(|field| is_code(field)) {
+            if let (_, Value::Pointer(address)) = field
+                && let Some(place) = self.code(process, *address, time, symbols)
+            {
+                field.1 = Value::Code {
+                    address: *address,
+                    place,
+                };
+            }
+        }
+    }
+
+    /// Returns the process of an event, which may name only its thread.
+    fn owner(&self, event: &Decoded) -> u32 {
+        if event.process_id == u32::MAX {
+            let thread = self.thread(event.thread_id, event.timestamp);
             thread.map_or(u32::MAX, |thread| thread.process)
         } else {
             event.process_id
-        };
-        for frame in &mut stack.frames {
-            let Some(image) = self.image(process, frame.address, time) else {
-                continue;
-            };
-            let name = image.file_name();
-            let offset = frame.address - image.base;
-            let function = if symbols.is_empty() {
-                None
-            } else {
-                let id = self.symbols(process, frame.address, time);
-                symbols.function(name, id, offset)
-            };
-            let place = function.map_or_else(
-                || format!("{name}+{offset:#x}"),
-                |function| format!("{name}!{function}"),
-            );
-            frame.place = Some(place.into());
         }
     }
+
+    /// Returns an address as its image and offset, or as its image and function with the offset in
+    /// it.
+    fn code(&self, process: u32, address: u64, time: i64, symbols: &Symbols) -> Option<Arc<str>> {
+        let image = self.image(process, address, time)?;
+        let name = image.file_name();
+        let offset = address - image.base;
+        let function = if symbols.is_empty() {
+            None
+        } else {
+            let id = self.symbols(process, address, time);
+            symbols.function(name, id, offset)
+        };
+        let place = function.map_or_else(
+            || format!("{name}+{offset:#x}"),
+            |function| format!("{name}!{function}"),
+        );
+        Some(place.into())
+    }
 }
+
+/// The fields of kernel events with addresses of code.
+const CODE_FIELDS: [&str; 10] = [
+    "CallbackRoutine",
+    "InstructionPointer",
+    "ProgramCounter",
+    "Routine",
+    "RoutineAddr",
+    "StartAddr",
+    "SysCallAddress",
+    "ThreadRoutine",
+    "TimerRoutine",
+    "Win32StartAddr",
+];
 
 /// The threads that run on the processors, for events whose records name no thread.
 ///

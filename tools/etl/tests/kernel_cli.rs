@@ -196,6 +196,10 @@ fn json_has_kernel_events_with_stacks_and_without_the_joined_record() {
     let dpc = event(&lines, "PerfInfo", "DPC");
     assert_eq!(dpc["thread"], 9, "who runs on the processor");
     assert_eq!(dpc["fields"]["InitialTime"], 390);
+    assert_eq!(
+        dpc["fields"]["Routine"],
+        "0xfffff80100000050 ntoskrnl.exe+0x50"
+    );
     let unknown = event(&lines, "Process", "Start");
     assert_eq!(unknown["leftover"], "ababab");
     assert_eq!(
@@ -319,8 +323,8 @@ fn a_chrome_timeline_has_kernel_events_stacks_and_names() {
     );
     assert_eq!(named("process_name")["args"]["name"], "app.exe");
     assert_eq!(named("thread_name")["args"]["name"], "worker");
-    let metadata = entries.iter().filter(|entry| entry["ph"] == "M").count();
-    assert_eq!(metadata, 2, "{out}");
+    let written = entries.iter().filter(|entry| entry["ph"] == "M").count();
+    assert_eq!(written, 2, "{out}");
     let count = "stacks: 1 joined with their events, 1 unmatched";
     assert!(messages.contains(count), "{messages}");
 }

@@ -205,6 +205,9 @@ fn integer(value: &Value) -> Option<i128> {
         | Value::Pointer(number)
         | Value::ProcessId(number)
         | Value::ThreadId(number)
+        | Value::Code {
+            address: number, ..
+        }
         | Value::Named { value: number, .. } => i128::from(*number),
         Value::NtStatus(number) | Value::HResult(number) | Value::Win32Error(number) => {
             i128::from(*number)

@@ -64,6 +64,13 @@ pub enum Value {
     ThreadId(u64),
     /// Address.
     Pointer(u64),
+    /// Address of code in a known image.
+    Code {
+        /// The address.
+        address: u64,
+        /// The image and the offset in it, such as `driver.sys+0x1a2c`, or the function in it.
+        place: Arc<str>,
+    },
     /// Number with a name from a manifest's map.
     Named {
         /// The number.
@@ -109,6 +116,7 @@ impl Value {
             Self::Text(text) => text.len(),
             Self::Binary(bytes) => bytes.len(),
             Self::Named { name, .. } => name.len(),
+            Self::Code { place, .. } => place.len(),
             Self::Array(values) => values.iter().map(Self::size).sum(),
             Self::Struct(members) => members.iter().map(|(_, value)| value.size()).sum(),
             Self::Sid(sid) => size_of_val(&*sid.subauthorities),
@@ -136,6 +144,7 @@ impl fmt::Display for Value {
                 write!(f, "{value}")
             }
             Self::Hex(value) | Self::Pointer(value) => write!(f, "{value:#x}"),
+            Self::Code { address, place } => write!(f, "{address:#x} {}", Escaped(place)),
             Self::Float(value) => write!(f, "{value}"),
             Self::Double(value) => write!(f, "{value}"),
             Self::Bool(value) => write!(f, "{value}"),
@@ -197,6 +206,7 @@ impl Serialize for Value {
             Self::Struct(members) => serialize_fields(members, serializer),
             Self::Hex(_)
             | Self::Pointer(_)
+            | Self::Code { .. }
             | Self::Float(_)
             | Self::Double(_)
             | Self::Guid(_)

@@ -144,6 +144,7 @@ fn add_value(to: &mut Message<'_>, value: &Value, depth: usize) {
         }
         Value::Null
         | Value::Binary(_)
+        | Value::Code { .. }
         | Value::Guid(_)
         | Value::FileTime(_)
         | Value::SystemTime(_)

@@ -134,6 +134,9 @@ impl Reader<'_> {
             | Value::Pointer(number)
             | Value::ProcessId(number)
             | Value::ThreadId(number)
+            | Value::Code {
+                address: number, ..
+            }
             | Value::Named { value: number, .. } => Some(*number),
             Value::NtStatus(number) | Value::Win32Error(number) => Some(u64::from(*number)),
             Value::Int(number) => Some(number.cast_unsigned()),

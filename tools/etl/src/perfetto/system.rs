@@ -1,6 +1,7 @@
 //! The events of the kernel that have a form of their own.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use super::core::{Core, Links};
 use super::kernel::{self, Begin, Fact};
@@ -10,7 +11,7 @@ use super::schema::{etw, event as slot, packet, sample};
 use super::tracks::Track;
 use super::wire::Message;
 
-use crate::decode::{Decoded, Frame, Stack};
+use crate::decode::{Decoded, Frame, Stack, Value};
 use crate::time::FileTime;
 
 impl<W: Write> Core<W> {
@@ -133,11 +134,15 @@ impl<W: Write> Core<W> {
     /// Adds a sample of the program counter.
     pub(super) fn sample(&mut self, event: &Decoded, time: u64, address: u64) -> io::Result<()> {
         self.summary.samples += 1;
+        let place = event.fields.iter().find_map(|(_, value)| match value {
+            Value::Code {
+                address: of_place,
+                place,
+            } if *of_place == address => Some(Arc::clone(place)),
+            _ => None,
+        });
         let alone = Stack {
-            frames: vec![Frame {
-                address,
-                place: None,
-            }],
+            frames: vec![Frame { address, place }],
         };
         let stack = event.stack.as_ref().unwrap_or(&alone);
         let stack = self.interned.stack(stack);
