@@ -4,7 +4,7 @@
 //! thread of the event. It comes after the event, perhaps from another processor. Its frames are in
 //! the record, or the record has a key and other records define the stacks of keys. A definition
 //! comes after the references, keys are reused, and kernel and user stacks have keys of their own
-//! (ETL-15).
+//! (ETL-15.2).
 //!
 //! [`Definitions`] come from a first pass over the trace. In the second pass, a [`Joiner`] keeps a
 //! window of events that wait for their stacks. Both are bounded; what does not fit, and what
@@ -111,9 +111,18 @@ impl Definitions {
 
     /// Returns the frames of a key: those of its first definition at or after a time.
     fn frames(&self, part: Part, key: u64, time: i64) -> Option<&[u64]> {
-        let definitions = self.by_key.get(&(part, key))?;
-        let first = definitions.partition_point(|definition| definition.time < time);
-        Some(&definitions.get(first)?.frames)
+        let find = |part| {
+            let definitions = self.by_key.get(&(part, key))?;
+            let first = definitions.partition_point(|definition| definition.time < time);
+            Some(&*definitions.get(first)?.frames)
+        };
+        let other = match part {
+            Part::Kernel => Part::User,
+            Part::User => Part::Kernel,
+        };
+        // Addresses of 32 bits do not say whose they are in every trace.
+        let is_narrow = |frames: &&[u64]| frames.iter().all(|frame| *frame <= 0xFFFF_FFFF);
+        find(part).or_else(|| find(other).filter(is_narrow))
     }
 }
 
@@ -233,9 +242,9 @@ struct Waiting<T> {
 
 impl<T> Joiner<T> {
     /// The most events in the window.
-    pub const MAX_EVENTS: usize = 32_768;
+    pub const MAX_EVENTS: usize = 131_072;
     /// The most bytes of the events in the window, about.
-    pub const MAX_BYTES: usize = 12 << 20;
+    pub const MAX_BYTES: usize = 32 << 20;
 
     /// Returns a joiner with the definitions of the first pass.
     #[must_use]

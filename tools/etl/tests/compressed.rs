@@ -153,6 +153,21 @@ fn a_compressed_file_is_recognised_without_its_mode() {
     assert_eq!(by_time(&Trace::parse(&file).unwrap()), written);
 }
 
+/// A merged file may store its buffers as they are, and only round up the size of the first one.
+#[test]
+fn a_plain_file_with_a_smaller_first_buffer_is_read() {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 2);
+    let (file, written) = fixture::file(header, 60, Losses::default());
+    let used = u32_at(&file, 0x30).next_multiple_of(512);
+    let mut smaller = file[..used as usize].to_vec();
+    smaller[..4].copy_from_slice(&used.to_le_bytes());
+    smaller.extend(&file[0x1000..]);
+    assert!(used < 0x1000);
+    let trace = Trace::parse(&smaller).unwrap();
+    assert_eq!(trace.damages(), []);
+    assert_eq!(by_time(&trace), written);
+}
+
 #[test]
 fn an_uncompressed_file_is_read_whatever_its_mode() {
     let plain = fixture::header(ClockType::Qpc, 0x1000, 2);

@@ -384,6 +384,17 @@ fn addresses_of_32_bit_code_among_wider_ones_are_of_user_mode() {
 }
 
 #[test]
+fn a_stack_of_32_bit_code_alone_is_found_by_its_key() {
+    let (out, counts) = joined(&[
+        plain(100),
+        keyed(0x1826, 111, 100, 9, 5),
+        definition(0x1823, 120, 5, &[0x9000_1111]),
+    ]);
+    assert_eq!((counts.joined, counts.unmatched), (1, 0));
+    assert_eq!(frames(&out[0]), [0x9000_1111]);
+}
+
+#[test]
 fn a_key_stands_for_its_first_definition_at_or_after_the_reference() {
     let (out, counts) = joined(&[
         definition(0x1822, 50, 5, &[NTOSKRNL + 1]),

@@ -2,7 +2,7 @@
 //!
 //! [`decode()`] takes one record and needs nothing else: no file, no clock, no state. A kernel record
 //! names its event by a hook (group and opcode), a classic record by a class GUID and a type; both
-//! lead to the same tables, which state the fields by class, event and version (ETL-14).
+//! lead to the same tables, which state the fields by class, event and version (ETL-14.1).
 //!
 //! Numbers that depend on the pointer size are read with the size that the record's header states,
 //! and with the other one if only that consumes the record exactly. What no table describes stays

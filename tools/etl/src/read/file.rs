@@ -286,8 +286,15 @@ impl<R: Read + Seek> TraceFile<R> {
         let mut distance = self.index.stride;
         read_at(&mut self.source, distance, PROBE, &mut probe)?;
         let second = BufferInfo::parse(&probe, distance);
+        // In a file whose buffers have one size, the header event states that of the first buffer. In
+        // others it states the size in memory, and the first buffer takes less; a second one of
+        // another size than the first is then no damage.
+        let smaller = self.header.session.buffer_size != self.index.size;
         self.index.by_size = self.header.session.is_compressed()
-            || second.is_some_and(|second| second.flags & layout::FLAG_COMPRESSED != 0);
+            || second.is_some_and(|second| {
+                second.flags & layout::FLAG_COMPRESSED != 0
+                    || (smaller && second.size != self.index.size)
+            });
         while offset < self.length && number < u32::MAX {
             read_at(&mut self.source, offset, PROBE.min(stride), &mut probe)?;
             let present = self.length - offset;
