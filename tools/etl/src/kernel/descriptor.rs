@@ -1,4 +1,4 @@
-//! Descriptors of the kernel's event classes, as the tables in [`super::classes`] state them.
+//! Descriptors of the kernel's event classes, as the tables in [`mod@super::classes`] state them.
 
 use etw_wire::Guid;
 
