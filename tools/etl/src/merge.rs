@@ -8,14 +8,12 @@
 //! Some records of a kernel session describe the session, not the system ([`is_of_session`]); they
 //! have no meaning in a merged trace and are left out.
 
-use std::collections::HashSet;
 use std::io::{Read, Seek, Write};
-use std::sync::LazyLock;
 
 use crate::header::{LogFileHeader, log_file_mode};
 use crate::kernel;
 use crate::layout;
-use crate::read::{Damage, PointerSize, ReadError, RecordRef, Records, TraceFile};
+use crate::read::{Damage, ReadError, RecordRef, Records, TraceFile};
 use crate::record::{EncodeError, EncodedRecord};
 use crate::time::{Clock, ClockType, FileTime};
 use crate::write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError};
@@ -365,13 +363,17 @@ impl<W: Write + Seek> Writer<W> {
             offset,
             error,
         };
-        let encoded = match hook {
-            Some(hook) if times.from.kind != times.to.kind => {
-                let mut bytes = record.bytes.to_vec();
-                convert_payload(&mut bytes, hook, times);
-                EncodedRecord::from_bytes(&bytes)
-            }
-            _ => EncodedRecord::from_bytes(record.bytes),
+        let values = if times.from.kind == times.to.kind {
+            Vec::new()
+        } else {
+            kernel::clock_values(record)
+        };
+        let encoded = if values.is_empty() {
+            EncodedRecord::from_bytes(record.bytes)
+        } else {
+            let mut bytes = record.bytes.to_vec();
+            convert_payload(&mut bytes, &values, times);
+            EncodedRecord::from_bytes(&bytes)
         };
         let encoded = encoded.map_err(failed)?;
         let own = layout::timestamp_offset(record.bytes)
@@ -431,57 +433,22 @@ fn hook(record: &[u8]) -> Option<u16> {
     is_kernel.then_some(u16::from_le_bytes([low, high]))
 }
 
-/// Converts the clock readings in the payload of a kernel event: the start of an interval whose end
-/// is the event's time, the time of the event that a stack belongs to, and the duration of a
-/// transfer.
-fn convert_payload(record: &mut [u8], hook: u16, times: &Times) {
-    let Some(header) = kernel::RecordHeader::parse(record) else {
-        return;
-    };
-    let Some(payload) = record.get_mut(header.payload..) else {
-        return;
-    };
-    if START_WITH_TIME.contains(&hook)
-        && let Some(place) = payload.first_chunk_mut::<8>()
-    {
-        *place = times.convert(i64::from_le_bytes(*place)).to_le_bytes();
-    }
-    let pointer = match header.pointer_size {
-        PointerSize::Four => 4,
-        PointerSize::Eight => 8,
-    };
-    let duration = match hook {
-        // Four numbers and an offset of 64 bits, and two pointers.
-        0x010A | 0x010B => Some(24 + 2 * pointer),
-        0x010E => Some(8),
-        _ => None,
-    };
-    if let Some(at) = duration
-        && let Some(place) = payload.get_mut(at..)
-        && let Some(place) = place.first_chunk_mut::<8>()
-    {
-        *place = times.duration(u64::from_le_bytes(*place)).to_le_bytes();
+/// Converts the readings of the clock and the durations in the payload of a kernel event: the start of
+/// an interval whose end is the event's time, the time of the event that a stack belongs to, and the
+/// duration of a transfer.
+fn convert_payload(record: &mut [u8], values: &[(usize, kernel::Type)], times: &Times) {
+    for &(at, kind) in values {
+        let place = record.get_mut(at..);
+        let Some(place) = place.and_then(<[u8]>::first_chunk_mut::<8>) else {
+            continue; // not reached: the value was just read
+        };
+        *place = if kind == kernel::Type::TickDuration {
+            times.duration(u64::from_le_bytes(*place)).to_le_bytes()
+        } else {
+            times.convert(i64::from_le_bytes(*place)).to_le_bytes()
+        };
     }
 }
-
-/// The hooks of the kernel events whose payload starts with a reading of the clock, such as DPCs,
-/// interrupts and stacks.
-static START_WITH_TIME: LazyLock<HashSet<u16>> = LazyLock::new(|| {
-    let mut hooks = HashSet::new();
-    for class in kernel::classes() {
-        let Some(group) = class.group else { continue };
-        for event in class.events {
-            let mut first = event
-                .layouts
-                .iter()
-                .filter_map(|layout| layout.fields.first());
-            if first.any(|field| field.kind == kernel::Type::Ticks) {
-                hooks.insert(u16::from_le_bytes([event.opcode, group]));
-            }
-        }
-    }
-    hooks
-});
 
 #[cfg(test)]
 mod tests {
@@ -489,22 +456,18 @@ mod tests {
     use crate::kernel::Type;
 
     #[test]
-    fn readings_of_the_clock_are_at_the_starts_of_payloads() {
+    fn durations_are_marked_in_the_tables() {
+        let mut found = Vec::new();
         for class in kernel::classes() {
             for event in class.events {
-                for layout in event.layouts {
-                    let mut later = layout.fields.iter().skip(1);
-                    let found = later.find(|field| field.kind == Type::Ticks);
-                    assert!(found.is_none(), "{}/{}", class.name, event.name);
+                let mut fields = event.layouts.iter().flat_map(|layout| layout.fields);
+                if fields.any(|field| field.kind == Type::TickDuration) {
+                    found.push((class.group, event.opcode));
                 }
             }
         }
-        for hook in [
-            0x0F32, 0x0F42, 0x0F43, 0x0F44, 0x0F45, 0x0220, 0x090A, 0x1820, 0x1825,
-        ] {
-            assert!(START_WITH_TIME.contains(&hook), "{hook:#06x}");
-        }
-        assert!(!START_WITH_TIME.contains(&0x0524));
+        let expected = [0x0A, 0x0B, 0x0E, 0x37, 0x38, 0x39];
+        assert_eq!(found, expected.map(|opcode| (Some(0x01), opcode)));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use etw_wire::Guid;
 
 use crate::decode::{Decoded, Fields, Keywords, Kind, Problem, Value};
-use crate::read::{EventRef, PointerSize};
+use crate::read::{EventRef, PointerSize, RecordRef};
 use crate::record::{EventDescriptor, ext_type};
 use crate::time::Clock;
 pub use descriptor::{Class, Event, Field, Layout, Type};
@@ -222,13 +222,55 @@ pub(crate) fn or_by_class(decoded: Decoded, event: &EventRef<'_>, clock: &Clock)
 /// The group of the events of the class Thread.
 const THREAD_GROUP: u8 = 0x05;
 
+/// Decodes a payload by the layouts of an event. Returns `None` if the version is not known.
+fn attempt(
+    event: &classes::KnownEvent,
+    header: &RecordHeader,
+    payload: &[u8],
+) -> Option<payload::Attempt> {
+    let version = u8::try_from(header.version).ok()?;
+    payload::decode(&event.of_version(version), payload, header.pointer_size)
+}
+
+/// Returns the class of a record.
+fn class_of(header: &RecordHeader) -> Option<&'static classes::KnownClass> {
+    match (header.hook, header.guid) {
+        (Some(hook), _) => classes::by_hook(hook),
+        (None, Some(guid)) if header.form != Form::Wpp => classes::by_guid(guid),
+        (None, _) => None,
+    }
+}
+
+/// Returns the offsets in a record of the readings of the session's clock and of the durations in its
+/// payload, as [`decode()`] finds them. If the version is not known, a reading at the start of the
+/// payload is one if the event has one there in another version.
+pub(crate) fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
+    let header = match record.event() {
+        Some(event) => class_of_event(&event).map(|_| {
+            let start = record.bytes.len() - event.user_data.len();
+            (RecordHeader::of_event(&event), start)
+        }),
+        None => RecordHeader::parse(record.bytes).map(|header| (header, header.payload)),
+    };
+    let Some((header, start)) = header else {
+        return Vec::new();
+    };
+    let event = class_of(&header).and_then(|class| class.event(header.opcode));
+    let (Some(event), Some(payload)) = (event, record.bytes.get(start..)) else {
+        return Vec::new();
+    };
+    let found = match attempt(event, &header, payload) {
+        Some(attempt) => attempt.clock_values,
+        None if event.starts_with_ticks() && payload.len() >= 8 => vec![(0, Type::Ticks)],
+        None => Vec::new(),
+    };
+    let found = found.into_iter();
+    found.map(|(at, kind)| (start + at, kind)).collect()
+}
+
 /// Decodes a record of the kernel or of a classic provider.
 fn classified(header: RecordHeader, payload: &[u8]) -> Record {
-    let class = match (header.hook, header.guid) {
-        (Some(hook), _) => classes::by_hook(hook),
-        (None, Some(guid)) => classes::by_guid(guid),
-        (None, None) => None,
-    };
+    let class = class_of(&header);
     let event = class.and_then(|class| class.event(header.opcode));
     let guid = class.map(|class| class.guid).or(header.guid);
     let mut record = Record {
@@ -243,10 +285,7 @@ fn classified(header: RecordHeader, payload: &[u8]) -> Record {
         leftover: Vec::new(),
         problems: Vec::new(),
     };
-    let attempt = event.and_then(|event| {
-        let version = u8::try_from(header.version).ok()?;
-        payload::decode(&event.of_version(version), payload, header.pointer_size)
-    });
+    let attempt = event.and_then(|event| attempt(event, &header, payload));
     if let Some(attempt) = attempt {
         record.pointer_size = attempt.pointer_size;
         record.fields = attempt.fields;

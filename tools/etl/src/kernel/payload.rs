@@ -22,6 +22,8 @@ pub struct Attempt {
     /// wide addresses.
     clean: bool,
     pub pointer_size: PointerSize,
+    /// The offsets of the readings of the session's clock and of durations, with their types.
+    pub clock_values: Vec<(usize, Type)>,
 }
 
 /// A property that decides between attempts: the larger, the better.
@@ -106,6 +108,7 @@ fn attempt(
     let mut fields = Fields::with_capacity(known.names.len());
     let mut error = None;
     let mut used = 0;
+    let mut clock_values = Vec::new();
     for (field, name) in known.layout.fields.iter().zip(&known.names) {
         if field.optional && reader.c.is_empty() {
             break;
@@ -121,6 +124,9 @@ fn attempt(
                 break;
             }
         }
+        if matches!(field.kind, Type::Ticks | Type::TickDuration) {
+            clock_values.push((used, field.kind));
+        }
         used = reader.c.position();
     }
     Attempt {
@@ -129,6 +135,7 @@ fn attempt(
         error,
         clean: reader.clean,
         pointer_size,
+        clock_values,
     }
 }
 
@@ -161,7 +168,7 @@ impl Reader<'_> {
                 Value::UInt(self.count.into())
             }
             Type::I32 => Value::Int(present(c.i32())?.into()),
-            Type::U64 => Value::UInt(present(c.u64())?),
+            Type::U64 | Type::TickDuration => Value::UInt(present(c.u64())?),
             Type::I64 | Type::Ticks => Value::Int(present(c.i64())?),
             Type::Hex32 => Value::Hex(present(c.u32())?.into()),
             Type::Hex64 => Value::Hex(present(c.u64())?),

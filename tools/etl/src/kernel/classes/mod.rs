@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 
 use etw_wire::Guid;
 
-use super::descriptor::{Class, Event, Layout};
+use super::descriptor::{Class, Event, Layout, Type};
 
 /// All classes.
 static CLASSES: [&Class; 31] = [
@@ -134,6 +134,15 @@ impl KnownEvent {
         self.layouts
             .iter()
             .filter(move |known| (known.layout.first..=known.layout.last).contains(&version))
+    }
+
+    /// Returns true if a version starts with a reading of the session's clock.
+    pub fn starts_with_ticks(&self) -> bool {
+        let mut first = self
+            .layouts
+            .iter()
+            .filter_map(|known| known.layout.fields.first());
+        first.any(|field| field.kind == Type::Ticks)
     }
 
     /// Returns the last version that is known.
