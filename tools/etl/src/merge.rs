@@ -13,7 +13,7 @@ use std::io::{Read, Seek, Write};
 use crate::header::{LogFileHeader, log_file_mode};
 use crate::kernel;
 use crate::layout;
-use crate::read::{Damage, ReadError, RecordRef, Records, TraceFile};
+use crate::read::{Damages, ReadError, RecordRef, Records, TraceFile};
 use crate::record::{EncodeError, EncodedRecord};
 use crate::time::{Clock, ClockType, FileTime};
 use crate::write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError};
@@ -31,14 +31,6 @@ pub enum MergeError {
         trace: usize,
         /// The cause.
         error: ReadError,
-    },
-    /// A part of a trace is damaged and would be missing.
-    #[error("{damage}")]
-    Damaged {
-        /// The index of the trace.
-        trace: usize,
-        /// The damage.
-        damage: Damage,
     },
     /// A record cannot be copied.
     #[error("cannot merge the record at offset {offset:#x}: {error}")]
@@ -70,10 +62,9 @@ impl MergeError {
     #[must_use]
     pub const fn trace(&self) -> Option<usize> {
         match self {
-            Self::Read { trace, .. }
-            | Self::Damaged { trace, .. }
-            | Self::Record { trace, .. }
-            | Self::Append { trace, .. } => Some(*trace),
+            Self::Read { trace, .. } | Self::Record { trace, .. } | Self::Append { trace, .. } => {
+                Some(*trace)
+            }
             Self::Nothing | Self::Write(_) => None,
         }
     }
@@ -87,7 +78,7 @@ pub struct Options {
 }
 
 /// The contents of a merged trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Event records.
     pub events: u64,
@@ -97,13 +88,16 @@ pub struct Merged {
     pub left_out: u64,
     /// Records that a trace had so far from their place in time that they could not be sorted.
     pub late: u64,
+    /// The damaged parts of each trace, in the order of the traces. What could not be read there is
+    /// missing.
+    pub damages: Vec<Damages>,
 }
 
-/// Returns true if a record with a hook describes its session: the group masks (0x05, 0x20), the
-/// identity of the system's container (0x50) and the last times of drops (0x52).
+/// Returns true if a record with a hook describes its session: a header event (0x00), the group masks
+/// (0x05, 0x20), the identity of the system's container (0x50) and the last times of drops (0x52).
 #[must_use]
 pub const fn is_of_session(hook: u16) -> bool {
-    matches!(hook, 0x05 | 0x20 | 0x50 | 0x52)
+    matches!(hook, 0x00 | 0x05 | 0x20 | 0x50 | 0x52)
 }
 
 /// The difference between the starts of two sessions' clocks, in 100 ns, up to which they are
@@ -114,7 +108,7 @@ const SAME_COUNTER: u64 = 2 * 10_000_000;
 const BUFFER_SIZES: std::ops::RangeInclusive<u32> = 0x1000..=0x10_0000;
 
 /// Writes the records of all traces to one trace, sorted by time. `log_file_name` is the name in its
-/// header.
+/// header. What cannot be read of a damaged trace is missing; [`Merged::damages`] lists it.
 ///
 /// # Errors
 /// Returns [`MergeError`]; what was written is then not a whole trace.
@@ -124,9 +118,6 @@ pub fn merge<R: Read + Seek, W: Write + Seek>(
     options: Options,
     out: W,
 ) -> Result<(W, Merged), MergeError> {
-    for (number, trace) in traces.iter().enumerate() {
-        refuse_damage(number, trace.damages().listed())?;
-    }
     let processors = processors(traces)?;
     let header = header(traces, processors, log_file_name, options);
     let header = header.ok_or(MergeError::Nothing)?;
@@ -165,15 +156,10 @@ pub fn merge<R: Read + Seek, W: Write + Seek>(
     }
     for source in &sources {
         writer.merged.late = writer.merged.late.saturating_add(source.records.late());
-        refuse_damage(source.number, source.records.damages().listed())?;
+        let damages = source.records.damages().clone();
+        writer.merged.damages.push(damages);
     }
     writer.finish(end_time, losses)
-}
-
-fn refuse_damage(trace: usize, damages: &[Damage]) -> Result<(), MergeError> {
-    damages
-        .first()
-        .map_or(Ok(()), |&damage| Err(MergeError::Damaged { trace, damage }))
 }
 
 /// Returns the number of processors of all traces: of their headers, and of their buffers.
