@@ -42,10 +42,10 @@ impl FirstPass {
             if !Self::says_something(&record) {
                 continue;
             }
-            let decoded = match record.event() {
-                Some(event) => kernel::decode_event(&event),
-                None => kernel::decode(record.bytes),
-            };
+            let decoded = record.event().map_or_else(
+                || kernel::decode(record.bytes),
+                |event| kernel::decode_event(&event),
+            );
             if let Some(decoded) = decoded {
                 tables.observe(&decoded.into_decoded(&clock, record.processor, record.timestamp));
             }

@@ -26,8 +26,8 @@ const UNKNOWN_ID: u32 = u32::MAX;
 #[must_use]
 pub fn decode_record(record: &RecordRef<'_>, decoder: &mut Decoder<'_>) -> Option<Decoded> {
     if let Some(event) = record.event() {
-        let decoded = decoder.decode(&event);
-        Some(kernel::or_by_class(decoded, &event, record.clock()))
+        let own = decoder.decode(&event);
+        Some(kernel::or_by_class(own, &event, record.clock()))
     } else {
         let found = kernel::decode(record.bytes)?;
         Some(found.into_decoded(record.clock(), record.processor, record.timestamp))

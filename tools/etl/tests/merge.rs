@@ -109,9 +109,8 @@ fn third_party_decoders_read_the_same() {
 #[test]
 fn what_can_be_read_of_damaged_traces_is_merged() {
     let good = trace(ClockType::Qpc, 0, 10, Losses::default());
-    let header = || fixture::header(ClockType::Qpc, 0x1000, 1);
-    let (whole, _) = fixture::file(header(), 200, Losses::default());
-    let mut file = whole.clone();
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let (mut file, _) = fixture::file(header, 200, Losses::default());
     file.truncate(file.len() - 0x1000);
     // A buffer that was never written, in the middle.
     file[0x2000..0x3000].fill(0);
@@ -385,6 +384,35 @@ fn durations_are_found_by_the_layout_of_the_payload() {
         expected[*at..at + 8].copy_from_slice(&4000_u64.to_le_bytes());
         assert_eq!(found[32..], expected, "{hook:#06x}");
     }
+}
+
+#[test]
+fn a_relogged_stack_keeps_the_time_of_its_event() {
+    let mut header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    header.perf_frequency = FREQUENCY;
+    let start = header.start_clock;
+    let stack_walk = Guid::from_u128(0xdef2_fe46_7bd6_4b80_bd94_f57f_e20d_0ce3);
+    let mut event = fixture::manifest_event(3, start + 300);
+    event.provider = stack_walk;
+    event.descriptor.id = 0;
+    event.descriptor.version = 2;
+    event.descriptor.opcode = 0x20;
+    event.user_data = [start + 200, 0x44, 0x55].map(i64::to_le_bytes).concat();
+    let mut buffer = Buffer::new(0x1000, 0);
+    let record = EncodedRecord::from_bytes(&event.encode().unwrap()).unwrap();
+    buffer.try_append_record(&record, start + 300).unwrap();
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    log.append(&buffer, start).unwrap();
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let other = trace(ClockType::SystemTime, 0, 1, Losses::default());
+    let all = merged(&[file, other]);
+    let found = all
+        .events()
+        .find(|event| event.record.provider == stack_walk);
+    let found = found.unwrap();
+    assert_eq!(found.time.raw(), fixture::START.raw() + 1200);
+    let of = i64::try_from(u64_at(&found.record.user_data, 0)).unwrap();
+    assert_eq!(of, fixture::START.raw() + 800);
 }
 
 #[test]

@@ -245,13 +245,16 @@ fn class_of(header: &RecordHeader) -> Option<&'static classes::KnownClass> {
 /// payload, as [`decode()`] finds them. If the version is not known, a reading at the start of the
 /// payload is one if the event has one there in another version.
 pub(crate) fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
-    let header = match record.event() {
-        Some(event) => class_of_event(&event).map(|_| {
-            let start = record.bytes.len() - event.user_data.len();
-            (RecordHeader::of_event(&event), start)
-        }),
-        None => RecordHeader::parse(record.bytes).map(|header| (header, header.payload)),
-    };
+    // Event records have no header of the other forms, and the other way round.
+    let of_event = record.event().and_then(|event| {
+        class_of_event(&event)?;
+        let start = record.bytes.len().checked_sub(event.user_data.len())?;
+        Some((RecordHeader::of_event(&event), start))
+    });
+    let header = of_event.or_else(|| {
+        let header = RecordHeader::parse(record.bytes)?;
+        Some((header, header.payload))
+    });
     let Some((header, start)) = header else {
         return Vec::new();
     };
