@@ -5,10 +5,12 @@
 
 use std::io::{Read, Seek};
 
+use etw_wire::Guid;
+
 use crate::decode::Decoded;
 use crate::kernel::{self, hook::CSWITCH};
 use crate::names::{Names, Running};
-use crate::read::{OtherKind, ReadError, TraceFile};
+use crate::read::{OtherKind, ReadError, RecordRef, TraceFile};
 use crate::stacks::{Definitions, Joiner, StackCounts};
 use crate::symbols::Symbols;
 
@@ -37,9 +39,14 @@ impl FirstPass {
         let mut tables = Self::new();
         let mut records = file.records();
         while let Some(record) = records.next()? {
-            if record.kind().is_some_and(Self::says_something)
-                && let Some(decoded) = kernel::decode(record.bytes)
-            {
+            if !Self::says_something(&record) {
+                continue;
+            }
+            let decoded = record.event().map_or_else(
+                || kernel::decode(record.bytes),
+                |event| kernel::decode_event(&event),
+            );
+            if let Some(decoded) = decoded {
                 tables.observe(&decoded.into_decoded(&clock, record.processor, record.timestamp));
             }
         }
@@ -52,30 +59,42 @@ impl FirstPass {
         self.names.dropped() + self.definitions.dropped()
     }
 
-    /// Returns true if a record of a kind may say something about other events.
-    fn says_something(kind: OtherKind) -> bool {
+    /// Returns true if a record may say something about other events.
+    fn says_something(record: &RecordRef<'_>) -> bool {
+        let Some(kind) = record.kind() else {
+            let event = record.event().filter(|event| event.descriptor.id == 0);
+            return event.is_some_and(|event| Self::is_of_tables(event.provider));
+        };
         match kind {
             OtherKind::System { hook }
             | OtherKind::CompactSystem { hook }
             | OtherKind::PerfInfo { hook } => Self::needs(hook),
-            OtherKind::Classic { class } => kernel::name_of_class(class)
-                .is_some_and(|name| matches!(name, "Process" | "Thread" | "Image" | "ImageId")),
+            OtherKind::Classic { class } => Self::is_of_tables(class),
             OtherKind::ClassicInstance | OtherKind::Wpp | OtherKind::Unknown { .. } => false,
         }
     }
 
-    /// Returns true if an [`Enricher`] has something to do in a trace with a record of this kind:
-    /// if the record is of a process, a thread, an image or a stack, or a context switch. Every
-    /// trace of Windows has other kernel records, which describe the trace.
+    /// Returns true if the events of a class may be those that the tables are made of, or context
+    /// switches.
+    fn is_of_tables(class: Guid) -> bool {
+        const CLASSES: [&str; 5] = ["Process", "Thread", "Image", "ImageId", "StackWalk"];
+        kernel::name_of_class(class).is_some_and(|name| CLASSES.contains(&name))
+    }
+
+    /// Returns true if an [`Enricher`] has something to do in a trace with this record: if the
+    /// record is of a process, a thread, an image or a stack, or a context switch. Every trace of
+    /// Windows has other kernel records, which describe the trace.
     #[must_use]
-    pub fn matters(kind: OtherKind) -> bool {
-        let switch = match kind {
-            OtherKind::System { hook }
-            | OtherKind::CompactSystem { hook }
-            | OtherKind::PerfInfo { hook } => hook == CSWITCH,
+    pub fn matters(record: &RecordRef<'_>) -> bool {
+        let switch = match record.kind() {
+            Some(
+                OtherKind::System { hook }
+                | OtherKind::CompactSystem { hook }
+                | OtherKind::PerfInfo { hook },
+            ) => hook == CSWITCH,
             _ => false,
         };
-        switch || Self::says_something(kind)
+        switch || Self::says_something(record)
     }
 
     /// Returns true if events with a hook are those that the tables are made of: of processes,

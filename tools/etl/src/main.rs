@@ -450,16 +450,7 @@ impl Input {
 
     /// Prints the damage, and returns a failure code if there is any.
     fn finish(&self, damages: &Damages) -> ExitCode {
-        for damage in damages.listed() {
-            complain(&format_args!("{}: {damage}", self.path.display()));
-        }
-        if damages.unlisted() != 0 {
-            complain(&format_args!(
-                "{}: {} more damaged parts are not listed",
-                self.path.display(),
-                damages.unlisted()
-            ));
-        }
+        list(&self.path.display(), damages);
         if damages.is_empty() {
             ExitCode::SUCCESS
         } else {
@@ -770,7 +761,14 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
             merged.late
         ));
     }
-    Ok(ExitCode::SUCCESS)
+    let mut code = ExitCode::SUCCESS;
+    for (file, damages) in files.iter().zip(&merged.damages) {
+        list(&file.display(), damages);
+        if !damages.is_empty() {
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
 }
 
 fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
@@ -812,15 +810,7 @@ fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     let mut code = ExitCode::SUCCESS;
     for ((name, ..), damages) in files.iter().zip(damages) {
-        for damage in damages.listed() {
-            complain(&format_args!("{name}: {damage}"));
-        }
-        if damages.unlisted() > 0 {
-            let more = damages.unlisted();
-            complain(&format_args!(
-                "{name}: {more} more damaged parts are not listed"
-            ));
-        }
+        list(name, &damages);
         if !damages.is_empty() {
             code = ExitCode::FAILURE;
         }
@@ -834,6 +824,19 @@ fn terminal_width(stdout: &io::Stdout) -> Option<u16> {
         .is_terminal()
         .then(|| comfy_table::Table::new().width())
         .flatten()
+}
+
+/// Prints the damaged parts of a file to standard error.
+fn list(file: &dyn std::fmt::Display, damages: &Damages) {
+    for damage in damages.listed() {
+        complain(&format_args!("{file}: {damage}"));
+    }
+    if damages.unlisted() > 0 {
+        let more = damages.unlisted();
+        complain(&format_args!(
+            "{file}: {more} more damaged parts are not listed"
+        ));
+    }
 }
 
 /// Prints a warning to standard error, and ignores an error of that.

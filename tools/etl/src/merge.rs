@@ -8,14 +8,12 @@
 //! Some records of a kernel session describe the session, not the system ([`is_of_session`]); they
 //! have no meaning in a merged trace and are left out.
 
-use std::collections::HashSet;
 use std::io::{Read, Seek, Write};
-use std::sync::LazyLock;
 
 use crate::header::{LogFileHeader, log_file_mode};
 use crate::kernel;
 use crate::layout;
-use crate::read::{Damage, PointerSize, ReadError, RecordRef, Records, TraceFile};
+use crate::read::{Damages, ReadError, RecordRef, Records, TraceFile};
 use crate::record::{EncodeError, EncodedRecord};
 use crate::time::{Clock, ClockType, FileTime};
 use crate::write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError};
@@ -33,14 +31,6 @@ pub enum MergeError {
         trace: usize,
         /// The cause.
         error: ReadError,
-    },
-    /// A part of a trace is damaged and would be missing.
-    #[error("{damage}")]
-    Damaged {
-        /// The index of the trace.
-        trace: usize,
-        /// The damage.
-        damage: Damage,
     },
     /// A record cannot be copied.
     #[error("cannot merge the record at offset {offset:#x}: {error}")]
@@ -72,10 +62,9 @@ impl MergeError {
     #[must_use]
     pub const fn trace(&self) -> Option<usize> {
         match self {
-            Self::Read { trace, .. }
-            | Self::Damaged { trace, .. }
-            | Self::Record { trace, .. }
-            | Self::Append { trace, .. } => Some(*trace),
+            Self::Read { trace, .. } | Self::Record { trace, .. } | Self::Append { trace, .. } => {
+                Some(*trace)
+            }
             Self::Nothing | Self::Write(_) => None,
         }
     }
@@ -89,7 +78,7 @@ pub struct Options {
 }
 
 /// The contents of a merged trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Event records.
     pub events: u64,
@@ -99,13 +88,16 @@ pub struct Merged {
     pub left_out: u64,
     /// Records that a trace had so far from their place in time that they could not be sorted.
     pub late: u64,
+    /// The damaged parts of each trace, in the order of the traces. What could not be read there is
+    /// missing.
+    pub damages: Vec<Damages>,
 }
 
-/// Returns true if a record with a hook describes its session: the group masks (0x05, 0x20), the
-/// identity of the system's container (0x50) and the last times of drops (0x52).
+/// Returns true if a record with a hook describes its session: a header event (0x00), the group masks
+/// (0x05, 0x20), the identity of the system's container (0x50) and the last times of drops (0x52).
 #[must_use]
 pub const fn is_of_session(hook: u16) -> bool {
-    matches!(hook, 0x05 | 0x20 | 0x50 | 0x52)
+    matches!(hook, 0x00 | 0x05 | 0x20 | 0x50 | 0x52)
 }
 
 /// The difference between the starts of two sessions' clocks, in 100 ns, up to which they are
@@ -116,7 +108,7 @@ const SAME_COUNTER: u64 = 2 * 10_000_000;
 const BUFFER_SIZES: std::ops::RangeInclusive<u32> = 0x1000..=0x10_0000;
 
 /// Writes the records of all traces to one trace, sorted by time. `log_file_name` is the name in its
-/// header.
+/// header. What cannot be read of a damaged trace is missing; [`Merged::damages`] lists it.
 ///
 /// # Errors
 /// Returns [`MergeError`]; what was written is then not a whole trace.
@@ -126,9 +118,6 @@ pub fn merge<R: Read + Seek, W: Write + Seek>(
     options: Options,
     out: W,
 ) -> Result<(W, Merged), MergeError> {
-    for (number, trace) in traces.iter().enumerate() {
-        refuse_damage(number, trace.damages().listed())?;
-    }
     let processors = processors(traces)?;
     let header = header(traces, processors, log_file_name, options);
     let header = header.ok_or(MergeError::Nothing)?;
@@ -167,15 +156,10 @@ pub fn merge<R: Read + Seek, W: Write + Seek>(
     }
     for source in &sources {
         writer.merged.late = writer.merged.late.saturating_add(source.records.late());
-        refuse_damage(source.number, source.records.damages().listed())?;
+        let damages = source.records.damages().clone();
+        writer.merged.damages.push(damages);
     }
     writer.finish(end_time, losses)
-}
-
-fn refuse_damage(trace: usize, damages: &[Damage]) -> Result<(), MergeError> {
-    damages
-        .first()
-        .map_or(Ok(()), |&damage| Err(MergeError::Damaged { trace, damage }))
 }
 
 /// Returns the number of processors of all traces: of their headers, and of their buffers.
@@ -365,13 +349,17 @@ impl<W: Write + Seek> Writer<W> {
             offset,
             error,
         };
-        let encoded = match hook {
-            Some(hook) if times.from.kind != times.to.kind => {
-                let mut bytes = record.bytes.to_vec();
-                convert_payload(&mut bytes, hook, times);
-                EncodedRecord::from_bytes(&bytes)
-            }
-            _ => EncodedRecord::from_bytes(record.bytes),
+        let values = if times.from.kind == times.to.kind {
+            Vec::new()
+        } else {
+            kernel::clock_values(record)
+        };
+        let encoded = if values.is_empty() {
+            EncodedRecord::from_bytes(record.bytes)
+        } else {
+            let mut bytes = record.bytes.to_vec();
+            convert_payload(&mut bytes, &values, times);
+            EncodedRecord::from_bytes(&bytes)
         };
         let encoded = encoded.map_err(failed)?;
         let own = layout::timestamp_offset(record.bytes)
@@ -431,57 +419,22 @@ fn hook(record: &[u8]) -> Option<u16> {
     is_kernel.then_some(u16::from_le_bytes([low, high]))
 }
 
-/// Converts the clock readings in the payload of a kernel event: the start of an interval whose end
-/// is the event's time, the time of the event that a stack belongs to, and the duration of a
-/// transfer.
-fn convert_payload(record: &mut [u8], hook: u16, times: &Times) {
-    let Some(header) = kernel::RecordHeader::parse(record) else {
-        return;
-    };
-    let Some(payload) = record.get_mut(header.payload..) else {
-        return;
-    };
-    if START_WITH_TIME.contains(&hook)
-        && let Some(place) = payload.first_chunk_mut::<8>()
-    {
-        *place = times.convert(i64::from_le_bytes(*place)).to_le_bytes();
-    }
-    let pointer = match header.pointer_size {
-        PointerSize::Four => 4,
-        PointerSize::Eight => 8,
-    };
-    let duration = match hook {
-        // Four numbers and an offset of 64 bits, and two pointers.
-        0x010A | 0x010B => Some(24 + 2 * pointer),
-        0x010E => Some(8),
-        _ => None,
-    };
-    if let Some(at) = duration
-        && let Some(place) = payload.get_mut(at..)
-        && let Some(place) = place.first_chunk_mut::<8>()
-    {
-        *place = times.duration(u64::from_le_bytes(*place)).to_le_bytes();
+/// Converts the readings of the clock and the durations in the payload of a kernel event: the start of
+/// an interval whose end is the event's time, the time of the event that a stack belongs to, and the
+/// duration of a transfer.
+fn convert_payload(record: &mut [u8], values: &[(usize, kernel::Type)], times: &Times) {
+    for &(at, kind) in values {
+        let place = record.get_mut(at..);
+        let Some(place) = place.and_then(<[u8]>::first_chunk_mut::<8>) else {
+            continue; // not reached: the value was just read
+        };
+        *place = if kind == kernel::Type::TickDuration {
+            times.duration(u64::from_le_bytes(*place)).to_le_bytes()
+        } else {
+            times.convert(i64::from_le_bytes(*place)).to_le_bytes()
+        };
     }
 }
-
-/// The hooks of the kernel events whose payload starts with a reading of the clock, such as DPCs,
-/// interrupts and stacks.
-static START_WITH_TIME: LazyLock<HashSet<u16>> = LazyLock::new(|| {
-    let mut hooks = HashSet::new();
-    for class in kernel::classes() {
-        let Some(group) = class.group else { continue };
-        for event in class.events {
-            let mut first = event
-                .layouts
-                .iter()
-                .filter_map(|layout| layout.fields.first());
-            if first.any(|field| field.kind == kernel::Type::Ticks) {
-                hooks.insert(u16::from_le_bytes([event.opcode, group]));
-            }
-        }
-    }
-    hooks
-});
 
 #[cfg(test)]
 mod tests {
@@ -489,22 +442,18 @@ mod tests {
     use crate::kernel::Type;
 
     #[test]
-    fn readings_of_the_clock_are_at_the_starts_of_payloads() {
+    fn durations_are_marked_in_the_tables() {
+        let mut found = Vec::new();
         for class in kernel::classes() {
             for event in class.events {
-                for layout in event.layouts {
-                    let mut later = layout.fields.iter().skip(1);
-                    let found = later.find(|field| field.kind == Type::Ticks);
-                    assert!(found.is_none(), "{}/{}", class.name, event.name);
+                let mut fields = event.layouts.iter().flat_map(|layout| layout.fields);
+                if fields.any(|field| field.kind == Type::TickDuration) {
+                    found.push((class.group, event.opcode));
                 }
             }
         }
-        for hook in [
-            0x0F32, 0x0F42, 0x0F43, 0x0F44, 0x0F45, 0x0220, 0x090A, 0x1820, 0x1825,
-        ] {
-            assert!(START_WITH_TIME.contains(&hook), "{hook:#06x}");
-        }
-        assert!(!START_WITH_TIME.contains(&0x0524));
+        let expected = [0x0A, 0x0B, 0x0E, 0x37, 0x38, 0x39];
+        assert_eq!(found, expected.map(|opcode| (Some(0x01), opcode)));
     }
 
     #[test]

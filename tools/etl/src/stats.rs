@@ -132,15 +132,27 @@ impl Stats {
         let size = u64::try_from(record.bytes.len()).unwrap_or(u64::MAX);
         if let Some(event) = record.event() {
             let (number, kind) = decoder.describe(&event);
-            self.unknown += u64::from(kind.is_unknown(&event));
+            let of_class = if kind.event_name.is_none() {
+                kernel::names_of_event(&event)
+            } else {
+                None
+            };
+            self.unknown += u64::from(kind.is_unknown(&event) && of_class.is_none());
             let (_, count) = self.recent.entry(number).or_insert_with(|| {
                 let descriptor = &event.descriptor;
                 let or = |name: &Option<Arc<str>>, other: String| {
                     name.as_deref().map_or(other, str::to_owned)
                 };
+                let (provider, name) = match of_class {
+                    Some((class, name)) => {
+                        let name = or(&name, format!("Opcode({})", descriptor.opcode));
+                        (class.to_string(), name)
+                    }
+                    None => (event.provider.to_string(), format!("id {}", descriptor.id)),
+                };
                 let names = [
-                    or(&kind.provider_name, event.provider.to_string()),
-                    or(&kind.event_name, format!("id {}", descriptor.id)),
+                    or(&kind.provider_name, provider),
+                    or(&kind.event_name, name),
                     or(&kind.level_name, descriptor.level.to_string()),
                 ];
                 (names, Count::default())

@@ -26,7 +26,8 @@ const UNKNOWN_ID: u32 = u32::MAX;
 #[must_use]
 pub fn decode_record(record: &RecordRef<'_>, decoder: &mut Decoder<'_>) -> Option<Decoded> {
     if let Some(event) = record.event() {
-        Some(decoder.decode(&event))
+        let own = decoder.decode(&event);
+        Some(kernel::or_by_class(own, &event, record.clock()))
     } else {
         let found = kernel::decode(record.bytes)?;
         Some(found.into_decoded(record.clock(), record.processor, record.timestamp))
@@ -94,7 +95,7 @@ impl Contents {
             if let Some(buffer) = file.buffer(number)? {
                 for record in buffer.records() {
                     collector.record(record.bytes);
-                    completes = completes || record.kind().is_some_and(FirstPass::matters);
+                    completes = completes || FirstPass::matters(&record);
                 }
             }
         }

@@ -444,6 +444,52 @@ fn classic_events_of_any_class_keep_their_payload() {
     assert_eq!(decoded.leftover, [1, 2, 3]);
 }
 
+/// Addresses of 64 bits behind a header that states 32 bits, before a text or a list: either width
+/// consumes such a payload exactly.
+#[test]
+fn upper_halves_of_addresses_are_neither_text_nor_frames() {
+    const OBJECT: u64 = 0xFFFF_E001_2345_6780;
+    let narrow = |hook, form, payload: Vec<u8>| {
+        let decoded = decode_kernel(&KernelRecord {
+            pointer_size: PointerSize::Four,
+            form,
+            ..system(hook, 2, payload)
+        });
+        assert_eq!(decoded.problems, []);
+        decoded
+    };
+    let file = [OBJECT.to_le_bytes().to_vec(), utf16(r"\a\b.sys")].concat();
+    let decoded = narrow(0x0424, KernelForm::System, file);
+    assert_eq!(decoded.pointer_size, PointerSize::Eight);
+    assert_eq!(decoded.field("FileObject"), Some(&Value::Pointer(OBJECT)));
+    assert_eq!(decoded.field("FileName"), Some(&text(r"\a\b.sys")));
+    let file = [vec![0x80, 0x67, 0x45, 0x83], utf16(r"\a\b.sys")].concat();
+    let decoded = narrow(0x0424, KernelForm::System, file);
+    assert_eq!(decoded.pointer_size, PointerSize::Four);
+    assert_eq!(decoded.field("FileName"), Some(&text(r"\a\b.sys")));
+
+    let mut key = 1000_i64.to_le_bytes().to_vec();
+    key.extend([0; 8]);
+    key.extend(OBJECT.to_le_bytes());
+    key.extend(utf16("Software"));
+    let decoded = narrow(0x090B, KernelForm::Compact, key);
+    assert_eq!(decoded.field("KeyHandle"), Some(&Value::Pointer(OBJECT)));
+    assert_eq!(decoded.field("KeyName"), Some(&text("Software")));
+
+    let frames = [0xFFFF_F800_0000_1000_u64, 0x7FF6_0000_2000];
+    let stack = [&[OBJECT][..], &frames].concat();
+    let stack = stack.into_iter().flat_map(u64::to_le_bytes).collect();
+    let decoded = narrow(0x1822, KernelForm::PerfInfo, stack);
+    assert_eq!(decoded.field("StackKey"), Some(&Value::Pointer(OBJECT)));
+    let expected = Value::Array(frames.map(Value::Pointer).into());
+    assert_eq!(decoded.field("StackFrame"), Some(&expected));
+    // Genuine lists of 32 bits with an odd number of frames.
+    let stack = [0x8345_6780_u32, 0x8210_0000, 0x8210_1000, 0x7700_2000];
+    let stack = stack.into_iter().flat_map(u32::to_le_bytes).collect();
+    let decoded = narrow(0x1822, KernelForm::PerfInfo, stack);
+    assert_eq!(decoded.pointer_size, PointerSize::Four);
+}
+
 #[test]
 fn classic_events_of_kernel_classes_have_their_fields() {
     let record = ClassicRecord {

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Cursor;
 
 use etl_file::merge::{self, MergeError, Merged, Options};
-use etl_file::read::TraceFile;
+use etl_file::read::{Damages, PointerSize, TraceFile};
 use etl_file::write::{Buffer, ClassicRecord, Finish, KernelRecord, LogFile, Losses, WppRecord};
 use etl_file::{ClockType, EncodedRecord, EventRecord, FileTime, Guid, Trace};
 
@@ -107,20 +107,22 @@ fn third_party_decoders_read_the_same() {
 }
 
 #[test]
-fn traces_that_cannot_be_merged_completely_are_not_merged() {
+fn what_can_be_read_of_damaged_traces_is_merged() {
     let good = trace(ClockType::Qpc, 0, 10, Losses::default());
-    let (mut file, _) = fixture::file(
-        fixture::header(ClockType::Qpc, 0x1000, 1),
-        20,
-        Losses::default(),
-    );
-    file.truncate(file.len() - 100);
-    let error = merge(&[good, file], Options::default()).unwrap_err();
-    assert!(
-        matches!(error, MergeError::Damaged { trace: 1, .. }),
-        "{error}"
-    );
-    assert_eq!(error.trace(), Some(1));
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let (mut file, _) = fixture::file(header, 200, Losses::default());
+    file.truncate(file.len() - 0x1000);
+    // A buffer that was never written, in the middle.
+    file[0x2000..0x3000].fill(0);
+    let rest = Trace::parse(&file).unwrap().events().count();
+    assert!((1..200).contains(&rest), "{rest}");
+    let (out, found) = merge(&[good, file], Options::default()).unwrap();
+    assert_eq!(found.events, 10 + u64::try_from(rest).unwrap());
+    let counts: Vec<u64> = found.damages.iter().map(Damages::count).collect();
+    assert_eq!(counts, [0, 2]);
+    let merged = Trace::parse(&out).unwrap();
+    assert_eq!(merged.damages(), []);
+    assert_eq!(merged.events().count(), 10 + rest);
     let error = merge(&[], Options::default()).unwrap_err();
     assert!(matches!(error, MergeError::Nothing));
 }
@@ -136,7 +138,7 @@ fn etl(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn the_command_writes_a_complete_file_or_none() {
+fn the_command_names_the_damage() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (one, two, out) = (path("one.etl"), path("two.etl"), path("out.etl"));
@@ -147,6 +149,13 @@ fn the_command_writes_a_complete_file_or_none() {
     let (code, said) = etl(&["merge", &one, &two, "-o", &out]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("two.etl: at offset 0x1ff8"), "{said}");
+    assert!(said.contains("40 events of 2 files"), "{said}");
+    assert_eq!(Trace::open(&out).unwrap().events().count(), 40);
+    fs::remove_file(&out).unwrap();
+    fs::write(&two, b"no trace").unwrap();
+    let (code, said) = etl(&["merge", &one, &two, "-o", &out]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("two.etl: "), "{said}");
     assert!(!fs::exists(&out).unwrap());
     fs::write(&two, &file).unwrap();
     let (code, said) = etl(&["merge", &one, &two, "--out", &out]);
@@ -306,6 +315,123 @@ fn a_drivers_trace_and_a_kernel_trace_have_one_timeline() {
             .iter()
             .all(|time| all.iter().any(|(found, _)| found == time))
     );
+}
+
+/// Returns the records of a trace, with another clock than 100 ns, after it is merged with a trace of
+/// system time.
+fn converted(of: &[KernelRecord]) -> Vec<Vec<u8>> {
+    let mut header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    header.perf_frequency = FREQUENCY;
+    let start = header.start_clock;
+    let mut buffer = Buffer::new(0x1000, 0);
+    for record in of {
+        let record = EncodedRecord::from_bytes(&record.encode().unwrap()).unwrap();
+        buffer.try_append_record(&record, start).unwrap();
+    }
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    log.append(&buffer, start).unwrap();
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let other = trace(ClockType::SystemTime, 0, 1, Losses::default());
+    let (file, found) = merge(&[file, other], Options::default()).unwrap();
+    let left_out = of.len() as u64 - found.others;
+    assert_eq!(found.left_out, left_out);
+    let all = records(&file).into_iter();
+    all.map(|(_, bytes)| bytes)
+        .filter(|bytes| bytes[2] == 1)
+        .collect()
+}
+
+#[test]
+fn durations_are_found_by_the_layout_of_the_payload() {
+    const IRP: u64 = 0xFFFF_E001_2345_6780;
+    let record = |hook, version, payload: &[u8]| KernelRecord {
+        pointer_size: PointerSize::Four,
+        hook,
+        version,
+        payload: payload.to_vec(),
+        ..KernelRecord::default()
+    };
+    let [irp, ticks] = [IRP, 1000].map(u64::to_le_bytes);
+    let narrow = 0x8345_6780_u32.to_le_bytes();
+    // Wide payloads behind a narrow header, without and with the Irp; narrow ones; and flushes.
+    let third = [&[0; 24][..], &irp, &irp, &ticks, &[7; 4]].concat();
+    let payloads = [
+        (0x010A, 3, 40, third.clone()),
+        (0x0137, 3, 40, third),
+        (0x010B, 1, 32, [&[0; 24][..], &irp, &ticks].concat()),
+        (
+            0x0138,
+            2,
+            32,
+            [&[0; 24][..], &narrow, &narrow, &ticks].concat(),
+        ),
+        (0x010E, 2, 8, [&[0; 8][..], &ticks, &irp].concat()),
+        (
+            0x0139,
+            3,
+            8,
+            [&[0; 8][..], &ticks, &narrow, &[7; 4]].concat(),
+        ),
+    ];
+    let of: Vec<_> = payloads
+        .iter()
+        .map(|(hook, version, _, payload)| record(*hook, *version, payload))
+        .collect();
+    let found = converted(&of);
+    assert_eq!(found.len(), payloads.len());
+    for ((hook, _, at, payload), found) in payloads.iter().zip(found) {
+        let mut expected = payload.clone();
+        expected[*at..at + 8].copy_from_slice(&4000_u64.to_le_bytes());
+        assert_eq!(found[32..], expected, "{hook:#06x}");
+    }
+}
+
+#[test]
+fn a_relogged_stack_keeps_the_time_of_its_event() {
+    let mut header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    header.perf_frequency = FREQUENCY;
+    let start = header.start_clock;
+    let stack_walk = Guid::from_u128(0xdef2_fe46_7bd6_4b80_bd94_f57f_e20d_0ce3);
+    let mut event = fixture::manifest_event(3, start + 300);
+    event.provider = stack_walk;
+    event.descriptor.id = 0;
+    event.descriptor.version = 2;
+    event.descriptor.opcode = 0x20;
+    event.user_data = [start + 200, 0x44, 0x55].map(i64::to_le_bytes).concat();
+    let mut buffer = Buffer::new(0x1000, 0);
+    let record = EncodedRecord::from_bytes(&event.encode().unwrap()).unwrap();
+    buffer.try_append_record(&record, start + 300).unwrap();
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    log.append(&buffer, start).unwrap();
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let other = trace(ClockType::SystemTime, 0, 1, Losses::default());
+    let all = merged(&[file, other]);
+    let found = all
+        .events()
+        .find(|event| event.record.provider == stack_walk);
+    let found = found.unwrap();
+    assert_eq!(found.time.raw(), fixture::START.raw() + 1200);
+    let of = i64::try_from(u64_at(&found.record.user_data, 0)).unwrap();
+    assert_eq!(of, fixture::START.raw() + 800);
+}
+
+#[test]
+fn further_header_events_are_left_out() {
+    let header_event = KernelRecord {
+        pointer_size: PointerSize::Four,
+        hook: 0x0000,
+        version: 2,
+        payload: vec![0; 0x118],
+        ..KernelRecord::default()
+    };
+    let other = KernelRecord {
+        hook: 0x0008,
+        payload: vec![0; 4],
+        ..header_event.clone()
+    };
+    let found = converted(&[header_event, other]);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0][6..8], [8, 0]);
 }
 
 #[test]

@@ -73,6 +73,8 @@ pub enum Type {
     Hex64,
     /// Reading of the session's clock, 64 bits.
     Ticks,
+    /// Duration in ticks of the session's clock, 64 bits unsigned.
+    TickDuration,
     /// Time, 100 ns since 1601.
     FileTime,
     /// Address, of the payload's pointer size.

@@ -4,7 +4,7 @@ use etw_wire::Guid;
 
 use crate::cursor::Cursor;
 use crate::layout;
-use crate::read::PointerSize;
+use crate::read::{EventRef, PointerSize};
 
 /// The form of a record, which its first four bytes state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -158,6 +158,23 @@ impl RecordHeader {
                 component: None,
             },
             payload: 0,
+        }
+    }
+
+    /// Returns the header that a classic event in an event record would have by itself.
+    pub(super) fn of_event(event: &EventRef<'_>) -> Self {
+        Self {
+            version: event.descriptor.version.into(),
+            guid: Some(event.provider),
+            opcode: event.descriptor.opcode,
+            level: event.descriptor.level,
+            thread_id: known_id(event.thread_id),
+            process_id: known_id(event.process_id),
+            timestamp: Some(event.timestamp),
+            kernel_time: event.kernel_time,
+            user_time: event.user_time,
+            payload: layout::EVENT_HEADER,
+            ..Self::new(Form::Classic, event.pointer_size)
         }
     }
 

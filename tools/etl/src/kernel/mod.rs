@@ -18,8 +18,8 @@ use std::sync::Arc;
 use etw_wire::Guid;
 
 use crate::decode::{Decoded, Fields, Keywords, Kind, Problem, Value};
-use crate::read::PointerSize;
-use crate::record::EventDescriptor;
+use crate::read::{EventRef, PointerSize, RecordRef};
+use crate::record::{EventDescriptor, ext_type};
 use crate::time::Clock;
 pub use descriptor::{Class, Event, Field, Layout, Type};
 pub use header::{Form, Instance, RecordHeader, Wpp, wpp_flags};
@@ -86,7 +86,7 @@ impl Record {
     pub fn into_decoded(self, clock: &Clock, processor: u16, timestamp: i64) -> Decoded {
         let header = &self.header;
         let timestamp = header.timestamp.unwrap_or(timestamp);
-        let kind = match (header.form, header.hook) {
+        let kind = match (header.form, hook_of(header)) {
             (Form::Wpp, _) => Kind::Wpp,
             (_, Some(hook)) => Kind::Kernel { hook },
             (_, None) => Kind::Classic {
@@ -167,16 +167,113 @@ pub(crate) fn name_of_class(class: Guid) -> Option<&'static str> {
     classes::by_guid(class).map(|class| &*class.name)
 }
 
+/// Returns the hook of a record: its own, or that of a classic event of a class of the kernel.
+fn hook_of(header: &RecordHeader) -> Option<u16> {
+    header
+        .hook
+        .or_else(|| classes::by_guid(header.guid?)?.hook(header.opcode))
+}
+
+/// Returns the class of an event record that may be a classic event: traces that were written again
+/// have classic and kernel events with an `EVENT_HEADER`, the id 0 and the class's GUID.
+fn class_of_event(event: &EventRef<'_>) -> Option<&'static classes::KnownClass> {
+    if event.descriptor.id != 0 || event.item(ext_type::EVENT_SCHEMA_TL).is_some() {
+        return None;
+    }
+    classes::by_guid(event.provider)
+}
+
+/// Returns the names of the class and of the event of an event record, if it is an event of a known
+/// class.
+pub(crate) fn names_of_event(event: &EventRef<'_>) -> Option<(Arc<str>, Option<Arc<str>>)> {
+    let class = class_of_event(event)?;
+    let known = class.event(event.descriptor.opcode);
+    let name = known.map(|known| Arc::clone(&known.name));
+    Some((Arc::clone(&class.name), name))
+}
+
+/// Decodes an event record by its class. Returns `None` if it is not an event of a known class.
+pub(crate) fn decode_event(event: &EventRef<'_>) -> Option<Record> {
+    class_of_event(event)?;
+    let header = RecordHeader::of_event(event);
+    Some(classified(header, event.user_data))
+}
+
+/// Returns an event record as it was decoded or, if nothing described it, as an event of its class.
+pub(crate) fn or_by_class(decoded: Decoded, event: &EventRef<'_>, clock: &Clock) -> Decoded {
+    let is_described = decoded.event_name.is_some() || !decoded.fields.is_empty();
+    if is_described {
+        return decoded;
+    }
+    let Some(found) = decode_event(event) else {
+        return decoded;
+    };
+    let found = found.into_decoded(clock, event.processor, event.timestamp);
+    Decoded {
+        descriptor: decoded.descriptor,
+        level_name: decoded.level_name,
+        activity: decoded.activity,
+        related_activity: decoded.related_activity,
+        stack: decoded.stack,
+        ..found
+    }
+}
+
 /// The group of the events of the class Thread.
 const THREAD_GROUP: u8 = 0x05;
 
+/// Decodes a payload by the layouts of an event. Returns `None` if the version is not known.
+fn attempt(
+    event: &classes::KnownEvent,
+    header: &RecordHeader,
+    payload: &[u8],
+) -> Option<payload::Attempt> {
+    let version = u8::try_from(header.version).ok()?;
+    payload::decode(&event.of_version(version), payload, header.pointer_size)
+}
+
+/// Returns the class of a record.
+fn class_of(header: &RecordHeader) -> Option<&'static classes::KnownClass> {
+    match (header.hook, header.guid) {
+        (Some(hook), _) => classes::by_hook(hook),
+        (None, Some(guid)) if header.form != Form::Wpp => classes::by_guid(guid),
+        (None, _) => None,
+    }
+}
+
+/// Returns the offsets in a record of the readings of the session's clock and of the durations in its
+/// payload, as [`decode()`] finds them. If the version is not known, a reading at the start of the
+/// payload is one if the event has one there in another version.
+pub(crate) fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
+    // Event records have no header of the other forms, and the other way round.
+    let of_event = record.event().and_then(|event| {
+        class_of_event(&event)?;
+        let start = record.bytes.len().checked_sub(event.user_data.len())?;
+        Some((RecordHeader::of_event(&event), start))
+    });
+    let header = of_event.or_else(|| {
+        let header = RecordHeader::parse(record.bytes)?;
+        Some((header, header.payload))
+    });
+    let Some((header, start)) = header else {
+        return Vec::new();
+    };
+    let event = class_of(&header).and_then(|class| class.event(header.opcode));
+    let (Some(event), Some(payload)) = (event, record.bytes.get(start..)) else {
+        return Vec::new();
+    };
+    let found = match attempt(event, &header, payload) {
+        Some(attempt) => attempt.clock_values,
+        None if event.starts_with_ticks() && payload.len() >= 8 => vec![(0, Type::Ticks)],
+        None => Vec::new(),
+    };
+    let found = found.into_iter();
+    found.map(|(at, kind)| (start + at, kind)).collect()
+}
+
 /// Decodes a record of the kernel or of a classic provider.
 fn classified(header: RecordHeader, payload: &[u8]) -> Record {
-    let class = match (header.hook, header.guid) {
-        (Some(hook), _) => classes::by_hook(hook),
-        (None, Some(guid)) => classes::by_guid(guid),
-        (None, None) => None,
-    };
+    let class = class_of(&header);
     let event = class.and_then(|class| class.event(header.opcode));
     let guid = class.map(|class| class.guid).or(header.guid);
     let mut record = Record {
@@ -191,10 +288,7 @@ fn classified(header: RecordHeader, payload: &[u8]) -> Record {
         leftover: Vec::new(),
         problems: Vec::new(),
     };
-    let attempt = event.and_then(|event| {
-        let version = u8::try_from(header.version).ok()?;
-        payload::decode(&event.of_version(version), payload, header.pointer_size)
-    });
+    let attempt = event.and_then(|event| attempt(event, &header, payload));
     if let Some(attempt) = attempt {
         record.pointer_size = attempt.pointer_size;
         record.fields = attempt.fields;
@@ -230,8 +324,9 @@ fn from_payload(record: &mut Record) {
     if record.process_id.is_some() && record.thread_id.is_some() {
         return;
     }
-    let [_, group] = record.header.hook.unwrap_or_default().to_le_bytes();
-    if group == THREAD_GROUP && record.header.hook != Some(hook::CSWITCH) {
+    let found = hook_of(&record.header);
+    let [_, group] = found.unwrap_or_default().to_le_bytes();
+    if group == THREAD_GROUP && found != Some(hook::CSWITCH) {
         return;
     }
     let mut process = None;

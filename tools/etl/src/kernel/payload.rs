@@ -18,9 +18,12 @@ pub struct Attempt {
     /// Offset of the first byte that no field has.
     pub used: usize,
     pub error: Option<PayloadError>,
-    /// True if every text ends with its NUL and every list at an element's end.
+    /// True if every text ends with its NUL, every list at an element's end, and none has parts of
+    /// wide addresses.
     clean: bool,
     pub pointer_size: PointerSize,
+    /// The offsets of the readings of the session's clock and of durations, with their types.
+    pub clock_values: Vec<(usize, Type)>,
 }
 
 /// A property that decides between attempts: the larger, the better.
@@ -105,6 +108,7 @@ fn attempt(
     let mut fields = Fields::with_capacity(known.names.len());
     let mut error = None;
     let mut used = 0;
+    let mut clock_values = Vec::new();
     for (field, name) in known.layout.fields.iter().zip(&known.names) {
         if field.optional && reader.c.is_empty() {
             break;
@@ -120,6 +124,9 @@ fn attempt(
                 break;
             }
         }
+        if matches!(field.kind, Type::Ticks | Type::TickDuration) {
+            clock_values.push((used, field.kind));
+        }
         used = reader.c.position();
     }
     Attempt {
@@ -128,6 +135,7 @@ fn attempt(
         error,
         clean: reader.clean,
         pointer_size,
+        clock_values,
     }
 }
 
@@ -160,7 +168,7 @@ impl Reader<'_> {
                 Value::UInt(self.count.into())
             }
             Type::I32 => Value::Int(present(c.i32())?.into()),
-            Type::U64 => Value::UInt(present(c.u64())?),
+            Type::U64 | Type::TickDuration => Value::UInt(present(c.u64())?),
             Type::I64 | Type::Ticks => Value::Int(present(c.i64())?),
             Type::Hex32 => Value::Hex(present(c.u32())?.into()),
             Type::Hex64 => Value::Hex(present(c.u64())?),
@@ -239,8 +247,13 @@ impl Reader<'_> {
         let rest = self.c.rest();
         let addresses: Vec<Value> = match self.pointer_size {
             PointerSize::Four => {
-                // A list of 64-bit addresses is a list of 32-bit ones as well.
-                self.clean &= rest.len().is_multiple_of(4) && !are_wide(rest);
+                // A list of 64-bit addresses is a list of 32-bit ones as well, and so is the upper
+                // half of the field before it, followed by such a list.
+                let after_half = rest.split_first_chunk::<4>();
+                let has_half = after_half.is_some_and(|(&half, wide)| {
+                    is_upper_half(u32::from_le_bytes(half)) && are_wide(wide)
+                });
+                self.clean &= rest.len().is_multiple_of(4) && !are_wide(rest) && !has_half;
                 let addresses = rest.as_chunks::<4>().0.iter();
                 addresses
                     .map(|&address| Value::Pointer(u32::from_le_bytes(address).into()))
@@ -308,6 +321,8 @@ impl Reader<'_> {
             return Err(PayloadErrorKind::OddLength(rest.len()));
         }
         let length = length.unwrap_or(units.len());
+        // The last unit of the upper half of every address of the kernel; no character.
+        self.clean &= !units.iter().take(length).any(|&unit| unit == [0xFF, 0xFF]);
         let text = utf16_until_nul(present(self.c.take(2 * length))?);
         self.c.take(2);
         Ok(Value::Text(text))
@@ -321,7 +336,12 @@ fn are_wide(bytes: &[u8]) -> bool {
     rest.is_empty()
         && !addresses.is_empty()
         && addresses.iter().all(|&address| {
-            let high = u64::from_le_bytes(address) >> 32;
-            !(0x8000..0xFFFF_8000).contains(&high)
+            let [.., a, b, c, d] = address;
+            is_upper_half(u32::from_le_bytes([a, b, c, d]))
         })
+}
+
+/// Returns true if a number may be the upper half of an address in user or kernel space.
+fn is_upper_half(number: u32) -> bool {
+    !(0x8000..0xFFFF_8000).contains(&number)
 }

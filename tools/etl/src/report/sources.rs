@@ -92,7 +92,10 @@ impl<'a, R: Read + Seek> Stream<'a, R> {
                 break self.enricher.drain().map(|(event, ())| event);
             };
             let decoded = match record.event() {
-                Some(event) => Some(decode(&event.to_event(), self.catalog)),
+                Some(event) => {
+                    let decoded = decode(&event.to_event(), self.catalog);
+                    Some(kernel::or_by_class(decoded, &event, &self.clock))
+                }
                 None => kernel::decode(record.bytes).map(|decoded| {
                     decoded.into_decoded(&self.clock, record.processor, record.timestamp)
                 }),

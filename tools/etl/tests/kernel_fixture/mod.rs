@@ -156,11 +156,11 @@ fn append(kind: Type, n: u8, pointer_size: PointerSize, out: &mut Vec<u8>) -> Va
             out.extend((-i32::from(n)).to_le_bytes());
             Value::Int(-i64::from(n))
         }
-        Type::U64 | Type::Hex64 | Type::I64 | Type::Ticks | Type::FileTime => {
+        Type::U64 | Type::Hex64 | Type::I64 | Type::Ticks | Type::TickDuration | Type::FileTime => {
             out.extend(large.to_le_bytes());
             let signed = i64::try_from(large).unwrap();
             match kind {
-                Type::U64 => Value::UInt(large),
+                Type::U64 | Type::TickDuration => Value::UInt(large),
                 Type::Hex64 => Value::Hex(large),
                 Type::FileTime => Value::FileTime(FileTime::from_raw(signed)),
                 _ => Value::Int(signed),

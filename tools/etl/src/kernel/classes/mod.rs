@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 
 use etw_wire::Guid;
 
-use super::descriptor::{Class, Event, Layout};
+use super::descriptor::{Class, Event, Layout, Type};
 
 /// All classes.
 static CLASSES: [&Class; 31] = [
@@ -59,6 +59,7 @@ const IMAGE_LOAD: u16 = 0x030a;
 pub struct KnownClass {
     pub guid: Guid,
     pub name: Arc<str>,
+    group: Option<u8>,
     events: HashMap<u8, KnownEvent>,
 }
 
@@ -81,6 +82,7 @@ impl KnownClass {
         Self {
             guid: class.guid,
             name: class.name.into(),
+            group: class.group,
             events: class
                 .events
                 .iter()
@@ -92,6 +94,18 @@ impl KnownClass {
     /// Returns the event with this opcode.
     pub fn event(&self, opcode: u8) -> Option<&KnownEvent> {
         self.events.get(&opcode)
+    }
+
+    /// Returns the hook that system records give the events with this opcode. Classes that only
+    /// classic records have give none.
+    pub fn hook(&self, opcode: u8) -> Option<u16> {
+        let group = self.group?;
+        let [load, _] = IMAGE_LOAD.to_le_bytes();
+        Some(if Some(group) == process::IMAGE.group && opcode == load {
+            IMAGE_LOAD
+        } else {
+            u16::from_le_bytes([opcode, group])
+        })
     }
 }
 
@@ -120,6 +134,15 @@ impl KnownEvent {
         self.layouts
             .iter()
             .filter(move |known| (known.layout.first..=known.layout.last).contains(&version))
+    }
+
+    /// Returns true if a version starts with a reading of the session's clock.
+    pub fn starts_with_ticks(&self) -> bool {
+        let mut first = self
+            .layouts
+            .iter()
+            .filter_map(|known| known.layout.fields.first());
+        first.any(|field| field.kind == Type::Ticks)
     }
 
     /// Returns the last version that is known.

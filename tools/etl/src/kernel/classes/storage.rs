@@ -3,8 +3,8 @@
 use etw_wire::Guid as GuidOf;
 
 use super::super::descriptor::Type::{
-    Guid, Hex32, Hex64, I64, Pointer, Process, Size, Status, Thread, Ticks, U8, U16, U32, U64,
-    Utf16, WideStatus, WideThread,
+    Guid, Hex32, Hex64, I64, Pointer, Process, Size, Status, Thread, TickDuration, Ticks, U8, U16,
+    U32, U64, Utf16, WideStatus, WideThread,
 };
 use super::super::descriptor::{Class, Layout, e, f, v, versions};
 
@@ -29,7 +29,7 @@ const DISK_TRANSFER: &[Layout] = &[
             f("ResponseTime", U32),
             f("ByteOffset", I64),
             f("FileObject", Pointer),
-            f("HighResResponseTime", U64),
+            f("HighResResponseTime", TickDuration),
         ],
     ),
     v(
@@ -42,7 +42,7 @@ const DISK_TRANSFER: &[Layout] = &[
             f("ByteOffset", I64),
             f("FileObject", Pointer),
             f("Irp", Pointer),
-            f("HighResResponseTime", U64),
+            f("HighResResponseTime", TickDuration),
         ],
     ),
     v(
@@ -55,7 +55,7 @@ const DISK_TRANSFER: &[Layout] = &[
             f("ByteOffset", I64),
             f("FileObject", Pointer),
             f("Irp", Pointer),
-            f("HighResResponseTime", U64),
+            f("HighResResponseTime", TickDuration),
             f("IssuingThreadId", Thread),
         ],
     ),
@@ -72,7 +72,7 @@ const DISK_FLUSH: &[Layout] = &[
         &[
             f("DiskNumber", U32),
             f("IrpFlags", Hex32),
-            f("HighResResponseTime", U64),
+            f("HighResResponseTime", TickDuration),
             f("Irp", Pointer),
         ],
     ),
@@ -81,7 +81,7 @@ const DISK_FLUSH: &[Layout] = &[
         &[
             f("DiskNumber", U32),
             f("IrpFlags", Hex32),
-            f("HighResResponseTime", U64),
+            f("HighResResponseTime", TickDuration),
             f("Irp", Pointer),
             f("IssuingThreadId", Thread),
         ],
